@@ -1,0 +1,77 @@
+/**
+ * The environment, read once into a frozen configuration. A value that cannot be used ends the start with one line
+ * that names the variable and what it takes.
+ */
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+const executionProviders = ['auto', 'cpu', 'cuda'] as const;
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
+export type ExecutionProvider = (typeof executionProviders)[number];
+export type LogLevel = (typeof logLevels)[number];
+
+export interface Config {
+  /** `HOST`: the address to listen on. */
+  readonly host: string;
+  /** `PORT`: 0 picks a free one. */
+  readonly port: number;
+  /** `DATA_DIR`: the store and the first key. */
+  readonly dataDir: string;
+  /** `MODELS_DIR`: one folder a voice pack. */
+  readonly modelsDir: string;
+  /** `SYNTHESIS_THREADS`: default, the cores of the machine. */
+  readonly synthesisThreads: number;
+  /** `ACTOR_THREADS`: default, one for every eight cores, at least one. */
+  readonly actorThreads: number;
+  /** `CREDITS_PER_CHARACTER`: charged for a code point of text. */
+  readonly creditsPerCharacter: number;
+  /** `LOG_LEVEL` */
+  readonly logLevel: LogLevel;
+  /** `EXECUTION_PROVIDER`: `auto` takes CUDA where it works, else the CPU. */
+  readonly executionProvider: ExecutionProvider;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const integer = (env: Environment, name: string, fallback: number, min: number, max: number) => {
+  const raw = env[name]?.trim();
+  if (raw === undefined || raw === '') return fallback;
+  const value = /^\d+$/.test(raw) ? Number(raw) : Number.NaN;
+  if (!(value >= min && value <= max))
+    throw new ConfigError(`${name} must be a whole number from ${min} to ${max}, not "${raw}"`);
+  return value;
+};
+
+const oneOf = <T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T => {
+  const raw = env[name]?.trim();
+  if (raw === undefined || raw === '') return fallback;
+  const value = values.find((candidate) => candidate === raw.toLowerCase());
+  if (value === undefined) throw new ConfigError(`${name} must be one of ${values.join(', ')}, not "${raw}"`);
+  return value;
+};
+
+const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
+
+/**
+ * @param env the process environment, or a stand-in
+ * @throws {ConfigError} naming the variable, what it takes and what it got
+ */
+export const readConfig = (env: Environment): Config => {
+  const cores = availableParallelism();
+  return Object.freeze({
+    host: nonEmpty(env, 'HOST', '127.0.0.1'),
+    port: integer(env, 'PORT', 8080, 0, 65_535),
+    dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
+    modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
+    synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),
+    actorThreads: integer(env, 'ACTOR_THREADS', Math.max(1, Math.floor(cores / 8)), 1, 64),
+    creditsPerCharacter: integer(env, 'CREDITS_PER_CHARACTER', 1, 0, 1_000_000),
+    logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
+    executionProvider: oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto'),
+  });
+};

@@ -1,0 +1,132 @@
+/**
+ * What crosses the ports between threads, one union a boundary, shared by both sides.
+ *
+ *   front  --SynthesisJob (piscina)-->  synthesis  --ChunkMail-->  actor  --FrameMail-->  front
+ *   front  --------------------------ActorCommand---------------->  actor
+ *
+ * Offsets and durations of engine audio are in samples at `ENGINE_SAMPLE_RATE_HZ`; ids are numbers, dense and reused.
+ */
+import type { AudioFormat } from '../api/formats.js';
+
+/** Every engine's PCM is resampled by the actor from this rate, unless its voice pack names another. */
+export const ENGINE_SAMPLE_RATE_HZ = 24_000;
+
+/** Half-open range of UTF-16 offsets into a segment's text. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One segment to speak: the piscina task. */
+export interface SynthesisJob {
+  /** Which context, and which opening of it: ids are reused, so stale mail is recognised by its number. */
+  readonly contextId: number;
+  /** 0, 1, 2 ... within the context. */
+  readonly segment: number;
+  readonly text: string;
+  /** Original tokens of the segment, in order, without overlap. */
+  readonly words: readonly Span[];
+  readonly voiceId: string;
+  /** 0.5 to 3; 1 is the voice as trained. */
+  readonly temperature: number;
+  /** The same job with the same seed gives the same samples: a retry resumes where the dead thread stopped. */
+  readonly seed: number;
+  /** Index into the shared deadline and cancel arrays. */
+  readonly slot: number;
+  /** Which actor thread hosts the context. */
+  readonly actor: number;
+}
+
+export interface SynthesisResult {
+  readonly samples: number;
+  readonly sampleRateHz: number;
+  readonly computeMs: number;
+  readonly cancelled: boolean;
+}
+
+/** When one word of a segment sounds, in samples from the segment's first. */
+export interface WordTime {
+  /** Index into the job's `words`. */
+  readonly word: number;
+  readonly startSample: number;
+  readonly endSample: number;
+}
+
+/** Synthesis thread to actor thread. */
+export type ChunkMail =
+  | {
+      readonly type: 'chunk';
+      readonly contextId: number;
+      readonly segment: number;
+      /** Offset of the chunk in its segment; a retried segment sends chunks again, and the actor drops those. */
+      readonly startSample: number;
+      readonly pcm: Int16Array;
+      /** Words that end within this chunk. */
+      readonly words: readonly WordTime[];
+    }
+  | {
+      readonly type: 'segment-done';
+      readonly contextId: number;
+      readonly segment: number;
+      readonly samples: number;
+    };
+
+/** How frames are built: records of a stream, or pieces of one JSON response. */
+export type Framing = 'stream' | 'whole';
+
+/** Front thread to actor thread, batched a tick. */
+export type ActorCommand =
+  | {
+      readonly type: 'open';
+      readonly contextId: number;
+      readonly format: AudioFormat;
+      readonly framing: Framing;
+      readonly timestamps: boolean;
+    }
+  | {
+      readonly type: 'segment';
+      readonly contextId: number;
+      readonly segment: number;
+      readonly sampleRateHz: number;
+      /** Token texts, only when the context reports timestamps. */
+      readonly words: readonly string[];
+      /** The last token goes on in the next segment. */
+      readonly tokenContinues: boolean;
+    }
+  | { readonly type: 'flush'; readonly contextId: number; readonly flushId: string }
+  | { readonly type: 'close'; readonly contextId: number }
+  /** Drop everything of the context; no frame follows. */
+  | { readonly type: 'cancel'; readonly contextId: number };
+
+/** Words whose times are final, in seconds from the context's first sample. */
+export interface WordTimings {
+  readonly words: string[];
+  readonly start_seconds: number[];
+  readonly end_seconds: number[];
+}
+
+/** Actor thread to front thread. Bytes are ready to send. */
+export type Frame =
+  | {
+      readonly type: 'audio';
+      readonly contextId: number;
+      /** The segment that the first sample of this frame belongs to: its first audio is what is charged. */
+      readonly segment: number;
+      /** Playing time that these bytes add. */
+      readonly durationMs: number;
+      readonly bytes: Uint8Array;
+    }
+  /** `whole` framing: base64 that goes before all audio (a header whose sizes are known only at the end). */
+  | { readonly type: 'head'; readonly contextId: number; readonly bytes: Uint8Array }
+  /** A `stream` record, or (for `whole`) nothing but the timings. */
+  | {
+      readonly type: 'timestamps';
+      readonly contextId: number;
+      readonly timings: WordTimings;
+      readonly bytes: Uint8Array;
+    }
+  | { readonly type: 'flushed'; readonly contextId: number; readonly flushId: string }
+  /** Terminal: everything was released. */
+  | { readonly type: 'closed'; readonly contextId: number }
+  /** Terminal: the context ends here, short. */
+  | { readonly type: 'failed'; readonly contextId: number; readonly reason: string };

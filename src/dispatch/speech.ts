@@ -1,0 +1,46 @@
+/**
+ * What a transport sees of the stages below it: it opens a context, appends text, and is called back with frames.
+ * Every transport is a thin adapter over this one interface.
+ */
+import type { AudioFormat } from '../api/formats.js';
+import type { Lease } from '../admission/lease.js';
+import type { Frame, Framing } from './messages.js';
+
+export interface ContextOptions {
+  /** Closed by the context, exactly once, at its terminal frame or at `cancel`. */
+  readonly lease: Lease;
+  readonly voiceId: string;
+  /** `null`: the server's default. */
+  readonly temperature: number | null;
+  readonly format: AudioFormat;
+  readonly framing: Framing;
+  readonly timestamps: boolean;
+}
+
+/** Receives a context's frames in order. After `closed` or `failed` nothing follows. Never throws. */
+export type FrameSink = (frame: Frame) => void;
+
+export interface SpeechContext {
+  /** Text appended in pieces, split anywhere, is spoken as if it had been sent whole. */
+  append(text: string): void;
+  /** No more text: what is left is spoken, then `closed` follows. Idempotent. */
+  end(): void;
+  /** Drops everything at once; no frame follows. Idempotent, harmless after the terminal frame. */
+  cancel(): void;
+  /**
+   * The transport handed this audio frame's bytes to its socket (or to the result it collects): opens the gate of
+   * backpressure by the frame's duration and settles its segment's charge.
+   */
+  handed(frame: Extract<Frame, { type: 'audio' }>): void;
+}
+
+/** The voices that can be asked for. */
+export interface VoiceCatalogue {
+  /** The default voice first. */
+  readonly speakerIds: readonly string[];
+}
+
+export interface Speech {
+  readonly voices: VoiceCatalogue;
+  open(options: ContextOptions, sink: FrameSink): SpeechContext;
+}

@@ -1,0 +1,52 @@
+/**
+ * One table of every error that leaves the service: its HTTP status and body. Threads pass codes, never Error
+ * objects, because structured clone drops custom fields.
+ */
+
+export interface ErrorRow {
+  /** HTTP status of a response that has not begun. */
+  readonly status: number;
+  readonly contentType: string;
+  /** The body, fixed. Errors whose body depends on the request (422) have none here. */
+  readonly body: string;
+  /** Whether the same request can succeed later, unchanged. */
+  readonly retryable: boolean;
+}
+
+const json = (value: unknown): Pick<ErrorRow, 'contentType' | 'body'> => ({
+  contentType: 'application/json',
+  body: JSON.stringify(value),
+});
+
+export const errors = {
+  keyMissing: { status: 401, ...json({ error: 'Invalid or missing API key' }), retryable: false },
+  keyUnknown: { status: 401, ...json({ error: 'INVALID_API_KEY' }), retryable: false },
+  creditExhausted: { status: 402, ...json({ error: 'INSUFFICIENT_CREDITS' }), retryable: true },
+  methodNotAllowed: { status: 405, ...json({ detail: 'Method Not Allowed' }), retryable: false },
+  bodyUnreadable: {
+    status: 400,
+    ...json({ detail: 'There was an error parsing the body' }),
+    retryable: false,
+  },
+  badRequest: { status: 400, ...json({ detail: 'Bad Request' }), retryable: false },
+  bodyTooLarge: {
+    status: 413,
+    ...json({ detail: 'Request body is larger than 1048576 bytes' }),
+    retryable: false,
+  },
+  slotsExhausted: {
+    status: 429,
+    ...json({ error: 'Rate limit exceeded', reason: 'concurrency' }),
+    retryable: true,
+  },
+  internal: {
+    status: 500,
+    contentType: 'text/plain; charset=utf-8',
+    body: 'Internal Server Error',
+    retryable: true,
+  },
+  /** The process is draining, its pools are full or its store fails: come back later. */
+  unavailable: { status: 503, ...json({ error: 'Service unavailable' }), retryable: true },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errors;
