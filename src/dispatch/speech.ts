@@ -7,7 +7,7 @@ import type { Lease } from '../admission/lease.js';
 import type { Frame, Framing } from './messages.js';
 
 export interface ContextOptions {
-  /** Closed by the context, exactly once, at its terminal frame or at `cancel`. */
+  /** Owned by the context from here on: it settles what was spoken, and closes the lease at `release`. */
   readonly lease: Lease;
   readonly voiceId: string;
   /** `null`: the server's default. */
@@ -25,8 +25,12 @@ export interface SpeechContext {
   append(text: string): void;
   /** No more text: what is left is spoken, then `closed` follows. Idempotent. */
   end(): void;
-  /** Drops everything at once; no frame follows. Idempotent, harmless after the terminal frame. */
-  cancel(): void;
+  /**
+   * The response is over: its last byte was accepted by the socket, or it was given up (client gone, barge-in, fault).
+   * Drops at once whatever is still queued or being made, closes the lease (slot freed, unspoken text refunded); no
+   * frame follows. Every transport calls it at the end of every context, also after the terminal frame. Idempotent.
+   */
+  release(): void;
   /**
    * The transport handed this audio frame's bytes to its socket (or to the result it collects): opens the gate of
    * backpressure by the frame's duration and settles its segment's charge.
