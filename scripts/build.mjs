@@ -1,0 +1,150 @@
+/**
+ * Compiles src, workers, scripts and test into dist. Plain JavaScript, because it runs before anything is built.
+ *
+ *   node scripts/build.mjs [--if-stale] [--quiet]
+ *
+ * A build goes into a folder of its own that takes the place of dist only when it is whole, stamp included. So an
+ * interrupted build leaves the last good one, removed sources leave no dead files, and dist is never half new.
+ */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { takeLock } from './lock.mjs';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const sourceFolders = ['src', 'workers', 'scripts', 'test'];
+const settings = ['tsconfig.json', 'package.json', 'package-lock.json'];
+const stampName = '.build-stamp';
+const temporaryPrefix = 'dist-tmp-';
+
+/** Why the build failed, in words for a terminal. */
+class BuildError extends Error {}
+
+/** @returns {string[]} paths from the root of all sources that the compiler reads, sorted. */
+const listSources = () =>
+  sourceFolders
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && /\.[cm]?ts$/.test(entry.name))
+        .map((entry) => relative(root, join(entry.parentPath ?? entry.path, entry.name))),
+    )
+    .filter((path) => !path.startsWith(join('scripts', 'voice', 'work')))
+    .sort();
+
+const runtimePath = () => {
+  const path = join(root, 'node_modules', 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+  const compiler = join(root, 'node_modules', 'ts-patch', 'bin', 'tspc.js');
+  if (!existsSync(path) || !existsSync(compiler)) {
+    throw new BuildError('The dependencies are not installed. Run `npm ci` first.');
+  }
+  return { path, compiler };
+};
+
+/** By content, not by time: a fresh clone, a checkout of an older commit and a touched file all come out right. */
+const fingerprint = (sources) => {
+  const hash = createHash('sha256');
+  for (const path of [...settings, ...sources]) {
+    const full = join(root, path);
+    const bytes = existsSync(full) ? readFileSync(full) : Buffer.alloc(0);
+    hash.update(`${path}\0${bytes.length}\0`).update(bytes);
+  }
+  return hash.digest('hex');
+};
+
+const outputOf = (source) => join(root, 'dist', source.replace(/\.([cm]?)ts$/, '.$1js'));
+
+const isFresh = () => {
+  const sources = listSources();
+  const stampPath = join(root, 'dist', stampName);
+  if (!existsSync(stampPath) || readFileSync(stampPath, 'utf8') !== fingerprint(sources)) return false;
+  return sources.every((source) => /\.d\.[cm]?ts$/.test(source) || existsSync(outputOf(source)));
+};
+
+/** Runs tspc with the pinned runtime. The heartbeat of the lock needs this process's event loop: no spawnSync. */
+const compile = async (outDir) => {
+  const { path, compiler } = runtimePath();
+  const args = [compiler, '-p', root, '--outDir', outDir, '--incremental', 'false'];
+  if (process.stderr.isTTY) args.push('--pretty');
+  const child = spawn(path, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const stop = (signal) => {
+    child.kill('SIGKILL');
+    rmSync(outDir, { recursive: true, force: true });
+    // The lock's own exit hook gives it back.
+    process.exit(signal === 'SIGINT' ? 130 : 143);
+  };
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  let output = '';
+  const collect = (chunk) => (output += chunk);
+  child.stdout.setEncoding('utf8').on('data', collect);
+  child.stderr.setEncoding('utf8').on('data', collect);
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
+  process.off('SIGINT', stop).off('SIGTERM', stop);
+  if (code !== 0) throw new BuildError(`${output.trim()}\n\nThe build failed: correct what is listed above.`);
+};
+
+const replaceDist = (outDir) => {
+  const dist = join(root, 'dist');
+  const old = join(root, `${temporaryPrefix}old-${process.pid}`);
+  if (existsSync(dist)) renameSync(dist, old);
+  renameSync(outDir, dist);
+  rmSync(old, { recursive: true, force: true });
+};
+
+const removeLeftovers = () => {
+  for (const name of readdirSync(root)) {
+    if (name.startsWith(temporaryPrefix)) rmSync(join(root, name), { recursive: true, force: true });
+  }
+};
+
+/**
+ * Brings dist up to date. Safe to run several times at once: one builds, the others wait for it.
+ *
+ * @param {{ ifStale?: boolean, quiet?: boolean }} options
+ * @throws {BuildError} with the compiler's messages
+ */
+export const build = async ({ ifStale = false, quiet = false } = {}) => {
+  if (ifStale && isFresh()) return;
+  runtimePath();
+  const release = await takeLock(join(root, 'node_modules', '.syrinx-build.lock'));
+  try {
+    if (ifStale && isFresh()) return;
+    removeLeftovers();
+    if (!quiet) process.stderr.write('Building syrinx, once; this takes some seconds ...\n');
+    const stamp = fingerprint(listSources());
+    const outDir = join(root, `${temporaryPrefix}${process.pid}`);
+    try {
+      await compile(outDir);
+      writeFileSync(join(outDir, stampName), stamp);
+      replaceDist(outDir);
+    } finally {
+      rmSync(outDir, { recursive: true, force: true });
+    }
+  } finally {
+    release();
+  }
+};
+
+/** As `build`, for a command line: errors become a message and exit code 1. */
+export const buildOrExit = async (options) => {
+  try {
+    await build(options);
+  } catch (error) {
+    if (!(error instanceof BuildError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+};
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const flags = process.argv.slice(2);
+  const unknown = flags.find((flag) => flag !== '--if-stale' && flag !== '--quiet');
+  if (unknown !== undefined) {
+    process.stderr.write(`Unknown option ${unknown}. Usage: node scripts/build.mjs [--if-stale] [--quiet]\n`);
+    process.exit(2);
+  }
+  await buildOrExit({ ifStale: flags.includes('--if-stale'), quiet: flags.includes('--quiet') });
+}
