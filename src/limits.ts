@@ -12,6 +12,12 @@ export const limits = {
   bodyBytesMax: 1 * MiB,
   /** Nesting levels of a JSON body; deeper is answered 400 before anything walks it. */
   bodyDepthMax: 400,
+  /** Items of one 422 body; what is wrong beyond them is not listed. */
+  validationItemsMax: 100,
+  /** Bytes of values echoed (`input`) in one 422 body; an item whose value goes beyond is sent without it. */
+  validationEchoBytesMax: 256 * KiB,
+  /** UTF-16 units of a key, an encoding or a voice that an error message or `loc` names; the rest is cut. */
+  validationNameMax: 200,
   /** Milliseconds a client may take to send its whole body before its connection is dropped. */
   bodyReceiveMsMax: 30_000,
   /** Bytes of all bodies that are still arriving, over all connections; above it new bodies are answered 503. */
@@ -27,12 +33,18 @@ export const limits = {
   /** The same bound for the first segment of an utterance, so that first audio does not depend on text length. */
   firstSegmentCharactersMax: 100,
 
+  /** UTF-16 units of text in one call of espeak-ng: its cost grows with them, and a step must stay short. */
+  phonemeTextMax: 160,
+  /** The same for the first call of a segment: all that first audio has to wait for. */
+  firstPhonemeTextMax: 72,
+  /** Pronunciations of single words that a synthesis thread remembers, to align words with phonemes. */
+  pronunciationsCachedMax: 4_096,
   /** Jobs (segments) that one synthesis thread holds and turns between; each costs about 0.3 MiB of model state. */
   jobsPerThreadMax: 128,
   /** Target compute of one synthesis step: the longest that a new utterance waits for a busy thread. */
   stepComputeMsTarget: 25,
   /** Milliseconds of audio, made but not yet handed to its socket, above which a context gets no further segment. */
-  unsentAudioMsMax: 10_000,
+  unsentAudioMsMax: 20_000,
   /** Times that a segment is run again after a thread died in another utterance's step. */
   segmentRetriesMax: 3,
 
@@ -53,6 +65,12 @@ export const limits = {
 
   /** Ledger entries waiting for the writer; above it nothing is admitted. */
   ledgerQueueMax: 65_536,
+  /** Ledger entries of one commit. */
+  ledgerBatchMax: 1_024,
+  /** Milliseconds after which a failed commit is tried again and a dead writer is replaced. */
+  ledgerRetryMs: 250,
+  /** Milliseconds that a statement waits for another process's write to the store before it fails. */
+  storeBusyMsMax: 2_000,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */
   synthesisHeapMiBMax: 512,
   /** Heap of an actor thread, in MiB. */

@@ -1,0 +1,18 @@
+/** What is used of espeak-ng, compiled to WebAssembly (it has no types of its own). */
+declare module '@echogarden/espeak-ng-emscripten' {
+  export interface Worker {
+    /** 0 when the voice exists. */
+    set_voice(name: string): number;
+    /** A pointer into `HEAPU8` at a string that ends in NUL and lives until the next call. */
+    convert_to_phonemes(text: string, ipa: boolean): { readonly ptr: number };
+  }
+
+  export interface Module {
+    /** Replaced whenever the memory grows. */
+    readonly HEAPU8: Uint8Array;
+    readonly eSpeakNGWorker: new () => Worker;
+  }
+
+  const initialise: () => Promise<Module>;
+  export default initialise;
+}

@@ -1,0 +1,40 @@
+/** espeak-ng in WebAssembly, as a function from text to phonemes. One a thread; it keeps a voice, nothing else. */
+import { strict as assert } from 'node:assert';
+import initialise, { type Module, type Worker } from '@echogarden/espeak-ng-emscripten';
+import { limits } from '../../src/limits.js';
+
+const decoder = new TextDecoder();
+
+export class Espeak {
+  readonly #module: Module;
+  readonly #worker: Worker;
+  #voice = '';
+
+  private constructor(module: Module) {
+    this.#module = module;
+    this.#worker = new module.eSpeakNGWorker();
+  }
+
+  static async load(): Promise<Espeak> {
+    return new Espeak(await initialise());
+  }
+
+  /**
+   * @param text at most `limits.phonemeTextMax` UTF-16 units, without markup or control characters
+   * @param voice a name that espeak-ng has (`languages.ts`)
+   * @returns groups of IPA, one for each word as espeak-ng sees words: `h_ə_l_ˈoʊ`
+   */
+  groups(text: string, voice: string): string[] {
+    assert(text.length <= limits.phonemeTextMax, 'text for espeak-ng is over its bound');
+    if (voice !== this.#voice) {
+      assert.equal(this.#worker.set_voice(voice), 0, `espeak-ng has no voice "${voice}"`);
+      this.#voice = voice;
+    }
+    const { ptr } = this.#worker.convert_to_phonemes(text, true);
+    // Read at once, and from the module: the memory may have grown during the call.
+    const heap = this.#module.HEAPU8;
+    const ipa = decoder.decode(heap.subarray(ptr, heap.indexOf(0, ptr)));
+    // Clause marks are dropped: pauses follow the punctuation that the caller saw, not espeak-ng's reading of it.
+    return ipa.split(/[\s|]+/).filter((group) => group !== '' && !/^_+$/.test(group));
+  }
+}

@@ -1,0 +1,97 @@
+/** Which espeak-ng voice reads a character: by script, the accented Latin letters included in English. */
+
+/** A voice of espeak-ng. */
+export type Voice = string;
+
+export const defaultVoice: Voice = 'en-us';
+
+const voiceOfScript: Readonly<Record<string, Voice>> = {
+  Latin: defaultVoice,
+  Cyrillic: 'ru',
+  Greek: 'el',
+  Arabic: 'ar',
+  Hebrew: 'he',
+  Han: 'cmn',
+  Bopomofo: 'cmn',
+  Hiragana: 'ja',
+  Katakana: 'ja',
+  Hangul: 'ko',
+  Devanagari: 'hi',
+  Bengali: 'bn',
+  Gurmukhi: 'pa',
+  Gujarati: 'gu',
+  Oriya: 'or',
+  Tamil: 'ta',
+  Telugu: 'te',
+  Kannada: 'kn',
+  Malayalam: 'ml',
+  Sinhala: 'si',
+  Thai: 'th',
+  Myanmar: 'my',
+  Georgian: 'ka',
+  Ethiopic: 'am',
+  Armenian: 'hy',
+  Cherokee: 'chr',
+};
+
+/**
+ * Scripts that espeak-ng has no voice for. It would read each letter's code point, a minute a line, so that a run of
+ * them is announced by name instead, as screen readers do.
+ */
+const unreadScripts = [
+  ...['Khmer', 'Lao', 'Tibetan', 'Mongolian', 'Thaana', 'Syriac', 'Yi', 'Tifinagh', 'Nko', 'Coptic', 'Gothic'],
+  ...['Balinese', 'Javanese', 'Sundanese', 'Tagalog', 'Samaritan', 'Cuneiform', 'Runic', 'Ogham', 'Vai'],
+] as const;
+
+const tonalVoices: ReadonlySet<Voice> = new Set(['cmn', 'th', 'my', 'chr']);
+/** Voices of scripts that put no space between words. */
+const unspacedVoices: ReadonlySet<Voice> = new Set(['cmn', 'ja', 'th', 'my']);
+
+export const isTonal = (voice: Voice): boolean => tonalVoices.has(voice);
+export const isUnspaced = (voice: Voice): boolean => unspacedVoices.has(voice);
+
+const scriptPattern = (script: string) => new RegExp(`^\\p{Script=${script}}`, 'u');
+const readable = Object.entries(voiceOfScript).map(([script, voice]) => ({ pattern: scriptPattern(script), voice }));
+const unread = unreadScripts.map((name) => ({ pattern: scriptPattern(name), name }));
+const letter = /^\p{L}/u;
+
+export type Reading =
+  | { readonly kind: 'voice'; readonly voice: Voice }
+  /** Digits, marks, signs: read as their neighbours are. */
+  | { readonly kind: 'any' }
+  | { readonly kind: 'unread'; readonly name: string };
+
+const any: Reading = { kind: 'any' };
+const english: Reading = { kind: 'voice', voice: defaultVoice };
+const charactersCachedMax = 8_192;
+const cache = new Map<string, Reading>();
+
+const look = (character: string): Reading => {
+  const script = readable.find(({ pattern }) => pattern.test(character));
+  if (script !== undefined) return { kind: 'voice', voice: script.voice };
+  const other = unread.find(({ pattern }) => pattern.test(character));
+  if (other !== undefined) return { kind: 'unread', name: other.name };
+  return letter.test(character) ? { kind: 'unread', name: '' } : any;
+};
+
+/** @param character one code point */
+export const readingOf = (character: string): Reading => {
+  if (character < '\u0080') return /[a-z]/i.test(character) ? english : any;
+  let reading = cache.get(character);
+  if (reading === undefined) {
+    reading = look(character);
+    if (cache.size >= charactersCachedMax) cache.clear();
+    cache.set(character, reading);
+  }
+  return reading;
+};
+
+/** The languages that share a script are told apart by letters that only one of them has. */
+export const refineVoice = (voice: Voice, text: string): Voice => {
+  if (voice === 'ar') return /[ٹڈڑےںھ]/.test(text) ? 'ur' : /[پچژگکی]/.test(text) ? 'fa' : 'ar';
+  if (voice === 'ru') return /[іїєґ]/i.test(text) ? 'uk' : 'ru';
+  return voice;
+};
+
+/** All voices that text can be read with. */
+export const allVoices: readonly Voice[] = [...new Set([...Object.values(voiceOfScript), 'ur', 'fa', 'uk'])];

@@ -1,0 +1,116 @@
+/** From what espeak-ng writes (`h_ə_l_ˈoʊ`) to the numbered phones of a voice, with stress. */
+import { consonantNames, ipaLengthMax, pauseName, phonesOfIpa, vowelNames } from './ipa.js';
+
+/** Phones of one word or part of one, in parallel arrays. Stress is 0 or 1. */
+export interface PhoneString {
+  readonly ids: number[];
+  readonly stress: number[];
+}
+
+/** Distinct symbols remembered; espeak-ng has about 400 over the languages used here. */
+const symbolsCachedMax = 2_048;
+
+const stressMarks = /[ˈˌ]/g;
+/** Tones of Mandarin, Thai and Burmese, where ɜ is the third tone and no vowel. */
+const toneMarks = /[0-9ɜ]/g;
+
+export class PhoneSet {
+  readonly pause: number;
+  readonly schwa: number;
+  readonly #ids: ReadonlyMap<string, number>;
+  readonly #vowels: ReadonlySet<number>;
+  readonly #stops: ReadonlySet<number>;
+  readonly #symbols = new Map<string, readonly number[]>();
+
+  /** @param names phones in id order; `missingPhones` says whether they suffice */
+  constructor(names: readonly string[]) {
+    this.#ids = new Map(names.map((name, id) => [name, id]));
+    this.pause = this.#id(pauseName);
+    this.schwa = this.#id('ax');
+    this.#vowels = new Set(vowelNames.map((name) => this.#id(name)));
+    this.#stops = new Set(['b', 'ch', 'd', 'g', 'jh', 'k', 'p', 't'].map((name) => this.#id(name)));
+  }
+
+  isVowel(id: number): boolean {
+    return this.#vowels.has(id);
+  }
+
+  isStop(id: number): boolean {
+    return this.#stops.has(id);
+  }
+
+  /**
+   * Phones of one group of espeak-ng. Only vowels carry stress here; `spreadStress` gives it to their syllables. What is
+   * no phone (pause marks, tones, unknown signs) is passed over.
+   */
+  read(group: string, tonal: boolean): PhoneString {
+    const ids: number[] = [];
+    const stress: number[] = [];
+    for (const symbol of group.split('_')) {
+      if (symbol === '') continue;
+      const bare = symbol.replace(stressMarks, '');
+      let stressed = bare === symbol ? 0 : 1;
+      for (const id of this.#phonesOf(tonal ? bare.replace(toneMarks, '') : bare)) {
+        const vowel = this.#vowels.has(id);
+        ids.push(id);
+        stress.push(vowel ? stressed : 0);
+        if (vowel) stressed = 0;
+      }
+    }
+    return { ids, stress };
+  }
+
+  /**
+   * Consonants take the stress of their syllable; of those between two vowels the first half (rounded down) closes the
+   * first syllable. A word of one syllable counts as stressed unless its vowel is a schwa. The voice was trained so.
+   */
+  spreadStress({ ids, stress }: PhoneString): number[] {
+    const vowels: number[] = [];
+    for (let i = 0; i < ids.length; i++) if (this.#vowels.has(ids[i]!)) vowels.push(i);
+    const [first] = vowels;
+    if (first === undefined) return ids.map(() => 0);
+    const levels = [...stress];
+    if (vowels.length === 1 && ids[first] !== this.schwa) levels[first] = 1;
+    let previous = -1;
+    for (const vowel of vowels) {
+      const onset = previous + 1;
+      const coda = previous < 0 ? 0 : (vowel - onset) >> 1;
+      for (let i = onset; i < vowel; i++) levels[i] = levels[i < onset + coda ? previous : vowel]!;
+      previous = vowel;
+    }
+    for (let i = previous + 1; i < ids.length; i++) levels[i] = levels[previous]!;
+    return levels;
+  }
+
+  #id(name: string): number {
+    const id = this.#ids.get(name);
+    if (id === undefined) throw new RangeError(`the voice has no phone "${name}"`);
+    return id;
+  }
+
+  #phonesOf(symbol: string): readonly number[] {
+    const known = this.#symbols.get(symbol);
+    if (known !== undefined) return known;
+    const ids = spell(symbol).map((name) => this.#id(name));
+    if (this.#symbols.size < symbolsCachedMax) this.#symbols.set(symbol, ids);
+    return ids;
+  }
+}
+
+/** The longest known symbols, left to right; a doubled sound counts once. */
+const spell = (symbol: string): string[] => {
+  const rest = symbol.replace(/^\(.*\)$/, '').normalize('NFD');
+  const names: string[] = [];
+  for (let at = 0; at < rest.length; ) {
+    let length = Math.min(ipaLengthMax, rest.length - at);
+    while (length > 0 && !phonesOfIpa.has(rest.slice(at, at + length))) length--;
+    for (const name of phonesOfIpa.get(rest.slice(at, at + length)) ?? [])
+      if (names.at(-1) !== name) names.push(name);
+    at += Math.max(1, length);
+  }
+  return names;
+};
+
+/** Names that a voice's list of phones lacks. */
+export const missingPhones = (names: readonly string[]): string[] =>
+  [pauseName, ...vowelNames, ...consonantNames].filter((name) => !names.includes(name));
