@@ -4,22 +4,27 @@
  *   front  --SynthesisJob (piscina)-->  synthesis  --ChunkMail-->  actor  --FrameMail-->  front
  *   front  --------------------------ActorCommand---------------->  actor
  *
- * Offsets and durations of engine audio are in samples at `ENGINE_SAMPLE_RATE_HZ`; ids are numbers, dense and reused.
+ * Offsets and durations of engine audio are in samples at the voice's own rate. Context ids only ever grow and are
+ * never used twice, so mail about a context that is gone is told from mail about one that is yet to open.
  */
+import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat } from '../api/formats.js';
+import type { ExecutionProvider } from '../config.js';
+import type { Span } from '../text/words.js';
 
-/** Every engine's PCM is resampled by the actor from this rate, unless its voice pack names another. */
-export const ENGINE_SAMPLE_RATE_HZ = 24_000;
+/** Range of UTF-16 offsets into a segment's text. */
+export type { Span };
 
-/** Half-open range of UTF-16 offsets into a segment's text. */
-export interface Span {
-  readonly start: number;
-  readonly end: number;
+/** What a synthesis thread is started with. */
+export interface SynthesisThreadData {
+  readonly modelsDir: string;
+  readonly executionProvider: ExecutionProvider;
+  /** Backs `JobControl`. */
+  readonly control: SharedArrayBuffer;
 }
 
 /** One segment to speak: the piscina task. */
 export interface SynthesisJob {
-  /** Which context, and which opening of it: ids are reused, so stale mail is recognised by its number. */
   readonly contextId: number;
   /** 0, 1, 2 ... within the context. */
   readonly segment: number;
@@ -37,12 +42,23 @@ export interface SynthesisJob {
   readonly actor: number;
 }
 
-export interface SynthesisResult {
-  readonly samples: number;
-  readonly sampleRateHz: number;
-  readonly computeMs: number;
-  readonly cancelled: boolean;
-}
+export type SynthesisResult =
+  | { readonly type: 'done'; readonly samples: number }
+  | { readonly type: 'cancelled' }
+  | { readonly type: 'failed'; readonly reason: string };
+
+/** Front thread to synthesis thread, over the control port that the thread offers when it is ready. */
+export type SynthesisControl = {
+  /** From now on chunks for contexts of this actor thread go through `port`. */
+  readonly type: 'actor';
+  readonly actor: number;
+  readonly port: MessagePort;
+};
+
+/** Synthesis thread to front thread, once its voices are loaded and warm, or cannot be. */
+export type SynthesisHello =
+  | { readonly type: 'ready'; readonly threadId: number; readonly control: MessagePort; readonly loadMs: number }
+  | { readonly type: 'load-failed'; readonly threadId: number; readonly message: string };
 
 /** When one word of a segment sounds, in samples from the segment's first. */
 export interface WordTime {
@@ -71,6 +87,13 @@ export type ChunkMail =
       readonly samples: number;
     };
 
+/** What an actor thread is sent. */
+export type ActorThreadMessage =
+  /** A tick's `ActorCommand`s, packed. */
+  | { readonly type: 'commands'; readonly mail: Uint8Array }
+  /** Chunks of one synthesis thread will come through this port. */
+  | { readonly type: 'synthesis'; readonly port: MessagePort };
+
 /** How frames are built: records of a stream, or pieces of one JSON response. */
 export type Framing = 'stream' | 'whole';
 
@@ -82,12 +105,13 @@ export type ActorCommand =
       readonly format: AudioFormat;
       readonly framing: Framing;
       readonly timestamps: boolean;
+      /** Rate of the chunks that will come. */
+      readonly engineSampleRateHz: number;
     }
   | {
       readonly type: 'segment';
       readonly contextId: number;
       readonly segment: number;
-      readonly sampleRateHz: number;
       /** Token texts, only when the context reports timestamps. */
       readonly words: readonly string[];
       /** The last token goes on in the next segment. */

@@ -42,9 +42,12 @@ export interface SpeechContext {
 export interface VoiceCatalogue {
   /** The default voice first. */
   readonly speakerIds: readonly string[];
+  /** Rate at which the voice is made, before the actor resamples it. */
+  sampleRateHz(speakerId: string): number;
 }
 
 export interface Speech {
   readonly voices: VoiceCatalogue;
-  open(options: ContextOptions, sink: FrameSink): SpeechContext;
+  /** `null` while nothing more can be taken on: too many contexts, or no thread alive. The lease is then the caller's. */
+  open(options: ContextOptions, sink: FrameSink): SpeechContext | null;
 }

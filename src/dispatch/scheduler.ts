@@ -1,0 +1,281 @@
+/**
+ * Which segment runs next: earliest playback deadline first, one running segment a lease, bounded by the listener.
+ *
+ * A context's deadline is the moment its listener would run dry: the start of its playback plus the audio made so far.
+ * A lease (one slot of a key) runs one segment at a time while there is contention, and more only while threads would
+ * otherwise idle; its contexts take turns. A context whose unsent audio is over the bound gets nothing until its
+ * transport handed enough of it on: this is the one place where backpressure acts.
+ *
+ * Pure policy: it runs nothing and knows no thread. Time comes from the clock that it is given.
+ */
+import type { Segment } from '../text/segments.js';
+import type { Clock } from '../monotonic.js';
+
+/** Speech of about 14 characters a second; only used until a segment's true duration is known. */
+const ESTIMATED_MS_PER_CHARACTER = 70;
+
+export interface ScheduledSegment extends Segment {
+  /** 0, 1, 2 ... within its context. */
+  readonly index: number;
+}
+
+export interface SchedulerOptions {
+  readonly clock: Clock;
+  /** Synthesis threads. */
+  readonly threads: number;
+  /** Segments that may be with the threads at once. */
+  readonly jobsMax: number;
+  readonly unsentAudioMsMax: number;
+  /** Starts a segment; the caller reports its end through `ContextSchedule.finished` or `requeue`. */
+  readonly start: (schedule: ContextSchedule, segment: ScheduledSegment, playFromMs: number) => void;
+  /** The playback clock of a running segment moved. */
+  readonly moved: (schedule: ContextSchedule, segment: ScheduledSegment, playFromMs: number) => void;
+}
+
+interface RunningSegment {
+  readonly segment: ScheduledSegment;
+  readonly estimatedMs: number;
+}
+
+/** One context as the scheduler sees it. */
+export class ContextSchedule {
+  readonly lease: object;
+  readonly #scheduler: Scheduler;
+  readonly #queued: ScheduledSegment[] = [];
+  readonly #running: RunningSegment[] = [];
+  #playbackStartMs: number;
+  #madeMs = 0;
+  #handedMs = 0;
+  #gated = false;
+  #dropped = false;
+
+  constructor(scheduler: Scheduler, lease: object, nowMs: number) {
+    this.#scheduler = scheduler;
+    this.lease = lease;
+    this.#playbackStartMs = nowMs;
+  }
+
+  get queuedSegments(): number {
+    return this.#queued.length;
+  }
+
+  get runningSegments(): number {
+    return this.#running.length;
+  }
+
+  get unsentMs(): number {
+    return this.#madeMs - this.#handedMs;
+  }
+
+  enqueue(segment: ScheduledSegment): void {
+    if (this.#dropped) return;
+    // After idling the listener has heard everything: the new utterance is due now, not in its past.
+    if (this.#queued.length === 0 && this.#running.length === 0) this.#restartPlayback();
+    this.#queued.push(segment);
+    this.#scheduler.wake();
+  }
+
+  /** A running segment is complete. */
+  finished(segment: ScheduledSegment, durationMs: number): void {
+    if (!this.#takeRunning(segment)) return;
+    this.#madeMs += durationMs;
+    this.#tellMoved();
+    this.#scheduler.ended(this);
+  }
+
+  /** A running segment did not complete and shall run again, before all that is queued. */
+  requeue(segment: ScheduledSegment): void {
+    if (!this.#takeRunning(segment)) return;
+    if (!this.#dropped) {
+      this.#queued.push(segment);
+      this.#queued.sort((a, b) => a.index - b.index);
+    }
+    this.#scheduler.ended(this);
+  }
+
+  /** The transport handed on this much audio. */
+  handed(durationMs: number): void {
+    this.#handedMs += durationMs;
+    if (!this.#gated || this.isGated()) return;
+    this.#gated = false;
+    this.#restartPlayback();
+    this.#scheduler.wake();
+  }
+
+  /** Forgets what is queued; running segments end by themselves. Idempotent. */
+  drop(): void {
+    this.#dropped = true;
+    this.#queued.length = 0;
+  }
+
+  /** When the next segment to start is due. */
+  dueMs(): number {
+    return this.#startOf(this.#running.length);
+  }
+
+  isReady(): boolean {
+    if (this.#queued.length === 0) return false;
+    this.#gated = this.isGated();
+    return !this.#gated;
+  }
+
+  isGated(): boolean {
+    const inFlightMs = this.#running.reduce((sum, running) => sum + running.estimatedMs, 0);
+    return this.unsentMs + inFlightMs > this.#scheduler.unsentAudioMsMax;
+  }
+
+  /** For the scheduler: moves the next segment from queued to running. */
+  begin(): { segment: ScheduledSegment; playFromMs: number } {
+    const segment = this.#queued.shift();
+    if (segment === undefined) throw new Error('begin() needs a queued segment');
+    const playFromMs = this.dueMs();
+    this.#running.push({ segment, estimatedMs: segment.text.length * ESTIMATED_MS_PER_CHARACTER });
+    return { segment, playFromMs };
+  }
+
+  #startOf(position: number): number {
+    let startMs = this.#playbackStartMs + this.#madeMs;
+    for (let i = 0; i < position; i++) startMs += this.#running[i]?.estimatedMs ?? 0;
+    return startMs;
+  }
+
+  #restartPlayback(): void {
+    this.#playbackStartMs = Math.max(this.#playbackStartMs, this.#scheduler.nowMs() - this.#madeMs);
+    this.#tellMoved();
+  }
+
+  #tellMoved(): void {
+    this.#running.forEach((running, position) =>
+      this.#scheduler.moved(this, running.segment, this.#startOf(position)),
+    );
+  }
+
+  #takeRunning(segment: ScheduledSegment): boolean {
+    const position = this.#running.findIndex((running) => running.segment === segment);
+    if (position < 0) return false;
+    this.#running.splice(position, 1);
+    return true;
+  }
+}
+
+/** The contexts of one lease, in turn. */
+class LeaseSchedule {
+  readonly contexts = new Set<ContextSchedule>();
+  running = 0;
+
+  /** The lease's next context: the earliest due; among equals the one that waited longest (insertion order). */
+  next(): ContextSchedule | undefined {
+    let best: ContextSchedule | undefined;
+    for (const context of this.contexts) {
+      if (!context.isReady()) continue;
+      if (best === undefined || context.dueMs() < best.dueMs()) best = context;
+    }
+    return best;
+  }
+
+  /** Moves the context behind its siblings. */
+  rotate(context: ContextSchedule): void {
+    this.contexts.delete(context);
+    this.contexts.add(context);
+  }
+}
+
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #leases = new Map<object, LeaseSchedule>();
+  #running = 0;
+  #paused = false;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+  }
+
+  get unsentAudioMsMax(): number {
+    return this.#options.unsentAudioMsMax;
+  }
+
+  get runningSegments(): number {
+    return this.#running;
+  }
+
+  /** Leases that have a context open. */
+  get leases(): number {
+    return this.#leases.size;
+  }
+
+  nowMs(): number {
+    return this.#options.clock();
+  }
+
+  /** @param lease contexts with the same lease share its one running segment */
+  open(lease: object): ContextSchedule {
+    const schedule = new ContextSchedule(this, lease, this.nowMs());
+    let group = this.#leases.get(lease);
+    if (group === undefined) this.#leases.set(lease, (group = new LeaseSchedule()));
+    group.contexts.add(schedule);
+    return schedule;
+  }
+
+  /** The context is over. Segments of it that still run end by themselves and are then forgotten. Idempotent. */
+  close(schedule: ContextSchedule): void {
+    schedule.drop();
+    const group = this.#leases.get(schedule.lease);
+    if (group === undefined) return;
+    group.contexts.delete(schedule);
+    this.#forgetIfEmpty(schedule.lease, group);
+  }
+
+  /** Stops and resumes starting segments, while no thread can take one. */
+  setPaused(paused: boolean): void {
+    this.#paused = paused;
+    if (!paused) this.wake();
+  }
+
+  moved(schedule: ContextSchedule, segment: ScheduledSegment, playFromMs: number): void {
+    this.#options.moved(schedule, segment, playFromMs);
+  }
+
+  ended(schedule: ContextSchedule): void {
+    this.#running--;
+    const group = this.#leases.get(schedule.lease);
+    if (group !== undefined) {
+      group.running--;
+      this.#forgetIfEmpty(schedule.lease, group);
+    }
+    this.wake();
+  }
+
+  /** The one loop that starts segments; called whenever something could have become startable. */
+  wake(): void {
+    while (!this.#paused && this.#running < this.#options.jobsMax) {
+      const threadsIdle = this.#running < this.#options.threads;
+      const next = this.#earliest(false) ?? (threadsIdle ? this.#earliest(true) : undefined);
+      if (next === undefined) return;
+      this.#start(next.group, next.context);
+    }
+  }
+
+  #earliest(allowBusyLeases: boolean): { group: LeaseSchedule; context: ContextSchedule } | undefined {
+    let best: { group: LeaseSchedule; context: ContextSchedule; dueMs: number } | undefined;
+    for (const group of this.#leases.values()) {
+      if (group.running > 0 && !allowBusyLeases) continue;
+      const context = group.next();
+      if (context === undefined) continue;
+      const dueMs = context.dueMs();
+      if (best === undefined || dueMs < best.dueMs) best = { group, context, dueMs };
+    }
+    return best;
+  }
+
+  #start(group: LeaseSchedule, context: ContextSchedule): void {
+    const { segment, playFromMs } = context.begin();
+    group.running++;
+    this.#running++;
+    group.rotate(context);
+    this.#options.start(context, segment, playFromMs);
+  }
+
+  #forgetIfEmpty(lease: object, group: LeaseSchedule): void {
+    if (group.contexts.size === 0 && group.running === 0) this.#leases.delete(lease);
+  }
+}

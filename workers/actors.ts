@@ -1,0 +1,91 @@
+/**
+ * Entry of an actor thread: hosts contexts, passes them commands and chunks, and mails their frames to the front.
+ */
+import { parentPort, type MessagePort } from 'node:worker_threads';
+import { packFrames, TickBatch, unpackCommands } from '../src/dispatch/mail.js';
+import type { ActorCommand, ActorThreadMessage, ChunkMail, Frame } from '../src/dispatch/messages.js';
+import { loadEncoders } from './audio/encoder.js';
+import { ContextActor } from './context.js';
+import { EarlyMail } from './early-mail.js';
+
+if (parentPort === null) throw new Error('actors.js is the entry of a worker thread');
+const front = parentPort;
+
+const contexts = new Map<number, ContextActor>();
+const early = new EarlyMail();
+
+const outgoing = new TickBatch<Frame>((frames) => {
+  const mail = packFrames(frames);
+  front.postMessage(mail, [mail.body]);
+});
+
+/** Runs a context's reaction; a fault ends that context and no other. */
+const guarded = (contextId: number, react: () => void): void => {
+  try {
+    react();
+  } catch (error) {
+    contexts.get(contextId)?.dispose();
+    contexts.delete(contextId);
+    const reason = error instanceof Error ? error.message : String(error);
+    outgoing.add({ type: 'failed', contextId, reason });
+  }
+};
+
+const open = (command: Extract<ActorCommand, { type: 'open' }>): void => {
+  const { contextId } = command;
+  const context = new ContextActor(command, (frame) => {
+    outgoing.add(frame);
+    if (frame.type === 'closed') contexts.delete(contextId);
+  });
+  contexts.set(contextId, context);
+  for (const mail of early.take(contextId)) context.chunk(mail);
+};
+
+const onCommand = (command: ActorCommand): void => {
+  const { contextId } = command;
+  guarded(contextId, () => {
+    switch (command.type) {
+      case 'open':
+        open(command);
+        return;
+      case 'segment':
+        contexts.get(contextId)?.segment(command);
+        return;
+      case 'flush':
+        contexts.get(contextId)?.flush(command.flushId);
+        return;
+      case 'close':
+        contexts.get(contextId)?.close();
+        return;
+      case 'cancel':
+        contexts.get(contextId)?.dispose();
+        contexts.delete(contextId);
+    }
+  });
+};
+
+const onChunk = (mail: ChunkMail): void => {
+  const context = contexts.get(mail.contextId);
+  if (context === undefined) early.offer(mail);
+  else guarded(mail.contextId, () => context.chunk(mail));
+};
+
+const listen = (port: MessagePort): void => {
+  port.on('message', onChunk);
+};
+
+// Before the first message is taken: a context must never wait for an encoder.
+await loadEncoders();
+
+front.on('message', (message: ActorThreadMessage) => {
+  switch (message.type) {
+    case 'commands':
+      for (const command of unpackCommands(message.mail)) {
+        if (command.type === 'open') early.opened(command.contextId);
+        onCommand(command);
+      }
+      return;
+    case 'synthesis':
+      listen(message.port);
+  }
+});

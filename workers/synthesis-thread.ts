@@ -1,0 +1,119 @@
+/**
+ * What a synthesis thread does, whatever its engine: takes jobs, turns between them step by step, and posts each
+ * step's chunk straight to the actor thread of its context.
+ */
+import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:worker_threads';
+import { JobControl } from '../src/dispatch/control.js';
+import type {
+  ChunkMail,
+  SynthesisControl,
+  SynthesisHello,
+  SynthesisJob,
+  SynthesisResult,
+} from '../src/dispatch/messages.js';
+import type { Engine } from './engines/engine.js';
+import { Turns } from './turns.js';
+
+/** Milliseconds between attempts to load the voices; a thread that cannot load stays, as piscina does not replace it. */
+const LOAD_RETRY_MS = 1_000;
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Ports to the actor threads, by number. A job can arrive before the port it needs: ports keep no common order. */
+class ActorPorts {
+  readonly #ports = new Map<number, MessagePort>();
+  readonly #awaited = new Map<number, { promise: Promise<MessagePort>; resolve: (port: MessagePort) => void }>();
+
+  set(actor: number, port: MessagePort): void {
+    this.#ports.get(actor)?.close();
+    this.#ports.set(actor, port);
+    this.#awaited.get(actor)?.resolve(port);
+    this.#awaited.delete(actor);
+  }
+
+  get(actor: number): MessagePort | Promise<MessagePort> {
+    const port = this.#ports.get(actor);
+    if (port !== undefined) return port;
+    let awaited = this.#awaited.get(actor);
+    if (awaited === undefined) this.#awaited.set(actor, (awaited = Promise.withResolvers<MessagePort>()));
+    return awaited.promise;
+  }
+}
+
+/**
+ * Loads the engine, reports to the front thread, and returns the job handler that piscina calls.
+ * @param load may reject: the front thread is told why, and it is tried again
+ */
+export const serveSynthesis = async (
+  controlBuffer: SharedArrayBuffer,
+  load: () => Promise<Engine>,
+): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
+  const control = new JobControl(controlBuffer);
+  const actorPorts = new ActorPorts();
+  const turns = new Turns();
+  const engine = await loadPatiently(load, actorPorts);
+
+  const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
+    const port = await actorPorts.get(job.actor);
+    const synthesis = engine.open(job);
+    let samples = 0;
+    for (;;) {
+      await turns.enter(() => control.dueMs(job.slot, (samples * 1000) / engine.sampleRateHz));
+      let chunk;
+      try {
+        if (control.isCancelled(job.slot)) return { type: 'cancelled' };
+        control.setStepping(job.slot, true);
+        chunk = await synthesis.step();
+        control.setStepping(job.slot, false);
+      } finally {
+        turns.leave();
+      }
+      const { contextId, segment } = job;
+      if (chunk === null) {
+        port.postMessage({ type: 'segment-done', contextId, segment, samples } satisfies ChunkMail);
+        return { type: 'done', samples };
+      }
+      const { pcm, words } = chunk;
+      const length = pcm.length;
+      port.postMessage(
+        { type: 'chunk', contextId, segment, startSample: samples, pcm, words } satisfies ChunkMail,
+        [pcm.buffer as ArrayBuffer],
+      );
+      samples += length;
+    }
+  };
+
+  return async (job) => {
+    try {
+      return await speak(job);
+    } catch (error) {
+      return { type: 'failed', reason: reasonOf(error) };
+    }
+  };
+};
+
+const loadPatiently = async (load: () => Promise<Engine>, actorPorts: ActorPorts): Promise<Engine> => {
+  for (;;) {
+    const startedMs = performance.now();
+    try {
+      const engine = await load();
+      sayReady(actorPorts, performance.now() - startedMs);
+      return engine;
+    } catch (error) {
+      say({ type: 'load-failed', threadId, message: reasonOf(error) });
+      await new Promise((resolve) => setTimeout(resolve, LOAD_RETRY_MS));
+    }
+  }
+};
+
+const sayReady = (actorPorts: ActorPorts, loadMs: number): void => {
+  const { port1, port2 } = new MessageChannel();
+  port1.on('message', (message: SynthesisControl) => actorPorts.set(message.actor, message.port));
+  port1.unref();
+  say({ type: 'ready', threadId, control: port2, loadMs }, [port2]);
+};
+
+const say = (message: SynthesisHello, transfer: MessagePort[] = []): void => {
+  if (parentPort === null) throw new Error('a synthesis thread runs under a pool');
+  parentPort.postMessage(message, transfer);
+};
