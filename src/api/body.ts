@@ -1,0 +1,73 @@
+/** From the bytes of a request body to a JSON value, or to the refusal that answers it. */
+import { errors } from '../errors.js';
+import { limits } from '../limits.js';
+import { jsonInvalid, missing, notAnObject, validationBody, type Issue } from './issues.js';
+import { findJsonFault } from './json-fault.js';
+import { scanJson } from './json-scan.js';
+
+/** A response that answers a body which cannot be used. The body is `application/json`. */
+export interface Refusal {
+  readonly ok: false;
+  readonly status: number;
+  readonly body: string;
+}
+
+export type JsonBody = { readonly ok: true; readonly value: unknown } | Refusal;
+
+export const refuse = (...issues: readonly Issue[]): Refusal => ({
+  ok: false,
+  status: 422,
+  body: validationBody(issues),
+});
+
+const unreadable: Refusal = {
+  ok: false,
+  status: errors.bodyUnreadable.status,
+  body: errors.bodyUnreadable.body,
+};
+
+const jsonType = /^application\/(?:json|[^\s;/]+\+json)\s*(?:;|$)/i;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+const decode = (bytes: Uint8Array): string | null => {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return null;
+  }
+};
+
+const parse = (text: string): JsonBody => {
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    const fault = findJsonFault(text) ?? { position: 0, message: 'Expecting value' };
+    return refuse(jsonInvalid(fault.position, fault.message));
+  }
+};
+
+/**
+ * @param bytes the whole body, at most `limits.bodyBytesMax`
+ * @param contentType the header's value; absent or empty, the body is taken for JSON
+ * @returns the value (never `null`), or the refusal: 400 for invalid UTF-8 and for nesting beyond
+ * `limits.bodyDepthMax`, 422 for everything else. Of duplicate keys the last counts; `__proto__` is a key as any.
+ */
+export const parseJsonBody = (bytes: Uint8Array, contentType: string | undefined): JsonBody => {
+  if (bytes.length === 0) return refuse(missing(['body'], null));
+  const type = contentType?.trim() ?? '';
+  if (type !== '' && !jsonType.test(type))
+    return refuse(
+      notAnObject(['body'], Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
+    );
+  const text = decode(bytes);
+  if (text === null) return unreadable;
+  const scan = scanJson(bytes, limits.bodyDepthMax);
+  if (scan.tooDeep) return unreadable;
+  const json = parse(text);
+  if (!json.ok) return json;
+  if (scan.overflowAt >= 0) {
+    const position = utf8.decode(bytes.subarray(0, scan.overflowAt)).length;
+    return refuse(jsonInvalid(position, 'Number out of range'));
+  }
+  return json.value === null ? refuse(missing(['body'], null)) : json;
+};
