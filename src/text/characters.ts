@@ -1,0 +1,54 @@
+/**
+ * What the segmenter needs to know of a code point, as bits, looked up in Unicode once and then remembered.
+ */
+
+export const WHITE = 1;
+/** Breaks a line. */
+export const NEWLINE = 2;
+/** Ends a sentence: . ! ? … and their equals in other scripts. */
+export const TERMINATOR = 4;
+/** Ends a clause: , ; : – and their equals. */
+export const CLAUSE = 8;
+/** A quote, bracket or emphasis mark that may follow a terminator and belongs to it. */
+export const CLOSER = 16;
+/** A terminator or clause mark of scripts that put no white space after it. */
+export const SPACELESS = 32;
+/** One sign says about as much as three letters do. */
+export const DENSE = 64;
+const KNOWN = 128;
+
+/** Scripts that are written without white space between words. */
+const dictionaryScripts =
+  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\u30fc\\p{Script=Thai}\\p{Script=Lao}' +
+  '\\p{Script=Khmer}\\p{Script=Myanmar}';
+const spacelessMarks = '。｡！？、､，；：';
+
+const patterns: readonly (readonly [RegExp, number])[] = [
+  [/\p{White_Space}/u, WHITE],
+  [/[\n\r\v\f\u0085\u2028\u2029]/u, NEWLINE],
+  [/[\p{Sentence_Terminal}\u2026]/u, TERMINATOR],
+  [/[\p{Terminal_Punctuation}\u2013\u2014]/u, CLAUSE],
+  [/[\p{Pe}\p{Pf}"'*_`]/u, CLOSER],
+  [new RegExp(`[${spacelessMarks}]`, 'u'), SPACELESS],
+  [/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u, DENSE],
+];
+
+const remembered = new Uint8Array(0x11_00_00);
+
+const classify = (codePoint: number): number => {
+  const character = String.fromCodePoint(codePoint);
+  let bits = KNOWN;
+  for (const [pattern, bit] of patterns) if (pattern.test(character)) bits |= bit;
+  // Unicode counts sentence ends among the terminal punctuation; here a mark is one or the other.
+  if (bits & TERMINATOR) bits &= ~CLAUSE;
+  remembered[codePoint] = bits;
+  return bits;
+};
+
+/** The bits above that hold for a code point (lone surrogates included). */
+export const classOf = (codePoint: number): number => remembered[codePoint] || classify(codePoint);
+
+/** Whether a token has to be looked into for words: it holds writing without white space, or its punctuation. */
+export const needsDictionary = (token: string): boolean => dictionary.test(token);
+
+const dictionary = new RegExp(`[${dictionaryScripts}${spacelessMarks}]`, 'u');

@@ -1,0 +1,319 @@
+/**
+ * Cuts text into segments, the unit of synthesis, while it arrives.
+ *
+ * Every decision is a function of the text before it and the one code point after it: no timers, no look at where
+ * the pieces were split. So the segments of a text are the same however it was sent.
+ */
+import { limits } from '../limits.js';
+import {
+  CLAUSE,
+  CLOSER,
+  DENSE,
+  NEWLINE,
+  SPACELESS,
+  TERMINATOR,
+  WHITE,
+  classOf,
+  needsDictionary,
+} from './characters.js';
+import { type FullStop, fullStopAfter } from './full-stop.js';
+import { type Span, wordSpans } from './words.js';
+
+export interface Segment {
+  /** The concatenated texts of all segments are the text that was pushed. */
+  readonly text: string;
+  /** Original tokens, as offsets into `text`, in order. Empty for white space. */
+  readonly words: readonly Span[];
+  /** The last token goes on as the first of the next segment: it is one word of the user's. */
+  readonly tokenContinues: boolean;
+  /** False for white space between or after what is spoken: nothing to synthesise. */
+  readonly speak: boolean;
+}
+
+/** Code points, where a DENSE one counts as `denseWeight`. */
+export interface SegmentBounds {
+  /** Of the first segment of an utterance. */
+  readonly firstMax: number;
+  readonly max: number;
+}
+
+const defaultBounds: SegmentBounds = {
+  firstMax: limits.firstSegmentCharactersMax,
+  max: limits.segmentCharactersMax,
+};
+
+/** A Han character or Hangul syllable takes about as long to say as three Latin letters. */
+const denseWeight = 3;
+/** A sentence shorter than this is spoken together with the next one ("Yes. OK. Sure."), unless it is the first. */
+const sentenceMin = 20;
+/** Share of the bound from which a clause's end is good enough. */
+const clauseShareMin = 0.6;
+/** Share of the bound from which, when the bound is hit, an earlier clause's end is better than the last space. */
+const earlierClauseShareMin = 0.4;
+
+const isLowerCase = /^\p{Ll}$/u;
+const isDigit = /^\p{Nd}$/u;
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+const dictionaryWords = new Intl.Segmenter('en', { granularity: 'word' });
+
+const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
+
+/** A place where the segment may end, should nothing better come. `at`: offset; `size`: of the segment up to it. */
+interface Candidate {
+  readonly at: number;
+  readonly size: number;
+}
+
+export class Segmenter {
+  readonly #bounds: SegmentBounds;
+  /** Text not yet in a segment; the scan has reached `#next`, the segment began at `#start`. */
+  #text = '';
+  #start = 0;
+  #next = 0;
+  /** No segment with words since the start or the last flush. */
+  #firstOfUtterance = true;
+  #spoke = false;
+
+  // State of the scan within one segment.
+  #size = 0;
+  #blankSize = 0;
+  #tokenStart = -1;
+  #tokens = 0;
+  /** The last mark that counts: TERMINATOR or CLAUSE (with SPACELESS), through closers; 0 after anything else. */
+  #mark = 0;
+  #markAt = -1;
+  #newlines = 0;
+  #lastSpace: Candidate | null = null;
+  #lastClause: Candidate | null = null;
+  /** An abbreviation's full stop that the next character decides upon. */
+  #undecided: { readonly at: number; readonly rule: FullStop } | null = null;
+
+  constructor(bounds: SegmentBounds = defaultBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Adds text, split anywhere, and gives the segments that became final. */
+  push(text: string): Segment[] {
+    this.#text = this.#text.slice(this.#start) + text;
+    this.#next -= this.#start;
+    this.#rebase();
+    const segments: Segment[] = [];
+    this.#scan(segments, false);
+    return segments;
+  }
+
+  /** Ends the utterance: gives what is left. Text that follows begins a new one. */
+  flush(): Segment[] {
+    const segments: Segment[] = [];
+    this.#scan(segments, true);
+    if (this.#start < this.#text.length) this.#cut(this.#text.length, segments);
+    this.#text = '';
+    this.#start = this.#next = 0;
+    this.#beginSegment();
+    this.#firstOfUtterance = true;
+    return segments;
+  }
+
+  /** As `flush`, for the last time: where nothing was spoken at all, one segment without words is (a short silence). */
+  end(): Segment[] {
+    const segments = this.flush();
+    if (this.#spoke) return segments;
+    this.#spoke = true;
+    const text = segments.pop()?.text ?? '';
+    return [...segments, { text, words: [], tokenContinues: false, speak: true }];
+  }
+
+  get #max(): number {
+    return this.#firstOfUtterance ? this.#bounds.firstMax : this.#bounds.max;
+  }
+
+  /** Offsets count from the start of the pending text: move them along when what was cut is dropped. */
+  #rebase(): void {
+    const shift = this.#start;
+    if (shift === 0) return;
+    const move = <T extends { readonly at: number }>(place: T | null): T | null =>
+      place && { ...place, at: place.at - shift };
+    this.#tokenStart -= this.#tokenStart < 0 ? 0 : shift;
+    this.#markAt -= shift;
+    this.#lastSpace = move(this.#lastSpace);
+    this.#lastClause = move(this.#lastClause);
+    this.#undecided = move(this.#undecided);
+    this.#start = 0;
+  }
+
+  #beginSegment(): void {
+    this.#size = this.#blankSize = this.#tokens = this.#mark = this.#newlines = 0;
+    this.#tokenStart = this.#markAt = -1;
+    this.#lastSpace = this.#lastClause = this.#undecided = null;
+  }
+
+  #scan(segments: Segment[], final: boolean): void {
+    while (this.#next < this.#text.length) {
+      const unit = this.#text.charCodeAt(this.#next);
+      // The other half of a surrogate pair may come with the next piece.
+      if (!final && isHighSurrogate(unit) && this.#next + 1 === this.#text.length) return;
+      const codePoint = this.#text.codePointAt(this.#next)!;
+      const bits = classOf(codePoint);
+      const before = this.#cutBefore(codePoint, bits);
+      if (before !== null) this.#cut(before, segments);
+      else {
+        this.#take(codePoint, bits);
+        if (bits & WHITE && this.#endsAfterWhite(bits)) this.#cut(this.#next, segments);
+      }
+    }
+  }
+
+  /** Ends the segment at `at`; the scan goes on from there, over text that it may have seen before. */
+  #cut(at: number, segments: Segment[]): void {
+    const text = this.#text.slice(this.#start, at);
+    const words = wordSpans(text);
+    const speak = words.length > 0;
+    const splitsToken =
+      at < this.#text.length &&
+      !(classOf(this.#text.charCodeAt(at)) & WHITE) &&
+      !(classOf(text.charCodeAt(text.length - 1)) & WHITE);
+    segments.push({ text, words, tokenContinues: splitsToken && !this.#isWordSeam(at), speak });
+    if (speak) {
+      this.#firstOfUtterance = false;
+      this.#spoke = true;
+    }
+    this.#start = this.#next = at;
+    this.#beginSegment();
+  }
+
+  /** Whether a cut within a token falls between two words of a script without spaces. */
+  #isWordSeam(at: number): boolean {
+    const before = this.#text.slice(this.#tokenOf(at), at);
+    return needsDictionary(before) && this.#wordBoundary(at) === at;
+  }
+
+  #tokenOf(at: number): number {
+    let start = at;
+    while (start > this.#start && !(classOf(this.#text.charCodeAt(start - 1)) & WHITE)) start--;
+    return start;
+  }
+
+  /** The last boundary between dictionary words, or after their punctuation, that is not behind `at`. */
+  #wordBoundary(at: number): number {
+    const from = this.#tokenOf(at);
+    const next = this.#text.codePointAt(at);
+    const token = this.#text.slice(from, at) + (next === undefined ? '' : String.fromCodePoint(next));
+    return from + dictionaryWords.segment(token).containing(at - from)!.index;
+  }
+
+  #weight(bits: number): number {
+    return bits & DENSE ? denseWeight : 1;
+  }
+
+  /** Where the segment ends given that this code point comes next; `null` to take it. */
+  #cutBefore(codePoint: number, bits: number): number | null {
+    if (this.#undecided !== null && !(bits & WHITE)) {
+      const { at, rule } = this.#undecided;
+      const character = String.fromCodePoint(codePoint);
+      const goesOn = rule === 'unless-digit' ? isDigit.test(character) : isLowerCase.test(character);
+      this.#undecided = null;
+      if (!goesOn) return at;
+    }
+    if (this.#mark & SPACELESS && !(bits & (WHITE | CLOSER | TERMINATOR | CLAUSE))) {
+      if (this.#mark & TERMINATOR) {
+        if (this.#isLongEnough()) return this.#next;
+        this.#lastClause = { at: this.#next, size: this.#size };
+      } else if (!isDigit.test(String.fromCodePoint(codePoint))) {
+        if (this.#isLongClause()) return this.#next;
+        this.#lastClause = { at: this.#next, size: this.#size };
+      }
+    }
+    return this.#size + this.#weight(bits) > this.#max && this.#size > 0 ? this.#cutAtBound(bits) : null;
+  }
+
+  #cutAtBound(nextBits: number): number {
+    const end = this.#next;
+    if (this.#tokenStart < 0 || nextBits & WHITE) return end;
+    const clause = this.#lastClause;
+    if (clause !== null && clause.size >= this.#max * earlierClauseShareMin) return clause.at;
+    if (this.#lastSpace !== null) return this.#lastSpace.at;
+    // White space alone took up the room of a token that would fit.
+    if (this.#blankSize > 0) return this.#tokenStart;
+    const token = this.#text.slice(this.#tokenStart, end);
+    if (needsDictionary(token)) {
+      const boundary = this.#wordBoundary(end);
+      if (boundary - this.#start > (end - this.#start) / 2) return boundary;
+    }
+    return this.#graphemeBoundary(end);
+  }
+
+  /** The last boundary between user-perceived characters; `end` where the segment is a single one. */
+  #graphemeBoundary(end: number): number {
+    if (this.#text.charCodeAt(end - 1) < 0x80 && this.#text.charCodeAt(end) < 0x80) return end;
+    const next = String.fromCodePoint(this.#text.codePointAt(end)!);
+    const text = this.#text.slice(this.#start, end) + next;
+    const boundary = this.#start + graphemes.segment(text).containing(end - this.#start)!.index;
+    return boundary > this.#start ? boundary : end;
+  }
+
+  /** Adds one code point to the segment. */
+  #take(codePoint: number, bits: number): void {
+    this.#size += this.#weight(bits);
+    if (bits & WHITE) {
+      if (this.#tokens === 0) this.#blankSize = this.#size;
+    } else {
+      if (this.#tokenStart < 0) {
+        this.#tokenStart = this.#next;
+        this.#tokens++;
+        this.#newlines = 0;
+      }
+      if (bits & (TERMINATOR | CLAUSE)) {
+        this.#mark = bits;
+        this.#markAt = this.#next;
+      } else if (!(bits & CLOSER)) this.#mark = 0;
+    }
+    this.#next += codePoint > 0xffff ? 2 : 1;
+  }
+
+  /** Whether the segment ends with the white space that was just taken. */
+  #endsAfterWhite(bits: number): boolean {
+    if (this.#tokens === 0) return false;
+    const place = { at: this.#next, size: this.#size };
+    const tokenEnded = this.#tokenStart >= 0;
+    const mark = tokenEnded ? this.#mark : 0;
+    const token = tokenEnded ? this.#text.slice(this.#tokenStart, this.#next - 1) : '';
+    this.#tokenStart = -1;
+    this.#mark = 0;
+    this.#lastSpace = place;
+    if (bits & NEWLINE && this.#isParagraph()) return true;
+    if (mark & TERMINATOR) {
+      const rule = '.…'.includes(this.#text.charAt(this.#markAt))
+        ? fullStopAfter(token, this.#tokens === 1)
+        : 'ends';
+      if (rule === 'inside') return false;
+      this.#lastClause = place;
+      if (!this.#isLongEnough()) return false;
+      if (rule === 'ends') return true;
+      this.#undecided = { at: place.at, rule };
+      return false;
+    }
+    if (mark & CLAUSE || bits & NEWLINE) {
+      if (this.#isLongClause()) return true;
+      this.#lastClause = place;
+    }
+    return false;
+  }
+
+  /** Counts line breaks in a run of white space; \r\n is one. */
+  #isParagraph(): boolean {
+    const at = this.#next - 1;
+    const unit = this.#text.charCodeAt(at);
+    if (unit === 0x2029) return true;
+    const secondHalf = unit === 0x0a && at > this.#start && this.#text.charCodeAt(at - 1) === 0x0d;
+    if (!secondHalf) this.#newlines++;
+    return this.#newlines >= 2;
+  }
+
+  #isLongEnough(): boolean {
+    return this.#firstOfUtterance || this.#size - this.#blankSize >= sentenceMin;
+  }
+
+  #isLongClause(): boolean {
+    return this.#size >= this.#max * clauseShareMin;
+  }
+}

@@ -1,0 +1,333 @@
+import t from 'tap';
+import fc from 'fast-check';
+import { limits } from '../../src/limits.js';
+import { needsDictionary } from '../../src/text/characters.js';
+import { type Segment, Segmenter } from '../../src/text/segments.js';
+import { wordSpans } from '../../src/text/words.js';
+
+const segmentsOf = (...pieces: string[]): Segment[] => {
+  const segmenter = new Segmenter();
+  return [...pieces.flatMap((piece) => segmenter.push(piece)), ...segmenter.end()];
+};
+const texts = (...pieces: string[]): string[] => segmentsOf(...pieces).map((segment) => segment.text);
+const wordsOf = (segment: Segment): string[] =>
+  segment.words.map(({ start, end }) => segment.text.slice(start, end));
+
+/** The user's tokens, as an actor puts them together. */
+const tokensOf = (segments: readonly Segment[]): string[] => {
+  const tokens: string[] = [];
+  let continues = false;
+  for (const segment of segments) {
+    const [first, ...rest] = wordsOf(segment);
+    if (first === undefined) continue;
+    if (continues) tokens.push(`${tokens.pop() ?? ''}${first}`);
+    else tokens.push(first);
+    tokens.push(...rest);
+    continues = segment.tokenContinues;
+  }
+  return tokens;
+};
+
+const codePoints = (text: string): number => Array.from(text).length;
+const filler = (words: number): string => Array.from({ length: words }, () => 'word').join(' ');
+
+/** Text that provokes: marks, abbreviations, digits, closers, scripts, line breaks, surrogates, long runs. */
+const provokingText = fc
+  .array(
+    fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc.constantFrom(
+          'Hello',
+          'Dr',
+          'e.g',
+          'No',
+          'U.S',
+          'etc',
+          'J',
+          '3.14',
+          'http://a.b/c',
+          'it’s',
+        ),
+      },
+      {
+        weight: 5,
+        arbitrary: fc.constantFrom('.', '! ', '? ', '. ', ', ', '; ', '... ', '… ', '." ', ') ', ' – '),
+      },
+      { weight: 4, arbitrary: fc.constantFrom(' ', '\n', '\n\n', '\r\n', '\t', '\u3000', '\u00a0', '   ') },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom(
+          '你好。',
+          '世界，',
+          'こんにちは！',
+          '」',
+          'สวัสดีครับ',
+          'नमस्ते। ',
+          'مرحبا؟ ',
+          '안녕하세요. ',
+        ),
+      },
+      { weight: 2, arbitrary: fc.constantFrom('😀', '👩‍👩‍👧‍👦', 'e\u0301', '🇩🇪', '\ud83d', '\ude00', '\u0000') },
+      { weight: 1, arbitrary: fc.integer({ min: 1, max: 450 }).map((length) => 'a'.repeat(length)) },
+      { weight: 1, arbitrary: fc.integer({ min: 1, max: 250 }).map((length) => '漢字'.repeat(length)) },
+      { weight: 1, arbitrary: fc.integer({ min: 1, max: 60 }).map(filler) },
+      { weight: 1, arbitrary: fc.integer({ min: 90, max: 300 }).map((length) => ' '.repeat(length)) },
+      fc.string({ unit: 'binary', maxLength: 12 }),
+    ),
+    { maxLength: 40 },
+  )
+  .map((parts) => parts.join(''));
+
+const splitAt = (text: string, cuts: readonly number[]): string[] => {
+  const places = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].sort((a, b) => a - b);
+  return [0, ...places].map((place, i) => text.slice(place, places[i] ?? text.length));
+};
+
+t.test('however a text is split, its segments are those of the whole', (t) => {
+  fc.assert(
+    fc.property(provokingText, fc.array(fc.nat(), { maxLength: 30 }), (text, cuts) => {
+      const whole = JSON.stringify(segmentsOf(text));
+      return (
+        JSON.stringify(segmentsOf(...splitAt(text, cuts))) === whole &&
+        JSON.stringify(segmentsOf(...text.split(''))) === whole
+      );
+    }),
+    { numRuns: 400 },
+  );
+  t.pass('400 texts');
+  t.end();
+});
+
+t.test('the segments cover the text, within their bounds, and cut no surrogate pair', (t) => {
+  fc.assert(
+    fc.property(provokingText, (text) => {
+      const segments = segmentsOf(text);
+      t.equal(segments.map((segment) => segment.text).join(''), text);
+      let first = true;
+      for (const { text: part, words, speak } of segments) {
+        const max = first ? limits.firstSegmentCharactersMax : limits.segmentCharactersMax;
+        if (codePoints(part) > max) return false;
+        if (speak && words.length > 0) first = false;
+      }
+      const pairs = (of: string) => (of.match(/[\ud800-\udbff][\udc00-\udfff]/g) ?? []).length;
+      return segments.reduce((sum, { text: part }) => sum + pairs(part), 0) === pairs(text);
+    }),
+    { numRuns: 400 },
+  );
+  t.end();
+});
+
+t.test('the words of the segments are the tokens of the whole text', (t) => {
+  const spaced = provokingText.filter((text) => !needsDictionary(text));
+  fc.assert(
+    fc.property(spaced, (text) => {
+      const tokens = text.split(/\p{White_Space}+/u).filter((token) => token !== '');
+      return JSON.stringify(tokensOf(segmentsOf(text))) === JSON.stringify(tokens);
+    }),
+    { numRuns: 400 },
+  );
+  fc.assert(
+    fc.property(provokingText, (text) => {
+      return tokensOf(segmentsOf(text)).join('') === text.replace(/\p{White_Space}+/gu, '');
+    }),
+    { numRuns: 400 },
+  );
+  t.pass('800 texts');
+  t.end();
+});
+
+t.test('a sentence is a segment as soon as the white space after it is there', (t) => {
+  const segmenter = new Segmenter();
+  t.strictSame(segmenter.push('Hello.'), []);
+  t.strictSame(
+    segmenter.push(' ').map((segment) => segment.text),
+    ['Hello. '],
+  );
+  t.strictSame(segmenter.push('This is the second sentence!'), []);
+  t.equal(segmenter.push('\nAnd')[0]?.text, 'This is the second sentence!\n');
+  t.equal(segmenter.end()[0]?.text, 'And');
+  t.end();
+});
+
+t.test('closing quotes and brackets stay with their sentence', (t) => {
+  t.strictSame(texts('He asked her: "Why not?" Then he left (at last.) Nobody saw it happen.'), [
+    'He asked her: "Why not?" ',
+    'Then he left (at last.) ',
+    'Nobody saw it happen.',
+  ]);
+  t.end();
+});
+
+t.test('full stops of abbreviations, initials, numbers and lists end no sentence', (t) => {
+  for (const text of [
+    'Dr. Smith met Mrs. Jones on St. James Street.',
+    'We need fruit, e.g. apples, i.e. red ones, vs. pears.',
+    'The U.S. Army and J. R. R. Tolkien, a.k.a. the professor.',
+    'Pi is 3.14159 and not 3.2, see example.com/a.html now.',
+    'See No. 5 and p. 12 of it.',
+    'Bring tools, nails, etc. and come at 5 p.m. or later.',
+    'Well... maybe not today… or ever.',
+    '1. Preheat the oven',
+  ]) {
+    t.strictSame(texts(text), [text]);
+  }
+  t.end();
+});
+
+t.test('an abbreviation ends the sentence where the next letter says so', (t) => {
+  t.strictSame(texts('We met at 5 p.m. The rain had stopped by then.'), [
+    'We met at 5 p.m. ',
+    'The rain had stopped by then.',
+  ]);
+  t.strictSame(texts('No. I would rather stay at home.'), ['No. ', 'I would rather stay at home.']);
+  t.strictSame(texts('Well... This is the end of it.'), ['Well... ', 'This is the end of it.']);
+  t.end();
+});
+
+t.test('very short sentences go together, but the first of an utterance never waits', (t) => {
+  t.strictSame(texts('Yes. OK. Sure. I will bring it to you tomorrow.'), [
+    'Yes. ',
+    'OK. Sure. I will bring it to you tomorrow.',
+  ]);
+  const segmenter = new Segmenter();
+  t.equal(segmenter.push('Yes. ').length, 1);
+  t.equal(segmenter.push('OK. ').length, 0);
+  t.equal(segmenter.flush()[0]?.text, 'OK. ');
+  t.equal(segmenter.push('Sure. ').length, 1, 'a flush begins a new utterance');
+  t.end();
+});
+
+t.test('a blank line ends a segment, a single line break does not', (t) => {
+  t.strictSame(texts('A heading\n\nA line\nand another\r\n\r\nThe end'), [
+    'A heading\n\n',
+    'A line\nand another\r\n\r',
+    '\nThe end',
+  ]);
+  t.end();
+});
+
+t.test('long sentences are cut at clauses, else at spaces', (t) => {
+  const clause = `${filler(14)}, `;
+  const long = clause.repeat(10);
+  const segments = texts(long);
+  t.ok(segments.slice(0, -1).every((text) => text.endsWith(', ')));
+  t.ok(segments[0] !== undefined && segments[0].length <= limits.firstSegmentCharactersMax);
+  const plain = texts(filler(200));
+  t.ok(plain.every((text) => /^(word )*word ?$/.test(text)));
+  t.ok(plain.slice(1, -1).every((text) => text.length > limits.segmentCharactersMax - 10));
+  t.end();
+});
+
+t.test('the first segment of a text without punctuation is as short as its bound', (t) => {
+  const [first] = segmentsOf(filler(1000));
+  t.ok(first && first.text.length <= limits.firstSegmentCharactersMax && first.text.length > 90);
+  t.end();
+});
+
+t.test('a token longer than a segment spans several and stays one word', (t) => {
+  const token = 'x'.repeat(1000);
+  const segments = segmentsOf(`Say ${token} again.`);
+  t.ok(segments.length > 4);
+  t.strictSame(tokensOf(segments), ['Say', token, 'again.']);
+  t.equal(segments.at(-1)?.tokenContinues, false);
+  t.end();
+});
+
+t.test('graphemes are not cut', (t) => {
+  const family = '👩‍👩‍👧‍👦';
+  for (const { text } of segmentsOf(family.repeat(100))) t.equal(text.replaceAll(family, ''), '');
+  for (const { text } of segmentsOf(`a${'e\u0301'.repeat(300)}`)) t.notMatch(text, /^\u0301/);
+  t.end();
+});
+
+t.test('Chinese and Japanese are cut at their own marks, and have words', (t) => {
+  const segments = segmentsOf('今天天气很好。我们去公园散步吧！「好的，完全没有问题。」他说。');
+  t.strictSame(
+    segments.map((segment) => segment.text),
+    ['今天天气很好。', '我们去公园散步吧！', '「好的，完全没有问题。」', '他说。'],
+  );
+  t.ok(segments.every((segment) => !segment.tokenContinues));
+  t.ok(tokensOf(segments).length >= 10);
+  t.ok(tokensOf(segments).includes('「好') || tokensOf(segments).includes('「好的，'));
+  const unmarked = segmentsOf('漢字'.repeat(200));
+  t.ok(unmarked.length > 5, 'a sign counts as three letters');
+  t.end();
+});
+
+t.test('Thai is cut between words', (t) => {
+  const segments = segmentsOf('สวัสดีครับ'.repeat(60));
+  t.ok(segments.length > 2);
+  for (const { text } of segments) t.match(text, /^(?:สวัสดี|ครับ)/u);
+  t.end();
+});
+
+t.test('blank text is one segment without words at the end, and only there', (t) => {
+  t.strictSame(segmentsOf(''), [{ text: '', words: [], tokenContinues: false, speak: true }]);
+  t.strictSame(segmentsOf(' ', '\n', '\t'), [
+    { text: ' \n\t', words: [], tokenContinues: false, speak: true },
+  ]);
+  t.strictSame(new Segmenter().flush(), []);
+  const segmenter = new Segmenter();
+  segmenter.push('Hello. ');
+  t.strictSame(segmenter.end(), []);
+  t.strictSame(
+    segmentsOf('Hello.\n\n').map(({ text, speak }) => ({ text, speak })),
+    [
+      { text: 'Hello.\n', speak: true },
+      { text: '\n', speak: false },
+    ],
+  );
+  const spaces = segmentsOf(' '.repeat(10_000));
+  t.equal(spaces.filter((segment) => segment.speak).length, 1);
+  t.equal(spaces.map((segment) => segment.text).join('').length, 10_000);
+  t.end();
+});
+
+t.test('white space before a text costs it nothing', (t) => {
+  t.strictSame(tokensOf(segmentsOf(`${' '.repeat(97)}Hello there.`)), ['Hello', 'there.']);
+  t.ok(segmentsOf(`${' '.repeat(97)}Hello there.`).every((segment) => !segment.tokenContinues));
+  t.end();
+});
+
+t.test('a mebibyte is cut in linear time', (t) => {
+  const size = 1 << 20;
+  const inputs = [
+    'a'.repeat(size),
+    'é'.repeat(size / 2),
+    'a b '.repeat(size / 4),
+    '. '.repeat(size / 2),
+    'He said so. '.repeat(size / 12),
+    `x ${'y'.repeat(198)}`.repeat(size / 200),
+    '漢'.repeat(size / 3),
+    ' '.repeat(size),
+    Array.from({ length: 10_000 }, (_, i) => `Line ${String(i)} of the text`).join('\n'),
+  ];
+  for (const input of inputs) {
+    const segments = segmentsOf(input);
+    t.equal(
+      segments.reduce((sum, { text }) => sum + text.length, 0),
+      input.length,
+    );
+  }
+  const segmenter = new Segmenter();
+  let length = 0;
+  for (let i = 0; i < size; i++) for (const { text } of segmenter.push('a')) length += text.length;
+  for (const { text } of segmenter.end()) length += text.length;
+  t.equal(length, size, 'letter by letter');
+  t.end();
+});
+
+t.test('wordSpans gives the tokens of a text with their punctuation', (t) => {
+  const spansOf = (text: string) => wordSpans(text).map(({ start, end }) => text.slice(start, end));
+  t.strictSame(spansOf('  Hello,\tworld!\u00a0<b>bold</b>\u2003😀 '), [
+    'Hello,',
+    'world!',
+    '<b>bold</b>',
+    '😀',
+  ]);
+  t.strictSame(spansOf(''), []);
+  t.strictSame(spansOf('a\u0085b\u2028c\u3000d'), ['a', 'b', 'c', 'd']);
+  t.strictSame(spansOf('你好，world（世界）！'), ['你好，', 'world', '（世界）！']);
+  t.end();
+});
