@@ -29,7 +29,10 @@ export default defineConfig(
         'error',
         { selector: 'ExportDefaultDeclaration', message: 'Name what you export.' },
         { selector: 'PropertyDefinition[accessibility="private"]', message: 'Use #private.' },
-        { selector: 'MethodDefinition[accessibility="private"]', message: 'Use #private.' },
+        {
+          selector: 'MethodDefinition[accessibility="private"][kind!="constructor"]',
+          message: 'Use #private.',
+        },
       ],
       eqeqeq: 'error',
       'no-console': 'error',

@@ -1,0 +1,147 @@
+/**
+ * Speaks through a running service:
+ *
+ *   npm run say -- "text" [--voice V] [--format F] [-o FILE] [--url URL] [--key K]
+ */
+import { readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import { parseArgs } from 'node:util';
+import { SingleBar } from 'cli-progress';
+import { ConfigError, readConfig } from '../src/config.js';
+import { wordSpans } from '../src/text/words.js';
+import { SayError, Service } from './say/service.js';
+import { FileSink, type Sink, StdoutSink, openPlayer, playbackFormat } from './say/sinks.js';
+
+const usage = `Speaks through a running service.
+
+  npm run say -- "text" [options]        without text: reads standard input
+
+  -v, --voice V     one of the service's voices (default: its first)
+  -f, --format F    wav, pcm, linear16 (default: by the file's name, else wav)
+  -o, --output F    writes a file (-: standard output) instead of playing
+      --url URL     the service (default: http://127.0.0.1:8080, or by HOST and PORT)
+      --key K       an API key (default: SYRINX_KEY, or the first key in DATA_DIR)
+`;
+
+const options = {
+  voice: { type: 'string', short: 'v' },
+  format: { type: 'string', short: 'f' },
+  output: { type: 'string', short: 'o' },
+  url: { type: 'string' },
+  key: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+const readArguments = () => {
+  try {
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    throw new SayError(`${(error as Error).message}\n\n${usage}`);
+  }
+};
+
+const formatsByExtension: Readonly<Record<string, string>> = { '.pcm': 'pcm', '.raw': 'pcm' };
+
+/** A key that was handed over, or the one that the service's first start left beside its store. */
+const findKey = (given: string | undefined, dataDir: string): string => {
+  const key = given ?? process.env['SYRINX_KEY'];
+  if (key !== undefined && key !== '') return key;
+  try {
+    return readFileSync(join(dataDir, 'first-key'), 'utf8').trim();
+  } catch {
+    throw new SayError('No key. Give one with --key or SYRINX_KEY; `npm run keys -- create` makes one.');
+  }
+};
+
+/** A bar on a terminal, silence elsewhere. Words are the measure: how long the speech will be is not known. */
+const createProgress = (total: number) => {
+  if (!process.stderr.isTTY) return { words: () => undefined, stop: () => undefined };
+  const bar = new SingleBar({
+    format: 'Speaking [{bar}] {value}/{total} words',
+    stream: process.stderr,
+    hideCursor: true,
+    clearOnComplete: true,
+  });
+  bar.start(total, 0);
+  let stopped = false;
+  return {
+    words: (count: number) => {
+      bar.increment(count);
+    },
+    stop: () => {
+      if (!stopped) bar.stop();
+      stopped = true;
+    },
+  };
+};
+
+const openSink = async (output: string | undefined): Promise<{ sink: Sink; encoding: string }> => {
+  if (output === undefined) return openPlayer();
+  if (output === '-') return { sink: new StdoutSink(), encoding: 'wav' };
+  return { sink: await FileSink.open(output), encoding: formatsByExtension[extname(output)] ?? 'wav' };
+};
+
+const say = async (): Promise<void> => {
+  const { values, positionals } = readArguments();
+  if (values.help === true) {
+    process.stdout.write(usage);
+    return;
+  }
+  if (positionals.length === 0 && process.stdin.isTTY) throw new SayError(usage.trimEnd());
+  if (values.format !== undefined && values.output === undefined) {
+    throw new SayError('--format is for files: give -o FILE too.');
+  }
+  const text = positionals.length > 0 ? positionals.join(' ') : await readAll(process.stdin);
+  const config = readConfig(process.env);
+  const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
+  const service = new Service(
+    values.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${String(config.port)}`,
+    findKey(values.key, config.dataDir),
+  );
+  const voice = values.voice ?? (await service.voices())[0] ?? '';
+
+  const { sink, encoding } = await openSink(values.output);
+  const isPlayed = values.output === undefined && encoding === playbackFormat.encoding;
+  const progress = createProgress(wordSpans(text).length);
+  process.once('SIGINT', () => {
+    progress.stop();
+    void sink.discard().finally(() => process.exit(130));
+  });
+  const startedMs = performance.now();
+  let firstAudioMs = 0;
+  try {
+    const sampleRateHz = isPlayed ? playbackFormat.sampleRateHz : null;
+    for await (const record of service.speak({
+      text,
+      voice,
+      encoding: values.format ?? encoding,
+      sampleRateHz,
+    })) {
+      if (record.type === 'timestamps') progress.words(record.words);
+      else {
+        firstAudioMs ||= performance.now() - startedMs;
+        await sink.write(record.bytes);
+      }
+    }
+    const doneMs = performance.now() - startedMs;
+    progress.stop();
+    process.stderr.write(
+      `${voice}: first audio after ${firstAudioMs.toFixed(0)} ms, all of it after ${doneMs.toFixed(0)} ms` +
+        `${values.output === undefined || values.output === '-' ? '' : `, in ${values.output}`}\n`,
+    );
+    await sink.finish();
+  } catch (error) {
+    progress.stop();
+    await sink.discard();
+    throw error;
+  }
+};
+
+try {
+  await say();
+} catch (error) {
+  if (!(error instanceof SayError || error instanceof ConfigError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}

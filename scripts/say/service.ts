@@ -1,0 +1,130 @@
+/** A client of the service's streaming route, as any user could write it. */
+
+/** What went wrong, in words for a terminal. */
+export class SayError extends Error {
+  override readonly name = 'SayError';
+}
+
+export interface Speech {
+  readonly text: string;
+  readonly voice: string;
+  readonly encoding: string;
+  readonly sampleRateHz: number | null;
+}
+
+/** One record of the stream: encoded audio, or the number of words whose times it brought. */
+export type SpeechRecord =
+  | { readonly type: 'audio'; readonly bytes: Buffer }
+  | { readonly type: 'timestamps'; readonly words: number };
+
+const field = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+};
+
+/** The service's answer to a request that it did not serve, as one readable message. */
+const refusal = (status: number, body: string): string => {
+  const json = parseJson(body);
+  const error = field(json, 'error');
+  if (status === 401) {
+    return error === 'INVALID_API_KEY'
+      ? 'The service does not know this key (or it was revoked). Make one with `npm run keys -- create`.'
+      : 'The service wants a key. Give one with --key or SYRINX_KEY.';
+  }
+  if (status === 402) return 'The account of this key has no credit left.';
+  if (status === 429) return 'This key has all its requests in flight already. Try again in a moment.';
+  const message = field(json, 'message');
+  if (typeof message === 'string') return message;
+  const detail = field(json, 'detail');
+  if (Array.isArray(detail)) {
+    return detail
+      .map((item: unknown) => {
+        const loc = field(item, 'loc');
+        return `${Array.isArray(loc) ? loc.slice(1).join('.') : ''}: ${String(field(item, 'msg'))}`;
+      })
+      .join('\n');
+  }
+  return `The service answered ${String(status)}: ${body.slice(0, 300)}`;
+};
+
+const causeCode = (error: unknown): string | undefined => {
+  const code = field(field(error, 'cause'), 'code');
+  return typeof code === 'string' ? code : undefined;
+};
+
+export class Service {
+  readonly #url: string;
+  readonly #key: string;
+
+  constructor(url: string, key: string) {
+    this.#url = url.replace(/\/+$/, '');
+    this.#key = key;
+  }
+
+  /** @throws {SayError} */
+  async #fetch(path: string, init: { method?: string; body?: string }): Promise<Response> {
+    let response;
+    try {
+      const headers = { 'x-api-key': this.#key, 'content-type': 'application/json' };
+      response = await fetch(`${this.#url}${path}`, { ...init, headers });
+    } catch (error) {
+      const code = causeCode(error);
+      if (code === 'ECONNREFUSED') {
+        throw new SayError(
+          `No service answers at ${this.#url}. Start it with \`npm start\`, or give its --url.`,
+        );
+      }
+      throw new SayError(
+        `${this.#url} cannot be reached: ${code ?? String(field(field(error, 'cause'), 'message') ?? error)}`,
+      );
+    }
+    if (response.status !== 200) throw new SayError(refusal(response.status, await response.text()));
+    return response;
+  }
+
+  /** The voices, the default first. @throws {SayError} */
+  async voices(): Promise<string[]> {
+    const response = await this.#fetch('/v1/tts/speakers', {});
+    const ids = field(await response.json(), 'speaker_ids');
+    if (!Array.isArray(ids)) throw new SayError(`${this.#url} is no syrinx service.`);
+    return ids.map(String);
+  }
+
+  /** The records of one utterance, as they arrive. @throws {SayError} */
+  async *speak({ text, voice, encoding, sampleRateHz }: Speech): AsyncGenerator<SpeechRecord, void, void> {
+    const response = await this.#fetch('/v1/tts/stream', {
+      method: 'POST',
+      body: JSON.stringify({
+        text,
+        voice,
+        timestamps: true,
+        response_format: { encoding, sample_rate: sampleRateHz },
+      }),
+    });
+    let pending = '';
+    const decoder = new TextDecoder();
+    try {
+      for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+        pending += decoder.decode(chunk, { stream: true });
+        const records = pending.split('\n\n');
+        pending = records.pop() ?? '';
+        for (const record of records) {
+          const json = parseJson(record.replace(/^data: /, ''));
+          const audio = field(json, 'audio_chunk');
+          const words = field(json, 'words');
+          if (typeof audio === 'string') yield { type: 'audio', bytes: Buffer.from(audio, 'base64') };
+          else if (Array.isArray(words)) yield { type: 'timestamps', words: words.length };
+        }
+      }
+    } catch {
+      throw new SayError('The service broke off before the speech was complete.');
+    }
+    if (pending !== '') throw new SayError('The service broke off before the speech was complete.');
+  }
+}
