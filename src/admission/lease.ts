@@ -5,6 +5,4 @@ export interface Lease {
   settle(characters: number): void;
   /** Frees the slot and refunds what was not settled. Idempotent: a lease is closed once. */
   close(): void;
-  /** As `close`, but takes back what was settled too: a synchronous request that fails is free. */
-  void(): void;
 }

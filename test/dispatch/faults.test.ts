@@ -1,0 +1,175 @@
+import t from 'tap';
+import { Dispatcher } from '../../src/dispatch/dispatcher.js';
+import type { Lease } from '../../src/admission/lease.js';
+import type { Frame } from '../../src/dispatch/messages.js';
+import { createLog } from '../../src/log.js';
+
+const LETTER_SAMPLES = 1_200;
+
+const start = async (threads = 2) => {
+  const dispatcher = new Dispatcher({
+    config: { synthesisThreads: threads, actorThreads: 1, modelsDir: '', executionProvider: 'cpu' },
+    voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
+    log: createLog('silent'),
+    synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
+    actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
+  });
+  await dispatcher.ready();
+  return dispatcher;
+};
+
+/** A lease that counts. */
+const lease = () => {
+  const account = { settled: 0, closed: 0 };
+  const granted: Lease = {
+    keyId: 1,
+    settle: (characters) => {
+      account.settled += characters;
+    },
+    close: () => {
+      account.closed++;
+    },
+  };
+  return { account, granted };
+};
+
+interface Outcome {
+  ending: 'closed' | 'failed';
+  reason: string | undefined;
+  letters: string;
+  settled: number;
+  closes: number;
+}
+
+/** Speaks a text and reads the letters back from the levels of the samples. */
+const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promise<Outcome> =>
+  new Promise((resolve, reject) => {
+    const { account, granted } = lease();
+    const samples: Buffer[] = [];
+    const onFrame = (frame: Frame): void => {
+      if (frame.type === 'audio') {
+        const record = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
+        samples.push(Buffer.from((JSON.parse(record) as { audio_chunk: string }).audio_chunk, 'base64'));
+        context?.handed(frame);
+      } else if (frame.type === 'closed' || frame.type === 'failed') {
+        context?.release();
+        context?.release();
+        const pcm = Buffer.concat(samples);
+        let letters = '';
+        for (let at = 0; at + 2 * LETTER_SAMPLES <= pcm.length; at += 2 * LETTER_SAMPLES) {
+          letters += String.fromCharCode(Math.floor(pcm.readInt16LE(at) / 50));
+        }
+        const reason = frame.type === 'failed' ? frame.reason : undefined;
+        resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
+      }
+    };
+    const context = dispatcher.open(
+      {
+        lease: granted,
+        voiceId: 'scripted',
+        temperature: null,
+        format: { encoding: 'pcm', sampleRateHz: 24_000 },
+        framing: 'stream',
+        timestamps,
+      },
+      onFrame,
+    );
+    if (context === null) {
+      reject(new Error('not taken'));
+      return;
+    }
+    context.append(text);
+    context.end();
+  });
+
+const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
+const long = sentence.repeat(6).trim();
+
+const until = async (condition: () => boolean): Promise<void> => {
+  for (let i = 0; i < 400 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+
+const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.isWhole);
+const untilIdle = (dispatcher: Dispatcher) => until(() => dispatcher.runningSegments === 0);
+
+t.test('a text comes out letter for letter, is charged and its lease closed once', async (t) => {
+  const dispatcher = await start();
+  const outcome = await speak(dispatcher, long);
+  t.match(outcome, { ending: 'closed', letters: long, settled: long.length, closes: 1 });
+  t.equal(dispatcher.openContexts, 0);
+  t.ok(await dispatcher.close(5_000));
+  t.ok(await dispatcher.close(5_000), 'closing again does nothing');
+});
+
+for (const marker of ['!throw', '!reject-late', '!exit', '!heap'])
+  t.test(`${marker} fails its own utterance only, and the pool is whole again`, async (t) => {
+    const dispatcher = await start();
+    const neighbours = Array.from({ length: 6 }, () => speak(dispatcher, long));
+    const victim = await speak(dispatcher, `${sentence}Then ${marker} it breaks.`);
+    t.equal(victim.ending, 'failed');
+    t.equal(victim.closes, 1);
+    t.ok(sentence.startsWith(victim.letters.slice(0, 20)), 'what it said before was right');
+    for (const outcome of await Promise.all(neighbours))
+      t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'a neighbour lost nothing');
+    await untilWhole(dispatcher);
+    t.ok(dispatcher.isWhole, 'the pool is whole');
+    t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+    t.equal(dispatcher.openContexts, 0);
+    await untilIdle(dispatcher);
+    t.equal(dispatcher.runningSegments, 0);
+    t.ok(await dispatcher.close(5_000));
+  });
+
+t.test('an utterance that kills its thread is not run again', async (t) => {
+  const dispatcher = await start(1);
+  const outcome = await speak(dispatcher, 'Just !exit now.');
+  t.equal(outcome.ending, 'failed');
+  await untilWhole(dispatcher);
+  t.ok(dispatcher.isWhole, 'one death, one replacement');
+  t.ok(await dispatcher.close(5_000));
+});
+
+for (const marker of ['!actor-exit', '!actor-throw'])
+  t.test(`${marker}: the contexts of an actor thread that dies end with an error, new ones are served`, async (t) => {
+    const dispatcher = await start();
+    const lost = Array.from({ length: 3 }, () => speak(dispatcher, long));
+    lost.push(speak(dispatcher, `Now ${marker} it breaks.`, true));
+    for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
+    await untilWhole(dispatcher);
+    t.ok(dispatcher.isWhole);
+    t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
+    t.ok(await dispatcher.close(5_000));
+  });
+
+t.test('released in the middle, a context sends nothing more and leaves nothing running', async (t) => {
+  const dispatcher = await start();
+  const { account, granted } = lease();
+  let frames = 0;
+  const first = Promise.withResolvers<undefined>();
+  const context = dispatcher.open(
+    {
+      lease: granted,
+      voiceId: 'scripted',
+      temperature: null,
+      format: { encoding: 'pcm', sampleRateHz: 24_000 },
+      framing: 'stream',
+      timestamps: false,
+    },
+    () => {
+      frames++;
+      first.resolve(undefined);
+    },
+  );
+  context?.append(long.repeat(20));
+  context?.end();
+  await first.promise;
+  context?.release();
+  const seen = frames;
+  t.equal(account.closed, 1, 'the slot is free at once');
+  t.equal(dispatcher.openContexts, 0);
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(frames, seen);
+  t.ok(account.settled < long.length, 'only what was handed over is charged');
+  t.ok(await dispatcher.close(5_000));
+});

@@ -1,0 +1,15 @@
+/** Entry of an actor thread that breaks when it is told of a word: how, the word says. */
+import { parentPort } from 'node:worker_threads';
+import { unpackCommands } from '../../src/dispatch/mail.js';
+import type { ActorThreadMessage } from '../../src/dispatch/messages.js';
+
+await import('../../workers/actors.js');
+
+parentPort?.on('message', (message: ActorThreadMessage) => {
+  if (message.type !== 'commands') return;
+  for (const command of unpackCommands(message.mail)) {
+    if (command.type !== 'segment') continue;
+    if (command.words.includes('!actor-exit')) process.exit(4);
+    if (command.words.includes('!actor-throw')) throw new Error('scripted fault');
+  }
+});

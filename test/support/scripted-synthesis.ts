@@ -1,0 +1,62 @@
+/**
+ * Entry of a synthesis thread whose engine is scripted: every letter of the text is 50 ms of a level that depends on
+ * it, a step is five letters, and some texts break the thread. It stands in for a voice where faults are injected.
+ */
+import { workerData } from 'node:worker_threads';
+import type { SynthesisThreadData } from '../../src/dispatch/messages.js';
+import type { Engine, EngineChunk, SegmentRequest } from '../../workers/engines/engine.js';
+import { serveSynthesis } from '../../workers/synthesis-thread.js';
+
+export const LETTER_SAMPLES = 1_200;
+const LETTERS_A_STEP = 5;
+
+const exhaustHeap = (): never => {
+  const hoard: unknown[] = [];
+  for (;;) hoard.push(Array.from({ length: 1_000 }, () => ({})));
+};
+
+/** What a text does when its second step runs. */
+const faults: Record<string, () => void> = {
+  '!throw': () => {
+    throw new Error('scripted fault');
+  },
+  '!reject-late': () => {
+    setImmediate(() => {
+      throw new Error('scripted fault outside any promise');
+    });
+  },
+  '!exit': () => process.exit(3),
+  '!heap': exhaustHeap,
+};
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+class ScriptedEngine implements Engine {
+  readonly sampleRateHz = 24_000;
+  readonly voiceIds = ['scripted'];
+
+  open(request: SegmentRequest) {
+    let letter = 0;
+    return {
+      step: async (): Promise<EngineChunk | null> => {
+        // As long as a real step: the event loop turns meanwhile.
+        await pause(1);
+        if (letter > 0)
+          for (const [marker, fault] of Object.entries(faults)) if (request.text.includes(marker)) fault();
+        // The thread must still be in this step when a fault of the loop itself strikes.
+        if (request.text.includes('!reject-late') && letter > 0) await pause(50);
+        if (letter >= request.text.length) return null;
+        const letters = request.text.slice(letter, letter + LETTERS_A_STEP);
+        letter += letters.length;
+        const pcm = new Int16Array(letters.length * LETTER_SAMPLES);
+        for (let i = 0; i < pcm.length; i++)
+          pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
+        return { pcm, words: [] };
+      },
+    };
+  }
+}
+
+const { control } = workerData as SynthesisThreadData;
+
+export default await serveSynthesis(control, () => Promise.resolve(new ScriptedEngine()));
