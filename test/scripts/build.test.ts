@@ -1,0 +1,131 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { packageRoot } from '../support/package-root.js';
+
+/** A clone of two sources, with this project's build, settings and packages. */
+const createClone = (t: Test): string => {
+  const root = t.testdir();
+  for (const folder of ['scripts', 'src', 'node_modules']) mkdirSync(join(root, folder));
+  for (const name of ['build.mjs', 'lock.mjs', 'run.mjs']) {
+    copyFileSync(join(packageRoot, 'scripts', name), join(root, 'scripts', name));
+  }
+  copyFileSync(join(packageRoot, 'tsconfig.json'), join(root, 'tsconfig.json'));
+  writeFileSync(join(root, 'package.json'), '{ "type": "module" }');
+  for (const name of readdirSync(join(packageRoot, 'node_modules'))) {
+    if (!name.startsWith('.'))
+      symlinkSync(join(packageRoot, 'node_modules', name), join(root, 'node_modules', name));
+  }
+  writeFileSync(join(root, 'src', 'main.ts'), "console.log('hello', process.argv.slice(2).join());\n");
+  writeFileSync(join(root, 'src', 'other.ts'), 'export const other = 1;\n');
+  return root;
+};
+
+const start = (root: string, args: readonly string[]): ChildProcess =>
+  spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+
+const run = async (root: string, ...args: string[]) => {
+  const child = start(root, args);
+  const [stdout, stderr, [code]] = await Promise.all([
+    readAll(child.stdout!),
+    readAll(child.stderr!),
+    once(child, 'close') as Promise<[number | null]>,
+  ]);
+  return { stdout, stderr, code };
+};
+
+const leftovers = (root: string) => [
+  ...readdirSync(root).filter((name) => name.startsWith('dist-')),
+  ...readdirSync(join(root, 'node_modules')).filter((name) => name.includes('lock')),
+];
+
+t.test('a fresh clone builds with one line, and then starts at once until a source changes', async (t) => {
+  const root = createClone(t);
+  const first = await run(root, 'scripts/run.mjs', 'src/main.js', 'a', 'b');
+  t.equal(first.code, 0, first.stderr);
+  t.match(first.stderr, /^Building syrinx[^\n]*\n$/, 'one line says why it takes a moment');
+  t.equal(first.stdout, 'hello a,b\n');
+
+  const second = await run(root, 'scripts/run.mjs', 'src/main.js');
+  t.equal(second.stderr, '', 'nothing to build');
+  t.equal(second.stdout, 'hello \n');
+
+  rmSync(join(root, 'src', 'other.ts'));
+  writeFileSync(join(root, 'src', 'main.ts'), "console.log('changed');\n");
+  const third = await run(root, 'scripts/run.mjs', 'src/main.js');
+  t.equal(third.stdout, 'changed\n');
+  t.notOk(existsSync(join(root, 'dist', 'src', 'other.js')), 'a removed source leaves no dead file');
+  t.strictSame(leftovers(root), []);
+});
+
+t.test('a source that does not compile is an error to read, and the build stays stale', async (t) => {
+  const root = createClone(t);
+  await run(root, 'scripts/build.mjs', '--quiet');
+  writeFileSync(join(root, 'src', 'main.ts'), "export const count: number = 'three';\n");
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const failed = await run(root, 'scripts/run.mjs', 'src/main.js');
+    t.equal(failed.code, 1);
+    t.match(failed.stderr, /src\/main\.ts\(1,14\): error TS2322/);
+    t.notMatch(failed.stderr, /at .*build\.mjs/, 'no stack trace of the build');
+    t.equal(failed.stdout, '', 'what was built before does not run in its place');
+  }
+  t.strictSame(leftovers(root), []);
+});
+
+t.test('a build that was killed is made again', async (t) => {
+  const root = createClone(t);
+  const child = start(root, ['scripts/build.mjs']);
+  const closed = once(child, 'close');
+  // Its message comes once it holds the lock.
+  await once(child.stderr!, 'data');
+  child.kill('SIGKILL');
+  await closed;
+  t.notOk(existsSync(join(root, 'dist')));
+  t.ok(leftovers(root).length > 0, 'it died holding the lock');
+  const again = await run(root, 'scripts/build.mjs', '--if-stale', '--quiet');
+  t.equal(again.code, 0, again.stderr);
+  t.ok(existsSync(join(root, 'dist', 'src', 'main.js')));
+  t.strictSame(leftovers(root), []);
+});
+
+t.test('SIGTERM while building ends at once and leaves nothing', async (t) => {
+  const root = createClone(t);
+  const child = start(root, ['scripts/run.mjs', 'src/main.js']);
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  await once(child.stderr!, 'data');
+  await sleep(200);
+  child.kill('SIGTERM');
+  t.strictSame((await closed)[0], 143);
+  t.strictSame(leftovers(root), []);
+});
+
+t.test('several starts at once build one time', async (t) => {
+  const root = createClone(t);
+  const runs = await Promise.all([1, 2, 3].map(() => run(root, 'scripts/run.mjs', 'src/main.js')));
+  t.strictSame(
+    runs.map(({ code, stdout }) => ({ code, stdout })),
+    Array.from({ length: 3 }, () => ({ code: 0, stdout: 'hello \n' })),
+  );
+  t.equal(runs.filter(({ stderr }) => stderr.includes('Building')).length, 1);
+  t.strictSame(leftovers(root), []);
+});
+
+t.test('without its packages it says what to do', async (t) => {
+  const root = createClone(t);
+  rmSync(join(root, 'node_modules'), { recursive: true });
+  const { code, stderr } = await run(root, 'scripts/build.mjs');
+  t.equal(code, 1);
+  t.match(stderr, /^The dependencies are not installed\. Run `npm ci` first\.\n$/);
+});
