@@ -162,12 +162,18 @@ const foreign: Readonly<Record<string, string>> = {
   pʰ: 'p',
 };
 
-/** Symbols in canonical decomposition, each with the names of its phones. */
-export const phonesOfIpa: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries({ ...foreign, ...english }).map(([symbol, names]) => [
-    symbol.normalize('NFD'),
-    names.split(' '),
-  ]),
-);
+/** Signs that English uses for other sounds than the world does. */
+const abroad: Readonly<Record<string, string>> = { ʔ: '', ɾ: 'r', ɔ: 'ao', o: 'ow', e: 'eh' };
 
-export const ipaLengthMax = Math.max(...[...phonesOfIpa.keys()].map((symbol) => symbol.length));
+type IpaTable = ReadonlyMap<string, readonly string[]>;
+
+const table = (rows: Readonly<Record<string, string>>): IpaTable =>
+  new Map(
+    Object.entries(rows).map(([symbol, names]) => [symbol.normalize('NFD'), names === '' ? [] : names.split(' ')]),
+  );
+
+/** Symbols in canonical decomposition, each with the names of its phones. */
+export const englishIpa = table({ ...foreign, ...english });
+export const foreignIpa = table({ ...foreign, ...english, ...abroad });
+
+export const ipaLengthMax = Math.max(...[...foreignIpa.keys()].map((symbol) => symbol.length));

@@ -1,5 +1,6 @@
 /** From what espeak-ng writes (`h_ə_l_ˈoʊ`) to the numbered phones of a voice, with stress. */
-import { consonantNames, ipaLengthMax, pauseName, phonesOfIpa, vowelNames } from './ipa.js';
+import { consonantNames, englishIpa, foreignIpa, ipaLengthMax, pauseName, vowelNames } from './ipa.js';
+import { type Voice, defaultVoice, isTonal } from './languages.js';
 
 /** Phones of one word or part of one, in parallel arrays. Stress is 0 or 1. */
 export interface PhoneString {
@@ -20,7 +21,8 @@ export class PhoneSet {
   readonly #ids: ReadonlyMap<string, number>;
   readonly #vowels: ReadonlySet<number>;
   readonly #stops: ReadonlySet<number>;
-  readonly #symbols = new Map<string, readonly number[]>();
+  readonly #englishSymbols = new Map<string, readonly number[]>();
+  readonly #foreignSymbols = new Map<string, readonly number[]>();
 
   /** @param names phones in id order; `missingPhones` says whether they suffice */
   constructor(names: readonly string[]) {
@@ -43,14 +45,16 @@ export class PhoneSet {
    * Phones of one group of espeak-ng. Only vowels carry stress here; `spreadStress` gives it to their syllables. What is
    * no phone (pause marks, tones, unknown signs) is passed over.
    */
-  read(group: string, tonal: boolean): PhoneString {
+  read(group: string, voice: Voice): PhoneString {
+    const english = voice === defaultVoice;
+    const tonal = isTonal(voice);
     const ids: number[] = [];
     const stress: number[] = [];
     for (const symbol of group.split('_')) {
       if (symbol === '') continue;
       const bare = symbol.replace(stressMarks, '');
       let stressed = bare === symbol ? 0 : 1;
-      for (const id of this.#phonesOf(tonal ? bare.replace(toneMarks, '') : bare)) {
+      for (const id of this.#phonesOf(tonal ? bare.replace(toneMarks, '') : bare, english)) {
         const vowel = this.#vowels.has(id);
         ids.push(id);
         stress.push(vowel ? stressed : 0);
@@ -88,23 +92,24 @@ export class PhoneSet {
     return id;
   }
 
-  #phonesOf(symbol: string): readonly number[] {
-    const known = this.#symbols.get(symbol);
+  #phonesOf(symbol: string, english: boolean): readonly number[] {
+    const cache = english ? this.#englishSymbols : this.#foreignSymbols;
+    const known = cache.get(symbol);
     if (known !== undefined) return known;
-    const ids = spell(symbol).map((name) => this.#id(name));
-    if (this.#symbols.size < symbolsCachedMax) this.#symbols.set(symbol, ids);
+    const ids = spell(symbol, english ? englishIpa : foreignIpa).map((name) => this.#id(name));
+    if (cache.size < symbolsCachedMax) cache.set(symbol, ids);
     return ids;
   }
 }
 
 /** The longest known symbols, left to right; a doubled sound counts once. */
-const spell = (symbol: string): string[] => {
+const spell = (symbol: string, table: typeof englishIpa): string[] => {
   const rest = symbol.replace(/^\(.*\)$/, '').normalize('NFD');
   const names: string[] = [];
   for (let at = 0; at < rest.length; ) {
     let length = Math.min(ipaLengthMax, rest.length - at);
-    while (length > 0 && !phonesOfIpa.has(rest.slice(at, at + length))) length--;
-    for (const name of phonesOfIpa.get(rest.slice(at, at + length)) ?? [])
+    while (length > 0 && !table.has(rest.slice(at, at + length))) length--;
+    for (const name of table.get(rest.slice(at, at + length)) ?? [])
       if (names.at(-1) !== name) names.push(name);
     at += Math.max(1, length);
   }

@@ -1,0 +1,99 @@
+/** Atoms of text to phones, word by word as the text has them, whatever espeak-ng makes of their borders. */
+import { limits } from '../../src/limits.js';
+import { alignWords } from './alignment.js';
+import type { Atom } from './clauses.js';
+import type { Espeak } from './espeak.js';
+import type { Voice } from './languages.js';
+import type { PhoneSet, PhoneString } from './phones.js';
+
+/** Phones of one atom: numbers, stress and word starts (0 or 1), in parallel. */
+export interface SpokenAtom {
+  readonly ids: readonly number[];
+  readonly stress: readonly number[];
+  readonly wordStart: readonly number[];
+}
+
+/** A word that espeak-ng reads as one group wherever it stands: no digits, no capitals within, no signs. */
+const plainWord = /^\p{Lu}?\p{Ll}+(?:'\p{Ll}+)?$/u;
+
+/** All groups end to end, and where each begins. */
+interface Sequence extends PhoneString {
+  readonly startsGroup: boolean[];
+}
+
+export class Pronouncer {
+  readonly phones: PhoneSet;
+  readonly #espeak: Espeak;
+  /** Pronunciations of words alone, the least recently used first. */
+  readonly #alone = new Map<string, readonly number[]>();
+
+  constructor(espeak: Espeak, phones: PhoneSet) {
+    this.#espeak = espeak;
+    this.phones = phones;
+  }
+
+  /** @param atoms of one voice, together within `limits.phonemeTextMax`, spoken without a pause between them */
+  pronounce(atoms: readonly Atom[]): SpokenAtom[] {
+    const [first] = atoms;
+    if (first === undefined) return [];
+    const text = textOf(atoms);
+    const groups = this.#espeak.groups(text, first.voice);
+    if (groups.length === atoms.length && atoms.every(({ spoken }) => plainWord.test(spoken)))
+      return groups.map((group) => this.#spell(this.#sequence([group], first.voice)));
+    const sequence = this.#sequence(groups, first.voice);
+    if (atoms.length === 1) return [this.#spell(sequence)];
+    const alone = atoms.map(({ spoken, voice }) => this.#pronounceAlone(spoken, voice));
+    const starts = alignWords(alone, sequence.ids, sequence.startsGroup, (id) => this.phones.isVowel(id));
+    return starts.map((start, place) => this.#spell(sequence, start, starts[place + 1] ?? sequence.ids.length));
+  }
+
+  #sequence(groups: readonly string[], voice: Voice): Sequence {
+    const ids: number[] = [];
+    const stress: number[] = [];
+    const startsGroup: boolean[] = [];
+    for (const group of groups) {
+      const phones = this.phones.read(group, voice);
+      for (let i = 0; i < phones.ids.length; i++) {
+        ids.push(phones.ids[i]!);
+        stress.push(phones.stress[i]!);
+        startsGroup.push(i === 0);
+      }
+    }
+    return { ids, stress, startsGroup };
+  }
+
+  /** One atom's part of a sequence; each group in it, and each part of a group, is a word with a stress of its own. */
+  #spell({ ids, stress, startsGroup }: Sequence, start = 0, end = ids.length): SpokenAtom {
+    const spoken = { ids: ids.slice(start, end), stress: [] as number[], wordStart: [] as number[] };
+    for (let from = start; from < end; ) {
+      let to = from + 1;
+      while (to < end && !startsGroup[to]) to++;
+      const levels = this.phones.spreadStress({ ids: ids.slice(from, to), stress: stress.slice(from, to) });
+      spoken.stress.push(...levels);
+      for (let i = from; i < to; i++) spoken.wordStart.push(i === from ? 1 : 0);
+      from = to;
+    }
+    return spoken;
+  }
+
+  #pronounceAlone(text: string, voice: Voice): readonly number[] {
+    const key = `${voice} ${text}`;
+    let ids = this.#alone.get(key);
+    if (ids === undefined) ids = this.#sequence(this.#espeak.groups(text, voice), voice).ids;
+    else this.#alone.delete(key);
+    this.#alone.set(key, ids);
+    if (this.#alone.size > limits.pronunciationsCachedMax)
+      for (const oldest of this.#alone.keys()) {
+        this.#alone.delete(oldest);
+        break;
+      }
+    return ids;
+  }
+}
+
+/** What espeak-ng is given for a row of atoms. */
+export const textOf = (atoms: readonly Atom[]): string => {
+  let text = '';
+  for (const { spoken, glued } of atoms) text += text === '' || glued ? spoken : ` ${spoken}`;
+  return text;
+};

@@ -1,0 +1,102 @@
+/**
+ * What makes two readings of a sentence differ: pace, the length of each sound, the course of F0. All of it follows from
+ * the seed and from places (phone and frame numbers), never from when a step ran.
+ */
+import type { Speaker } from './manifest.js';
+
+/** Uniform numbers in [0, 1) from 32-bit state (mulberry32): fast, and good enough for a voice. */
+export const randomFrom = (seed: number): (() => number) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let value = Math.imul(state ^ (state >>> 15), state | 1);
+    value = (value + Math.imul(value ^ (value >>> 7), value | 61)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) / 0x1_0000_0000;
+  };
+};
+
+/** Spreads seeds that differ little (0, 1, 2 ...) over all of the state. */
+const scramble = (seed: number, salt: number): number => {
+  let value = Math.imul((seed ^ Math.imul(salt, 0x9e3779b1)) >>> 0, 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return (value ^ (value >>> 16)) >>> 0;
+};
+
+/** Standard normal, cut at three deviations so that no draw makes a sound absurd. */
+const gaussian = (random: () => number): number => {
+  const radius = Math.sqrt(-2 * Math.log(1 - random()));
+  return Math.max(-3, Math.min(3, radius * Math.cos(2 * Math.PI * random())));
+};
+
+/** Frames between two knots of the F0 drift: a foot or so. */
+const driftFrames = 32;
+/** Natural logarithms of F0 beyond which an excursion is bent back, an octave and a bit in all. */
+const excursionMax = 0.62;
+
+/** How far a temperature widens things, relative to 1. Measured by ear and by word error rate. */
+export const rangeAt = (temperature: number): number => temperature ** 0.45;
+export const spreadAt = (temperature: number): number => temperature ** 0.75;
+
+export class Prosody {
+  /** Where the decoder starts in its noise and its pulse. */
+  readonly noiseIndex: number;
+  readonly startPhase: number;
+  readonly #seed: number;
+  readonly #random: () => number;
+  readonly #pitchMean: number;
+  readonly #pitchShift: number;
+  readonly #range: number;
+  readonly #drift: number;
+  readonly #pace: number;
+  readonly #phoneSpread: number;
+  readonly #knots: number[] = [];
+  #carry = 0;
+
+  /** @param pitchMean natural logarithm of the mean F0, in Hz, that the nets give this speaker */
+  constructor(seed: number, temperature: number, speaker: Speaker, pitchMean: number) {
+    this.#seed = seed;
+    this.#random = randomFrom(scramble(seed, 1));
+    const spread = spreadAt(temperature);
+    this.#pitchMean = pitchMean;
+    this.#range = speaker.liveliness * rangeAt(temperature) * Math.exp(0.06 * spread * gaussian(this.#random));
+    this.#pitchShift = Math.log(speaker.pitch) + 0.012 * spread * gaussian(this.#random);
+    this.#drift = 0.03 * spread;
+    this.#pace = Math.exp(0.03 * spread * gaussian(this.#random)) / speaker.rate;
+    this.#phoneSpread = 0.07 * spread;
+    this.noiseIndex = Math.floor(1024 * this.#random());
+    this.startPhase = this.#random();
+  }
+
+  /** A sound's length in whole frames. To be asked for each phone once, in order: what rounding loses is carried on. */
+  durationFrames(predictedFrames: number, minFrames: number): number {
+    const varied = predictedFrames * this.#pace * Math.exp(this.#phoneSpread * gaussian(this.#random));
+    const wanted = varied + this.#carry;
+    const frames = Math.max(minFrames, Math.round(wanted));
+    this.#carry = Math.max(-0.5, Math.min(0.5, wanted - frames));
+    return frames;
+  }
+
+  /** A pause's length, varied; of silence, not of sound. */
+  vary(length: number, spread: number): number {
+    return length * (1 + spread * (2 * this.#random() - 1));
+  }
+
+  /** Shapes F0 in place. @param frame number, within the segment, of the first value; there are two values a frame */
+  shapePitch(f0: Float32Array, from: number, to: number, firstFrame: number): void {
+    for (let at = from; at < to; at++) {
+      const excursion = (Math.log(f0[at]!) - this.#pitchMean) * this.#range + this.#driftAt(firstFrame + (at - from) / 2);
+      f0[at] = Math.exp(this.#pitchMean + this.#pitchShift + excursionMax * Math.tanh(excursion / excursionMax));
+    }
+  }
+
+  #driftAt(frame: number): number {
+    const knot = Math.floor(frame / driftFrames);
+    const progress = frame / driftFrames - knot;
+    const ease = progress * progress * (3 - 2 * progress);
+    return this.#drift * (this.#knot(knot) * (1 - ease) + this.#knot(knot + 1) * ease);
+  }
+
+  #knot(number: number): number {
+    return (this.#knots[number] ??= gaussian(randomFrom(scramble(this.#seed, number + 2))));
+  }
+}

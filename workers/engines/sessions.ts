@@ -1,0 +1,61 @@
+/** onnxruntime sessions: which provider runs them, and how. A session belongs to the thread that made it. */
+import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
+import type { ExecutionProvider } from '../../src/config.js';
+import type { Log } from '../../src/log.js';
+import { type GraphName, type VoicePack, VoicePackError } from './manifest.js';
+
+export type Sessions = Readonly<Record<GraphName, InferenceSession>>;
+
+const graphNames = ['encoder', 'frames', 'decoder'] as const;
+
+// One compute thread a session and no pool to spin: cores are shared by running a synthesis thread on each, and a
+// spinning pool would take the front thread's.
+const options = (executionProviders: readonly string[]): InferenceSession.SessionOptions => ({
+  executionProviders,
+  graphOptimizationLevel: 'all',
+  intraOpNumThreads: 1,
+  interOpNumThreads: 1,
+  executionMode: 'sequential',
+});
+
+const firstLine = (error: unknown) => (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
+
+const create = async (pack: VoicePack, providers: readonly string[]): Promise<Sessions> => {
+  const sessions: Partial<Record<GraphName, InferenceSession>> = {};
+  for (const name of graphNames) {
+    const path = pack.graphPaths[name];
+    try {
+      sessions[name] = await InferenceSession.create(path, options(providers));
+    } catch (error) {
+      for (const session of Object.values(sessions)) await session.release();
+      throw new VoicePackError(`${path}: the model cannot be loaded: ${firstLine(error)}`);
+    }
+  }
+  return sessions as Sessions;
+};
+
+/**
+ * Loads a pack's graphs on the provider asked for. `cuda` and `auto` fall back to the CPU, with a line in the log:
+ * onnxruntime itself does not fall back, and a build with CUDA says nothing of the machine.
+ *
+ * @throws {VoicePackError} when the CPU cannot load them either
+ */
+export const createSessions = async (
+  pack: VoicePack,
+  provider: ExecutionProvider,
+  log: Pick<Log, 'info' | 'warn'>,
+): Promise<Sessions> => {
+  const hasCuda = listSupportedBackends().some(({ name }) => name === 'cuda');
+  if (provider === 'cuda' || (provider === 'auto' && hasCuda)) {
+    try {
+      const sessions = await create(pack, ['cuda', 'cpu']);
+      log.info({ pack: pack.manifest.name, provider: 'cuda' }, 'voice pack loaded');
+      return sessions;
+    } catch (error) {
+      log.warn({ pack: pack.manifest.name, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
+    }
+  }
+  const sessions = await create(pack, ['cpu']);
+  log.info({ pack: pack.manifest.name, provider: 'cpu' }, 'voice pack loaded');
+  return sessions;
+};

@@ -1,0 +1,176 @@
+/**
+ * Phones in time: encodes them window by window, gives each its length in whole frames, and builds the frame net's input
+ * for any range of frames.
+ */
+import { type Graphs, toBigInt } from './graphs.js';
+import type { Prosody } from './prosody.js';
+import { type Pause, type PhoneTrack, placeMax } from './track.js';
+
+/** Phones of each encoder window, margins not counted; the last is repeated. The first is all that first audio needs. */
+const windowPhones = [8, 16, 32] as const;
+
+/** Frames within a phone that the frame net counts. */
+const positionMax = 20;
+
+/** Lengths of pauses in frames. What follows a segment's last sound is decoded that far; the rest is plain silence. */
+const leadFrames = 2;
+const innerPauses: Readonly<Record<Exclude<Pause, 'lead'>, readonly [min: number, max: number]>> = {
+  clause: [10, 24],
+  sentence: [26, 40],
+  cut: [3, 6],
+};
+const lastFrames: Readonly<Record<Exclude<Pause, 'lead'>, number>> = { sentence: 6, clause: 5, cut: 3 };
+
+/** Columns `from` to `to` of an encoder window's output. */
+interface Window {
+  readonly hidden: Float32Array;
+  readonly first: number;
+  readonly count: number;
+  readonly to: number;
+}
+
+export class Timeline {
+  readonly #track: PhoneTrack;
+  readonly #graphs: Graphs;
+  readonly #prosody: Prosody;
+  readonly #mix: Float32Array;
+  readonly #margin: number;
+  /** Where each phone begins; one more than phones that have a length. */
+  readonly #starts: number[] = [0];
+  #windows: Window[] = [];
+  #windowsMade = 0;
+
+  constructor(track: PhoneTrack, graphs: Graphs, prosody: Prosody, mix: Float32Array, marginPhones: number) {
+    this.#track = track;
+    this.#graphs = graphs;
+    this.#prosody = prosody;
+    this.#mix = mix;
+    this.#margin = marginPhones;
+  }
+
+  /** Frames whose phones are known. */
+  get frames(): number {
+    return this.#starts.at(-1)!;
+  }
+
+  /** `frames` is the length of the segment. */
+  get complete(): boolean {
+    return this.#track.complete && this.#encoded === this.#track.length;
+  }
+
+  get #encoded(): number {
+    return this.#starts.length - 1;
+  }
+
+  /** Encodes until at least `frames` frames are known, or all. */
+  async extend(frames: number): Promise<void> {
+    while (this.frames < frames && !this.complete) await this.#encodeWindow();
+  }
+
+  async #encodeWindow(): Promise<void> {
+    const track = this.#track;
+    const from = this.#encoded;
+    const size = windowPhones[Math.min(this.#windowsMade++, windowPhones.length - 1)]!;
+    while (!track.complete && track.ready < from + size + this.#margin) track.advance();
+    const to = Math.min(track.length, from + size);
+    const first = Math.max(0, from - this.#margin);
+    const last = Math.min(track.length, to + this.#margin);
+    const count = last - first;
+    const feeds = this.#graphs.encoderFeeds(count);
+    const { ids, place } = feeds;
+    for (let i = 0; i < count; i++) {
+      const phone = first + i;
+      ids[i] = toBigInt(track.ids[phone]!);
+      ids[count + i] = toBigInt(track.stress[phone]!);
+      ids[2 * count + i] = toBigInt(track.wordStart[phone]!);
+      ids[3 * count + i] = toBigInt(track.terminal[phone]!);
+      place[i] = Math.min(phone - track.clauseStart[phone]!, placeMax) / placeMax;
+      place[count + i] = Math.min(track.clauseEnd(phone) - 1 - phone, placeMax) / placeMax;
+    }
+    const { hidden, duration } = await this.#graphs.encode(feeds, this.#mix);
+    this.#windows.push({ hidden, first, count, to });
+    for (let phone = from; phone < to; phone++)
+      this.#starts.push(this.frames + this.#length(phone, duration[phone - first]!));
+  }
+
+  #length(phone: number, predicted: number): number {
+    const pause = this.#track.pause[phone]!;
+    if (pause === null) return this.#prosody.durationFrames(predicted, 1);
+    if (pause === 'lead') return leadFrames;
+    if (phone === this.#track.length - 1 && this.#track.complete) return lastFrames[pause];
+    const [min, max] = innerPauses[pause];
+    return Math.round(this.#prosody.vary(Math.min(max, Math.max(min, predicted)), 0.15));
+  }
+
+  /** The phone that a frame belongs to. */
+  #phoneAt(frame: number): number {
+    let low = 0;
+    let high = this.#encoded - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.#starts[middle]! <= frame) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /** The frame net's feeds for the frames `from` to `to`. */
+  feeds(from: number, to: number) {
+    const count = to - from;
+    const firstPhone = this.#phoneAt(from);
+    const phones = this.#phoneAt(to - 1) - firstPhone + 1;
+    const feeds = this.#graphs.frameFeeds(phones, count);
+    const { index, position } = feeds;
+    for (let place = 0; place < phones; place++) {
+      const start = this.#starts[firstPhone + place]!;
+      const length = this.#starts[firstPhone + place + 1]! - start;
+      const logLength = Math.log(length) / 3;
+      const column = toBigInt(place);
+      for (let frame = Math.max(start, from); frame < Math.min(start + length, to); frame++) {
+        const at = frame - from;
+        const within = frame - start;
+        index[at] = column;
+        position[at] = (within + 0.5) / length;
+        position[count + at] = Math.min(within, positionMax) / positionMax;
+        position[2 * count + at] = Math.min(length - 1 - within, positionMax) / positionMax;
+        position[3 * count + at] = logLength;
+      }
+    }
+    this.#gather(feeds.hidden, firstPhone, phones);
+    return feeds;
+  }
+
+  /** Copies the hidden states of some phones from the windows that made them; drops windows wholly before them. */
+  #gather(hidden: Float32Array, firstPhone: number, phones: number): void {
+    this.#windows = this.#windows.filter(({ to }) => to > firstPhone);
+    let phone = firstPhone;
+    for (const { hidden: source, first, count, to } of this.#windows) {
+      const end = Math.min(to, firstPhone + phones);
+      for (let channel = 0; channel < this.#graphs.hiddenSize; channel++)
+        for (let column = phone; column < end; column++)
+          hidden[channel * phones + column - firstPhone] = source[channel * count + column - first]!;
+      phone = Math.max(phone, end);
+    }
+  }
+
+  /** The frames of a word, or `null` while they are not all known; a word without a sound has none: `end` is `start`. */
+  wordFrames(word: number, previousEnd: number): { start: number; end: number } | null {
+    if (word >= this.#track.wordsReady) return null;
+    const first = this.#track.wordFirst[word]!;
+    if (first < 0) return { start: previousEnd, end: previousEnd };
+    const last = this.#track.wordLast[word]!;
+    return last < this.#encoded ? { start: this.#starts[first]!, end: this.#starts[last + 1]! } : null;
+  }
+
+  /** How the segment ends. To be asked for once complete. */
+  get ending(): Exclude<Pause, 'lead'> | null {
+    const pause = this.#track.pause.at(-1)!;
+    return pause === 'lead' || pause === null ? null : pause;
+  }
+
+  /** Frames of the pause that the segment ends with. */
+  get endingFrames(): number {
+    return this.ending === null ? 0 : lastFrames[this.ending];
+  }
+}
+

@@ -1,0 +1,145 @@
+/**
+ * A segment's phones, made from its text a piece at a time: first audio must not wait for the phonemes of the whole.
+ *
+ * Phones are a pause, clauses with a pause after each, as the nets were trained. A phone may be encoded once its place in
+ * its clause is final, that is, when the clause has ended or goes on further than the nets can tell.
+ */
+import { limits } from '../../src/limits.js';
+import type { Atom, Clause, Ending } from './clauses.js';
+import { terminals } from './lexer.js';
+import type { Pronouncer, SpokenAtom } from './pronunciation.js';
+
+/** Phones from a clause's end, or start, beyond which the nets see no difference. */
+export const placeMax = 40;
+
+/** What a phone is, if it is a pause: the first, or one after a clause. */
+export type Pause = 'lead' | Ending;
+
+export class PhoneTrack {
+  readonly ids: number[] = [];
+  readonly stress: number[] = [];
+  readonly wordStart: number[] = [];
+  readonly terminal: number[] = [];
+  /** The kind of pause, `null` for sounds. */
+  readonly pause: (Pause | null)[] = [];
+  /** Range of the clause that a phone is in; `clauseEnd` is final only for phones before `ready`. */
+  readonly clauseStart: number[] = [];
+  readonly #clauseEnds: number[] = [];
+  readonly #clauseOf: number[] = [];
+  /** Per word: its phones, from `first` to `last`; -1 where it has none. */
+  readonly wordFirst: Int32Array;
+  readonly wordLast: Int32Array;
+  readonly #clauses: readonly Clause[];
+  readonly #pronouncer: Pronouncer;
+  #clause = 0;
+  #atom = 0;
+  #pieces = 0;
+  #openClauseStart = 0;
+
+  constructor(clauses: readonly Clause[], words: number, pronouncer: Pronouncer) {
+    this.#clauses = clauses;
+    this.#pronouncer = pronouncer;
+    this.wordFirst = new Int32Array(words).fill(-1);
+    this.wordLast = new Int32Array(words).fill(-1);
+    this.#addPause('lead');
+  }
+
+  get length(): number {
+    return this.ids.length;
+  }
+
+  /** All text has become phones. */
+  get complete(): boolean {
+    return this.#clause === this.#clauses.length;
+  }
+
+  /** Phones whose place is final. */
+  get ready(): number {
+    return this.complete ? this.length : Math.max(this.#openClauseStart, this.length - placeMax);
+  }
+
+  /** Words, from the first, whose phones are all there. */
+  get wordsReady(): number {
+    for (let clause = this.#clause; clause < this.#clauses.length; clause++) {
+      const { atoms } = this.#clauses[clause]!;
+      for (let atom = clause === this.#clause ? this.#atom : 0; atom < atoms.length; atom++)
+        if (atoms[atom]!.word >= 0) return atoms[atom]!.word;
+    }
+    return this.wordFirst.length;
+  }
+
+  clauseEnd(phone: number): number {
+    // An open clause: further away than `placeMax` for every phone before `ready`.
+    return this.#clauseEnds[this.#clauseOf[phone]!] ?? this.length;
+  }
+
+  /** Makes more text into phones, at the cost of one call of espeak-ng. Not to be called when complete. */
+  advance(): void {
+    const { atoms, terminal, ending } = this.#clauses[this.#clause]!;
+    const piece = this.#nextPiece(atoms);
+    this.#pieces++;
+    this.#atom += piece.length;
+    for (const [place, spoken] of this.#pronouncer.pronounce(piece).entries())
+      this.#addAtom(piece[place]!, spoken, terminal);
+    if (this.#atom === atoms.length) this.#endClause(ending);
+  }
+
+  /** Atoms of one voice within the bound; not cut after a short word, whose sound depends on the next ("a", "the"). */
+  #nextPiece(atoms: readonly Atom[]): Atom[] {
+    const max = this.#pieces === 0 ? limits.firstPhonemeTextMax : limits.phonemeTextMax;
+    const first = atoms[this.#atom]!;
+    const piece = [first];
+    let length = first.spoken.length;
+    for (let at = this.#atom + 1; at < atoms.length; at++) {
+      const atom = atoms[at]!;
+      if (atom.voice !== first.voice) return piece;
+      length += atom.spoken.length + (atom.glued ? 0 : 1);
+      if (length > max) {
+        for (let back = 0; back < 3 && piece.length > 1 && piece.at(-1)!.spoken.length <= 3; back++) piece.pop();
+        return piece;
+      }
+      piece.push(atom);
+    }
+    return piece;
+  }
+
+  #addAtom({ word }: Atom, { ids, stress, wordStart }: SpokenAtom, terminal: number): void {
+    if (ids.length === 0) return;
+    if (word >= 0) {
+      if (this.wordFirst[word] === -1) this.wordFirst[word] = this.length;
+      this.wordLast[word] = this.length + ids.length - 1;
+    }
+    for (let i = 0; i < ids.length; i++) this.#add(ids[i]!, stress[i]!, wordStart[i]!, terminal, null);
+  }
+
+  #endClause(ending: Ending): void {
+    this.#clause++;
+    this.#atom = 0;
+    // A clause without a sound (signs that nobody reads) adds no pause, but passes its own on.
+    if (this.length > this.#openClauseStart) {
+      this.#close();
+      this.#addPause(ending);
+    } else if (this.length > 1) this.pause[this.length - 1] = ending;
+  }
+
+  #addPause(pause: Pause): void {
+    this.#add(this.#pronouncer.phones.pause, 0, 0, terminals.continuing, pause);
+    this.#close();
+  }
+
+  #add(id: number, stress: number, wordStart: number, terminal: number, pause: Pause | null): void {
+    this.ids.push(id);
+    this.stress.push(stress);
+    this.wordStart.push(wordStart);
+    this.terminal.push(terminal);
+    this.pause.push(pause);
+    this.clauseStart.push(this.#openClauseStart);
+    this.#clauseOf.push(this.#clauseEnds.length);
+  }
+
+  #close(): void {
+    this.#clauseEnds.push(this.length);
+    this.#openClauseStart = this.length;
+  }
+}
+

@@ -1,0 +1,173 @@
+/** One segment on its way from text to samples. */
+import { strict as assert } from 'node:assert';
+import type { WordTime } from '../../src/dispatch/messages.js';
+import type { EngineChunk, SegmentSynthesis } from './engine.js';
+import { type DecoderState, type Graphs, decoderDelaySamples } from './graphs.js';
+import { fadeIn, fadeOut, silenceBefore, toInt16 } from './pcm.js';
+import type { Prosody } from './prosody.js';
+import type { Timeline } from './timeline.js';
+
+/** As `EngineChunk`, before quantisation; full scale is 1. */
+export interface FloatChunk {
+  readonly pcm: Float32Array;
+  readonly words: readonly WordTime[];
+}
+
+/**
+ * Frames of each chunk; the last is repeated. Chunks lie on this grid whatever happens around them, so that a segment's
+ * samples do not depend on scheduling.
+ */
+export const chunkGrid: readonly number[] = [12, 25, 50, 100];
+
+const sampleRateHz = 24_000;
+const samplesPerFrame = 240;
+const subFrames = 2;
+const samplesOf = (milliseconds: number) => (milliseconds * sampleRateHz) / 1_000;
+
+/** Silence after the last sound: by how the segment ends, in milliseconds. */
+const trailing = { sentence: 250, clause: 120, cut: 30 } as const;
+/** Share by which that silence varies, sample by sample: two readings should not even have the same length. */
+const trailingSpread = 0.12;
+/** The sound of a text that has none. */
+const blankMs = 300;
+const fadeInSamples = 24;
+const fadeOutSamples = 180;
+
+/** What is the same for all segments of a voice, and what is given for one. */
+export interface SegmentParts {
+  readonly graphs: Graphs;
+  readonly timeline: Timeline;
+  readonly prosody: Prosody;
+  readonly words: number;
+  /** Shape [1]. */
+  readonly warp: Float32Array;
+  readonly gain: number;
+  readonly pitchMeanHz: number;
+  readonly marginFrames: number;
+  readonly grid: readonly number[];
+  /** Claims the thread's buffers for one step; a second step meanwhile would overwrite them. */
+  readonly turn: Turn;
+}
+
+/** Guards what the steps of one thread share. */
+export class Turn {
+  #taken = false;
+
+  async take<T>(step: () => Promise<T>): Promise<T> {
+    assert(!this.#taken, 'two steps of one engine at once');
+    this.#taken = true;
+    try {
+      return await step();
+    } finally {
+      this.#taken = false;
+    }
+  }
+}
+
+export class Segment implements SegmentSynthesis {
+  readonly #parts: SegmentParts;
+  #state: DecoderState;
+  #chunk = 0;
+  #frame = 0;
+  /** Samples given out, and left out before the first. */
+  #samples = 0;
+  #trimmed = 0;
+  #word = 0;
+  #wordEnd = 0;
+  #done = false;
+
+  constructor(parts: SegmentParts) {
+    this.#parts = parts;
+    const { prosody, graphs, pitchMeanHz } = parts;
+    this.#state = graphs.initialState(pitchMeanHz, prosody.noiseIndex, prosody.startPhase);
+  }
+
+  async step(): Promise<EngineChunk | null> {
+    const chunk = await this.stepFloat();
+    return chunk === null ? null : { pcm: toInt16(chunk.pcm), words: chunk.words };
+  }
+
+  stepFloat(): Promise<FloatChunk | null> {
+    return this.#done ? Promise.resolve(null) : this.#parts.turn.take(() => this.#step());
+  }
+
+  async #step(): Promise<FloatChunk> {
+    const { timeline, grid, marginFrames } = this.#parts;
+    const from = this.#frame;
+    let to = from + grid[Math.min(this.#chunk++, grid.length - 1)]!;
+    await timeline.extend(to + marginFrames);
+    if (timeline.complete) {
+      if (timeline.ending === null) return this.#blank();
+      to = Math.min(to, timeline.frames);
+      this.#done = to === timeline.frames;
+    }
+    this.#frame = to;
+    let pcm = await this.#decode(from, to);
+    if (from === 0) pcm = this.#trimStart(pcm);
+    if (this.#done) pcm = this.#finish(pcm);
+    this.#samples += pcm.length;
+    return { pcm, words: this.#wordsUntil(this.#samples) };
+  }
+
+  async #decode(from: number, to: number): Promise<Float32Array> {
+    const { timeline, graphs, prosody, marginFrames, warp, gain } = this.#parts;
+    const first = Math.max(0, from - marginFrames);
+    const last = Math.min(timeline.frames, to + marginFrames);
+    const parameters = await graphs.frames(timeline.feeds(first, last));
+    const firstRow = (from - first) * subFrames;
+    const lastRow = (to - first) * subFrames;
+    prosody.shapePitch(parameters.f0, firstRow, lastRow, from);
+    const { pcm, state } = await graphs.decode(parameters, firstRow, lastRow, this.#state, warp);
+    this.#state = state;
+    if (gain !== 1) for (let i = 0; i < pcm.length; i++) pcm[i]! *= gain;
+    return pcm;
+  }
+
+  #trimStart(pcm: Float32Array): Float32Array {
+    // Only the first chunk of the usual grid is searched, so that a segment decoded whole starts at the same sample.
+    const searched = pcm.subarray(decoderDelaySamples, chunkGrid[0]! * samplesPerFrame);
+    this.#trimmed = silenceBefore(searched);
+    const rest = pcm.subarray(decoderDelaySamples + this.#trimmed);
+    fadeIn(rest, fadeInSamples);
+    return rest;
+  }
+
+  /** What is decoded of the last pause fades; plain silence follows. */
+  #finish(pcm: Float32Array): Float32Array {
+    const { timeline, prosody } = this.#parts;
+    fadeOut(pcm, fadeOutSamples);
+    const decoded = timeline.endingFrames * samplesPerFrame - decoderDelaySamples;
+    const wanted = prosody.vary(samplesOf(trailing[timeline.ending ?? 'sentence']), trailingSpread);
+    const result = new Float32Array(pcm.length + Math.max(0, Math.round(wanted) - decoded));
+    result.set(pcm);
+    return result;
+  }
+
+  #blank(): FloatChunk {
+    this.#done = true;
+    const { prosody, words } = this.#parts;
+    const pcm = new Float32Array(Math.round(prosody.vary(samplesOf(blankMs), trailingSpread)));
+    const silent = (word: number): WordTime => ({ word, startSample: 0, endSample: 0 });
+    return { pcm, words: Array.from({ length: words }, (_, word) => silent(word)) };
+  }
+
+  /** Words that end before this sample and were not reported yet. */
+  #wordsUntil(sample: number): WordTime[] {
+    const { timeline, words } = this.#parts;
+    const found: WordTime[] = [];
+    for (; this.#word < words; this.#word++) {
+      const frames = timeline.wordFrames(this.#word, this.#wordEnd);
+      if (frames === null) break;
+      const startSample = this.#sampleAt(frames.start);
+      const endSample = this.#sampleAt(frames.end);
+      if (endSample > sample) break;
+      this.#wordEnd = frames.end;
+      found.push({ word: this.#word, startSample, endSample });
+    }
+    return found;
+  }
+
+  #sampleAt(frame: number): number {
+    return Math.max(0, frame * samplesPerFrame - this.#trimmed);
+  }
+}
