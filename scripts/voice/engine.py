@@ -1,0 +1,69 @@
+"""Renders through the service's own engine: JSON lines to and from `node dist/scripts/voice/render.js`."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recogniser import SpokenWord
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RENDER = REPOSITORY / "dist" / "scripts" / "voice" / "render.js"
+SAMPLE_RATE = 24000
+
+
+@dataclass
+class Rendered:
+    wave: Path
+    samples: int
+    words: list[SpokenWord]
+    first_chunk_ms: float
+    compute_ms: float
+    load_ms: float
+
+    @property
+    def seconds(self) -> float:
+        return self.samples / SAMPLE_RATE
+
+
+@dataclass
+class Request:
+    id: str
+    voice: str
+    text: str
+    seed: int = 1
+    temperature: float = 1
+    whole: bool = False
+    raw: bool = False  # writes the float samples beside the wave file, too
+
+    def line(self, folder: Path) -> str:
+        item: dict[str, object] = {"id": self.id, "voice": self.voice, "text": self.text, "seed": self.seed}
+        item |= {"temperature": self.temperature, "out": str(folder / f"{self.id}.wav"), "whole": self.whole}
+        if self.raw:
+            item["f32"] = str(folder / f"{self.id}.f32")
+        return json.dumps(item) + "\n"
+
+
+def render(requests: list[Request], folder: Path) -> list[Rendered]:
+    """Renders all requests in one process, in order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(request.line(folder) for request in requests)
+    process = subprocess.run(["node", str(RENDER)], input=lines, stdout=subprocess.PIPE, text=True, check=True, cwd=REPOSITORY)
+    answers = {answer["id"]: answer for answer in map(json.loads, process.stdout.splitlines())}
+    results = []
+    for request in requests:
+        answer = answers[request.id]
+        words = [
+            SpokenWord(word["word"], word["startSample"] / SAMPLE_RATE, word["endSample"] / SAMPLE_RATE)
+            for word in answer["words"]
+        ]
+        times = (answer["firstChunkMs"], answer["computeMs"], answer["loadMs"])
+        results.append(Rendered(folder / f"{request.id}.wav", answer["samples"], words, *times))
+    return results
+
+
+def raw_samples(rendered: Rendered) -> NDArray[np.float32]:
+    return np.fromfile(rendered.wave.with_suffix(".f32"), np.float32)
