@@ -1,9 +1,10 @@
 /** All voice packs of a folder as one engine, warm. */
 import type { ExecutionProvider } from '../../src/config.js';
-import type { Log } from '../../src/log.js';
+import { createLog } from '../../src/log.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import { Espeak } from './espeak.js';
 import { readPacks } from './manifest.js';
+import type { EngineLog } from './sessions.js';
 import { SyrinxEngine } from './syrinx.js';
 
 /** Routes a request to the pack that has its voice. */
@@ -33,7 +34,7 @@ class PackedEngine implements Engine {
 export const loadEngines = async (
   modelsDir: string,
   provider: ExecutionProvider,
-  log: Pick<Log, 'info' | 'warn'>,
+  log: EngineLog = createLog('warn'),
 ): Promise<Engine> => {
   const packs = await readPacks(modelsDir);
   const espeak = await Espeak.load();

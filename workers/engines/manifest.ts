@@ -50,6 +50,8 @@ export interface Manifest {
     readonly phones: number & tags.Type<'uint32'> & tags.Maximum<64>;
     readonly frames: number & tags.Type<'uint32'> & tags.Maximum<64>;
   };
+  /** Natural logarithms of F0 in Hz, of the speakers that the nets were trained with. */
+  readonly trainingF0: { readonly logMean: number[] & tags.MinItems<3> & tags.MaxItems<3> };
   readonly hiddenSize: number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<4096>;
   /** The pack's default first. */
   readonly speakers: Speaker[] & tags.MinItems<1>;

@@ -4,6 +4,9 @@ import type { ExecutionProvider } from '../../src/config.js';
 import type { Log } from '../../src/log.js';
 import { type GraphName, type VoicePack, VoicePackError } from './manifest.js';
 
+/** What a thread says while it loads. */
+export type EngineLog = Pick<Log, 'debug' | 'warn'>;
+
 export type Sessions = Readonly<Record<GraphName, InferenceSession>>;
 
 const graphNames = ['encoder', 'frames', 'decoder'] as const;
@@ -43,19 +46,19 @@ const create = async (pack: VoicePack, providers: readonly string[]): Promise<Se
 export const createSessions = async (
   pack: VoicePack,
   provider: ExecutionProvider,
-  log: Pick<Log, 'info' | 'warn'>,
+  log: EngineLog,
 ): Promise<Sessions> => {
   const hasCuda = listSupportedBackends().some(({ name }) => name === 'cuda');
   if (provider === 'cuda' || (provider === 'auto' && hasCuda)) {
     try {
       const sessions = await create(pack, ['cuda', 'cpu']);
-      log.info({ pack: pack.manifest.name, provider: 'cuda' }, 'voice pack loaded');
+      log.debug({ pack: pack.manifest.name, provider: 'cuda' }, 'voice pack loaded');
       return sessions;
     } catch (error) {
       log.warn({ pack: pack.manifest.name, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
     }
   }
   const sessions = await create(pack, ['cpu']);
-  log.info({ pack: pack.manifest.name, provider: 'cpu' }, 'voice pack loaded');
+  log.debug({ pack: pack.manifest.name, provider: 'cpu' }, 'voice pack loaded');
   return sessions;
 };

@@ -1,6 +1,5 @@
 /** The engine of our own voice packs (format syrinx-1). */
 import type { ExecutionProvider } from '../../src/config.js';
-import type { Log } from '../../src/log.js';
 import { clausesOf } from './clauses.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import type { Espeak } from './espeak.js';
@@ -9,13 +8,18 @@ import { type Manifest, type Speaker, type VoicePack, VoicePackError } from './m
 import { PhoneSet } from './phones.js';
 import { Pronouncer } from './pronunciation.js';
 import { Prosody } from './prosody.js';
-import { createSessions } from './sessions.js';
+import { type EngineLog, createSessions } from './sessions.js';
 import { Timeline } from './timeline.js';
 import { PhoneTrack } from './track.js';
 import { Segment, Turn, chunkGrid } from './voice.js';
 
-/** Spoken to each speaker at load: long enough for every chunk of the grid, and for a mean of F0. */
+/** Spoken at load: first runs take many times as long as later ones. Long enough for every chunk of the grid. */
 const warmUpText = 'When the evening came we were all sitting near the window, and nobody remembered who had called.';
+/** Spoken by each voice at load, to bring them to one level. */
+const levelText = 'We were all sitting near the old window.';
+/** Root mean square of that sentence: -20 dB of full scale, which leaves room for the loudest vowels. */
+const levelTarget = 0.1;
+const gainMax = 2;
 
 interface Voice {
   readonly speaker: Speaker;
@@ -23,6 +27,8 @@ interface Voice {
   readonly warp: Float32Array;
   /** Natural logarithm of the mean F0, in Hz, before the speaker's own pitch. */
   readonly pitchMean: number;
+  /** Brings all voices to one level. */
+  readonly gain: number;
 }
 
 export class SyrinxEngine implements Engine {
@@ -47,7 +53,7 @@ export class SyrinxEngine implements Engine {
     pack: VoicePack,
     provider: ExecutionProvider,
     espeak: Espeak,
-    log: Pick<Log, 'info' | 'warn'>,
+    log: EngineLog,
   ): Promise<SyrinxEngine> {
     const { manifest } = pack;
     const sessions = await createSessions(pack, provider, log);
@@ -55,7 +61,7 @@ export class SyrinxEngine implements Engine {
     const engine = new SyrinxEngine(manifest, new Graphs(sessions, manifest), pronouncer);
     try {
       for (const speaker of manifest.speakers) await engine.#addVoice(speaker);
-      await engine.#warmUp();
+      await engine.#speak(warmUpText, engine.voiceIds[0]!);
     } catch (error) {
       const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
       throw new VoicePackError(`${pack.manifestPath}: the models do not run as the manifest says: ${reason}`);
@@ -78,7 +84,7 @@ export class SyrinxEngine implements Engine {
       prosody,
       words: request.words.length,
       warp: voice.warp,
-      gain: 1,
+      gain: voice.gain,
       pitchMeanHz: Math.exp(voice.pitchMean),
       marginFrames: this.#manifest.margins.frames,
       grid,
@@ -92,32 +98,34 @@ export class SyrinxEngine implements Engine {
   }
 
   async #addVoice(speaker: Speaker): Promise<void> {
-    const mix = Float32Array.from(speaker.mix);
-    const same = [...this.#voices.values()].find((voice) => voice.mix.every((weight, i) => weight === mix[i]));
-    const pitchMean = same?.pitchMean ?? (await this.#measurePitch(speaker, mix));
-    this.#voices.set(speaker.id, { speaker, mix, warp: Float32Array.of(speaker.warp), pitchMean });
+    const { logMean } = this.#manifest.trainingF0;
+    const weights = speaker.mix.reduce((sum, weight) => sum + weight, 0);
+    const voice = {
+      speaker,
+      mix: Float32Array.from(speaker.mix),
+      warp: Float32Array.of(speaker.warp),
+      pitchMean: speaker.mix.reduce((sum, weight, i) => sum + (weight / weights) * logMean[i]!, 0),
+    };
+    this.#voices.set(speaker.id, { ...voice, gain: 1 });
+    const level = await this.#speak(levelText, speaker.id);
+    if (!(level > 0)) throw new Error(`voice "${speaker.id}" is silent`);
+    const gain = Math.min(gainMax, Math.max(1 / gainMax, levelTarget / level));
+    this.#voices.set(speaker.id, { ...voice, gain });
   }
 
-  /** Mean of the logarithm of F0 over the voiced frames of a sentence, as the nets give it to a mix of speakers. */
-  async #measurePitch(speaker: Speaker, mix: Float32Array): Promise<number> {
-    const timeline = this.#timeline({ text: warmUpText, words: [] }, new Prosody(0, 1, speaker, 0), mix);
-    await timeline.extend(Number.POSITIVE_INFINITY);
-    const { f0, voicing } = await this.#graphs.frames(timeline.feeds(0, timeline.frames));
-    let sum = 0;
-    let weight = 0;
-    for (let i = 0; i < f0.length; i++) {
-      sum += voicing[i]! * Math.log(f0[i]!);
-      weight += voicing[i]!;
+  /** Speaks to nobody. @returns root mean square of the sound, the silence at its end left out; full scale is 1 */
+  async #speak(text: string, voiceId: string): Promise<number> {
+    const segment = this.openOnGrid({ text, words: [], voiceId, temperature: 1, seed: 0 }, chunkGrid);
+    let power = 0;
+    let samples = 0;
+    for (;;) {
+      const chunk = await segment.stepFloat();
+      if (chunk === null) return Math.sqrt(power / samples);
+      for (const value of chunk.pcm)
+        if (value !== 0) {
+          power += value * value;
+          samples++;
+        }
     }
-    const mean = sum / weight;
-    if (!Number.isFinite(mean)) throw new Error(`no F0 for voice "${speaker.id}"`);
-    return mean;
-  }
-
-  /** First runs of each shape take many times as long as later ones. */
-  async #warmUp(): Promise<void> {
-    const request = { text: warmUpText, words: [], voiceId: this.voiceIds[0]!, temperature: 1, seed: 0 };
-    const segment = this.openOnGrid(request, chunkGrid);
-    for (;;) if ((await segment.stepFloat()) === null) return;
   }
 }

@@ -1,0 +1,138 @@
+/**
+ * Speaks with the service's own engine, without the service, for the voice's measurements.
+ *
+ * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?}`. For each it
+ * writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and answers with one line
+ * `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "firstChunkMs", "computeMs", "loadMs"}`. `whole`
+ * decodes each segment in one chunk. MODELS_DIR and EXECUTION_PROVIDER are those of the service.
+ */
+import { writeFile } from 'node:fs/promises';
+import { findPackageJSON } from 'node:module';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import typia from 'typia';
+import { readConfig } from '../../src/config.js';
+import { Segmenter } from '../../src/text/segments.js';
+import { Espeak } from '../../workers/engines/espeak.js';
+import { readPacks } from '../../workers/engines/manifest.js';
+import { toInt16 } from '../../workers/engines/pcm.js';
+import { SyrinxEngine } from '../../workers/engines/syrinx.js';
+import { chunkGrid } from '../../workers/engines/voice.js';
+
+interface Item {
+  readonly id: string;
+  readonly voice: string;
+  readonly text: string;
+  readonly temperature?: number;
+  readonly seed?: number;
+  readonly out: string;
+  readonly f32?: string;
+  readonly whole?: boolean;
+}
+
+interface Word {
+  word: string;
+  startSample: number;
+  endSample: number;
+}
+
+interface Speech {
+  readonly pcm: Float32Array;
+  readonly words: Word[];
+  readonly firstChunkMs: number;
+  readonly computeMs: number;
+}
+
+const silentLog = { debug: () => {}, warn: (...line: unknown[]) => console.error(...line) };
+const oneChunk = [1_000_000];
+
+const waveHeader = (samples: number, sampleRateHz: number): Buffer => {
+  const header = Buffer.alloc(44);
+  header.write('RIFF', 0, 'latin1');
+  header.writeUInt32LE(36 + 2 * samples, 4);
+  header.write('WAVEfmt ', 8, 'latin1');
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(1, 22);
+  header.writeUInt32LE(sampleRateHz, 24);
+  header.writeUInt32LE(2 * sampleRateHz, 28);
+  header.writeUInt16LE(2, 32);
+  header.writeUInt16LE(16, 34);
+  header.write('data', 36, 'latin1');
+  header.writeUInt32LE(2 * samples, 40);
+  return header;
+};
+
+const join32 = (parts: readonly Float32Array[]): Float32Array => {
+  const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    result.set(part, at);
+    at += part.length;
+  }
+  return result;
+};
+
+const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
+  const segmenter = new Segmenter();
+  const segments = [...segmenter.push(item.text), ...segmenter.end()].filter(({ speak: spoken }) => spoken);
+  const parts: Float32Array[] = [];
+  const words: Word[] = [];
+  let samples = 0;
+  let continues = false;
+  let firstChunkMs = 0;
+  const start = performance.now();
+  for (const [place, segment] of segments.entries()) {
+    const request = {
+      text: segment.text,
+      words: segment.words,
+      voiceId: item.voice,
+      temperature: item.temperature ?? 1,
+      seed: (item.seed ?? 1) + place,
+    };
+    const synthesis = engine.openOnGrid(request, item.whole === true ? oneChunk : chunkGrid);
+    const segmentStart = samples;
+    for (;;) {
+      const chunk = await synthesis.stepFloat();
+      if (chunk === null) break;
+      firstChunkMs ||= performance.now() - start;
+      for (const { word, startSample, endSample } of chunk.words) {
+        const { start: from, end: to } = segment.words[word]!;
+        const text = segment.text.slice(from, to);
+        const last = words.at(-1);
+        if (continues && word === 0 && last !== undefined) {
+          last.word += text;
+          last.endSample = segmentStart + endSample;
+        } else words.push({ word: text, startSample: segmentStart + startSample, endSample: segmentStart + endSample });
+      }
+      parts.push(chunk.pcm);
+      samples += chunk.pcm.length;
+    }
+    continues = segment.tokenContinues;
+  }
+  const computeMs = performance.now() - start;
+  return { pcm: join32(parts), words, firstChunkMs, computeMs };
+};
+
+const root = dirname(findPackageJSON('.', import.meta.url) ?? process.cwd());
+const { modelsDir, executionProvider } = readConfig({ MODELS_DIR: join(root, 'models'), ...process.env });
+const loadStart = performance.now();
+const packs = await readPacks(modelsDir);
+const espeak = await Espeak.load();
+const engines: SyrinxEngine[] = [];
+for (const pack of packs) engines.push(await SyrinxEngine.load(pack, executionProvider, espeak, silentLog));
+const loadMs = performance.now() - loadStart;
+
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line.trim() === '') continue;
+  const item = typia.json.assertParse<Item>(line);
+  const engine = engines.find(({ voiceIds }) => voiceIds.includes(item.voice));
+  if (engine === undefined) throw new Error(`unknown voice "${item.voice}"`);
+  const { pcm, words, firstChunkMs, computeMs } = await speak(engine, item);
+  const samples = toInt16(pcm);
+  const bytes = new Uint8Array(samples.buffer);
+  await writeFile(item.out, Buffer.concat([waveHeader(samples.length, engine.sampleRateHz), bytes]));
+  if (item.f32 !== undefined) await writeFile(item.f32, new Uint8Array(pcm.buffer));
+  const answer = { id: item.id, samples: samples.length, words, firstChunkMs, computeMs, loadMs };
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
