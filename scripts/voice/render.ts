@@ -6,8 +6,8 @@
  * `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "firstChunkMs", "computeMs", "loadMs"}`. `whole`
  * decodes each segment in one chunk. MODELS_DIR and EXECUTION_PROVIDER are those of the service.
  */
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { findPackageJSON } from 'node:module';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import typia from 'typia';
@@ -114,8 +114,13 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
   return { pcm: join32(parts), words, firstChunkMs, computeMs };
 };
 
-const root = dirname(findPackageJSON('.', import.meta.url) ?? process.cwd());
-const { modelsDir, executionProvider } = readConfig({ MODELS_DIR: join(root, 'models'), ...process.env });
+const packageRoot = (): string => {
+  let folder = import.meta.dirname;
+  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
+  return folder;
+};
+
+const { modelsDir, executionProvider } = readConfig({ MODELS_DIR: join(packageRoot(), 'models'), ...process.env });
 const loadStart = performance.now();
 const packs = await readPacks(modelsDir);
 const espeak = await Espeak.load();
