@@ -25,8 +25,10 @@ class ActorPorts {
   readonly #awaited = new Map<number, { promise: Promise<MessagePort>; resolve: (port: MessagePort) => void }>();
 
   set(actor: number, port: MessagePort): void {
-    this.#ports.get(actor)?.close();
     this.#ports.set(actor, port);
+    port.on('close', () => this.#ports.delete(actor));
+    // Listening for the end must not keep the thread.
+    port.unref();
     this.#awaited.get(actor)?.resolve(port);
     this.#awaited.delete(actor);
   }

@@ -1,6 +1,9 @@
 /**
  * The actor threads: starts them, carries mail to and from them, links them to the synthesis threads, and replaces
  * one that dies. A context stays on the thread where it was opened.
+ *
+ * A thread's number is its own: the replacement of a dead one has another. Ports keep no common order, so a job for
+ * the new thread may reach a synthesis thread before the new port does; under its old number it would speak to the dead.
  */
 import { EventEmitter } from 'node:events';
 import { Worker, type MessagePort } from 'node:worker_threads';
@@ -11,9 +14,9 @@ import type { ActorCommand, ActorThreadMessage, Frame } from './messages.js';
 
 interface ActorThreadsEvents {
   frame: [frame: Frame];
-  /** The thread died: its contexts are lost. A new one takes its place and number. */
+  /** The thread died: its contexts are lost. A new one takes its place. */
   lost: [actor: number];
-  /** A thread runs and waits for its links. */
+  /** A replacement runs and waits for its links. */
   started: [actor: number];
 }
 
@@ -21,7 +24,6 @@ interface ActorThread {
   readonly worker: Worker;
   readonly outgoing: TickBatch<ActorCommand>;
   contexts: number;
-  alive: boolean;
 }
 
 /** Milliseconds before a thread that died is started again: at once, but never in a tight loop. */
@@ -30,99 +32,94 @@ const RESPAWN_DELAY_MS = 50;
 export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   readonly #entry: URL;
   readonly #log: Log;
-  readonly #threads: ActorThread[] = [];
+  readonly #size: number;
+  readonly #threads = new Map<number, ActorThread>();
   readonly #respawns = new Set<NodeJS.Timeout>();
+  #nextActor = 0;
   #closing = false;
 
   constructor(options: { readonly threads: number; readonly entry: URL; readonly log: Log }) {
     super();
     this.#entry = options.entry;
     this.#log = options.log;
-    for (let actor = 0; actor < options.threads; actor++) this.#threads.push(this.#spawn(actor));
+    this.#size = options.threads;
+    for (let i = 0; i < options.threads; i++) this.#spawn();
   }
 
-  get size(): number {
-    return this.#threads.length;
+  /** The numbers of the threads that are alive. */
+  get actors(): Iterable<number> {
+    return this.#threads.keys();
   }
 
   get isWhole(): boolean {
-    return this.#threads.every((thread) => thread.alive);
+    return this.#threads.size === this.#size;
   }
 
   /** The thread with the fewest contexts, to open one more there; `undefined` while none is alive. */
   assign(): number | undefined {
-    let best: number | undefined;
-    this.#threads.forEach((thread, actor) => {
-      if (!thread.alive) return;
-      if (best === undefined || thread.contexts < (this.#threads[best]?.contexts ?? 0)) best = actor;
-    });
-    if (best !== undefined) this.#thread(best).contexts++;
-    return best;
+    let best: { actor: number; thread: ActorThread } | undefined;
+    for (const [actor, thread] of this.#threads)
+      if (best === undefined || thread.contexts < best.thread.contexts) best = { actor, thread };
+    if (best !== undefined) best.thread.contexts++;
+    return best?.actor;
   }
 
   /** A context assigned earlier is over. */
   unassign(actor: number): void {
-    const thread = this.#thread(actor);
-    thread.contexts = Math.max(0, thread.contexts - 1);
+    const thread = this.#threads.get(actor);
+    if (thread !== undefined) thread.contexts--;
   }
 
   /** Commands of one tick travel together, in order. What is sent to a dead thread is dropped with its contexts. */
   send(actor: number, command: ActorCommand): void {
-    this.#thread(actor).outgoing.add(command);
+    this.#threads.get(actor)?.outgoing.add(command);
   }
 
   /** Hands the thread a port on which a synthesis thread will send chunks. */
   link(actor: number, port: MessagePort): void {
+    const thread = this.#threads.get(actor);
     const message: ActorThreadMessage = { type: 'synthesis', port };
-    this.#thread(actor).worker.postMessage(message, [port]);
+    // Closed, the port still tells the other side that nobody listens; dropped, it would leave jobs waiting for it.
+    if (thread === undefined) port.close();
+    else thread.worker.postMessage(message, [port]);
   }
 
   /** Ends all threads. Idempotent. */
   async close(): Promise<void> {
     this.#closing = true;
     for (const timer of this.#respawns) clearTimeout(timer);
-    await Promise.all(this.#threads.map((thread) => thread.worker.terminate()));
+    await Promise.all([...this.#threads.values()].map((thread) => thread.worker.terminate()));
   }
 
-  #thread(actor: number): ActorThread {
-    const thread = this.#threads[actor];
-    if (thread === undefined) throw new RangeError(`no actor thread ${actor}`);
-    return thread;
-  }
-
-  #spawn(actor: number): ActorThread {
+  /** @returns the thread's number */
+  #spawn(): number {
+    const actor = this.#nextActor++;
     const worker = new Worker(this.#entry, {
       name: `actors-${actor}`,
       execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: limits.actorHeapMiBMax },
     });
-    const thread: ActorThread = {
-      worker,
-      contexts: 0,
-      alive: true,
-      outgoing: new TickBatch((commands) => {
-        const mail = packCommands(commands);
-        const message: ActorThreadMessage = { type: 'commands', mail };
-        worker.postMessage(message);
-      }),
-    };
+    const outgoing = new TickBatch<ActorCommand>((commands) => {
+      const message: ActorThreadMessage = { type: 'commands', mail: packCommands(commands) };
+      worker.postMessage(message);
+    });
+    this.#threads.set(actor, { worker, contexts: 0, outgoing });
     worker.on('message', (mail: FrameMail) => {
       for (const frame of unpackFrames(mail)) this.emit('frame', frame);
     });
     worker.on('error', (error: Error) => this.#log.error({ actor, error: error.message }, 'actor thread failed'));
-    worker.on('exit', () => this.#onExit(actor, thread));
-    return thread;
+    worker.on('exit', () => this.#onExit(actor));
+    return actor;
   }
 
-  #onExit(actor: number, thread: ActorThread): void {
-    thread.alive = false;
+  #onExit(actor: number): void {
+    this.#threads.delete(actor);
     if (this.#closing) return;
     this.#log.error({ actor }, 'actor thread gone; a new one starts');
     this.emit('lost', actor);
     const timer = setTimeout(() => {
       this.#respawns.delete(timer);
-      this.#threads[actor] = this.#spawn(actor);
-      this.emit('started', actor);
+      this.emit('started', this.#spawn());
     }, RESPAWN_DELAY_MS);
     this.#respawns.add(timer);
   }

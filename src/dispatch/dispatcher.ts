@@ -56,7 +56,7 @@ export class Dispatcher implements Speech {
     });
     this.#scheduler.setPaused(true);
     this.#pool.on('thread', (threadId) => {
-      for (let actor = 0; actor < this.#actors.size; actor++) this.#link(threadId, actor);
+      for (const actor of this.#actors.actors) this.#link(threadId, actor);
     });
     this.#pool.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
     this.#actors.on('started', (actor) => {
