@@ -4,7 +4,7 @@
  * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?}`. For each it
  * writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and answers with one line
  * `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "firstChunkMs", "computeMs", "loadMs"}`. `whole`
- * decodes each segment in one chunk. MODELS_DIR and EXECUTION_PROVIDER are those of the service.
+ * decodes all frames of a segment at once. MODELS_DIR and EXECUTION_PROVIDER are those of the service.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -15,9 +15,8 @@ import { readConfig } from '../../src/config.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { Espeak } from '../../workers/engines/espeak.js';
 import { readPacks } from '../../workers/engines/manifest.js';
-import { toInt16 } from '../../workers/engines/pcm.js';
+import { joinFloats, toInt16 } from '../../workers/engines/pcm.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx.js';
-import { chunkGrid } from '../../workers/engines/voice.js';
 
 interface Item {
   readonly id: string;
@@ -44,7 +43,6 @@ interface Speech {
 }
 
 const silentLog = { debug: () => {}, warn: (...line: unknown[]) => console.error(...line) };
-const oneChunk = [1_000_000];
 
 const waveHeader = (samples: number, sampleRateHz: number): Buffer => {
   const header = Buffer.alloc(44);
@@ -61,16 +59,6 @@ const waveHeader = (samples: number, sampleRateHz: number): Buffer => {
   header.write('data', 36, 'latin1');
   header.writeUInt32LE(2 * samples, 40);
   return header;
-};
-
-const join32 = (parts: readonly Float32Array[]): Float32Array => {
-  const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    result.set(part, at);
-    at += part.length;
-  }
-  return result;
 };
 
 const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
@@ -90,7 +78,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
       temperature: item.temperature ?? 1,
       seed: (item.seed ?? 1) + place,
     };
-    const synthesis = engine.openOnGrid(request, item.whole === true ? oneChunk : chunkGrid);
+    const synthesis = engine.openSegment(request, item.whole === true);
     const segmentStart = samples;
     for (;;) {
       const chunk = await synthesis.stepFloat();
@@ -111,7 +99,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
     continues = segment.tokenContinues;
   }
   const computeMs = performance.now() - start;
-  return { pcm: join32(parts), words, firstChunkMs, computeMs };
+  return { pcm: joinFloats(parts), words, firstChunkMs, computeMs };
 };
 
 const packageRoot = (): string => {

@@ -1,5 +1,6 @@
 /** The three graphs of a voice as functions of typed arrays. Feeds are built in place, in buffers used again each time. */
 import { Tensor } from 'onnxruntime-node';
+import { joinFloats } from './pcm.js';
 import type { Manifest } from './manifest.js';
 import type { Sessions } from './sessions.js';
 
@@ -20,12 +21,27 @@ export interface FrameParameters {
   readonly aperiodicity: Float32Array;
 }
 
-export const cepstraPerSubFrame = 25;
+const cepstraPerSubFrame = 25;
 const bandsPerSubFrame = 5;
 /** Samples by which the decoder's output comes after its excitation: its analysis window looks that far back. */
 export const decoderDelaySamples = 360;
 const excitationSamples = 360;
 const tailSamples = 840;
+
+/** The rows `from` to `to`, not copied. */
+export const rowsOf = (all: FrameParameters, from: number, to: number): FrameParameters => ({
+  f0: all.f0.subarray(from, to),
+  voicing: all.voicing.subarray(from, to),
+  cepstra: all.cepstra.subarray(from * cepstraPerSubFrame, to * cepstraPerSubFrame),
+  aperiodicity: all.aperiodicity.subarray(from * bandsPerSubFrame, to * bandsPerSubFrame),
+});
+
+export const joinRows = (parts: readonly FrameParameters[]): FrameParameters => ({
+  f0: joinFloats(parts.map(({ f0 }) => f0)),
+  voicing: joinFloats(parts.map(({ voicing }) => voicing)),
+  cepstra: joinFloats(parts.map(({ cepstra }) => cepstra)),
+  aperiodicity: joinFloats(parts.map(({ aperiodicity }) => aperiodicity)),
+});
 
 const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
 
@@ -124,21 +140,17 @@ export class Graphs {
     };
   }
 
-  /** Decodes the sub-frames `from` to `to` of the parameters. */
   async decode(
     { f0, voicing, cepstra, aperiodicity }: FrameParameters,
-    from: number,
-    to: number,
     state: DecoderState,
     warp: Float32Array,
   ): Promise<{ pcm: Float32Array; state: DecoderState }> {
-    const count = to - from;
-    const rows = (data: Float32Array, width: number) => data.subarray(from * width, to * width);
+    const count = f0.length;
     const out = await this.#sessions.decoder.run({
-      f0: float(rows(f0, 1), [count]),
-      voicing: float(rows(voicing, 1), [count]),
-      cepstra: float(rows(cepstra, cepstraPerSubFrame), [count, cepstraPerSubFrame]),
-      aperiodicity: float(rows(aperiodicity, bandsPerSubFrame), [count, bandsPerSubFrame]),
+      f0: float(f0, [count]),
+      voicing: float(voicing, [count]),
+      cepstra: float(cepstra, [count, cepstraPerSubFrame]),
+      aperiodicity: float(aperiodicity, [count, bandsPerSubFrame]),
       ...state,
       warp: float(warp, [1]),
     });

@@ -43,3 +43,13 @@ export const toInt16 = (pcm: Float32Array): Int16Array => {
   }
   return result;
 };
+
+export const joinFloats = (parts: readonly Float32Array[]): Float32Array => {
+  const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    result.set(part, at);
+    at += part.length;
+  }
+  return result;
+};

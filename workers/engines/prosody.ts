@@ -81,10 +81,10 @@ export class Prosody {
     return length * (1 + spread * (2 * this.#random() - 1));
   }
 
-  /** Shapes F0 in place. @param frame number, within the segment, of the first value; there are two values a frame */
-  shapePitch(f0: Float32Array, from: number, to: number, firstFrame: number): void {
-    for (let at = from; at < to; at++) {
-      const excursion = (Math.log(f0[at]!) - this.#pitchMean) * this.#range + this.#driftAt(firstFrame + (at - from) / 2);
+  /** Shapes F0 in place. @param f0 two values a frame @param firstFrame number, within the segment, of the first */
+  shapePitch(f0: Float32Array, firstFrame: number): void {
+    for (let at = 0; at < f0.length; at++) {
+      const excursion = (Math.log(f0[at]!) - this.#pitchMean) * this.#range + this.#driftAt(firstFrame + at / 2);
       f0[at] = Math.exp(this.#pitchMean + this.#pitchShift + excursionMax * Math.tanh(excursion / excursionMax));
     }
   }

@@ -1,4 +1,7 @@
 /** onnxruntime sessions: which provider runs them, and how. A session belongs to the thread that made it. */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
 import type { ExecutionProvider } from '../../src/config.js';
 import type { Log } from '../../src/log.js';
@@ -38,6 +41,17 @@ const create = async (pack: VoicePack, providers: readonly string[]): Promise<Se
 };
 
 /**
+ * Whether the provider's library is there. Supported it is in every build for Linux, and to try it without the library
+ * makes onnxruntime complain on the terminal.
+ */
+const hasCuda = (): boolean => {
+  if (!listSupportedBackends().some(({ name }) => name === 'cuda')) return false;
+  const entry = createRequire(import.meta.url).resolve('onnxruntime-node');
+  const folder = join(dirname(entry), '..', 'bin', 'napi-v6', process.platform, process.arch);
+  return ['libonnxruntime_providers_cuda.so', 'onnxruntime_providers_cuda.dll'].some((name) => existsSync(join(folder, name)));
+};
+
+/**
  * Loads a pack's graphs on the provider asked for. `cuda` and `auto` fall back to the CPU, with a line in the log:
  * onnxruntime itself does not fall back, and a build with CUDA says nothing of the machine.
  *
@@ -48,8 +62,9 @@ export const createSessions = async (
   provider: ExecutionProvider,
   log: EngineLog,
 ): Promise<Sessions> => {
-  const hasCuda = listSupportedBackends().some(({ name }) => name === 'cuda');
-  if (provider === 'cuda' || (provider === 'auto' && hasCuda)) {
+  if (provider === 'cuda' && !hasCuda())
+    log.warn('onnxruntime-node was installed without CUDA (ONNXRUNTIME_NODE_INSTALL=cuda12): the CPU is used');
+  else if (provider !== 'cpu' && hasCuda()) {
     try {
       const sessions = await create(pack, ['cuda', 'cpu']);
       log.debug({ pack: pack.manifest.name, provider: 'cuda' }, 'voice pack loaded');

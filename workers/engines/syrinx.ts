@@ -11,7 +11,7 @@ import { Prosody } from './prosody.js';
 import { type EngineLog, createSessions } from './sessions.js';
 import { Timeline } from './timeline.js';
 import { PhoneTrack } from './track.js';
-import { Segment, Turn, chunkGrid } from './voice.js';
+import { Segment, Turn } from './voice.js';
 
 /** Spoken at load: first runs take many times as long as later ones. Long enough for every chunk of the grid. */
 const warmUpText = 'When the evening came we were all sitting near the window, and nobody remembered who had called.';
@@ -70,11 +70,11 @@ export class SyrinxEngine implements Engine {
   }
 
   open(request: SegmentRequest): SegmentSynthesis {
-    return this.openOnGrid(request, chunkGrid);
+    return this.openSegment(request, false);
   }
 
-  /** As `open`, decoding in chunks of these many frames (the last is repeated). The samples do not depend on them. */
-  openOnGrid(request: SegmentRequest, grid: readonly number[]): Segment {
+  /** As `open`. @param whole decodes in one step, for measurements */
+  openSegment(request: SegmentRequest, whole: boolean): Segment {
     const voice = this.#voices.get(request.voiceId);
     if (voice === undefined) throw new RangeError(`unknown voice "${request.voiceId}"`);
     const prosody = new Prosody(request.seed, request.temperature, voice.speaker, voice.pitchMean);
@@ -87,7 +87,7 @@ export class SyrinxEngine implements Engine {
       gain: voice.gain,
       pitchMeanHz: Math.exp(voice.pitchMean),
       marginFrames: this.#manifest.margins.frames,
-      grid,
+      whole,
       turn: this.#turn,
     });
   }
@@ -115,7 +115,7 @@ export class SyrinxEngine implements Engine {
 
   /** Speaks to nobody. @returns root mean square of the sound, the silence at its end left out; full scale is 1 */
   async #speak(text: string, voiceId: string): Promise<number> {
-    const segment = this.openOnGrid({ text, words: [], voiceId, temperature: 1, seed: 0 }, chunkGrid);
+    const segment = this.openSegment({ text, words: [], voiceId, temperature: 1, seed: 0 }, false);
     let power = 0;
     let samples = 0;
     for (;;) {

@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import type { WordTime } from '../../src/dispatch/messages.js';
 import type { EngineChunk, SegmentSynthesis } from './engine.js';
-import { type DecoderState, type Graphs, decoderDelaySamples } from './graphs.js';
+import { type DecoderState, type FrameParameters, type Graphs, decoderDelaySamples, joinRows, rowsOf } from './graphs.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from './pcm.js';
 import type { Prosody } from './prosody.js';
 import type { Timeline } from './timeline.js';
@@ -17,7 +17,7 @@ export interface FloatChunk {
  * Frames of each chunk; the last is repeated. Chunks lie on this grid whatever happens around them, so that a segment's
  * samples do not depend on scheduling.
  */
-export const chunkGrid: readonly number[] = [12, 25, 50, 100];
+const chunkGrid: readonly number[] = [12, 25, 50, 100];
 
 const sampleRateHz = 24_000;
 const samplesPerFrame = 240;
@@ -44,7 +44,8 @@ export interface SegmentParts {
   readonly gain: number;
   readonly pitchMeanHz: number;
   readonly marginFrames: number;
-  readonly grid: readonly number[];
+  /** Decodes all frames at once instead of chunk by chunk: the same samples, but for rounding. For measurements. */
+  readonly whole: boolean;
   /** Claims the thread's buffers for one step; a second step meanwhile would overwrite them. */
   readonly turn: Turn;
 }
@@ -92,39 +93,53 @@ export class Segment implements SegmentSynthesis {
   }
 
   async #step(): Promise<FloatChunk> {
-    const { timeline, grid, marginFrames } = this.#parts;
-    const from = this.#frame;
-    let to = from + grid[Math.min(this.#chunk++, grid.length - 1)]!;
-    await timeline.extend(to + marginFrames);
-    if (timeline.complete) {
-      if (timeline.ending === null) return this.#blank();
-      to = Math.min(to, timeline.frames);
-      this.#done = to === timeline.frames;
-    }
-    this.#frame = to;
-    let pcm = await this.#decode(from, to);
-    if (from === 0) pcm = this.#trimStart(pcm);
+    const isFirst = this.#frame === 0;
+    let parameters = await this.#nextFrames();
+    if (this.#parts.whole && parameters !== null) parameters = await this.#allFrames(parameters);
+    if (parameters === null) return this.#blank();
+    let pcm = await this.#decode(parameters);
+    if (isFirst) pcm = this.#trimStart(pcm);
     if (this.#done) pcm = this.#finish(pcm);
     this.#samples += pcm.length;
     return { pcm, words: this.#wordsUntil(this.#samples) };
   }
 
-  async #decode(from: number, to: number): Promise<Float32Array> {
-    const { timeline, graphs, prosody, marginFrames, warp, gain } = this.#parts;
+  /** Parameters of the grid's next chunk; `null` where there is nothing to say. Sets `#done` at the segment's end. */
+  async #nextFrames(): Promise<FrameParameters | null> {
+    const { timeline, graphs, prosody, marginFrames } = this.#parts;
+    const from = this.#frame;
+    let to = from + chunkGrid[Math.min(this.#chunk++, chunkGrid.length - 1)]!;
+    await timeline.extend(to + marginFrames);
+    if (timeline.complete) {
+      if (timeline.ending === null) return null;
+      to = Math.min(to, timeline.frames);
+      this.#done = to === timeline.frames;
+    }
+    this.#frame = to;
     const first = Math.max(0, from - marginFrames);
     const last = Math.min(timeline.frames, to + marginFrames);
-    const parameters = await graphs.frames(timeline.feeds(first, last));
-    const firstRow = (from - first) * subFrames;
-    const lastRow = (to - first) * subFrames;
-    prosody.shapePitch(parameters.f0, firstRow, lastRow, from);
-    const { pcm, state } = await graphs.decode(parameters, firstRow, lastRow, this.#state, warp);
+    const all = await graphs.frames(timeline.feeds(first, last));
+    const parameters = rowsOf(all, (from - first) * subFrames, (to - first) * subFrames);
+    prosody.shapePitch(parameters.f0, from);
+    return parameters;
+  }
+
+  async #allFrames(first: FrameParameters): Promise<FrameParameters> {
+    const parts = [first];
+    while (!this.#done) parts.push((await this.#nextFrames())!);
+    return joinRows(parts);
+  }
+
+  async #decode(parameters: FrameParameters): Promise<Float32Array> {
+    const { graphs, warp, gain } = this.#parts;
+    const { pcm, state } = await graphs.decode(parameters, this.#state, warp);
     this.#state = state;
     if (gain !== 1) for (let i = 0; i < pcm.length; i++) pcm[i]! *= gain;
     return pcm;
   }
 
   #trimStart(pcm: Float32Array): Float32Array {
-    // Only the first chunk of the usual grid is searched, so that a segment decoded whole starts at the same sample.
+    // Only the first chunk is searched, so that a segment decoded whole starts at the same sample.
     const searched = pcm.subarray(decoderDelaySamples, chunkGrid[0]! * samplesPerFrame);
     this.#trimmed = silenceBefore(searched);
     const rest = pcm.subarray(decoderDelaySamples + this.#trimmed);
