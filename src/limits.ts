@@ -10,6 +10,8 @@ const MiB = 1024 * KiB;
 export const limits = {
   /** Bytes of a request body; one more is answered 413. */
   bodyBytesMax: 1 * MiB,
+  /** Bytes of a body too large that are read and thrown away, so that its client gets to read the 413. */
+  bodyDiscardBytesMax: 16 * MiB,
   /** Nesting levels of a JSON body; deeper is answered 400 before anything walks it. */
   bodyDepthMax: 400,
   /** Items of one 422 body; what is wrong beyond them is not listed. */
@@ -55,8 +57,13 @@ export const limits = {
   /** Bytes of one write: several, or larger ones, in one cork can lose data under backpressure. */
   writeBytesMax: 15_999,
 
+  /** Bytes that wait in one stream's sender. The gate keeps it far below: going over ends that stream. */
+  senderQueueBytesMax: 16 * MiB,
+
   /** Bytes of a whole synchronous result kept in memory; what is longer is spooled to an unlinked file. */
   resultMemoryBytesMax: 8 * MiB,
+  /** Bytes of all results in such files; a request that would go over it fails. */
+  resultSpoolBytesMax: 16 * 1024 * MiB,
 
   /** Milliseconds that work in flight may take after SIGTERM. */
   drainMsMax: 30_000,
@@ -69,6 +76,8 @@ export const limits = {
   ledgerBatchMax: 1_024,
   /** Milliseconds after which a failed commit is tried again and a dead writer is replaced. */
   ledgerRetryMs: 250,
+  /** Milliseconds that closing waits for a store which takes no writes, before what is queued is given up. */
+  ledgerCloseMsMax: 5_000,
   /** Milliseconds that a statement waits for another process's write to the store before it fails. */
   storeBusyMsMax: 2_000,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */

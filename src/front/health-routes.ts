@@ -1,0 +1,29 @@
+/** For supervisors and load balancers; no key is asked for. */
+import type { Handler } from './handler.js';
+import { reply } from './reply.js';
+
+export interface Readiness {
+  /** Why no speech should be sent here now, one phrase each; empty when it may. */
+  reasons(): readonly string[];
+}
+
+const answer = (status: number, value: unknown) => ({
+  status,
+  contentType: 'application/json',
+  body: JSON.stringify(value),
+  headers: [['cache-control', 'no-store']] as const,
+});
+
+/** `GET /healthz`: the process lives and its event loop turns. */
+export const healthRoute: Handler = (exchange) => reply(exchange, answer(200, { status: 'ok' }));
+
+/** `GET /readyz`: voices are loaded, the threads are whole, and nothing is draining. */
+export const readyRoute =
+  (readiness: Readiness): Handler =>
+  (exchange) => {
+    const reasons = readiness.reasons();
+    reply(
+      exchange,
+      reasons.length === 0 ? answer(200, { status: 'ready' }) : answer(503, { status: 'not ready', reasons }),
+    );
+  };

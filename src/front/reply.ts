@@ -1,0 +1,38 @@
+/** Responses that are known whole. */
+import { errors, type ErrorCode } from '../errors.js';
+import { limits } from '../limits.js';
+import type { Exchange } from './exchange.js';
+import { LengthSender, piecesSource } from './length-sender.js';
+
+export interface Reply {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: readonly (readonly [string, string])[];
+  /** Close the connection after it: at once, so only when no more of the body is on its way. */
+  readonly close?: boolean;
+}
+
+/** What is larger is sent as its reader takes it: in one piece, the library loses it when the socket is full. */
+const AT_ONCE_BYTES_MAX = limits.writeBytesMax - 1024;
+
+export const reply = (exchange: Exchange, { status, contentType, body, headers, close }: Reply): void => {
+  const bytes = Buffer.from(body);
+  if (exchange.method !== 'head' && bytes.length > AT_ONCE_BYTES_MAX) {
+    new LengthSender(exchange, { status, contentType, headers }, piecesSource([bytes])).start();
+    return;
+  }
+  exchange.corked((res) => {
+    exchange.writeHead(status, contentType, headers);
+    if (exchange.method === 'head') res.end();
+    else res.end(bytes, close ?? false);
+  });
+  exchange.finish();
+};
+
+/** Answers from the table of errors. */
+export const replyError = (
+  exchange: Exchange,
+  code: ErrorCode,
+  options: Pick<Reply, 'headers' | 'close'> = {},
+): void => reply(exchange, { ...errors[code], ...options });

@@ -1,0 +1,136 @@
+/**
+ * The HTTP side of the service.
+ *
+ *   built --listen--> serving --stopAccepting--> draining --close--> closed
+ */
+import { createServer as createNetServer } from 'node:net';
+import type { Admission } from '../admission/admission.js';
+import type { Speech } from '../dispatch/speech.js';
+import type { Log } from '../log.js';
+import { monotonicMs, type Clock } from '../monotonic.js';
+import { ByteBudget } from './byte-budget.js';
+import type { Exchange } from './exchange.js';
+import { healthRoute, readyRoute, type Readiness } from './health-routes.js';
+import { Pulse } from './pulse.js';
+import { Registry } from './registry.js';
+import { addRoutes } from './routes.js';
+import { frontBounds, type FrontBounds, type Services } from './services.js';
+import { speakersRoute } from './speakers-route.js';
+import { speechRoute } from './speech-route.js';
+import { streamResponder } from './stream-responder.js';
+import { Turn } from './turn.js';
+import { closeListenSocket, createApp, listenExclusively, localPort, type ListenSocket } from './uws.js';
+import { wholeResponder } from './whole-responder.js';
+
+/** The address cannot be listened on. The message is one line for the operator. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+  /** As of the operating system: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL` ... */
+  readonly code: string;
+
+  constructor(host: string, port: number, code: string) {
+    const why =
+      code === 'EADDRINUSE'
+        ? 'the port is in use'
+        : code === 'EACCES'
+          ? 'no permission for this port'
+          : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
+            ? 'this machine has no such address'
+            : code;
+    super(`cannot listen on ${host}:${port}: ${why} (see HOST and PORT)`);
+    this.code = code;
+  }
+}
+
+export interface ServerParts {
+  readonly config: { readonly host: string; readonly port: number; readonly dataDir: string };
+  readonly speech: Speech;
+  readonly admission: Admission;
+  readonly readiness: Readiness;
+  readonly log: Log;
+  readonly bounds?: FrontBounds;
+  readonly clock?: Clock;
+}
+
+export interface Server {
+  /**
+   * @returns the port, chosen by the system when the configured one is 0
+   * @throws {ListenError}
+   */
+  listen(): Promise<{ readonly port: number }>;
+  /** No new connections; speech on those there are is answered 503. What is in flight goes on. Idempotent. */
+  stopAccepting(): void;
+  /** Requests that are not answered to the end. */
+  readonly inFlight: number;
+  /** Resolves when nothing is in flight. */
+  whenIdle(): Promise<void>;
+  /** Ends what there is, now. Idempotent. */
+  close(): void;
+}
+
+/** Asks the system why an address cannot be had, which the library does not tell. */
+const whyNot = (host: string, port: number): Promise<string> =>
+  new Promise((resolve) => {
+    const probe = createNetServer();
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve('EADDRINUSE')));
+  });
+
+/** Re-arming and deadlines are looked at this often in the time between two re-arms. */
+const BEATS_A_REARM = 4;
+
+export const createServer = (parts: ServerParts): Server => {
+  const { config, speech, admission, readiness, log } = parts;
+  const bounds = parts.bounds ?? frontBounds;
+  const clock = parts.clock ?? monotonicMs;
+  const services: Services = {
+    log,
+    clock,
+    bounds,
+    registry: new Registry<Exchange>(),
+    pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock),
+    turn: new Turn(),
+    bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
+    spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
+  };
+  let draining = false;
+  let closed = false;
+  let listenSocket: ListenSocket | null = null;
+  const speechParts = { speech, admission, isDraining: () => draining };
+  const ready: Readiness = {
+    reasons: () => (draining ? [...readiness.reasons(), 'draining'] : readiness.reasons()),
+  };
+
+  const app = createApp();
+  addRoutes(app, services, [
+    { path: '/v1/tts', method: 'post', handler: speechRoute(speechParts, wholeResponder(config.dataDir)) },
+    { path: '/v1/tts/stream', method: 'post', handler: speechRoute(speechParts, streamResponder) },
+    { path: '/v1/tts/speakers', method: 'get', handler: speakersRoute(admission, speech.voices) },
+    { path: '/healthz', method: 'get', handler: healthRoute },
+    { path: '/readyz', method: 'get', handler: readyRoute(ready) },
+  ]);
+
+  return {
+    async listen() {
+      const { host, port } = config;
+      listenSocket = listenExclusively(app, host, port);
+      if (listenSocket === null) throw new ListenError(host, port, await whyNot(host, port));
+      return { port: localPort(listenSocket) };
+    },
+    stopAccepting() {
+      draining = true;
+      if (listenSocket !== null) closeListenSocket(listenSocket);
+      listenSocket = null;
+    },
+    get inFlight() {
+      return services.registry.size;
+    },
+    whenIdle: () => services.registry.whenIdle(),
+    close() {
+      if (closed) return;
+      this.stopAccepting();
+      closed = true;
+      app.close();
+    },
+  };
+};

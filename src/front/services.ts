@@ -1,0 +1,39 @@
+/** What all exchanges of one server share. */
+import { limits } from '../limits.js';
+import type { Log } from '../log.js';
+import type { Clock } from '../monotonic.js';
+import type { ByteBudget } from './byte-budget.js';
+import type { Exchange } from './exchange.js';
+import type { Pulse } from './pulse.js';
+import type { Registry } from './registry.js';
+import type { Turn } from './turn.js';
+
+/** The bounds of the front that a test may tighten. */
+export type FrontBounds = Readonly<
+  Record<
+    | 'bodyBytesMax'
+    | 'bodyDiscardBytesMax'
+    | 'bodyReceiveMsMax'
+    | 'bodyBytesInFlightMax'
+    | 'readerStallMsMax'
+    | 'stallRearmMs'
+    | 'resultMemoryBytesMax'
+    | 'resultSpoolBytesMax',
+    number
+  >
+>;
+
+export const frontBounds: FrontBounds = limits;
+
+export interface Services {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly bounds: FrontBounds;
+  readonly registry: Registry<Exchange>;
+  readonly pulse: Pulse;
+  readonly turn: Turn;
+  /** Bytes of bodies that are arriving. */
+  readonly bodyBudget: ByteBudget;
+  /** Bytes of results in temporary files. */
+  readonly spoolBudget: ByteBudget;
+}

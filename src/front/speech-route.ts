@@ -1,0 +1,94 @@
+/**
+ * The part of a speech request that both speech routes share: who asks, what for, whether they may, and then a
+ * context whose frames go to the route's responder.
+ *
+ *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> context
+ */
+import type { Admission } from '../admission/admission.js';
+import type { Lease } from '../admission/lease.js';
+import type { ActiveKey } from '../admission/store.js';
+import { parseSpeechRequest, type SpeechRequest } from '../api/speech-request.js';
+import { unknownVoice } from '../api/unknown-voice.js';
+import type { Framing } from '../dispatch/messages.js';
+import type { FrameSink, Speech } from '../dispatch/speech.js';
+import { codePointCount } from '../text/code-points.js';
+import { readBody } from './body-reader.js';
+import type { Exchange } from './exchange.js';
+import type { Handler } from './handler.js';
+import { reply, replyError } from './reply.js';
+import type { AudioFrame } from './sender.js';
+
+export interface SpeechRouteParts {
+  readonly speech: Speech;
+  readonly admission: Admission;
+  /** No new speech is taken on. */
+  readonly isDraining: () => boolean;
+}
+
+/** What a route makes of the frames. */
+export interface Responder {
+  readonly framing: Framing;
+  /** @param onHanded to be called with each audio frame whose bytes went where they belong */
+  begin(exchange: Exchange, request: SpeechRequest, onHanded: (frame: AudioFrame) => void): FrameSink;
+}
+
+const open = (
+  parts: SpeechRouteParts,
+  exchange: Exchange,
+  request: SpeechRequest,
+  lease: Lease,
+  responder: Responder,
+): void => {
+  const { voiceId, temperature, format, timestamps, text } = request;
+  let onHanded: (frame: AudioFrame) => void = () => {};
+  const sink = exchange.guarded(responder.begin(exchange, request, (frame) => onHanded(frame)));
+  const context = parts.speech.open(
+    { lease, voiceId, temperature, format, framing: responder.framing, timestamps },
+    sink,
+  );
+  if (context === null) {
+    lease.close();
+    return replyError(exchange, 'unavailable');
+  }
+  onHanded = (frame) => context.handed(frame);
+  // However the exchange ends, its slot is free at that moment.
+  exchange.onOver(() => context.release());
+  context.append(text);
+  context.end();
+};
+
+const answer = (
+  parts: SpeechRouteParts,
+  exchange: Exchange,
+  key: ActiveKey,
+  result: ReturnType<typeof parseSpeechRequest>,
+  responder: Responder,
+): void => {
+  if (!result.ok) return reply(exchange, { ...result, contentType: 'application/json' });
+  const { request } = result;
+  const { speakerIds } = parts.speech.voices;
+  if (!speakerIds.includes(request.voiceId))
+    return reply(exchange, { ...unknownVoice(request.voiceId, speakerIds), contentType: 'application/json' });
+  if (parts.isDraining()) return replyError(exchange, 'unavailable', { close: true });
+  exchange.characters = codePointCount(request.text);
+  const admitted = parts.admission.admit(key, exchange.characters, exchange.id);
+  if (!admitted.ok) return replyError(exchange, admitted.code);
+  const { lease } = admitted;
+  try {
+    open(parts, exchange, request, lease, responder);
+  } catch (error) {
+    lease.void();
+    throw error;
+  }
+};
+
+export const speechRoute =
+  (parts: SpeechRouteParts, responder: Responder): Handler =>
+  (exchange, head) => {
+    const caller = parts.admission.authenticate(head.apiKey);
+    if (!caller.ok) return replyError(exchange, caller.code);
+    exchange.keyId = caller.key.keyId;
+    readBody(exchange, head, (bytes) =>
+      answer(parts, exchange, caller.key, parseSpeechRequest(bytes, head.contentType), responder),
+    );
+  };

@@ -1,0 +1,43 @@
+/**
+ * The part of uWebSockets.js that we use, with types for what its own leave out. The official build is CommonJS and
+ * the repack is not; both are taken here, so that an owner can swap one for the other.
+ */
+import * as namespace from 'uWebSockets.js';
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
+
+export type { HttpRequest, HttpResponse, TemplatedApp };
+export type ListenSocket = us_listen_socket;
+
+/** Without it, listening shares the port: a second process would bind silently and take half of the connections. */
+const EXCLUSIVE_PORT = 1;
+
+type Native = Pick<typeof namespace, 'App' | 'us_listen_socket_close' | 'us_socket_local_port'> & {
+  _cfg(option: 'silent'): void;
+};
+
+const native = ((namespace as { default?: unknown }).default ?? namespace) as Native;
+
+/** An app whose responses do not name the library. */
+export const createApp = (): TemplatedApp => {
+  native._cfg('silent');
+  return native.App();
+};
+
+/** @returns the listen socket, or `null` when the port cannot be had; the library does not say why */
+export const listenExclusively = (app: TemplatedApp, host: string, port: number): ListenSocket | null => {
+  let result: ListenSocket | null = null;
+  // Called back before `listen` returns.
+  (app.listen as (...parameters: unknown[]) => unknown)(
+    host,
+    port,
+    EXCLUSIVE_PORT,
+    (socket: ListenSocket | false) => {
+      result = socket === false ? null : socket;
+    },
+  );
+  return result;
+};
+
+export const localPort = (socket: ListenSocket): number => native.us_socket_local_port(socket);
+
+export const closeListenSocket = (socket: ListenSocket): void => native.us_listen_socket_close(socket);

@@ -1,0 +1,39 @@
+/** `POST /v1/tts`: one JSON object when all is made. Frames of this framing are base64 text that concatenates. */
+import type { FrameSink } from '../dispatch/speech.js';
+import { LengthSender } from './length-sender.js';
+import type { Responder } from './speech-route.js';
+import { WholeResult } from './whole-result.js';
+
+const head = {
+  status: 200,
+  contentType: 'application/json',
+  headers: [['cache-control', 'no-store']],
+} as const;
+
+export const wholeResponder = (spoolFolder: string): Responder => ({
+  framing: 'whole',
+  begin(exchange, { timestamps }, onHanded): FrameSink {
+    const result = new WholeResult(exchange.services, {
+      spoolFolder,
+      timestamps,
+      onFault: (error) => exchange.fail(error),
+    });
+    exchange.onOver(() => result.close());
+    return (frame) => {
+      switch (frame.type) {
+        case 'head':
+          return result.setHead(frame.bytes);
+        case 'audio':
+          return result.add(frame.bytes, () => onHanded(frame));
+        case 'timestamps':
+          return result.addTimings(frame.timings);
+        case 'closed':
+          return result.seal((source) => new LengthSender(exchange, head, source).start());
+        case 'failed':
+          return exchange.fail(frame.reason);
+        case 'flushed':
+          return;
+      }
+    };
+  },
+});

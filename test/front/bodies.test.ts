@@ -1,0 +1,183 @@
+import t from 'tap';
+import { errors } from '../../src/errors.js';
+import { limits } from '../../src/limits.js';
+import { header, requestBytes } from '../support/raw-client.js';
+import { GOOD_KEY, eventually, requestLines, speak, startFront } from '../support/front-server.js';
+
+/** The library answers 505 to a first line that comes in pieces. */
+const requestLine = 'POST /v1/tts/stream HTTP/1.1\r\n';
+const head = (...lines: string[]): string =>
+  [requestLine.trimEnd(), 'Host: a', `x-api-key: ${GOOD_KEY}`, ...lines, '', ''].join('\r\n');
+
+/** A valid body of exactly so many bytes. */
+const bodyOf = (bytes: number): string => {
+  const frame = JSON.stringify({ text: '', voice: 'ada' });
+  return JSON.stringify({ text: 'a'.repeat(bytes - frame.length), voice: 'ada' });
+};
+
+t.test('a body may come in any pieces, of declared length or chunked', async (t) => {
+  const front = await startFront(t);
+  const body = JSON.stringify({ text: 'Grüße, 世界. 🦊', voice: 'ada' });
+  const bytes = Buffer.from(body);
+  const chunked = [...bytes].map((byte) =>
+    Buffer.concat([Buffer.from('1\r\n'), Buffer.from([byte]), Buffer.from('\r\n')]),
+  );
+  for (const [name, pieces] of [
+    [
+      'byte by byte',
+      [head(`Content-Length: ${bytes.length}`), ...[...bytes].map((byte) => Buffer.from([byte]))],
+    ],
+    ['chunks of one byte', [head('Transfer-Encoding: chunked'), ...chunked, '0\r\n\r\n']],
+    [
+      'headers byte by byte',
+      [requestLine, ...head(`Content-Length: ${bytes.length}`).slice(requestLine.length), bytes],
+    ],
+    ['another case of chunked', [head('Transfer-Encoding: CHUNKED'), ...chunked, '0\r\n\r\n']],
+  ] as const) {
+    const client = await front.client();
+    for (const piece of pieces) {
+      client.send(piece);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const response = await client.response();
+    t.equal(response.status, 200, name);
+    t.equal(front.speech.last.text, 'Grüße, 世界. 🦊', name);
+    t.same(response.body, front.speech.last.expectedBytes(), name);
+  }
+});
+
+t.test(
+  'a body of the largest size is taken, one byte more is 413, and the client gets to read it',
+  async (t) => {
+    const front = await startFront(t);
+    front.speech.script = (context) => context.stream(1, 300);
+    const most = await front.sent({ ...speak('/v1/tts/stream'), body: bodyOf(limits.bodyBytesMax) });
+    t.equal((await most.response()).status, 200);
+    t.ok(front.speech.last.text.length > limits.bodyBytesMax - 40);
+
+    const over = bodyOf(limits.bodyBytesMax + 1);
+    const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+    for (const [name, bytes] of [
+      ['declared', requestBytes({ ...speak('/v1/tts/stream'), body: over })],
+      ['declared, four times over', requestBytes({ ...speak('/v1/tts/stream'), body: over.repeat(4) })],
+      ['chunked', Buffer.from(`${head('Transfer-Encoding: chunked')}${chunk(over)}0\r\n\r\n`)],
+      [
+        'chunked in two',
+        Buffer.from(
+          `${head('Transfer-Encoding: chunked')}${chunk(over.slice(0, 9))}${chunk(over.slice(9))}0\r\n\r\n`,
+        ),
+      ],
+    ] as const) {
+      const client = await front.sent(bytes);
+      const response = await client.response();
+      t.equal(response.status, 413, name);
+      t.equal(response.body.toString(), errors.bodyTooLarge.body, name);
+      t.ok(header(response, 'x-request-id'), name);
+      t.equal(header(response, 'connection'), 'close', name);
+      await client.closed();
+    }
+    t.equal(front.speech.contexts.length, 1);
+  },
+);
+
+t.test('a body that is declared enormous is refused before it is sent', async (t) => {
+  const front = await startFront(t);
+  for (const declared of [limits.bodyDiscardBytesMax + 1, 999_999_999_999_999]) {
+    const client = await front.sent(Buffer.from(head(`Content-Length: ${declared}`)));
+    t.equal((await client.response()).status, 413);
+    await client.closed();
+  }
+});
+
+t.test('a chunked body without end is cut off after what is thrown away at most', async (t) => {
+  const front = await startFront(t, { bounds: { bodyDiscardBytesMax: 3 * 1024 * 1024 } });
+  const client = await front.sent(Buffer.from(head('Transfer-Encoding: chunked')));
+  const chunk = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(65_536, 97), Buffer.from('\r\n')]);
+  let sentBytes = 0;
+  while (!client.isClosed && client.error === null && sentBytes < 64 * 1024 * 1024) {
+    client.send(chunk);
+    sentBytes += chunk.length;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await client.closed();
+  t.ok(sentBytes < 64 * 1024 * 1024, 'the connection was closed');
+  await eventually(() => front.server.inFlight === 0);
+  t.match(requestLines(front)[0]?.fields, { status: 413 });
+});
+
+t.test('an answer that needs no body does not wait for it', async (t) => {
+  const front = await startFront(t);
+  const lines = head('Content-Length: 100000').replace(GOOD_KEY, 'svc_sk_none');
+  const client = await front.sent(Buffer.from(lines));
+  t.equal((await client.response()).status, 401);
+});
+
+t.test('Expect: 100-continue is honoured', async (t) => {
+  const front = await startFront(t);
+  const body = JSON.stringify({ text: 'Hi', voice: 'ada' });
+  const client = await front.sent(
+    Buffer.from(head(`Content-Length: ${body.length}`, 'Expect: 100-continue')),
+  );
+  await client.until(() => client.receivedBytes > 0);
+  t.match(client.bytes().toString(), /^HTTP\/1\.1 100 Continue\r\n\r\n$/);
+  client.send(body);
+  t.equal((await client.response()).status, 200);
+});
+
+t.test(
+  'a body that trickles is dropped when its time is over, and one that is slow but in time is not',
+  async (t) => {
+    const front = await startFront(t, { bounds: { bodyReceiveMsMax: 900, stallRearmMs: 200 } });
+    const body = JSON.stringify({ text: 'Hi', voice: 'ada' });
+    const trickle = async (pauseMs: number) => {
+      const client = await front.sent(Buffer.from(head(`Content-Length: ${body.length}`)));
+      for (const character of body) {
+        if (client.isClosed) break;
+        client.send(character);
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+      return client;
+    };
+    const [late, inTime] = await Promise.all([trickle(100), trickle(10)]);
+    await late.closed();
+    t.equal(late.receivedBytes, 0, 'no answer');
+    t.equal((await inTime.response()).status, 200);
+    t.equal(front.speech.contexts.length, 1);
+    t.match(
+      requestLines(front).map(({ fields }) => fields['outcome']),
+      ['complete', 'body-late'],
+    );
+  },
+);
+
+t.test('bodies in flight are bounded over all connections, and what they held is given back', async (t) => {
+  const front = await startFront(t, { bounds: { bodyBytesInFlightMax: 40_000 } });
+  const half = Buffer.alloc(15_000, 97);
+  const waiting = await front.sent(Buffer.concat([Buffer.from(head('Content-Length: 30000')), half]));
+  const second = await front.sent(Buffer.concat([Buffer.from(head('Content-Length: 30000')), half]));
+  await eventually(() => front.server.inFlight === 2);
+  const third = await front.sent(Buffer.concat([Buffer.from(head('Content-Length: 30000')), half]));
+  const refused = await third.response();
+  t.equal(refused.status, 503);
+  t.equal(refused.body.toString(), errors.unavailable.body);
+  waiting.destroy();
+  second.destroy();
+  await eventually(() => front.server.inFlight === 0);
+  const fourth = await front.sent({ ...speak('/v1/tts/stream'), body: bodyOf(35_000) });
+  t.equal((await fourth.response()).status, 200);
+});
+
+t.test('clients that vanish in the middle of head or body leave nothing behind', async (t) => {
+  const front = await startFront(t);
+  const request = requestBytes(speak('/v1/tts/stream'));
+  for (let at = 1; at < request.length; at += 7) {
+    const client = await front.sent(request.subarray(0, at));
+    await new Promise((resolve) => setImmediate(resolve));
+    if (at % 2) client.destroy();
+    else client.socket.resetAndDestroy();
+  }
+  const after = await front.sent(speak('/v1/tts/stream'));
+  t.equal((await after.response()).status, 200);
+  await eventually(() => front.server.inFlight === 0);
+  t.equal(front.speech.contexts.length, 1);
+});

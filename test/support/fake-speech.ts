@@ -1,0 +1,181 @@
+/** A `Speech` whose contexts do what a test says: the stages below the front, scripted. */
+import { limits } from '../../src/limits.js';
+import type { Lease } from '../../src/admission/lease.js';
+import type { Frame } from '../../src/dispatch/messages.js';
+import type { ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/dispatch/speech.js';
+
+export type AudioFrame = Extract<Frame, { type: 'audio' }>;
+export type Script = (context: FakeContext) => void;
+
+/** Bytes that differ from place to place, so that a lost or repeated piece shows. */
+export const patterned = (length: number, seed: number): Buffer => {
+  const bytes = Buffer.allocUnsafe(length);
+  let state = (seed * 2_654_435_761 + 1) >>> 0;
+  for (let at = 0; at < length; at++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    bytes[at] = state >>> 24;
+  }
+  return bytes;
+};
+
+/** 32 kHz, 16 bit: the bytes of one millisecond. */
+const PCM_BYTES_A_MS = 64;
+
+export class FakeContext implements SpeechContext {
+  readonly options: ContextOptions;
+  text = '';
+  ended = false;
+  released = false;
+  /** Everything emitted that is meant for the wire. */
+  readonly expected: Buffer[] = [];
+  readonly handedFrames: AudioFrame[] = [];
+  readonly #sink: FrameSink;
+  readonly #onEnd: Script;
+  #emittedMs = 0;
+  #handedMs = 0;
+  #count = 0;
+  #onHanded: (() => void) | null = null;
+  #onRelease: (() => void)[] = [];
+
+  constructor(options: ContextOptions, sink: FrameSink, onEnd: Script) {
+    this.options = options;
+    this.#sink = sink;
+    this.#onEnd = onEnd;
+  }
+
+  get unsentMs(): number {
+    return this.#emittedMs - this.#handedMs;
+  }
+
+  append(text: string): void {
+    this.text += text;
+  }
+
+  end(): void {
+    this.ended = true;
+    this.#onEnd(this);
+  }
+
+  handed(frame: AudioFrame): void {
+    this.handedFrames.push(frame);
+    this.#handedMs += frame.durationMs;
+    this.#onHanded?.();
+  }
+
+  release(): void {
+    if (this.released) return;
+    this.released = true;
+    this.options.lease.close();
+    for (const wake of this.#onRelease.splice(0)) wake();
+  }
+
+  whenReleased(): Promise<void> {
+    return this.released ? Promise.resolve() : new Promise((resolve) => this.#onRelease.push(resolve));
+  }
+
+  /** One audio frame of its framing. @param rawBytes a multiple of 3 for `whole`, so that the base64 concatenates */
+  audio(rawBytes: number): void {
+    const base64 = patterned(rawBytes, this.#count++).toString('base64');
+    const record = `data: {"type":"audio","audio_chunk":"${base64}"}\n\n`;
+    const bytes = Buffer.from(this.options.framing === 'stream' ? record : base64, 'latin1');
+    const durationMs = rawBytes / PCM_BYTES_A_MS;
+    this.#emittedMs += durationMs;
+    this.expected.push(bytes);
+    this.emit({ type: 'audio', contextId: 0, segment: 0, durationMs, bytes });
+  }
+
+  timestamps(words: string[], startSeconds: number): void {
+    const timings = {
+      words,
+      start_seconds: words.map((_, index) => startSeconds + index),
+      end_seconds: words.map((_, index) => startSeconds + index + 0.5),
+    };
+    const bytes = Buffer.from(`data: ${JSON.stringify({ type: 'timestamps', ...timings })}\n\n`);
+    if (this.options.framing === 'stream') this.expected.push(bytes);
+    this.emit({ type: 'timestamps', contextId: 0, timings, bytes });
+  }
+
+  close(): void {
+    this.emit({ type: 'closed', contextId: 0 });
+  }
+
+  fail(reason: string): void {
+    this.emit({ type: 'failed', contextId: 0, reason });
+  }
+
+  emit(frame: Frame): void {
+    if (!this.released) this.#sink(frame);
+  }
+
+  /** Emits `frames` frames as fast as the gate of backpressure lets them, then closes. */
+  stream(frames: number, rawBytes: number): void {
+    let left = frames;
+    const more = (): void => {
+      while (left > 0 && !this.released && this.unsentMs < limits.unsentAudioMsMax) {
+        left -= 1;
+        this.audio(rawBytes);
+      }
+      if (left > 0 || this.released) return;
+      this.#onHanded = null;
+      this.close();
+    };
+    // Not from within `handed`, whose caller is in the middle of a write.
+    this.#onHanded = () => setImmediate(more);
+    setImmediate(more);
+  }
+
+  expectedBytes(): Buffer {
+    return Buffer.concat(this.expected);
+  }
+}
+
+export class FakeSpeech implements Speech {
+  readonly voices = {
+    speakerIds: ['ada', 'bela', 'ada_conv'] as readonly string[],
+    sampleRateHz: () => 24_000,
+  };
+  readonly contexts: FakeContext[] = [];
+  /** What a context does when its text is complete. */
+  script: Script = (context) => context.stream(3, 3_000);
+  /** Answers `open`: `null`, or an exception. */
+  refuse: (() => null) | null = null;
+
+  open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
+    if (this.refuse) return this.refuse();
+    const context = new FakeContext(options, sink, (ended) => this.script(ended));
+    this.contexts.push(context);
+    return context;
+  }
+
+  get last(): FakeContext {
+    const context = this.contexts.at(-1);
+    if (!context) throw new Error('no context was opened');
+    return context;
+  }
+}
+
+export class FakeLease implements Lease {
+  readonly keyId = 7;
+  settled = 0;
+  closed = 0;
+  voided = 0;
+  readonly #onClosed: () => void;
+
+  constructor(onClosed: () => void) {
+    this.#onClosed = onClosed;
+  }
+
+  settle(characters: number): void {
+    this.settled += characters;
+  }
+
+  close(): void {
+    if (this.closed + this.voided === 0) this.#onClosed();
+    this.closed += 1;
+  }
+
+  void(): void {
+    if (this.closed + this.voided === 0) this.#onClosed();
+    this.voided += 1;
+  }
+}

@@ -1,0 +1,134 @@
+/** The front on a real port, over a scripted `Speech` and an admission that keeps its books in memory. */
+import type { Test } from 'tap';
+import type { Admission } from '../../src/admission/admission.js';
+import { createServer, type Server, type ServerParts } from '../../src/front/server.js';
+import { frontBounds, type FrontBounds } from '../../src/front/services.js';
+import type { Log } from '../../src/log.js';
+import { FakeLease, FakeSpeech } from './fake-speech.js';
+import { RawClient, requestBytes, type RequestOptions } from './raw-client.js';
+
+export const GOOD_KEY = 'svc_sk_good';
+export const BROKE_KEY = 'svc_sk_broke';
+
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Record<string, unknown>;
+}
+
+/** Keeps the lines of a log. */
+export const recordingLog = (lines: LogLine[]): Log => {
+  const at = (level: string) => (fields: unknown, message?: string) => {
+    if (typeof fields === 'string') lines.push({ level, message: fields, fields: {} });
+    else lines.push({ level, message: message ?? '', fields: fields as Record<string, unknown> });
+  };
+  const methods = ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => [level, at(level)] as const);
+  return Object.fromEntries(methods) as unknown as Log;
+};
+
+export class FakeAdmission implements Admission {
+  readonly leases: FakeLease[] = [];
+  slotsTaken = 0;
+  authenticated = 0;
+
+  authenticate(header: string): ReturnType<Admission['authenticate']> {
+    this.authenticated += 1;
+    if (!header.startsWith('svc_sk_')) return { ok: false, code: 'keyMissing' };
+    if (header === GOOD_KEY) return { ok: true, key: { keyId: 7, accountId: 1 } };
+    if (header === BROKE_KEY) return { ok: true, key: { keyId: 8, accountId: 2 } };
+    return { ok: false, code: 'keyUnknown' };
+  }
+
+  isActive(): boolean {
+    return true;
+  }
+
+  admit(key: { readonly keyId: number }): ReturnType<Admission['admit']> {
+    if (key.keyId === 8) return { ok: false, code: 'creditExhausted' };
+    if (this.slotsTaken >= 9) return { ok: false, code: 'slotsExhausted' };
+    this.slotsTaken += 1;
+    const lease = new FakeLease(() => (this.slotsTaken -= 1));
+    this.leases.push(lease);
+    return { ok: true, lease };
+  }
+
+  get inFlight(): Admission['inFlight'] {
+    return { slots: this.slotsTaken, reservedCredits: 0 };
+  }
+}
+
+export interface Front {
+  readonly server: Server;
+  readonly port: number;
+  readonly speech: FakeSpeech;
+  readonly admission: FakeAdmission;
+  readonly lines: LogLine[];
+  /** Reasons for which the stages below are not ready. */
+  readonly reasons: string[];
+  client(): Promise<RawClient>;
+  /** A client that has sent a request. */
+  sent(request: RequestOptions | Buffer): Promise<RawClient>;
+}
+
+export const startFront = async (
+  t: Test,
+  options: { readonly bounds?: Partial<FrontBounds>; readonly parts?: Partial<ServerParts> } = {},
+): Promise<Front> => {
+  const lines: LogLine[] = [];
+  const reasons: string[] = [];
+  const speech = new FakeSpeech();
+  const admission = new FakeAdmission();
+  const server = createServer({
+    config: { host: '127.0.0.1', port: 0, dataDir: t.testdir({}) },
+    speech,
+    admission,
+    readiness: { reasons: () => reasons },
+    log: recordingLog(lines),
+    bounds: { ...frontBounds, ...options.bounds },
+    ...options.parts,
+  });
+  const { port } = await server.listen();
+  const clients: RawClient[] = [];
+  t.teardown(() => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+  const client = async (): Promise<RawClient> => {
+    const opened = await RawClient.open(port);
+    clients.push(opened);
+    return opened;
+  };
+  return {
+    server,
+    port,
+    speech,
+    admission,
+    lines,
+    reasons,
+    client,
+    sent: async (request) => {
+      const opened = await client();
+      opened.send(Buffer.isBuffer(request) ? request : requestBytes(request));
+      return opened;
+    },
+  };
+};
+
+/** A valid request for speech. */
+export const speak = (
+  path: '/v1/tts' | '/v1/tts/stream',
+  body: Record<string, unknown> = {},
+): RequestOptions => ({
+  method: 'POST',
+  path,
+  key: GOOD_KEY,
+  body: JSON.stringify({ text: 'Hello there.', voice: 'ada', ...body }),
+});
+
+/** Waits for something that no event announces here: the other side of a socket. */
+export const eventually = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+
+export const requestLines = (front: Front): LogLine[] =>
+  front.lines.filter(({ message }) => message === 'request');

@@ -1,0 +1,225 @@
+/**
+ * An HTTP/1.1 client on a bare socket: sends exactly the bytes it is given, reads as slowly as it is told, and takes
+ * responses apart itself, strictly.
+ */
+import { connect, type Socket } from 'node:net';
+
+export interface RawResponse {
+  readonly status: number;
+  readonly reason: string;
+  /** Names in lower case, in order. */
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: Buffer;
+  /** Sizes of the chunks, for a chunked body. */
+  readonly chunkBytes: readonly number[];
+  /** The body came to its end as its framing says. */
+  readonly complete: boolean;
+  /** Bytes after the response. */
+  readonly rest: Buffer;
+}
+
+export const header = (response: RawResponse, name: string): string | undefined =>
+  response.headers.find(([key]) => key === name)?.[1];
+
+const readChunks = (bytes: Buffer): Pick<RawResponse, 'body' | 'chunkBytes' | 'complete' | 'rest'> => {
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (;;) {
+    const lineEnd = bytes.indexOf('\r\n', at);
+    if (lineEnd < 0) break;
+    const line = bytes.toString('latin1', at, lineEnd);
+    if (!/^[0-9a-fA-F]+$/.test(line))
+      throw new Error(`no chunk size at ${at}: ${JSON.stringify(line.slice(0, 40))}`);
+    const size = Number.parseInt(line, 16);
+    const start = lineEnd + 2;
+    const end = start + size;
+    if (bytes.length < end + 2) {
+      pieces.push(bytes.subarray(start, Math.min(end, bytes.length)));
+      break;
+    }
+    if (bytes.toString('latin1', end, end + 2) !== '\r\n')
+      throw new Error(`chunk at ${at} does not end at ${end}`);
+    at = end + 2;
+    const chunkBytes = pieces.map((piece) => piece.length);
+    if (size === 0)
+      return { body: Buffer.concat(pieces), chunkBytes, complete: true, rest: bytes.subarray(at) };
+    pieces.push(bytes.subarray(start, end));
+  }
+  const chunkBytes = pieces.map((piece) => piece.length);
+  return { body: Buffer.concat(pieces), chunkBytes, complete: false, rest: Buffer.alloc(0) };
+};
+
+/**
+ * @param isHead the response has no body, whatever its headers say
+ * @returns `null` while the head is not complete
+ */
+export const parseResponse = (bytes: Buffer, isHead = false): RawResponse | null => {
+  const headEnd = bytes.indexOf('\r\n\r\n');
+  if (headEnd < 0) return null;
+  const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n');
+  const match = /^HTTP\/1\.1 (\d{3}) (.+)$/.exec(statusLine);
+  if (match === null) throw new Error(`no status line: ${JSON.stringify(statusLine)}`);
+  const headers = lines.map((line): readonly [string, string] => {
+    const colon = line.indexOf(': ');
+    if (colon <= 0) throw new Error(`no header: ${JSON.stringify(line)}`);
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 2)];
+  });
+  const status = Number(match[1]);
+  const head = { status, reason: match[2]!, headers };
+  const after = bytes.subarray(headEnd + 4);
+  if (status === 100) return parseResponse(after, isHead);
+  const of = (name: string): string | undefined => headers.find(([key]) => key === name)?.[1];
+  if (of('transfer-encoding') === 'chunked') return { ...head, ...readChunks(after) };
+  const length = isHead ? 0 : Number(of('content-length') ?? Number.NaN);
+  if (Number.isNaN(length))
+    return { ...head, body: after, chunkBytes: [], complete: false, rest: Buffer.alloc(0) };
+  const complete = after.length >= length;
+  return { ...head, body: after.subarray(0, length), chunkBytes: [], complete, rest: after.subarray(length) };
+};
+
+export interface RequestOptions {
+  readonly method?: string;
+  readonly path: string;
+  readonly key?: string | null;
+  readonly headers?: readonly string[];
+  readonly body?: string | Buffer;
+}
+
+/** The bytes of a well-formed request. */
+export const requestBytes = ({ method = 'GET', path, key, headers = [], body }: RequestOptions): Buffer => {
+  const bytes = Buffer.from(body ?? '');
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    'Host: syrinx.test',
+    ...(typeof key === 'string' ? [`x-api-key: ${key}`] : []),
+    ...(body === undefined ? [] : ['Content-Type: application/json', `Content-Length: ${bytes.length}`]),
+    ...headers,
+  ];
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), bytes]);
+};
+
+export class RawClient {
+  readonly socket: Socket;
+  #received: Buffer[] = [];
+  #receivedBytes = 0;
+  #closed = false;
+  #error: NodeJS.ErrnoException | null = null;
+  #wake: (() => void)[] = [];
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.on('data', (bytes) => {
+      this.#received.push(bytes);
+      this.#receivedBytes += bytes.length;
+      this.#wakeAll();
+    });
+    socket.on('error', (error) => (this.#error = error));
+    const onClosed = (): void => {
+      this.#closed = true;
+      this.#wakeAll();
+    };
+    socket.on('end', onClosed);
+    socket.on('close', onClosed);
+  }
+
+  static open(port: number): Promise<RawClient> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true });
+      socket.once('error', reject);
+      socket.once('connect', () => {
+        socket.off('error', reject);
+        resolve(new RawClient(socket));
+      });
+    });
+  }
+
+  /** Opens, sends and waits for one response. */
+  static async ask(port: number, request: RequestOptions | Buffer): Promise<RawResponse> {
+    const client = await RawClient.open(port);
+    client.send(Buffer.isBuffer(request) ? request : requestBytes(request));
+    try {
+      return await client.response(!Buffer.isBuffer(request) && request.method === 'HEAD');
+    } finally {
+      client.destroy();
+    }
+  }
+
+  /** The server will send nothing more. */
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  get error(): NodeJS.ErrnoException | null {
+    return this.#error;
+  }
+
+  get receivedBytes(): number {
+    return this.#receivedBytes;
+  }
+
+  send(bytes: Buffer | string): void {
+    this.socket.write(bytes);
+  }
+
+  /** Everything received so far. */
+  bytes(): Buffer {
+    const all = Buffer.concat(this.#received);
+    this.#received = [all];
+    return all;
+  }
+
+  /** Waits until `condition` holds, looking again whenever bytes come or the connection closes. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      if (this.#closed) return;
+      await new Promise<void>((resolve) => this.#wake.push(resolve));
+    }
+  }
+
+  /**
+   * The next response, complete or cut short by the end of the connection; what follows it is kept.
+   * @throws when the connection closed without one
+   */
+  async response(isHead = false): Promise<RawResponse> {
+    let parsed: RawResponse | null = null;
+    const parse = (): RawResponse | null => (parsed = parseResponse(this.bytes(), isHead));
+    await this.until(() => parse()?.complete === true);
+    parse();
+    if (parsed === null) throw new Error(`closed without a response: ${this.#error?.code ?? 'no error'}`);
+    const response: RawResponse = parsed;
+    this.#received = response.complete ? [response.rest] : [];
+    return response;
+  }
+
+  closed(): Promise<void> {
+    return this.until(() => this.#closed);
+  }
+
+  /** Reads at a steady rate from now on, in small sips. */
+  readAt(bytesASecond: number, signal?: AbortSignal): void {
+    const sipMs = 50;
+    let allowed = 0;
+    this.socket.pause();
+    const timer = setInterval(() => {
+      allowed += (bytesASecond * sipMs) / 1000;
+      while (allowed >= 1 && !this.#closed) {
+        const bytes = this.socket.read(
+          Math.min(Math.floor(allowed), this.socket.readableLength),
+        ) as Buffer | null;
+        if (bytes === null) break;
+        allowed -= bytes.length;
+      }
+    }, sipMs);
+    const stop = (): void => clearInterval(timer);
+    this.socket.once('close', stop);
+    signal?.addEventListener('abort', stop);
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#wake.splice(0)) wake();
+  }
+}
