@@ -1,0 +1,45 @@
+/** The project's own sources, and what each of them imports. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { packageRoot } from './package-root.js';
+
+/** Paths from the package root, of files with one of the extensions, in or below the folders. */
+export const filesIn = (folders: readonly string[], extensions: RegExp): string[] =>
+  folders
+    .filter((folder) => existsSync(join(packageRoot, folder)))
+    .flatMap((folder) =>
+      readdirSync(join(packageRoot, folder), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && extensions.test(entry.name))
+        .map((entry) => relative(packageRoot, join(entry.parentPath, entry.name))),
+    )
+    .filter((path) => !path.startsWith(join('scripts', 'voice', 'work')))
+    .sort();
+
+export const readSource = (path: string): string => readFileSync(join(packageRoot, path), 'utf8');
+
+export interface Import {
+  /** Path from the package root, of the source. */
+  readonly path: string;
+  readonly typeOnly: boolean;
+}
+
+const statement = /^(?:import|export)\b(?<clause>[^;'"]*?)(?:from\s*)?'(?<specifier>\.[^']*)'/gm;
+const reference = /(?:\bimport\(|new URL\(\s*)'(?<specifier>\.[^']*\.js)'/g;
+
+/** What a source names by relative path: imports, re-exports, dynamic imports, and entries of threads. */
+export const importsOf = (path: string): Import[] => {
+  const source = readSource(path);
+  const resolve = (specifier: string) => {
+    const base = normalize(join(dirname(path), specifier));
+    return base.endsWith('.js') ? base.replace(/\.js$/, '.ts') : base;
+  };
+  const statements = [...source.matchAll(statement)].map(({ groups }) => ({
+    path: resolve(groups?.['specifier'] ?? ''),
+    typeOnly: /^\s*type\s+[{*]/.test(groups?.['clause'] ?? ''),
+  }));
+  const references = [...source.matchAll(reference)].map(({ groups }) => ({
+    path: resolve(groups?.['specifier'] ?? ''),
+    typeOnly: false,
+  }));
+  return [...statements, ...references];
+};

@@ -1,0 +1,210 @@
+/** The rules of the house that no compiler checks. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { packageRoot } from './support/package-root.js';
+import { filesIn, importsOf, readSource } from './support/source-files.js';
+
+const code = filesIn(['src', 'workers', 'scripts'], /\.(?:ts|mjs)$/);
+const tests = filesIn(['test'], /\.ts$/);
+const documents = readdirSync(packageRoot).filter((name) => name.endsWith('.md'));
+
+interface Package {
+  readonly scripts: Record<string, string>;
+  readonly dependencies: Record<string, string>;
+  readonly devDependencies: Record<string, string>;
+  readonly allowScripts: Record<string, boolean>;
+}
+interface Locked {
+  readonly version?: string;
+  readonly license?: string;
+  readonly dev?: boolean;
+  readonly hasInstallScript?: boolean;
+}
+const manifest = JSON.parse(readSource('package.json')) as Package;
+const locked = (JSON.parse(readSource('package-lock.json')) as { packages: Record<string, Locked> }).packages;
+
+t.test('files are of a size to be read in one go', (t) => {
+  const lines = (path: string) => readSource(path).split('\n').length - 1;
+  t.strictSame(
+    code.filter((path) => lines(path) > 400),
+    [],
+  );
+  t.strictSame(
+    tests.filter((path) => lines(path) > 600),
+    [],
+  );
+  t.end();
+});
+
+t.test('imports point down', (t) => {
+  const stages = ['leaf', 'api', 'text', 'dispatch', 'admission', 'front', 'app', 'main'];
+  const stageOf = (path: string): number => {
+    const [, folder = '', file] = path.split('/');
+    if (file !== undefined) return stages.indexOf(folder);
+    const name = folder.replace(/\.ts$/, '');
+    return stages.includes(name) ? stages.indexOf(name) : stages.indexOf('leaf');
+  };
+  // The interface of a stage above, which the stage below is handed from the outside; no code comes with it.
+  const handedDown = ['src/admission/lease.ts'];
+  const wrong: string[] = [];
+  for (const path of code) {
+    const top = path.split('/')[0];
+    for (const target of importsOf(path)) {
+      if (target.typeOnly && handedDown.includes(target.path)) continue;
+      const targetTop = target.path.split('/')[0];
+      let allowed = true;
+      if (top === 'src') {
+        // A thread is started by the path of its entry, and called by the type that it exposes.
+        const startsThread = targetTop === 'workers' && stageOf(path) >= stages.indexOf('dispatch');
+        allowed = startsThread || (targetTop === 'src' && stageOf(target.path) <= stageOf(path));
+      } else if (top === 'workers') {
+        allowed =
+          targetTop === 'workers' || (targetTop === 'src' && stageOf(target.path) < stages.indexOf('front'));
+      }
+      if (!allowed) wrong.push(`${path} -> ${target.path}`);
+    }
+  }
+  t.strictSame(wrong, []);
+  t.ok(
+    code.every((path) => !path.startsWith('src/') || stageOf(path) >= 0),
+    'every folder of src is a stage',
+  );
+  t.end();
+});
+
+t.test('every source is reached from an entry point, and every import exists', (t) => {
+  const entries = Object.values(manifest.scripts)
+    .flatMap((script) => [...script.matchAll(/run\.mjs (\S+)\.js/g)])
+    .map(([, entry]) => `${entry ?? ''}.ts`)
+    // The training of the voices has tools of its own.
+    .concat(code.filter((path) => path.startsWith('scripts/voice/')));
+  const reached = new Set<string>();
+  const visit = (path: string) => {
+    if (reached.has(path) || !existsSync(join(packageRoot, path))) return;
+    reached.add(path);
+    for (const target of importsOf(path)) visit(target.path);
+  };
+  entries.forEach(visit);
+  t.ok(entries.length >= 3);
+  const sources = code.filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'));
+  t.strictSame(
+    sources.filter((path) => !reached.has(path)),
+    [],
+    'nothing is there for its test alone',
+  );
+  const missing = [...code, ...tests]
+    .flatMap((path) => importsOf(path).map((target) => ({ path, target: target.path })))
+    .filter(({ target }) => target.endsWith('.ts') && !existsSync(join(packageRoot, target)))
+    .filter(({ target }) => !existsSync(join(packageRoot, target.replace(/\.ts$/, '.js'))));
+  t.strictSame(missing, []);
+  t.end();
+});
+
+t.test('every bound of limits.ts bounds something', (t) => {
+  const names = [...readSource('src/limits.ts').matchAll(/^ {2}(\w+): [\d(]/gm)].map(
+    ([, name]) => name ?? '',
+  );
+  t.ok(names.length > 20);
+  const sources = code.filter((path) => path !== 'src/limits.ts').map(readSource);
+  t.strictSame(
+    names.filter((name) => !sources.some((source) => source.includes(name))),
+    [],
+  );
+  t.end();
+});
+
+t.test('dependencies have exact versions, the same in the lock', (t) => {
+  for (const [name, wanted] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+    t.match(wanted, /^(?:npm:[\w@/.-]+@)?\d+\.\d+\.\d+$/, name);
+    t.equal(locked[`node_modules/${name}`]?.version, wanted.replace(/^npm:.*@/, ''), name);
+  }
+  t.end();
+});
+
+t.test('install scripts are decided upon, one by one', (t) => {
+  const withScripts = Object.entries(locked)
+    .filter(([, { hasInstallScript }]) => hasInstallScript === true)
+    .map(([path]) => path.replace(/^.*node_modules\//, ''));
+  t.strictSame(
+    withScripts.filter((name) => !(name in manifest.allowScripts)),
+    [],
+  );
+  t.end();
+});
+
+t.test('what the service is made of may be used freely, but for espeak-ng, and that is said', (t) => {
+  const free = /^\(?(?:MIT|ISC|0BSD|BSD-[23]-Clause|Apache-2\.0|CC0-1\.0|BlueOak-1\.0\.0|Zlib)\b/;
+  const others = Object.entries(locked)
+    .filter(([path, { dev }]) => path !== '' && dev !== true)
+    .filter(([, { license }]) => !free.test(license ?? ''))
+    .map(([path]) => path.replace(/^.*node_modules\//, ''));
+  t.strictSame(others, ['@echogarden/espeak-ng-emscripten']);
+  t.match(readSource('README.md'), /GPL-3\.0/);
+  t.end();
+});
+
+t.test('no file names a folder of somebody’s machine', (t) => {
+  const standard = [
+    'bin',
+    'boot',
+    'dev',
+    'etc',
+    'lib',
+    'lib32',
+    'lib64',
+    'libx32',
+    'media',
+    'mnt',
+    'opt',
+    'proc',
+    'run',
+  ];
+  const more = ['sbin', 'srv', 'sys', 'usr', 'var', 'app', 'data', 'models', 'src', 'test', 'scripts'];
+  const usual = new Set([...standard, ...more]);
+  const local = readdirSync('/').filter((name) => /^\w[\w.-]*$/.test(name) && !usual.has(name));
+  const places = [...new Set([...local, 'home', 'root', 'tmp', 'Users'])].join('|');
+  const path = new RegExp(`(?<![\\w.~$}/)\\]*-])/(?:${places})/[\\w.]`);
+  const files = [
+    ...code,
+    ...tests,
+    ...documents,
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    '.taprc',
+  ];
+  t.strictSame(
+    files.filter((file) => path.test(readSource(file))),
+    [],
+  );
+  t.end();
+});
+
+t.test('the README tells of every variable, every error and every command', (t) => {
+  const readme = readSource('README.md');
+  const variables = [...readSource('src/config.ts').matchAll(/\(env, '(\w+)'/g)].map(
+    ([, name]) => name ?? '',
+  );
+  t.ok(variables.length >= 8);
+  t.strictSame(
+    variables.filter((name) => !readme.includes(`\`${name}\``)),
+    [],
+  );
+  const statuses = [...readSource('src/errors.ts').matchAll(/status: (\d{3})/g)].map(
+    ([, status]) => status ?? '',
+  );
+  t.strictSame(
+    statuses.filter((status) => !readme.includes(status)),
+    [],
+  );
+  const commands = Object.keys(manifest.scripts).map((name) =>
+    /^(?:start|test)$/.test(name) ? name : `run ${name}`,
+  );
+  const told = documents.map((name) => readFileSync(join(packageRoot, name), 'utf8')).join('\n');
+  t.strictSame(
+    commands.filter((name) => !told.includes(`npm ${name}`)),
+    [],
+  );
+  t.end();
+});
