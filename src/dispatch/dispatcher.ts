@@ -66,15 +66,12 @@ export class Dispatcher implements Speech {
     this.#actors.on('frame', (frame) => this.#contexts.get(frame.contextId)?.deliver(frame));
   }
 
-  /** Resolves when every thread is ready; rejects with the reason when one cannot load its voices. */
+  /**
+   * Resolves when every thread is ready; rejects with the reason when one cannot load its voices. Either way no thread
+   * is inside a model's load any more, where ending it would abort the process.
+   */
   async ready(): Promise<void> {
-    if (this.isWhole) return;
-    await new Promise<void>((resolve, reject) => {
-      this.#pool.on('capacity', () => {
-        if (this.isWhole) resolve();
-      });
-      this.#pool.once('load-failed', (message) => reject(new Error(message)));
-    });
+    await this.#pool.loaded();
   }
 
   /** All threads alive and loaded. */

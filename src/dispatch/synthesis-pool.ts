@@ -4,7 +4,7 @@
  * A thread that dies takes with it every job it held, but only the job whose step was running is to blame: that one
  * is reported as failed, the others as interrupted, to be run again. piscina starts the replacement.
  */
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { ExecutionProvider } from '../config.js';
@@ -39,8 +39,8 @@ interface SynthesisPoolEvents {
   thread: [threadId: number];
   /** The number of ready threads changed. */
   capacity: [readyThreads: number];
-  /** A thread could not load its voices. */
-  'load-failed': [message: string];
+  /** A thread loaded its voices, or could not. */
+  hello: [];
 }
 
 interface ReadyThread {
@@ -53,6 +53,8 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   readonly #control: JobControl;
   readonly #freeSlots: number[];
   readonly #ready = new Map<number, ReadyThread>();
+  /** Threads that could not load their voices and try again, with the reason. */
+  readonly #failed = new Map<number, string>();
   readonly #running = new Set<Promise<unknown>>();
   readonly #pool: Piscina;
   #closing = false;
@@ -105,12 +107,18 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     return this.#ready.size === this.#threads;
   }
 
+  /** Jobs that can be with the threads at once. */
   get capacity(): number {
     return this.#control.slots;
   }
 
-  get freeCapacity(): number {
-    return this.#freeSlots.length;
+  /**
+   * Resolves when every thread has loaded its voices.
+   * @throws the reason of one that could not, when none is loading any more
+   */
+  async loaded(): Promise<void> {
+    while (this.#ready.size + this.#failed.size < this.#threads) await once(this, 'hello');
+    for (const message of this.#failed.values()) throw new Error(message);
   }
 
   /** The threads that are ready, by id. */
@@ -188,6 +196,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   #onHello(message: SynthesisHello): void {
     switch (message.type) {
       case 'ready':
+        this.#failed.delete(message.threadId);
         this.#ready.set(message.threadId, { control: message.control });
         message.control.unref();
         // The port closes with the thread, however that ends; piscina's own event no longer knows its id by then.
@@ -195,11 +204,13 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
         this.#log.debug({ threadId: message.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
         this.emit('thread', message.threadId);
         this.emit('capacity', this.#ready.size);
-        return;
+        break;
       case 'load-failed':
+        this.#failed.set(message.threadId, message.message);
         this.#log.error({ threadId: message.threadId, reason: message.message }, 'voices could not be loaded');
-        this.emit('load-failed', message.message);
+        break;
     }
+    this.emit('hello');
   }
 
   #onThreadGone(threadId: number): void {

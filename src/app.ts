@@ -1,0 +1,129 @@
+/**
+ * The composition root: builds every stage, starts them in order, and ends them in the opposite one.
+ *
+ *   built --start--> serving --drain--> closed
+ *
+ * Nothing else wires stages together.
+ */
+import { createAdmission } from './admission/admission.js';
+import { makeFirstKey } from './admission/first-key.js';
+import { Ledger } from './admission/ledger.js';
+import { openStore, type Store } from './admission/store.js';
+import type { Config } from './config.js';
+import { Dispatcher } from './dispatch/dispatcher.js';
+import { createServer, type Server } from './front/server.js';
+import { limits } from './limits.js';
+import type { Log } from './log.js';
+import { readCatalogue } from '../workers/engines/manifest.js';
+
+export interface AppParts {
+  readonly config: Config;
+  readonly log: Log;
+  /** Gets the key that the first start of an empty store makes, the only time that it is seen. */
+  readonly onFirstKey: (key: string) => void;
+  /** Entries of the threads, where a test puts its own. */
+  readonly synthesisEntry?: URL;
+  readonly actorEntry?: URL;
+}
+
+/** Milliseconds for running steps to end once they are cancelled; one takes about 25. */
+const STEP_END_MS_MAX = 5_000;
+
+export class App {
+  readonly #log: Log;
+  readonly #store: Store;
+  readonly #ledger: Ledger;
+  readonly #dispatcher: Dispatcher;
+  readonly #server: Server;
+  #drained: Promise<boolean> | undefined;
+  #hurry: () => void = () => undefined;
+
+  private constructor(
+    parts: Pick<AppParts, 'log'> & {
+      readonly store: Store;
+      readonly ledger: Ledger;
+      readonly dispatcher: Dispatcher;
+      readonly server: Server;
+    },
+  ) {
+    this.#log = parts.log;
+    this.#store = parts.store;
+    this.#ledger = parts.ledger;
+    this.#dispatcher = parts.dispatcher;
+    this.#server = parts.server;
+  }
+
+  /**
+   * Serves when it resolves.
+   *
+   * @throws {VoicePackError} a model file is missing or damaged
+   * @throws {StoreError} the data folder or the store cannot be used
+   * @throws {ListenError} the address cannot be listened on
+   */
+  static async start(parts: AppParts): Promise<{ app: App; port: number }> {
+    const { config, log } = parts;
+    const catalogue = await readCatalogue(config.modelsDir);
+    makeFirstKey(config.dataDir, parts.onFirstKey);
+    const store = openStore(config.dataDir);
+    const ledger = new Ledger({ dataDir: config.dataDir, limits, log });
+    const admission = createAdmission({
+      store,
+      ledger,
+      limits,
+      creditsPerCharacter: config.creditsPerCharacter,
+      clock: Date.now,
+      log,
+    });
+    const dispatcher = new Dispatcher({
+      config,
+      voices: { speakerIds: catalogue.speakerIds, sampleRateHz: () => catalogue.sampleRateHz },
+      log,
+      synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),
+      actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
+    });
+    const readiness = {
+      reasons: () => [
+        ...(dispatcher.isWhole ? [] : ['threads are starting again']),
+        ...(ledger.accepting ? [] : ['the store takes no writes']),
+      ],
+    };
+    const server = createServer({ config, speech: dispatcher, admission, readiness, log });
+    const app = new App({ log, store, ledger, dispatcher, server });
+    try {
+      await dispatcher.ready();
+      return { app, port: (await server.listen()).port };
+    } catch (error) {
+      await app.drain();
+      throw error;
+    }
+  }
+
+  /**
+   * Takes nothing new, lets what is in flight end for at most `limits.drainMsMax`, and closes every stage. A second
+   * call ends the waiting.
+   *
+   * @returns false when a synthesis thread is still inside a model run: the process must then end by signal
+   */
+  drain(): Promise<boolean> {
+    if (this.#drained === undefined) this.#drained = this.#drain();
+    else this.#hurry();
+    return this.#drained;
+  }
+
+  async #drain(): Promise<boolean> {
+    this.#server.stopAccepting();
+    const inFlight = this.#server.inFlight;
+    if (inFlight > 0) this.#log.info({ inFlight }, 'draining');
+    const hurried = new Promise<void>((resolve) => {
+      this.#hurry = resolve;
+    });
+    const timer = setTimeout(() => this.#hurry(), limits.drainMsMax);
+    await Promise.race([this.#server.whenIdle(), hurried]);
+    clearTimeout(timer);
+    this.#server.close();
+    const clean = await this.#dispatcher.close(STEP_END_MS_MAX);
+    await this.#ledger.close();
+    this.#store.close();
+    return clean;
+  }
+}

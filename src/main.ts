@@ -1,0 +1,61 @@
+/** Configuration, signals, exit code: the only file that touches the process. */
+import { App } from './app.js';
+import { writeFirstKey } from './admission/first-key.js';
+import { StoreError } from './admission/database.js';
+import { ConfigError, readConfig, type Config } from './config.js';
+import { ListenError } from './front/server.js';
+import { createLog } from './log.js';
+import { VoicePackError } from '../workers/engines/manifest.js';
+
+/** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
+const expected = [ConfigError, StoreError, ListenError, VoicePackError];
+
+const fail = (error: unknown): never => {
+  const line = expected.some((kind) => error instanceof kind) || !(error instanceof Error);
+  process.stderr.write(`syrinx: ${line ? String((error as Error).message) : (error.stack ?? error.message)}\n`);
+  process.exit(1);
+};
+
+const showFirstKey = (config: Config, log: ReturnType<typeof createLog>) => (key: string) => {
+  if (process.stdout.isTTY) {
+    process.stdout.write(`\nYour first API key, shown this once:\n\n  ${key}\n\n`);
+  } else {
+    log.info({ path: writeFirstKey(config.dataDir, key) }, 'the first API key is in a file');
+  }
+};
+
+const main = async (): Promise<void> => {
+  const config = readConfig(process.env);
+  const log = createLog(config.logLevel);
+  let app: App | undefined;
+  let stopping = false;
+
+  /** Ending a thread inside a model run aborts the process: every way out leads through here. */
+  const stop = async (exitCode: number): Promise<void> => {
+    stopping = true;
+    // Before the start is over there is nothing to drain: it stops when it is.
+    if (app === undefined) return;
+    if (await app.drain()) process.exit(exitCode);
+    process.removeAllListeners('SIGTERM');
+    process.kill(process.pid, 'SIGTERM');
+  };
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.on(signal, () => {
+      log.info({ signal }, 'stopping');
+      void stop(0);
+    });
+  process.on('uncaughtException', (error) => {
+    log.fatal({ error: error.stack ?? error.message }, 'a fault that nothing caught');
+    void stop(1);
+  });
+
+  const startedMs = performance.now();
+  const started = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
+  app = started.app;
+  const startMs = Math.round(performance.now() - startedMs);
+  log.info({ host: config.host, port: started.port, startMs }, 'listening');
+  if (stopping) await stop(0);
+};
+
+main().catch(fail);
