@@ -26,6 +26,7 @@ TAIL = TRANSFORM - HOP  # 840
 NOISE_ROWS = 1024  # 5 s of noise, then it repeats
 GAIN = 1.5 / 32768  # the teacher's cepstra are for 16-bit samples
 HIGHEST_HARMONIC_HZ = 11900.0
+PHASE_STEPS = 2.0**24
 # The teacher ends at 8 kHz. Its envelope is held from 7.6 kHz on, and falls by 8 dB a kilohertz.
 ROLL_OFF_KHZ = 7.6
 ROLL_OFF = 0.9
@@ -38,6 +39,11 @@ def band_shapes(filters: np.ndarray) -> np.ndarray:
     known = np.fft.rfftfreq(8192, 1 / TEACHER_RATE)
     shapes = np.stack([np.interp(np.minimum(frequency, 7999), known, row) for row in response])
     return shapes / shapes.sum(0) * (1 - np.clip((frequency - 7000) / 1000, 0, 1))
+
+
+def to_phase_steps(turns: Tensor) -> Tensor:
+    """Double-precision turns, rounded to steps that survive in float32."""
+    return torch.floor(turns.double() * PHASE_STEPS + 0.5) / PHASE_STEPS
 
 
 class Decoder(nn.Module):
@@ -96,21 +102,25 @@ class Decoder(nn.Module):
         return torch.cat([before[:, middle - CENTRE : middle], after, before[:, 1 : TRANSFORM - CENTRE - middle]], 1)
 
     def pulses(self, f0: Tensor, voicing: Tensor, phase: Tensor, last_f0: Tensor) -> tuple[Tensor, Tensor]:
-        """The pulse train, and the phase after it. Phase is summed in double precision: in single precision, chunks and
-        whole drifted apart by 2.6e-3."""
+        """The pulse train, and the phase after it.
+
+        A row's phase is rounded to a multiple of 2^-24 turns, and summed in double precision: so it is exact, and passes
+        through the float32 state unchanged. Sums in single precision drifted apart by 2.6e-3 between chunks and whole.
+        """
         previous = torch.cat([last_f0, f0[:-1]]).unsqueeze(1)
         frequency = previous + (f0.unsqueeze(1) - previous) * self.ramp
         cycles = frequency / SAMPLE_RATE
         within = torch.cumsum(cycles, 1)
-        row_cycles = within[:, -1].double()
-        ends = torch.cumsum(row_cycles, 0) + phase.double()
+        row_cycles = to_phase_steps(within[:, -1])
+        ends = torch.cumsum(row_cycles, 0) + to_phase_steps(phase)
         starts = ends - row_cycles
         turn = (starts - torch.floor(starts)).float().unsqueeze(1) + within
-        turn = turn - torch.floor(turn)
+        # From -0.5 to 0.5: near the pulse, at 0, small numbers keep the quotient below exact.
+        turn = turn - torch.floor(turn + 0.5)
         # 1 + 2 cos(x) + ... + 2 cos(K x) in closed form: all harmonics below the limit, and none above.
         harmonics = 2 * torch.floor(HIGHEST_HARMONIC_HZ / frequency) + 1
         divisor = torch.sin(np.pi * turn)
-        near_zero = divisor < 1e-4
+        near_zero = torch.abs(divisor) < 1e-6
         ratio = torch.sin(harmonics * np.pi * turn) / torch.where(near_zero, torch.ones_like(divisor), divisor)
         train = torch.where(near_zero, harmonics, ratio) * torch.sqrt(cycles) * voicing.unsqueeze(1)
         end = ends[-1:]

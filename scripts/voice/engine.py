@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from recogniser import SpokenWord
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+NODE = REPOSITORY / "node_modules" / "node" / "bin" / "node"  # the service's own runtime
 RENDER = REPOSITORY / "dist" / "scripts" / "voice" / "render.js"
 SAMPLE_RATE = 24000
 
@@ -51,7 +52,7 @@ def render(requests: list[Request], folder: Path) -> list[Rendered]:
     """Renders all requests in one process, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = "".join(request.line(folder) for request in requests)
-    process = subprocess.run(["node", str(RENDER)], input=lines, stdout=subprocess.PIPE, text=True, check=True, cwd=REPOSITORY)
+    process = subprocess.run([str(NODE), str(RENDER)], input=lines, stdout=subprocess.PIPE, text=True, check=True, cwd=REPOSITORY)
     answers = {answer["id"]: answer for answer in map(json.loads, process.stdout.splitlines())}
     results = []
     for request in requests:

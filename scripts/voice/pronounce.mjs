@@ -18,7 +18,9 @@ function phonemesOf(text) {
 }
 
 for await (const word of createInterface({ input: process.stdin })) {
-  const groups = phonemesOf(`say ${word} twice`).split(/\s+/).filter((group) => group !== '');
+  const groups = phonemesOf(`say ${word} twice`)
+    .split(/\s+/)
+    .filter((group) => group !== '');
   // Words that espeak-ng joins to a neighbour or splits keep the teacher's own pronunciation.
   if (groups.length === CARRIER_WORDS + 2) process.stdout.write(`${word}\t${groups[CARRIER_WORDS]}\n`);
 }

@@ -91,7 +91,12 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
         if (continues && word === 0 && last !== undefined) {
           last.word += text;
           last.endSample = segmentStart + endSample;
-        } else words.push({ word: text, startSample: segmentStart + startSample, endSample: segmentStart + endSample });
+        } else
+          words.push({
+            word: text,
+            startSample: segmentStart + startSample,
+            endSample: segmentStart + endSample,
+          });
       }
       parts.push(chunk.pcm);
       samples += chunk.pcm.length;
@@ -108,7 +113,10 @@ const packageRoot = (): string => {
   return folder;
 };
 
-const { modelsDir, executionProvider } = readConfig({ MODELS_DIR: join(packageRoot(), 'models'), ...process.env });
+const { modelsDir, executionProvider } = readConfig({
+  MODELS_DIR: join(packageRoot(), 'models'),
+  ...process.env,
+});
 const loadStart = performance.now();
 const packs = await readPacks(modelsDir);
 const espeak = await Espeak.load();
