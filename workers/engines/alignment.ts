@@ -26,7 +26,8 @@ export const alignWords = (
   isVowel: (id: number) => boolean,
 ): number[] => {
   const width = spoken.length + 1;
-  const boundary = (at: number) => (at === 0 || at === spoken.length || startsGroup[at] === true ? 0 : insideGroup);
+  const boundary = (at: number) =>
+    at === 0 || at === spoken.length || startsGroup[at] === true ? 0 : insideGroup;
   const exchange = (a: number, b: number) => {
     if (a === b) return 0;
     const vowel = isVowel(a);

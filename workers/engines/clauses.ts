@@ -103,7 +103,11 @@ class Reader {
         atoms.push({ spoken, voice: this.#voice, word, glued: place > 0 ? isUnspaced(this.#voice) : joined });
     }
     const kind = terminal ?? terminals.continuing;
-    this.clauses.push({ atoms, terminal: kind, ending: kind === terminals.continuing ? 'clause' : 'sentence' });
+    this.clauses.push({
+      atoms,
+      terminal: kind,
+      ending: kind === terminals.continuing ? 'clause' : 'sentence',
+    });
     this.#drafts = [];
   }
 }
@@ -125,9 +129,10 @@ const isAbbreviation = (token: string, isFirst: boolean, next: string): boolean 
 /** The text in parts of at most `atomMax` code points, mostly one. */
 const partsOf = (text: string): string[] => {
   if (text.length <= atomMax) return [text];
-  const characters = [...text];
+  const characters = Array.from(text);
   const parts: string[] = [];
-  for (let at = 0; at < characters.length; at += atomMax) parts.push(characters.slice(at, at + atomMax).join(''));
+  for (let at = 0; at < characters.length; at += atomMax)
+    parts.push(characters.slice(at, at + atomMax).join(''));
   return parts;
 };
 
@@ -140,7 +145,8 @@ const runsOf = (text: string): { text: string; voice: Voice | null }[] => {
     const reading = readingOf(character);
     const run = runs.at(-1);
     if (reading.kind === 'unread') {
-      if (reading.name !== '' && reading.name !== unread) runs.push({ text: reading.name, voice: defaultVoice });
+      if (reading.name !== '' && reading.name !== unread)
+        runs.push({ text: reading.name, voice: defaultVoice });
       unread = reading.name;
       continue;
     }
@@ -162,7 +168,10 @@ const runsOf = (text: string): { text: string; voice: Voice | null }[] => {
  */
 const isForcedCut = (text: string): boolean => {
   let size = 0;
-  for (const character of text) size += /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(character) ? 3 : 1;
+  for (const character of text)
+    size += /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(character)
+      ? 3
+      : 1;
   const { firstSegmentCharactersMax: first, segmentCharactersMax: max } = limits;
   const full = (bound: number, slack: number) => size <= bound && size > bound - slack;
   if (/\n\s*$/.test(text)) return false;
@@ -192,7 +201,8 @@ export const clausesOf = (text: string, words: readonly Span[]): Clause[] => {
       }
   };
   const between = (gap: string, gapEnd: number): boolean => {
-    for (const { 0: token, index } of gap.matchAll(/\S+/g)) speak(token, -1, true, gapEnd - gap.length + index + token.length);
+    for (const { 0: token, index } of gap.matchAll(/\S+/g))
+      speak(token, -1, true, gapEnd - gap.length + index + token.length);
     if (lineBreak.test(gap)) reader.breakHere(blankLine.test(gap) ? terminals.period : terminals.continuing);
     return gap !== '';
   };

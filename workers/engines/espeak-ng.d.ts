@@ -14,5 +14,5 @@ declare module '@echogarden/espeak-ng-emscripten' {
   }
 
   const initialise: () => Promise<Module>;
-  export default initialise;
+  export { initialise as default };
 }

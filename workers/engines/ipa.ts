@@ -10,7 +10,29 @@ export const vowelNames = [
 ] as const;
 
 export const consonantNames = [
-  ...['b', 'ch', 'd', 'dh', 'f', 'g', 'hh', 'jh', 'k', 'l', 'm', 'n', 'ng', 'p', 'r', 's', 'sh', 't', 'th', 'v', 'w'],
+  ...[
+    'b',
+    'ch',
+    'd',
+    'dh',
+    'f',
+    'g',
+    'hh',
+    'jh',
+    'k',
+    'l',
+    'm',
+    'n',
+    'ng',
+    'p',
+    'r',
+    's',
+    'sh',
+    't',
+    'th',
+    'v',
+    'w',
+  ],
   ...['y', 'z', 'zh'],
 ] as const;
 
@@ -46,7 +68,7 @@ const english: Readonly<Record<string, string>> = {
   a: 'aa',
   e: 'eh',
   əl: 'ax l',
-  'n̩': 'ax n',
+  n̩: 'ax n',
   ɾ: 't',
   ʔ: 't',
   ɹ: 'r',
@@ -111,10 +133,10 @@ const foreign: Readonly<Record<string, string>> = {
   ʊ̃: 'uh n',
   ʌ̃: 'ah n',
   ɒ̃: 'aa n',
-  'l̩': 'ax l',
-  'm̩': 'ax m',
-  'r̩': 'er',
-  'ŋ̩': 'ax ng',
+  l̩: 'ax l',
+  m̩: 'ax m',
+  r̩: 'er',
+  ŋ̩: 'ax ng',
   // Consonants.
   β: 'v',
   ɸ: 'f',
@@ -169,7 +191,10 @@ type IpaTable = ReadonlyMap<string, readonly string[]>;
 
 const table = (rows: Readonly<Record<string, string>>): IpaTable =>
   new Map(
-    Object.entries(rows).map(([symbol, names]) => [symbol.normalize('NFD'), names === '' ? [] : names.split(' ')]),
+    Object.entries(rows).map(([symbol, names]) => [
+      symbol.normalize('NFD'),
+      names === '' ? [] : names.split(' '),
+    ]),
   );
 
 /** Symbols in canonical decomposition, each with the names of its phones. */

@@ -39,7 +39,19 @@ const voiceOfScript: Readonly<Record<string, Voice>> = {
  * them is announced by name instead, as screen readers do.
  */
 const unreadScripts = [
-  ...['Khmer', 'Lao', 'Tibetan', 'Mongolian', 'Thaana', 'Syriac', 'Yi', 'Tifinagh', 'Nko', 'Coptic', 'Gothic'],
+  ...[
+    'Khmer',
+    'Lao',
+    'Tibetan',
+    'Mongolian',
+    'Thaana',
+    'Syriac',
+    'Yi',
+    'Tifinagh',
+    'Nko',
+    'Coptic',
+    'Gothic',
+  ],
   ...['Balinese', 'Javanese', 'Sundanese', 'Tagalog', 'Samaritan', 'Cuneiform', 'Runic', 'Ogham', 'Vai'],
 ] as const;
 
@@ -51,7 +63,10 @@ export const isTonal = (voice: Voice): boolean => tonalVoices.has(voice);
 export const isUnspaced = (voice: Voice): boolean => unspacedVoices.has(voice);
 
 const scriptPattern = (script: string) => new RegExp(`^\\p{Script=${script}}`, 'u');
-const readable = Object.entries(voiceOfScript).map(([script, voice]) => ({ pattern: scriptPattern(script), voice }));
+const readable = Object.entries(voiceOfScript).map(([script, voice]) => ({
+  pattern: scriptPattern(script),
+  voice,
+}));
 const unread = unreadScripts.map((name) => ({ pattern: scriptPattern(name), name }));
 const letter = /^\p{L}/u;
 

@@ -95,7 +95,9 @@ const parseManifest = (path: string, bytes: Buffer): Manifest => {
   const result = validateManifest(value);
   if (!result.success) {
     const [first] = result.errors;
-    throw new VoicePackError(`${path}: ${first?.path.replace('$input', 'manifest')} must be ${first?.expected}`);
+    throw new VoicePackError(
+      `${path}: ${first?.path.replace('$input', 'manifest')} must be ${first?.expected}`,
+    );
   }
   const missing = missingPhones(result.data.phones);
   if (missing.length > 0) throw new VoicePackError(`${path}: phones lacks ${missing.join(', ')}`);
@@ -127,7 +129,9 @@ const readPack = async (folder: string): Promise<VoicePack> => {
 const packFolders = async (modelsDir: string): Promise<string[]> => {
   try {
     const entries = await readdir(modelsDir, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith('.')).map(({ name }) => name);
+    return entries
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+      .map(({ name }) => name);
   } catch (error) {
     throw new VoicePackError(`${modelsDir}: ${reasonOf(error).replace('the file', 'the folder of voices')}`);
   }

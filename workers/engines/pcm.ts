@@ -28,8 +28,7 @@ export const fadeIn = (pcm: Float32Array, count: number): void => {
 /** The same at the end; the last sample is 0. */
 export const fadeOut = (pcm: Float32Array, count: number): void => {
   const length = Math.min(count, pcm.length);
-  for (let i = 0; i < length; i++)
-    pcm[pcm.length - 1 - i]! *= 0.5 - 0.5 * Math.cos((Math.PI * i) / length);
+  for (let i = 0; i < length; i++) pcm[pcm.length - 1 - i]! *= 0.5 - 0.5 * Math.cos((Math.PI * i) / length);
 };
 
 /** Full scale is 1; what exceeds it is bent below it. */

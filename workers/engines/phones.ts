@@ -106,7 +106,7 @@ export class PhoneSet {
 const spell = (symbol: string, table: typeof englishIpa): string[] => {
   const rest = symbol.replace(/^\(.*\)$/, '').normalize('NFD');
   const names: string[] = [];
-  for (let at = 0; at < rest.length; ) {
+  for (let at = 0; at < rest.length;) {
     let length = Math.min(ipaLengthMax, rest.length - at);
     while (length > 0 && !table.has(rest.slice(at, at + length))) length--;
     for (const name of table.get(rest.slice(at, at + length)) ?? [])

@@ -44,7 +44,9 @@ export class Pronouncer {
     if (atoms.length === 1) return [this.#spell(sequence)];
     const alone = atoms.map(({ spoken, voice }) => this.#pronounceAlone(spoken, voice));
     const starts = alignWords(alone, sequence.ids, sequence.startsGroup, (id) => this.phones.isVowel(id));
-    return starts.map((start, place) => this.#spell(sequence, start, starts[place + 1] ?? sequence.ids.length));
+    return starts.map((start, place) =>
+      this.#spell(sequence, start, starts[place + 1] ?? sequence.ids.length),
+    );
   }
 
   #sequence(groups: readonly string[], voice: Voice): Sequence {
@@ -65,7 +67,7 @@ export class Pronouncer {
   /** One atom's part of a sequence; each group in it, and each part of a group, is a word with a stress of its own. */
   #spell({ ids, stress, startsGroup }: Sequence, start = 0, end = ids.length): SpokenAtom {
     const spoken = { ids: ids.slice(start, end), stress: [] as number[], wordStart: [] as number[] };
-    for (let from = start; from < end; ) {
+    for (let from = start; from < end;) {
       let to = from + 1;
       while (to < end && !startsGroup[to]) to++;
       const levels = this.phones.spreadStress({ ids: ids.slice(from, to), stress: stress.slice(from, to) });

@@ -58,7 +58,8 @@ export class Prosody {
     this.#random = randomFrom(scramble(seed, 1));
     const spread = spreadAt(temperature);
     this.#pitchMean = pitchMean;
-    this.#range = speaker.liveliness * rangeAt(temperature) * Math.exp(0.06 * spread * gaussian(this.#random));
+    this.#range =
+      speaker.liveliness * rangeAt(temperature) * Math.exp(0.06 * spread * gaussian(this.#random));
     this.#pitchShift = Math.log(speaker.pitch) + 0.012 * spread * gaussian(this.#random);
     this.#drift = 0.03 * spread;
     this.#pace = Math.exp(0.03 * spread * gaussian(this.#random)) / speaker.rate;
@@ -84,8 +85,11 @@ export class Prosody {
   /** Shapes F0 in place. @param f0 two values a frame @param firstFrame number, within the segment, of the first */
   shapePitch(f0: Float32Array, firstFrame: number): void {
     for (let at = 0; at < f0.length; at++) {
-      const excursion = (Math.log(f0[at]!) - this.#pitchMean) * this.#range + this.#driftAt(firstFrame + at / 2);
-      f0[at] = Math.exp(this.#pitchMean + this.#pitchShift + excursionMax * Math.tanh(excursion / excursionMax));
+      const excursion =
+        (Math.log(f0[at]!) - this.#pitchMean) * this.#range + this.#driftAt(firstFrame + at / 2);
+      f0[at] = Math.exp(
+        this.#pitchMean + this.#pitchShift + excursionMax * Math.tanh(excursion / excursionMax),
+      );
     }
   }
 

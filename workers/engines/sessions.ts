@@ -24,7 +24,8 @@ const options = (executionProviders: readonly string[]): InferenceSession.Sessio
   executionMode: 'sequential',
 });
 
-const firstLine = (error: unknown) => (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
+const firstLine = (error: unknown) =>
+  (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
 
 const create = async (pack: VoicePack, providers: readonly string[]): Promise<Sessions> => {
   const sessions: Partial<Record<GraphName, InferenceSession>> = {};
@@ -48,7 +49,9 @@ const hasCuda = (): boolean => {
   if (!listSupportedBackends().some(({ name }) => name === 'cuda')) return false;
   const entry = createRequire(import.meta.url).resolve('onnxruntime-node');
   const folder = join(dirname(entry), '..', 'bin', 'napi-v6', process.platform, process.arch);
-  return ['libonnxruntime_providers_cuda.so', 'onnxruntime_providers_cuda.dll'].some((name) => existsSync(join(folder, name)));
+  return ['libonnxruntime_providers_cuda.so', 'onnxruntime_providers_cuda.dll'].some((name) =>
+    existsSync(join(folder, name)),
+  );
 };
 
 /**
@@ -63,7 +66,9 @@ export const createSessions = async (
   log: EngineLog,
 ): Promise<Sessions> => {
   if (provider === 'cuda' && !hasCuda())
-    log.warn('onnxruntime-node was installed without CUDA (ONNXRUNTIME_NODE_INSTALL=cuda12): the CPU is used');
+    log.warn(
+      'onnxruntime-node was installed without CUDA (ONNXRUNTIME_NODE_INSTALL=cuda12): the CPU is used',
+    );
   else if (provider !== 'cpu' && hasCuda()) {
     try {
       const sessions = await create(pack, ['cuda', 'cpu']);

@@ -14,9 +14,9 @@ import { PhoneTrack } from './track.js';
 import { Segment, Turn } from './voice.js';
 
 /** Spoken at load: first runs take many times as long as later ones. Long enough for every chunk of the grid. */
-const warmUpText = 'When the evening came we were all sitting near the window, and nobody remembered who had called.';
+const warmUpText = 'When the evening came we were all sitting near the window.';
 /** Spoken by each voice at load, to bring them to one level. */
-const levelText = 'We were all sitting near the old window.';
+const levelText = 'Near the old window.';
 /** Root mean square of that sentence: -20 dB of full scale, which leaves room for the loudest vowels. */
 const levelTarget = 0.1;
 const gainMax = 2;
@@ -92,7 +92,11 @@ export class SyrinxEngine implements Engine {
     });
   }
 
-  #timeline({ text, words }: Pick<SegmentRequest, 'text' | 'words'>, prosody: Prosody, mix: Float32Array): Timeline {
+  #timeline(
+    { text, words }: Pick<SegmentRequest, 'text' | 'words'>,
+    prosody: Prosody,
+    mix: Float32Array,
+  ): Timeline {
     const track = new PhoneTrack(clausesOf(text, words), words.length, this.#pronouncer);
     return new Timeline(track, this.#graphs, prosody, mix, this.#manifest.margins.phones);
   }
@@ -106,7 +110,13 @@ export class SyrinxEngine implements Engine {
       warp: Float32Array.of(speaker.warp),
       pitchMean: speaker.mix.reduce((sum, weight, i) => sum + (weight / weights) * logMean[i]!, 0),
     };
-    this.#voices.set(speaker.id, { ...voice, gain: 1 });
+    // A livelier or faster reading is no louder.
+    const same = [...this.#voices.values()].find(
+      (other) =>
+        other.speaker.warp === speaker.warp && other.mix.every((weight, i) => weight === voice.mix[i]),
+    );
+    this.#voices.set(speaker.id, { ...voice, gain: same?.gain ?? 1 });
+    if (same !== undefined) return;
     const level = await this.#speak(levelText, speaker.id);
     if (!(level > 0)) throw new Error(`voice "${speaker.id}" is silent`);
     const gain = Math.min(gainMax, Math.max(1 / gainMax, levelTarget / level));

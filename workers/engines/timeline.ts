@@ -94,7 +94,7 @@ export class Timeline {
   }
 
   #length(phone: number, predicted: number): number {
-    const pause = this.#track.pause[phone]!;
+    const pause = this.#track.pause[phone] ?? null;
     if (pause === null) return this.#prosody.durationFrames(predicted, 1);
     if (pause === 'lead') return leadFrames;
     if (phone === this.#track.length - 1 && this.#track.complete) return lastFrames[pause];
@@ -164,7 +164,7 @@ export class Timeline {
 
   /** How the segment ends. To be asked for once complete. */
   get ending(): Exclude<Pause, 'lead'> | null {
-    const pause = this.#track.pause.at(-1)!;
+    const pause = this.#track.pause.at(-1) ?? null;
     return pause === 'lead' || pause === null ? null : pause;
   }
 
@@ -173,4 +173,3 @@ export class Timeline {
     return this.ending === null ? 0 : lastFrames[this.ending];
   }
 }
-

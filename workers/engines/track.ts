@@ -95,7 +95,8 @@ export class PhoneTrack {
       if (atom.voice !== first.voice) return piece;
       length += atom.spoken.length + (atom.glued ? 0 : 1);
       if (length > max) {
-        for (let back = 0; back < 3 && piece.length > 1 && piece.at(-1)!.spoken.length <= 3; back++) piece.pop();
+        for (let back = 0; back < 3 && piece.length > 1 && piece.at(-1)!.spoken.length <= 3; back++)
+          piece.pop();
         return piece;
       }
       piece.push(atom);
@@ -142,4 +143,3 @@ export class PhoneTrack {
     this.#openClauseStart = this.length;
   }
 }
-

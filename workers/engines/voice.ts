@@ -2,7 +2,14 @@
 import { strict as assert } from 'node:assert';
 import type { WordTime } from '../../src/dispatch/messages.js';
 import type { EngineChunk, SegmentSynthesis } from './engine.js';
-import { type DecoderState, type FrameParameters, type Graphs, decoderDelaySamples, joinRows, rowsOf } from './graphs.js';
+import {
+  type DecoderState,
+  type FrameParameters,
+  type Graphs,
+  decoderDelaySamples,
+  joinRows,
+  rowsOf,
+} from './graphs.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from './pcm.js';
 import type { Prosody } from './prosody.js';
 import type { Timeline } from './timeline.js';
