@@ -1,0 +1,150 @@
+/**
+ * Accounts and keys from the command line. Works while the service runs, and takes effect at once.
+ *
+ * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
+ */
+import { parseArgs } from 'node:util';
+import { Administration, AdministrationError, type ListedKey } from '../src/admission/administration.js';
+import { StoreError } from '../src/admission/database.js';
+import { ConfigError, readConfig } from '../src/config.js';
+
+const usage = `Usage: npm run keys -- COMMAND
+
+  create [--account NAME] [--credits N]   make a key and print it, once; without --account for a new account;
+                                          without --credits a new account is never out of credit
+  credit KEY_OR_ACCOUNT N                 add N credits
+  revoke KEY_OR_PREFIX                    end a key, at once and for good
+  list                                    show all keys by their prefixes
+
+The store is in DATA_DIR (default ./data). All commands work while the service runs.
+`;
+
+class UsageError extends Error {}
+
+interface Command {
+  readonly operands: readonly string[];
+  readonly account: string | null;
+  readonly credits: number | null;
+}
+
+const wholeNumber = (text: string, what: string): number => {
+  if (!/^\d{1,15}$/.test(text)) throw new UsageError(`${what} is a whole number, not "${text}"`);
+  return Number(text);
+};
+
+const credits = (amount: number): string => `${amount} credit${amount === 1 ? '' : 's'}`;
+
+const create = (administration: Administration, { account, credits: amount }: Command): void => {
+  const created = administration.createKey(account, amount, (key) => process.stdout.write(`${key}\n`));
+  const { name, metered, balance } = created.account;
+  const state = metered ? `has ${credits(balance)}` : 'is never out of credit';
+  process.stderr.write(`Account "${name}" ${state}. Keep the key: it is not shown again.\n`);
+};
+
+const credit = (administration: Administration, { operands }: Command): void => {
+  const [target = '', amount = ''] = operands;
+  const { account, becameMetered } = administration.credit(target, wholeNumber(amount, 'N'));
+  process.stdout.write(`Account "${account.name}" has ${credits(account.balance)}.\n`);
+  if (becameMetered)
+    process.stdout.write('It was never out of credit before; now it is when these are spent.\n');
+};
+
+const revoke = (administration: Administration, { operands }: Command): void => {
+  const { prefix, account, alreadyRevoked } = administration.revoke(operands[0] ?? '');
+  const verb = alreadyRevoked ? 'was revoked before' : 'is revoked';
+  process.stdout.write(`Key ${prefix}... of account "${account}" ${verb}.\n`);
+};
+
+const row = (key: ListedKey): readonly string[] => [
+  `${key.prefix}...`,
+  key.account,
+  key.metered ? String(key.balance) : 'not metered',
+  new Date(key.createdAtMs).toISOString().slice(0, 16).replace('T', ' '),
+  key.revokedAtMs === null ? 'active' : 'revoked',
+];
+
+const list = (administration: Administration): void => {
+  const rows = [['KEY', 'ACCOUNT', 'CREDITS', 'CREATED (UTC)', 'STATE'], ...administration.list().map(row)];
+  const widths =
+    rows[0]?.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0))) ?? [];
+  for (const cells of rows)
+    process.stdout.write(
+      `${cells
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd()}\n`,
+    );
+};
+
+interface CommandRow {
+  readonly run: (administration: Administration, command: Command) => void;
+  readonly operands: number;
+  readonly takesOptions: boolean;
+}
+
+const commands: Readonly<Record<string, CommandRow>> = {
+  create: { run: create, operands: 0, takesOptions: true },
+  credit: { run: credit, operands: 2, takesOptions: false },
+  revoke: { run: revoke, operands: 1, takesOptions: false },
+  list: { run: list, operands: 0, takesOptions: false },
+};
+
+const parse = (args: readonly string[]) => {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        account: { type: 'string' },
+        credits: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+};
+
+const run = (args: readonly string[]): void => {
+  const { values, positionals } = parse(args);
+  const [name, ...operands] = positionals;
+  if (values.help === true || name === 'help') {
+    process.stdout.write(usage);
+    return;
+  }
+  if (name === undefined) throw new UsageError('a command is missing');
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command === undefined) throw new UsageError(`there is no command "${name}"`);
+  if (operands.length !== command.operands)
+    throw new UsageError(`"${name}" takes ${command.operands} operands, not ${operands.length}`);
+  const { account = null, credits: amount } = values;
+  if (!command.takesOptions && (account !== null || amount !== undefined))
+    throw new UsageError(`"${name}" takes no options`);
+  const parsed: Command = {
+    operands,
+    account,
+    credits: amount === undefined ? null : wholeNumber(amount, '--credits'),
+  };
+  const administration = new Administration(readConfig(process.env).dataDir);
+  try {
+    command.run(administration, parsed);
+  } finally {
+    administration.close();
+  }
+};
+
+try {
+  run(process.argv.slice(2));
+} catch (error) {
+  if (error instanceof UsageError) {
+    process.stderr.write(`keys: ${error.message}\n\n${usage}`);
+    process.exitCode = 2;
+  } else if (
+    error instanceof AdministrationError ||
+    error instanceof StoreError ||
+    error instanceof ConfigError
+  ) {
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  } else throw error;
+}
