@@ -1,0 +1,37 @@
+/** A thread of the bare loop: the engine, over and over, with nothing around it. */
+import { parentPort, workerData } from 'node:worker_threads';
+import type { ExecutionProvider } from '../../src/config.js';
+import { Segmenter } from '../../src/text/segments.js';
+import { loadEngines } from '../../workers/engines/loader.js';
+
+export interface BareThreadData {
+  readonly modelsDir: string;
+  readonly executionProvider: ExecutionProvider;
+  readonly voice: string;
+  readonly text: string;
+  /** [0]: 1 while the loop shall run. */
+  readonly control: SharedArrayBuffer;
+}
+
+const { modelsDir, executionProvider, voice, text, control } = workerData as BareThreadData;
+const running = new Int32Array(control);
+const engine = await loadEngines(modelsDir, executionProvider);
+const segmenter = new Segmenter();
+const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
+
+/** Milliseconds of speech made until told to stop. */
+const loop = async (): Promise<number> => {
+  let samples = 0;
+  for (let seed = 0; ; seed++) {
+    for (const segment of segments) {
+      const synthesis = engine.open({ ...segment, voiceId: voice, temperature: 1, seed });
+      for (let chunk = await synthesis.step(); chunk !== null; chunk = await synthesis.step()) {
+        if (Atomics.load(running, 0) === 0) return (samples * 1000) / engine.sampleRateHz;
+        samples += chunk.pcm.length;
+      }
+    }
+  }
+};
+
+parentPort?.on('message', () => void loop().then((audioMs) => parentPort?.postMessage(audioMs)));
+parentPort?.postMessage('ready');
