@@ -1,36 +1,56 @@
 /**
  * Mail between the front thread and an actor thread: everything written within one tick travels as one message.
  * Small fields are msgpackr-encoded; the bytes of all frames lie in one buffer, which is transferred, not copied.
+ *
+ * Words of the user's travel as JSON inside it: they may hold lone surrogates, which UTF-8 cannot carry.
  */
 import { Packr } from 'msgpackr';
-import type { ActorCommand, Frame } from './messages.js';
+import type { ActorCommand, Frame, WordTimings } from './messages.js';
 
 const packr = new Packr({ useRecords: false });
 
+type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
+type PackedCommand =
+  | Exclude<ActorCommand, SegmentCommand>
+  | (Omit<SegmentCommand, 'words'> & { readonly words: string });
+
 type FrameWithBytes = Extract<Frame, { bytes: Uint8Array }>;
 /** A frame on its way: `bytes` replaced by their number. */
-type PackedFrame = Exclude<Frame, FrameWithBytes> | (Omit<FrameWithBytes, 'bytes'> & { readonly size: number });
+type PackedFrame =
+  | Exclude<Frame, FrameWithBytes>
+  | (Omit<FrameWithBytes, 'bytes' | 'timings'> & { readonly size: number; readonly timings?: string });
 
 export interface FrameMail {
   readonly heads: Uint8Array;
   readonly body: ArrayBuffer;
 }
 
-export const packCommands = (commands: readonly ActorCommand[]): Uint8Array => packr.pack(commands);
+export const packCommands = (commands: readonly ActorCommand[]): Uint8Array =>
+  packr.pack(
+    commands.map(
+      (command): PackedCommand =>
+        command.type === 'segment' ? { ...command, words: JSON.stringify(command.words) } : command,
+    ),
+  );
 
-export const unpackCommands = (mail: Uint8Array): ActorCommand[] => packr.unpack(mail) as ActorCommand[];
+export const unpackCommands = (mail: Uint8Array): ActorCommand[] =>
+  (packr.unpack(mail) as PackedCommand[]).map(
+    (command): ActorCommand =>
+      command.type === 'segment' ? { ...command, words: JSON.parse(command.words) as string[] } : command,
+  );
 
 export const packFrames = (frames: readonly Frame[]): FrameMail => {
   let total = 0;
   for (const frame of frames) if ('bytes' in frame) total += frame.bytes.length;
   const body = new Uint8Array(total);
   let offset = 0;
-  const heads: PackedFrame[] = frames.map((frame) => {
+  const heads = frames.map((frame): PackedFrame => {
     if (!('bytes' in frame)) return frame;
     const { bytes, ...head } = frame;
     body.set(bytes, offset);
     offset += bytes.length;
-    return { ...head, size: bytes.length };
+    const packed = { ...head, size: bytes.length };
+    return packed.type === 'timestamps' ? { ...packed, timings: JSON.stringify(packed.timings) } : packed;
   });
   return { heads: packr.pack(heads), body: body.buffer };
 };
@@ -40,10 +60,11 @@ export const unpackFrames = (mail: FrameMail): Frame[] => {
   let offset = 0;
   return heads.map((packed) => {
     if (!('size' in packed)) return packed;
-    const { size, ...head } = packed;
+    const { size, timings, ...head } = packed;
     const bytes = new Uint8Array(mail.body, offset, size);
     offset += size;
-    return { ...head, bytes } as Frame;
+    if (timings === undefined) return { ...head, bytes } as Frame;
+    return { ...head, timings: JSON.parse(timings) as WordTimings, bytes } as Frame;
   });
 };
 
