@@ -21,6 +21,7 @@ class Rendered:
     wave: Path
     samples: int
     words: list[SpokenWord]
+    seams: list[int]  # samples at which a segment follows another
     first_chunk_ms: float
     compute_ms: float
     load_ms: float
@@ -62,7 +63,7 @@ def render(requests: list[Request], folder: Path) -> list[Rendered]:
             for word in answer["words"]
         ]
         times = (answer["firstChunkMs"], answer["computeMs"], answer["loadMs"])
-        results.append(Rendered(folder / f"{request.id}.wav", answer["samples"], words, *times))
+        results.append(Rendered(folder / f"{request.id}.wav", answer["samples"], words, answer["seams"], *times))
     return results
 
 

@@ -104,19 +104,40 @@ def measure_chunks(report: Report, sentences: list[str]) -> None:
     report.figure("largest difference of samples", worst, "", most=1e-5)
 
 
+def pitch_step_semitones(track: np.ndarray, place: int) -> float | None:
+    """Between the last voiced 50 ms before a 10 ms step and the first after it, if both are near."""
+    before, after = track[max(0, place - 40) : place], track[place : place + 40]
+    before, after = before[before > 0][-5:], after[after > 0][:5]
+    if len(before) < 5 or len(after) < 5:
+        return None
+    return float(abs(12 * np.log2(np.median(after) / np.median(before))))
+
+
 def measure_seams(report: Report) -> None:
-    """Level and F0 around all word borders of a text without punctuation: where segments meet must be like elsewhere."""
-    report.note("-- steps in a long text without punctuation, which is spoken in several segments")
-    energy_steps, pitch_steps = [], []
+    """Where one segment follows another, steps of energy and F0 must be no larger than at the other words' borders."""
+    report.note("-- where segments meet, in a long text without punctuation")
+    clicks, energy, pitch = [], {True: [], False: []}, {True: [], False: []}
     for voice in VOICES:
-        signal, rate = read_wave(render([Request(f"long-{voice.id}", voice.id, LONG_TEXT)], WORK / "long")[0].wave)
-        click = np.abs(np.diff(signal)).max() / np.abs(signal).max()
-        track = pitch_track(signal, rate)
-        both = (track[1:] > 0) & (track[:-1] > 0)
-        pitch_steps.append(float(np.percentile(np.abs(12 * np.log2(track[1:][both] / track[:-1][both])), 99)))
-        energy_steps.append(float(click))
-    report.figure("largest step between two samples, of the peak", max(energy_steps), "")
-    report.figure("99th percentile of F0 steps in 10 ms", max(pitch_steps), "semitones", most=2)
+        one = render([Request(f"long-{voice.id}", voice.id, LONG_TEXT)], WORK / "long")[0]
+        signal, rate = read_wave(one.wave)
+        peak = np.abs(signal).max()
+        clicks += [float(abs(signal[seam] - signal[seam - 1]) / peak) for seam in one.seams]
+        track, loud = pitch_track(signal, rate), levels_db(signal, rate, 0.05)
+        borders = {round(word.start_seconds * 100) for word in one.words[1:]}
+        seams = {seam * 100 // rate for seam in one.seams}
+        for place in borders | seams:
+            at_seam = any(abs(place - seam) <= 3 for seam in seams)
+            step = pitch_step_semitones(track, place)
+            if step is not None:
+                pitch[at_seam].append(step)
+            if 0 < place // 5 < len(loud) - 1:
+                energy[at_seam].append(float(abs(loud[place // 5 + 1] - loud[place // 5 - 1])))
+    report.note(f"{len(clicks)} seams, {len(energy[False])} other borders of words")
+    report.figure("largest jump of a sample at a seam, of the peak", max(clicks), "", most=0.01)
+    usual = float(np.percentile(pitch[False], 90))
+    report.figure("F0 step at seams, median", median(pitch[True]), "semitones", most=round(usual, 2))
+    usual = float(np.percentile(energy[False], 90))
+    report.figure("energy step at seams over 100 ms, median", median(energy[True]), "dB", most=round(usual, 1))
 
 
 def measure_edges(report: Report, voices: dict[str, list[Rendered]]) -> None:
@@ -129,12 +150,12 @@ def measure_edges(report: Report, voices: dict[str, list[Rendered]]) -> None:
             silences.append(1000 * leading_silence_seconds(signal, rate))
             start, end = int(one.words[0].start_seconds * rate), int(one.words[-1].end_seconds * rate)
             tenth = rate // 10
-            firsts.append(own - level_db(signal[start : start + tenth]))
-            lasts.append(own - level_db(signal[max(0, end - tenth) : end]))
+            firsts.append(own - levels_db(signal[start : start + tenth], rate, 0.01).max())
+            lasts.append(own - levels_db(signal[max(0, end - tenth) : end], rate, 0.01).max())
             cuts.append(float(levels_db(signal[-rate // 50 :], rate, 0.02)[-1]) - own)
     report.figure("silence before the first sound, longest", max(silences), "ms", most=30)
-    report.figure("first 100 ms of speech below the sentence's level, most", max(firsts), "dB", most=25)
-    report.figure("last 100 ms of speech below the sentence's level, most", max(lasts), "dB", most=25)
+    report.figure("loudest of the first 100 ms below the sentence's level, most", max(firsts), "dB", most=25)
+    report.figure("loudest of the last 100 ms below the sentence's level, most", max(lasts), "dB", most=25)
     report.figure("level of the file's last 20 ms, relative, highest", max(cuts), "dB", most=-30)
 
 

@@ -3,8 +3,8 @@
  *
  * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?}`. For each it
  * writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and answers with one line
- * `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "firstChunkMs", "computeMs", "loadMs"}`. `whole`
- * decodes all frames of a segment at once. MODELS_DIR and EXECUTION_PROVIDER are those of the service.
+ * `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "seams", "firstChunkMs", "computeMs", "loadMs"}`, where
+ * `seams` are the samples at which a segment follows another. `whole` decodes all frames of a segment at once. MODELS_DIR and EXECUTION_PROVIDER are those of the service.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -38,6 +38,7 @@ interface Word {
 interface Speech {
   readonly pcm: Float32Array;
   readonly words: Word[];
+  readonly seams: number[];
   readonly firstChunkMs: number;
   readonly computeMs: number;
 }
@@ -66,6 +67,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
   const segments = [...segmenter.push(item.text), ...segmenter.end()].filter(({ speak: spoken }) => spoken);
   const parts: Float32Array[] = [];
   const words: Word[] = [];
+  const seams: number[] = [];
   let samples = 0;
   let continues = false;
   let firstChunkMs = 0;
@@ -80,6 +82,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
     };
     const synthesis = engine.openSegment(request, item.whole === true);
     const segmentStart = samples;
+    if (segmentStart > 0) seams.push(segmentStart);
     for (;;) {
       const chunk = await synthesis.stepFloat();
       if (chunk === null) break;
@@ -104,7 +107,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
     continues = segment.tokenContinues;
   }
   const computeMs = performance.now() - start;
-  return { pcm: joinFloats(parts), words, firstChunkMs, computeMs };
+  return { pcm: joinFloats(parts), words, seams, firstChunkMs, computeMs };
 };
 
 const packageRoot = (): string => {
@@ -129,11 +132,11 @@ for await (const line of createInterface({ input: process.stdin })) {
   const item = typia.json.assertParse<Item>(line);
   const engine = engines.find(({ voiceIds }) => voiceIds.includes(item.voice));
   if (engine === undefined) throw new Error(`unknown voice "${item.voice}"`);
-  const { pcm, words, firstChunkMs, computeMs } = await speak(engine, item);
+  const { pcm, words, seams, firstChunkMs, computeMs } = await speak(engine, item);
   const samples = toInt16(pcm);
   const bytes = new Uint8Array(samples.buffer);
   await writeFile(item.out, Buffer.concat([waveHeader(samples.length, engine.sampleRateHz), bytes]));
   if (item.f32 !== undefined) await writeFile(item.f32, new Uint8Array(pcm.buffer));
-  const answer = { id: item.id, samples: samples.length, words, firstChunkMs, computeMs, loadMs };
+  const answer = { id: item.id, samples: samples.length, words, seams, firstChunkMs, computeMs, loadMs };
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
