@@ -1,0 +1,128 @@
+/** The README's commands, run as they are printed there; only the address and the key are this test's own. */
+import { execFile } from 'node:child_process';
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import t, { type Test } from 'tap';
+import { packageRoot } from '../support/package-root.js';
+import { startService } from '../support/service.js';
+import { readSource } from '../support/source-files.js';
+import { missingTool } from '../support/tools.js';
+
+const run = promisify(execFile);
+const printedUrl = 'http://127.0.0.1:8080';
+
+const blocks = [...readSource('README.md').matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(
+  ([, language = '', code = '']) => ({ language, code }),
+);
+
+const service = await startService(t, { SYNTHESIS_THREADS: '1' });
+
+/** The one block of a language that has a text in it. */
+const block = (language: string, text: string): string => {
+  const found = blocks.filter(
+    (candidate) => candidate.language === language && candidate.code.includes(text),
+  );
+  if (found.length !== 1)
+    throw new Error(`README.md has ${String(found.length)} ${language} blocks with ${text}`);
+  return found[0]!.code.replaceAll(printedUrl, service.url);
+};
+
+const environment = (path?: string) => ({
+  PATH: [
+    ...(path === undefined ? [] : [path]),
+    join(packageRoot, 'node_modules', '.bin'),
+    process.env['PATH'],
+  ].join(':'),
+  HOME: process.env['HOME'],
+  SYRINX_KEY: service.key,
+  PORT: String(service.port),
+  DATA_DIR: service.dataDir,
+});
+
+const inShell = (code: string, cwd: string, path?: string) =>
+  run('sh', ['-ec', code], { cwd, env: environment(path), maxBuffer: 1 << 24 });
+
+/** Seconds of a WAV file whose header must be true. */
+const wavSeconds = (t: Test, path: string): number => {
+  const bytes = readFileSync(path);
+  t.equal(bytes.toString('latin1', 0, 4), 'RIFF');
+  t.equal(bytes.readUInt32LE(4), bytes.length - 8);
+  t.equal(bytes.readUInt32LE(40), bytes.length - 44);
+  return (bytes.length - 44) / bytes.readUInt32LE(28);
+};
+
+t.test('curl, the whole file', { skip: missingTool('curl') }, async (t) => {
+  const dir = t.testdir();
+  await inShell(block('sh', 'whole.wav'), dir);
+  t.ok(wavSeconds(t, join(dir, 'whole.wav')) > 1);
+});
+
+t.test('curl, streamed', { skip: missingTool('curl') }, async (t) => {
+  const dir = t.testdir();
+  await inShell(block('sh', 'streamed.pcm'), dir);
+  t.ok(statSync(join(dir, 'streamed.pcm')).size > 48_000, 'more than a second at 24 kHz');
+});
+
+t.test('Node, with the times of the words', async (t) => {
+  const dir = t.testdir();
+  writeFileSync(join(dir, 'example.mjs'), block('js', '/v1/tts/stream'));
+  const { stdout } = await run(process.execPath, ['example.mjs'], { cwd: dir, env: environment() });
+  const lines = stdout.trim().split('\n');
+  t.strictSame(
+    lines.map((line) => line.replace(/^\d+\.\d\d /, '')),
+    ['Every', 'word', 'has', 'its', 'time.'],
+  );
+  const seconds = lines.map((line) => Number.parseFloat(line));
+  t.strictSame(
+    seconds,
+    [...seconds].sort((a, b) => a - b),
+  );
+  t.ok(statSync(join(dir, 'node.pcm')).size > 48_000);
+});
+
+t.test('Python', { skip: missingTool('python3') }, async (t) => {
+  const dir = t.testdir();
+  writeFileSync(join(dir, 'example.py'), block('python', 'urllib.request'));
+  const { stdout } = await run('python3', ['example.py'], { cwd: dir, env: environment() });
+  t.ok(wavSeconds(t, join(dir, 'python.wav')) > 0.8);
+  t.equal(stdout, `${String(statSync(join(dir, 'python.wav')).size)} bytes\n`);
+});
+
+t.test('npm run say, through a player', async (t) => {
+  const dir = t.testdir();
+  const player = join(dir, 'ffplay');
+  writeFileSync(player, `#!/bin/sh\ncat > '${join(dir, 'heard')}'\n`);
+  chmodSync(player, 0o755);
+  const line = block('sh', 'npm run say').replace(/^export .*$/m, '');
+  await inShell(line, packageRoot, dir);
+  t.ok(statSync(join(dir, 'heard')).size > 2 * 64_000, 'more than two seconds at 32 kHz');
+});
+
+t.test('npm run keys', async (t) => {
+  const lines = block('sh', 'npm run keys')
+    .trim()
+    .split('\n')
+    .map((line) => line.replace(/ +#.*$/, ''));
+  const outputs: string[] = [];
+  for (const line of lines) {
+    const made = /svc_sk_\w+/.exec(outputs[0] ?? '')?.[0] ?? '';
+    const { stdout } = await inShell(line.replace('svc_sk_...', made), packageRoot);
+    outputs.push(stdout);
+  }
+  const [create = '', account = '', credit = '', list = '', revoke = ''] = outputs;
+  t.match(create, /^svc_sk_\w+$/m);
+  t.match(account, /^svc_sk_\w+$/m);
+  t.match(credit, /60000 credits/);
+  t.match(list, /ada +60000/);
+  t.match(revoke, /is revoked/);
+});
+
+t.test('what the README links to is there', (t) => {
+  const links = [...readSource('README.md').matchAll(/\]\((?!https?:|#)([^)]+)\)/g)].map(
+    ([, path]) => path ?? '',
+  );
+  t.ok(links.length > 4);
+  for (const link of links) t.ok(statSync(join(packageRoot, link)), link);
+  t.end();
+});
