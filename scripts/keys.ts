@@ -35,8 +35,9 @@ const wholeNumber = (text: string, what: string): number => {
 const credits = (amount: number): string => `${amount} credit${amount === 1 ? '' : 's'}`;
 
 const create = (administration: Administration, { account, credits: amount }: Command): void => {
-  const created = administration.createKey(account, amount, (key) => process.stdout.write(`${key}\n`));
+  const created = administration.createKey(account, amount);
   const { name, metered, balance } = created.account;
+  process.stdout.write(`${created.key}\n`);
   const state = metered ? `has ${credits(balance)}` : 'is never out of credit';
   process.stderr.write(`Account "${name}" ${state}. Keep the key: it is not shown again.\n`);
 };

@@ -114,9 +114,8 @@ export class Administration {
    * Makes a key, and its account unless one of that name exists. Without credits a new account is not metered.
    *
    * @param account its name; `null` makes a new account with a name of its own
-   * @param deliver gets the key before the commit: when it throws, there is no key
    */
-  createKey(account: string | null, credits: number | null, deliver?: (key: string) => void): CreatedKey {
+  createKey(account: string | null, credits: number | null): CreatedKey {
     if (account !== null) checkName(account);
     if (credits !== null) checkCredits(credits, 0);
     return this.#transact(() => {
@@ -125,12 +124,16 @@ export class Administration {
       if (credits !== null && existing !== undefined) this.#credit(existing, credits);
       else if (credits !== null && credits > 0) this.#grant(accountId, credits);
       const key = this.#insertKey(accountId);
-      deliver?.(key);
       return { key, account: this.#accountById(accountId) };
     });
   }
 
-  /** As `createKey`, but only in a store without any key. @returns `null` when it has one */
+  /**
+   * Makes an account that is not metered and its key, but only in a store without any key.
+   *
+   * @param deliver gets the key before the commit: when it throws, there is no key
+   * @returns `null` when the store has one
+   */
   createFirstKey(account: string, deliver: (key: string) => void): CreatedKey | null {
     return this.#transact(() => {
       if (this.#database.prepare('SELECT 1 FROM api_keys').get() !== undefined) return null;
