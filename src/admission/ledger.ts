@@ -98,6 +98,8 @@ export class Ledger implements LedgerQueue {
   #failing = false;
   #idleWaiters: (() => void)[] = [];
   #closed: Promise<void> | undefined;
+  /** Nothing is written any more; a commit that is still out must not start another thread. */
+  #ended = false;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -128,7 +130,7 @@ export class Ledger implements LedgerQueue {
     return this.#lastEntry;
   }
 
-  /** Resolves when everything appended so far is durable. While the store takes no writes, it waits. */
+  /** Resolves when nothing is queued: all is durable. While the store takes no writes, it waits. */
   async drain(): Promise<void> {
     if (this.#queue.length === 0) return;
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
@@ -151,13 +153,14 @@ export class Ledger implements LedgerQueue {
     await Promise.race([this.drain(), timeout]);
     clearTimeout(timer);
     clearTimeout(this.#retryTimer);
+    this.#ended = true;
     if (this.#queue.length > 0)
       this.#options.log.error({ entries: this.#queue.length }, 'ledger entries were given up');
     await this.#thread.terminate();
   }
 
   #pump(): void {
-    if (this.#committing || this.#retryTimer !== undefined || this.#queue.length === 0) return;
+    if (this.#ended || this.#committing || this.#retryTimer !== undefined || this.#queue.length === 0) return;
     void this.#commit();
   }
 
@@ -187,6 +190,7 @@ export class Ledger implements LedgerQueue {
   }
 
   #retryLater(reason: string): void {
+    if (this.#ended) return;
     // Once a failure, not once a try.
     if (!this.#failing)
       this.#options.log.error({ reason }, 'the ledger cannot be written: nothing is admitted');

@@ -23,10 +23,6 @@ export class Slots {
     else this.#taken.set(keyId, taken - 1);
   }
 
-  takenBy(keyId: number): number {
-    return this.#taken.get(keyId) ?? 0;
-  }
-
   /** Taken over all keys. */
   get taken(): number {
     let sum = 0;

@@ -150,6 +150,21 @@ t.test('closing does not wait for ever for a store that takes no writes', async 
   t.equal(ledger.queued, 1);
 });
 
+t.test('closing while the store is locked ends the thread, and no other is started', async (t) => {
+  const dataDir = makeStore(t);
+  const { ledger, threads } = openLedger(t, dataDir, { ledgerRetryMs: 1, ledgerCloseMsMax: 50 });
+  const holder = new DatabaseSync(storePath(dataDir));
+  holder.exec('BEGIN IMMEDIATE');
+  // The thread waits for the lock, inside the commit, when the time to close is over.
+  ledger.append(usage(1));
+  await ledger.close();
+  holder.exec('ROLLBACK');
+  holder.close();
+  await delay(20);
+  t.equal(threads.length, 1);
+  t.equal(ledger.queued, 1);
+});
+
 const writerProgram = fileURLToPath(new URL('ledger-writer.js', import.meta.url));
 
 /** @returns the writer and the last entry whose acknowledgement it told of, when killed after `acknowledgements` */
