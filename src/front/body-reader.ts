@@ -40,7 +40,10 @@ class BodyReader implements Pulsed {
 
   beat(nowMs: number): void {
     const { bounds } = this.#exchange.services;
-    if (nowMs - this.#startMs > bounds.bodyReceiveMsMax) return this.#exchange.drop('body-late');
+    if (nowMs - this.#startMs > bounds.bodyReceiveMsMax) {
+      this.#exchange.drop('body-late');
+      return;
+    }
     // The library has a timer of its own that asks for 16 kB/s, which a thin uplink does not reach.
     if (nowMs - this.#lastRearmMs < bounds.stallRearmMs) return;
     this.#lastRearmMs = nowMs;
@@ -59,8 +62,10 @@ class BodyReader implements Pulsed {
       if (isLast || this.#discardedBytes > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
       return;
     }
-    if (!this.#append(new Uint8Array(piece)))
-      return replyError(this.#exchange, 'unavailable', { close: true });
+    if (!this.#append(new Uint8Array(piece))) {
+      replyError(this.#exchange, 'unavailable', { close: true });
+      return;
+    }
     if (!isLast) return;
     const body = this.#buffer.subarray(0, this.#length);
     this.#letGo();

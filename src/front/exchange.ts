@@ -110,7 +110,7 @@ export class Exchange {
         fault = { error };
       }
     });
-    if (fault) throw (fault as { readonly error: unknown }).error;
+    if (fault) throw fault.error;
   }
 
   /**
@@ -163,7 +163,10 @@ export class Exchange {
     this.services.log.error({ requestId: this.id, route: this.route, ...reason }, 'request failed');
     if (cause instanceof Error)
       this.services.log.debug({ requestId: this.id, message: cause.message }, 'message of the failure');
-    if (this.#begun) return this.drop('failed');
+    if (this.#begun) {
+      this.drop('failed');
+      return;
+    }
     try {
       this.corked((res) => {
         this.writeHead(errors.internal.status, errors.internal.contentType);

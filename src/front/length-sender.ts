@@ -80,7 +80,10 @@ export class LengthSender implements Pulsed, Runnable {
   #pump(): void {
     const turnEndBytes = this.#sentBytes + TURN_BYTES;
     while (!this.#waitingForSource && !this.#done) {
-      if (this.#sentBytes >= turnEndBytes) return this.#exchange.services.turn.schedule(this);
+      if (this.#sentBytes >= turnEndBytes) {
+        this.#exchange.services.turn.schedule(this);
+        return;
+      }
       if (this.#piece === null && !this.#fetch()) return;
       if (!this.#sendSlice()) return;
     }

@@ -15,39 +15,43 @@ export interface RequestHead {
 
 /** @returns `null` when the request is to be answered 400 and its connection closed */
 export const readRequestHead = (req: HttpRequest): RequestHead | null => {
-  let apiKey: string | undefined;
-  let contentType: string | undefined;
-  let host: string | undefined;
-  let length: string | undefined;
-  let coding: string | undefined;
-  let twice = false;
+  const seen: Record<'apiKey' | 'contentType' | 'host' | 'length' | 'coding', string | undefined> = {
+    apiKey: undefined,
+    contentType: undefined,
+    host: undefined,
+    length: undefined,
+    coding: undefined,
+  };
+  const repeated: string[] = [];
+  const once = (field: 'host' | 'length' | 'coding', value: string): void => {
+    if (seen[field] !== undefined) repeated.push(field);
+    seen[field] = value;
+  };
   req.forEach((name, value) => {
     switch (name) {
       case 'host':
-        twice ||= host !== undefined;
-        host = value;
+        once('host', value);
         break;
       case 'content-length':
-        twice ||= length !== undefined;
-        length = value;
+        once('length', value);
         break;
       case 'transfer-encoding':
-        twice ||= coding !== undefined;
-        coding = value;
+        once('coding', value);
         break;
       case 'x-api-key':
-        apiKey ??= value;
+        seen.apiKey ??= value;
         break;
       case 'content-type':
-        contentType ??= value;
+        seen.contentType ??= value;
         break;
       default:
     }
   });
-  if (twice || !host) return null;
+  const { apiKey, contentType, host, length, coding } = seen;
+  if (repeated.length > 0 || !host) return null;
   if (length !== undefined && (coding !== undefined || !/^\d{1,15}$/.test(length))) return null;
   // Anything else the library would take for chunked: of `gzip, chunked` it would hand us the gzip.
-  if (coding !== undefined && (coding as string).toLowerCase() !== 'chunked') return null;
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return null;
   return {
     apiKey: apiKey ?? '',
     contentType,

@@ -87,8 +87,10 @@ export class StreamSender implements Pulsed, Runnable {
     if (this.#exchange.isOver) return;
     this.#queue.push({ bytes, frame });
     this.#queuedBytes += bytes.length;
-    if (this.#queuedBytes > limits.senderQueueBytesMax)
-      return this.#exchange.fail('the gate of backpressure let too much through');
+    if (this.#queuedBytes > limits.senderQueueBytesMax) {
+      this.#exchange.fail('the gate of backpressure let too much through');
+      return;
+    }
     this.#schedule();
   }
 
@@ -116,7 +118,10 @@ export class StreamSender implements Pulsed, Runnable {
   #pump(): void {
     let turnBytes = 0;
     while (!this.#blocked && this.#queuedBytes > 0) {
-      if (turnBytes >= TURN_BYTES) return this.#schedule();
+      if (turnBytes >= TURN_BYTES) {
+        this.#schedule();
+        return;
+      }
       const bytes = this.#pieceBytes();
       turnBytes += bytes;
       this.#write(bytes);
@@ -188,8 +193,8 @@ export class StreamSender implements Pulsed, Runnable {
     if (!this.#blocked) return;
     if (this.#queuedBytes > 0) this.#probe();
     else this.#flush();
-    if (this.#blocked && nowMs - this.#lastProgressMs > bounds.readerStallMsMax)
-      this.#exchange.drop('reader-stalled');
+    // A probe that got through made progress just now.
+    if (nowMs - this.#lastProgressMs > bounds.readerStallMsMax) this.#exchange.drop('reader-stalled');
   }
 
   /** Bytes may fit long before the kernel calls the socket writable: that takes a third of its buffer. */

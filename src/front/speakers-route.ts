@@ -8,7 +8,10 @@ export const speakersRoute =
   (admission: Admission, voices: VoiceCatalogue): Handler =>
   (exchange, head) => {
     const caller = admission.authenticate(head.apiKey);
-    if (!caller.ok) return replyError(exchange, caller.code);
+    if (!caller.ok) {
+      replyError(exchange, caller.code);
+      return;
+    }
     exchange.keyId = caller.key.keyId;
     reply(exchange, {
       status: 200,

@@ -48,7 +48,8 @@ const open = (
   );
   if (context === null) {
     lease.close();
-    return replyError(exchange, 'unavailable');
+    replyError(exchange, 'unavailable');
+    return;
   }
   onHanded = (frame) => context.handed(frame);
   // However the exchange ends, its slot is free at that moment.
@@ -64,15 +65,26 @@ const answer = (
   result: ReturnType<typeof parseSpeechRequest>,
   responder: Responder,
 ): void => {
-  if (!result.ok) return reply(exchange, { ...result, contentType: 'application/json' });
+  if (!result.ok) {
+    reply(exchange, { ...result, contentType: 'application/json' });
+    return;
+  }
   const { request } = result;
   const { speakerIds } = parts.speech.voices;
-  if (!speakerIds.includes(request.voiceId))
-    return reply(exchange, { ...unknownVoice(request.voiceId, speakerIds), contentType: 'application/json' });
-  if (parts.isDraining()) return replyError(exchange, 'unavailable', { close: true });
+  if (!speakerIds.includes(request.voiceId)) {
+    reply(exchange, { ...unknownVoice(request.voiceId, speakerIds), contentType: 'application/json' });
+    return;
+  }
+  if (parts.isDraining()) {
+    replyError(exchange, 'unavailable', { close: true });
+    return;
+  }
   exchange.characters = codePointCount(request.text);
   const admitted = parts.admission.admit(key, exchange.characters, exchange.id);
-  if (!admitted.ok) return replyError(exchange, admitted.code);
+  if (!admitted.ok) {
+    replyError(exchange, admitted.code);
+    return;
+  }
   const { lease } = admitted;
   try {
     open(parts, exchange, request, lease, responder);
@@ -86,7 +98,10 @@ export const speechRoute =
   (parts: SpeechRouteParts, responder: Responder): Handler =>
   (exchange, head) => {
     const caller = parts.admission.authenticate(head.apiKey);
-    if (!caller.ok) return replyError(exchange, caller.code);
+    if (!caller.ok) {
+      replyError(exchange, caller.code);
+      return;
+    }
     exchange.keyId = caller.key.keyId;
     readBody(exchange, head, (bytes) =>
       answer(parts, exchange, caller.key, parseSpeechRequest(bytes, head.contentType), responder),

@@ -19,15 +19,19 @@ export const streamResponder: Responder = {
     return (frame) => {
       switch (frame.type) {
         case 'audio':
-          return sender.send(frame.bytes, frame);
+          sender.send(frame.bytes, frame);
+          break;
         case 'timestamps':
-          return sender.send(frame.bytes, null);
+          sender.send(frame.bytes, null);
+          break;
         case 'closed':
-          return sender.end();
+          sender.end();
+          break;
         case 'failed':
-          return exchange.fail(frame.reason);
+          exchange.fail(frame.reason);
+          break;
         case 'flushed':
-          return;
+          break;
         case 'head':
           throw new Error('a stream has no head frame');
       }

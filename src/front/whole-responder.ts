@@ -22,17 +22,22 @@ export const wholeResponder = (spoolFolder: string): Responder => ({
     return (frame) => {
       switch (frame.type) {
         case 'head':
-          return result.setHead(frame.bytes);
+          result.setHead(frame.bytes);
+          break;
         case 'audio':
-          return result.add(frame.bytes, () => onHanded(frame));
+          result.add(frame.bytes, () => onHanded(frame));
+          break;
         case 'timestamps':
-          return result.addTimings(frame.timings);
+          result.addTimings(frame.timings);
+          break;
         case 'closed':
-          return result.seal((source) => new LengthSender(exchange, head, source).start());
+          result.seal((source) => new LengthSender(exchange, head, source).start());
+          break;
         case 'failed':
-          return exchange.fail(frame.reason);
+          exchange.fail(frame.reason);
+          break;
         case 'flushed':
-          return;
+          break;
       }
     };
   },

@@ -59,7 +59,8 @@ export class WholeResult {
     if (!this.#spooling && this.#memoryBytes + bytes.length <= this.#services.bounds.resultMemoryBytesMax) {
       this.#pieces.push(bytes);
       this.#memoryBytes += bytes.length;
-      return onKept();
+      onKept();
+      return;
     }
     this.#waiting.push({ bytes, onKept });
     if (this.#spooling) return;
@@ -95,7 +96,10 @@ export class WholeResult {
   async #writeAll(): Promise<void> {
     if (this.#spool === null) {
       const spool = await ResultSpool.create(this.#options.spoolFolder);
-      if (this.#closed) return spool.close();
+      if (this.#closed) {
+        spool.close();
+        return;
+      }
       this.#spool = spool;
       const kept = this.#pieces;
       this.#pieces = [];
@@ -109,7 +113,7 @@ export class WholeResult {
         this.#spool,
         batch.map((piece) => piece.bytes),
       );
-      for (const piece of batch) if (!this.#closed) piece.onKept();
+      this.#tellKept(batch);
     }
     if (this.#closed) return;
     this.#spooling = false;
@@ -124,6 +128,10 @@ export class WholeResult {
     if (!this.#services.spoolBudget.take(bytes)) throw new Error('no room for spooled results');
     this.#reservedBytes += bytes;
     await spool.append(pieces);
+  }
+
+  #tellKept(batch: readonly Piece[]): void {
+    for (const piece of batch) if (!this.#closed) piece.onKept();
   }
 
   #hand(): void {

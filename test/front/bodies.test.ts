@@ -30,7 +30,7 @@ t.test('a body may come in any pieces, of declared length or chunked', async (t)
     ['chunks of one byte', [head('Transfer-Encoding: chunked'), ...chunked, '0\r\n\r\n']],
     [
       'headers byte by byte',
-      [requestLine, ...head(`Content-Length: ${bytes.length}`).slice(requestLine.length), bytes],
+      [requestLine, ...Array.from(head(`Content-Length: ${bytes.length}`).slice(requestLine.length)), bytes],
     ],
     ['another case of chunked', [head('Transfer-Encoding: CHUNKED'), ...chunked, '0\r\n\r\n']],
   ] as const) {

@@ -251,7 +251,7 @@ t.test('the log has one line a request with ids and figures, and neither text no
     method: 'post',
     status: 200,
     outcome: 'complete',
-    characters: [...secret].length,
+    characters: Array.from(secret).length,
     firstAudioMs: Number,
     totalMs: Number,
   });

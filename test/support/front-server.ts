@@ -60,6 +60,8 @@ export class FakeAdmission implements Admission {
 export interface Front {
   readonly server: Server;
   readonly port: number;
+  /** Where results too large for memory go. */
+  readonly dataDir: string;
   readonly speech: FakeSpeech;
   readonly admission: FakeAdmission;
   readonly lines: LogLine[];
@@ -78,8 +80,9 @@ export const startFront = async (
   const reasons: string[] = [];
   const speech = new FakeSpeech();
   const admission = new FakeAdmission();
+  const dataDir = t.testdir({});
   const server = createServer({
-    config: { host: '127.0.0.1', port: 0, dataDir: t.testdir({}) },
+    config: { host: '127.0.0.1', port: 0, dataDir },
     speech,
     admission,
     readiness: { reasons: () => reasons },
@@ -101,6 +104,7 @@ export const startFront = async (
   return {
     server,
     port,
+    dataDir,
     speech,
     admission,
     lines,

@@ -102,6 +102,9 @@ export class RawClient {
   readonly socket: Socket;
   #received: Buffer[] = [];
   #receivedBytes = 0;
+  /** Of the bytes received, those no response was made of yet, and the last seven. */
+  #heldBytes = 0;
+  #tail = '';
   #closed = false;
   #error: NodeJS.ErrnoException | null = null;
   #wake: (() => void)[] = [];
@@ -111,6 +114,8 @@ export class RawClient {
     socket.on('data', (bytes) => {
       this.#received.push(bytes);
       this.#receivedBytes += bytes.length;
+      this.#heldBytes += bytes.length;
+      this.#tail = (this.#tail + bytes.toString('latin1', Math.max(0, bytes.length - 7))).slice(-7);
       this.#wakeAll();
     });
     socket.on('error', (error) => (this.#error = error));
@@ -182,13 +187,21 @@ export class RawClient {
    */
   async response(isHead = false): Promise<RawResponse> {
     let parsed: RawResponse | null = null;
-    const parse = (): RawResponse | null => (parsed = parseResponse(this.bytes(), isHead));
-    await this.until(() => parse()?.complete === true);
-    parse();
+    // Taking apart what is there costs time for each byte: not at every one of thousands of pieces.
+    let enoughBytes = 0;
+    const isComplete = (): boolean => {
+      if (this.#heldBytes < enoughBytes && this.#tail !== '\r\n0\r\n\r\n') return false;
+      parsed = parseResponse(this.bytes(), isHead);
+      enoughBytes = this.#heldBytes * 1.5;
+      const length = parsed === null ? undefined : header(parsed, 'content-length');
+      if (length !== undefined) enoughBytes = Number(length);
+      return parsed?.complete === true;
+    };
+    await this.until(isComplete);
+    parsed = parseResponse(this.bytes(), isHead);
     if (parsed === null) throw new Error(`closed without a response: ${this.#error?.code ?? 'no error'}`);
-    const response: RawResponse = parsed;
-    this.#received = response.complete ? [response.rest] : [];
-    return response;
+    this.#hold(parsed.complete ? parsed.rest : Buffer.alloc(0));
+    return parsed;
   }
 
   closed(): Promise<void> {
@@ -217,6 +230,11 @@ export class RawClient {
 
   destroy(): void {
     this.socket.destroy();
+  }
+
+  #hold(rest: Buffer): void {
+    this.#received = [rest];
+    this.#heldBytes = rest.length;
   }
 
   #wakeAll(): void {

@@ -1,0 +1,148 @@
+import { readdirSync } from 'node:fs';
+import t from 'tap';
+import { header, RawClient } from '../support/raw-client.js';
+import { eventually, requestLines, speak, startFront } from '../support/front-server.js';
+
+interface Body {
+  audio: string;
+  timestamps?: { words: string[]; start_seconds: number[]; end_seconds: number[] };
+}
+
+t.test('a whole result is one JSON object of known length', async (t) => {
+  const front = await startFront(t);
+  front.speech.script = (context) => {
+    context.timestamps(['Hello'], 0);
+    context.audio(3_000);
+    context.timestamps([], 0);
+    context.timestamps(['there,', '"you"'], 1);
+    context.audio(6_001);
+    context.emit({ type: 'head', contextId: 0, bytes: Buffer.from('UklGRg==') });
+    context.close();
+  };
+  const asked = await RawClient.ask(front.port, speak('/v1/tts', { timestamps: true }));
+  t.equal(asked.status, 200);
+  t.equal(header(asked, 'content-type'), 'application/json');
+  t.equal(header(asked, 'content-length'), String(asked.body.length));
+  t.ok(header(asked, 'x-request-id'));
+  const context = front.speech.last;
+  t.equal(context.options.framing, 'whole');
+  t.same(JSON.parse(asked.body.toString()), {
+    audio: `UklGRg==${context.expectedBytes().toString()}`,
+    timestamps: {
+      words: ['Hello', 'there,', '"you"'],
+      start_seconds: [0, 1, 2],
+      end_seconds: [0.5, 1.5, 2.5],
+    },
+  });
+  t.equal(context.handedFrames.length, 2);
+  t.ok(context.released);
+
+  const plain = await RawClient.ask(front.port, speak('/v1/tts'));
+  t.same(Object.keys(JSON.parse(plain.body.toString()) as Body), ['audio']);
+
+  front.speech.script = (silent) => silent.close();
+  const empty = await RawClient.ask(front.port, speak('/v1/tts', { timestamps: true }));
+  t.same(JSON.parse(empty.body.toString()), {
+    audio: '',
+    timestamps: { words: [], start_seconds: [], end_seconds: [] },
+  });
+});
+
+t.test('a failure at any time is a clean 500', async (t) => {
+  const front = await startFront(t);
+  for (const frames of [0, 5]) {
+    front.speech.script = (context) => {
+      for (let count = 0; count < frames; count++) context.audio(3_000);
+      setImmediate(() => context.fail('thread died'));
+    };
+    const response = await RawClient.ask(front.port, speak('/v1/tts'));
+    t.equal(response.status, 500);
+    t.equal(response.body.toString(), 'Internal Server Error');
+    t.ok(front.speech.last.released);
+  }
+});
+
+t.test('what memory should not hold goes through a file that has no name', async (t) => {
+  const front = await startFront(t, { bounds: { resultMemoryBytesMax: 100_000 } });
+  for (const frames of [1, 2, 8, 9, 40, 1_000]) {
+    front.speech.script = (context) => {
+      context.timestamps(['Hello'], 0);
+      context.stream(frames, 9_000);
+    };
+    const client = await front.sent(speak('/v1/tts', { timestamps: true }));
+    const response = await client.response();
+    t.ok(response.complete, `${frames} frames`);
+    const body = JSON.parse(response.body.toString()) as Body;
+    t.ok(body.audio === front.speech.last.expectedBytes().toString(), `${frames} frames: every byte`);
+    t.same(body.timestamps?.words, ['Hello']);
+    t.equal(front.speech.last.handedFrames.length, frames);
+    t.same(readdirSync(front.dataDir), [], 'nothing is left in the folder');
+  }
+});
+
+t.test('a file that cannot be made, or has no room, is a 500 and frees what it held', async (t) => {
+  const full = await startFront(t, {
+    bounds: { resultMemoryBytesMax: 10_000, resultSpoolBytesMax: 100_000 },
+  });
+  full.speech.script = (context) => context.stream(50, 9_000);
+  t.equal((await RawClient.ask(full.port, speak('/v1/tts'))).status, 500);
+  t.ok(full.speech.last.released);
+  full.speech.script = (context) => context.stream(6, 9_000);
+  t.equal((await RawClient.ask(full.port, speak('/v1/tts'))).status, 200, 'room again');
+
+  const config = { host: '127.0.0.1', port: 0, dataDir: '/nonexistent/folder' };
+  const nowhere = await startFront(t, { bounds: { resultMemoryBytesMax: 10_000 }, parts: { config } });
+  nowhere.speech.script = (context) => context.stream(50, 9_000);
+  t.equal((await RawClient.ask(nowhere.port, speak('/v1/tts'))).status, 500);
+  t.ok(nowhere.speech.last.released);
+  t.equal(nowhere.server.inFlight, 0);
+  t.match(nowhere.lines.find(({ level }) => level === 'error')?.fields, {
+    errorCode: 'ENOENT',
+    requestId: String,
+  });
+});
+
+t.test('a client that leaves while its result is made or sent frees everything', async (t) => {
+  const front = await startFront(t, { bounds: { resultMemoryBytesMax: 100_000 } });
+  for (const leaveAfterFrames of [1, 30, 400]) {
+    front.speech.script = (context) => context.stream(400, 30_000);
+    const client = await front.sent(speak('/v1/tts'));
+    client.socket.pause();
+    await eventually(() => front.speech.contexts.length > 0 && !front.speech.last.released);
+    const context = front.speech.last;
+    await eventually(() => context.handedFrames.length >= leaveAfterFrames);
+    client.destroy();
+    await context.whenReleased();
+    await eventually(() => front.server.inFlight === 0);
+  }
+  t.equal(requestLines(front).filter(({ fields }) => fields['outcome'] === 'aborted').length, 3);
+  front.speech.script = (context) => context.stream(20, 30_000);
+  t.equal((await RawClient.ask(front.port, speak('/v1/tts'))).status, 200);
+});
+
+t.test('large answers that are not speech arrive whole behind one another', async (t) => {
+  const front = await startFront(t);
+  const voice = 'v'.repeat(1_000_000);
+  const client = await front.client();
+  client.socket.pause();
+  const rounds = 6;
+  for (let round = 0; round < rounds; round++) {
+    client.send(requestOf({ text: 'a', voice }));
+    // The next is sent when this one is answered as far as the server is concerned, or its socket is full.
+    await eventually(() => requestLines(front).length > round || front.server.inFlight === 1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (requestLines(front).length <= round) break;
+  }
+  client.socket.resume();
+  await eventually(() => front.server.inFlight === 0);
+  for (let round = 0; round < requestLines(front).length; round++) {
+    const response = await client.response();
+    t.equal(response.status, 422);
+    t.equal((JSON.parse(response.body.toString()) as { voice: string }).voice, voice);
+  }
+});
+
+const requestOf = (body: Record<string, unknown>): string => {
+  const text = JSON.stringify(body);
+  return `POST /v1/tts HTTP/1.1\r\nHost: a\r\nx-api-key: svc_sk_good\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+};
