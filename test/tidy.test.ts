@@ -20,6 +20,7 @@ interface Locked {
   readonly license?: string;
   readonly dev?: boolean;
   readonly hasInstallScript?: boolean;
+  readonly optionalDependencies?: Record<string, string>;
 }
 const manifest = JSON.parse(readSource('package.json')) as Package;
 const locked = (JSON.parse(readSource('package-lock.json')) as { packages: Record<string, Locked> }).packages;
@@ -119,6 +120,19 @@ t.test('dependencies have exact versions, the same in the lock', (t) => {
     t.match(wanted, /^(?:npm:[\w@/.-]+@)?\d+\.\d+\.\d+$/, name);
     t.equal(locked[`node_modules/${name}`]?.version, wanted.replace(/^npm:.*@/, ''), name);
   }
+  t.end();
+});
+
+t.test('the lock has the binaries of every platform', (t) => {
+  const wanted = Object.values(locked).flatMap(({ optionalDependencies }) =>
+    Object.keys(optionalDependencies ?? {}),
+  );
+  t.ok(wanted.length > 0);
+  t.strictSame(
+    wanted.filter((name) => !Object.keys(locked).some((path) => path.endsWith(`node_modules/${name}`))),
+    [],
+    'npm ci refuses a lock that lacks one',
+  );
   t.end();
 });
 
