@@ -24,8 +24,8 @@ interface Sequence extends PhoneString {
 export class Pronouncer {
   readonly phones: PhoneSet;
   readonly #espeak: Espeak;
-  /** Pronunciations of words alone, the least recently used first. */
-  readonly #alone = new Map<string, readonly number[]>();
+  /** Pronunciations of atoms alone, the least recently used first. */
+  readonly #alone = new Map<string, Sequence>();
 
   constructor(espeak: Espeak, phones: PhoneSet) {
     this.#espeak = espeak;
@@ -36,13 +36,12 @@ export class Pronouncer {
   pronounce(atoms: readonly Atom[]): SpokenAtom[] {
     const [first] = atoms;
     if (first === undefined) return [];
-    const text = textOf(atoms);
-    const groups = this.#espeak.groups(text, first.voice);
+    if (atoms.length === 1) return [this.#spell(this.#pronounceAlone(first))];
+    const groups = this.#espeak.groups(textOf(atoms), first.voice);
     if (groups.length === atoms.length && atoms.every(({ spoken }) => plainWord.test(spoken)))
       return groups.map((group) => this.#spell(this.#sequence([group], first.voice)));
     const sequence = this.#sequence(groups, first.voice);
-    if (atoms.length === 1) return [this.#spell(sequence)];
-    const alone = atoms.map(({ spoken, voice }) => this.#pronounceAlone(spoken, voice));
+    const alone = atoms.map((atom) => this.#pronounceAlone(atom).ids);
     const starts = alignWords(alone, sequence.ids, sequence.startsGroup, (id) => this.phones.isVowel(id));
     return starts.map((start, place) =>
       this.#spell(sequence, start, starts[place + 1] ?? sequence.ids.length),
@@ -78,23 +77,22 @@ export class Pronouncer {
     return spoken;
   }
 
-  #pronounceAlone(text: string, voice: Voice): readonly number[] {
-    const key = `${voice} ${text}`;
-    let ids = this.#alone.get(key);
-    if (ids === undefined) ids = this.#sequence(this.#espeak.groups(text, voice), voice).ids;
-    else this.#alone.delete(key);
-    this.#alone.set(key, ids);
-    if (this.#alone.size > limits.pronunciationsCachedMax)
-      for (const oldest of this.#alone.keys()) {
-        this.#alone.delete(oldest);
-        break;
-      }
-    return ids;
+  #pronounceAlone({ spoken, voice }: Atom): Sequence {
+    const key = `${voice} ${spoken}`;
+    const known = this.#alone.get(key);
+    if (known !== undefined) this.#alone.delete(key);
+    const sequence = known ?? this.#sequence(this.#espeak.groups(spoken, voice), voice);
+    this.#alone.set(key, sequence);
+    if (this.#alone.size > limits.pronunciationsCachedMax) {
+      const [oldest] = this.#alone.keys();
+      if (oldest !== undefined) this.#alone.delete(oldest);
+    }
+    return sequence;
   }
 }
 
 /** What espeak-ng is given for a row of atoms. */
-export const textOf = (atoms: readonly Atom[]): string => {
+const textOf = (atoms: readonly Atom[]): string => {
   let text = '';
   for (const { spoken, glued } of atoms) text += text === '' || glued ? spoken : ` ${spoken}`;
   return text;

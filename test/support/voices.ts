@@ -1,0 +1,113 @@
+/** The voices that the repository ships, loaded as a synthesis thread loads them, and what tests want of their speech. */
+import { join } from 'node:path';
+import type { WordTime } from '../../src/dispatch/messages.js';
+import { type Span, wordSpans } from '../../src/text/words.js';
+import type { Engine, SegmentRequest } from '../../workers/engines/engine.js';
+import { Espeak } from '../../workers/engines/espeak.js';
+import { loadEngines } from '../../workers/engines/loader.js';
+import { readPacks } from '../../workers/engines/manifest.js';
+import { PhoneSet } from '../../workers/engines/phones.js';
+import { SyrinxEngine } from '../../workers/engines/syrinx.js';
+import { packageRoot } from './package-root.js';
+
+export const modelsDir = join(packageRoot, 'models');
+const quiet = { debug: () => {}, warn: () => {} };
+
+export const loadVoices = (): Promise<Engine> => loadEngines(modelsDir, 'cpu', quiet);
+
+/** The engine of the default pack, with what the service does not see of it. */
+export const loadDefaultPack = async (): Promise<SyrinxEngine> => {
+  const [pack] = await readPacks(modelsDir);
+  return SyrinxEngine.load(pack!, 'cpu', await Espeak.load(), quiet);
+};
+
+/** The phones of the default pack, and their names. */
+export const loadPhones = async (): Promise<{ phones: PhoneSet; names: readonly string[] }> => {
+  const [pack] = await readPacks(modelsDir);
+  const names = pack!.manifest.phones;
+  return { phones: new PhoneSet(names), names };
+};
+
+export interface Spoken {
+  readonly pcm: Int16Array;
+  readonly words: readonly WordTime[];
+  readonly spans: readonly Span[];
+  readonly chunks: readonly Int16Array[];
+  /** For each chunk, the words that it brought. */
+  readonly wordsOfChunks: readonly (readonly WordTime[])[];
+}
+
+export const requestOf = (text: string, more: Partial<SegmentRequest> = {}): SegmentRequest => ({
+  text,
+  words: wordSpans(text),
+  voiceId: 'wren',
+  temperature: 1,
+  seed: 1,
+  ...more,
+});
+
+export const joinPcm = (chunks: readonly Int16Array[]): Int16Array => {
+  const pcm = new Int16Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    pcm.set(chunk, at);
+    at += chunk.length;
+  }
+  return pcm;
+};
+
+/** Speaks a segment to its end. */
+export const speak = async (
+  engine: Engine,
+  text: string,
+  more: Partial<SegmentRequest> = {},
+): Promise<Spoken> => {
+  const request = requestOf(text, { voiceId: engine.voiceIds[0]!, ...more });
+  const segment = engine.open(request);
+  const chunks: Int16Array[] = [];
+  const wordsOfChunks: (readonly WordTime[])[] = [];
+  for (;;) {
+    const chunk = await segment.step();
+    if (chunk === null) break;
+    chunks.push(chunk.pcm);
+    wordsOfChunks.push(chunk.words);
+  }
+  return { pcm: joinPcm(chunks), words: wordsOfChunks.flat(), spans: request.words, chunks, wordsOfChunks };
+};
+
+/** Level of a stretch of samples, in dB of full scale. */
+export const levelDb = (pcm: Int16Array, from = 0, to = pcm.length): number => {
+  let power = 0;
+  for (let i = from; i < to; i++) power += (pcm[i]! / 32_768) ** 2;
+  return 10 * Math.log10(power / Math.max(1, to - from) + 1e-12);
+};
+
+/** F0 in Hz each 10 ms where the signal is loud and periodic: the first high peak of the normalised autocorrelation. */
+export const pitchOf = (pcm: Int16Array): number[] => {
+  const rate = 8_000;
+  const signal = Float32Array.from({ length: Math.floor(pcm.length / 3) }, (_, i) => pcm[3 * i]! / 32_768);
+  const window = 360;
+  const found: number[] = [];
+  for (let at = 0; at + 2 * window < signal.length; at += rate / 100) {
+    let energy = 0;
+    for (let i = 0; i < window; i++) energy += signal[at + i]! ** 2;
+    if (energy / window < 1e-3) continue;
+    const correlations: number[] = [];
+    for (let lag = Math.floor(rate / 400); lag <= rate / 60; lag++) {
+      let product = 0;
+      let shifted = 1e-9;
+      for (let i = 0; i < window; i++) {
+        product += signal[at + i]! * signal[at + i + lag]!;
+        shifted += signal[at + i + lag]! ** 2;
+      }
+      correlations.push(product / Math.sqrt(energy * shifted));
+    }
+    const highest = Math.max(...correlations);
+    if (highest < 0.8) continue;
+    const first = correlations.findIndex(
+      (value, i) => value > 0.93 * highest && value >= (correlations[i + 1] ?? 0),
+    );
+    found.push(rate / (first + Math.floor(rate / 400)));
+  }
+  return found;
+};

@@ -1,0 +1,149 @@
+import t from 'tap';
+import { wordSpans } from '../../../src/text/words.js';
+import { cleanText } from '../../../workers/engines/clean.js';
+import { clausesOf } from '../../../workers/engines/clauses.js';
+
+/** Clauses as `atom atom|terminal ending`; atoms of another voice than English are marked with it. */
+const read = (text: string): string[] =>
+  clausesOf(text, wordSpans(text)).map(({ atoms, terminal, ending }) => {
+    const spoken = atoms.map((atom) =>
+      atom.voice === 'en-us' ? atom.spoken : `${atom.voice}:${atom.spoken}`,
+    );
+    return `${spoken.join(' ')}|${terminal} ${ending}`;
+  });
+
+const spoken = (text: string) =>
+  read(text)
+    .map((clause) => clause.replace(/\|.*$/, ''))
+    .join(', ');
+
+t.test('punctuation makes pauses and tunes', (t) => {
+  t.strictSame(read('One, two; three: four. Five? Six! Seven…'), [
+    'One|0 clause',
+    'two|0 clause',
+    'three|0 clause',
+    'four|1 sentence',
+    'Five|2 sentence',
+    'Six|3 sentence',
+    'Seven|1 sentence',
+  ]);
+  t.strictSame(read('Really?! Yes (I think) so.'), [
+    'Really|2 sentence',
+    'Yes|0 clause',
+    'I think|0 clause',
+    'so|1 sentence',
+  ]);
+  t.strictSame(read('"Go," he said.'), ['Go|0 clause', 'he said|1 sentence']);
+  t.strictSame(read('Wait — no, one—two'), [
+    'Wait|0 clause',
+    'no|0 clause',
+    'one|0 clause',
+    'two|1 sentence',
+  ]);
+  t.strictSame(read('First line\nsecond line\n\nNew paragraph\n'), [
+    'First line|0 clause',
+    'second line|1 sentence',
+    'New paragraph|1 sentence',
+  ]);
+  t.strictSame(read('你好，世界。再见！'), [
+    'cmn:你好|0 clause',
+    'cmn:世界|1 sentence',
+    'cmn:再见|3 sentence',
+  ]);
+  t.strictSame(read('هل أنت هنا؟'), ['ar:هل ar:أنت ar:هنا|2 sentence']);
+  t.end();
+});
+
+t.test('full stops within a sentence make no pause', (t) => {
+  t.strictSame(read('Dr. Smith lives at 10:30 a.m. on St. James St.'), [
+    'Dr Smith lives at 10:30 a.m. on St James St|1 sentence',
+  ]);
+  t.strictSame(read('It cost 3.14 or 1,000 at example.com today.'), [
+    'It cost 3.14 or 1,000 at example.com today|1 sentence',
+  ]);
+  t.strictSame(read('J. R. R. Tolkien, e.g. him'), ['J R R Tolkien|0 clause', 'e.g. him|1 sentence']);
+  t.end();
+});
+
+t.test('a text that just ends is a sentence; one that was cut for its length goes on', (t) => {
+  t.strictSame(read('hello there'), ['hello there|1 sentence']);
+  t.strictSame(read('hello there '), ['hello there|1 sentence']);
+  const cut = `${'never ending words '.repeat(5)}`;
+  t.ok(cut.length > 90 && cut.length <= 100);
+  t.match(read(cut), [/\|0 cut$/]);
+  t.match(read('x'.repeat(100)), [/\|0 cut$/], 'within a long token, too');
+  t.match(read(cut.trimEnd()), [/\|1 sentence$/], 'the text ends here');
+  t.match(read(`${cut.trimEnd()}, `), [/\|0 clause$/]);
+  t.end();
+});
+
+t.test('markup is spoken as words', (t) => {
+  t.equal(spoken('<b>bold</b>'), 'less than b greater than bold less than / b greater than');
+  t.equal(spoken('a < b > c'), 'a less than b greater than c');
+  t.equal(spoken('&amp; &lt;b&gt;'), '& amp, & lt, b & gt');
+  t.equal(spoken('[[h@loU]] x'), 'double bracket h @ loU double bracket x');
+  t.equal(spoken('<speak>x</speak>'), 'less than speak greater than x less than / speak greater than');
+  t.equal(spoken('**very** __good__ ~~not~~ # title'), 'very good not # title');
+  for (const text of ['<b>', '&lt;', '[[a]]', '＜b＞', '<<<', '[[[', '&#60;x'])
+    t.notMatch(spoken(text), /[<>[\]]/, 'espeak-ng never sees a sign of markup');
+  t.end();
+});
+
+t.test('amounts, addresses and signs are read as people do', (t) => {
+  t.equal(spoken('$5'), '5 dollars');
+  t.equal(spoken('$1'), '1 dollar');
+  t.equal(spoken('$5.99'), '5 dollars 99');
+  t.equal(spoken('€2.5m and £1,000'), '2.5 million euros and 1,000 pounds');
+  t.equal(spoken('$'), '$');
+  t.equal(spoken('-5 well-known 5-6'), 'minus 5 well-known 5-6');
+  t.equal(spoken('https://example.com/a?b=1'), 'https colon / / example.com / a question mark b = 1');
+  t.equal(spoken('foo_bar don’t'), "foo bar don't");
+  t.equal(spoken('😂😂😂 ok 😂'), '😂 ok 😂');
+  t.end();
+});
+
+t.test('each script is read by a voice of its own', (t) => {
+  t.equal(spoken('Привет мир'), 'ru:Привет ru:мир');
+  t.equal(spoken('Привіт'), 'uk:Привіт');
+  t.equal(spoken('مرحبا'), 'ar:مرحبا');
+  t.equal(spoken('پدر'), 'fa:پدر');
+  t.equal(
+    spoken('लड़का நண்பர் สวัสดี 안녕 שלום Γειά გამარჯობა'),
+    'hi:लड़का ta:நண்பர் th:สวัสดี ko:안녕 he:שלום el:Γειά ka:გამარჯობა',
+  );
+  t.equal(spoken('世界は'), 'cmn:世界 ja:は');
+  t.equal(spoken('Приветhello'), 'ru:Привет hello', 'within a token, too');
+  t.equal(spoken('café naïve Zürich Łódź'), 'café naïve Zürich Łódź', 'accents stay English');
+  t.equal(spoken('2023 год 50%'), 'ru:2023 ru:год ru:50 ru:%', 'digits and signs follow their neighbours');
+  t.equal(spoken('1984'), '1984');
+  t.equal(spoken('ខ្មែរ ok'), 'Khmer ok', 'a script that nobody reads is named');
+  t.end();
+});
+
+t.test('look-alike letters are read, what has no sound is left out', (t) => {
+  t.equal(spoken('ｈｅｌｌｏ 𝐇𝐢 Ⅷ ① ﬁne ½'), 'hello Hi VIII 1 fine ½');
+  t.equal(cleanText('a\u0000b\u0007\ud800c\ue000\ufffd\u00add'), 'abcd');
+  t.equal(cleanText('e\u0301'), 'é');
+  t.strictSame(read(''), []);
+  t.strictSame(read(' \t\n '), []);
+  t.strictSame(read('... — "" ()'), []);
+  t.strictSame(read('\u0000\u0001'), []);
+  t.end();
+});
+
+t.test('every atom knows its word, text outside of the words has none', (t) => {
+  const text = 'one two three';
+  const [clause] = clausesOf(text, [{ start: 4, end: 7 }]);
+  t.strictSame(
+    clause?.atoms.map(({ spoken: atom, word }) => [atom, word]),
+    [
+      ['one', -1],
+      ['two', 0],
+      ['three', -1],
+    ],
+  );
+  const long = clausesOf('9'.repeat(500), [{ start: 0, end: 500 }]);
+  t.ok(long[0]!.atoms.every(({ spoken: atom, word }) => word === 0 && atom.length <= 48));
+  t.equal(long[0]!.atoms.map(({ spoken: atom }) => atom).join(''), '9'.repeat(500));
+  t.end();
+});

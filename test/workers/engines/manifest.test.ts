@@ -1,0 +1,199 @@
+import { createHash } from 'node:crypto';
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { loadEngines } from '../../../workers/engines/loader.js';
+import { VoicePackError, readCatalogue } from '../../../workers/engines/manifest.js';
+import { modelsDir } from '../../support/voices.js';
+
+type Json = Record<string, unknown>;
+
+/** A copy of the shipped voices, to be damaged. */
+const copyModels = (folder: string, packs: readonly string[] = ['syrinx-en']): string => {
+  for (const pack of packs) {
+    mkdirSync(join(folder, pack));
+    for (const name of readdirSync(join(modelsDir, 'syrinx-en')))
+      copyFileSync(join(modelsDir, 'syrinx-en', name), join(folder, pack, name));
+  }
+  return folder;
+};
+
+const editManifest = (folder: string, edit: (manifest: Json) => void): void => {
+  const path = join(folder, 'syrinx-en', 'manifest.json');
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Json;
+  edit(manifest);
+  writeFileSync(path, JSON.stringify(manifest));
+};
+
+const faultOf = async (run: Promise<unknown>): Promise<string> => {
+  try {
+    await run;
+  } catch (error) {
+    if (error instanceof VoicePackError) return error.message;
+    throw error;
+  }
+  return 'no fault';
+};
+
+t.test('the shipped voices are nine, the default first, three and more of them conversational', async (t) => {
+  const { speakerIds, sampleRateHz } = await readCatalogue(modelsDir);
+  t.equal(speakerIds.length, 9);
+  t.equal(new Set(speakerIds).size, 9);
+  t.equal(sampleRateHz, 24_000);
+  const conversational = speakerIds.filter((id) => id.endsWith('_conv'));
+  t.ok(conversational.length >= 3);
+  for (const id of conversational)
+    t.ok(speakerIds.includes(id.replace(/_conv$/, '')), `${id} has a plain sister`);
+  t.notMatch(speakerIds[0], /_conv$/);
+});
+
+t.test('a fault is told in one line that names the file', async (t) => {
+  const cases: readonly [name: string, damage: (folder: string) => void, expected: RegExp][] = [
+    [
+      'a graph is missing',
+      (folder) => unlinkSync(join(folder, 'syrinx-en', 'frames.onnx')),
+      /frames\.onnx: the file is missing$/,
+    ],
+    [
+      'the manifest is missing',
+      (folder) => unlinkSync(join(folder, 'syrinx-en', 'manifest.json')),
+      /manifest\.json: the file is missing$/,
+    ],
+    [
+      'a graph is cut short',
+      (folder) => {
+        const path = join(folder, 'syrinx-en', 'decoder.onnx');
+        writeFileSync(path, readFileSync(path).subarray(0, 1000));
+      },
+      /decoder\.onnx: the file has 1000 bytes, its manifest says \d+$/,
+    ],
+    [
+      'one byte of a graph is another',
+      (folder) => {
+        const path = join(folder, 'syrinx-en', 'encoder.onnx');
+        const bytes = readFileSync(path);
+        bytes[bytes.length >> 1]! ^= 1;
+        writeFileSync(path, bytes);
+      },
+      /encoder\.onnx: the file is not the one of its manifest \(sha256 differs\)$/,
+    ],
+    [
+      'the manifest is no JSON',
+      (folder) => writeFileSync(join(folder, 'syrinx-en', 'manifest.json'), '{"format":'),
+      /manifest\.json: not valid JSON$/,
+    ],
+    [
+      'the manifest is of another format',
+      (folder) => editManifest(folder, (manifest) => (manifest['format'] = 'syrinx-9')),
+      /manifest\.json: manifest\.format must be "syrinx-1"$/,
+    ],
+    [
+      'a field is missing',
+      (folder) => editManifest(folder, (manifest) => delete manifest['margins']),
+      /manifest\.json: manifest\.margins must be /,
+    ],
+    [
+      'a speaker has a mix of two',
+      (folder) =>
+        editManifest(folder, (manifest) => ((manifest['speakers'] as Json[])[2]!['mix'] = [0.5, 0.5])),
+      /manifest\.json: manifest\.speakers\[2\]\.mix must be /,
+    ],
+    [
+      'a file is outside of the pack',
+      (folder) =>
+        editManifest(folder, (manifest) => {
+          (manifest['files'] as Record<string, Json>)['frames']!['path'] = '../frames.onnx';
+        }),
+      /manifest\.json: manifest\.files\.frames\.path must be /,
+    ],
+    [
+      'a phone is missing',
+      (folder) =>
+        editManifest(
+          folder,
+          (manifest) => (manifest['phones'] = (manifest['phones'] as string[]).slice(0, -1)),
+        ),
+      /manifest\.json: phones lacks \w+$/,
+    ],
+  ];
+  for (const [name, damage, expected] of cases) {
+    const folder = copyModels(t.testdir());
+    damage(folder);
+    const fault = await faultOf(readCatalogue(folder));
+    t.match(fault, expected, name);
+    t.notMatch(fault, /\n/, name);
+    t.equal(await faultOf(loadEngines(folder, 'cpu')), fault, 'a thread finds the same');
+  }
+});
+
+t.test('a folder of no voices, or none at all, is named', async (t) => {
+  const empty = t.testdir();
+  t.equal(await faultOf(readCatalogue(empty)), `${empty}: the folder has no voice pack`);
+  const none = join(empty, 'none');
+  t.equal(await faultOf(readCatalogue(none)), `${none}: the folder of voices is missing`);
+});
+
+t.test('a graph that its manifest vouches for and the runtime refuses is named', async (t) => {
+  const folder = copyModels(t.testdir());
+  const content = Buffer.from('this is no graph');
+  writeFileSync(join(folder, 'syrinx-en', 'decoder.onnx'), content);
+  editManifest(folder, (manifest) => {
+    (manifest['files'] as Record<string, Json>)['decoder'] = {
+      path: 'decoder.onnx',
+      bytes: content.length,
+      sha256: createHash('sha256').update(content).digest('hex'),
+    };
+  });
+  t.match(
+    await faultOf(loadEngines(folder, 'cpu')),
+    /^[^\n]*decoder\.onnx: the model cannot be loaded: [^\n]+$/,
+  );
+});
+
+t.test('graphs of another shape than the manifest says are found at load', async (t) => {
+  const folder = copyModels(t.testdir());
+  editManifest(folder, (manifest) => (manifest['hiddenSize'] = 64));
+  t.match(
+    await faultOf(loadEngines(folder, 'cpu')),
+    /^[^\n]*manifest\.json: the models do not run as the manifest says: /,
+  );
+});
+
+t.test('packs are ordered with the default first, and share no voice', async (t) => {
+  const folder = copyModels(t.testdir(), ['another', 'syrinx-en']);
+  t.match(
+    await faultOf(readCatalogue(folder)),
+    /another.manifest\.json: voice "\w+" is in \S+syrinx-en.manifest\.json already$/,
+  );
+  const path = join(folder, 'another', 'manifest.json');
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as { speakers: { id: string }[] };
+  manifest.speakers = manifest.speakers.slice(0, 1).map((speaker) => ({ ...speaker, id: 'another' }));
+  writeFileSync(path, JSON.stringify(manifest));
+  const { speakerIds } = await readCatalogue(folder);
+  t.equal(speakerIds.length, 10);
+  t.equal(speakerIds.at(-1), 'another');
+  const engine = await loadEngines(folder, 'cpu');
+  t.strictSame(engine.voiceIds, speakerIds);
+  const silence = engine.open({ text: '', words: [], voiceId: 'another', temperature: 1, seed: 1 });
+  t.ok(await silence.step(), 'the second pack speaks');
+  t.throws(
+    () => engine.open({ text: '', words: [], voiceId: 'nobody', temperature: 1, seed: 1 }),
+    /unknown voice "nobody"/,
+  );
+});
+
+t.test('where CUDA cannot be had, the CPU is used, and that is said', async (t) => {
+  const lines: string[] = [];
+  const write = (...line: unknown[]) => void lines.push(JSON.stringify(line));
+  const log = { debug: write, warn: write };
+  const engine = await loadEngines(modelsDir, 'cuda', log);
+  const request = { text: 'Yes.', words: [], voiceId: engine.voiceIds[0]!, temperature: 1, seed: 1 };
+  t.ok(await engine.open(request).step());
+  const usesCuda = lines.some((line) => line.includes('"provider":"cuda"'));
+  t.ok(usesCuda || lines.some((line) => /CUDA.*CPU/.test(line)), lines.join(' '));
+  if (usesCuda) return;
+  lines.length = 0;
+  await loadEngines(modelsDir, 'auto', log);
+  t.strictSame(lines.length, 1, 'auto does not complain of what nobody asked for');
+  t.match(lines[0], /"provider":"cpu"/);
+});
