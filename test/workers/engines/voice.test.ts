@@ -1,0 +1,230 @@
+import t from 'tap';
+import { joinFloats } from '../../../workers/engines/pcm.js';
+import {
+  type Spoken,
+  joinPcm,
+  levelDb,
+  loadDefaultPack,
+  loadVoices,
+  pitchOf,
+  requestOf,
+  speak,
+} from '../../support/voices.js';
+
+const engine = await loadVoices();
+const sampleRateHz = 24_000;
+const milliseconds = (count: number) => (count * sampleRateHz) / 1_000;
+const sentence =
+  'It was a dark and stormy night, and everybody ran home to see whether the lamps were burning.';
+
+const sameSamples = (a: Int16Array, b: Int16Array) =>
+  a.length === b.length && a.every((value, i) => value === b[i]);
+const isSilent = (pcm: Int16Array) => pcm.every((value) => value === 0);
+const span = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
+
+/** Samples until the signal first comes within 35 dB of its own level. */
+const leadingSilence = (pcm: Int16Array): number => {
+  const step = milliseconds(2.5);
+  const bar = levelDb(pcm) - 35;
+  for (let at = 0; at + step <= pcm.length; at += step) if (levelDb(pcm, at, at + step) > bar) return at;
+  return pcm.length;
+};
+
+t.test('decoded in chunks or whole, the samples are the same', async (t) => {
+  const pack = await loadDefaultPack();
+  for (const [seed, voiceId] of pack.voiceIds.entries()) {
+    const samples = async (whole: boolean) => {
+      const segment = pack.openSegment(requestOf(sentence, { voiceId, seed }), whole);
+      const parts: Float32Array[] = [];
+      for (;;) {
+        const chunk = await segment.stepFloat();
+        if (chunk === null) break;
+        parts.push(chunk.pcm);
+      }
+      return { pcm: joinFloats(parts), steps: parts.length };
+    };
+    const [chunked, whole] = [await samples(false), await samples(true)];
+    t.ok(chunked.steps > 4);
+    t.equal(whole.steps, 1);
+    t.equal(chunked.pcm.length, whole.pcm.length);
+    const worst = chunked.pcm.reduce((most, value, i) => Math.max(most, Math.abs(value - whole.pcm[i]!)), 0);
+    t.ok(worst <= 1e-5, `${voiceId}: they differ by ${worst} at most`);
+  }
+});
+
+t.test('the same seed gives the same samples, another seed another reading', async (t) => {
+  const first = await speak(engine, sentence, { seed: 7 });
+  await speak(engine, 'Привет! 你好。 Something quite different in between: <b>1984</b>.', { seed: 8 });
+  const again = await speak(engine, sentence, { seed: 7 });
+  t.ok(sameSamples(first.pcm, again.pcm));
+  t.strictSame(first.words, again.words);
+  const lengths = new Set<number>();
+  for (let seed = 0; seed < 12; seed++)
+    lengths.add((await speak(engine, 'Good morning.', { seed })).pcm.length);
+  t.ok(lengths.size >= 11, `12 readings have ${lengths.size} lengths`);
+});
+
+t.test('steps of several segments may take turns', async (t) => {
+  const texts = [
+    sentence,
+    'Yes.',
+    'Привет, мир!',
+    'A second voice speaks here, slowly, and goes on for a while.',
+  ];
+  const alone: Spoken[] = [];
+  for (const [i, text] of texts.entries())
+    alone.push(await speak(engine, text, { seed: i, voiceId: engine.voiceIds[i]! }));
+  const open = texts.map((text, i) => ({
+    i,
+    segment: engine.open(requestOf(text, { seed: i, voiceId: engine.voiceIds[i]! })),
+    chunks: [] as Int16Array[],
+  }));
+  let left = open;
+  while (left.length > 0) {
+    const still: typeof left = [];
+    for (const turn of left) {
+      const chunk = await turn.segment.step();
+      if (chunk === null) continue;
+      turn.chunks.push(chunk.pcm);
+      still.push(turn);
+    }
+    left = still;
+  }
+  for (const { i, chunks } of open) t.ok(sameSamples(joinPcm(chunks), alone[i]!.pcm), texts[i]!);
+  const a = engine.open(requestOf(sentence));
+  const b = engine.open(requestOf(sentence));
+  const [one, two] = await Promise.allSettled([a.step(), b.step()]);
+  t.equal(one.status, 'fulfilled');
+  t.equal(two.status, 'rejected', 'but two at once are a mistake of the caller');
+});
+
+t.test('temperature widens the range of F0 and the variety of durations', async (t) => {
+  const readings = async (temperature: number) => {
+    const ranges: number[] = [];
+    const lengths: number[] = [];
+    for (let seed = 0; seed < 6; seed++) {
+      const { pcm, words } = await speak(engine, sentence, { temperature, seed });
+      const pitch = pitchOf(pcm).sort((x, y) => x - y);
+      t.ok(pitch.length > 80, 'there is voice to be measured');
+      ranges.push(
+        12 * Math.log2(pitch[Math.floor(0.9 * pitch.length)]! / pitch[Math.floor(0.1 * pitch.length)]!),
+      );
+      lengths.push(words.at(-1)!.endSample / sampleRateHz);
+    }
+    return { range: ranges.reduce((sum, value) => sum + value, 0) / ranges.length, spread: span(lengths) };
+  };
+  const [cool, usual, hot] = [await readings(0.5), await readings(1), await readings(3)];
+  t.comment(`semitones: ${[cool, usual, hot].map(({ range }) => range.toFixed(1)).join(', ')}`);
+  t.ok(cool.range + 0.5 < usual.range && usual.range + 1 < hot.range, 'F0');
+  t.ok(cool.spread < usual.spread && usual.spread < hot.spread, 'durations');
+  t.ok(cool.spread > 0);
+});
+
+t.test('speech begins at once, and ends in silence that fits its punctuation', async (t) => {
+  const starts = [
+    'It is.',
+    'Please come.',
+    'Cats sleep.',
+    'Thin ice.',
+    'Hello.',
+    'Some of us.',
+    'A',
+    'Fish.',
+    'Best.',
+  ];
+  for (const [seed, text] of starts.entries())
+    for (const voiceId of engine.voiceIds) {
+      const { pcm } = await speak(engine, text, { voiceId, seed });
+      const lead = leadingSilence(pcm);
+      t.ok(lead <= milliseconds(30), `${voiceId}, "${text}": ${(1000 * lead) / sampleRateHz} ms of silence`);
+      t.ok(Math.abs(pcm[0]!) <= 33, 'from zero');
+    }
+  const pauses: readonly [text: string, min: number, max: number][] = [
+    ['We saw it.', 200, 300],
+    ['Did we see it?', 200, 300],
+    ['We saw it', 200, 300],
+    ['We saw it,', 95, 150],
+    [`${'never ending words '.repeat(5)}`, 15, 45],
+  ];
+  for (const [text, min, max] of pauses)
+    for (let seed = 0; seed < 4; seed++) {
+      const { pcm, words } = await speak(engine, text, { seed });
+      const pause = ((pcm.length - words.at(-1)!.endSample) * 1_000) / sampleRateHz;
+      t.ok(pause >= min && pause <= max, `"${text.slice(0, 20)}": ${pause.toFixed(1)} ms`);
+      t.ok(isSilent(pcm.subarray(-milliseconds(8))), 'fully decayed');
+    }
+});
+
+t.test('segments join without a step', async (t) => {
+  const texts = [
+    'Come in,',
+    'sit down by the fire',
+    'and tell us all about it.',
+    'Who was there?',
+    '你好。',
+    'End!',
+  ];
+  for (const voiceId of engine.voiceIds.slice(0, 3)) {
+    const parts: Int16Array[] = [];
+    for (const [seed, text] of texts.entries())
+      parts.push((await speak(engine, text, { voiceId, seed })).pcm);
+    const joined = joinPcm(parts);
+    let seam = 0;
+    for (const part of parts.slice(0, -1)) {
+      seam += part.length;
+      t.equal(joined[seam - 1], 0);
+      t.ok(Math.abs(joined[seam]!) <= 33, `a step of ${joined[seam]} of 32768`);
+      t.ok(levelDb(joined, seam - 240, seam) < -70, 'silence before');
+      // A step in energy is a jump between neighbouring samples that is out of proportion to those after it.
+      let jump = 0;
+      for (let i = seam - 24; i < seam + 24; i++)
+        jump = Math.max(jump, Math.abs(joined[i + 1]! - joined[i]!));
+      t.ok(jump <= 330, `samples differ by ${jump} at most around the seam`);
+    }
+  }
+});
+
+t.test('the last sound is there to its end', async (t) => {
+  for (const text of ['This is for you.', 'We are far away.', 'There was nothing but ice.', 'See the sea'])
+    for (const voiceId of engine.voiceIds) {
+      const { pcm, words } = await speak(engine, text, { voiceId });
+      const end = words.at(-1)!.endSample;
+      t.ok(end <= pcm.length - milliseconds(100), 'a pause follows');
+      const last = levelDb(pcm, end - milliseconds(100), end);
+      t.ok(last > levelDb(pcm) - 22, `${voiceId}, "${text}": the last 100 ms are at ${last.toFixed(1)} dB`);
+    }
+});
+
+t.test('no voice clips, and all are equally loud', async (t) => {
+  const levels: number[] = [];
+  for (const voiceId of engine.voiceIds) {
+    const { pcm } = await speak(engine, sentence, { voiceId, temperature: 3 });
+    const peak = pcm.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    t.ok(peak < 32_000 && peak > 6_000, `${voiceId}: peak ${peak}`);
+    levels.push(levelDb(pcm));
+  }
+  t.ok(span(levels) < 2.5, `levels differ by ${span(levels).toFixed(1)} dB`);
+});
+
+t.test('first audio costs the same however long the text is', async (t) => {
+  const long = `${'word after word and never a stop '.repeat(40)}.`;
+  for (const text of ['Yes.', sentence, long]) {
+    const segment = engine.open(requestOf(text));
+    const first = await segment.step();
+    t.ok(
+      first!.pcm.length > milliseconds(60) && first!.pcm.length <= milliseconds(120),
+      `${first!.pcm.length} samples`,
+    );
+  }
+});
+
+t.test('what has no sound is a short silence, its words at no length', async (t) => {
+  for (const text of ['', '   ', '...', '\u0000\u0001', '— — "" ()', '\ud800']) {
+    const { pcm, words, spans, chunks } = await speak(engine, text);
+    t.equal(chunks.length, 1);
+    t.ok(isSilent(pcm));
+    t.ok(pcm.length > milliseconds(200) && pcm.length < milliseconds(400), `${pcm.length} samples`);
+    t.equal(words.length, spans.length);
+    for (const { startSample, endSample } of words) t.strictSame([startSample, endSample], [0, 0]);
+  }
+});
