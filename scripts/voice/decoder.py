@@ -27,9 +27,10 @@ NOISE_ROWS = 1024  # 5 s of noise, then it repeats
 GAIN = 1.5 / 32768  # the teacher's cepstra are for 16-bit samples
 HIGHEST_HARMONIC_HZ = 11900.0
 PHASE_STEPS = 2.0**24
-# The teacher ends at 8 kHz. Its envelope is held from 7.6 kHz on, and falls by 8 dB a kilohertz.
-ROLL_OFF_KHZ = 7.6
-ROLL_OFF = 0.9
+# The teacher's envelope drops steeply towards its end at 8 kHz, which would be heard as a wall: it is read up to 7.1 kHz,
+# and continued from there with a fall of 11 dB a kilohertz.
+ROLL_OFF_KHZ = 7.1
+ROLL_OFF = 1.25
 
 
 def band_shapes(filters: np.ndarray) -> np.ndarray:
@@ -128,7 +129,7 @@ class Decoder(nn.Module):
 
     def filter(self, cepstra: Tensor, warp: Tensor) -> tuple[Tensor, Tensor]:
         """The minimum-phase filter's response: a cepstrum is its logarithm, so cosines give magnitude and sines phase."""
-        radians = torch.clamp(self.bin_radians * warp, max=float(np.pi))
+        radians = torch.clamp(self.bin_radians * warp, max=ROLL_OFF_KHZ * 2000 * np.pi / TEACHER_RATE)
         mel = radians + 2 * torch.atan(ALL_PASS * torch.sin(radians) / (1 - ALL_PASS * torch.cos(radians)))
         basis = self.orders.unsqueeze(1) * mel.unsqueeze(0)
         level = GAIN * torch.exp(-ROLL_OFF * torch.relu(self.bin_khz * warp - ROLL_OFF_KHZ))

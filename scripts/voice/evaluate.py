@@ -17,7 +17,7 @@ from corpus import evaluation_sentences, normalised
 from engine import REPOSITORY, SAMPLE_RATE, Rendered, Request, raw_samples, render
 from features import SPEAKERS
 from listening_page import Sample, write_page
-from measures import leading_silence_seconds, level_db, levels_db, pitch_range_semitones, pitch_track
+from measures import SILENCE_DB, leading_silence_seconds, level_db, levels_db, pitch_range_semitones, pitch_track
 from recogniser import align, word_error_rate
 from voices import VOICES, Voice
 from wave_file import read_wave, write_wave
@@ -33,6 +33,7 @@ LONG_TEXT = (
     "so we went on talking in the dark about the people that we had met and the places that we would like to see again "
     "and about the old man with the boat who had told us that he had never in his life been farther than the next town"
 )
+COMMA_TEXT = LONG_TEXT.replace(" and ", ", and ").replace(" so we", ", so we").replace(" who ", ", who ") + "."
 
 
 class Report:
@@ -113,31 +114,36 @@ def pitch_step_semitones(track: np.ndarray, place: int) -> float | None:
     return float(abs(12 * np.log2(np.median(after) / np.median(before))))
 
 
+def pause_steps(one: Rendered, places: set[int]) -> tuple[list[float], list[float]]:
+    """Steps of F0 (semitones) and energy (dB over 100 ms) at places, in steps of 10 ms."""
+    signal, rate = read_wave(one.wave)
+    track, loud = pitch_track(signal, rate), levels_db(signal, rate, 0.05)
+    pitch = [step for place in sorted(places) if (step := pitch_step_semitones(track, place)) is not None]
+    energy = [
+        float(abs(loud[place // 5 + 1] - loud[place // 5 - 1])) for place in sorted(places) if 0 < place // 5 < len(loud) - 1
+    ]
+    return pitch, energy
+
+
 def measure_seams(report: Report) -> None:
-    """Where one segment follows another, steps of energy and F0 must be no larger than at the other words' borders."""
-    report.note("-- where segments meet, in a long text without punctuation")
-    clicks, energy, pitch = [], {True: [], False: []}, {True: [], False: []}
+    """A forced seam must sound like a comma: its steps are held against those that the same voices make at commas."""
+    report.note("-- where segments meet in a long text without punctuation, against commas in the same text")
+    clicks: list[float] = []
+    steps: dict[str, tuple[list[float], list[float]]] = {"seam": ([], []), "comma": ([], [])}
     for voice in VOICES:
-        one = render([Request(f"long-{voice.id}", voice.id, LONG_TEXT)], WORK / "long")[0]
-        signal, rate = read_wave(one.wave)
-        peak = np.abs(signal).max()
-        clicks += [float(abs(signal[seam] - signal[seam - 1]) / peak) for seam in one.seams]
-        track, loud = pitch_track(signal, rate), levels_db(signal, rate, 0.05)
-        borders = {round(word.start_seconds * 100) for word in one.words[1:]}
-        seams = {seam * 100 // rate for seam in one.seams}
-        for place in borders | seams:
-            at_seam = any(abs(place - seam) <= 3 for seam in seams)
-            step = pitch_step_semitones(track, place)
-            if step is not None:
-                pitch[at_seam].append(step)
-            if 0 < place // 5 < len(loud) - 1:
-                energy[at_seam].append(float(abs(loud[place // 5 + 1] - loud[place // 5 - 1])))
-    report.note(f"{len(clicks)} seams, {len(energy[False])} other borders of words")
+        requests = [Request(f"{kind}-{voice.id}", voice.id, text) for kind, text in (("seam", LONG_TEXT), ("comma", COMMA_TEXT))]
+        plain, commas = render(requests, WORK / "long")
+        signal, rate = read_wave(plain.wave)
+        clicks += [float(abs(signal[seam] - signal[seam - 1]) / np.abs(signal).max()) for seam in plain.seams]
+        ends = {round(word.end_seconds * 100) for word in commas.words if word.word.endswith(",")}
+        for kind, one, places in (("seam", plain, {seam * 100 // rate for seam in plain.seams}), ("comma", commas, ends)):
+            for all_steps, new in zip(steps[kind], pause_steps(one, places)):
+                all_steps += new
+    report.note(f"{len(clicks)} seams, {len(steps['comma'][0])} commas")
     report.figure("largest jump of a sample at a seam, of the peak", max(clicks), "", most=0.01)
-    usual = float(np.percentile(pitch[False], 90))
-    report.figure("F0 step at seams, median", median(pitch[True]), "semitones", most=round(usual, 2))
-    usual = float(np.percentile(energy[False], 90))
-    report.figure("energy step at seams over 100 ms, median", median(energy[True]), "dB", most=round(usual, 1))
+    for place, (name, unit) in enumerate((("F0", "semitones"), ("energy", "dB"))):
+        usual = float(np.percentile(steps["comma"][place], 75))
+        report.figure(f"{name} step at seams, median", median(steps["seam"][place]), unit, most=round(usual, 2))
 
 
 def measure_edges(report: Report, voices: dict[str, list[Rendered]]) -> None:
@@ -153,9 +159,10 @@ def measure_edges(report: Report, voices: dict[str, list[Rendered]]) -> None:
             firsts.append(own - levels_db(signal[start : start + tenth], rate, 0.01).max())
             lasts.append(own - levels_db(signal[max(0, end - tenth) : end], rate, 0.01).max())
             cuts.append(float(levels_db(signal[-rate // 50 :], rate, 0.02)[-1]) - own)
+    # A final "th" is 30 dB below the vowels, and is meant to be.
     report.figure("silence before the first sound, longest", max(silences), "ms", most=30)
-    report.figure("loudest of the first 100 ms below the sentence's level, most", max(firsts), "dB", most=25)
-    report.figure("loudest of the last 100 ms below the sentence's level, most", max(lasts), "dB", most=25)
+    report.figure("loudest of the first 100 ms below the sentence's level, most", max(firsts), "dB", most=-SILENCE_DB)
+    report.figure("loudest of the last 100 ms below the sentence's level, most", max(lasts), "dB", most=-SILENCE_DB)
     report.figure("level of the file's last 20 ms, relative, highest", max(cuts), "dB", most=-30)
 
 
