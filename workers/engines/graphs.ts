@@ -71,7 +71,6 @@ export const toBigInt = (value: number): bigint => bigIntegers[value] ?? BigInt(
 export class Graphs {
   readonly hiddenSize: number;
   readonly #sessions: Sessions;
-  readonly #phaseType: Tensor.Type;
   readonly #ids = integers(4 * 64);
   readonly #place = floats(2 * 64);
   readonly #hidden = floats(64 * 192);
@@ -81,8 +80,6 @@ export class Graphs {
   constructor(sessions: Sessions, manifest: Manifest) {
     this.#sessions = sessions;
     this.hiddenSize = manifest.hiddenSize;
-    const phase = sessions.decoder.inputMetadata.find(({ name }) => name === 'phase');
-    this.#phaseType = phase?.isTensor === true ? phase.type : 'float32';
   }
 
   /** The encoder's feeds for `count` phones: `ids` [4, count], `place` [2, count]. */
@@ -135,10 +132,7 @@ export class Graphs {
   /** @param noiseIndex where in its noise the decoder starts; @param phase of the first pulse, in turns */
   initialState(lastF0Hz: number, noiseIndex: number, phase: number): DecoderState {
     return {
-      phase:
-        this.#phaseType === 'float64'
-          ? new Tensor('float64', Float64Array.of(phase), [1])
-          : float(Float32Array.of(phase), [1]),
+      phase: float(Float32Array.of(phase), [1]),
       lastF0: float(Float32Array.of(lastF0Hz), [1]),
       excitation: float(new Float32Array(excitationSamples), [excitationSamples]),
       tail: float(new Float32Array(tailSamples), [tailSamples]),
