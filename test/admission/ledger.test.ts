@@ -114,6 +114,7 @@ t.test('while commits fail nothing is accepted, and it recovers by itself', asyn
 t.test('a dead thread is replaced, and its batch is neither lost nor doubled', async (t) => {
   const dataDir = makeStore(t);
   const { ledger, threads } = openLedger(t, dataDir, { ledgerRetryMs: 10, ledgerBatchMax: 3 });
+  await until(() => threads.length === 1);
   for (let round = 1; round <= 5; round += 1) {
     for (let count = 0; count < 20; count += 1) ledger.append(usage(1));
     // Ends it before its first commit, between commits or inside one, as it happens.
