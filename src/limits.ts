@@ -50,6 +50,11 @@ export const limits = {
   /** Times that a segment is run again after a thread died in another utterance's step. */
   segmentRetriesMax: 3,
 
+  /** mp3 encoders that an actor thread makes before the first listener comes: 0.7 MiB and some milliseconds each. */
+  mp3EncodersWarm: 4,
+  /** mp3 encoders that an actor thread keeps when nobody listens. In use are at most as many as there are contexts. */
+  mp3EncodersIdleMax: 32,
+
   /** Milliseconds a reader may take nothing before it is dropped and its slot freed. */
   readerStallMsMax: 60_000,
   /** Milliseconds between the single writes that keep a stalled response alive (the library drops it after ~11 s). */
@@ -67,8 +72,6 @@ export const limits = {
 
   /** Milliseconds that work in flight may take after SIGTERM. */
   drainMsMax: 30_000,
-  /** Milliseconds after which an idle connection is closed. */
-  idleConnectionMsMax: 60_000,
 
   /** Ledger entries waiting for the writer; above it nothing is admitted. */
   ledgerQueueMax: 65_536,

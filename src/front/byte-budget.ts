@@ -7,10 +7,6 @@ export class ByteBudget {
     this.#bytesMax = bytesMax;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   /** @returns whether they could be had */
   take(bytes: number): boolean {
     if (this.#bytes + bytes > this.#bytesMax) return false;

@@ -41,7 +41,7 @@ export class Exchange {
   #status: number | undefined;
   #firstAudioMs: number | undefined;
   #begun = false;
-  #isOver = false;
+  #outcome: Outcome | undefined;
 
   constructor(res: HttpResponse, services: Services, route: string, method: string) {
     // First of all: an exception before this ends the process, and no handler of ours would see it.
@@ -57,7 +57,11 @@ export class Exchange {
 
   /** Answered, aborted or dropped: nothing can be sent any more. */
   get isOver(): boolean {
-    return this.#isOver;
+    return this.#outcome !== undefined;
+  }
+
+  get outcome(): Outcome | undefined {
+    return this.#outcome;
   }
 
   /** The head was sent: the status can no longer change. */
@@ -67,14 +71,14 @@ export class Exchange {
 
   /** Calls `listener` once, when the exchange is over for whatever reason; at once, when it is over already. */
   onOver(listener: () => void): void {
-    if (this.#isOver) this.#tell(listener);
+    if (this.isOver) this.#tell(listener);
     else this.#overListeners.push(listener);
   }
 
   /** A callback whose exception answers this request instead of hanging it. Not called once the exchange is over. */
   guarded<A extends unknown[]>(callback: (...parameters: A) => void): (...parameters: A) => void {
     return (...parameters) => {
-      if (this.#isOver) return;
+      if (this.isOver) return;
       try {
         callback(...parameters);
       } catch (error) {
@@ -85,12 +89,12 @@ export class Exchange {
 
   /** @param listener called with each piece of the body; its bytes are gone when it returns */
   onData(listener: (piece: ArrayBuffer, isLast: boolean) => void): void {
-    if (!this.#isOver) this.#res.onData(this.guarded(listener));
+    if (!this.isOver) this.#res.onData(this.guarded(listener));
   }
 
   /** @param listener called when the socket takes bytes again */
   onWritable(listener: () => void): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     const call = this.guarded(listener);
     this.#res.onWritable(() => {
       call();
@@ -100,7 +104,7 @@ export class Exchange {
 
   /** Runs `write` in one cork, unless the exchange is over. One `write` of the response in it, no more. */
   corked(write: (res: HttpResponse) => void): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     let fault: { readonly error: unknown } | undefined;
     this.#res.cork(() => {
       // An exception does not come out of `cork`: it goes to the process.
@@ -132,7 +136,7 @@ export class Exchange {
    * from the request to the end of its body. Resuming is the one thing that always sets it anew.
    */
   rearm(): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     this.#res.pause();
     this.#res.resume();
   }
@@ -149,7 +153,7 @@ export class Exchange {
 
   /** Closes the connection as it is: a response that has begun is seen to be cut short. */
   drop(outcome: Exclude<Outcome, 'complete' | 'aborted'>): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     const res = this.#res;
     this.#over(outcome);
     // Calls the abort handler, which finds the exchange over.
@@ -158,7 +162,7 @@ export class Exchange {
 
   /** Answers 500, or cuts the response short when it has begun. The log gets the cause. */
   fail(cause: unknown): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     const reason = typeof cause === 'string' ? { reason: cause } : describe(cause);
     this.services.log.error({ requestId: this.id, route: this.route, ...reason }, 'request failed');
     if (cause instanceof Error)
@@ -184,8 +188,8 @@ export class Exchange {
   }
 
   #over(outcome: Outcome): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.isOver) return;
+    this.#outcome = outcome;
     this.services.registry.delete(this);
     for (const listener of this.#overListeners.splice(0)) this.#tell(listener);
     this.services.log.info(

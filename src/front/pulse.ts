@@ -20,10 +20,6 @@ export class Pulse {
     this.clock = clock;
   }
 
-  get size(): number {
-    return this.#members.size;
-  }
-
   add(member: Pulsed): void {
     this.#members.add(member);
     this.#timer ??= setInterval(() => this.#beat(), this.#periodMs);

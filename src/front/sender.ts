@@ -48,6 +48,7 @@ export class StreamSender implements Pulsed, Runnable {
   /** Index of the entry being sent, and how much of it is. */
   #at = 0;
   #offset = 0;
+  /** Bounded by the gate of the context's backpressure; the limit says when that fails. */
   #queuedBytes = 0;
   #ended = false;
   #scheduled = false;
@@ -75,11 +76,6 @@ export class StreamSender implements Pulsed, Runnable {
       this.#queue = [];
     });
     exchange.onWritable(() => this.#onWritable());
-  }
-
-  /** Bytes that wait here. The gate of the context's backpressure bounds them. */
-  get queuedBytes(): number {
-    return this.#queuedBytes;
   }
 
   /** Queues a record, never copied. */

@@ -53,7 +53,11 @@ const open = (
   }
   onHanded = (frame) => context.handed(frame);
   // However the exchange ends, its slot is free at that moment.
-  exchange.onOver(() => context.release());
+  exchange.onOver(() => {
+    // What was charged when the last frame came, and then could not be delivered by our fault.
+    if (responder.framing === 'whole' && exchange.outcome === 'failed') lease.void();
+    context.release();
+  });
   context.append(text);
   context.end();
 };

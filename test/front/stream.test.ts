@@ -90,6 +90,7 @@ t.test('a failure after it closes the connection without the end of the body', a
   t.notOk(response.complete, 'seen to be cut short');
   t.same(response.body, front.speech.last.expectedBytes());
   t.ok(front.speech.last.released);
+  t.equal(front.admission.leases[0]?.voided, 0, 'what was heard is charged');
   t.match(requestLines(front)[0]?.fields, { outcome: 'failed', status: 200 });
 });
 

@@ -59,6 +59,7 @@ t.test('a failure at any time is a clean 500', async (t) => {
     t.equal(response.status, 500);
     t.equal(response.body.toString(), 'Internal Server Error');
     t.ok(front.speech.last.released);
+    t.equal(front.admission.leases.at(-1)?.voided, 1, 'and free');
   }
 });
 
