@@ -2,7 +2,7 @@
  * Entry of an actor thread: hosts contexts, passes them commands and chunks, and mails their frames to the front.
  */
 import { parentPort, type MessagePort } from 'node:worker_threads';
-import { packFrames, TickBatch, unpackCommands } from '../src/dispatch/mail.js';
+import { packFrames, TurnBatch, unpackCommands } from '../src/dispatch/mail.js';
 import type { ActorCommand, ActorThreadMessage, ChunkMail, Frame } from '../src/dispatch/messages.js';
 import { loadEncoders } from './audio/encoder.js';
 import { ContextActor } from './context.js';
@@ -14,7 +14,7 @@ const front = parentPort;
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail();
 
-const outgoing = new TickBatch<Frame>((frames) => {
+const outgoing = new TurnBatch<Frame>((frames) => {
   const mail = packFrames(frames);
   front.postMessage(mail, [mail.body]);
 });

@@ -22,7 +22,10 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 /** Ports to the actor threads, by number. A job can arrive before the port it needs: ports keep no common order. */
 class ActorPorts {
   readonly #ports = new Map<number, MessagePort>();
-  readonly #awaited = new Map<number, { promise: Promise<MessagePort>; resolve: (port: MessagePort) => void }>();
+  readonly #awaited = new Map<
+    number,
+    { promise: Promise<MessagePort>; resolve: (port: MessagePort) => void }
+  >();
 
   set(actor: number, port: MessagePort): void {
     this.#ports.set(actor, port);
@@ -71,17 +74,17 @@ export const serveSynthesis = async (
         turns.leave();
       }
       const { contextId, segment } = job;
-      if (chunk === null) {
+      if (chunk !== null) {
+        const startSample = samples;
+        samples += chunk.pcm.length;
+        const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample, pcm: chunk.pcm, words: chunk.words };
+        port.postMessage(mail, [chunk.pcm.buffer as ArrayBuffer]);
+      }
+      // Told with the last chunk, not after another step: a response's end must not trail its last sound.
+      if (chunk === null || chunk.last) {
         port.postMessage({ type: 'segment-done', contextId, segment, samples } satisfies ChunkMail);
         return { type: 'done', samples };
       }
-      const { pcm, words } = chunk;
-      const length = pcm.length;
-      port.postMessage(
-        { type: 'chunk', contextId, segment, startSample: samples, pcm, words } satisfies ChunkMail,
-        [pcm.buffer as ArrayBuffer],
-      );
-      samples += length;
     }
   };
 

@@ -9,7 +9,7 @@ import { EventEmitter } from 'node:events';
 import { Worker, type MessagePort } from 'node:worker_threads';
 import { limits } from '../limits.js';
 import type { Log } from '../log.js';
-import { packCommands, TickBatch, unpackFrames, type FrameMail } from './mail.js';
+import { packCommands, TurnBatch, unpackFrames, type FrameMail } from './mail.js';
 import type { ActorCommand, ActorThreadMessage, Frame } from './messages.js';
 
 interface ActorThreadsEvents {
@@ -22,7 +22,7 @@ interface ActorThreadsEvents {
 
 interface ActorThread {
   readonly worker: Worker;
-  readonly outgoing: TickBatch<ActorCommand>;
+  readonly outgoing: TurnBatch<ActorCommand>;
   contexts: number;
 }
 
@@ -70,7 +70,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     if (thread !== undefined) thread.contexts--;
   }
 
-  /** Commands of one tick travel together, in order. What is sent to a dead thread is dropped with its contexts. */
+  /** Commands of one turn of the event loop travel together, in order. What is sent to a dead thread is dropped with its contexts. */
   send(actor: number, command: ActorCommand): void {
     this.#threads.get(actor)?.outgoing.add(command);
   }
@@ -99,7 +99,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: limits.actorHeapMiBMax },
     });
-    const outgoing = new TickBatch<ActorCommand>((commands) => {
+    const outgoing = new TurnBatch<ActorCommand>((commands) => {
       const message: ActorThreadMessage = { type: 'commands', mail: packCommands(commands) };
       worker.postMessage(message);
     });

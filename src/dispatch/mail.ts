@@ -1,5 +1,6 @@
 /**
- * Mail between the front thread and an actor thread: everything written within one tick travels as one message.
+ * Mail between the front thread and an actor thread: all that is written within one turn of the event loop travels as
+ * one message.
  * Small fields are msgpackr-encoded; the bytes of all frames lie in one buffer, which is transferred, not copied.
  *
  * Words of the user's travel as JSON inside it: they may hold lone surrogates, which UTF-8 cannot carry.
@@ -68,8 +69,11 @@ export const unpackFrames = (mail: FrameMail): Frame[] => {
   });
 };
 
-/** Collects what is posted within one tick and hands it over once, at the end of the tick. */
-export class TickBatch<T> {
+/**
+ * Collects what is added within one turn of the event loop and hands it over once, when its input was read: every
+ * message of a port is a tick of its own, so under load a tick would be a batch of one.
+ */
+export class TurnBatch<T> {
   #items: T[] = [];
   #scheduled = false;
   readonly #send: (items: T[]) => void;
@@ -82,7 +86,7 @@ export class TickBatch<T> {
     this.#items.push(item);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    queueMicrotask(() => this.#flush());
+    setImmediate(() => this.#flush());
   }
 
   #flush(): void {

@@ -29,6 +29,9 @@ const lease = () => {
     close: () => {
       account.closed++;
     },
+    void: () => {
+      account.closed++;
+    },
   };
   return { account, granted };
 };

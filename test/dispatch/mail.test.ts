@@ -1,5 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import { packCommands, packFrames, TickBatch, unpackCommands, unpackFrames } from '../../src/dispatch/mail.js';
+import { packCommands, packFrames, TurnBatch, unpackCommands, unpackFrames } from '../../src/dispatch/mail.js';
 import type { ActorCommand, Frame } from '../../src/dispatch/messages.js';
 import { EarlyMail } from '../../workers/early-mail.js';
 
@@ -32,17 +33,20 @@ t.test('commands come out as they went in', async (t) => {
   t.same(unpackCommands(packCommands(commands)), commands);
 });
 
-t.test('what is added within a tick leaves together, at its end', async (t) => {
+t.test('what is added within a turn of the event loop leaves together, at its end', async (t) => {
   const sent: number[][] = [];
-  const batch = new TickBatch<number>((items) => sent.push(items));
+  const batch = new TurnBatch<number>((items) => sent.push(items));
   batch.add(1);
   batch.add(2);
   t.same(sent, []);
   await Promise.resolve();
-  t.same(sent, [[1, 2]]);
   batch.add(3);
-  await Promise.resolve();
-  t.same(sent, [[1, 2], [3]]);
+  t.same(sent, [], 'a tick is not the end of it');
+  await setImmediate();
+  t.same(sent, [[1, 2, 3]]);
+  batch.add(4);
+  await setImmediate();
+  t.same(sent, [[1, 2, 3], [4]]);
 });
 
 t.test('chunks that overtake their context are kept for it; those of a context that is gone are not', async (t) => {

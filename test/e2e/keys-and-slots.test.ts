@@ -1,8 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { pause, readStream, recordsOf, runScript, startService, until, type Service } from '../support/service.js';
+import {
+  pause,
+  readStream,
+  recordsOf,
+  runScript,
+  startService,
+  until,
+  type Service,
+} from '../support/service.js';
 
-const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(400);
+const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
+  400,
+);
 const stream = { text: long, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
 const short = { text: 'Yes.', voice: 'wren', response_format: 'wav' };
 
@@ -81,7 +91,9 @@ t.test('nine requests a key; the tenth is refused at once; an aborted one frees 
   const aborted = performance.now();
   streams[0]?.abort();
   t.ok(await until(freed), 'while its text would have taken many minutes');
-  t.comment(`the slot was free ${(performance.now() - aborted).toFixed(0)} ms after the abort, one request included`);
+  t.comment(
+    `the slot was free ${(performance.now() - aborted).toFixed(0)} ms after the abort, one request included`,
+  );
   for (const { abort } of streams) abort();
   const all = async () => {
     const answers = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short)));
@@ -98,30 +110,44 @@ const heapOf = (child: Service) => {
   return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1024;
 };
 
-t.test('a thousand aborted requests leave nothing behind', { skip: process.platform !== 'linux' }, async (t) => {
-  const abortSome = async (count: number, path: string) => {
-    for (let i = 0; i < count; i++) {
-      const aborter = new AbortController();
-      const request = service.post(path, stream, { signal: aborter.signal });
-      // At every point of a request's life: before it is read, while it is made, while it is sent.
-      await pause(i % 7);
-      aborter.abort();
-      await request.then((response) => response.body?.cancel(), () => undefined).catch(() => undefined);
-    }
-  };
-  const settled = () => until(async () => (await service.post('/v1/tts', short)).status === 200);
-  await abortSome(100, '/v1/tts/stream');
-  await settled();
-  const before = { descriptors: descriptorsOf(service), heap: heapOf(service) };
-  await abortSome(500, '/v1/tts/stream');
-  await abortSome(500, '/v1/tts');
-  await settled();
-  t.ok(await until(() => descriptorsOf(service) <= before.descriptors + 5), 'no descriptor');
-  const grownMiB = heapOf(service) - before.heap;
-  t.ok(grownMiB < 100, `${grownMiB.toFixed(0)} MiB more than before`);
-  const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short)));
-  t.ok(nine.every((response) => response.status === 200), 'every slot is free');
-  t.equal((await service.get('/readyz', {})).status, 200);
-  const { audio } = await readStream(await service.post('/v1/tts/stream', { ...stream, text: 'All is well.' }));
-  t.ok(audio.length > 50_000);
-});
+t.test(
+  'a thousand aborted requests leave nothing behind',
+  { skip: process.platform !== 'linux' },
+  async (t) => {
+    const abortSome = async (count: number, path: string) => {
+      for (let i = 0; i < count; i++) {
+        const aborter = new AbortController();
+        const request = service.post(path, stream, { signal: aborter.signal });
+        // At every point of a request's life: before it is read, while it is made, while it is sent.
+        await pause(i % 7);
+        aborter.abort();
+        await request
+          .then(
+            (response) => response.body?.cancel(),
+            () => undefined,
+          )
+          .catch(() => undefined);
+      }
+    };
+    const settled = () => until(async () => (await service.post('/v1/tts', short)).status === 200);
+    await abortSome(100, '/v1/tts/stream');
+    await settled();
+    const before = { descriptors: descriptorsOf(service), heap: heapOf(service) };
+    await abortSome(500, '/v1/tts/stream');
+    await abortSome(500, '/v1/tts');
+    await settled();
+    t.ok(await until(() => descriptorsOf(service) <= before.descriptors + 5), 'no descriptor');
+    const grownMiB = heapOf(service) - before.heap;
+    t.ok(grownMiB < 100, `${grownMiB.toFixed(0)} MiB more than before`);
+    const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short)));
+    t.ok(
+      nine.every((response) => response.status === 200),
+      'every slot is free',
+    );
+    t.equal((await service.get('/readyz', {})).status, 200);
+    const { audio } = await readStream(
+      await service.post('/v1/tts/stream', { ...stream, text: 'All is well.' }),
+    );
+    t.ok(audio.length > 50_000);
+  },
+);

@@ -1,7 +1,9 @@
 import t from 'tap';
 import { pause, readStream, recordsOf, spawnService, startService } from '../support/service.js';
 
-const text = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(30);
+const text = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
+  30,
+);
 const request = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
 
 t.test('SIGTERM in the middle of a stream: it completes, nothing new is taken, exit 0', async (t) => {

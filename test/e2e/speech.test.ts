@@ -17,28 +17,34 @@ const whole = async (body: object): Promise<Whole> => {
   return (await response.json()) as Whole;
 };
 
-const streamed = async (body: object) => readStream(await service.post('/v1/tts/stream', { voice: 'wren', ...body }));
+const streamed = async (body: object) =>
+  readStream(await service.post('/v1/tts/stream', { voice: 'wren', ...body }));
 
-const samplesOf = (pcm: Buffer) => new Int16Array(pcm.buffer.slice(pcm.byteOffset, pcm.byteOffset + (pcm.length & ~1)));
+const samplesOf = (pcm: Buffer) =>
+  new Int16Array(pcm.buffer.slice(pcm.byteOffset, pcm.byteOffset + (pcm.length & ~1)));
 
 const peak = (pcm: Buffer) => samplesOf(pcm).reduce((max, sample) => Math.max(max, Math.abs(sample)), 0);
 
-t.test('nine voices, the default first, at least three conversational, and each of them speaks', async (t) => {
-  const response = await service.get('/v1/tts/speakers');
-  t.equal(response.headers.get('content-type'), 'application/json');
-  const { speaker_ids: ids, ...rest } = (await response.json()) as { speaker_ids: string[] };
-  t.same(rest, {});
-  t.equal(ids.length, 9);
-  t.equal(ids[0], 'wren');
-  const conversational = ids.filter((id) => id.endsWith('_conv'));
-  t.ok(conversational.length >= 3);
-  for (const id of conversational) t.ok(ids.includes(id.replace(/_conv$/, '')), `${id} has its plain voice`);
-  for (const voice of ids) {
-    const { audio } = await streamed({ voice, text: sentence, response_format: { encoding: 'pcm' } });
-    t.ok(audio.length / 64_000 > 2 && audio.length / 64_000 < 12, `${voice}: ${audio.length / 64_000} s`);
-    t.ok(peak(audio) > 4_000 && peak(audio) < 32_768, `${voice}: peak ${peak(audio)}`);
-  }
-});
+t.test(
+  'nine voices, the default first, at least three conversational, and each of them speaks',
+  async (t) => {
+    const response = await service.get('/v1/tts/speakers');
+    t.equal(response.headers.get('content-type'), 'application/json');
+    const { speaker_ids: ids, ...rest } = (await response.json()) as { speaker_ids: string[] };
+    t.same(rest, {});
+    t.equal(ids.length, 9);
+    t.equal(ids[0], 'wren');
+    const conversational = ids.filter((id) => id.endsWith('_conv'));
+    t.ok(conversational.length >= 3);
+    for (const id of conversational)
+      t.ok(ids.includes(id.replace(/_conv$/, '')), `${id} has its plain voice`);
+    for (const voice of ids) {
+      const { audio } = await streamed({ voice, text: sentence, response_format: { encoding: 'pcm' } });
+      t.ok(audio.length / 64_000 > 2 && audio.length / 64_000 < 12, `${voice}: ${audio.length / 64_000} s`);
+      t.ok(peak(audio) > 4_000 && peak(audio) < 32_768, `${voice}: peak ${peak(audio)}`);
+    }
+  },
+);
 
 for (const sampleRateHz of [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 47_999, 48_000])
   t.test(`${sampleRateHz} Hz: wav, linear16 and pcm, whole and streamed`, async (t) => {
@@ -53,7 +59,10 @@ for (const sampleRateHz of [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_10
       t.equal(headers, { wav: 1, linear16: stream.chunks.length, pcm: 0 }[encoding]);
       const bytes = stream.audio.length - headers * 44;
       t.ok(bytes / 2 / sampleRateHz > 0.8 && bytes / 2 / sampleRateHz < 3);
-      t.ok(stream.chunks.every((chunk) => chunk.length % 2 === 0), 'no half samples');
+      t.ok(
+        stream.chunks.every((chunk) => chunk.length % 2 === 0),
+        'no half samples',
+      );
       if (header === 0) continue;
       t.equal(file.toString('latin1', 0, 4), 'RIFF');
       t.equal(file.readUInt32LE(4), file.length - 8);
@@ -102,7 +111,11 @@ t.test('the same request twice gives different audio of different length', async
 
 t.test('blank text gives a short silence', async (t) => {
   for (const text of ['', ' ', '\n\t \u00a0', '...', '—', '\u0000', '\ud800']) {
-    const response = await whole({ text, timestamps: true, response_format: { encoding: 'pcm', sample_rate: 8_000 } });
+    const response = await whole({
+      text,
+      timestamps: true,
+      response_format: { encoding: 'pcm', sample_rate: 8_000 },
+    });
     const pcm = Buffer.from(response.audio, 'base64');
     t.ok(pcm.length > 1_600 && pcm.length < 32_000, `${JSON.stringify(text)}: ${pcm.length / 16_000} s`);
     t.ok(peak(pcm) < 100);
@@ -146,15 +159,27 @@ t.test('a long text is whole, and made as fast as it is sent', async (t) => {
 
 t.test('other decoders agree about the files', { skip: missingTool('ffmpeg', 'sox') }, async (t) => {
   for (const encoding of ['wav', 'linear16']) {
-    const file = Buffer.from((await whole({ text: sentence, response_format: { encoding, sample_rate: 44_100 } })).audio, 'base64');
+    const file = Buffer.from(
+      (await whole({ text: sentence, response_format: { encoding, sample_rate: 44_100 } })).audio,
+      'base64',
+    );
     const seconds = (file.length - 44) / 88_200;
-    const decoded = spawnSync('ffmpeg', ['-v', 'error', '-i', '-', '-f', 's16le', '-'], { input: file, maxBuffer: 2 ** 28 });
+    const decoded = spawnSync('ffmpeg', ['-v', 'error', '-i', '-', '-f', 's16le', '-'], {
+      input: file,
+      maxBuffer: 2 ** 28,
+    });
     t.equal(decoded.stderr.toString(), '');
     t.ok(decoded.stdout.equals(file.subarray(44)), 'ffmpeg reads our very samples');
     const statistics = spawnSync('sox', ['-t', 'wav', '-', '-n', 'stat'], { input: file }).stderr.toString();
     t.ok(Math.abs(Number(/Length \(seconds\):\s+([\d.]+)/.exec(statistics)?.[1]) - seconds) < 0.001);
   }
-  const { audio } = await streamed({ text: sentence, response_format: { encoding: 'wav', sample_rate: 22_050 } });
-  const decoded = spawnSync('ffmpeg', ['-v', 'error', '-i', '-', '-f', 's16le', '-'], { input: audio, maxBuffer: 2 ** 28 });
+  const { audio } = await streamed({
+    text: sentence,
+    response_format: { encoding: 'wav', sample_rate: 22_050 },
+  });
+  const decoded = spawnSync('ffmpeg', ['-v', 'error', '-i', '-', '-f', 's16le', '-'], {
+    input: audio,
+    maxBuffer: 2 ** 28,
+  });
   t.ok(decoded.stdout.equals(audio.subarray(44)), 'a streamed wav is read to its end');
 });

@@ -51,7 +51,7 @@ class ScriptedEngine implements Engine {
         const pcm = new Int16Array(letters.length * LETTER_SAMPLES);
         for (let i = 0; i < pcm.length; i++)
           pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
-        return { pcm, words: [] };
+        return { pcm, words: [], last: letter >= request.text.length };
       },
     };
   }

@@ -21,13 +21,15 @@ export interface EngineChunk {
   readonly pcm: Int16Array;
   /** Words that end within this chunk (their times are final), in order. */
   readonly words: readonly WordTime[];
+  /** No chunk follows: who listens is told at once, not after another step. */
+  readonly last: boolean;
 }
 
 /** One segment being spoken, a step at a time. */
 export interface SegmentSynthesis {
   /**
    * Runs one step of at most about `limits.stepComputeMsTarget` of compute: a small first chunk, then growing ones.
-   * `null` when the segment is complete. Not to be called again before it resolved.
+   * Not to be called again before it resolved. `null` after the last chunk.
    */
   step(): Promise<EngineChunk | null>;
 }

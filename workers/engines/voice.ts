@@ -18,6 +18,7 @@ import type { Timeline } from './timeline.js';
 export interface FloatChunk {
   readonly pcm: Float32Array;
   readonly words: readonly WordTime[];
+  readonly last: boolean;
 }
 
 /**
@@ -92,7 +93,7 @@ export class Segment implements SegmentSynthesis {
 
   async step(): Promise<EngineChunk | null> {
     const chunk = await this.stepFloat();
-    return chunk === null ? null : { pcm: toInt16(chunk.pcm), words: chunk.words };
+    return chunk === null ? null : { ...chunk, pcm: toInt16(chunk.pcm) };
   }
 
   stepFloat(): Promise<FloatChunk | null> {
@@ -108,7 +109,7 @@ export class Segment implements SegmentSynthesis {
     if (isFirst) pcm = this.#trimStart(pcm);
     if (this.#done) pcm = this.#finish(pcm);
     this.#samples += pcm.length;
-    return { pcm, words: this.#wordsUntil(this.#samples) };
+    return { pcm, words: this.#wordsUntil(this.#samples), last: this.#done };
   }
 
   /** Parameters of the grid's next chunk; `null` where there is nothing to say. Sets `#done` at the segment's end. */
@@ -170,7 +171,7 @@ export class Segment implements SegmentSynthesis {
     const { prosody, words } = this.#parts;
     const pcm = new Float32Array(Math.round(prosody.vary(samplesOf(blankMs), trailingSpread)));
     const silent = (word: number): WordTime => ({ word, startSample: 0, endSample: 0 });
-    return { pcm, words: Array.from({ length: words }, (_, word) => silent(word)) };
+    return { pcm, words: Array.from({ length: words }, (_, word) => silent(word)), last: true };
   }
 
   /** Words that end before this sample and were not reported yet. */
