@@ -222,3 +222,16 @@ t.test('the README tells of every variable, every error and every command', (t) 
   );
   t.end();
 });
+
+t.test('CI installs every program that a test asks for', (t) => {
+  const asked = tests
+    .flatMap((path) => [...readSource(path).matchAll(/missingTool\(([^)]*)\)/g)])
+    .flatMap(([, programs = '']) => [...programs.matchAll(/'([\w.-]+)'/g)].map(([, name]) => name ?? ''));
+  t.ok(asked.length > 0);
+  const installed = readSource('.ci/run');
+  t.strictSame(
+    asked.filter((name) => !new RegExp(`[( ]${name}:`).test(installed)),
+    [],
+  );
+  t.end();
+});
