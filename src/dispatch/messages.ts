@@ -134,9 +134,12 @@ export type Frame =
   | {
       readonly type: 'audio';
       readonly contextId: number;
-      /** The segment that the first sample of this frame belongs to: its first audio is what is charged. */
+      /** The segment that was being spoken when these bytes came out: its first audio is what is charged. */
       readonly segment: number;
-      /** Playing time that these bytes add. */
+      /**
+       * Of the speech that went in since bytes last came out; the silence that a codec is flushed with is not counted.
+       * Over a context the frames add up to what the synthesis threads made, whatever an encoder holds back meanwhile.
+       */
       readonly durationMs: number;
       readonly bytes: Uint8Array;
     }

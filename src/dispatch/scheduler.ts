@@ -3,7 +3,8 @@
  *
  * A context's deadline is the moment its listener would run dry: the start of its playback plus the audio made so far.
  * A lease (one slot of a key) runs one segment at a time while there is contention, and more only while threads would
- * otherwise idle; its contexts take turns. A context whose unsent audio is over the bound gets nothing until its
+ * otherwise idle, and not before its listener hears something: a second segment would slow the first chunk of the
+ * first. Its contexts take turns. A context whose unsent audio is over the bound gets nothing until its
  * transport handed enough of it on: this is the one place where backpressure acts.
  *
  * Pure policy: it runs nothing and knows no thread. Time comes from the clock that it is given.
@@ -63,6 +64,11 @@ export class ContextSchedule {
     return this.#running.length;
   }
 
+  /** The transport handed on some of its audio. */
+  get heard(): boolean {
+    return this.#handedMs > 0;
+  }
+
   get unsentMs(): number {
     return this.#madeMs - this.#handedMs;
   }
@@ -95,7 +101,9 @@ export class ContextSchedule {
 
   /** The transport handed on this much audio. */
   handed(durationMs: number): void {
+    const isFirst = !this.heard;
     this.#handedMs += durationMs;
+    if (isFirst) this.#scheduler.wake();
     if (!this.#gated || this.isGated()) return;
     this.#gated = false;
     this.#restartPlayback();
@@ -167,7 +175,7 @@ class LeaseSchedule {
   next(): ContextSchedule | undefined {
     let best: ContextSchedule | undefined;
     for (const context of this.contexts) {
-      if (!context.isReady()) continue;
+      if (!context.isReady() || (this.running > 0 && !context.heard)) continue;
       if (best === undefined || context.dueMs() < best.dueMs()) best = context;
     }
     return best;
