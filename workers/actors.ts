@@ -35,7 +35,7 @@ const open = (command: Extract<ActorCommand, { type: 'open' }>): void => {
   const { contextId } = command;
   const context = new ContextActor(command, (frame) => {
     outgoing.add(frame);
-    if (frame.type === 'closed') contexts.delete(contextId);
+    if (frame.type === 'closed' || frame.type === 'failed') contexts.delete(contextId);
   });
   contexts.set(contextId, context);
   for (const mail of early.take(contextId)) context.chunk(mail);

@@ -1,18 +1,17 @@
 /**
- * The actor of one context: puts chunks into the order of the marks, resamples, encodes, and builds frames.
+ * The actor of one context: puts chunks into the order of the marks and has frames made of them.
  *
  * Marks (segment n begins, flush f, close) come from the front thread in order; chunks come from any synthesis thread
  * in any order of segments. The head mark decides: chunks of its segment are released as they come, those of later
- * segments wait. One resampler and one encoder live as long as the context, so no seam clicks and no header repeats.
+ * segments wait. Some codecs' encoders are made at leisure: until there is one, everything waits.
  *
  *   open --segment*--> speaking --flush--> speaking --close--> closed
  *   any --dispose (cancel, fault)--> gone, without a frame
+ *   open --(no encoder could be made)--> failed
  */
 import type { ActorCommand, ChunkMail, Frame } from '../src/dispatch/messages.js';
 import { createEncoder, type Encoder } from './audio/encoder.js';
-import { Resampler } from './audio/resampler.js';
-import { createFramer, type Framer } from './framing.js';
-import { WordClock } from './word-clock.js';
+import { FrameMaker } from './frame-maker.js';
 
 type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
@@ -29,37 +28,26 @@ interface Inbox {
   done: boolean;
 }
 
-/** Playing time of one audio frame at most: words stay close to their sound, records small. */
-const FRAME_MS_MAX = 200;
-
 export class ContextActor {
-  readonly #contextId: number;
+  readonly #open: OpenCommand;
   readonly #emit: (frame: Frame) => void;
-  readonly #resampler: Resampler;
-  readonly #encoder: Encoder;
-  readonly #framer: Framer;
-  readonly #words: WordClock | undefined;
-  readonly #engineSampleRateHz: number;
-  readonly #sampleRateHz: number;
   readonly #marks: Mark[] = [];
   readonly #inboxes = new Map<number, Inbox>();
-  #lastSegment = 0;
+  #frames: FrameMaker | undefined;
+  /** The segment that the head mark began, once it did. */
+  #begun: SegmentCommand | undefined;
   #disposed = false;
 
   constructor(open: OpenCommand, emit: (frame: Frame) => void) {
-    this.#contextId = open.contextId;
+    this.#open = open;
     this.#emit = emit;
-    this.#engineSampleRateHz = open.engineSampleRateHz;
-    this.#sampleRateHz = open.format.sampleRateHz;
-    this.#resampler = new Resampler(open.engineSampleRateHz, open.format.sampleRateHz);
-    this.#encoder = createEncoder(open.format);
-    this.#framer = createFramer(open.framing, this.#encoder);
-    this.#words = open.timestamps ? new WordClock(open.engineSampleRateHz) : undefined;
+    const encoder = createEncoder(open.format);
+    if (encoder instanceof Promise) void this.#beginWith(encoder);
+    else this.#begin(encoder);
   }
 
   segment(command: SegmentCommand): void {
     this.#marks.push({ type: 'segment', command });
-    if (this.#marks.length === 1) this.#beginHead();
     this.#release();
   }
 
@@ -94,93 +82,59 @@ export class ContextActor {
     this.#disposed = true;
     this.#marks.length = 0;
     this.#inboxes.clear();
-    this.#resampler.dispose();
-    this.#encoder.dispose();
+    this.#frames?.dispose();
+  }
+
+  #begin(encoder: Encoder): void {
+    if (this.#disposed) encoder.dispose();
+    else this.#frames = new FrameMaker(this.#open, encoder, this.#emit);
+  }
+
+  async #beginWith(encoder: Promise<Encoder>): Promise<void> {
+    try {
+      this.#begin(await encoder);
+      this.#release();
+    } catch (error) {
+      if (this.#disposed) return;
+      this.dispose();
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#emit({ type: 'failed', contextId: this.#open.contextId, reason });
+    }
   }
 
   /** Works off the marks as far as what has come allows. */
   #release(): void {
+    const frames = this.#frames;
+    if (frames === undefined || this.#disposed) return;
     for (let mark = this.#marks[0]; mark !== undefined; mark = this.#marks[0]) {
       switch (mark.type) {
         case 'segment':
-          if (!this.#releaseSegment(mark.command)) return;
+          if (!this.#releaseSegment(frames, mark.command)) return;
           break;
         case 'flush':
-          // What these encodings hold back is less than a frame: nothing to push out before `close`.
-          this.#emit({ type: 'flushed', contextId: this.#contextId, flushId: mark.flushId });
+          frames.flush(mark.flushId);
           break;
         case 'close':
-          this.#finish();
+          frames.finish();
+          this.dispose();
+          this.#emit({ type: 'closed', contextId: this.#open.contextId });
           return;
       }
       this.#marks.shift();
-      this.#beginHead();
     }
-  }
-
-  #beginHead(): void {
-    const head = this.#marks[0];
-    if (head?.type === 'segment') this.#words?.beginSegment(head.command);
   }
 
   /** @returns whether the segment is complete */
-  #releaseSegment(command: SegmentCommand): boolean {
+  #releaseSegment(frames: FrameMaker, command: SegmentCommand): boolean {
     const inbox = this.#inboxes.get(command.segment);
     if (inbox === undefined) return false;
-    for (const chunk of inbox.chunks) this.#speak(command.segment, chunk);
+    if (this.#begun !== command) frames.beginSegment(command);
+    this.#begun = command;
+    for (const chunk of inbox.chunks) frames.speak(chunk);
     inbox.chunks.length = 0;
     if (!inbox.done) return false;
-    this.#words?.endSegment(inbox.receivedSamples);
-    this.#lastSegment = command.segment;
+    frames.endSegment(inbox.receivedSamples);
     this.#inboxes.delete(command.segment);
     return true;
-  }
-
-  #speak(segment: number, chunk: Extract<ChunkMail, { type: 'chunk' }>): void {
-    const samplesMax = Math.max(1, Math.round((this.#engineSampleRateHz * FRAME_MS_MAX) / 1000));
-    let nextWord = 0;
-    for (let start = 0; start < chunk.pcm.length; start += samplesMax) {
-      const end = Math.min(chunk.pcm.length, start + samplesMax);
-      this.#emitAudio(segment, this.#resampler.process(chunk.pcm.subarray(start, end)));
-      if (this.#words === undefined) continue;
-      for (; nextWord < chunk.words.length; nextWord++) {
-        const word = chunk.words[nextWord];
-        if (word === undefined || word.endSample > chunk.startSample + end) break;
-        this.#words.add(word);
-      }
-      this.#emitTimings();
-    }
-  }
-
-  #emitAudio(segment: number, samples: Int16Array): void {
-    if (samples.length === 0) return;
-    const bytes = this.#framer.audio(this.#encoder.encode(samples));
-    this.#emit({
-      type: 'audio',
-      contextId: this.#contextId,
-      segment,
-      durationMs: (samples.length * 1000) / this.#sampleRateHz,
-      bytes,
-    });
-  }
-
-  #emitTimings(): void {
-    const timings = this.#words?.take();
-    if (timings === undefined) return;
-    const bytes = this.#framer.timestamps(timings);
-    this.#emit({ type: 'timestamps', contextId: this.#contextId, timings, bytes });
-  }
-
-  #finish(): void {
-    const segment = this.#lastSegment;
-    this.#emitAudio(segment, this.#resampler.finish());
-    this.#words?.finish();
-    this.#emitTimings();
-    const { head, tail } = this.#framer.end(this.#encoder.finish());
-    if (tail.length > 0)
-      this.#emit({ type: 'audio', contextId: this.#contextId, segment, durationMs: 0, bytes: tail });
-    if (head.length > 0) this.#emit({ type: 'head', contextId: this.#contextId, bytes: head });
-    this.dispose();
-    this.#emit({ type: 'closed', contextId: this.#contextId });
   }
 }

@@ -4,6 +4,7 @@
  * `stream`: every frame is one record, `data: {json}` and two newlines.
  * `whole`: frames are pieces of one base64 text. Three bytes make four characters, so the framer carries up to two
  * bytes from one piece to the next, and keeps the first of the payload back for the header, which is known last.
+ * `raw`: frames are the payload itself; there is no place for times.
  */
 import type { Framing, WordTimings } from '../src/dispatch/messages.js';
 import type { Encoder } from './audio/encoder.js';
@@ -20,11 +21,9 @@ const NOTHING = new Uint8Array(0);
 const AUDIO_OPEN = Buffer.from('data: {"type":"audio","audio_chunk":"', 'latin1');
 const AUDIO_CLOSE = Buffer.from('"}\n\n', 'latin1');
 
-const asBuffer = (bytes: Uint8Array): Buffer =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
-const base64 = (bytes: Uint8Array): Uint8Array =>
-  Buffer.from(asBuffer(bytes).toString('base64'), 'latin1');
+const base64 = (bytes: Uint8Array): Uint8Array => Buffer.from(asBuffer(bytes).toString('base64'), 'latin1');
 
 const concat = (a: Uint8Array, b: Uint8Array): Uint8Array => {
   if (a.length === 0) return b;
@@ -97,5 +96,36 @@ class WholeFramer implements Framer {
   }
 }
 
-export const createFramer = (framing: Framing, encoder: Encoder): Framer =>
-  framing === 'stream' ? new StreamFramer(encoder) : new WholeFramer(encoder);
+class RawFramer implements Framer {
+  readonly #encoder: Encoder;
+  #begun = false;
+
+  constructor(encoder: Encoder) {
+    this.#encoder = encoder;
+  }
+
+  audio(payload: Uint8Array): Uint8Array {
+    const header = this.#encoder.chunkHeader(payload.length, !this.#begun);
+    this.#begun = true;
+    return concat(header, payload);
+  }
+
+  timestamps(): Uint8Array {
+    throw new Error('raw audio has no place for times');
+  }
+
+  end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
+    return { tail: payload.length > 0 ? this.audio(payload) : NOTHING, head: NOTHING };
+  }
+}
+
+export const createFramer = (framing: Framing, encoder: Encoder): Framer => {
+  switch (framing) {
+    case 'stream':
+      return new StreamFramer(encoder);
+    case 'whole':
+      return new WholeFramer(encoder);
+    case 'raw':
+      return new RawFramer(encoder);
+  }
+};

@@ -12,7 +12,7 @@ const seconds = (samples: number, sampleRateHz: number): number =>
 
 export class WordClock {
   readonly #sampleRateHz: number;
-  /** Samples of all segments before the current one. */
+  /** Samples of all segments before the current one, and of the silence around them: not always a whole number. */
   #elapsedSamples = 0;
   #segment: SegmentCommand | undefined;
   /** A token that goes on in the next segment: its text and start so far. */
@@ -41,6 +41,11 @@ export class WordClock {
     };
     if (segment.tokenContinues && time.word === segment.words.length - 1) this.#carried = word;
     else this.#tell(word);
+  }
+
+  /** Silence, or a codec's delay, after what came so far. */
+  silence(samples: number): void {
+    this.#elapsedSamples += samples;
   }
 
   endSegment(samples: number): void {

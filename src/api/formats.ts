@@ -14,6 +14,8 @@ interface EncodingRow {
   readonly aliases: readonly string[];
   readonly defaultSampleRateHz: number;
   readonly sampleRateHz: Rule<number>;
+  /** Only of an encoding that has bitrates. */
+  readonly defaultBitrateKbps?: number;
   /** Only asked about a bitrate that was sent and is not null: a string, or a whole number. */
   readonly bitrate: Rule<string | number>;
 }
@@ -25,6 +27,35 @@ const between =
       ? null
       : `${encoding} audio sample_rate must be between ${minHz} and ${maxHz} Hz`;
 
+const exactly =
+  (hz: number): Rule<number> =>
+  (encoding, sent) =>
+    sent === hz ? null : `${encoding} audio requires an ${hz} Hz sample rate`;
+
+const OPUS_RATES_HZ = [8_000, 12_000, 16_000, 24_000, 48_000];
+
+const opusRate: Rule<number> = (encoding, hz) =>
+  OPUS_RATES_HZ.includes(hz)
+    ? null
+    : `${encoding} audio sample_rate must be one of 8000, 12000, 16000, 24000, or 48000 Hz`;
+
+/** `128k`, `128` and 128 alike. @returns `null` for a string that is no bitrate */
+const parseKbps = (bitrate: string | number): number | null => {
+  if (typeof bitrate === 'number') return bitrate;
+  return /^[+-]?\d+k?$/i.test(bitrate) ? parseInt(bitrate, 10) : null;
+};
+
+const betweenKbps =
+  (minKbps: number, maxKbps: number): Rule<string | number> =>
+  (encoding, bitrate) => {
+    const kbps = parseKbps(bitrate);
+    if (kbps === null)
+      return `Invalid ${encoding} audio bitrate: ${String(bitrate).slice(0, limits.validationNameMax)}`;
+    return kbps >= minKbps && kbps <= maxKbps
+      ? null
+      : `${encoding} audio bitrate must be between ${minKbps}kbps and ${maxKbps}kbps`;
+  };
+
 const noBitrate: Rule<string | number> = (encoding) => `${encoding} audio does not support a bitrate option`;
 
 const samples = {
@@ -33,33 +64,68 @@ const samples = {
   bitrate: noBitrate,
 } as const satisfies Omit<EncodingRow, 'aliases'>;
 
+const telephony = {
+  defaultSampleRateHz: 8_000,
+  sampleRateHz: exactly(8_000),
+  bitrate: noBitrate,
+} as const satisfies Omit<EncodingRow, 'aliases'>;
+
 const encodings = {
+  /** MPEG frames; a whole file has an ID3 tag before them. */
+  mp3: {
+    aliases: [],
+    defaultSampleRateHz: 32_000,
+    sampleRateHz: between(16_000, 48_000),
+    defaultBitrateKbps: 128,
+    bitrate: betweenKbps(32, 320),
+  },
   /** One RIFF header a file. */
   wav: { ...samples, aliases: [] },
   /** Headerless signed 16-bit little-endian mono. */
   pcm: { ...samples, aliases: ['pcm_s16le', 'raw'] },
   /** The samples of `pcm` in RIFF; a stream repeats the header on every chunk. */
   linear16: { ...samples, aliases: ['linear_pcm', 'linear-pcm'] },
+  /** In Ogg. */
+  opus: {
+    aliases: [],
+    defaultSampleRateHz: 48_000,
+    sampleRateHz: opusRate,
+    defaultBitrateKbps: 64,
+    bitrate: betweenKbps(32, 192),
+  },
+  /** Headerless G.711. The Greek letter and the micro sign look alike: either is taken. */
+  mulaw: { ...telephony, aliases: ['mu-law', 'ulaw', 'u-law', '\u03bc-law', '\u00b5-law'] },
+  alaw: { ...telephony, aliases: ['a-law'] },
 } as const satisfies Record<string, EncodingRow>;
 
 /** Canonical encoding names this build can produce. */
 export type Encoding = keyof typeof encodings;
 
-/** After validation: what an encoder needs to know, nothing that a client wrote. */
-export interface AudioFormat {
-  readonly encoding: Encoding;
+/** Encodings that have a bitrate. */
+type Codec = 'mp3' | 'opus';
+
+export interface CodecFormat {
+  readonly encoding: Codec;
+  readonly sampleRateHz: number;
+  readonly bitrateKbps: number;
+}
+
+export interface SampleFormat {
+  readonly encoding: Exclude<Encoding, Codec>;
   readonly sampleRateHz: number;
 }
 
-/**
- * The encoding of a request that names none. The specification's default is `mp3`; until this build can make it,
- * such a request gets a file that every player opens rather than an error about a field that it never sent.
- */
-export const DEFAULT_ENCODING: Encoding = 'wav';
+/** After validation: what was asked for, its defaults filled in, nothing that a client wrote. */
+export type AudioFormat = CodecFormat | SampleFormat;
+
+/** The encoding of a request that names none. */
+export const DEFAULT_ENCODING: Encoding = 'mp3';
 
 const canonicalByName = new Map<string, Encoding>();
 for (const [encoding, row] of Object.entries(encodings) as [Encoding, EncodingRow][])
   for (const name of [encoding, ...row.aliases]) canonicalByName.set(name, encoding);
+
+const isCodec = (encoding: Encoding): encoding is Codec => 'defaultBitrateKbps' in encodings[encoding];
 
 /** The fields of `response_format` as sent, their types already checked; what is absent is `undefined`. */
 export interface FormatFields {
@@ -97,5 +163,16 @@ export const resolveFormat = (fields: FormatFields): FormatResult => {
   const bitrateMessage = bitrate === null ? null : row.bitrate(encoding, bitrate);
   if (bitrate !== null && bitrateMessage !== null)
     faults.push({ field: 'bitrate', message: bitrateMessage, value: bitrate });
-  return faults.length === 0 ? { ok: true, format: { encoding, sampleRateHz } } : { ok: false, faults };
+  if (faults.length > 0) return { ok: false, faults };
+  if (!isCodec(encoding)) return { ok: true, format: { encoding, sampleRateHz } };
+  const sentKbps = bitrate === null ? null : parseKbps(bitrate);
+  const bitrateKbps = sentKbps ?? encodings[encoding].defaultBitrateKbps;
+  return { ok: true, format: { encoding, sampleRateHz, bitrateKbps } };
 };
+
+/** What a request gets that names no rate and no bitrate. */
+export const defaultCodecFormat = (encoding: Codec): CodecFormat => ({
+  encoding,
+  sampleRateHz: encodings[encoding].defaultSampleRateHz,
+  bitrateKbps: encodings[encoding].defaultBitrateKbps,
+});

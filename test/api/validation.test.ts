@@ -132,7 +132,7 @@ const refused: readonly (readonly [body: string, ...items: Item[]])[] = [
   ...[null, 1, true, [], ['wav']].map(
     (v) => [withMembers(`"response_format":${JSON.stringify(v)}`), noDictionary(RF, v)] as const,
   ),
-  ...['flac', '', 'ogg', 'aac', 'mp3', 'opus', 'mulaw', 'alaw', ' wav', 'FLAC'].flatMap((v) => [
+  ...['flac', '', 'ogg', 'aac', 'mp', 'law', 'mu_law', 'mlaw', ' wav', 'FLAC'].flatMap((v) => [
     [withMembers(`"response_format":"${v}"`), unsupported(v)] as const,
     [withMembers(`"response_format":{"encoding":"${v}"}`), unsupported(v)] as const,
   ]),
@@ -158,15 +158,10 @@ const refused: readonly (readonly [body: string, ...items: Item[]])[] = [
         intType([...RF, 'sample_rate'], v),
       ] as const,
   ),
-  ...['wav', 'pcm', 'linear16'].flatMap((encoding) =>
-    [7999, 48001, 0, -8000, 1e30].map(
-      (v) =>
-        [
-          withMembers(`"response_format":{"encoding":"${encoding}","sample_rate":${v}}`),
-          value([...RF, 'sample_rate'], `${encoding} audio sample_rate must be between 8000 and 48000 Hz`, v),
-        ] as const,
-    ),
-  ),
+  [
+    withMembers('"response_format":{"sample_rate":8000}'),
+    value([...RF, 'sample_rate'], 'mp3 audio sample_rate must be between 16000 and 48000 Hz', 8000),
+  ],
   [
     withMembers('"response_format":{"encoding":"LINEAR-PCM","sample_rate":1}'),
     value([...RF, 'sample_rate'], 'linear16 audio sample_rate must be between 8000 and 48000 Hz', 1),
@@ -178,6 +173,11 @@ const refused: readonly (readonly [body: string, ...items: Item[]])[] = [
         value([...RF, 'bitrate'], 'pcm audio does not support a bitrate option', v),
       ] as const,
   ),
+  [
+    withMembers('"response_format":{"sample_rate":1,"bitrate":"x"}'),
+    value([...RF, 'sample_rate'], 'mp3 audio sample_rate must be between 16000 and 48000 Hz', 1),
+    value([...RF, 'bitrate'], 'Invalid mp3 audio bitrate: x', 'x'),
+  ],
   [
     withMembers('"response_format":{"bitrate":128.5}'),
     noString([...RF, 'bitrate', 'str'], 128.5),
@@ -265,8 +265,7 @@ const accepted: readonly (readonly [members: string, expected: Record<string, un
   ['"temperature":3.0', { temperature: 3 }],
   ['"temperature":1e0', { temperature: 1 }],
   ['"response_format":{}', {}],
-  ['"response_format":"wav"', {}],
-  ['"response_format":"WaV"', {}],
+  ['"response_format":"WaV"', { format: { encoding: 'wav', sampleRateHz: 32_000 } }],
   ['"response_format":"pcm"', { format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
   ['"response_format":"pcm_s16le"', { format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
   ['"response_format":"RAW"', { format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
@@ -275,11 +274,10 @@ const accepted: readonly (readonly [members: string, expected: Record<string, un
   ['"response_format":"linear-pcm"', { format: { encoding: 'linear16', sampleRateHz: 32_000 } }],
   ['"response_format":{"encoding":"linear-pcm"}', { format: { encoding: 'linear16', sampleRateHz: 32_000 } }],
   ['"response_format":{"sample_rate":null,"bitrate":null}', {}],
-  ['"response_format":{"sample_rate":8000}', { format: { encoding: 'wav', sampleRateHz: 8_000 } }],
-  ['"response_format":{"sample_rate":48000}', { format: { encoding: 'wav', sampleRateHz: 48_000 } }],
-  ['"response_format":{"sample_rate":16000.0}', { format: { encoding: 'wav', sampleRateHz: 16_000 } }],
-  ['"response_format":{"sample_rate":1.6e4}', { format: { encoding: 'wav', sampleRateHz: 16_000 } }],
-  ['"response_format":{"sample_rate":11111}', { format: { encoding: 'wav', sampleRateHz: 11_111 } }],
+  ...['8000', '48000', '16000.0', '1.6e4', '11111'].map((rate) => {
+    const format = { encoding: 'wav', sampleRateHz: Number(rate) };
+    return [`"response_format":{"encoding":"wav","sample_rate":${rate}}`, { format }] as const;
+  }),
   ['"text":""', { text: '' }],
   ['"text":" \\n\\t"', { text: ' \n\t' }],
   ['"text":"\\u0000\\ud83d<b>&amp;"', { text: '\0\ud83d<b>&amp;' }],
@@ -290,7 +288,7 @@ const accepted: readonly (readonly [members: string, expected: Record<string, un
 const defaults = {
   text: 'a',
   voiceId: 'b',
-  format: { encoding: 'wav', sampleRateHz: 32_000 },
+  format: { encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 128 },
   timestamps: false,
   temperature: null,
   normalizeText: false,
@@ -404,6 +402,28 @@ t.test('a value within the bound of echoes comes back whole, one beyond it is le
   t.end();
 });
 
+const spellings: Readonly<Record<string, RegExp>> = {
+  mp3: /^mp3$/i,
+  wav: /^wav$/i,
+  pcm: /^(?:pcm(?:_s16le)?|raw)$/i,
+  linear16: /^linear(?:16|[_-]pcm)$/i,
+  opus: /^opus$/i,
+  mulaw: /^(?:mu-?|u-?|[\u03bc\u039c\u00b5]-)law$/i,
+  alaw: /^a-?law$/i,
+};
+const canonical = (name: string) =>
+  Object.keys(spellings).find((encoding) => spellings[encoding]?.test(name));
+
+const rateAllowed = (encoding: string, hz: number) => {
+  if (encoding === 'opus') return [8000, 12000, 16000, 24000, 48000].includes(hz);
+  if (encoding.endsWith('law')) return hz === 8000;
+  return hz >= (encoding === 'mp3' ? 16000 : 8000) && hz <= 48000;
+};
+const bitrateAllowed = (encoding: string, sent: string) => {
+  const kbps = Number(/^(?:([+-]?[0-9]+)|"([+-]?[0-9]+)[kK]?")$/.exec(sent)?.slice(1).join(''));
+  return kbps >= 32 && kbps <= ({ mp3: 320, opus: 192 }[encoding] ?? 0);
+};
+
 /** A second opinion, written from the contract without typia: the fields at fault. */
 const faultyFields = (body: unknown): Set<string> => {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return new Set(['']);
@@ -425,9 +445,8 @@ const faultyFields = (body: unknown): Set<string> => {
       ['text', 'voice', 'response_format', 'timestamps', 'temperature', 'normalize_text'].includes(key),
     );
   if (!has('response_format')) return found;
-  const names = ['wav', 'pcm', 'linear16', 'linear_pcm', 'linear-pcm', 'pcm_s16le', 'raw'];
   const format = object['response_format'];
-  if (typeof format === 'string') check('response_format.encoding', names.includes(format.toLowerCase()));
+  if (typeof format === 'string') check('response_format.encoding', canonical(format) !== undefined);
   else if (typeof format !== 'object' || format === null || Array.isArray(format))
     check('response_format', false);
   else {
@@ -439,16 +458,23 @@ const faultyFields = (body: unknown): Set<string> => {
       (encoding === undefined || typeof encoding === 'string') &&
       whole(rate) &&
       (whole(bitrate) || typeof bitrate === 'string');
-    const known = typeof encoding !== 'string' || names.includes(encoding.toLowerCase());
-    check('response_format.encoding', encoding === undefined || (typeof encoding === 'string' && known));
+    const name =
+      encoding === undefined ? 'mp3' : typeof encoding === 'string' ? canonical(encoding) : undefined;
+    const ruled = typed && name !== undefined;
+    check('response_format.encoding', name !== undefined);
     check(
       'response_format.sample_rate',
-      whole(rate) && !(typed && known && typeof rate === 'number' && !(rate >= 8000 && rate <= 48000)),
+      whole(rate) && !(ruled && typeof rate === 'number' && !rateAllowed(name, rate)),
     );
     check(
       'response_format.bitrate',
       (whole(bitrate) || typeof bitrate === 'string') &&
-        !(typed && known && bitrate !== undefined && bitrate !== null),
+        !(
+          ruled &&
+          bitrate !== undefined &&
+          bitrate !== null &&
+          !bitrateAllowed(name, JSON.stringify(bitrate))
+        ),
     );
     for (const key of Object.keys(fields))
       check(`response_format.${key}`, ['encoding', 'sample_rate', 'bitrate'].includes(key));
@@ -465,11 +491,11 @@ const partly = (model: Record<string, fc.Arbitrary<unknown>>) =>
       fc.option(fc.dictionary(fc.string(), anything), { freq: 3 }),
     )
     .map(([known, further]) => ({ ...known, ...further }));
-const rate = often(8000, 7999, 48000, 48001, 16000.5, null, '16000');
+const rate = often(8000, 7999, 16000, 48000, 48001, 16000.5, null, '16000');
 const format = partly({
-  encoding: often('wav', 'PCM', 'raw', 'linear-pcm', 'mp3', null),
+  encoding: often('wav', 'PCM', 'raw', 'linear-pcm', 'mp3', 'Opus', 'u-LAW', 'a-law', 'ogg', null),
   sample_rate: rate,
-  bitrate: often(null, 128, '128k', 128.5),
+  bitrate: often(null, 128, '128k', 128.5, 31, '320', '193k', 'x'),
 });
 const randomBody = fc.oneof(
   { weight: 1, arbitrary: anything },

@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { AudioFormat } from '../../src/api/formats.js';
+import type { AudioFormat, SampleFormat } from '../../src/api/formats.js';
 import type { ChunkMail, Frame, Framing, WordTime } from '../../src/dispatch/messages.js';
 import { loadEncoders } from '../../workers/audio/encoder.js';
 import { ContextActor } from '../../workers/context.js';
@@ -73,10 +73,10 @@ t.test('chunks are released in the order of the marks, however they come', async
   t.equal(frames.length, 1, 'the head segment is released as it comes');
   actor.chunk(chunk(0, 50, 50));
   actor.chunk(done(0, 100));
-  t.same(
-    streamedSamples(frames),
-    [...Array.from({ length: 100 }, (_, i) => i), ...Array.from({ length: 100 }, (_, i) => 10_000 + i)],
-  );
+  t.same(streamedSamples(frames), [
+    ...Array.from({ length: 100 }, (_, i) => i),
+    ...Array.from({ length: 100 }, (_, i) => 10_000 + i),
+  ]);
   t.equal(frames.at(-1)?.type, 'closed');
 });
 
@@ -90,7 +90,10 @@ t.test('a segment that is run again adds no sample twice', async (t) => {
   actor.chunk(chunk(0, 60, 40));
   actor.chunk(chunk(0, 100, 20));
   actor.chunk(done(0, 120));
-  t.same(streamedSamples(frames), Array.from({ length: 120 }, (_, i) => i));
+  t.same(
+    streamedSamples(frames),
+    Array.from({ length: 120 }, (_, i) => i),
+  );
 });
 
 t.test('word times run on across segments, come with their audio, and exclude none', async (t) => {
@@ -163,37 +166,42 @@ t.test('a whole wav is one base64 text with exact sizes, whatever the chunks', a
     t.equal(file.length, 44 + 2 * at);
     t.equal(file.readUInt32LE(4), file.length - 8);
     t.equal(file.readUInt32LE(40), 2 * at);
-    t.ok(Array.from({ length: at }, (_, i) => file.readInt16LE(44 + 2 * i)).every((sample, i) => sample === i));
+    t.ok(
+      Array.from({ length: at }, (_, i) => file.readInt16LE(44 + 2 * i)).every((sample, i) => sample === i),
+    );
   }
 });
 
-t.test('stream headers: one of unknown size for wav, a right one a chunk for linear16, none for pcm', async (t) => {
-  const headersOf = (encoding: AudioFormat['encoding']) => {
-    const { actor, frames } = open('stream', { encoding, sampleRateHz: 16_000 });
-    mark(actor, 0);
-    actor.close();
-    actor.chunk(chunk(0, 0, 24_000));
-    actor.chunk(done(0, 24_000));
-    const chunks = frames
-      .filter((frame) => frame.type === 'audio')
-      .map((frame) => {
-        const text = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
-        return Buffer.from((JSON.parse(text) as { audio_chunk: string }).audio_chunk, 'base64');
-      });
-    return chunks.map((bytes) =>
-      bytes.toString('latin1', 0, 4) === 'RIFF'
-        ? { rate: bytes.readUInt32LE(24), data: bytes.readUInt32LE(40), length: bytes.length }
-        : undefined,
-    );
-  };
-  const wav = headersOf('wav');
-  t.match(wav[0], { rate: 16_000, data: 0xffff_ffff });
-  t.ok(wav.slice(1).every((header) => header === undefined));
-  const linear16 = headersOf('linear16');
-  t.ok(linear16.length > 1);
-  t.ok(linear16.every((header) => header?.rate === 16_000 && header.data === header.length - 44));
-  t.ok(headersOf('pcm').every((header) => header === undefined));
-});
+t.test(
+  'stream headers: one of unknown size for wav, a right one a chunk for linear16, none for pcm',
+  async (t) => {
+    const headersOf = (encoding: SampleFormat['encoding']) => {
+      const { actor, frames } = open('stream', { encoding, sampleRateHz: 16_000 });
+      mark(actor, 0);
+      actor.close();
+      actor.chunk(chunk(0, 0, 24_000));
+      actor.chunk(done(0, 24_000));
+      const chunks = frames
+        .filter((frame) => frame.type === 'audio')
+        .map((frame) => {
+          const text = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
+          return Buffer.from((JSON.parse(text) as { audio_chunk: string }).audio_chunk, 'base64');
+        });
+      return chunks.map((bytes) =>
+        bytes.toString('latin1', 0, 4) === 'RIFF'
+          ? { rate: bytes.readUInt32LE(24), data: bytes.readUInt32LE(40), length: bytes.length }
+          : undefined,
+      );
+    };
+    const wav = headersOf('wav');
+    t.match(wav[0], { rate: 16_000, data: 0xffff_ffff });
+    t.ok(wav.slice(1).every((header) => header === undefined));
+    const linear16 = headersOf('linear16');
+    t.ok(linear16.length > 1);
+    t.ok(linear16.every((header) => header?.rate === 16_000 && header.data === header.length - 44));
+    t.ok(headersOf('pcm').every((header) => header === undefined));
+  },
+);
 
 t.test('flush marks are answered in their place', async (t) => {
   const { actor, frames } = open();

@@ -58,14 +58,20 @@ export class Resampler {
     return this.#process(samples, Number.POSITIVE_INFINITY);
   }
 
+  /** Samples of silence that, when fed, push out all that was fed before them. */
+  get flushSamples(): number {
+    if (this.#from === this.#to) return 0;
+    const latency = this.#module()._speex_resampler_get_input_latency(this.#state);
+    // One output sample more than the latency: rounding must not leave the last one inside the filter.
+    return latency + Math.ceil(this.#from / this.#to) + 1;
+  }
+
   /** The last samples, after which nothing may be fed. */
   finish(): Int16Array {
     if (this.#from === this.#to || this.#state === 0) return new Int16Array(0);
     const wanted = Math.round((this.#fedSamples * this.#to) / this.#from) - this.#madeSamples;
     if (wanted <= 0) return new Int16Array(0);
-    const latency = this.#module()._speex_resampler_get_input_latency(this.#state);
-    // One block of silence beyond the latency: rounding must not leave the last sample inside the filter.
-    return this.#process(new Int16Array(latency + Math.ceil(this.#from / this.#to) + 1), wanted);
+    return this.#process(new Int16Array(this.flushSamples), wanted);
   }
 
   /** Frees the filter's state. Idempotent. */

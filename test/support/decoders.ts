@@ -1,0 +1,67 @@
+/** Decoders that are not ours, as functions from a file to its samples. They throw whatever a program complains of. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import type { Encoding } from '../../src/api/formats.js';
+
+export interface Decoder {
+  readonly program: string;
+  /** @param path of the file; what is beside it, under a longer name, may be overwritten */
+  decode(path: string): Int16Array;
+}
+
+const run = (program: string, args: readonly string[]): Buffer => {
+  const { status, stdout, stderr, error } = spawnSync(program, args, { maxBuffer: 2 ** 30 });
+  if (error !== undefined) throw error;
+  const complaint = stderr.toString().trim();
+  if (status !== 0 || complaint !== '')
+    throw new Error(`${program} ${args.join(' ')}: ${status} ${complaint}`);
+  return stdout;
+};
+
+const asSamples = (bytes: Buffer): Int16Array =>
+  new Int16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + (bytes.length & ~1)));
+
+const ffmpeg = (...input: readonly string[]): Decoder => ({
+  program: 'ffmpeg',
+  decode: (path) => asSamples(run('ffmpeg', ['-v', 'error', ...input, '-i', path, '-f', 's16le', '-'])),
+});
+
+const sox = (...input: readonly string[]): Decoder => ({
+  program: 'sox',
+  decode: (path) =>
+    asSamples(run('sox', ['-V1', ...input, path, '-t', 'raw', '-e', 'signed', '-b', '16', '-L', '-'])),
+});
+
+const mpg123: Decoder = {
+  program: 'mpg123',
+  decode: (path) => asSamples(run('mpg123', ['-q', '-s', path])),
+};
+
+const opusdec: Decoder = {
+  program: 'opusdec',
+  decode: (path) => {
+    run('opusdec', ['--quiet', '--no-dither', '--rate', '48000', path, `${path}.pcm`]);
+    return asSamples(readFileSync(`${path}.pcm`));
+  },
+};
+
+/** Two for each, of different origin. @param sampleRateHz what headerless bytes are read at */
+export const decodersOf = (encoding: Encoding, sampleRateHz: number): readonly Decoder[] => {
+  const rate = String(sampleRateHz);
+  const rawFfmpeg = (format: string) => ffmpeg('-f', format, '-ar', rate, '-ac', '1');
+  switch (encoding) {
+    case 'mp3':
+      return [ffmpeg(), mpg123];
+    case 'opus':
+      return [ffmpeg(), opusdec];
+    case 'mulaw':
+      return [rawFfmpeg('mulaw'), sox('-t', 'ul', '-r', rate, '-c', '1')];
+    case 'alaw':
+      return [rawFfmpeg('alaw'), sox('-t', 'al', '-r', rate, '-c', '1')];
+    case 'pcm':
+      return [rawFfmpeg('s16le'), sox('-t', 'raw', '-r', rate, '-e', 'signed', '-b', '16', '-L', '-c', '1')];
+    case 'wav':
+    case 'linear16':
+      return [ffmpeg(), sox('-t', 'wav')];
+  }
+};

@@ -1,0 +1,137 @@
+/**
+ * Every encoding at its lowest, default and highest rate and bitrate, streamed and whole, decoded by programs that are
+ * not ours: the tones that went in come out, as loud, where they were, for as long, without a click at any seam.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { AudioFormat } from '../../../src/api/formats.js';
+import type { Framing } from '../../../src/dispatch/messages.js';
+import { loadEncoders } from '../../../workers/audio/encoder.js';
+import { decodersOf } from '../../support/decoders.js';
+import { speak } from '../../support/spoken.js';
+import { amplitudeOf, envelope, signalToNoise, tonesAt, toInt16 } from '../../support/tones.js';
+import { missingTool } from '../../support/tools.js';
+
+const ENGINE_HZ = 24_000;
+const SECONDS = 1.5;
+/** LAME's 576 and the 529 of every decoder. */
+const MP3_DELAY_SAMPLES = 1_105;
+
+await loadEncoders();
+
+const tones = { hz: [440, 2_700], amplitude: 6_000 };
+const soundAt = (seconds: number) => envelope(seconds, 0.2, 1.3) * tonesAt(tones, seconds);
+const sound = toInt16(ENGINE_HZ * SECONDS, (i) => soundAt(i / ENGINE_HZ));
+const segments = [{ pcm: sound.slice(0, 20_000) }, { pcm: sound.slice(20_000) }];
+
+/** The least that is asked for: of all of it, and of each 20 ms. */
+interface Quality {
+  readonly db: number;
+  readonly worstDb: number;
+}
+
+const exact: Quality = { db: 80, worstDb: 78 };
+const g711: Quality = { db: 36, worstDb: 35 };
+
+type Case = readonly [format: AudioFormat, decodedHz: number, quality: Quality];
+
+const mp3 = (sampleRateHz: number, bitrateKbps: number, quality: Quality, decodedHz = sampleRateHz): Case => [
+  { encoding: 'mp3', sampleRateHz, bitrateKbps },
+  decodedHz,
+  quality,
+];
+
+const opus = (sampleRateHz: number, bitrateKbps: number, quality: Quality): Case => [
+  { encoding: 'opus', sampleRateHz, bitrateKbps },
+  48_000,
+  quality,
+];
+
+const fine: Quality = { db: 60, worstDb: 46 };
+const modest: Quality = { db: 50, worstDb: 42 };
+
+const cases: readonly Case[] = [
+  mp3(16_000, 32, modest),
+  mp3(32_000, 32, modest),
+  mp3(48_000, 32, { db: 30, worstDb: 24 }),
+  ...[16_000, 32_000, 48_000].flatMap((hz) => [mp3(hz, 128, fine), mp3(hz, 320, fine)]),
+  ...[22_050, 24_000, 44_100].map((hz) => mp3(hz, 128, fine)),
+  // Rates and bitrates that MPEG lacks.
+  mp3(17_001, 100, fine, 16_000),
+  mp3(28_000, 145, fine, 32_000),
+  mp3(47_999, 300, fine, 48_000),
+  ...[8_000, 48_000].flatMap((hz) => [
+    opus(hz, 32, { db: 29, worstDb: 27 }),
+    opus(hz, 64, { db: 39, worstDb: 37 }),
+    opus(hz, 192, { db: 41, worstDb: 38 }),
+  ]),
+  ...[12_000, 16_000, 24_000].map((hz) => opus(hz, 64, { db: 35, worstDb: 33 })),
+  [{ encoding: 'mulaw', sampleRateHz: 8_000 }, 8_000, g711],
+  [{ encoding: 'alaw', sampleRateHz: 8_000 }, 8_000, g711],
+  ...(['wav', 'pcm', 'linear16'] as const).flatMap((encoding) =>
+    [8_000, 32_000, 48_000].map((sampleRateHz): Case => [{ encoding, sampleRateHz }, sampleRateHz, exact]),
+  ),
+];
+
+const checkLength = (t: Test, decoded: number, format: AudioFormat, framing: Framing, decodedHz: number) => {
+  const samples = Math.round(SECONDS * decodedHz);
+  if (format.encoding !== 'mp3' || framing === 'whole') {
+    t.equal(decoded, samples, 'not a sample more or less');
+    return;
+  }
+  const frame = decodedHz < 32_000 ? 576 : 1_152;
+  t.equal(decoded % frame, 0, 'whole frames');
+  const more = decoded - samples - MP3_DELAY_SAMPLES;
+  t.ok(more >= 0 && more < 2 * frame, `${more} samples more than sound and delay`);
+};
+
+const checkDecoded = async (t: Test, [format, decodedHz, quality]: Case, framing: Framing, seed: number) => {
+  const { chunks, file } = await speak(format, framing, segments, { seed });
+  if (framing === 'stream') t.ok(chunks.length > 5, `${chunks.length} chunks`);
+  // Each chunk of linear16 is a file of its own: a player that is told so leaves out the headers but for the first.
+  const isRepeated = format.encoding === 'linear16' && framing === 'stream';
+  const bytes = isRepeated ? Buffer.concat(chunks.map((chunk, i) => chunk.subarray(i === 0 ? 0 : 44))) : file;
+  if (isRepeated) bytes.writeUInt32LE(bytes.length - 44, 40);
+  const path = join(t.testdir(), `sound.${format.encoding === 'linear16' ? 'wav' : format.encoding}`);
+  writeFileSync(path, bytes);
+  const delay = format.encoding === 'mp3' && framing === 'stream' ? MP3_DELAY_SAMPLES : 0;
+  // Where the tones are at full level, and further than a frame from their ends.
+  const from = Math.round(0.3 * decodedHz) + delay;
+  const to = Math.round(1.2 * decodedHz) + delay;
+  for (const { program, ...decoder } of decodersOf(format.encoding, format.sampleRateHz)) {
+    const decoded = decoder.decode(path);
+    checkLength(t, decoded.length, format, framing, decodedHz);
+    const heard = decoded.subarray(from, to);
+    const { db, worstDb } = signalToNoise(
+      heard,
+      (i) => soundAt((from + i - delay) / decodedHz),
+      Math.round(decodedHz / 50),
+    );
+    t.ok(db >= quality.db, `${program}: ${db.toFixed(1)} dB over noise`);
+    t.ok(worstDb >= quality.worstDb, `${program}: ${worstDb.toFixed(1)} dB in the worst 20 ms`);
+    for (const hz of tones.hz) {
+      const levelDb = 20 * Math.log10(amplitudeOf(heard, decodedHz, hz) / tones.amplitude);
+      t.ok(Math.abs(levelDb) < 0.15, `${program}: ${hz} Hz at ${levelDb.toFixed(2)} dB`);
+    }
+    const silence = decoded.subarray(0, Math.round(0.15 * decodedHz) + delay);
+    t.ok(
+      silence.every((sample) => Math.abs(sample) < 200),
+      `${program}: silence before the sound`,
+    );
+  }
+};
+
+cases.forEach((testCase, index) => {
+  const [format, decodedHz] = testCase;
+  const bitrate = 'bitrateKbps' in format ? `, ${format.bitrateKbps} kbps` : '';
+  const programs = decodersOf(format.encoding, decodedHz).map(({ program }) => program);
+  t.test(
+    `${format.encoding} at ${format.sampleRateHz} Hz${bitrate}: as it went in, for ${programs.join(' and ')}`,
+    { skip: missingTool(...programs) },
+    async (t) => {
+      for (const framing of ['stream', 'whole'] as const)
+        await t.test(framing, (t) => checkDecoded(t, testCase, framing, index));
+    },
+  );
+});

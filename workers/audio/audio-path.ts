@@ -1,0 +1,85 @@
+/** From samples at the voice's rate to payload: resampler, encoder, and the accounts of what went through. */
+import type { Encoder } from './encoder.js';
+import { Resampler } from './resampler.js';
+
+export interface Encoded {
+  readonly payload: Uint8Array;
+  /** Of the speech that was fed since payload last came out; silence is not counted. 0 without payload. */
+  readonly durationMs: number;
+}
+
+const NOTHING = new Uint8Array(0);
+
+const concat = (a: Uint8Array, b: Uint8Array): Uint8Array => {
+  if (a.length === 0) return b;
+  return b.length === 0 ? a : Buffer.concat([a, b]);
+};
+
+/** Offsets are in samples at the voice's rate, whole or not. */
+export class AudioPath {
+  readonly #engineSampleRateHz: number;
+  readonly #encoder: Encoder;
+  readonly #resampler: Resampler;
+  /** Fed and not yet accounted for in an `Encoded`. */
+  #pendingSamples = 0;
+  /** Everything that was fed is in payload already. */
+  #isDrained = true;
+
+  /** @param encoder is owned, and disposed of, by the path */
+  constructor(engineSampleRateHz: number, encoder: Encoder) {
+    this.#engineSampleRateHz = engineSampleRateHz;
+    this.#encoder = encoder;
+    this.#resampler = new Resampler(engineSampleRateHz, encoder.sampleRateHz);
+  }
+
+  /** By how much the sound comes later in a stream. */
+  get streamDelaySamples(): number {
+    return this.#fromEncoderRate(this.#encoder.streamDelaySamples);
+  }
+
+  encode(samples: Int16Array): Encoded {
+    this.#isDrained = false;
+    this.#pendingSamples += samples.length;
+    return this.#account(this.#encode(this.#resampler.process(samples)));
+  }
+
+  /** Pushes out all that was fed, by silence which becomes part of the sound: none when there is nothing to push. */
+  flush(): Encoded & { readonly silenceSamples: number } {
+    if (this.#isDrained) return { payload: NOTHING, durationMs: 0, silenceSamples: 0 };
+    this.#isDrained = true;
+    const silence = new Int16Array(this.#resampler.flushSamples);
+    const resampled = this.#encode(this.#resampler.process(silence));
+    const { payload, silenceSamples } = this.#encoder.flush();
+    return {
+      ...this.#account(concat(resampled, payload)),
+      silenceSamples: silence.length + this.#fromEncoderRate(silenceSamples),
+    };
+  }
+
+  /** What is left. Nothing may be fed after it. */
+  finish(): Encoded {
+    const resampled = this.#encode(this.#resampler.finish());
+    return this.#account(concat(resampled, this.#encoder.finish()));
+  }
+
+  /** Idempotent. */
+  dispose(): void {
+    this.#resampler.dispose();
+    this.#encoder.dispose();
+  }
+
+  #encode(samples: Int16Array): Uint8Array {
+    return samples.length === 0 ? NOTHING : this.#encoder.encode(samples);
+  }
+
+  #fromEncoderRate(samples: number): number {
+    return (samples * this.#engineSampleRateHz) / this.#encoder.sampleRateHz;
+  }
+
+  #account(payload: Uint8Array): Encoded {
+    if (payload.length === 0) return { payload, durationMs: 0 };
+    const durationMs = (this.#pendingSamples * 1000) / this.#engineSampleRateHz;
+    this.#pendingSamples = 0;
+    return { payload, durationMs };
+  }
+}

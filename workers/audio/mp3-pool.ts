@@ -1,0 +1,71 @@
+/**
+ * LAME encoders of one thread. Making one costs several milliseconds and 0.7 MiB, setting one up costs one: those that
+ * are given back are kept, set up anew as they were, so that the next listener does not wait for it.
+ */
+import { readFile } from 'node:fs/promises';
+import { createEncoder, type WasmMediaEncoder } from 'wasm-media-encoders';
+import { limits } from '../../src/limits.js';
+import type { MpegFormat } from './mpeg.js';
+
+export type Lame = WasmMediaEncoder<'audio/mpeg'>;
+
+interface Idle {
+  readonly lame: Lame;
+  readonly format: MpegFormat;
+  /** Set up for `format`, with nothing of what it encoded before. */
+  isFresh: boolean;
+}
+
+const configure = (lame: Lame, { sampleRateHz, bitrateKbps }: MpegFormat): void => {
+  const rates = { sampleRate: sampleRateHz, outputSampleRate: sampleRateHz };
+  lame.configure({ channels: 1, bitrate: bitrateKbps, ...rates });
+};
+
+const isSame = (a: MpegFormat, b: MpegFormat): boolean =>
+  a.sampleRateHz === b.sampleRateHz && a.bitrateKbps === b.bitrateKbps;
+
+export class Mp3Pool {
+  readonly #module: WebAssembly.Module;
+  readonly #idle: Idle[] = [];
+
+  private constructor(module: WebAssembly.Module) {
+    this.#module = module;
+  }
+
+  /** @param format of the encoders that are made beforehand */
+  static async create(format: MpegFormat): Promise<Mp3Pool> {
+    const path = new URL(import.meta.resolve('wasm-media-encoders/wasm/mp3'));
+    const pool = new Mp3Pool(await WebAssembly.compile(await readFile(path)));
+    for (let i = 0; i < limits.mp3EncodersWarm; i++)
+      pool.#idle.push({ lame: await pool.#make(format), format, isFresh: true });
+    return pool;
+  }
+
+  /** A promise only when none is idle. */
+  take(format: MpegFormat): Lame | Promise<Lame> {
+    const index = this.#idle.findLastIndex((idle) => isSame(idle.format, format));
+    const [idle] = this.#idle.splice(index, 1);
+    if (idle === undefined) return this.#make(format);
+    if (!idle.isFresh || !isSame(idle.format, format)) configure(idle.lame, format);
+    return idle.lame;
+  }
+
+  /** @param format what `lame` was taken for */
+  give(lame: Lame, format: MpegFormat): void {
+    if (this.#idle.length >= limits.mp3EncodersIdleMax) return;
+    const idle: Idle = { lame, format, isFresh: false };
+    this.#idle.push(idle);
+    // After the frames that wait to be sent.
+    setImmediate(() => {
+      if (!this.#idle.includes(idle)) return;
+      configure(lame, format);
+      idle.isFresh = true;
+    });
+  }
+
+  async #make(format: MpegFormat): Promise<Lame> {
+    const lame = await createEncoder('audio/mpeg', this.#module);
+    configure(lame, format);
+    return lame;
+  }
+}

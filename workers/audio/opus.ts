@@ -1,0 +1,140 @@
+/**
+ * Ogg Opus (RFC 7845): packets of 20 ms from libopus, a page for what one chunk completes. Positions count at 48 kHz
+ * whatever the rate. The encoder's lookahead is what a decoder skips at the start; the last page's position tells
+ * where the sound ends within the last packet.
+ */
+import { randomInt } from 'node:crypto';
+import {
+  createEncoder as createLibopusEncoder,
+  loadLibopus,
+  type OpusEncoderHandle,
+  type SampleRate,
+} from 'libopus-wasm';
+import type { CodecFormat } from '../../src/api/formats.js';
+import type { Encoder, Flushed } from './encoder.js';
+import { OggStream, type OggPacket } from './ogg.js';
+
+const NOTHING = new Uint8Array(0);
+const GRANULES_HZ = 48_000;
+const PACKETS_HZ = 50;
+
+let vendor = '';
+
+/** Loads libopus into this thread. Idempotent. */
+export const loadOpus = async (): Promise<void> => {
+  vendor = (await loadLibopus()).version;
+};
+
+const isSampleRate = (hz: number): hz is SampleRate => [8_000, 12_000, 16_000, 24_000, 48_000].includes(hz);
+
+const opusHead = (preSkip: number, sampleRateHz: number): Uint8Array => {
+  const head = Buffer.alloc(19);
+  head.write('OpusHead', 0, 'latin1');
+  head[8] = 1;
+  head[9] = 1;
+  head.writeUInt16LE(preSkip, 10);
+  head.writeUInt32LE(sampleRateHz, 12);
+  return head;
+};
+
+const opusTags = (): Uint8Array => {
+  const name = Buffer.from(vendor);
+  const tags = Buffer.alloc(16 + name.length);
+  tags.write('OpusTags', 0, 'latin1');
+  tags.writeUInt32LE(name.length, 8);
+  name.copy(tags, 12);
+  return tags;
+};
+
+export class OpusEncoder implements Encoder {
+  readonly sampleRateHz: number;
+  /** The header tells decoders to skip the delay. */
+  readonly streamDelaySamples = 0;
+  readonly #libopus: OpusEncoderHandle;
+  readonly #ogg = new OggStream(randomInt(2 ** 32));
+  readonly #header: Uint8Array;
+  readonly #preSkip: number;
+  readonly #granulesPerSample: number;
+  /** The packet that is being filled. */
+  readonly #frame: Int16Array;
+  #framedSamples = 0;
+  #fedSamples = 0;
+  #packets = 0;
+
+  private constructor(libopus: OpusEncoderHandle) {
+    this.#libopus = libopus;
+    this.sampleRateHz = libopus.sampleRate;
+    this.#granulesPerSample = GRANULES_HZ / libopus.sampleRate;
+    this.#preSkip = libopus.getLookahead() * this.#granulesPerSample;
+    this.#frame = new Int16Array(libopus.frameSize);
+    const headers = [opusHead(this.#preSkip, libopus.sampleRate), opusTags()];
+    // Each has a page of its own.
+    this.#header = Buffer.concat(headers.map((bytes) => this.#ogg.pages([{ bytes, granule: 0 }], false)));
+  }
+
+  /** `loadOpus` must have resolved. */
+  static async open({ sampleRateHz, bitrateKbps }: CodecFormat): Promise<OpusEncoder> {
+    if (!isSampleRate(sampleRateHz)) throw new Error(`Opus has no rate of ${sampleRateHz} Hz`);
+    const options = {
+      channels: 1,
+      sampleRate: sampleRateHz,
+      bitrate: bitrateKbps * 1000,
+      frameSize: sampleRateHz / PACKETS_HZ,
+    } as const;
+    return new OpusEncoder(await createLibopusEncoder(options));
+  }
+
+  encode(samples: Int16Array): Uint8Array {
+    return this.#ogg.pages(this.#fill(samples), false);
+  }
+
+  flush(): Flushed {
+    const fed = this.#fedSamples;
+    const payload = this.#ogg.pages(this.#drain(), false);
+    return { payload, silenceSamples: this.#fedSamples - fed };
+  }
+
+  finish(): Uint8Array {
+    const granule = this.#preSkip + this.#fedSamples * this.#granulesPerSample;
+    return this.#ogg.pages(
+      this.#drain().map((packet) => ({ ...packet, granule: Math.min(packet.granule, granule) })),
+      true,
+    );
+  }
+
+  chunkHeader(_payloadBytes: number, first: boolean): Uint8Array {
+    return first ? this.#header : NOTHING;
+  }
+
+  fileHeader(): Uint8Array {
+    return this.#header;
+  }
+
+  dispose(): void {
+    this.#libopus.free();
+  }
+
+  /** Silence until what was fed, and the lookahead after it, is in whole packets: at least one, at most two. */
+  #drain(): OggPacket[] {
+    const endGranule = this.#preSkip + this.#fedSamples * this.#granulesPerSample;
+    const packets = Math.ceil(endGranule / (GRANULES_HZ / PACKETS_HZ));
+    return this.#fill(new Int16Array(packets * this.#frame.length - this.#fedSamples));
+  }
+
+  #fill(samples: Int16Array): OggPacket[] {
+    const packets: OggPacket[] = [];
+    this.#fedSamples += samples.length;
+    for (let start = 0; start < samples.length;) {
+      const part = samples.subarray(start, start + this.#frame.length - this.#framedSamples);
+      this.#frame.set(part, this.#framedSamples);
+      this.#framedSamples += part.length;
+      start += part.length;
+      if (this.#framedSamples < this.#frame.length) break;
+      this.#framedSamples = 0;
+      this.#packets++;
+      const granule = (this.#packets * GRANULES_HZ) / PACKETS_HZ;
+      packets.push({ bytes: this.#libopus.encode(this.#frame), granule });
+    }
+    return packets;
+  }
+}
