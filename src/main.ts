@@ -12,7 +12,9 @@ const expected = [ConfigError, StoreError, ListenError, VoicePackError];
 
 const fail = (error: unknown): never => {
   const line = expected.some((kind) => error instanceof kind) || !(error instanceof Error);
-  process.stderr.write(`syrinx: ${line ? String((error as Error).message) : (error.stack ?? error.message)}\n`);
+  process.stderr.write(
+    `syrinx: ${line ? String((error as Error).message) : (error.stack ?? error.message)}\n`,
+  );
   process.exit(1);
 };
 
@@ -23,6 +25,9 @@ const showFirstKey = (config: Config, log: ReturnType<typeof createLog>) => (key
     log.info({ path: writeFirstKey(config.dataDir, key) }, 'the first API key is in a file');
   }
 };
+
+/** A terminal's Ctrl-C comes twice under npm, which passes on what the whole group got: no haste is meant. */
+const SIGNAL_ECHO_MS = 250;
 
 const main = async (): Promise<void> => {
   const config = readConfig(process.env);
@@ -40,11 +45,16 @@ const main = async (): Promise<void> => {
     process.kill(process.pid, 'SIGTERM');
   };
 
-  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    let receivedAtMs = Number.NEGATIVE_INFINITY;
     process.on(signal, () => {
+      const sinceMs = performance.now() - receivedAtMs;
+      receivedAtMs = performance.now();
+      if (sinceMs < SIGNAL_ECHO_MS) return;
       log.info({ signal }, 'stopping');
       void stop(0);
     });
+  }
   process.on('uncaughtException', (error) => {
     log.fatal({ error: error.stack ?? error.message }, 'a fault that nothing caught');
     void stop(1);

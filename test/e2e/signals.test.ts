@@ -51,6 +51,17 @@ t.test('a second signal ends it now', async (t) => {
   }, 'the stream is cut, visibly');
 });
 
+t.test('Ctrl-C under npm arrives twice at once, and still lets the stream complete', async (t) => {
+  const service = await startService(t);
+  const whole = readStream(await service.post('/v1/tts/stream', { ...request, timestamps: true }));
+  service.process.kill('SIGINT');
+  await pause(5);
+  service.process.kill('SIGINT');
+  const { words } = await whole;
+  t.equal(words.map(({ word }) => word).join(' '), text.trim());
+  t.match(await service.exited, { code: 0, signal: null });
+});
+
 t.test('SIGTERM while the voices load', async (t) => {
   const service = spawnService(t);
   while (!service.stdout.includes('first API key')) await pause(2);
