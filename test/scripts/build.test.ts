@@ -14,6 +14,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
+import { readSource } from '../support/source-files.js';
 
 /** A clone of two sources, with this project's build, settings and packages. */
 const createClone = (t: Test): string => {
@@ -120,6 +121,24 @@ t.test('several starts at once build one time', async (t) => {
   );
   t.equal(runs.filter(({ stderr }) => stderr.includes('Building')).length, 1);
   t.strictSame(leftovers(root), []);
+});
+
+t.test('a signal to the shell of npm start reaches the service', async (t) => {
+  const root = createClone(t);
+  writeFileSync(
+    join(root, 'src', 'main.ts'),
+    "process.on('SIGTERM', () => { console.log('drained'); process.exit(0); });\n" +
+      "setInterval(() => undefined, 1000);\nconsole.log('serving');\n",
+  );
+  const { scripts } = JSON.parse(readSource('package.json')) as { scripts: { start: string } };
+  const child = spawn('sh', ['-c', scripts.start], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  while (!output.includes('serving')) await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  t.strictSame((await closed)[0], 0);
+  t.match(output, /drained/);
 });
 
 t.test('without its packages it says what to do', async (t) => {
