@@ -35,6 +35,9 @@ export const limits = {
   /** The same bound for the first segment of an utterance, so that first audio does not depend on text length. */
   firstSegmentCharactersMax: 100,
 
+  /** UTF-16 units of a token that `normalize_text` looks into; a longer one, digits or not, is spoken as it is. */
+  normalisedTokenMax: 256,
+
   /** UTF-16 units of text in one call of espeak-ng: its cost grows with them, and a step must stay short. */
   phonemeTextMax: 160,
   /** The same for the first call of a segment: all that first audio has to wait for. */

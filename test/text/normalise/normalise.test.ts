@@ -1,0 +1,158 @@
+import t from 'tap';
+import fc from 'fast-check';
+import { limits } from '../../../src/limits.js';
+import { type Replacement, normalise } from '../../../src/text/normalise/normalise.js';
+import { wordSpans } from '../../../src/text/words.js';
+import { cases } from './cases.js';
+
+const replacementsOf = (text: string): Replacement[] => normalise(text, wordSpans(text));
+
+/** The text with what is spoken in the place of what is written. */
+const spokenOf = (text: string): string => {
+  const words = wordSpans(text);
+  let spoken = '';
+  let end = 0;
+  for (const { first, last, spoken: replacement } of normalise(text, words)) {
+    spoken += text.slice(end, words[first]!.start) + replacement;
+    end = words[last]!.end;
+  }
+  return spoken + text.slice(end);
+};
+
+for (const [rule, rows] of Object.entries(cases))
+  t.test(rule, (t) => {
+    for (const [written, spoken] of rows) t.equal(spokenOf(written), spoken, written);
+    t.end();
+  });
+
+t.test('the table is as large as it says', (t) => {
+  const written = Object.values(cases).flatMap((rows) => rows.map(([text]) => text));
+  t.ok(written.length >= 350);
+  t.equal(new Set(written).size, written.length, 'no case is there twice');
+  t.end();
+});
+
+t.test('tokens that stand for each other keep their own words, so that each keeps its own time', (t) => {
+  t.strictSame(replacementsOf('$5'), [{ first: 0, last: 0, spoken: 'five dollars' }]);
+  t.strictSame(replacementsOf('due Jan. 5, 2024.'), [
+    { first: 1, last: 1, spoken: 'January' },
+    { first: 2, last: 2, spoken: 'fifth,' },
+    { first: 3, last: 3, spoken: 'twenty twenty four.' },
+  ]);
+  t.strictSame(replacementsOf('a $5 million deal'), [
+    { first: 1, last: 1, spoken: 'five' },
+    { first: 2, last: 2, spoken: 'million dollar' },
+  ]);
+  t.strictSame(
+    replacementsOf('pay $ 5 or 1 000 000, now'),
+    [
+      { first: 1, last: 2, spoken: 'five dollars' },
+      { first: 4, last: 6, spoken: 'one million,' },
+    ],
+    'those that do not are one range',
+  );
+  t.end();
+});
+
+t.test('punctuation around what is read stays', (t) => {
+  t.equal(spokenOf('“5,” (6) ‘7’; *8*: [9]…'), '“five,” (six) ‘seven’; *eight*: [nine]…');
+  t.equal(spokenOf('Really 5?! Yes, 6.'), 'Really five?! Yes, six.');
+  t.end();
+});
+
+t.test('amounts are not joined across a line break', (t) => {
+  t.equal(spokenOf('5\nkm'), 'five\nkm');
+  t.equal(spokenOf('$5\nmillion'), 'five dollars\nmillion');
+  t.equal(spokenOf('1\n000'), 'one\nzero zero zero');
+  t.end();
+});
+
+/** Text made of what the rules look for, in any order. */
+const provoking = fc
+  .array(
+    fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.constantFrom(...Object.values(cases).flatMap((rows) => rows.map(([text]) => text))),
+      },
+      {
+        weight: 4,
+        arbitrary: fc.constantFrom(...'$ € % / - – : . , \' " # + = ½ ² °C km'.split(' ')),
+      },
+      { weight: 4, arbitrary: fc.nat({ max: 99_999 }).map(String) },
+      { weight: 3, arbitrary: fc.constantFrom(' ', '\n', '\u00a0', '  ') },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom(...'Dr. St. Jan. am p.m. IV million the Main 世界 да'.split(' ')),
+      },
+      { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }) },
+    ),
+    { maxLength: 24 },
+  )
+  .map((pieces) => pieces.join(''));
+
+/** What a character of text may become, and what a short text may become beside that. */
+const spokenPerUnitMax = 16;
+
+t.test('any text gives ordered, disjoint, valid ranges with something to say, of bounded length', (t) => {
+  fc.assert(
+    fc.property(provoking, (text) => {
+      const words = wordSpans(text);
+      const replacements = normalise(text, words);
+      let next = 0;
+      for (const { first, last, spoken } of replacements) {
+        const written = text.slice(words[first]!.start, words[last]!.end);
+        if (first < next || last < first || last >= words.length) return false;
+        if (spoken.trim() === '' || spoken === written || /undefined|null|NaN/.test(spoken)) return false;
+        if (spoken.length > written.length * spokenPerUnitMax + spokenPerUnitMax) return false;
+        next = last + 1;
+      }
+      return true;
+    }),
+    { numRuns: 20_000, seed: 7 },
+  );
+  t.end();
+});
+
+t.test('what is spoken is plain: reading it again changes nothing but a word or two', (t) => {
+  for (const [, spoken] of Object.values(cases).flat())
+    if (!/\d/.test(spoken)) t.equal(/\d|[$€£%°]/.test(spokenOf(spoken)), false, spoken);
+  t.end();
+});
+
+t.test('a megabyte of digits is read in bounded time and space', (t) => {
+  t.strictSame(replacementsOf('7'.repeat(2 ** 20)), [], 'a token beyond the bound is left to the voice');
+  const longest = '7'.repeat(limits.normalisedTokenMax);
+  t.match(spokenOf(longest), /^(?:(?:seven ){3}seven, ){63}seven seven seven seven$/);
+  const text = `${longest} `.repeat(2 ** 12);
+  t.ok(spokenOf(text).length <= text.length * spokenPerUnitMax);
+  t.end();
+});
+
+t.test('rows of one sign, in one token or in many, are read in bounded space', (t) => {
+  const signs = [
+    '1,',
+    '1.',
+    '5-',
+    '5:',
+    '5+',
+    '1/2',
+    '.',
+    '(',
+    '$',
+    '½',
+    "'",
+    'v1.',
+    'IV',
+    'a.',
+    '—5',
+    ',000',
+  ];
+  for (const sign of signs)
+    for (const units of [sign.length, limits.normalisedTokenMax - sign.length]) {
+      const token = `${sign.repeat(Math.floor(units / sign.length))} `;
+      const text = token.repeat(2 ** 14 / token.length);
+      t.ok(spokenOf(text).length <= text.length * spokenPerUnitMax, JSON.stringify(token));
+    }
+  t.end();
+});
