@@ -30,6 +30,8 @@ export interface Config {
   readonly actorThreads: number;
   /** `CREDITS_PER_CHARACTER`: charged for a code point of text. */
   readonly creditsPerCharacter: number;
+  /** `CORS_ORIGINS`: pages of these origins may call the service from browsers; `*` for all, none by default. */
+  readonly corsOrigins: readonly string[];
   /** `LOG_LEVEL` */
   readonly logLevel: LogLevel;
   /** `EXECUTION_PROVIDER`: `auto` takes CUDA where it works, else the CPU. */
@@ -55,6 +57,25 @@ const oneOf = <T extends string>(env: Environment, name: string, values: readonl
   return value;
 };
 
+const originShape = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/;
+
+/** Origins in the form in which browsers send them, or `*` alone. */
+const origins = (env: Environment, name: string): readonly string[] => {
+  const raw = env[name]?.trim();
+  if (raw === undefined || raw === '') return [];
+  if (raw === '*') return ['*'];
+  return raw.split(',').map((part) => {
+    const origin = part.trim().toLowerCase();
+    if (!originShape.test(origin) || !URL.canParse(origin))
+      throw new ConfigError(
+        `${name} must be * or origins such as https://example.com, separated by commas, not "${raw}"`,
+      );
+    // Leaves out a default port, as browsers do; of schemes that it does not know it says "null".
+    const canonical = new URL(origin).origin;
+    return canonical === 'null' ? origin : canonical;
+  });
+};
+
 const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
 
 /**
@@ -71,6 +92,7 @@ export const readConfig = (env: Environment): Config => {
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),
     actorThreads: integer(env, 'ACTOR_THREADS', Math.max(1, Math.floor(cores / 8)), 1, 64),
     creditsPerCharacter: integer(env, 'CREDITS_PER_CHARACTER', 1, 0, 1_000_000),
+    corsOrigins: origins(env, 'CORS_ORIGINS'),
     logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
     executionProvider: oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto'),
   });

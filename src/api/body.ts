@@ -37,26 +37,34 @@ const decode = (bytes: Uint8Array): string | null => {
   }
 };
 
-const parse = (text: string): JsonBody => {
+type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly issue: Issue };
+
+const parse = (text: string): Parsed => {
   try {
     return { ok: true, value: JSON.parse(text) };
   } catch {
     const fault = findJsonFault(text) ?? { position: 0, message: 'Expecting value' };
-    return refuse(jsonInvalid(fault.position, fault.message));
+    return { ok: false, issue: jsonInvalid(fault.position, fault.message) };
   }
 };
 
 /**
  * @param bytes the whole body, at most `limits.bodyBytesMax`
  * @param contentType the header's value; absent or empty, the body is taken for JSON
+ * @param before items of what is wrong with the rest of the request: they come first in a refusal
  * @returns the value (never `null`), or the refusal: 400 for invalid UTF-8 and for nesting beyond
  * `limits.bodyDepthMax`, 422 for everything else. Of duplicate keys the last counts; `__proto__` is a key as any.
  */
-export const parseJsonBody = (bytes: Uint8Array, contentType: string | undefined): JsonBody => {
-  if (bytes.length === 0) return refuse(missing(['body'], null));
+export const parseJsonBody = (
+  bytes: Uint8Array,
+  contentType: string | undefined,
+  before: readonly Issue[] = [],
+): JsonBody => {
+  if (bytes.length === 0) return refuse(...before, missing(['body'], null));
   const type = contentType?.trim() ?? '';
   if (type !== '' && !jsonType.test(type))
     return refuse(
+      ...before,
       notAnObject(['body'], Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
     );
   const text = decode(bytes);
@@ -64,10 +72,10 @@ export const parseJsonBody = (bytes: Uint8Array, contentType: string | undefined
   const scan = scanJson(bytes, limits.bodyDepthMax);
   if (scan.tooDeep) return unreadable;
   const json = parse(text);
-  if (!json.ok) return json;
+  if (!json.ok) return refuse(...before, json.issue);
   if (scan.overflowAt >= 0) {
     const position = utf8.decode(bytes.subarray(0, scan.overflowAt)).length;
-    return refuse(jsonInvalid(position, 'Number out of range'));
+    return refuse(...before, jsonInvalid(position, 'Number out of range'));
   }
-  return json.value === null ? refuse(missing(['body'], null)) : json;
+  return json.value === null ? refuse(...before, missing(['body'], null)) : json;
 };

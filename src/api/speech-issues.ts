@@ -5,11 +5,9 @@
  * Whether a field is at fault is typia's decision, by the same types as the whole body's; only the wording is here.
  */
 import typia from 'typia';
-import { limits } from '../limits.js';
+import { extraIssues, fieldIssues, isObject, type Field } from './fields.js';
 import { resolveFormat, type FormatFields } from './formats.js';
 import {
-  extraForbidden,
-  missing,
   notABoolean,
   notAnInteger,
   notAnObject,
@@ -22,19 +20,6 @@ import {
   type Loc,
 } from './issues.js';
 import type { ResponseFormatBody, SpeechRequestBody } from './speech-request.js';
-
-type JsonObject = Readonly<Record<string, unknown>>;
-
-interface Field {
-  readonly name: string;
-  readonly required: boolean;
-  readonly accepts: (value: unknown) => boolean;
-  /** Items of a value that is not accepted. */
-  readonly issues: (loc: Loc, value: unknown) => readonly Issue[];
-}
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const temperatureIssue = (loc: Loc, value: unknown): Issue => {
   if (typeof value !== 'number') return notANumber(loc, value);
@@ -62,25 +47,6 @@ const formatFields: readonly Field[] = [
     issues: (loc, value) => [notAString([...loc, 'str'], value), notAnInteger([...loc, 'int'], value)],
   },
 ];
-
-/** Items of the declared fields of an object; `null` for a field marks that it passed its type check. */
-const fieldIssues = (fields: readonly Field[], object: JsonObject, loc: Loc) =>
-  fields.map((field): readonly Issue[] | null => {
-    const fieldLoc = [...loc, field.name];
-    if (!Object.hasOwn(object, field.name)) return field.required ? [missing(fieldLoc, object)] : null;
-    const value = object[field.name];
-    return field.accepts(value) ? null : field.issues(fieldLoc, value);
-  });
-
-const extraIssues = (fields: readonly Field[], object: JsonObject, loc: Loc): Issue[] => {
-  const issues: Issue[] = [];
-  for (const key of Object.keys(object)) {
-    if (fields.some(({ name }) => name === key)) continue;
-    issues.push(extraForbidden([...loc, key], object[key]));
-    if (issues.length >= limits.validationItemsMax) break;
-  }
-  return issues;
-};
 
 /** The table's rules for fields that passed their type checks. */
 const ruleIssues = (fields: FormatFields, loc: Loc): Map<string, Issue> => {

@@ -95,7 +95,7 @@ export class Context implements SpeechContext {
     if (this.#released) return;
     this.schedule.handed(frame.durationMs);
     // A whole result is charged when it is complete: one that fails is free.
-    if (this.#parts.options.framing === 'stream') this.#chargeUpTo(frame.segment);
+    if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
   }
 
   release(): void {

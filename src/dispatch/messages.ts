@@ -57,7 +57,12 @@ export type SynthesisControl = {
 
 /** Synthesis thread to front thread, once its voices are loaded and warm, or cannot be. */
 export type SynthesisHello =
-  | { readonly type: 'ready'; readonly threadId: number; readonly control: MessagePort; readonly loadMs: number }
+  | {
+      readonly type: 'ready';
+      readonly threadId: number;
+      readonly control: MessagePort;
+      readonly loadMs: number;
+    }
   | { readonly type: 'load-failed'; readonly threadId: number; readonly message: string };
 
 /** When one word of a segment sounds, in samples from the segment's first. */
@@ -94,8 +99,8 @@ export type ActorThreadMessage =
   /** Chunks of one synthesis thread will come through this port. */
   | { readonly type: 'synthesis'; readonly port: MessagePort };
 
-/** How frames are built: records of a stream, or pieces of one JSON response. */
-export type Framing = 'stream' | 'whole';
+/** How frames are built: records of a stream, pieces of one JSON response, or the audio's bytes and nothing else. */
+export type Framing = 'stream' | 'whole' | 'raw';
 
 /** Front thread to actor thread, batched a tick. */
 export type ActorCommand =

@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { errors } from '../errors.js';
+import type { Header } from './cors.js';
 import type { Services } from './services.js';
 import type { HttpResponse } from './uws.js';
 
@@ -32,6 +33,8 @@ export class Exchange {
   /** In lower case. */
   readonly method: string;
   readonly services: Services;
+  /** Of the page that sent the request, as its browser says; empty when none does. Never to be sent back. */
+  readonly origin: string;
   /** For the log: set when they are known. */
   keyId: number | undefined;
   characters: number | undefined;
@@ -43,13 +46,14 @@ export class Exchange {
   #begun = false;
   #outcome: Outcome | undefined;
 
-  constructor(res: HttpResponse, services: Services, route: string, method: string) {
+  constructor(res: HttpResponse, services: Services, route: string, method: string, origin: string) {
     // First of all: an exception before this ends the process, and no handler of ours would see it.
     res.onAborted(() => this.#over('aborted'));
     this.#res = res;
     this.services = services;
     this.route = route;
     this.method = method;
+    this.origin = origin;
     this.#startMs = services.clock();
     this.id = randomUUID();
     services.registry.add(this);
@@ -121,13 +125,15 @@ export class Exchange {
    * Writes status line and headers; only in `corked`, and once.
    * @param headers names and values of ours, never a client's: the library lets CR and LF through
    */
-  writeHead(status: number, contentType: string, headers: readonly (readonly [string, string])[] = []): void {
+  writeHead(status: number, contentType: string | null, headers: readonly Header[] = []): void {
     this.#begun = true;
     this.#status = status;
     this.#res.writeStatus(`${status} ${STATUS_CODES[status] ?? ''}`);
-    this.#res.writeHeader('content-type', contentType);
+    if (contentType !== null) this.#res.writeHeader('content-type', contentType);
     this.#res.writeHeader('x-request-id', this.id);
     for (const [name, value] of headers) this.#res.writeHeader(name, value);
+    for (const [name, value] of this.services.cors.headersFor(this.origin))
+      this.#res.writeHeader(name, value);
   }
 
   /**

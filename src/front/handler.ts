@@ -24,7 +24,7 @@ export const wrapHandler =
     let exchange: Exchange | undefined;
     // An exception that leaves this function ends the process.
     try {
-      exchange = new Exchange(res, services, route, req.getMethod());
+      exchange = new Exchange(res, services, route, req.getMethod(), req.getHeader('origin'));
       const head = readRequestHead(req);
       if (head) handler(exchange, head);
       else refuseLater(exchange);

@@ -25,7 +25,7 @@ export const piecesSource = (pieces: readonly Uint8Array[]): LengthSource => {
 
 export interface LengthHead {
   readonly status: number;
-  readonly contentType: string;
+  readonly contentType: string | null;
   readonly headers?: readonly (readonly [string, string])[] | undefined;
 }
 

@@ -6,7 +6,8 @@ import { LengthSender, piecesSource } from './length-sender.js';
 
 export interface Reply {
   readonly status: number;
-  readonly contentType: string;
+  /** `null` of an empty body. */
+  readonly contentType: string | null;
   readonly body: string;
   readonly headers?: readonly (readonly [string, string])[];
   /** Close the connection after it: at once, so only when no more of the body is on its way. */

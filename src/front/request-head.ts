@@ -9,15 +9,23 @@ export interface RequestHead {
   /** Empty when absent. */
   readonly apiKey: string;
   readonly contentType: string | undefined;
+  /** A browser asks whether a page of another origin may send a request (`access-control-request-method`). */
+  readonly isPreflight: boolean;
+  /** As sent, without its question mark; empty when absent. */
+  readonly query: string;
   /** Declared bytes of the body; `undefined` for a chunked one, 0 when nothing was declared. */
   readonly contentLength: number | undefined;
 }
 
 /** @returns `null` when the request is to be answered 400 and its connection closed */
 export const readRequestHead = (req: HttpRequest): RequestHead | null => {
-  const seen: Record<'apiKey' | 'contentType' | 'host' | 'length' | 'coding', string | undefined> = {
+  const seen: Record<
+    'apiKey' | 'contentType' | 'requestedMethod' | 'host' | 'length' | 'coding',
+    string | undefined
+  > = {
     apiKey: undefined,
     contentType: undefined,
+    requestedMethod: undefined,
     host: undefined,
     length: undefined,
     coding: undefined,
@@ -44,10 +52,13 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
       case 'content-type':
         seen.contentType ??= value;
         break;
+      case 'access-control-request-method':
+        seen.requestedMethod ??= value;
+        break;
       default:
     }
   });
-  const { apiKey, contentType, host, length, coding } = seen;
+  const { apiKey, contentType, requestedMethod, host, length, coding } = seen;
   if (repeated.length > 0 || !host) return null;
   if (length !== undefined && (coding !== undefined || !/^\d{1,15}$/.test(length))) return null;
   // Anything else the library would take for chunked: of `gzip, chunked` it would hand us the gzip.
@@ -55,6 +66,8 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   return {
     apiKey: apiKey ?? '',
     contentType,
+    isPreflight: requestedMethod !== undefined,
+    query: req.getQuery(),
     contentLength: coding === undefined ? Number(length ?? 0) : undefined,
   };
 };

@@ -25,6 +25,8 @@ interface Entry {
 export interface StreamHead {
   readonly contentType: string;
   readonly headers: readonly (readonly [string, string])[];
+  /** What is sent consists of units of so many bytes, and no chunk of the encoding ends inside one. */
+  readonly unitBytes: number;
 }
 
 /** Left in the first write for status line and headers, which share its cork. */
@@ -129,7 +131,7 @@ export class StreamSender implements Pulsed, Runnable {
   #pieceBytes(): number {
     const leftBytes = this.#queue[this.#at]!.bytes.length - this.#offset;
     const bytesMax = this.#exchange.hasBegun ? limits.writeBytesMax : limits.writeBytesMax - HEAD_BYTES_MAX;
-    const bytes = Math.min(leftBytes, bytesMax);
+    const bytes = this.#wholeUnits(Math.min(leftBytes, bytesMax));
     // The last few bytes of a response go after it is known that the socket has the others: once it is ended, the
     // library gives the reader ten seconds and then drops what it still holds.
     const isLast = this.#ended && bytes === this.#queuedBytes;
@@ -197,8 +199,13 @@ export class StreamSender implements Pulsed, Runnable {
   #probe(): void {
     const leftBytes = this.#queue[this.#at]!.bytes.length - this.#offset;
     const sparingly = Math.max(1, Math.floor(this.#queuedBytes / PROBES_MIN));
-    this.#write(Math.min(leftBytes, PROBE_BYTES_MAX, sparingly));
+    this.#write(this.#wholeUnits(Math.min(leftBytes, PROBE_BYTES_MAX, sparingly)));
     if (!this.#blocked) this.#pump();
+  }
+
+  #wholeUnits(bytes: number): number {
+    const { unitBytes } = this.#head;
+    return Math.max(unitBytes, bytes - (bytes % unitBytes));
   }
 
   #finish(): void {

@@ -5,10 +5,13 @@
  */
 import { createServer as createNetServer } from 'node:net';
 import type { Admission } from '../admission/admission.js';
+import { parseSpeechRequest } from '../api/speech-request.js';
+import { parseVoicePlatform } from '../api/voice-platform.js';
 import type { Speech } from '../dispatch/speech.js';
 import type { Log } from '../log.js';
 import { monotonicMs, type Clock } from '../monotonic.js';
 import { ByteBudget } from './byte-budget.js';
+import { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
 import { healthRoute, readyRoute, type Readiness } from './health-routes.js';
 import { Pulse } from './pulse.js';
@@ -16,8 +19,8 @@ import { Registry } from './registry.js';
 import { addRoutes } from './routes.js';
 import { frontBounds, type FrontBounds, type Services } from './services.js';
 import { speakersRoute } from './speakers-route.js';
-import { speechRoute } from './speech-route.js';
-import { streamResponder } from './stream-responder.js';
+import { speechRoute, type Parser } from './speech-route.js';
+import { rawResponder, streamResponder } from './stream-responder.js';
 import { Turn } from './turn.js';
 import { closeListenSocket, createApp, listenExclusively, localPort, type ListenSocket } from './uws.js';
 import { wholeResponder } from './whole-responder.js';
@@ -43,7 +46,12 @@ export class ListenError extends Error {
 }
 
 export interface ServerParts {
-  readonly config: { readonly host: string; readonly port: number; readonly dataDir: string };
+  readonly config: {
+    readonly host: string;
+    readonly port: number;
+    readonly dataDir: string;
+    readonly corsOrigins: readonly string[];
+  };
   readonly speech: Speech;
   readonly admission: Admission;
   readonly readiness: Readiness;
@@ -76,6 +84,11 @@ const whyNot = (host: string, port: number): Promise<string> =>
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve('EADDRINUSE')));
   });
 
+const speechBody: Parser = (body, head) => parseSpeechRequest(body, head.contentType);
+
+const platformBody: Parser = (body, head) =>
+  parseVoicePlatform(body, head.contentType, new URLSearchParams(head.query).get('voice'));
+
 /** Re-arming and deadlines are looked at this often in the time between two re-arms. */
 const BEATS_A_REARM = 4;
 
@@ -87,6 +100,7 @@ export const createServer = (parts: ServerParts): Server => {
     log,
     clock,
     bounds,
+    cors: new Cors(config.corsOrigins),
     registry: new Registry<Exchange>(),
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock),
     turn: new Turn(),
@@ -103,8 +117,21 @@ export const createServer = (parts: ServerParts): Server => {
 
   const app = createApp();
   addRoutes(app, services, [
-    { path: '/v1/tts', method: 'post', handler: speechRoute(speechParts, wholeResponder(config.dataDir)) },
-    { path: '/v1/tts/stream', method: 'post', handler: speechRoute(speechParts, streamResponder) },
+    {
+      path: '/v1/tts',
+      method: 'post',
+      handler: speechRoute(speechParts, speechBody, wholeResponder(config.dataDir)),
+    },
+    {
+      path: '/v1/tts/stream',
+      method: 'post',
+      handler: speechRoute(speechParts, speechBody, streamResponder),
+    },
+    {
+      path: '/v1/tts/integrations/voiceplatform',
+      method: 'post',
+      handler: speechRoute(speechParts, platformBody, rawResponder),
+    },
     { path: '/v1/tts/speakers', method: 'get', handler: speakersRoute(admission, speech.voices) },
     { path: '/healthz', method: 'get', handler: healthRoute },
     { path: '/readyz', method: 'get', handler: readyRoute(ready) },

@@ -3,6 +3,7 @@ import { limits } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Clock } from '../monotonic.js';
 import type { ByteBudget } from './byte-budget.js';
+import type { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
 import type { Pulse } from './pulse.js';
 import type { Registry } from './registry.js';
@@ -29,6 +30,7 @@ export interface Services {
   readonly log: Log;
   readonly clock: Clock;
   readonly bounds: FrontBounds;
+  readonly cors: Cors;
   readonly registry: Registry<Exchange>;
   readonly pulse: Pulse;
   readonly turn: Turn;

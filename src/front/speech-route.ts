@@ -1,5 +1,5 @@
 /**
- * The part of a speech request that both speech routes share: who asks, what for, whether they may, and then a
+ * The part of a speech request that all speech routes share: who asks, what for, whether they may, and then a
  * context whose frames go to the route's responder.
  *
  *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> context
@@ -7,7 +7,8 @@
 import type { Admission } from '../admission/admission.js';
 import type { Lease } from '../admission/lease.js';
 import type { ActiveKey } from '../admission/store.js';
-import { parseSpeechRequest, type SpeechRequest } from '../api/speech-request.js';
+import type { Refusal } from '../api/body.js';
+import type { SpeechRequest } from '../api/speech-request.js';
 import { unknownVoice } from '../api/unknown-voice.js';
 import type { Framing } from '../dispatch/messages.js';
 import type { FrameSink, Speech } from '../dispatch/speech.js';
@@ -16,6 +17,7 @@ import { readBody } from './body-reader.js';
 import type { Exchange } from './exchange.js';
 import type { Handler } from './handler.js';
 import { reply, replyError } from './reply.js';
+import type { RequestHead } from './request-head.js';
 import type { AudioFrame } from './sender.js';
 
 export interface SpeechRouteParts {
@@ -24,6 +26,12 @@ export interface SpeechRouteParts {
   /** No new speech is taken on. */
   readonly isDraining: () => boolean;
 }
+
+/** What a route asks for: `null` for nothing, which is answered by an empty 200. */
+export type Asked = { readonly ok: true; readonly request: SpeechRequest | null } | Refusal;
+
+/** From the whole body to what is asked for. */
+export type Parser = (body: Uint8Array, head: RequestHead) => Asked;
 
 /** What a route makes of the frames. */
 export interface Responder {
@@ -66,14 +74,18 @@ const answer = (
   parts: SpeechRouteParts,
   exchange: Exchange,
   key: ActiveKey,
-  result: ReturnType<typeof parseSpeechRequest>,
+  asked: Asked,
   responder: Responder,
 ): void => {
-  if (!result.ok) {
-    reply(exchange, { ...result, contentType: 'application/json' });
+  if (!asked.ok) {
+    reply(exchange, { ...asked, contentType: 'application/json' });
     return;
   }
-  const { request } = result;
+  const { request } = asked;
+  if (request === null) {
+    reply(exchange, { status: 200, contentType: null, body: '' });
+    return;
+  }
   const { speakerIds } = parts.speech.voices;
   if (!speakerIds.includes(request.voiceId)) {
     reply(exchange, { ...unknownVoice(request.voiceId, speakerIds), contentType: 'application/json' });
@@ -99,7 +111,7 @@ const answer = (
 };
 
 export const speechRoute =
-  (parts: SpeechRouteParts, responder: Responder): Handler =>
+  (parts: SpeechRouteParts, parse: Parser, responder: Responder): Handler =>
   (exchange, head) => {
     const caller = parts.admission.authenticate(head.apiKey);
     if (!caller.ok) {
@@ -107,7 +119,5 @@ export const speechRoute =
       return;
     }
     exchange.keyId = caller.key.keyId;
-    readBody(exchange, head, (bytes) =>
-      answer(parts, exchange, caller.key, parseSpeechRequest(bytes, head.contentType), responder),
-    );
+    readBody(exchange, head, (bytes) => answer(parts, exchange, caller.key, parse(bytes, head), responder));
   };

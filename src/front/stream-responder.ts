@@ -1,19 +1,20 @@
-/** `POST /v1/tts/stream`: records as they are made. Frames of this framing are complete records, ready to send. */
+/**
+ * Responses that go out as they are made. Frames of these framings are ready to send: complete records for
+ * `POST /v1/tts/stream`, samples for the webhook.
+ */
+import type { Framing } from '../dispatch/messages.js';
 import type { FrameSink } from '../dispatch/speech.js';
 import type { Responder } from './speech-route.js';
-import { StreamSender } from './sender.js';
+import { StreamSender, type StreamHead } from './sender.js';
 
-const head = {
-  contentType: 'text/plain; charset=utf-8',
-  // Proxies in between must neither keep nor collect what is played while it arrives.
-  headers: [
-    ['cache-control', 'no-store'],
-    ['x-accel-buffering', 'no'],
-  ],
-} as const;
+// Proxies in between must neither keep nor collect what is played while it arrives.
+const headers = [
+  ['cache-control', 'no-store'],
+  ['x-accel-buffering', 'no'],
+] as const;
 
-export const streamResponder: Responder = {
-  framing: 'stream',
+const streaming = (framing: Framing, head: StreamHead): Responder => ({
+  framing,
   begin(exchange, _request, onHanded): FrameSink {
     const sender = new StreamSender(exchange, head, onHanded);
     return (frame) => {
@@ -37,4 +38,17 @@ export const streamResponder: Responder = {
       }
     };
   },
-};
+});
+
+export const streamResponder = streaming('stream', {
+  contentType: 'text/plain; charset=utf-8',
+  headers,
+  unitBytes: 1,
+});
+
+/** 16-bit samples: a client that plays each piece as it comes must never get half of one. */
+export const rawResponder = streaming('raw', {
+  contentType: 'application/octet-stream',
+  headers,
+  unitBytes: 2,
+});

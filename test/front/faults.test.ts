@@ -3,6 +3,7 @@ import type { Handler } from '../../src/front/handler.js';
 import { wrapHandler } from '../../src/front/handler.js';
 import { readBody } from '../../src/front/body-reader.js';
 import { ByteBudget } from '../../src/front/byte-budget.js';
+import { Cors } from '../../src/front/cors.js';
 import type { Exchange } from '../../src/front/exchange.js';
 import { Pulse } from '../../src/front/pulse.js';
 import { Registry } from '../../src/front/registry.js';
@@ -32,6 +33,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
     log: recordingLog(lines),
     clock: monotonicMs,
     bounds,
+    cors: new Cors([]),
     registry: new Registry<Exchange>(),
     pulse: new Pulse(10, monotonicMs),
     turn: new Turn(),

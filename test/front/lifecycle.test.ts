@@ -7,7 +7,7 @@ import { FakeSpeech } from '../support/fake-speech.js';
 
 const build = (host: string, port: number) =>
   createServer({
-    config: { host, port, dataDir: '.' },
+    config: { host, port, dataDir: '.', corsOrigins: [] },
     speech: new FakeSpeech(),
     admission: new FakeAdmission(),
     readiness: { reasons: () => [] },

@@ -91,7 +91,7 @@ t.test('a file that cannot be made, or has no room, is a 500 and frees what it h
   full.speech.script = (context) => context.stream(6, 9_000);
   t.equal((await RawClient.ask(full.port, speak('/v1/tts'))).status, 200, 'room again');
 
-  const config = { host: '127.0.0.1', port: 0, dataDir: '/nonexistent/folder' };
+  const config = { host: '127.0.0.1', port: 0, dataDir: '/nonexistent/folder', corsOrigins: [] };
   const nowhere = await startFront(t, { bounds: { resultMemoryBytesMax: 10_000 }, parts: { config } });
   nowhere.speech.script = (context) => context.stream(50, 9_000);
   t.equal((await RawClient.ask(nowhere.port, speak('/v1/tts'))).status, 500);

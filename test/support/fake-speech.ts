@@ -75,13 +75,23 @@ export class FakeContext implements SpeechContext {
 
   /** One audio frame of its framing. @param rawBytes a multiple of 3 for `whole`, so that the base64 concatenates */
   audio(rawBytes: number): void {
-    const base64 = patterned(rawBytes, this.#count++).toString('base64');
-    const record = `data: {"type":"audio","audio_chunk":"${base64}"}\n\n`;
-    const bytes = Buffer.from(this.options.framing === 'stream' ? record : base64, 'latin1');
+    const payload = patterned(rawBytes, this.#count++);
+    const bytes = this.#framed(payload);
     const durationMs = rawBytes / PCM_BYTES_A_MS;
     this.#emittedMs += durationMs;
     this.expected.push(bytes);
     this.emit({ type: 'audio', contextId: 0, segment: 0, durationMs, bytes });
+  }
+
+  #framed(payload: Buffer): Buffer {
+    switch (this.options.framing) {
+      case 'stream':
+        return Buffer.from(`data: {"type":"audio","audio_chunk":"${payload.toString('base64')}"}\n\n`);
+      case 'whole':
+        return Buffer.from(payload.toString('base64'));
+      case 'raw':
+        return payload;
+    }
   }
 
   timestamps(words: string[], startSeconds: number): void {

@@ -74,7 +74,11 @@ export interface Front {
 
 export const startFront = async (
   t: Test,
-  options: { readonly bounds?: Partial<FrontBounds>; readonly parts?: Partial<ServerParts> } = {},
+  options: {
+    readonly bounds?: Partial<FrontBounds>;
+    readonly parts?: Partial<ServerParts>;
+    readonly corsOrigins?: readonly string[];
+  } = {},
 ): Promise<Front> => {
   const lines: LogLine[] = [];
   const reasons: string[] = [];
@@ -82,7 +86,7 @@ export const startFront = async (
   const admission = new FakeAdmission();
   const dataDir = t.testdir({});
   const server = createServer({
-    config: { host: '127.0.0.1', port: 0, dataDir },
+    config: { host: '127.0.0.1', port: 0, dataDir, corsOrigins: options.corsOrigins ?? [] },
     speech,
     admission,
     readiness: { reasons: () => reasons },
@@ -127,6 +131,14 @@ export const speak = (
   path,
   key: GOOD_KEY,
   body: JSON.stringify({ text: 'Hello there.', voice: 'ada', ...body }),
+});
+
+/** A valid message of a voice-agent platform. @param query after the question mark */
+export const platformAsks = (message: Record<string, unknown> = {}, query = 'voice=ada'): RequestOptions => ({
+  method: 'POST',
+  path: `/v1/tts/integrations/voiceplatform${query === '' ? '' : `?${query}`}`,
+  key: GOOD_KEY,
+  body: JSON.stringify({ message: { type: 'voice-request', text: 'Hello there.', ...message } }),
 });
 
 /** Waits for something that no event announces here: the other side of a socket. */
