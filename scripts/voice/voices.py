@@ -22,7 +22,7 @@ class Voice:
 
 
 WREN = Voice("wren", "Clear alto, calm", (0.5, 0.5, 0.0), 1.12, 0.97)
-LARK = Voice("lark", "Bright soprano, friendly", (0.7, 0.3, 0.0), 1.12, 0.95, liveliness=1.15)
+LARK = Voice("lark", "Bright soprano, friendly", (0.6, 0.4, 0.0), 1.24, 0.93)
 ROOK = Voice("rook", "Warm baritone, even", (0.0, 0.8, 0.2))
 HERON = Voice("heron", "Deep bass, slow", (0.0, 0.85, 0.15), 0.82, 1.06, 0.95)
 FINCH = Voice("finch", "Light tenor, brisk", (0.15, 0.35, 0.5), 1.15, 0.96, 1.04)
@@ -32,7 +32,7 @@ VOICES = (
     WREN,
     WREN.conversational(rate=1.1, liveliness=1.35),
     LARK,
-    LARK.conversational(rate=1.1, liveliness=1.5),
+    LARK.conversational(rate=1.1, liveliness=1.35),
     ROOK,
     ROOK.conversational(rate=1.12, liveliness=1.4),
     HERON,
