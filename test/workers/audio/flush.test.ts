@@ -1,0 +1,173 @@
+/** Words that are bursts of sound: their times, against where programs that are not ours hear them. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { AudioFormat } from '../../../src/api/formats.js';
+import type { Framing } from '../../../src/dispatch/messages.js';
+import { loadEncoders } from '../../../workers/audio/encoder.js';
+import { ContextActor } from '../../../workers/context.js';
+import { decodersOf } from '../../support/decoders.js';
+import { speak, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
+import { envelope, spansOver, tonesAt, toInt16 } from '../../support/tones.js';
+import { missingTool } from '../../support/tools.js';
+
+const ENGINE_HZ = 24_000;
+const PEAK = 12_000;
+/** Of times that are whole milliseconds, and of onsets that a codec smears. */
+const TOLERANCE_MS = 4;
+
+await loadEncoders();
+
+/** Two words, 100 and 150 ms long, the second one to the very end: what an encoder holds back is heard to lack. */
+const segment = (samples: number, flush: boolean): ScriptedSegment => {
+  const spans = [
+    [2_400, 4_800],
+    [samples - 3_600, samples],
+  ] as const;
+  const pcm = toInt16(samples, (i) => {
+    const level = spans.reduce((sum, [from, to]) => sum + envelope(i, from, to, 48), 0);
+    return level * tonesAt({ hz: [1_000], amplitude: PEAK }, i / ENGINE_HZ);
+  });
+  const words = spans.map(([startSample, endSample], i) => ({ text: `word${i}`, startSample, endSample }));
+  return { pcm, words, flush };
+};
+
+const formats: readonly (readonly [AudioFormat, decodedHz: number])[] = [
+  [{ encoding: 'mp3', sampleRateHz: 16_000, bitrateKbps: 32 }, 16_000],
+  [{ encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 128 }, 32_000],
+  [{ encoding: 'mp3', sampleRateHz: 48_000, bitrateKbps: 64 }, 48_000],
+  [{ encoding: 'opus', sampleRateHz: 8_000, bitrateKbps: 64 }, 48_000],
+  [{ encoding: 'opus', sampleRateHz: 48_000, bitrateKbps: 64 }, 48_000],
+  [{ encoding: 'mulaw', sampleRateHz: 8_000 }, 8_000],
+  [{ encoding: 'alaw', sampleRateHz: 8_000 }, 8_000],
+  [{ encoding: 'pcm', sampleRateHz: 24_000 }, 24_000],
+  [{ encoding: 'pcm', sampleRateHz: 44_100 }, 44_100],
+];
+
+const nameOf = (format: AudioFormat) =>
+  `${format.encoding} at ${format.sampleRateHz} Hz${'bitrateKbps' in format ? `, ${format.bitrateKbps} kbps` : ''}`;
+
+const decode = (t: Test, format: AudioFormat, bytes: Uint8Array): Int16Array => {
+  const path = join(t.testdir(), `sound.${format.encoding}`);
+  writeFileSync(path, bytes);
+  const [decoder] = decodersOf(format.encoding, format.sampleRateHz);
+  if (decoder === undefined) throw new Error('no decoder');
+  return decoder.decode(path);
+};
+
+const checkTimes = (t: Test, spoken: Spoken, decoded: Int16Array, decodedHz: number) => {
+  const heard = spansOver(decoded, PEAK / 3, decodedHz / 50);
+  t.equal(heard.length, spoken.words.length, 'every word is heard once');
+  heard.forEach(({ start, end }, i) => {
+    const startMs = ((spoken.startSeconds[i] ?? 0) - start / decodedHz) * 1000;
+    const endMs = ((spoken.endSeconds[i] ?? 0) - end / decodedHz) * 1000;
+    t.ok(Math.abs(startMs) < TOLERANCE_MS, `word ${i} is told to begin ${startMs.toFixed(1)} ms late`);
+    t.ok(Math.abs(endMs) < TOLERANCE_MS, `word ${i} is told to end ${endMs.toFixed(1)} ms late`);
+  });
+  t.ok((spoken.endSeconds.at(-1) ?? 0) <= decoded.length / decodedHz, 'no word exceeds the sound');
+};
+
+/** The audio before the n-th flush was answered. */
+const audioBefore = ({ frames, chunks }: Spoken, flush: number) => {
+  const flushed = frames.filter((frame) => frame.type === 'flushed')[flush];
+  const before = frames.slice(0, flushed === undefined ? 0 : frames.indexOf(flushed));
+  return Buffer.concat(chunks.slice(0, before.filter((frame) => frame.type === 'audio').length));
+};
+
+for (const [format, decodedHz] of formats) {
+  const skip = missingTool('ffmpeg');
+  const checkFraming = async (t: Test, framing: Framing) => {
+    const lengths = [15_000, 9_601, 20_011];
+    const spoken = await speak(
+      format,
+      framing,
+      lengths.map((samples) => segment(samples, false)),
+    );
+    checkTimes(t, spoken, decode(t, format, spoken.file), decodedHz);
+  };
+  t.test(`${nameOf(format)}: words are where they are told to be`, { skip }, async (t) => {
+    await t.test('streamed', (t) => checkFraming(t, 'stream'));
+    await t.test('whole', (t) => checkFraming(t, 'whole'));
+  });
+
+  t.test(`${nameOf(format)}: after a flush all speech is out, and times run on`, { skip }, async (t) => {
+    const segments = [segment(15_000, true), segment(9_601, true), segment(20_011, false)];
+    const spoken = await speak(format, 'stream', segments);
+    const decoded = decode(t, format, spoken.file);
+    checkTimes(t, spoken, decoded, decodedHz);
+    for (const flush of [0, 1]) {
+      const part = decode(t, format, audioBefore(spoken, flush));
+      const words = spansOver(part, PEAK / 3, decodedHz / 50);
+      t.equal(words.length, 2 * (flush + 1));
+      const endMs = ((spoken.endSeconds[2 * flush + 1] ?? 0) - (words.at(-1)?.end ?? 0) / decodedHz) * 1000;
+      t.ok(Math.abs(endMs) < TOLERANCE_MS, `the last word is there to its end (${endMs.toFixed(1)} ms)`);
+    }
+  });
+}
+
+t.test('frames add up to the speech that went in, whatever is held back or flushed', async (t) => {
+  for (const [format] of formats)
+    for (const framing of ['stream', 'whole'] as const) {
+      const { frames } = await speak(format, framing, [segment(15_000, true), segment(9_601, true)]);
+      const totalMs = frames
+        .filter((frame) => frame.type === 'audio')
+        .reduce((sum, { durationMs }) => sum + durationMs, 0);
+      t.ok(
+        Math.abs(totalMs - (24_601 * 1000) / ENGINE_HZ) < 1e-6,
+        `${nameOf(format)}, ${framing}: ${totalMs} ms`,
+      );
+    }
+});
+
+t.test('a flush with nothing to push out adds nothing', async (t) => {
+  for (const [format] of formats) {
+    const { frames } = await speak(format, 'stream', [
+      { pcm: new Int16Array(0), flush: true },
+      segment(15_000, true),
+      { pcm: new Int16Array(0), flush: true },
+      { pcm: new Int16Array(0), flush: true },
+    ]);
+    const kinds = frames
+      .filter((frame) => frame.type !== 'timestamps')
+      .map((frame) => (frame.type === 'flushed' ? frame.flushId : frame.type));
+    const noted = kinds.filter((kind, i) => kind !== kinds[i - 1]);
+    const withoutTail = noted.filter((kind, i) => !(kind === 'audio' && noted[i + 1] === 'closed'));
+    t.strictSame(
+      withoutTail,
+      ['after 0', 'audio', 'after 1', 'after 2', 'after 3', 'closed'],
+      nameOf(format),
+    );
+  }
+});
+
+const openOpus = (sampleRateHz: number, frames: string[]) =>
+  new ContextActor(
+    {
+      type: 'open',
+      contextId: 1,
+      format: { encoding: 'opus', sampleRateHz, bitrateKbps: 64 },
+      framing: 'stream',
+      timestamps: false,
+      engineSampleRateHz: ENGINE_HZ,
+    },
+    (frame) => frames.push(frame.type),
+  );
+
+const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+t.test('a context that is cancelled before its encoder is made sends nothing', async (t) => {
+  const frames: string[] = [];
+  const actor = openOpus(48_000, frames);
+  actor.close();
+  actor.dispose();
+  await settle();
+  t.strictSame(frames, []);
+});
+
+t.test('a context whose encoder cannot be made fails, once', async (t) => {
+  const frames: string[] = [];
+  const actor = openOpus(44_100, frames);
+  actor.close();
+  await settle();
+  t.strictSame(frames, ['failed']);
+});

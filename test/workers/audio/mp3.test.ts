@@ -1,0 +1,151 @@
+import t from 'tap';
+import type { CodecFormat } from '../../../src/api/formats.js';
+import { limits } from '../../../src/limits.js';
+import { createEncoder, loadEncoders, type Encoder } from '../../../workers/audio/encoder.js';
+import { nearestMpegFormat } from '../../../workers/audio/mpeg.js';
+import { speak } from '../../support/spoken.js';
+import { envelope, tonesAt, toInt16 } from '../../support/tones.js';
+
+await loadEncoders();
+
+const ENGINE_HZ = 24_000;
+const sound = toInt16(ENGINE_HZ, (i) => {
+  const seconds = i / ENGINE_HZ;
+  return envelope(seconds, 0, 1) * tonesAt({ hz: [300, 1_900, 5_000], amplitude: 5_000 }, seconds);
+});
+
+const format = (sampleRateHz: number, bitrateKbps: number): CodecFormat => ({
+  encoding: 'mp3',
+  sampleRateHz,
+  bitrateKbps,
+});
+
+const TAG_BYTES = 30;
+const mpeg1Kbps = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
+const mpeg2Kbps = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+
+/** Reads the header at an offset, as a parser of ISO 11172-3 and 13818-3 would. */
+const frameAt = (bytes: Buffer, offset: number) => {
+  const word = bytes.readUInt32BE(offset);
+  if (word >>> 21 !== 0x7ff) throw new Error(`no frame at ${offset}`);
+  const isMpeg1 = ((word >>> 19) & 3) === 3;
+  const kbps = (isMpeg1 ? mpeg1Kbps : mpeg2Kbps)[(word >>> 12) & 15] ?? 0;
+  const hz = ([44_100, 48_000, 32_000][(word >>> 10) & 3] ?? 0) / (isMpeg1 ? 1 : 2);
+  const size = Math.floor(((isMpeg1 ? 144_000 : 72_000) * kbps) / hz) + ((word >>> 9) & 1);
+  return { isMpeg1, kbps, hz, size, layer: 4 - ((word >>> 17) & 3), isMono: ((word >>> 6) & 3) === 3 };
+};
+
+const framesOf = (bytes: Buffer) => {
+  const frames: ReturnType<typeof frameAt>[] = [];
+  let offset = 0;
+  while (offset < bytes.length) {
+    const frame = frameAt(bytes, offset);
+    frames.push(frame);
+    offset += frame.size;
+  }
+  if (offset !== bytes.length) throw new Error(`the last frame is cut by ${offset - bytes.length} bytes`);
+  return frames;
+};
+
+t.test('every chunk of a stream is whole frames of the format, and there is no tag', async (t) => {
+  for (const [hz, kbps] of [
+    [16_000, 32],
+    [24_000, 160],
+    [32_000, 128],
+    [44_100, 128],
+    [48_000, 320],
+    [48_000, 32],
+  ] as const) {
+    const { chunks } = await speak(format(hz, kbps), 'stream', [{ pcm: sound }], { seed: hz + kbps });
+    for (const frame of chunks.flatMap(framesOf))
+      t.match(frame, { hz, kbps, layer: 3, isMono: true, isMpeg1: hz >= 32_000 });
+  }
+});
+
+t.test('a whole file is a tag, a frame of figures, and the frames of the stream', async (t) => {
+  for (const [hz, kbps] of [
+    [16_000, 32],
+    [24_000, 32],
+    [44_100, 128],
+    [48_000, 32],
+    [48_000, 320],
+  ] as const) {
+    const stream = await speak(format(hz, kbps), 'stream', [{ pcm: sound }], { seed: 1 });
+    const { file } = await speak(format(hz, kbps), 'whole', [{ pcm: sound }], { seed: 2 });
+    t.equal(file.toString('latin1', 0, 3), 'ID3');
+    t.strictSame([...file.subarray(3, 10)], [3, 0, 0, 0, 0, 0, TAG_BYTES - 10], 'version 2.3, its size');
+    t.equal(file.toString('latin1', 10, 14), 'TSSE');
+    t.equal(file.readUInt32BE(14), TAG_BYTES - 20, 'the size of its only frame');
+    const info = frameAt(file, TAG_BYTES);
+    t.match(info, { hz, kbps, isMono: true });
+    const audio = file.subarray(TAG_BYTES + info.size);
+    t.ok(audio.equals(stream.file), 'however it was cut into chunks');
+    const frames = framesOf(audio);
+    const xing = TAG_BYTES + 4 + (info.isMpeg1 ? 17 : 9);
+    t.equal(file.toString('latin1', xing, xing + 4), 'Info');
+    t.equal(file.readUInt32BE(xing + 4), 3, 'frames and bytes are given');
+    t.equal(file.readUInt32BE(xing + 8), frames.length);
+    t.equal(file.readUInt32BE(xing + 12), file.length - TAG_BYTES);
+    const delayAndPadding = file.readUIntBE(xing + 37, 3);
+    const samples = frames.length * (info.isMpeg1 ? 1_152 : 576);
+    t.equal(samples - (delayAndPadding >> 12) - (delayAndPadding & 0xfff), hz, 'one second is left');
+  }
+});
+
+t.test('rates and bitrates that MPEG lacks become the nearest, of two the higher', async (t) => {
+  const cases = [
+    [16_000, 32, 16_000, 32],
+    [17_001, 33, 16_000, 32],
+    [19_025, 36, 22_050, 40],
+    [23_025, 100, 24_000, 96],
+    [24_001, 104, 24_000, 112],
+    [28_000, 144, 32_000, 160],
+    [38_050, 176, 44_100, 192],
+    [46_050, 289, 48_000, 320],
+    [47_999, 320, 48_000, 320],
+    // 160 is the most below 32 kHz.
+    [24_000, 320, 24_000, 160],
+    [16_000, 161, 16_000, 160],
+  ] as const;
+  for (const [hz, kbps, sampleRateHz, bitrateKbps] of cases)
+    t.strictSame(nearestMpegFormat(hz, kbps), { sampleRateHz, bitrateKbps });
+});
+
+const encodeAll = (encoder: Encoder, samples: Int16Array) =>
+  Buffer.concat([encoder.encode(samples).slice(), encoder.finish().slice()]);
+
+const openEncoder = async (hz: number, kbps: number) => createEncoder(format(hz, kbps));
+
+t.test('an encoder that was used, or given up, leaves no trace in what it encodes next', async (t) => {
+  const noise = toInt16(5_000, (i) => ((i * 7_919) % 20_011) - 10_000);
+  const first = await openEncoder(32_000, 128);
+  const expected = encodeAll(first, sound);
+  first.dispose();
+  for (let round = 0; round < 2 * limits.mp3EncodersWarm; round++) {
+    const givenUp = await openEncoder(round % 2 === 0 ? 32_000 : 48_000, 128);
+    givenUp.encode(noise);
+    givenUp.dispose();
+    givenUp.dispose();
+    t.throws(() => givenUp.encode(noise), 'it is somebody else’s by now');
+    // At once, and after what was given back is ready again.
+    if (round > limits.mp3EncodersWarm) await new Promise((resolve) => setTimeout(resolve, 5));
+    const encoder = await openEncoder(32_000, 128);
+    t.ok(encodeAll(encoder, sound).equals(expected));
+    encoder.dispose();
+  }
+});
+
+t.test('more at once than are kept: each has an encoder of its own', async (t) => {
+  const encoders = await Promise.all(
+    Array.from({ length: limits.mp3EncodersIdleMax + 4 }, () => openEncoder(16_000, 64)),
+  );
+  const halves = [sound.subarray(0, 7_000), sound.subarray(7_000)];
+  const parts = encoders.map(() => [] as Uint8Array[]);
+  for (const half of halves) encoders.forEach((encoder, i) => parts[i]?.push(encoder.encode(half)));
+  encoders.forEach((encoder, i) => parts[i]?.push(encoder.finish()));
+  encoders.forEach((encoder) => encoder.dispose());
+  const [first = Buffer.alloc(0), ...others] = parts.map((part) => Buffer.concat(part));
+  t.ok(first.length > 7_000);
+  t.ok(others.every((other) => other.equals(first)));
+  t.notOk(createEncoder(format(16_000, 64)) instanceof Promise, 'now one is at hand');
+});
