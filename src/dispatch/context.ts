@@ -7,6 +7,7 @@
  * Text is cut as the queue drains, so that a megabyte of it neither blocks the thread nor fills the queue.
  */
 import { randomInt } from 'node:crypto';
+import { normalise } from '../text/normalise/normalise.js';
 import { Segmenter } from '../text/segments.js';
 import { limits } from '../limits.js';
 import type { ActorThreads } from './actor-threads.js';
@@ -138,6 +139,7 @@ export class Context implements SpeechContext {
       segment: segment.index,
       text: segment.text,
       words: segment.words,
+      ...(options.normalizeText === true && { spoken: normalise(segment.text, segment.words) }),
       voiceId: options.voiceId,
       temperature: options.temperature ?? DEFAULT_TEMPERATURE,
       seed,

@@ -10,10 +10,11 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat } from '../api/formats.js';
 import type { ExecutionProvider } from '../config.js';
+import type { Replacement } from '../text/normalise/normalise.js';
 import type { Span } from '../text/words.js';
 
-/** Range of UTF-16 offsets into a segment's text. */
-export type { Span };
+/** `Span`: range of UTF-16 offsets into a segment's text. `Replacement`: what some of its tokens are spoken as. */
+export type { Replacement, Span };
 
 /** What a synthesis thread is started with. */
 export interface SynthesisThreadData {
@@ -31,6 +32,8 @@ export interface SynthesisJob {
   readonly text: string;
   /** Original tokens of the segment, in order, without overlap. */
   readonly words: readonly Span[];
+  /** Tokens that are spoken otherwise than written, in order. */
+  readonly spoken?: readonly Replacement[];
   readonly voiceId: string;
   /** 0.5 to 3; 1 is the voice as trained. */
   readonly temperature: number;

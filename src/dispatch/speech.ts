@@ -15,6 +15,8 @@ export interface ContextOptions {
   readonly format: AudioFormat;
   readonly framing: Framing;
   readonly timestamps: boolean;
+  /** Numbers, dates and the like are spoken as English reads them; the words that are reported stay as written. */
+  readonly normalizeText?: boolean;
 }
 
 /** Receives a context's frames in order. After `closed` or `failed` nothing follows. Never throws. */

@@ -47,11 +47,11 @@ const open = (
   lease: Lease,
   responder: Responder,
 ): void => {
-  const { voiceId, temperature, format, timestamps, text } = request;
+  const { voiceId, temperature, format, timestamps, normalizeText, text } = request;
   let onHanded: (frame: AudioFrame) => void = () => {};
   const sink = exchange.guarded(responder.begin(exchange, request, (frame) => onHanded(frame)));
   const context = parts.speech.open(
-    { lease, voiceId, temperature, format, framing: responder.framing, timestamps },
+    { lease, voiceId, temperature, format, framing: responder.framing, timestamps, normalizeText },
     sink,
   );
   if (context === null) {

@@ -1,5 +1,5 @@
 /** A segment's text as clauses: what is spoken between two pauses, cut into atoms that one voice of espeak-ng reads. */
-import type { Span } from '../../src/dispatch/messages.js';
+import type { Replacement, Span } from '../../src/dispatch/messages.js';
 import { limits } from '../../src/limits.js';
 import { fullStopAfter } from '../../src/text/full-stop.js';
 import { cleanText } from './clean.js';
@@ -10,7 +10,7 @@ import { type Terminal, lex, terminals } from './lexer.js';
 export interface Atom {
   readonly spoken: string;
   readonly voice: Voice;
-  /** Index into the request's words; -1 for text outside of all of them. */
+  /** Index into the request's words, the first of those spoken as one; -1 for text outside of all of them. */
   readonly word: number;
   /** Follows the atom before without white space, in a script that has none. */
   readonly glued: boolean;
@@ -184,21 +184,27 @@ const lineBreak = /[\n\u2028\u2029]/;
 /**
  * @param text the segment, any string
  * @param words its tokens
+ * @param spoken what is said in the place of some of them, in order
  * @returns clauses in order, none of them empty; none at all where nothing is spoken
  */
-export const clausesOf = (text: string, words: readonly Span[]): Clause[] => {
+export const clausesOf = (
+  text: string,
+  words: readonly Span[],
+  spoken: readonly Replacement[] = [],
+): Clause[] => {
   const reader = new Reader(text);
   let end = 0;
   let isFirst = true;
   const speak = (token: string, word: number, afterSpace: boolean, nextAt: number) => {
     const next = /^\s*(?=(\S))/u.exec(text.slice(nextAt, nextAt + 64))?.[1] ?? '';
-    const cleaned = cleanText(token);
-    // Compatibility forms may hold white space.
-    for (const part of cleaned.split(/\s+/))
-      if (part !== '') {
-        reader.token(part, word, afterSpace, isFirst, next);
-        isFirst = false;
-      }
+    // Compatibility forms may hold white space, and what is said instead of a token is often several words.
+    const parts = cleanText(token)
+      .split(/\s+/)
+      .filter((part) => part !== '');
+    for (const [place, part] of parts.entries()) {
+      reader.token(part, word, afterSpace || place > 0, isFirst, parts[place + 1] ?? next);
+      isFirst = false;
+    }
   };
   const between = (gap: string, gapEnd: number): boolean => {
     for (const { 0: token, index } of gap.matchAll(/\S+/g))
@@ -206,10 +212,14 @@ export const clausesOf = (text: string, words: readonly Span[]): Clause[] => {
     if (lineBreak.test(gap)) reader.breakHere(blankLine.test(gap) ? terminals.period : terminals.continuing);
     return gap !== '';
   };
-  for (const [index, span] of words.entries()) {
-    const spaced = between(text.slice(end, span.start), span.start);
-    speak(text.slice(span.start, span.end), index, spaced || isFirst, span.end);
-    end = span.end;
+  for (let index = 0, used = 0; index < words.length;) {
+    const replacement = spoken[used]?.first === index ? spoken[used++] : undefined;
+    const last = replacement?.last ?? index;
+    const { start } = words[index]!;
+    const spaced = between(text.slice(end, start), start);
+    end = words[last]!.end;
+    speak(replacement?.spoken ?? text.slice(start, end), index, spaced || isFirst, end);
+    index = last + 1;
   }
   const rest = text.slice(end);
   between(rest, text.length);

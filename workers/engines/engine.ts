@@ -1,13 +1,15 @@
 /**
  * What every voice format implements. An engine belongs to one thread: a model session cannot cross threads.
  */
-import type { Span, WordTime } from '../../src/dispatch/messages.js';
+import type { Replacement, Span, WordTime } from '../../src/dispatch/messages.js';
 
 export interface SegmentRequest {
   /** The original text of one segment; any Unicode, any script. */
   readonly text: string;
   /** Its tokens; every one of them is given a time, in order, without overlap. */
   readonly words: readonly Span[];
+  /** Words that are spoken otherwise than written; several that are spoken as one share its time. */
+  readonly spoken?: readonly Replacement[];
   readonly voiceId: string;
   /** 0.5 to 3: widens pitch range and duration variety. 1 is the voice as trained. */
   readonly temperature: number;

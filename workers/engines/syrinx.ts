@@ -93,11 +93,11 @@ export class SyrinxEngine implements Engine {
   }
 
   #timeline(
-    { text, words }: Pick<SegmentRequest, 'text' | 'words'>,
+    { text, words, spoken = [] }: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>,
     prosody: Prosody,
     mix: Float32Array,
   ): Timeline {
-    const track = new PhoneTrack(clausesOf(text, words), words.length, this.#pronouncer);
+    const track = new PhoneTrack(clausesOf(text, words, spoken), words.length, this.#pronouncer, spoken);
     return new Timeline(track, this.#graphs, prosody, mix, this.#manifest.margins.phones);
   }
 

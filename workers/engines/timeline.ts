@@ -153,13 +153,21 @@ export class Timeline {
     }
   }
 
-  /** The frames of a word, or `null` while they are not all known; a word without a sound has none: `end` is `start`. */
+  /**
+   * The frames of a word, or `null` while they are not all known; a word without a sound has none: `end` is `start`.
+   * Words that are spoken as one have an equal share each.
+   */
   wordFrames(word: number, previousEnd: number): { start: number; end: number } | null {
-    if (word >= this.#track.wordsReady) return null;
-    const first = this.#track.wordFirst[word]!;
+    const joined = this.#track.joinedWith(word);
+    if (joined.first >= this.#track.wordsReady) return null;
+    const first = this.#track.wordFirst[joined.first]!;
     if (first < 0) return { start: previousEnd, end: previousEnd };
-    const last = this.#track.wordLast[word]!;
-    return last < this.#encoded ? { start: this.#starts[first]!, end: this.#starts[last + 1]! } : null;
+    const last = this.#track.wordLast[joined.first]!;
+    if (last >= this.#encoded) return null;
+    const start = this.#starts[first]!;
+    const share = (this.#starts[last + 1]! - start) / (joined.last - joined.first + 1);
+    const place = word - joined.first;
+    return { start: start + Math.round(place * share), end: start + Math.round((place + 1) * share) };
   }
 
   /** How the segment ends. To be asked for once complete. */

@@ -4,6 +4,7 @@
  * Phones are a pause, clauses with a pause after each, as the nets were trained. A phone may be encoded once its place in
  * its clause is final, that is, when the clause has ended or goes on further than the nets can tell.
  */
+import type { Replacement } from '../../src/dispatch/messages.js';
 import { limits } from '../../src/limits.js';
 import type { Atom, Clause, Ending } from './clauses.js';
 import { terminals } from './lexer.js';
@@ -29,6 +30,8 @@ export class PhoneTrack {
   /** Per word: its phones, from `first` to `last`; -1 where it has none. */
   readonly wordFirst: Int32Array;
   readonly wordLast: Int32Array;
+  /** Words that are spoken as one with others; the first of them has the phones. */
+  readonly #joined = new Map<number, Pick<Replacement, 'first' | 'last'>>();
   readonly #clauses: readonly Clause[];
   readonly #pronouncer: Pronouncer;
   #clause = 0;
@@ -36,11 +39,18 @@ export class PhoneTrack {
   #pieces = 0;
   #openClauseStart = 0;
 
-  constructor(clauses: readonly Clause[], words: number, pronouncer: Pronouncer) {
+  constructor(
+    clauses: readonly Clause[],
+    words: number,
+    pronouncer: Pronouncer,
+    spoken: readonly Replacement[] = [],
+  ) {
     this.#clauses = clauses;
     this.#pronouncer = pronouncer;
     this.wordFirst = new Int32Array(words).fill(-1);
     this.wordLast = new Int32Array(words).fill(-1);
+    for (const { first, last } of spoken)
+      if (last > first) for (let word = first; word <= last; word++) this.#joined.set(word, { first, last });
     this.#addPause('lead');
   }
 
@@ -66,6 +76,11 @@ export class PhoneTrack {
         if (atoms[atom]!.word >= 0) return atoms[atom]!.word;
     }
     return this.wordFirst.length;
+  }
+
+  /** The words, the last included, that are spoken as one with this word: mostly it alone. */
+  joinedWith(word: number): Pick<Replacement, 'first' | 'last'> {
+    return this.#joined.get(word) ?? { first: word, last: word };
   }
 
   clauseEnd(phone: number): number {
