@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { Administration, AdministrationError, type ListedKey } from '../src/admission/administration.js';
 import { StoreError } from '../src/admission/database.js';
 import { ConfigError, readConfig } from '../src/config.js';
+import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND
 
@@ -60,21 +61,13 @@ const row = (key: ListedKey): readonly string[] => [
   `${key.prefix}...`,
   key.account,
   key.metered ? String(key.balance) : 'not metered',
-  new Date(key.createdAtMs).toISOString().slice(0, 16).replace('T', ' '),
+  formatTime(key.createdAtMs),
   key.revokedAtMs === null ? 'active' : 'revoked',
 ];
 
 const list = (administration: Administration): void => {
   const rows = [['KEY', 'ACCOUNT', 'CREDITS', 'CREATED (UTC)', 'STATE'], ...administration.list().map(row)];
-  const widths =
-    rows[0]?.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0))) ?? [];
-  for (const cells of rows)
-    process.stdout.write(
-      `${cells
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd()}\n`,
-    );
+  process.stdout.write(formatTable(rows));
 };
 
 interface CommandRow {

@@ -82,10 +82,7 @@ export class App {
       actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
     });
     const readiness = {
-      reasons: () => [
-        ...(dispatcher.isWhole ? [] : ['threads are starting again']),
-        ...(ledger.accepting ? [] : ['the store takes no writes']),
-      ],
+      reasons: () => [...(dispatcher.isWhole ? [] : ['threads are starting again']), ...admission.faults()],
     };
     const server = createServer({ config, speech: dispatcher, admission, readiness, log });
     const app = new App({ log, store, ledger, dispatcher, server });

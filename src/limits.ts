@@ -76,16 +76,29 @@ export const limits = {
   /** Milliseconds that work in flight may take after SIGTERM. */
   drainMsMax: 30_000,
 
+  /** Characters that a request is charged for before it gets an entry in the ledger: what a kill can lose of it. */
+  leaseStepCharacters: 1_000,
+  /** Milliseconds after which fewer of them get one, when more is charged. */
+  leaseStepMs: 60_000,
+
   /** Ledger entries waiting for the writer; above it nothing is admitted. */
   ledgerQueueMax: 65_536,
   /** Ledger entries of one commit. */
   ledgerBatchMax: 1_024,
   /** Milliseconds after which a failed commit is tried again and a dead writer is replaced. */
   ledgerRetryMs: 250,
+  /** Milliseconds after which an idle writer is asked whether it could write, so that a fault shows before a request. */
+  ledgerProbeMs: 1_000,
+  /** Milliseconds after which a commit that has not come back counts as failing: a disk can hang. */
+  ledgerStallMsMax: 5_000,
   /** Milliseconds that closing waits for a store which takes no writes, before what is queued is given up. */
   ledgerCloseMsMax: 5_000,
   /** Milliseconds that a statement waits for another process's write to the store before it fails. */
   storeBusyMsMax: 2_000,
+  /** The same for the front thread, which asks only what never waits for a write. */
+  storeReadBusyMsMax: 20,
+  /** Bytes free on the store's disk below which it counts as full. */
+  storeFreeBytesMin: 64 * KiB,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */
   synthesisHeapMiBMax: 512,
   /** Heap of an actor thread, in MiB. */

@@ -5,27 +5,37 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { expose } from 'comlink';
 import { nodeEndpoint } from '../src/comlink-node.js';
-import { openDatabase, wordStoreError } from '../src/admission/database.js';
+import { Connection } from '../src/admission/connection.js';
+import { StoreError, checkRoom, type StoreFault } from '../src/admission/database.js';
 import { prepareAppendBatch, type LedgerEntry } from '../src/admission/entries.js';
+import { limits } from '../src/limits.js';
+
+export type CommitResult =
+  /** `givenUp`: entries of accounts that the store has not. */
+  | { readonly ok: true; readonly givenUp: number }
+  | { readonly ok: false; readonly fault: StoreFault; readonly message: string };
 
 export interface LedgerWriter {
-  /** All of the batch is durable, or nothing of it. Entries that were committed before are passed over. */
-  commit(
-    entries: readonly LedgerEntry[],
-  ): { readonly ok: true } | { readonly ok: false; readonly message: string };
+  /**
+   * All of the batch is durable, or nothing of it. Entries that were committed before are passed over. An empty batch
+   * asks whether one could be written.
+   */
+  commit(entries: readonly LedgerEntry[]): CommitResult;
 }
 
 const { dataDir } = workerData as { dataDir: string };
-const appendBatch = prepareAppendBatch(openDatabase(dataDir));
+const connection = new Connection(dataDir, limits.storeBusyMsMax, prepareAppendBatch);
 
 const writer: LedgerWriter = {
   commit: (entries) => {
     try {
-      appendBatch(entries);
-      return { ok: true };
+      checkRoom(dataDir);
+      const givenUp = connection.use((appendBatch) => appendBatch(entries));
+      connection.assertInPlace();
+      return { ok: true, givenUp };
     } catch (error) {
-      const worded = wordStoreError(dataDir, error);
-      return { ok: false, message: worded instanceof Error ? worded.message : String(worded) };
+      const fault = error instanceof StoreError ? error.fault : 'unusable';
+      return { ok: false, fault, message: error instanceof Error ? error.message : String(error) };
     }
   },
 };

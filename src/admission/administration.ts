@@ -268,6 +268,8 @@ export class Administration {
       requestId: null,
       kind: 'grant',
       amount,
+      characters: null,
+      beginsRequest: false,
       atMs: this.#nowMs(),
     });
   }

@@ -1,10 +1,10 @@
 /** Who may speak: keys, then credit and slots. Every question is answered synchronously, in one turn. */
 import type { Log } from '../log.js';
 import { Credit } from './credit.js';
-import { StoreError } from './database.js';
+import { StoreError, type StoreFault } from './database.js';
 import { hashKey, looksLikeKey } from './keys.js';
-import { CreditLease, type Lease } from './lease.js';
-import type { LedgerQueue } from './ledger.js';
+import { CreditLease, type Lease, type LeaseLimits } from './lease.js';
+import type { LedgerFault, LedgerQueue } from './ledger.js';
 import { Slots } from './slots.js';
 import type { ActiveKey, Store } from './store.js';
 
@@ -35,33 +35,55 @@ export interface Admission {
   readonly inFlight: { readonly slots: number; readonly reservedCredits: number };
 }
 
+/** Admission as its owner sees it. */
+export interface AdmissionStage extends Admission {
+  /** Why nothing is admitted, one phrase each for an operator; empty while all is well. Asks the store. */
+  faults(): readonly string[];
+}
+
+const phrases: Readonly<Record<LedgerFault, string>> = {
+  busy: 'the store is locked by another process',
+  full: 'the disk of the store is full',
+  unwritable: 'the store cannot be written: see its permissions and its disk',
+  missing: 'the store is not where it was',
+  replaced: 'another store is beside the write-ahead log of the one that was there',
+  damaged: 'the store is damaged',
+  foreign: 'another program’s database is in the place of the store',
+  newer: 'the store is of a newer version of this program',
+  unusable: 'the store refuses to work: see the log',
+  behind: 'the disk of the store is too slow for what is to be written',
+  stalled: 'the disk of the store does not answer',
+  restarting: 'the thread that writes the store is starting again',
+};
+
 export interface AdmissionOptions {
   readonly store: Store;
   readonly ledger: LedgerQueue;
-  readonly limits: { readonly slotsPerKey: number };
+  readonly limits: LeaseLimits & { readonly slotsPerKey: number };
   readonly creditsPerCharacter: number;
   /** Wall clock of the ledger's entries, in milliseconds since 1970. */
   readonly clock: () => number;
   readonly log: Log;
 }
 
-export const createAdmission = (options: AdmissionOptions): Admission => {
+export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
   const { store, ledger, limits, creditsPerCharacter, clock, log } = options;
   const credit = new Credit(store, ledger);
   const slots = new Slots(limits.slotsPerKey);
-  let storeFails = false;
+  let readFault: StoreFault | null = null;
 
-  /** Reads the store; `null` while it cannot be read, which is logged once. */
+  /** Reads the store; `null` while it cannot be read, which is logged once a fault. */
   const read = <T>(question: () => T): { readonly answer: T } | null => {
     try {
       const answer = question();
-      if (storeFails) log.info('the store is read again');
-      storeFails = false;
+      if (readFault !== null) log.info('the store is read again');
+      readFault = null;
       return { answer };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      if (!storeFails) log.error({ reason: error.message }, 'the store cannot be read: nothing is admitted');
-      storeFails = true;
+      if (readFault !== error.fault)
+        log.error({ reason: error.message }, 'the store cannot be read: nothing is admitted');
+      readFault = error.fault;
       return null;
     }
   };
@@ -92,9 +114,17 @@ export const createAdmission = (options: AdmissionOptions): Admission => {
         credit,
         slots,
         ledger,
+        limits,
         nowMs: clock,
       });
       return { ok: true, lease };
+    },
+
+    faults: () => {
+      // While nothing is admitted no request asks, so this does.
+      read(() => store.probe());
+      const found = [readFault, ledger.fault].filter((fault) => fault !== null);
+      return [...new Set(found.map((fault) => phrases[fault]))];
     },
 
     get inFlight() {

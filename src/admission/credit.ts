@@ -40,12 +40,14 @@ export class Credit {
   }
 
   /**
-   * Credits that can be promised now; Infinity for an account that is not metered.
+   * Credits that can be promised now; Infinity for an account that is not metered, 0 for one that is no more.
    *
    * @throws {StoreError} when the store cannot be read
    */
   available(accountId: number): number {
-    const { metered, balance, committedEntry } = this.#store.readAccount(accountId, this.#ledger.writer);
+    const account = this.#store.readAccount(accountId, this.#ledger.writer);
+    if (account === null) return 0;
+    const { metered, balance, committedEntry } = account;
     const book = this.#books.get(accountId);
     book?.settleThrough(committedEntry);
     if (!metered) return Infinity;

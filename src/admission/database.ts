@@ -2,12 +2,34 @@
  * The store's file: SQLite in write-ahead mode, so that one process can write while others read, and what a reader
  * sees is always the last commit. Every connection, of whatever process or thread, is opened here.
  */
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.js';
+import { APPLICATION_ID, SCHEMA_VERSION, migrations } from './schema.js';
 
-export type StoreFault = 'unwritable' | 'damaged' | 'foreign' | 'newer' | 'busy' | 'full';
+export type StoreFault =
+  | 'unwritable'
+  | 'damaged'
+  | 'foreign'
+  | 'newer'
+  | 'busy'
+  | 'full'
+  /** The file, or its write-ahead log, is not where it was. */
+  | 'missing'
+  /** Another file is in its place, beside the log of the one that was there. */
+  | 'replaced'
+  /** Anything else that SQLite says. */
+  | 'unusable';
 
 /** The store cannot be used. The message is one line that names the path and what to do. */
 export class StoreError extends Error {
@@ -20,60 +42,23 @@ export class StoreError extends Error {
 }
 
 export const storePath = (dataDir: string): string => join(dataDir, 'store.sqlite');
+/** Its write-ahead log. */
+export const logPath = (dataDir: string): string => `${storePath(dataDir)}-wal`;
 
-/** "Syrx": tells a store of ours from any other SQLite file. */
-const APPLICATION_ID = 0x53797278;
+/** Tells one file from another that takes its place; `null` when there is none. */
+export const identityOf = (path: string): string | null => {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? null : `${stats.dev}:${stats.ino}`;
+};
 
-/**
- * Schema n is made from schema n - 1 by `migrations[n - 1]`; `user_version` holds n. Released ones are never edited.
- *
- * An account's balance is the sum of its ledger: the triggers keep the two together, whoever writes.
- */
-const migrations = [
-  `
-  CREATE TABLE accounts (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    metered INTEGER NOT NULL CHECK (metered IN (0, 1)),
-    balance INTEGER NOT NULL DEFAULT 0,
-    created_at_ms INTEGER NOT NULL
-  ) STRICT;
+export const missingStore = (path: string): StoreError =>
+  new StoreError(
+    'missing',
+    `There is no store at ${path}: put it back where it was, or set DATA_DIR to the folder that has it`,
+  );
 
-  CREATE TABLE api_keys (
-    id INTEGER PRIMARY KEY,
-    account_id INTEGER NOT NULL REFERENCES accounts (id),
-    hash BLOB NOT NULL UNIQUE,
-    prefix TEXT NOT NULL,
-    created_at_ms INTEGER NOT NULL,
-    revoked_at_ms INTEGER
-  ) STRICT;
-
-  CREATE TABLE ledger (
-    id INTEGER PRIMARY KEY,
-    writer INTEGER NOT NULL,
-    entry INTEGER NOT NULL,
-    account_id INTEGER NOT NULL REFERENCES accounts (id),
-    key_id INTEGER REFERENCES api_keys (id),
-    request_id TEXT,
-    kind TEXT NOT NULL CHECK (kind IN ('grant', 'usage', 'refund')),
-    amount INTEGER NOT NULL,
-    at_ms INTEGER NOT NULL,
-    UNIQUE (writer, entry)
-  ) STRICT;
-
-  CREATE TRIGGER ledger_adds_to_balance AFTER INSERT ON ledger BEGIN
-    UPDATE accounts SET balance = balance + NEW.amount WHERE id = NEW.account_id;
-  END;
-  CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger BEGIN
-    SELECT RAISE(ABORT, 'the ledger is append-only');
-  END;
-  CREATE TRIGGER ledger_is_never_cut BEFORE DELETE ON ledger BEGIN
-    SELECT RAISE(ABORT, 'the ledger is append-only');
-  END;
-  `,
-] as const;
-
-export const SCHEMA_VERSION = migrations.length;
+const fullDisk = (path: string): StoreError =>
+  new StoreError('full', `The disk of ${path} is full: make room on it`);
 
 const sqlite = { busy: 5, readonly: 8, ioerr: 10, corrupt: 11, full: 13, cantopen: 14, notadb: 26 } as const;
 
@@ -104,7 +89,7 @@ export const wordStoreError = (dataDir: string, error: unknown): unknown => {
         `The store ${path} is locked by another process: end that process, or try again when it is done`,
       );
     case sqlite.full:
-      return new StoreError('full', `The disk of ${path} is full: make room on it`);
+      return fullDisk(path);
     case sqlite.readonly:
     case sqlite.ioerr:
     case sqlite.cantopen:
@@ -162,6 +147,18 @@ const migrate = (database: DatabaseSync, path: string): void => {
   });
 };
 
+/**
+ * Finds a full disk before a commit does. A system that tells no size is believed to have room.
+ *
+ * @throws {StoreError} when there is none
+ */
+export const checkRoom = (dataDir: string): void => {
+  const { blocks, bfree, bavail, bsize } = statfsSync(dataDir);
+  // Some of what is free is kept for root.
+  const free = process.getuid?.() === 0 ? bfree : bavail;
+  if (blocks > 0 && free * bsize < limits.storeFreeBytesMin) throw fullDisk(storePath(dataDir));
+};
+
 const verify = (database: DatabaseSync, path: string): void => {
   for (const table of ['accounts', 'api_keys']) {
     const [row] = database.prepare(`PRAGMA integrity_check(${table})`).all();
@@ -209,13 +206,10 @@ const makeFile = (path: string): void => {
   }
 };
 
-const open = (dataDir: string): DatabaseSync => {
+const openFile = (dataDir: string, busyMsMax: number): DatabaseSync => {
   const path = storePath(dataDir);
-  makeFolder(dataDir);
-  accessSync(dataDir, constants.W_OK | constants.X_OK);
-  makeFile(path);
   accessSync(path, constants.R_OK | constants.W_OK);
-  const database = new DatabaseSync(path, { timeout: limits.storeBusyMsMax });
+  const database = new DatabaseSync(path, { timeout: busyMsMax });
   try {
     // Before the journal is touched: a file that is not ours is left as it was.
     checkOrigin(database, path);
@@ -235,7 +229,27 @@ const open = (dataDir: string): DatabaseSync => {
  */
 export const openDatabase = (dataDir: string): DatabaseSync => {
   try {
-    return open(dataDir);
+    makeFolder(dataDir);
+    accessSync(dataDir, constants.W_OK | constants.X_OK);
+    makeFile(storePath(dataDir));
+    return openFile(dataDir, limits.storeBusyMsMax);
+  } catch (error) {
+    throw wordStoreError(dataDir, error);
+  }
+};
+
+/**
+ * Opens the store that is there, and makes none: one that someone took away must not come back empty.
+ *
+ * @param busyMsMax how long a statement waits for another process's write
+ * @throws {StoreError} when there is none, or it cannot be read and written
+ */
+export const openExisting = (dataDir: string, busyMsMax: number = limits.storeBusyMsMax): DatabaseSync => {
+  try {
+    const path = storePath(dataDir);
+    // An empty file is one that is still being put there.
+    if (!((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0)) throw missingStore(path);
+    return openFile(dataDir, busyMsMax);
   } catch (error) {
     throw wordStoreError(dataDir, error);
   }

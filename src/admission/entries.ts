@@ -20,6 +20,10 @@ export interface LedgerEntry {
   readonly kind: EntryKind;
   /** Credits, signed: the balance is the sum. */
   readonly amount: number;
+  /** Code points that were charged, or are refunded; `null` for a grant. */
+  readonly characters: number | null;
+  /** The first usage of its request: counting these counts requests. */
+  readonly beginsRequest: boolean;
   /** Milliseconds of the wall clock since 1970. */
   readonly atMs: number;
 }
@@ -28,22 +32,42 @@ export interface LedgerEntry {
 export const newWriter = (): number => randomBytes(6).readUIntBE(0, 6);
 
 const insert = `
-  INSERT INTO ledger (writer, entry, account_id, key_id, request_id, kind, amount, at_ms)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (writer, entry) DO NOTHING
+  INSERT INTO ledger
+    (writer, entry, account_id, key_id, request_id, kind, amount, characters, begins_request, at_ms)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (writer, entry) DO NOTHING
 `;
 
 /** @returns a function that appends one entry, within whatever transaction is open */
 export const prepareAppend = (database: DatabaseSync): ((entry: LedgerEntry) => void) => {
   const statement = database.prepare(insert);
-  return ({ writer, entry, accountId, keyId, requestId, kind, amount, atMs }) =>
-    void statement.run(writer, entry, accountId, keyId, requestId, kind, amount, atMs);
+  return (entry) => {
+    const { writer, accountId, keyId, requestId, kind, amount, characters, beginsRequest, atMs } = entry;
+    const begins = beginsRequest ? 1 : 0;
+    statement.run(writer, entry.entry, accountId, keyId, requestId, kind, amount, characters, begins, atMs);
+  };
 };
 
-/** @returns a function that appends a batch in one commit: all of it, or (it throws) nothing */
-export const prepareAppendBatch = (database: DatabaseSync): ((entries: readonly LedgerEntry[]) => void) => {
+const FOREIGN_KEY_VIOLATED = 787;
+
+const isForeignKeyViolated = (error: unknown): boolean =>
+  (error as { errcode?: number } | null)?.errcode === FOREIGN_KEY_VIOLATED;
+
+/**
+ * @returns a function that appends a batch in one commit: all of it, or (it throws) nothing. Entries of an account or
+ * key that the store has not are given up, and counted: they can never be written, and the others must not wait.
+ */
+export const prepareAppendBatch = (database: DatabaseSync): ((entries: readonly LedgerEntry[]) => number) => {
   const append = prepareAppend(database);
   return (entries) =>
     transact(database, () => {
-      for (const entry of entries) append(entry);
+      let givenUp = 0;
+      for (const entry of entries)
+        try {
+          append(entry);
+        } catch (error) {
+          if (!isForeignKeyViolated(error)) throw error;
+          givenUp += 1;
+        }
+      return givenUp;
     });
 };

@@ -1,6 +1,10 @@
 /**
  * The right to speak: one slot of a key and a reservation of its account's credit. Reserve, then settle or refund,
  * exactly once.
+ *
+ * What is settled is charged at once (it can never be spoken again on the same credit), but becomes an entry of the
+ * ledger in steps only: most requests are one entry, at their close. What a kill of the process can lose is what was
+ * settled since the last step: less than `leaseStepCharacters` a lease.
  */
 import type { Credit } from './credit.js';
 import type { EntryKind } from './entries.js';
@@ -18,6 +22,11 @@ export interface Lease {
   void(): void;
 }
 
+export interface LeaseLimits {
+  readonly leaseStepCharacters: number;
+  readonly leaseStepMs: number;
+}
+
 export interface LeaseParts {
   readonly key: ActiveKey;
   readonly requestId: string;
@@ -26,6 +35,7 @@ export interface LeaseParts {
   readonly credit: Credit;
   readonly slots: Slots;
   readonly ledger: LedgerQueue;
+  readonly limits: LeaseLimits;
   /** Wall clock. */
   readonly nowMs: () => number;
 }
@@ -37,8 +47,10 @@ export class CreditLease implements Lease {
   #reservedCharacters: number;
   /** Settled, and not yet an entry; still reserved, so that it cannot be promised twice. */
   #owedCharacters = 0;
-  /** Credits of the entries made. */
-  #chargedAmount = 0;
+  /** When the first of them was settled. */
+  #owedSinceMs = 0;
+  /** Of the entries made. */
+  #chargedCharacters = 0;
   #closed = false;
 
   constructor(parts: LeaseParts) {
@@ -54,10 +66,12 @@ export class CreditLease implements Lease {
   settle(characters: number): void {
     const settled = Math.min(characters, this.#reservedCharacters);
     if (this.#closed || !(settled > 0)) return;
+    const { ledger, nowMs } = this.#parts;
+    if (this.#owedCharacters === 0) this.#owedSinceMs = nowMs();
     this.#reservedCharacters -= settled;
     this.#owedCharacters += settled;
     // A full queue gets one entry a lease, at its close, however long it goes on: that bounds the queue.
-    if (!this.#parts.ledger.full) this.#charge();
+    if (this.#isStep() && !ledger.full) this.#charge();
   }
 
   close(): void {
@@ -68,17 +82,25 @@ export class CreditLease implements Lease {
 
   void(): void {
     if (this.#closed) return;
-    if (this.#chargedAmount > 0) this.#append('refund', this.#chargedAmount);
+    if (this.#toCredits(this.#chargedCharacters) > 0) this.#append('refund', this.#chargedCharacters);
     this.#end();
   }
 
+  #isStep(): boolean {
+    const { limits, nowMs } = this.#parts;
+    return (
+      this.#owedCharacters >= limits.leaseStepCharacters || nowMs() - this.#owedSinceMs >= limits.leaseStepMs
+    );
+  }
+
+  /** Speech that costs nothing is an entry too: the ledger is also the record of use. */
   #charge(): void {
-    const amount = this.#toCredits(this.#owedCharacters);
+    const characters = this.#owedCharacters;
+    if (characters === 0) return;
     this.#owedCharacters = 0;
-    if (amount === 0) return;
-    this.#append('usage', -amount);
-    this.#chargedAmount += amount;
-    this.#parts.credit.release(this.#parts.key.accountId, amount);
+    this.#append('usage', characters);
+    this.#chargedCharacters += characters;
+    this.#parts.credit.release(this.#parts.key.accountId, this.#toCredits(characters));
   }
 
   #end(): void {
@@ -88,9 +110,19 @@ export class CreditLease implements Lease {
     slots.give(key.keyId);
   }
 
-  #append(kind: EntryKind, amount: number): void {
+  #append(kind: Exclude<EntryKind, 'grant'>, characters: number): void {
     const { credit, key, nowMs, requestId } = this.#parts;
-    credit.append({ accountId: key.accountId, keyId: key.keyId, requestId, kind, amount, atMs: nowMs() });
+    const credits = this.#toCredits(characters);
+    credit.append({
+      accountId: key.accountId,
+      keyId: key.keyId,
+      requestId,
+      kind,
+      amount: kind === 'usage' ? 0 - credits : credits,
+      characters,
+      beginsRequest: kind === 'usage' && this.#chargedCharacters === 0,
+      atMs: nowMs(),
+    });
   }
 
   #toCredits(characters: number): number {

@@ -3,24 +3,38 @@
  * them in groups. While one group is being made durable the next one gathers, so that the disk sets the pace.
  *
  * An entry leaves the queue when its commit is acknowledged. A writer that fails or dies gets the same batch again;
- * entries carry an identity, so that what was committed without the acknowledgement is not committed twice.
+ * entries carry an identity, so that what was committed without the acknowledgement is not committed twice. While
+ * there is nothing to write, the writer is asked whether it could.
  */
 import { Worker } from 'node:worker_threads';
 import { wrap, type Remote } from 'comlink';
 import { nodeEndpoint } from '../comlink-node.js';
 import type { Log } from '../log.js';
-import type { LedgerWriter } from '../../workers/ledger.js';
+import type { CommitResult, LedgerWriter } from '../../workers/ledger.js';
+import type { StoreFault } from './database.js';
 import { newWriter, type LedgerEntry } from './entries.js';
 
 /** What admission knows of an entry; its identity is given here. */
 export type NewEntry = Omit<LedgerEntry, 'writer' | 'entry'>;
 
+/** Why nothing can be promised now. */
+export type LedgerFault =
+  | StoreFault
+  /** The queue is full: the disk is slower than what is to be written. */
+  | 'behind'
+  /** A commit has not come back. */
+  | 'stalled'
+  /** The writer thread ended. */
+  | 'restarting';
+
 /** The part of a ledger that admission needs. */
 export interface LedgerQueue {
   /** Identifies the entries of this process. */
   readonly writer: number;
-  /** False while writes fail or the queue is full: nothing new may be admitted then. */
+  /** False while there is a fault, or it is closed: nothing new may be admitted then. */
   readonly accepting: boolean;
+  /** `null` while writes succeed, as far as is known. */
+  readonly fault: LedgerFault | null;
   /** Whether the queue holds as many entries as it may. Owners of a lease then gather what they owe. */
   readonly full: boolean;
   /** The last entry known to be durable; 0 when none. */
@@ -33,6 +47,8 @@ export interface LedgerLimits {
   readonly ledgerQueueMax: number;
   readonly ledgerBatchMax: number;
   readonly ledgerRetryMs: number;
+  readonly ledgerProbeMs: number;
+  readonly ledgerStallMsMax: number;
   readonly ledgerCloseMsMax: number;
 }
 
@@ -42,7 +58,11 @@ export interface LedgerOptions {
   readonly log: Log;
 }
 
-type Outcome = { readonly ok: true } | { readonly ok: false; readonly message: string };
+type Outcome =
+  | Extract<CommitResult, { ok: true }>
+  | { readonly ok: false; readonly fault: LedgerFault; readonly message: string };
+
+const restarting = (message: string): Outcome => ({ ok: false, fault: 'restarting', message });
 
 /** One writer thread. comlink's calls never settle when the thread dies: they are raced with its exit. */
 class WriterThread {
@@ -62,7 +82,7 @@ class WriterThread {
       this.#worker.on('error', (error: Error) => (message = error.message));
       this.#worker.once('exit', () => {
         this.#alive = false;
-        resolve({ ok: false, message });
+        resolve(restarting(message));
       });
     });
     this.#remote = wrap<LedgerWriter>(nodeEndpoint(this.#worker));
@@ -74,9 +94,7 @@ class WriterThread {
 
   /** Never rejects. */
   async commit(batch: readonly LedgerEntry[]): Promise<Outcome> {
-    const committed = this.#remote
-      .commit(batch)
-      .catch((error: unknown): Outcome => ({ ok: false, message: String(error) }));
+    const committed = this.#remote.commit(batch).catch((error: unknown) => restarting(String(error)));
     return Promise.race([committed, this.#exited]);
   }
 
@@ -94,8 +112,9 @@ export class Ledger implements LedgerQueue {
   #lastEntry = 0;
   #acknowledged = 0;
   #committing = false;
-  #retryTimer: NodeJS.Timeout | undefined;
-  #failing = false;
+  /** To the next retry or probe. */
+  #timer: NodeJS.Timeout | undefined;
+  #writeFault: LedgerFault | null = null;
   #idleWaiters: (() => void)[] = [];
   #closed: Promise<void> | undefined;
   /** Nothing is written any more; a commit that is still out must not start another thread. */
@@ -104,10 +123,15 @@ export class Ledger implements LedgerQueue {
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.#thread = new WriterThread(options.dataDir);
+    this.#wait();
   }
 
   get accepting(): boolean {
-    return !this.#failing && !this.full && this.#closed === undefined;
+    return this.fault === null && this.#closed === undefined;
+  }
+
+  get fault(): LedgerFault | null {
+    return this.#writeFault ?? (this.full ? 'behind' : null);
   }
 
   get full(): boolean {
@@ -126,7 +150,8 @@ export class Ledger implements LedgerQueue {
   append(entry: NewEntry): number {
     this.#lastEntry += 1;
     this.#queue.push({ ...entry, writer: this.writer, entry: this.#lastEntry });
-    this.#pump();
+    // While writes fail, the next try is at its time.
+    if (this.#writeFault === null) void this.#commit();
     return this.#lastEntry;
   }
 
@@ -152,52 +177,59 @@ export class Ledger implements LedgerQueue {
     });
     await Promise.race([this.drain(), timeout]);
     clearTimeout(timer);
-    clearTimeout(this.#retryTimer);
+    clearTimeout(this.#timer);
     this.#ended = true;
     if (this.#queue.length > 0)
       this.#options.log.error({ entries: this.#queue.length }, 'ledger entries were given up');
     await this.#thread.terminate();
   }
 
-  #pump(): void {
-    if (this.#ended || this.#committing || this.#retryTimer !== undefined || this.#queue.length === 0) return;
-    void this.#commit();
-  }
-
+  /** What is queued, as far as it is one batch; an empty one when nothing is. */
   async #commit(): Promise<void> {
+    if (this.#ended || this.#committing) return;
+    clearTimeout(this.#timer);
     this.#committing = true;
-    // A dead thread is replaced when there is something to write: at once for the first, after a pause for a retry.
+    // A dead thread is replaced when there is something to ask it: at once for the first, after a pause for a retry.
     if (!this.#thread.alive) this.#thread = new WriterThread(this.#options.dataDir);
-    const batch = this.#queue.slice(0, this.#options.limits.ledgerBatchMax);
+    const { ledgerBatchMax, ledgerStallMsMax } = this.#options.limits;
+    const batch = this.#queue.slice(0, ledgerBatchMax);
+    const stall = setTimeout(() => this.#fail('stalled', 'a commit has not come back'), ledgerStallMsMax);
     const outcome = await this.#thread.commit(batch);
+    clearTimeout(stall);
     this.#committing = false;
-    if (outcome.ok) this.#acknowledge(batch.length);
-    else this.#retryLater(outcome.message);
+    if (outcome.ok) this.#acknowledge(batch.length, outcome.givenUp);
+    else this.#fail(outcome.fault, outcome.message);
+    if (outcome.ok && this.#queue.length > 0) void this.#commit();
+    else this.#wait();
   }
 
-  #acknowledge(entries: number): void {
+  /** @param entries of which `givenUp` were not written */
+  #acknowledge(entries: number, givenUp: number): void {
     this.#acknowledged += entries;
     this.#queue.splice(0, entries);
-    if (this.#failing) this.#options.log.info('the ledger is written again');
-    this.#failing = false;
-    if (this.#queue.length > 0) {
-      this.#pump();
-      return;
-    }
+    const { log } = this.#options;
+    if (givenUp > 0)
+      log.error({ entries: givenUp }, 'ledger entries of accounts not in the store were given up');
+    if (this.#writeFault !== null) log.info('the ledger is written again');
+    this.#writeFault = null;
+    if (this.#queue.length > 0) return;
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];
     for (const resolve of waiters) resolve();
   }
 
-  #retryLater(reason: string): void {
+  #fail(fault: LedgerFault, reason: string): void {
     if (this.#ended) return;
-    // Once a failure, not once a try.
-    if (!this.#failing)
+    // Once a fault, not once a try.
+    if (this.#writeFault !== fault)
       this.#options.log.error({ reason }, 'the ledger cannot be written: nothing is admitted');
-    this.#failing = true;
-    this.#retryTimer = setTimeout(() => {
-      this.#retryTimer = undefined;
-      this.#pump();
-    }, this.#options.limits.ledgerRetryMs);
+    this.#writeFault = fault;
+  }
+
+  #wait(): void {
+    if (this.#ended) return;
+    const { ledgerProbeMs, ledgerRetryMs } = this.#options.limits;
+    const delayMs = this.#writeFault === null ? ledgerProbeMs : ledgerRetryMs;
+    this.#timer = setTimeout(() => void this.#commit(), delayMs);
   }
 }

@@ -2,8 +2,10 @@
  * The store as the front thread reads it: synchronously (about 3 us a question) and always fresh, so that a key
  * revoked or credited by another process counts from the next request on.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { openDatabase, verifyDatabase, wordStoreError } from './database.js';
+import type { DatabaseSync } from 'node:sqlite';
+import { limits } from '../limits.js';
+import { Connection } from './connection.js';
+import { openDatabase, verifyDatabase } from './database.js';
 
 /** A key that exists and is not revoked. */
 export interface ActiveKey {
@@ -29,61 +31,67 @@ const accountState = `
   FROM accounts WHERE id = ?
 `;
 
-export class Store {
-  readonly #dataDir: string;
-  readonly #database: DatabaseSync;
-  readonly #findActive: StatementSync;
-  readonly #isActive: StatementSync;
-  readonly #accountState: StatementSync;
+const prepare = (database: DatabaseSync) => ({
+  findActive: database.prepare(findActive),
+  isActive: database.prepare(isActive),
+  accountState: database.prepare(accountState),
+});
 
-  constructor(dataDir: string, database: DatabaseSync) {
-    this.#dataDir = dataDir;
-    this.#database = database;
-    this.#findActive = database.prepare(findActive);
-    this.#isActive = database.prepare(isActive);
-    this.#accountState = database.prepare(accountState);
+export class Store {
+  readonly #connection: Connection<ReturnType<typeof prepare>>;
+
+  /** Of a store that is there. It is opened at the first question. */
+  constructor(dataDir: string) {
+    // The front thread waits for nobody: what it asks is answered while others write.
+    this.#connection = new Connection(dataDir, limits.storeReadBusyMsMax, prepare);
   }
 
-  /** @throws {StoreError} when the store can no longer be read; so for the questions below */
+  /** @throws {StoreError} when the store cannot be read now; so for the questions below */
   findActiveKey(hash: Uint8Array): ActiveKey | null {
-    const row = this.#ask(() => this.#findActive.get(hash)) as { id: number; account_id: number } | undefined;
+    const row = this.#connection.use((ask) => ask.findActive.get(hash)) as
+      { id: number; account_id: number } | undefined;
     return row === undefined ? null : { keyId: row.id, accountId: row.account_id };
   }
 
   isKeyActive(keyId: number): boolean {
-    return this.#ask(() => this.#isActive.get(keyId)) !== undefined;
+    return this.#connection.use((ask) => ask.isActive.get(keyId)) !== undefined;
   }
 
-  /** @param writer whose entries the caller has pending, see `AccountState.committedEntry` */
-  readAccount(accountId: number, writer: number): AccountState {
-    const row = this.#ask(() => this.#accountState.get(writer, accountId)) as
+  /**
+   * @param writer whose entries the caller has pending, see `AccountState.committedEntry`
+   * @returns `null` when the store has no such account (any more: another one may have taken its place)
+   */
+  readAccount(accountId: number, writer: number): AccountState | null {
+    const row = this.#connection.use((ask) => ask.accountState.get(writer, accountId)) as
       { metered: number; balance: number; committed_entry: number | null } | undefined;
-    if (row === undefined) throw new Error(`account ${accountId} is not in the store`);
+    if (row === undefined) return null;
     return { metered: row.metered === 1, balance: row.balance, committedEntry: row.committed_entry ?? 0 };
+  }
+
+  /** Asks for nothing: whether it throws is the answer. */
+  probe(): void {
+    this.isKeyActive(0);
   }
 
   /** Idempotent. */
   close(): void {
-    if (this.#database.isOpen) this.#database.close();
-  }
-
-  #ask<T>(question: () => T): T {
-    try {
-      return question();
-    } catch (error) {
-      throw wordStoreError(this.#dataDir, error);
-    }
+    this.#connection.close();
   }
 }
 
-/** @throws {StoreError} when the store cannot be read and written, or is damaged */
+/**
+ * Makes the store when there is none.
+ *
+ * @throws {StoreError} when the store cannot be read and written, or is damaged
+ */
 export const openStore = (dataDir: string): Store => {
   const database = openDatabase(dataDir);
   try {
     verifyDatabase(dataDir, database);
-    return new Store(dataDir, database);
-  } catch (error) {
+    const store = new Store(dataDir);
+    store.probe();
+    return store;
+  } finally {
     database.close();
-    throw wordStoreError(dataDir, error);
   }
 };

@@ -6,7 +6,7 @@ import { createAdmission, type Admission } from '../../src/admission/admission.j
 import { openDatabase, storePath } from '../../src/admission/database.js';
 import { newWriter, prepareAppendBatch, type LedgerEntry } from '../../src/admission/entries.js';
 import type { Lease } from '../../src/admission/lease.js';
-import type { LedgerQueue, NewEntry } from '../../src/admission/ledger.js';
+import type { LedgerFault, LedgerQueue, NewEntry } from '../../src/admission/ledger.js';
 import { Store, openStore, type ActiveKey } from '../../src/admission/store.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
@@ -22,11 +22,15 @@ class SteppedLedger implements LedgerQueue {
   #last = 0;
   #committed = 0;
   acknowledged = 0;
-  accepting = true;
+  fault: LedgerFault | null = null;
   full = false;
 
   constructor(commit: (entries: readonly LedgerEntry[]) => void) {
     this.#commit = commit;
+  }
+
+  get accepting(): boolean {
+    return this.fault === null;
   }
 
   append(entry: NewEntry): number {
@@ -47,7 +51,12 @@ class SteppedLedger implements LedgerQueue {
   }
 }
 
-const setUp = (t: Parameters<typeof temporaryFolder>[0], creditsPerCharacter = 1) => {
+const setUp = (
+  t: Parameters<typeof temporaryFolder>[0],
+  creditsPerCharacter = 1,
+  clock: () => number = () => 1_000,
+  leaseStepCharacters: number = limits.leaseStepCharacters,
+) => {
   const dataDir = temporaryFolder(t);
   const administration = new Administration(dataDir);
   const database = openDatabase(dataDir);
@@ -55,7 +64,8 @@ const setUp = (t: Parameters<typeof temporaryFolder>[0], creditsPerCharacter = 1
   database.exec('PRAGMA synchronous = OFF');
   const ledger = new SteppedLedger(prepareAppendBatch(database));
   const store = openStore(dataDir);
-  const admission = createAdmission({ store, ledger, limits, creditsPerCharacter, clock: () => 1_000, log });
+  const bounds = { ...limits, leaseStepCharacters };
+  const admission = createAdmission({ store, ledger, limits: bounds, creditsPerCharacter, clock, log });
   t.teardown(() => {
     administration.close();
     database.close();
@@ -124,52 +134,75 @@ t.test('credit comes before slots, and a refused request promises nothing', (t) 
   t.end();
 });
 
+/** What an entry says, but for who it is about. */
+const said = ({ requestId, kind, amount, characters, beginsRequest, atMs }: LedgerEntry) => [
+  requestId,
+  kind,
+  amount,
+  characters,
+  beginsRequest,
+  atMs,
+];
+
 t.test('what is settled is charged, what is not is refunded, what is void costs nothing', (t) => {
   const { administration, admission, ledger, dataDir } = setUp(t, 3);
-  const key = keyOf(admission, administration.createKey('payer', 3_000).key);
+  const key = keyOf(admission, administration.createKey('payer', 20_000).key);
   const spoken = leaseOf(admission.admit(key, 100, 'spoken'));
   spoken.settle(60);
   spoken.settle(10);
+  t.equal(ledger.queue.length, 0, 'one entry, at the close');
+  t.strictSame(admission.inFlight, { slots: 1, reservedCredits: 300 }, 'what is owed stays reserved');
   spoken.close();
   spoken.settle(30);
   spoken.void();
-  const failed = leaseOf(admission.admit(key, 100, 'failed'));
+  const failed = leaseOf(admission.admit(key, 1_600, 'failed'));
+  failed.settle(1_500);
   failed.settle(99);
   failed.void();
   failed.close();
+  const soon = leaseOf(admission.admit(key, 100, 'failed before its first entry'));
+  soon.settle(99);
+  soon.void();
   const greedy = leaseOf(admission.admit(key, 10, 'greedy'));
   for (const characters of [-5, Number.NaN, 8, 8]) greedy.settle(characters);
   greedy.close();
-  t.strictSame(
-    ledger.queue.map(({ requestId, kind, amount, accountId, keyId, atMs }) => ({
-      requestId,
-      kind,
-      amount,
-      accountId,
-      keyId,
-      atMs,
-    })),
-    (
-      [
-        ['spoken', 'usage', -180],
-        ['spoken', 'usage', -30],
-        ['failed', 'usage', -297],
-        ['failed', 'refund', 297],
-        ['greedy', 'usage', -24],
-        ['greedy', 'usage', -6],
-      ] as const
-    ).map(([requestId, kind, amount]) => ({
-      requestId,
-      kind,
-      amount,
-      accountId: key.accountId,
-      keyId: key.keyId,
-      atMs: 1_000,
-    })),
-  );
+  t.strictSame(ledger.queue.map(said), [
+    ['spoken', 'usage', -210, 70, true, 1_000],
+    ['failed', 'usage', -4_500, 1_500, true, 1_000],
+    ['failed', 'refund', 4_500, 1_500, false, 1_000],
+    ['greedy', 'usage', -30, 10, true, 1_000],
+  ]);
+  t.ok(ledger.queue.every(({ accountId, keyId }) => accountId === key.accountId && keyId === key.keyId));
   t.strictSame(admission.inFlight, { slots: 0, reservedCredits: 0 });
   ledger.commit();
-  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 2_760, sum: 2_760 }]);
+  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 19_760, sum: 19_760 }]);
+  t.end();
+});
+
+t.test('a long request is charged in steps: of a thousand characters, or what a minute brought', (t) => {
+  let nowMs = 0;
+  const { administration, admission, ledger } = setUp(t, 1, () => nowMs);
+  const key = keyOf(admission, administration.createKey(null, 100_000).key);
+  const lease = leaseOf(admission.admit(key, 10_000, 'r'));
+  for (let segment = 0; segment < 30; segment += 1) lease.settle(90);
+  t.strictSame(ledger.queue.splice(0).map(said), [
+    ['r', 'usage', -1_080, 1_080, true, 0],
+    ['r', 'usage', -1_080, 1_080, false, 0],
+  ]);
+  nowMs = 59_999;
+  lease.settle(10);
+  t.equal(ledger.queue.length, 0);
+  nowMs = 60_000;
+  lease.settle(10);
+  t.strictSame(ledger.queue.splice(0).map(said), [['r', 'usage', -560, 560, false, 60_000]]);
+  nowMs = 119_999;
+  lease.settle(10);
+  nowMs = 179_998;
+  lease.settle(10);
+  t.equal(ledger.queue.length, 0, 'a minute counts from what is not written yet');
+  lease.settle(5_000);
+  lease.close();
+  t.strictSame(ledger.queue.splice(0).map(said), [['r', 'usage', -5_020, 5_020, false, 179_998]]);
   t.end();
 });
 
@@ -185,13 +218,17 @@ t.test('an account without credits of its own is charged, never refused', (t) =>
   t.end();
 });
 
-t.test('when speech costs nothing, the ledger stays empty', (t) => {
+t.test('speech that costs nothing is on record, without a credit', (t) => {
   const { administration, admission, ledger } = setUp(t, 0);
   const key = keyOf(admission, administration.createKey(null, 0).key);
   const lease = leaseOf(admission.admit(key, 10, 'r'));
   lease.settle(5);
-  lease.void();
-  t.equal(ledger.queue.length, 0);
+  lease.close();
+  t.strictSame(ledger.queue.map(said), [['r', 'usage', 0, 5, true, 1_000]]);
+  const failed = leaseOf(admission.admit(key, 2_000, 'failed'));
+  failed.settle(2_000);
+  failed.void();
+  t.equal(ledger.queue.length, 2, 'where nothing was charged nothing is given back');
   t.end();
 });
 
@@ -199,18 +236,20 @@ t.test(
   'while the ledger takes nothing, nothing is admitted; what is in flight is charged at its close',
   (t) => {
     const { administration, admission, ledger } = setUp(t);
-    const key = keyOf(admission, administration.createKey(null, 100).key);
-    const lease = leaseOf(admission.admit(key, 50, 'r'));
-    ledger.accepting = false;
+    const key = keyOf(admission, administration.createKey(null, 10_000).key);
+    const lease = leaseOf(admission.admit(key, 5_000, 'r'));
+    ledger.fault = 'behind';
     ledger.full = true;
     t.strictSame(admission.admit(key, 1, 's'), { ok: false, code: 'unavailable' });
-    for (let index = 0; index < 30; index += 1) lease.settle(1);
+    t.match(admission.faults(), [/too slow/]);
+    for (let index = 0; index < 30; index += 1) lease.settle(100);
     t.equal(ledger.queue.length, 0, 'a full queue is not filled further');
-    t.equal(admission.inFlight.reservedCredits, 50, 'what is owed stays reserved');
+    t.equal(admission.inFlight.reservedCredits, 5_000, 'what is owed stays reserved');
     lease.close();
-    t.match(ledger.queue, [{ amount: -30 }]);
-    ledger.accepting = true;
-    t.ok(admission.admit(key, 70, 's').ok);
+    t.match(ledger.queue, [{ amount: -3_000 }]);
+    ledger.fault = null;
+    t.strictSame(admission.faults(), []);
+    t.ok(admission.admit(key, 7_000, 's').ok);
     t.strictSame(admission.admit(key, 1, 's'), { ok: false, code: 'creditExhausted' });
     t.end();
   },
@@ -225,13 +264,14 @@ t.test('a store that can no longer be read admits nothing and does not end the p
   const { size } = statSync(storePath(dataDir));
   writeSync(file, Buffer.alloc(size - 4096, 0xa5), 0, size - 4096, 4096);
   closeSync(file);
-  const store = new Store(dataDir, openDatabase(dataDir));
+  const store = new Store(dataDir);
   t.teardown(() => store.close());
   const ledger = new SteppedLedger(() => undefined);
   const admission = createAdmission({ store, ledger, limits, creditsPerCharacter: 1, clock: Date.now, log });
   t.strictSame(admission.authenticate(key), { ok: false, code: 'unavailable' });
   t.strictSame(admission.admit({ keyId: 1, accountId: 1 }, 1, 'r'), { ok: false, code: 'unavailable' });
   t.ok(admission.isActive(1), 'a socket in mid-speech is not called revoked');
+  t.strictSame(admission.faults(), ['the store is damaged']);
   t.strictSame(admission.inFlight, { slots: 0, reservedCredits: 0 });
   t.end();
 });
@@ -264,7 +304,8 @@ interface ModelLease {
 }
 
 t.test('over any schedule, credit is exact at every admission and all returns to rest at the end', (t) => {
-  const { administration, admission, ledger, dataDir } = setUp(t, 2);
+  // Some leases come to several steps, most to none.
+  const { administration, admission, ledger, dataDir } = setUp(t, 2, undefined, 150);
   let round = 0;
   const schedule = (steps: readonly Step[], credits: number): void => {
     round += 1;

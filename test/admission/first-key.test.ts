@@ -14,7 +14,7 @@ t.test('the first start makes one key of an account that is never out of credit,
   t.equal(seen.length, 1);
   const store = openStore(dataDir);
   const found = store.findActiveKey(hashKey(seen[0] ?? ''));
-  t.equal(store.readAccount(found?.accountId ?? 0, 1).metered, false);
+  t.equal(store.readAccount(found?.accountId ?? 0, 1)?.metered, false);
   store.close();
   const administration = new Administration(dataDir);
   t.match(administration.list(), [{ account: 'default', revokedAtMs: null }]);

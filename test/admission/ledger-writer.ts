@@ -25,6 +25,8 @@ const turn = (): void => {
       requestId: 'r',
       kind: 'usage',
       amount: -1 - (count % 3),
+      characters: 1 + (count % 3),
+      beginsRequest: true,
       atMs: Date.now(),
     });
   // Synchronous: what was acknowledged is told even if the kill is next.

@@ -21,6 +21,8 @@ const usage = (amount: number): NewEntry => ({
   requestId: 'r',
   kind: 'usage',
   amount: -amount,
+  characters: amount,
+  beginsRequest: true,
   atMs: 1_000,
 });
 

@@ -5,9 +5,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { Administration } from '../../src/admission/administration.js';
-import { SCHEMA_VERSION, StoreError, openDatabase, storePath } from '../../src/admission/database.js';
+import { StoreError, openDatabase, storePath } from '../../src/admission/database.js';
 import { prepareAppendBatch, type LedgerEntry } from '../../src/admission/entries.js';
 import { hashKey } from '../../src/admission/keys.js';
+import { SCHEMA_VERSION } from '../../src/admission/schema.js';
 import { Store, openStore } from '../../src/admission/store.js';
 import { balances, temporaryFolder } from './support.js';
 
@@ -44,7 +45,7 @@ t.test('an open store sees what another process did at its very next question', 
   const store = openStore(dataDir);
   const found = store.findActiveKey(hashKey(key));
   if (found === null) throw new Error('the key is not found');
-  t.equal(store.readAccount(found.accountId, 1).balance, 5);
+  t.equal(store.readAccount(found.accountId, 1)?.balance, 5);
   keys(dataDir, 'credit', key, '7');
   t.strictSame(store.readAccount(found.accountId, 1), { metered: true, balance: 12, committedEntry: 0 });
   t.ok(store.isKeyActive(found.keyId));
@@ -75,6 +76,8 @@ const entry = (number: number, amount: number, accountId = 1): LedgerEntry => ({
   requestId: `r-${number}`,
   kind: 'usage',
   amount,
+  characters: Math.abs(amount),
+  beginsRequest: true,
   atMs: 1_000,
 });
 
@@ -82,13 +85,15 @@ t.test('the balance is the sum of the ledger: batches are whole, and the same en
   const dataDir = temporaryFolder(t);
   createKey(dataDir, 100);
   const database = openDatabase(dataDir);
-  const store = new Store(dataDir, openDatabase(dataDir));
+  const store = new Store(dataDir);
   const append = prepareAppendBatch(database);
   append([entry(1, -10), entry(2, -5)]);
   append([entry(1, -10), entry(2, -5), entry(3, -1)]);
   t.strictSame(store.readAccount(1, 7), { metered: true, balance: 84, committedEntry: 3 });
-  t.equal(store.readAccount(1, 8).committedEntry, 0, 'another writer has entries of its own');
-  t.throws(() => append([entry(4, -1), entry(5, -1, 99)]), /FOREIGN KEY/);
+  t.equal(store.readAccount(1, 8)?.committedEntry, 0, 'another writer has entries of its own');
+  t.equal(store.readAccount(2, 7), null);
+  const impossible = { ...entry(5, -1), kind: 'gift' as 'grant' };
+  t.throws(() => append([entry(4, -1), impossible]), /CHECK/);
   t.strictSame(store.readAccount(1, 7), { metered: true, balance: 84, committedEntry: 3 });
   t.throws(() => database.exec('UPDATE ledger SET amount = 0'), /append-only/);
   t.throws(() => database.exec('DELETE FROM ledger'), /append-only/);
@@ -104,9 +109,10 @@ t.test('a balance beyond the integers of a number is read as the nearest one', (
   const database = openDatabase(dataDir);
   const append = prepareAppendBatch(database);
   append([entry(1, -Number.MAX_SAFE_INTEGER), entry(2, -Number.MAX_SAFE_INTEGER)]);
-  const store = new Store(dataDir, database);
-  t.equal(store.readAccount(1, 7).balance, -Number.MAX_SAFE_INTEGER);
+  const store = new Store(dataDir);
+  t.equal(store.readAccount(1, 7)?.balance, -Number.MAX_SAFE_INTEGER);
   store.close();
+  database.close();
   t.end();
 });
 

@@ -1,0 +1,152 @@
+/**
+ * What accounts and keys used, from the command line. Only reads, and works while the service runs.
+ *
+ * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
+ */
+import { parseArgs } from 'node:util';
+import { AdministrationError } from '../src/admission/administration.js';
+import { StoreError } from '../src/admission/database.js';
+import { readUsage, type AccountUse, type Use } from '../src/admission/usage.js';
+import { ConfigError, readConfig } from '../src/config.js';
+import { formatTable, formatTime } from './table.js';
+
+const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] [--json]
+
+  --account NAME   one account only
+  --since DATE     from then on: 2026-07-01 or 2026-07-01T14:30, in UTC
+  --since DURATION the last 30m, 12h, 7d or 2w
+  --json           for programs: one JSON object, times in ISO 8601
+
+For each account, and below it for each of its keys: the requests that were charged, the characters and credits
+they were charged for, how many of these credits were given back, and the first and last use in the period. BALANCE
+is of now. The store is in DATA_DIR (default ./data). Requests in flight are in it from 1000 characters on, at the
+latest when they end.
+`;
+
+class UsageError extends Error {}
+
+const unitMs: Readonly<Record<string, number>> = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+};
+
+/** @returns milliseconds since 1970 */
+const parseSince = (text: string, nowMs: number): number => {
+  const [, count, unit = ''] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
+  if (count !== undefined) return nowMs - Number(count) * (unitMs[unit] ?? 0);
+  const [, date = '', time = '00:00', seconds = '00'] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d))?)?Z?$/.exec(text) ?? [];
+  const iso = `${date}T${time}:${seconds}.000Z`;
+  const ms = Date.parse(iso);
+  // The 30th of February is read as a day in March.
+  if (Number.isNaN(ms) || new Date(ms).toISOString() !== iso)
+    throw new UsageError(
+      `--since is a date (2026-07-01, 2026-07-01T14:30) or a duration (30m, 12h, 7d, 2w), not "${text}"`,
+    );
+  return ms;
+};
+
+const numbers = ({ requests, characters, credits, refunded }: Use): string[] =>
+  [requests, characters, credits, refunded].map(String);
+const times = ({ firstAtMs, lastAtMs }: Use): string[] => [formatTime(firstAtMs), formatTime(lastAtMs)];
+
+const heading = [
+  'ACCOUNT / KEY',
+  'REQUESTS',
+  'CHARACTERS',
+  'CREDITS',
+  'REFUNDED',
+  'BALANCE',
+  'FIRST USE (UTC)',
+  'LAST USE (UTC)',
+];
+
+const table = (accounts: readonly AccountUse[]): string => {
+  const rows = accounts.flatMap((account) => [
+    [
+      account.account,
+      ...numbers(account),
+      account.metered ? String(account.balance) : 'not metered',
+      ...times(account),
+    ],
+    ...account.keys.map((key) => [
+      `  ${key.prefix}...${key.revoked ? ' (revoked)' : ''}`,
+      ...numbers(key),
+      '',
+      ...times(key),
+    ]),
+  ]);
+  return formatTable([heading, ...rows], [1, 2, 3, 4, 5]);
+};
+
+const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+
+const useJson = ({ requests, characters, credits, refunded, firstAtMs, lastAtMs }: Use) => ({
+  requests,
+  characters,
+  credits,
+  refunded_credits: refunded,
+  first_use: iso(firstAtMs),
+  last_use: iso(lastAtMs),
+});
+
+const json = (accounts: readonly AccountUse[], sinceMs: number | null): string =>
+  `${JSON.stringify(
+    {
+      since: iso(sinceMs),
+      accounts: accounts.map((account) => ({
+        account: account.account,
+        metered: account.metered,
+        balance: account.balance,
+        ...useJson(account),
+        keys: account.keys.map((key) => ({ key: key.prefix, revoked: key.revoked, ...useJson(key) })),
+      })),
+    },
+    null,
+    2,
+  )}\n`;
+
+const parse = (args: readonly string[]) => {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        account: { type: 'string' },
+        since: { type: 'string' },
+        json: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+};
+
+const run = (args: readonly string[]): void => {
+  const { account = null, since, json: asJson, help } = parse(args);
+  if (help === true) {
+    process.stdout.write(usage);
+    return;
+  }
+  const sinceMs = since === undefined ? null : parseSince(since, Date.now());
+  const accounts = readUsage(readConfig(process.env).dataDir, { account, sinceMs });
+  process.stdout.write(asJson === true ? json(accounts, sinceMs) : table(accounts));
+};
+
+try {
+  run(process.argv.slice(2));
+} catch (error) {
+  if (error instanceof UsageError) {
+    process.stderr.write(`usage: ${error.message}\n\n${usage}`);
+    process.exitCode = 2;
+  } else if (
+    error instanceof AdministrationError ||
+    error instanceof StoreError ||
+    error instanceof ConfigError
+  ) {
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  } else throw error;
+}

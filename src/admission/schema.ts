@@ -1,0 +1,106 @@
+/**
+ * The store's tables, by version. Schema n is made from schema n - 1 by `migrations[n - 1]`; `user_version` holds n.
+ * Released ones are never edited.
+ */
+
+/** "Syrx": tells a store of ours from any other SQLite file. */
+export const APPLICATION_ID = 0x53797278;
+
+export const migrations = [
+  // An account's balance is the sum of its ledger: the triggers keep the two together, whoever writes.
+  `
+  CREATE TABLE accounts (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    metered INTEGER NOT NULL CHECK (metered IN (0, 1)),
+    balance INTEGER NOT NULL DEFAULT 0,
+    created_at_ms INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE api_keys (
+    id INTEGER PRIMARY KEY,
+    account_id INTEGER NOT NULL REFERENCES accounts (id),
+    hash BLOB NOT NULL UNIQUE,
+    prefix TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    revoked_at_ms INTEGER
+  ) STRICT;
+
+  CREATE TABLE ledger (
+    id INTEGER PRIMARY KEY,
+    writer INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
+    account_id INTEGER NOT NULL REFERENCES accounts (id),
+    key_id INTEGER REFERENCES api_keys (id),
+    request_id TEXT,
+    kind TEXT NOT NULL CHECK (kind IN ('grant', 'usage', 'refund')),
+    amount INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL,
+    UNIQUE (writer, entry)
+  ) STRICT;
+
+  CREATE TRIGGER ledger_adds_to_balance AFTER INSERT ON ledger BEGIN
+    UPDATE accounts SET balance = balance + NEW.amount WHERE id = NEW.account_id;
+  END;
+  CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+  END;
+  CREATE TRIGGER ledger_is_never_cut BEFORE DELETE ON ledger BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+  END;
+  `,
+  // Usage is summed up as it is written, by key and hour, so that a report need not read the ledger. A request begins
+  // with the first entry that charges it; entries of the first schema did not say of how many characters they are.
+  `
+  ALTER TABLE ledger ADD COLUMN characters INTEGER;
+  ALTER TABLE ledger ADD COLUMN begins_request INTEGER NOT NULL DEFAULT 0 CHECK (begins_request IN (0, 1));
+
+  CREATE INDEX ledger_by_time ON ledger (at_ms);
+
+  CREATE TABLE usage_hours (
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    hour INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    characters INTEGER NOT NULL,
+    credits INTEGER NOT NULL,
+    refunded INTEGER NOT NULL,
+    first_at_ms INTEGER NOT NULL,
+    last_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (key_id, hour)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_by_hour ON usage_hours (hour);
+
+  DROP TRIGGER ledger_is_never_changed;
+  UPDATE ledger SET begins_request = 1 WHERE id IN (
+    SELECT min(id) FROM ledger WHERE kind = 'usage' GROUP BY key_id, request_id
+  );
+  CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+  END;
+
+  INSERT INTO usage_hours
+  SELECT key_id, at_ms / 3600000, sum(begins_request), 0,
+    coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0),
+    coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0), min(at_ms), max(at_ms)
+  FROM ledger WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY 1, 2;
+
+  CREATE TRIGGER ledger_adds_to_usage AFTER INSERT ON ledger
+  WHEN NEW.kind <> 'grant' AND NEW.key_id IS NOT NULL BEGIN
+    INSERT INTO usage_hours
+    VALUES (
+      NEW.key_id, NEW.at_ms / 3600000, NEW.begins_request,
+      iif(NEW.kind = 'usage', coalesce(NEW.characters, 0), 0),
+      iif(NEW.kind = 'usage', -NEW.amount, 0), iif(NEW.kind = 'refund', NEW.amount, 0), NEW.at_ms, NEW.at_ms
+    )
+    ON CONFLICT (key_id, hour) DO UPDATE SET
+      requests = requests + excluded.requests,
+      characters = characters + excluded.characters,
+      credits = credits + excluded.credits,
+      refunded = refunded + excluded.refunded,
+      first_at_ms = min(first_at_ms, excluded.first_at_ms),
+      last_at_ms = max(last_at_ms, excluded.last_at_ms);
+  END;
+  `,
+] as const;
+
+export const SCHEMA_VERSION = migrations.length;
