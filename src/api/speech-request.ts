@@ -7,28 +7,47 @@ import { parseJsonBody, refuse, type Refusal } from './body.js';
 import { resolveFormat, type AudioFormat } from './formats.js';
 import { speechIssues } from './speech-issues.js';
 
-/** 0.5 to 3: widens pitch range and duration variety. */
+/** From even (0.5) to lively (3): pitch range and variety of durations. */
 export type Temperature = number & tags.Minimum<0.5> & tags.Maximum<3>;
-/** No bounds of its own: the encoding's row has them, with messages that name the encoding. */
+/** A whole number; its bounds depend on the encoding, whose row has them, with messages that name it. */
 export type WholeNumber = number & tags.MultipleOf<1>;
 
-/** `response_format` on the wire. */
+/** Audio format. Further keys are refused. */
 export interface ResponseFormatBody {
+  /**
+   * `mp3` (default), `wav`, `pcm`, `linear16`, `opus`, `mulaw` or `alaw`, in upper or lower case. Other names:
+   * `linear_pcm` and `linear-pcm` for linear16; `pcm_s16le` and `raw` for pcm; `mu-law`, `ulaw`, `u-law` and `μ-law`
+   * for mulaw; `a-law` for alaw.
+   */
   encoding?: string;
-  /** Hz */
+  /**
+   * Hz. mp3: 16000 to 48000, by default 32000. wav, pcm, linear16: 8000 to 48000, by default 32000. opus: 8000, 12000,
+   * 16000, 24000 or 48000, by default 48000. mulaw, alaw: 8000.
+   */
   sample_rate?: WholeNumber | null;
-  /** kbps */
+  /**
+   * kbps: `128`, `"128"` or `"128k"`. mp3: 32 to 320, by default 128. opus: 32 to 192, by default 64. The others have
+   * none.
+   */
   bitrate?: string | WholeNumber | null;
 }
 
-/** The body on the wire. Further keys are refused. */
+/** What is to be spoken, by whom and in what form. Further keys are refused. */
 export interface SpeechRequestBody {
+  /** Any text; markup is spoken as words, blank text is a short silence. */
   text: string;
+  /** One of the ids of `GET /v1/tts/speakers`. */
   voice: string;
   /** A bare string is shorthand for the encoding. */
   response_format?: string | ResponseFormatBody;
+  /** Whether the times of words are told; by default not. */
   timestamps?: boolean;
+  /** `null` and omitted alike: the server's default. */
   temperature?: Temperature | null;
+  /**
+   * Whether numbers, dates, money and the like are written out before they are spoken; by default not. Words in
+   * timestamps stay as they were sent.
+   */
   normalize_text?: boolean;
 }
 

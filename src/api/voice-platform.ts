@@ -40,9 +40,11 @@ export interface VoiceRequestMessage {
 
 /** Any other message: acknowledged, whatever it carries. */
 export interface OtherMessage {
-  type: string;
+  // The keyword is for the description alone, where a message must be of one kind: here, the code decides.
+  type: string & tags.JsonSchemaPlugin<{ not: { const: 'voice-request' } }>;
 }
 
+/** What a voice-agent platform sends. Further keys are let pass, at every level. */
 export interface VoicePlatformBody {
   message: VoiceRequestMessage | OtherMessage;
 }

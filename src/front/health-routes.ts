@@ -1,4 +1,5 @@
 /** For supervisors and load balancers; no key is asked for. */
+import type { Health } from '../api/responses.js';
 import type { Handler } from './handler.js';
 import { reply } from './reply.js';
 
@@ -7,7 +8,7 @@ export interface Readiness {
   reasons(): readonly string[];
 }
 
-const answer = (status: number, value: unknown) => ({
+const answer = (status: number, value: Health) => ({
   status,
   contentType: 'application/json',
   body: JSON.stringify(value),
@@ -24,6 +25,8 @@ export const readyRoute =
     const reasons = readiness.reasons();
     reply(
       exchange,
-      reasons.length === 0 ? answer(200, { status: 'ready' }) : answer(503, { status: 'not ready', reasons }),
+      reasons.length === 0
+        ? answer(200, { status: 'ready' })
+        : answer(503, { status: 'not ready', reasons: [...reasons] }),
     );
   };

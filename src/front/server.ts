@@ -14,11 +14,11 @@ import { ByteBudget } from './byte-budget.js';
 import { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
 import { healthRoute, readyRoute, type Readiness } from './health-routes.js';
+import { openApiRoute, speakersRoute } from './json-routes.js';
 import { Pulse } from './pulse.js';
 import { Registry } from './registry.js';
 import { addRoutes } from './routes.js';
 import { frontBounds, type FrontBounds, type Services } from './services.js';
-import { speakersRoute } from './speakers-route.js';
 import { speechRoute, type Parser } from './speech-route.js';
 import { rawResponder, streamResponder } from './stream-responder.js';
 import { Turn } from './turn.js';
@@ -133,6 +133,7 @@ export const createServer = (parts: ServerParts): Server => {
       handler: speechRoute(speechParts, platformBody, rawResponder),
     },
     { path: '/v1/tts/speakers', method: 'get', handler: speakersRoute(admission, speech.voices) },
+    { path: '/openapi.json', method: 'get', handler: openApiRoute(admission, speech.voices) },
     { path: '/healthz', method: 'get', handler: healthRoute },
     { path: '/readyz', method: 'get', handler: readyRoute(ready) },
   ]);

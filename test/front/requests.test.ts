@@ -158,6 +158,8 @@ t.test('405 names the methods that are allowed', async (t) => {
     ['/v1/tts', 'POST'],
     ['/v1/tts/stream', 'POST'],
     ['/v1/tts/speakers', 'GET, HEAD'],
+    ['/openapi.json', 'GET, HEAD'],
+    ['/v1/tts/integrations/voiceplatform', 'POST'],
     ['/healthz', 'GET, HEAD'],
   ] as const) {
     const response = await RawClient.ask(front.port, { method: 'PUT', path });
@@ -169,7 +171,7 @@ t.test('405 names the methods that are allowed', async (t) => {
 t.test('HEAD answers the head of GET, without a body', async (t) => {
   const front = await startFront(t);
   const client = await front.client();
-  for (const path of ['/v1/tts/speakers', '/healthz', '/readyz']) {
+  for (const path of ['/v1/tts/speakers', '/openapi.json', '/healthz', '/readyz']) {
     client.send(requestBytes({ method: 'HEAD', path, key: GOOD_KEY }));
     const response = await client.response(true);
     t.equal(response.status, 200, path);
@@ -177,8 +179,8 @@ t.test('HEAD answers the head of GET, without a body', async (t) => {
     t.match(header(response, 'x-request-id'), uuid);
     t.equal(response.rest.length, 0, 'nothing follows');
   }
-  const refused = await RawClient.ask(front.port, { method: 'HEAD', path: '/v1/tts/speakers' });
-  t.equal(refused.status, 401);
+  for (const path of ['/v1/tts/speakers', '/openapi.json'])
+    t.equal((await RawClient.ask(front.port, { method: 'HEAD', path })).status, 401);
   const wrong = await RawClient.ask(front.port, { method: 'HEAD', path: '/v1/tts' });
   t.equal(wrong.status, 405);
 });

@@ -1,0 +1,76 @@
+/** JSON schemas of everything on the wire, derived from the types that validate requests and shape answers. */
+import typia from 'typia';
+import type {
+  DetailBody,
+  ErrorBody,
+  Health,
+  SpeakerList,
+  SpeechResponse,
+  StreamRecord,
+  UnknownVoice,
+  ValidationErrors,
+} from './responses.js';
+import type { SpeechRequestBody } from './speech-request.js';
+import type { VoicePlatformBody } from './voice-platform.js';
+
+/** A value of a JSON document. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+
+export type SchemaName =
+  | 'SpeechRequestBody'
+  | 'VoicePlatformBody'
+  | 'SpeechResponse'
+  | 'StreamRecord'
+  | 'SpeakerList'
+  | 'ValidationErrors'
+  | 'UnknownVoice'
+  | 'ErrorBody'
+  | 'DetailBody'
+  | 'Health';
+
+/** Whether further keys are taken in what clients send: typia's schema of a type does not tell `equals` from `is`. */
+const furtherKeys: Readonly<Record<string, boolean>> = {
+  SpeechRequestBody: false,
+  ResponseFormatBody: false,
+  VoicePlatformBody: true,
+  VoiceRequestMessage: true,
+  OtherMessage: true,
+};
+
+/** typia writes a whole number as a multiple of one, which JSON Schema has a word for. */
+const withIntegers = (value: Json): Json => {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return (value as readonly Json[]).map(withIntegers);
+  const members = Object.entries(value).map(([key, member]) => [key, withIntegers(member)] as const);
+  const object = Object.fromEntries(members);
+  if (object['type'] !== 'number' || object['multipleOf'] !== 1) return object;
+  const { multipleOf: _, ...others } = object;
+  return { ...others, type: 'integer' };
+};
+
+/** The `components.schemas` of the description. */
+export const schemas = (): Record<string, Json> => {
+  const { components } =
+    typia.json.schemas<
+      [
+        SpeechRequestBody,
+        VoicePlatformBody,
+        SpeechResponse,
+        StreamRecord,
+        SpeakerList,
+        ValidationErrors,
+        UnknownVoice,
+        ErrorBody,
+        DetailBody,
+        Health,
+      ]
+    >();
+  const derived = Object.entries(components.schemas ?? {}).map(([name, schema]) => {
+    const plain = withIntegers(schema as unknown as Json) as Readonly<Record<string, Json>>;
+    const taken = furtherKeys[name];
+    return [name, taken === undefined ? plain : { ...plain, additionalProperties: taken }] as const;
+  });
+  return Object.fromEntries(derived);
+};
+
+export const schemaRef = (name: SchemaName): Json => ({ $ref: `#/components/schemas/${name}` });

@@ -1,0 +1,32 @@
+/** Routes that ask for a key and answer with JSON that takes no work: the catalogue, and the OpenAPI description. */
+import type { Admission } from '../admission/admission.js';
+import { openApiDocument } from '../api/openapi.js';
+import type { SpeakerList } from '../api/responses.js';
+import type { VoiceCatalogue } from '../dispatch/speech.js';
+import type { Handler } from './handler.js';
+import { reply, replyError } from './reply.js';
+
+const keyedJson =
+  (admission: Admission, body: () => string): Handler =>
+  (exchange, head) => {
+    const caller = admission.authenticate(head.apiKey);
+    if (!caller.ok) {
+      replyError(exchange, caller.code);
+      return;
+    }
+    exchange.keyId = caller.key.keyId;
+    reply(exchange, { status: 200, contentType: 'application/json', body: body() });
+  };
+
+/** `GET /v1/tts/speakers`: the catalogue of this moment. */
+export const speakersRoute = (admission: Admission, voices: VoiceCatalogue): Handler =>
+  keyedJson(admission, () => {
+    const list: SpeakerList = { speaker_ids: [...voices.speakerIds] };
+    return JSON.stringify(list);
+  });
+
+/** `GET /openapi.json`: built once, here. */
+export const openApiRoute = (admission: Admission, voices: VoiceCatalogue): Handler => {
+  const document = JSON.stringify(openApiDocument(voices.speakerIds));
+  return keyedJson(admission, () => document);
+};
