@@ -68,7 +68,6 @@ export const migrations = [
     last_at_ms INTEGER NOT NULL,
     PRIMARY KEY (key_id, hour)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX usage_by_hour ON usage_hours (hour);
 
   DROP TRIGGER ledger_is_never_changed;
   UPDATE ledger SET begins_request = 1 WHERE id IN (

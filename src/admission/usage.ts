@@ -43,30 +43,36 @@ export interface UsagePeriod {
 
 const HOUR_MS = 3_600_000;
 
-/** Sums clamped to the integers that a number holds. */
+/** To the integers that a number holds. */
 const clamped = (sum: string) => `max(min(${sum}, 9007199254740991), -9007199254740991)`;
 
-const useOf = (keys: string) => `
-  SELECT key_id, ${clamped('sum(requests)')} AS requests, ${clamped('sum(characters)')} AS characters,
-    ${clamped('sum(credits)')} AS credits, ${clamped('sum(refunded)')} AS refunded,
-    min(first_at_ms) AS first_at_ms, max(last_at_ms) AS last_at_ms
-  FROM (
-    SELECT key_id, requests, characters, credits, refunded, first_at_ms, last_at_ms
-    FROM usage_hours WHERE hour >= :hour ${keys}
+const sums = ['requests', 'characters', 'credits', 'refunded']
+  .map((name) => `sum(${name}) AS ${name}`)
+  .join();
+const times = 'min(first_at_ms) AS first_at_ms, max(last_at_ms) AS last_at_ms';
+
+// The join goes from a key to its hours: a range of the primary key each, in the order of the groups.
+const useOf = (account: string) => `
+  SELECT key_id, ${sums}, ${times} FROM (
+    SELECT key_id, ${sums}, ${times}
+    FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= :hour
+    ${account && `WHERE api_keys.account_id = ${account}`} GROUP BY api_keys.id
     UNION ALL
-    SELECT key_id, begins_request, iif(kind = 'usage', coalesce(characters, 0), 0),
-      iif(kind = 'usage', -amount, 0), iif(kind = 'refund', amount, 0), at_ms, at_ms
-    FROM ledger WHERE at_ms >= :since AND at_ms < :hour * ${HOUR_MS} AND kind <> 'grant' ${keys}
+    SELECT key_id, sum(begins_request), coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0),
+      coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0),
+      coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0), min(at_ms), max(at_ms)
+    FROM ledger WHERE at_ms >= :since AND at_ms < :hour * ${HOUR_MS} AND kind <> 'grant'
+    ${account && `AND account_id = ${account}`} GROUP BY key_id
   ) GROUP BY key_id
 `;
 
-const report = (one: boolean) => `
+const report = (account: string) => `
   SELECT accounts.id AS account_id, name, metered, ${clamped('balance')} AS balance, prefix, revoked_at_ms,
-    requests, characters, credits, refunded, first_at_ms, last_at_ms
+    ${clamped('requests')} AS requests, ${clamped('characters')} AS characters,
+    ${clamped('credits')} AS credits, ${clamped('refunded')} AS refunded, first_at_ms, last_at_ms
   FROM accounts LEFT JOIN api_keys ON api_keys.account_id = accounts.id
-  LEFT JOIN (${useOf(one ? 'AND key_id IN (SELECT id FROM api_keys WHERE account_id = :account)' : '')}) AS used
-    ON used.key_id = api_keys.id
-  ${one ? 'WHERE accounts.id = :account' : ''} ORDER BY accounts.id, api_keys.id
+  LEFT JOIN (${useOf(account)}) AS used ON used.key_id = api_keys.id
+  ${account && `WHERE accounts.id = ${account}`} ORDER BY accounts.id, api_keys.id
 `;
 
 interface ReportRow {
@@ -145,8 +151,8 @@ const read = (database: DatabaseSync, { account, sinceMs }: UsagePeriod): Accoun
   const parameters = { since, hour: Math.ceil(since / HOUR_MS) };
   const rows =
     account === null
-      ? database.prepare(report(false)).all(parameters)
-      : database.prepare(report(true)).all({ ...parameters, account: accountId(database, account) });
+      ? database.prepare(report('')).all(parameters)
+      : database.prepare(report(':account')).all({ ...parameters, account: accountId(database, account) });
   return byAccount(rows as unknown as ReportRow[]);
 };
 
