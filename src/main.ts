@@ -11,10 +11,9 @@ import { VoicePackError } from '../workers/engines/manifest.js';
 const expected = [ConfigError, StoreError, ListenError, VoicePackError];
 
 const fail = (error: unknown): never => {
-  const line = expected.some((kind) => error instanceof kind) || !(error instanceof Error);
-  process.stderr.write(
-    `syrinx: ${line ? String((error as Error).message) : (error.stack ?? error.message)}\n`,
-  );
+  const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
+  const isExpected = expected.some((kind) => error instanceof kind);
+  process.stderr.write(`syrinx: ${isExpected ? message : stack}\n`);
   process.exit(1);
 };
 
@@ -32,15 +31,12 @@ const SIGNAL_ECHO_MS = 250;
 const main = async (): Promise<void> => {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
-  let app: App | undefined;
-  let stopping = false;
+  const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();
 
   /** Ending a thread inside a model run aborts the process: every way out leads through here. */
   const stop = async (exitCode: number): Promise<void> => {
-    stopping = true;
     // Before the start is over there is nothing to drain: it stops when it is.
-    if (app === undefined) return;
-    if (await app.drain()) process.exit(exitCode);
+    if (await (await started).drain()) process.exit(exitCode);
     process.removeAllListeners('SIGTERM');
     process.kill(process.pid, 'SIGTERM');
   };
@@ -61,11 +57,10 @@ const main = async (): Promise<void> => {
   });
 
   const startedMs = performance.now();
-  const started = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
-  app = started.app;
+  const { app, port } = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
   const startMs = Math.round(performance.now() - startedMs);
-  log.info({ host: config.host, port: started.port, startMs }, 'listening');
-  if (stopping) await stop(0);
+  log.info({ host: config.host, port, startMs }, 'listening');
+  onStarted(app);
 };
 
 main().catch(fail);

@@ -77,7 +77,14 @@ export const serveSynthesis = async (
       if (chunk !== null) {
         const startSample = samples;
         samples += chunk.pcm.length;
-        const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample, pcm: chunk.pcm, words: chunk.words };
+        const mail: ChunkMail = {
+          type: 'chunk',
+          contextId,
+          segment,
+          startSample,
+          pcm: chunk.pcm,
+          words: chunk.words,
+        };
         port.postMessage(mail, [chunk.pcm.buffer as ArrayBuffer]);
       }
       // Told with the last chunk, not after another step: a response's end must not trail its last sound.

@@ -107,7 +107,9 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     worker.on('message', (mail: FrameMail) => {
       for (const frame of unpackFrames(mail)) this.emit('frame', frame);
     });
-    worker.on('error', (error: Error) => this.#log.error({ actor, error: error.message }, 'actor thread failed'));
+    worker.on('error', (error: Error) =>
+      this.#log.error({ actor, error: error.message }, 'actor thread failed'),
+    );
     worker.on('exit', () => this.#onExit(actor));
     return actor;
   }

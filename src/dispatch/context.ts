@@ -8,6 +8,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { normalise } from '../text/normalise/normalise.js';
+import { codePointCount } from '../text/code-points.js';
 import { Segmenter } from '../text/segments.js';
 import { limits } from '../limits.js';
 import type { ActorThreads } from './actor-threads.js';
@@ -34,12 +35,6 @@ export interface ContextParts {
   /** The context needs no more mail: called once. */
   readonly onOver: (context: Context) => void;
 }
-
-const codePoints = (text: string): number => {
-  let count = 0;
-  for (const _ of text) count++;
-  return count;
-};
 
 export class Context implements SpeechContext {
   readonly id: number;
@@ -194,14 +189,22 @@ export class Context implements SpeechContext {
 
   #feed(): void {
     // Starting a segment feeds again: without this guard the inner call would overtake the outer one's segments.
-    if (this.#feeding || this.#over) return;
+    if (this.#feeding) return;
     this.#feeding = true;
-    while (!this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD && this.#cut());
+    while (this.#isHungry() && this.#cut());
     this.#feeding = false;
-    if (!this.#over && this.#cutToEnd && !this.#closeSent && this.#nextMark === this.#nextSegment) {
-      this.#closeSent = true;
-      this.#parts.actors.send(this.actor, { type: 'close', contextId: this.id });
-    }
+    this.#closeWhenFed();
+  }
+
+  #isHungry(): boolean {
+    return !this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD;
+  }
+
+  /** The actor closes when it has released what it was told of: so it is told after the last segment's mark. */
+  #closeWhenFed(): void {
+    if (this.#over || this.#closeSent || !this.#cutToEnd || this.#nextMark < this.#nextSegment) return;
+    this.#closeSent = true;
+    this.#parts.actors.send(this.actor, { type: 'close', contextId: this.id });
   }
 
   /** Cuts the next slice of text into segments. `false` when there is nothing to cut. */
@@ -220,7 +223,7 @@ export class Context implements SpeechContext {
 
   #enqueue(segments: ReturnType<Segmenter['push']>): void {
     for (const segment of segments) {
-      this.#unspokenCharacters += codePoints(segment.text);
+      this.#unspokenCharacters += codePointCount(segment.text);
       if (!segment.speak) continue;
       // White space between segments is charged with the one after it.
       this.#charges.push(this.#unspokenCharacters);

@@ -49,10 +49,8 @@ export class Dispatcher implements Speech {
       threads: config.synthesisThreads,
       jobsMax: this.#pool.capacity,
       unsentAudioMsMax: limits.unsentAudioMsMax,
-      start: (schedule, segment, playFromMs) =>
-        this.#bySchedule.get(schedule)?.start(segment, playFromMs),
-      moved: (schedule, segment, playFromMs) =>
-        this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
+      start: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.start(segment, playFromMs),
+      moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
     });
     this.#scheduler.setPaused(true);
     this.#pool.on('thread', (threadId) => {

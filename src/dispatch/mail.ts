@@ -12,8 +12,7 @@ const packr = new Packr({ useRecords: false });
 
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 type PackedCommand =
-  | Exclude<ActorCommand, SegmentCommand>
-  | (Omit<SegmentCommand, 'words'> & { readonly words: string });
+  Exclude<ActorCommand, SegmentCommand> | (Omit<SegmentCommand, 'words'> & { readonly words: string });
 
 type FrameWithBytes = Extract<Frame, { bytes: Uint8Array }>;
 /** A frame on its way: `bytes` replaced by their number. */
@@ -28,16 +27,14 @@ export interface FrameMail {
 
 export const packCommands = (commands: readonly ActorCommand[]): Uint8Array =>
   packr.pack(
-    commands.map(
-      (command): PackedCommand =>
-        command.type === 'segment' ? { ...command, words: JSON.stringify(command.words) } : command,
+    commands.map((command): PackedCommand =>
+      command.type === 'segment' ? { ...command, words: JSON.stringify(command.words) } : command,
     ),
   );
 
 export const unpackCommands = (mail: Uint8Array): ActorCommand[] =>
-  (packr.unpack(mail) as PackedCommand[]).map(
-    (command): ActorCommand =>
-      command.type === 'segment' ? { ...command, words: JSON.parse(command.words) as string[] } : command,
+  (packr.unpack(mail) as PackedCommand[]).map((command): ActorCommand =>
+    command.type === 'segment' ? { ...command, words: JSON.parse(command.words) as string[] } : command,
   );
 
 export const packFrames = (frames: readonly Frame[]): FrameMail => {

@@ -95,7 +95,9 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       },
     });
     this.#pool.on('message', (message: SynthesisHello) => this.#onHello(message));
-    this.#pool.on('error', (error: Error) => this.#log.error({ error: error.message }, 'synthesis thread ended'));
+    this.#pool.on('error', (error: Error) =>
+      this.#log.error({ error: error.message }, 'synthesis thread ended'),
+    );
   }
 
   /** Threads that can take jobs now. */
@@ -207,7 +209,10 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
         break;
       case 'load-failed':
         this.#failed.set(message.threadId, message.message);
-        this.#log.error({ threadId: message.threadId, reason: message.message }, 'voices could not be loaded');
+        this.#log.error(
+          { threadId: message.threadId, reason: message.message },
+          'voices could not be loaded',
+        );
         break;
     }
     this.emit('hello');

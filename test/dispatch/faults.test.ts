@@ -133,16 +133,19 @@ t.test('an utterance that kills its thread is not run again', async (t) => {
 });
 
 for (const marker of ['!actor-exit', '!actor-throw'])
-  t.test(`${marker}: the contexts of an actor thread that dies end with an error, new ones are served`, async (t) => {
-    const dispatcher = await start();
-    const lost = Array.from({ length: 3 }, () => speak(dispatcher, long));
-    lost.push(speak(dispatcher, `Now ${marker} it breaks.`, true));
-    for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
-    await untilWhole(dispatcher);
-    t.ok(dispatcher.isWhole);
-    t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
-    t.ok(await dispatcher.close(5_000));
-  });
+  t.test(
+    `${marker}: the contexts of an actor thread that dies end with an error, new ones are served`,
+    async (t) => {
+      const dispatcher = await start();
+      const lost = Array.from({ length: 3 }, () => speak(dispatcher, long));
+      lost.push(speak(dispatcher, `Now ${marker} it breaks.`, true));
+      for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
+      await untilWhole(dispatcher);
+      t.ok(dispatcher.isWhole);
+      t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
+      t.ok(await dispatcher.close(5_000));
+    },
+  );
 
 t.test('released in the middle, a context sends nothing more and leaves nothing running', async (t) => {
   const dispatcher = await start();

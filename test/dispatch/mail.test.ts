@@ -1,13 +1,23 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import { packCommands, packFrames, TurnBatch, unpackCommands, unpackFrames } from '../../src/dispatch/mail.js';
+import {
+  packCommands,
+  packFrames,
+  TurnBatch,
+  unpackCommands,
+  unpackFrames,
+} from '../../src/dispatch/mail.js';
 import type { ActorCommand, Frame } from '../../src/dispatch/messages.js';
 import { EarlyMail } from '../../workers/early-mail.js';
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
 t.test('frames come out as they went in, in order, whatever their words hold', async (t) => {
-  const timings = { words: ['a', '\ud800', 'ü🎉'], start_seconds: [0, 0.1, 0.2], end_seconds: [0.1, 0.2, 0.3] };
+  const timings = {
+    words: ['a', '\ud800', 'ü🎉'],
+    start_seconds: [0, 0.1, 0.2],
+    end_seconds: [0.1, 0.2, 0.3],
+  };
   const frames: Frame[] = [
     { type: 'audio', contextId: 2 ** 40, segment: 0, durationMs: 12.5, bytes: bytes('one') },
     { type: 'timestamps', contextId: 1, timings, bytes: bytes('two') },
@@ -49,17 +59,21 @@ t.test('what is added within a turn of the event loop leaves together, at its en
   t.same(sent, [[1, 2, 3], [4]]);
 });
 
-t.test('chunks that overtake their context are kept for it; those of a context that is gone are not', async (t) => {
-  const early = new EarlyMail();
-  const mail = (contextId: number) => ({ type: 'segment-done', contextId, segment: 0, samples: 0 }) as const;
-  early.opened(4);
-  early.offer(mail(3));
-  early.offer(mail(4));
-  early.offer(mail(6));
-  early.opened(5);
-  early.opened(6);
-  t.same(early.take(6), [mail(6)]);
-  t.same(early.take(6), [], 'once');
-  t.same(early.take(3), []);
-  t.same(early.take(4), []);
-});
+t.test(
+  'chunks that overtake their context are kept for it; those of a context that is gone are not',
+  async (t) => {
+    const early = new EarlyMail();
+    const mail = (contextId: number) =>
+      ({ type: 'segment-done', contextId, segment: 0, samples: 0 }) as const;
+    early.opened(4);
+    early.offer(mail(3));
+    early.offer(mail(4));
+    early.offer(mail(6));
+    early.opened(5);
+    early.opened(6);
+    t.same(early.take(6), [mail(6)]);
+    t.same(early.take(6), [], 'once');
+    t.same(early.take(3), []);
+    t.same(early.take(4), []);
+  },
+);

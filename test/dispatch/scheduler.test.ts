@@ -69,7 +69,11 @@ t.test('a lease runs one segment under contention, and more while threads idle',
   t.equal(starts.length, 2, 'once it is heard, both threads are used for the only lease there is');
   const other = scheduler.open({});
   other.enqueue(segment(0));
-  t.equal(last(starts).schedule, other, 'another lease starts at once: it waits for a step, not for a segment');
+  t.equal(
+    last(starts).schedule,
+    other,
+    'another lease starts at once: it waits for a step, not for a segment',
+  );
   a.finished(segment0(starts, a, 0), 1_000);
   t.equal(starts.filter((start) => start.schedule === a).length, 2, 'no second one while no thread idles');
 });
@@ -90,21 +94,24 @@ t.test('contexts of one lease take turns', async (t) => {
   t.same(order, [0, 1, 2, 0, 1, 2]);
 });
 
-t.test('a reader who takes nothing is given no further segment, and is resumed by what it takes', async (t) => {
-  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 4_000 });
-  const a = scheduler.open({});
-  for (let index = 0; index < 4; index++) a.enqueue(segment(index, 10));
-  a.finished(last(starts).segment, 3_000);
-  t.equal(starts.length, 2, '3 s unsent: below the bound');
-  a.finished(last(starts).segment, 3_000);
-  t.equal(starts.length, 2, '6 s unsent: over it');
-  clock.nowMs = 60_000;
-  a.handed(1_000);
-  t.equal(starts.length, 2, 'still over it');
-  a.handed(2_000);
-  t.equal(starts.length, 3, 'below it again');
-  t.equal(last(starts).playFromMs, 60_000, 'due now: it must not outrank everyone for the time it slept');
-});
+t.test(
+  'a reader who takes nothing is given no further segment, and is resumed by what it takes',
+  async (t) => {
+    const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 4_000 });
+    const a = scheduler.open({});
+    for (let index = 0; index < 4; index++) a.enqueue(segment(index, 10));
+    a.finished(last(starts).segment, 3_000);
+    t.equal(starts.length, 2, '3 s unsent: below the bound');
+    a.finished(last(starts).segment, 3_000);
+    t.equal(starts.length, 2, '6 s unsent: over it');
+    clock.nowMs = 60_000;
+    a.handed(1_000);
+    t.equal(starts.length, 2, 'still over it');
+    a.handed(2_000);
+    t.equal(starts.length, 3, 'below it again');
+    t.equal(last(starts).playFromMs, 60_000, 'due now: it must not outrank everyone for the time it slept');
+  },
+);
 
 t.test('after idling, playback begins anew at the present', async (t) => {
   const { clock, starts, scheduler } = bench();
@@ -137,9 +144,15 @@ t.test('an interrupted segment runs again before those behind it', async (t) => 
   const a = scheduler.open({});
   for (let index = 0; index < 3; index++) a.enqueue(segment(index));
   a.requeue(last(starts).segment);
-  t.same(starts.map((start) => start.segment.index), [0, 0]);
+  t.same(
+    starts.map((start) => start.segment.index),
+    [0, 0],
+  );
   a.finished(last(starts).segment, 10);
-  t.same(starts.map((start) => start.segment.index), [0, 0, 1]);
+  t.same(
+    starts.map((start) => start.segment.index),
+    [0, 0, 1],
+  );
 });
 
 t.test('a closed context starts nothing more and leaves nothing behind', async (t) => {
@@ -225,7 +238,8 @@ const simulate = (seed: number): string | undefined => {
           ended.schedule.finished(ended.segment, below(3_000));
         }
       }
-    } else if (action === 8) context.schedule.handed(Math.min(below(3_000), Math.max(0, context.schedule.unsentMs)));
+    } else if (action === 8)
+      context.schedule.handed(Math.min(below(3_000), Math.max(0, context.schedule.unsentMs)));
     else if (random() < 0.1) {
       context.closed = true;
       scheduler.close(context.schedule);
@@ -236,7 +250,9 @@ const simulate = (seed: number): string | undefined => {
     for (const context of contexts) context.schedule.handed(Math.max(0, context.schedule.unsentMs));
     observe();
   };
-  for (handAll(); running.length > 0 && problem === undefined; handAll()) {
+  while (problem === undefined) {
+    handAll();
+    if (running.length === 0) break;
     const ended = running.pop();
     const owner = contexts.find((candidate) => candidate.schedule === ended?.schedule);
     if (ended === undefined || owner === undefined) continue;
