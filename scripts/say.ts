@@ -18,7 +18,7 @@ const usage = `Speaks through a running service.
   npm run say -- "text" [options]        without text: reads standard input
 
   -v, --voice V     one of the service's voices (default: its first)
-  -f, --format F    wav, pcm, linear16 (default: by the file's name, else wav)
+  -f, --format F    mp3, wav, pcm, linear16, opus, mulaw, alaw (default: by the file's name, else wav)
   -o, --output F    writes a file (-: standard output) instead of playing
       --url URL     the service (default: http://127.0.0.1:8080, or by HOST and PORT)
       --key K       an API key (default: SYRINX_KEY, or the first key in DATA_DIR)
@@ -41,7 +41,15 @@ const readArguments = () => {
   }
 };
 
-const formatsByExtension: Readonly<Record<string, string>> = { '.pcm': 'pcm', '.raw': 'pcm' };
+const formatsByExtension: Readonly<Record<string, string>> = {
+  '.pcm': 'pcm',
+  '.raw': 'pcm',
+  '.mp3': 'mp3',
+  '.opus': 'opus',
+  '.ogg': 'opus',
+  '.ul': 'mulaw',
+  '.al': 'alaw',
+};
 
 /** A key that was handed over, or the one that the service's first start left beside its store. */
 const findKey = (given: string | undefined, dataDir: string): string => {
