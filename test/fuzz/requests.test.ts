@@ -79,7 +79,11 @@ const headerName = fc
       'X-Forwarded-For',
       'Authorization',
     ),
-    fc.string({ unit: fc.constantFrom(...Array.from('abcXYZ-_09!#$%&*+.^`|~')), minLength: 1, maxLength: 20 }),
+    fc.string({
+      unit: fc.constantFrom(...Array.from('abcXYZ-_09!#$%&*+.^`|~')),
+      minLength: 1,
+      maxLength: 20,
+    }),
   )
   .filter((name) => !meant.test(name));
 
