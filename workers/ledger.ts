@@ -9,6 +9,7 @@ import { Connection } from '../src/admission/connection.js';
 import { StoreError, checkRoom, type StoreFault } from '../src/admission/database.js';
 import { prepareAppendBatch, type LedgerEntry } from '../src/admission/entries.js';
 import { limits } from '../src/limits.js';
+import { nameThread } from '../src/thread-name.js';
 
 export type CommitResult =
   /** `givenUp`: entries of accounts that the store has not. */
@@ -23,6 +24,7 @@ export interface LedgerWriter {
   commit(entries: readonly LedgerEntry[]): CommitResult;
 }
 
+nameThread('ledger');
 const { dataDir } = workerData as { dataDir: string };
 const connection = new Connection(dataDir, limits.storeBusyMsMax, prepareAppendBatch);
 

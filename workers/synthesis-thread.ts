@@ -11,6 +11,7 @@ import type {
   SynthesisJob,
   SynthesisResult,
 } from '../src/dispatch/messages.js';
+import { nameThread } from '../src/thread-name.js';
 import type { Engine } from './engines/engine.js';
 import { Turns } from './turns.js';
 
@@ -52,6 +53,7 @@ export const serveSynthesis = async (
   controlBuffer: SharedArrayBuffer,
   load: () => Promise<Engine>,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
+  nameThread('synthesis');
   const control = new JobControl(controlBuffer);
   const actorPorts = new ActorPorts();
   const turns = new Turns();
