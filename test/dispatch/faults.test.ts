@@ -2,6 +2,7 @@ import t from 'tap';
 import { Dispatcher } from '../../src/dispatch/dispatcher.js';
 import type { Lease } from '../../src/admission/lease.js';
 import type { Frame } from '../../src/dispatch/messages.js';
+import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 
 const LETTER_SAMPLES = 1_200;
@@ -10,6 +11,8 @@ const start = async (threads = 2) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, modelsDir: '', executionProvider: 'cpu' },
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
+    // A heap that is soon full.
+    limits: { ...limits, synthesisHeapMiBMax: 64 },
     log: createLog('silent'),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
@@ -88,8 +91,9 @@ const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promis
 const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
 const long = sentence.repeat(6).trim();
 
+/** Waits for a condition that is to come true; the caller asserts it afterwards. */
 const until = async (condition: () => boolean): Promise<void> => {
-  for (let i = 0; i < 400 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let i = 0; i < 4_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
 const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.isWhole);
