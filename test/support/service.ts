@@ -32,7 +32,9 @@ class Child {
   stderr = '';
 
   constructor(script: string, args: readonly string[], env: Environment) {
-    this.process = spawn(process.execPath, [...nodeFlags, compiled(script), ...args], {
+    // Without what tap adds to every process: its loader's handlers make signals deadly that the service ignores.
+    const node = ['-u', 'NODE_OPTIONS', process.execPath, ...nodeFlags];
+    this.process = spawn('env', [...node, compiled(script), ...args], {
       cwd: packageRoot,
       env: { PATH: process.env['PATH'], ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
