@@ -3,7 +3,7 @@ import t from 'tap';
 import { readStream, startService } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
 
-const service = await startService(t);
+const service = await startService(t, { SYNTHESIS_THREADS: '2' });
 const sentence = 'Good morning, the "kettle" is on — and the paper (as ever) is at the door!';
 
 interface Whole {
