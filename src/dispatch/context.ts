@@ -36,6 +36,8 @@ export interface ContextParts {
   readonly onOver: (context: Context) => void;
 }
 
+const randomSeed = (): number => randomInt(2 ** 32);
+
 export class Context implements SpeechContext {
   readonly id: number;
   readonly actor: number;
@@ -46,6 +48,7 @@ export class Context implements SpeechContext {
   readonly #slots = new Map<ScheduledSegment, number>();
   readonly #retries = new Map<ScheduledSegment, number>();
   readonly #seeds = new Map<ScheduledSegment, number>();
+  readonly #utteranceSeed = randomSeed();
   /** Code points of segments not charged yet, from segment `#nextCharge` on. */
   readonly #charges: number[] = [];
   #unspokenCharacters = 0;
@@ -128,16 +131,19 @@ export class Context implements SpeechContext {
     const slot = pool.reserve(playFromMs);
     this.#slots.set(segment, slot);
     let seed = this.#seeds.get(segment);
-    if (seed === undefined) this.#seeds.set(segment, (seed = randomInt(2 ** 32)));
+    if (seed === undefined) this.#seeds.set(segment, (seed = randomSeed()));
     const job = {
       contextId: this.id,
       segment: segment.index,
       text: segment.text,
       words: segment.words,
       ...(options.normalizeText === true && { spoken: normalise(segment.text, segment.words) }),
+      before: segment.before,
+      after: segment.after,
       voiceId: options.voiceId,
       temperature: options.temperature ?? DEFAULT_TEMPERATURE,
       seed,
+      utteranceSeed: this.#utteranceSeed,
       slot,
       actor: this.actor,
     };
