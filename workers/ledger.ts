@@ -31,8 +31,10 @@ const connection = new Connection(dataDir, limits.storeBusyMsMax, prepareAppendB
 const writer: LedgerWriter = {
   commit: (entries) => {
     try {
-      checkRoom(dataDir);
-      const givenUp = connection.use((appendBatch) => appendBatch(entries));
+      const givenUp = connection.use((appendBatch) => {
+        checkRoom(dataDir);
+        return appendBatch(entries);
+      });
       connection.assertInPlace();
       return { ok: true, givenUp };
     } catch (error) {
