@@ -28,7 +28,7 @@ const open = (credits: number | null) => {
 };
 
 const balanceBecomes = async (t: Test, account: ReturnType<typeof open>, expected: number, why: string) => {
-  await until(() => account.balance() === expected, 5_000);
+  await until(() => account.balance() === expected);
   t.equal(account.balance(), expected, why);
 };
 

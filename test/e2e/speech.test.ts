@@ -100,12 +100,13 @@ t.test('word times: original tokens, absolute, in order, within the audio, on bo
   t.equal((await whole({ ...body, timestamps: false })).timestamps, undefined);
 });
 
-t.test('the same request twice gives different audio of different length', async (t) => {
+t.test('the same request gives different audio of different length each time', async (t) => {
   for (const text of ['Yes.', '', sentence]) {
     const body = { text, temperature: 1, response_format: 'pcm' };
-    const [a, b] = await Promise.all([whole(body), whole(body)]);
-    t.not(a.audio, b.audio);
-    t.not(a.audio.length, b.audio.length);
+    const readings = await Promise.all([whole(body), whole(body), whole(body)]);
+    // Of two, one pair in a thousand has one length, to the sample.
+    t.ok(new Set(readings.map(({ audio }) => audio.length)).size > 1);
+    if (text !== '') t.equal(new Set(readings.map(({ audio }) => audio)).size, readings.length);
   }
 });
 

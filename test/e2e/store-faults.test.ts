@@ -48,7 +48,7 @@ const speaks = async (t: Test, service: Service, key: string, why: string) =>
 
 const balanceBecomes = async (t: Test, dataDir: string, expected: number, why: string) => {
   const payer = () => balances(dataDir).find(({ name }) => name === 'payer');
-  await until(() => payer()?.balance === expected, 5_000);
+  await until(() => payer()?.balance === expected);
   t.match(payer(), { balance: expected, sum: expected }, why);
 };
 

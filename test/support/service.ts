@@ -192,7 +192,7 @@ export const readStream = async (response: Response) => {
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 /** Waits for a condition that is to come true; the caller asserts it afterwards. */
-export const until = async (condition: () => boolean | Promise<boolean>, ms = 10_000): Promise<boolean> => {
+export const until = async (condition: () => boolean | Promise<boolean>, ms = 30_000): Promise<boolean> => {
   const end = performance.now() + ms;
   while (performance.now() < end) {
     if (await condition()) return true;
