@@ -3,6 +3,7 @@
  */
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import { packFrames, TurnBatch, unpackCommands } from '../src/dispatch/mail.js';
+import { ACTOR_READY } from '../src/dispatch/messages.js';
 import type { ActorCommand, ActorThreadMessage, ChunkMail, Frame } from '../src/dispatch/messages.js';
 import { nameThread } from '../src/thread-name.js';
 import { loadEncoders } from './audio/encoder.js';
@@ -91,3 +92,4 @@ front.on('message', (message: ActorThreadMessage) => {
       listen(message.port);
   }
 });
+front.postMessage(ACTOR_READY);

@@ -124,12 +124,14 @@ export class Context implements SpeechContext {
     this.#parts.sink({ type: 'failed', contextId: this.id, reason });
   }
 
-  /** The scheduler starts one of this context's segments. */
+  /** The scheduler starts one of this context's segments: in the turn of any other, whom a fault must not meet. */
   start(segment: ScheduledSegment, playFromMs: number): void {
+    this.#guarded(segment, () => this.#start(segment, playFromMs));
+  }
+
+  #start(segment: ScheduledSegment, playFromMs: number): void {
     if (segment.index >= this.#nextMark) this.#sendMark(segment);
     const { pool, options } = this.#parts;
-    const slot = pool.reserve(playFromMs);
-    this.#slots.set(segment, slot);
     let seed = this.#seeds.get(segment);
     if (seed === undefined) this.#seeds.set(segment, (seed = randomSeed()));
     const job = {
@@ -144,11 +146,25 @@ export class Context implements SpeechContext {
       temperature: options.temperature ?? DEFAULT_TEMPERATURE,
       seed,
       utteranceSeed: this.#utteranceSeed,
-      slot,
       actor: this.actor,
     };
-    void pool.run(job).then((outcome) => this.#onOutcome(segment, outcome));
+    // Last, so that whatever can fail has not: the slot is given back by the job's end.
+    const slot = pool.reserve(playFromMs);
+    this.#slots.set(segment, slot);
+    void pool
+      .run({ ...job, slot })
+      .then((outcome) => this.#guarded(segment, () => this.#onOutcome(segment, outcome)));
     this.#feed();
+  }
+
+  /** A fault of ours ends this context and no other; the segment is no longer counted as running. */
+  #guarded(segment: ScheduledSegment, react: () => void): void {
+    try {
+      react();
+    } catch (error) {
+      this.schedule.finished(segment, 0);
+      this.fail(`a fault of the dispatch: ${error instanceof Error ? error.name : typeof error}`);
+    }
   }
 
   /** The scheduler moved the playback clock of a running segment. */

@@ -77,7 +77,9 @@ export class Dispatcher implements Speech {
    * is inside a model's load any more, where ending it would abort the process.
    */
   async ready(): Promise<void> {
-    await this.#pool.loaded();
+    const [pool, actors] = await Promise.allSettled([this.#pool.loaded(), this.#actors.loaded()]);
+    if (pool.status === 'rejected') throw pool.reason;
+    if (actors.status === 'rejected') throw actors.reason;
   }
 
   /** All threads alive and loaded. */

@@ -100,6 +100,9 @@ export type ChunkMail =
       readonly samples: number;
     };
 
+/** The first message of an actor thread: its encoders are loaded. Mail follows. */
+export const ACTOR_READY = 'ready';
+
 /** What an actor thread is sent. */
 export type ActorThreadMessage =
   /** A tick's `ActorCommand`s, packed. */

@@ -47,6 +47,16 @@ interface Outcome {
   closes: number;
 }
 
+const optionsOf = (granted: Lease, timestamps = false) =>
+  ({
+    lease: granted,
+    voiceId: 'scripted',
+    temperature: null,
+    format: { encoding: 'pcm', sampleRateHz: 24_000 },
+    framing: 'stream',
+    timestamps,
+  }) as const;
+
 /** Speaks a text and reads the letters back from the levels of the samples. */
 const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promise<Outcome> =>
   new Promise((resolve, reject) => {
@@ -69,17 +79,7 @@ const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promis
         resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
       }
     };
-    const context = dispatcher.open(
-      {
-        lease: granted,
-        voiceId: 'scripted',
-        temperature: null,
-        format: { encoding: 'pcm', sampleRateHz: 24_000 },
-        framing: 'stream',
-        timestamps,
-      },
-      onFrame,
-    );
+    const context = dispatcher.open(optionsOf(granted, timestamps), onFrame);
     if (context === null) {
       reject(new Error('not taken'));
       return;
@@ -151,25 +151,65 @@ for (const marker of ['!actor-exit', '!actor-throw'])
     },
   );
 
+t.test('an utterance is run again a few times, not for ever', async (t) => {
+  const dispatcher = await start(1);
+  const bystander = speak(dispatcher, `${sentence.slice(0, 40)} !slow`);
+  for (let i = 0; i <= limits.segmentRetriesMax; i++)
+    t.match(await speak(dispatcher, 'Just !exit now.'), { ending: 'failed' });
+  t.match(await bystander, { ending: 'failed', closes: 1 });
+  await untilWhole(dispatcher);
+  t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('a job is cancelled between two steps', async (t) => {
+  const dispatcher = await start(1);
+  const first = Promise.withResolvers<undefined>();
+  const { account, granted } = lease();
+  const context = dispatcher.open(optionsOf(granted), () => first.resolve(undefined));
+  // Twenty steps, four seconds: longer than `until` waits.
+  context?.append(`!slow ${'a'.repeat(90)}.`);
+  context?.end();
+  await first.promise;
+  context?.release();
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(account.closed, 1);
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('a fault on the front thread while a segment starts ends its own context', async (t) => {
+  const dispatcher = await start();
+  const neighbour = speak(dispatcher, long);
+  const { granted } = lease();
+  const frames: Frame[] = [];
+  const broken = {
+    ...optionsOf(granted),
+    get temperature(): number {
+      throw new TypeError('scripted fault');
+    },
+  };
+  const context = dispatcher.open(broken, (frame) => frames.push(frame));
+  context?.append(long);
+  context?.end();
+  t.match(frames, [{ type: 'failed', reason: /TypeError/ }]);
+  context?.release();
+  t.match(await neighbour, { ending: 'closed', letters: long });
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(dispatcher.openContexts, 0);
+  t.ok(await dispatcher.close(5_000));
+});
+
 t.test('released in the middle, a context sends nothing more and leaves nothing running', async (t) => {
   const dispatcher = await start();
   const { account, granted } = lease();
   let frames = 0;
   const first = Promise.withResolvers<undefined>();
-  const context = dispatcher.open(
-    {
-      lease: granted,
-      voiceId: 'scripted',
-      temperature: null,
-      format: { encoding: 'pcm', sampleRateHz: 24_000 },
-      framing: 'stream',
-      timestamps: false,
-    },
-    () => {
-      frames++;
-      first.resolve(undefined);
-    },
-  );
+  const context = dispatcher.open(optionsOf(granted), () => {
+    frames++;
+    first.resolve(undefined);
+  });
   context?.append(long.repeat(20));
   context?.end();
   await first.promise;
