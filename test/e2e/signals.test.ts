@@ -11,7 +11,7 @@ import {
 } from '../support/service.js';
 
 const text = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
-  20,
+  12,
 );
 const request = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
 
