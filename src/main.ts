@@ -5,7 +5,7 @@ import { StoreError } from './admission/database.js';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { ListenError } from './front/server.js';
 import { createLog } from './log.js';
-import { VoicePackError } from '../workers/engines/manifest.js';
+import { VoicePackError } from '../workers/engines/voice-pack.js';
 
 /** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
 const expected = [ConfigError, StoreError, ListenError, VoicePackError];
