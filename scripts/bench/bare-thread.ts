@@ -1,4 +1,5 @@
 /** A thread of the bare loop: the engine, over and over, with nothing around it. */
+import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ExecutionProvider } from '../../src/config.js';
 import { Segmenter } from '../../src/text/segments.js';
@@ -16,6 +17,8 @@ export interface BareThreadData {
 
 const { packs, executionProvider, voice, text, control } = workerData as BareThreadData;
 const running = new Int32Array(control);
+// This thread's alone, and what the service gives its own: to other programs on the machine both yield alike.
+setPriority(10);
 const engine = await loadEngines(packs, executionProvider);
 const segmenter = new Segmenter();
 const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
