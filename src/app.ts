@@ -107,6 +107,21 @@ export class App {
     }
   }
 
+  /** What is going on now, for the log. */
+  status() {
+    const { rss, heapUsed } = process.memoryUsage();
+    const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
+    return {
+      requestsInFlight: this.#server.inFlight,
+      openContexts: this.#dispatcher.openContexts,
+      runningSegments: this.#dispatcher.runningSegments,
+      threadsWhole: this.#dispatcher.isWhole,
+      ledgerEntriesQueued: this.#ledger.queued,
+      rssMiB: toMiB(rss),
+      frontHeapMiB: toMiB(heapUsed),
+    };
+  }
+
   /**
    * Takes nothing new, lets what is in flight end for at most `limits.drainMsMax`, and closes every stage. A second
    * call ends the waiting.
