@@ -226,12 +226,16 @@ def measure_temperature(report: Report, sentences: list[str]) -> None:
     report.figure("same sentence twice, equal byte counts (0 or 1)", float(first.samples == second.samples), "", most=0)
 
 
-def measure_speed(report: Report, voices: dict[str, list[Rendered]]) -> None:
+def measure_speed(report: Report, sentences: list[str], voices: dict[str, list[Rendered]]) -> None:
     report.note("-- speed, one thread, warm")
     everything = [one for rendered in voices.values() for one in rendered[3:]]
     speed = sum(one.compute_ms for one in everything) / 1000 / sum(one.seconds for one in everything)
     report.figure("real-time factor", speed, "", most=0.02)
     report.figure("first chunk, median", median(one.first_chunk_ms for one in everything), "ms", most=15)
+    plain = as_sentence(sentences[0])
+    requests = [Request(f"first-{number}", DEFAULT, (plain, LONG_TEXT)[number % 2], number) for number in range(40)]
+    firsts = [one.first_chunk_ms for one in render(requests, WORK / "first")][10:]
+    report.figure("the same of a long text without punctuation, of that", median(firsts[1::2]) / median(firsts[::2]), "", most=1.5)
     report.figure("load, least of nine starts", min(rendered[0].load_ms for rendered in voices.values()), "ms", most=400)
     sizes = {name: entry["bytes"] for name, entry in json.loads((MODEL / "manifest.json").read_text())["files"].items()}
     report.note("sizes: " + ", ".join(f"{name} {size / 1e6:.2f} MB" for name, size in sizes.items()))
@@ -266,7 +270,7 @@ def main() -> int:
         for voice in VOICES
     }
     net = net_waves(sentences)
-    measure_speed(report, voices)
+    measure_speed(report, sentences, voices)
     measure_edges(report, voices)
     measure_chunks(report, sentences)
     measure_seams(report)

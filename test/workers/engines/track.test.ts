@@ -1,0 +1,73 @@
+import t from 'tap';
+import { Segmenter } from '../../../src/text/segments.js';
+import { wordSpans } from '../../../src/text/words.js';
+import { clausesOf } from '../../../workers/engines/clauses.js';
+import { Espeak } from '../../../workers/engines/espeak.js';
+import { Pronouncer } from '../../../workers/engines/pronunciation.js';
+import { PhoneTrack, placeMax } from '../../../workers/engines/track.js';
+import { loadPhones } from '../../support/voices.js';
+
+const { phones } = await loadPhones();
+const pronouncer = new Pronouncer(await Espeak.load(), phones);
+/** Phones that the first encoder window takes, its margin included. */
+const firstWindow = 16;
+
+const trackOf = (text: string, before = '', after = ''): PhoneTrack => {
+  const words = wordSpans(text);
+  return new PhoneTrack(clausesOf(text, words, [], { before, after }), words.length, pronouncer);
+};
+const complete = (track: PhoneTrack): PhoneTrack => {
+  while (!track.complete) track.advance();
+  return track;
+};
+
+t.test('first audio of a text without marks waits for one call of espeak-ng', (t) => {
+  for (const text of [
+    'the first thing that we did when we came home was to open all of the windows and then we sat down '.repeat(
+      9,
+    ),
+    'a b c d e f g h i j k l m n o p q r s t u v w x y z '.repeat(20),
+    'incomprehensibilities notwithstanding '.repeat(20),
+  ]) {
+    const [first] = new Segmenter().push(text);
+    const track = trackOf(first!.text, first!.before, first!.after);
+    track.advance();
+    t.ok(track.ready >= firstWindow, `${track.ready} phones are ready`);
+  }
+  const marked = trackOf(
+    'The first thing that we did when we came home was to open all the windows, and rest.',
+  );
+  marked.advance();
+  t.ok(marked.ready < marked.length, 'where a mark will come, it matters how near it is');
+  t.end();
+});
+
+t.test('what other segments speak of a clause stands around what this one does', (t) => {
+  const whole = complete(trackOf('we sat down in the kitchen and talked about it'));
+  const part = complete(trackOf('the kitchen and ', 'we sat down in ', 'talked about it'));
+  t.ok(part.first > 0 && part.end < part.length);
+  // The same phones, but for the pauses at the ends of the whole.
+  t.strictSame(part.ids, whole.ids.slice(1, -1));
+  t.strictSame(
+    part.aside.map((aside, phone) => aside === (phone < part.first || phone >= part.end)),
+    part.ids.map(() => true),
+  );
+  for (let phone = part.first; phone < part.end; phone++) {
+    t.ok(phone - part.clauseStart[phone]! >= placeMax, 'the clause began long before');
+    t.ok(part.clauseEnd(phone) - 1 - phone >= placeMax, 'and ends long after');
+  }
+  t.equal(part.wordFirst[0], part.first);
+  t.equal(part.wordLast[2], part.end - 1);
+
+  const last = complete(trackOf('the kitchen.', 'so. we sat down in ', ''));
+  t.equal(last.pause[0], 'lead', 'a beginning that is known is one');
+  t.equal(last.clauseStart[last.first], 1);
+  t.equal(last.end, last.length);
+  t.equal(last.pause.at(-1), 'sentence');
+
+  const alone = complete(trackOf('Yes.'));
+  t.strictSame([alone.first, alone.end], [0, alone.length]);
+  const nothing = complete(trackOf('"', 'we sat ', 'down'));
+  t.equal(nothing.first, -1);
+  t.end();
+});
