@@ -28,10 +28,9 @@ class ActorPorts {
   >();
 
   set(actor: number, port: MessagePort): void {
+    // Kept when its actor thread dies: a job for the dead, posted before that was known, speaks to nobody and ends. One
+    // that waited for the port would not.
     this.#ports.set(actor, port);
-    port.on('close', () => this.#ports.delete(actor));
-    // Listening for the end must not keep the thread.
-    port.unref();
     this.#awaited.get(actor)?.resolve(port);
     this.#awaited.delete(actor);
   }

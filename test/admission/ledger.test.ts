@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -168,6 +170,53 @@ t.test('closing while the store is locked ends the thread, and no other is start
   await delay(20);
   t.equal(threads.length, 1);
   t.equal(ledger.queued, 1);
+});
+
+t.test('a commit that does not come back is a fault of its own, and is waited for', async (t) => {
+  const dataDir = makeStore(t);
+  const { ledger, threads } = openLedger(t, dataDir, { ledgerStallMsMax: 20 });
+  const holder = new DatabaseSync(storePath(dataDir));
+  holder.exec('BEGIN IMMEDIATE');
+  ledger.append(usage(3));
+  await until(() => ledger.fault !== null);
+  t.equal(ledger.fault, 'stalled');
+  ledger.append(usage(4));
+  holder.exec('ROLLBACK');
+  holder.close();
+  await ledger.drain();
+  t.equal(ledger.fault, null);
+  t.equal(threads.length, 1);
+  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 999_993, sum: 999_993 }]);
+});
+
+t.test('entries of an account that the store has not are given up; the others are written', async (t) => {
+  const dataDir = makeStore(t);
+  const { ledger } = openLedger(t, dataDir);
+  ledger.append(usage(1));
+  ledger.append({ ...usage(10), accountId: 99 });
+  ledger.append({ ...usage(10), keyId: 99 });
+  ledger.append(usage(2));
+  await ledger.drain();
+  t.ok(ledger.accepting);
+  t.equal(ledger.acknowledged, 4);
+  t.strictSame(entriesOf(dataDir, ledger.writer), [1, 4]);
+  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 999_997, sum: 999_997 }]);
+});
+
+t.test('what was committed to a file that was taken away is not acknowledged', async (t) => {
+  const dataDir = makeStore(t);
+  const { ledger } = openLedger(t, dataDir, { ledgerRetryMs: 5 });
+  ledger.append(usage(1));
+  await ledger.drain();
+  const away = join(dataDir, 'away');
+  renameSync(storePath(dataDir), away);
+  ledger.append(usage(2));
+  await until(() => ledger.fault !== null);
+  t.equal(ledger.fault, 'missing');
+  t.equal(ledger.acknowledged, 1);
+  renameSync(away, storePath(dataDir));
+  await ledger.drain();
+  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(2));
 });
 
 const writerProgram = fileURLToPath(new URL('ledger-writer.js', import.meta.url));

@@ -37,3 +37,26 @@ export const balances = (dataDir: string): AccountSum[] => {
     database.close();
   }
 };
+
+export interface Charged {
+  /** Credits, less what was given back. */
+  readonly credits: number;
+  /** Entries that it took. */
+  readonly entries: number;
+}
+
+/** What the ledger has of each request. */
+export const chargesOf = (dataDir: string): Map<string, Charged> => {
+  const database = new DatabaseSync(storePath(dataDir));
+  try {
+    const rows = database
+      .prepare(
+        `SELECT request_id AS id, -sum(amount) AS credits, count(*) AS entries
+         FROM ledger WHERE kind <> 'grant' GROUP BY request_id`,
+      )
+      .all() as unknown as (Charged & { readonly id: string })[];
+    return new Map(rows.map(({ id, credits, entries }) => [id, { credits, entries }]));
+  } finally {
+    database.close();
+  }
+};

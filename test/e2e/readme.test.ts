@@ -64,6 +64,13 @@ t.test('curl, streamed', { skip: missingTool('curl') }, async (t) => {
   t.ok(statSync(join(dir, 'streamed.pcm')).size > 48_000, 'more than a second at 24 kHz');
 });
 
+t.test('curl, as a voice-agent platform', { skip: missingTool('curl') }, async (t) => {
+  const dir = t.testdir();
+  await inShell(block('sh', 'answer.pcm'), dir);
+  const seconds = statSync(join(dir, 'answer.pcm')).size / 2 / 16_000;
+  t.ok(seconds > 0.5 && seconds < 3, `${seconds} s`);
+});
+
 t.test('Node, with the times of the words', async (t) => {
   const dir = t.testdir();
   writeFileSync(join(dir, 'example.mjs'), block('js', '/v1/tts/stream'));

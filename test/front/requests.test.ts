@@ -1,7 +1,15 @@
 import t from 'tap';
 import { errors } from '../../src/errors.js';
+import { Description } from '../support/description.js';
 import { header, RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
-import { BROKE_KEY, GOOD_KEY, requestLines, speak, startFront } from '../support/front-server.js';
+import {
+  BROKE_KEY,
+  GOOD_KEY,
+  platformAsks,
+  requestLines,
+  speak,
+  startFront,
+} from '../support/front-server.js';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -298,4 +306,23 @@ t.test('requests answered at once may be pipelined', async (t) => {
   const one = requestBytes({ path: '/healthz' });
   const client = await front.sent(Buffer.concat([one, one, one]));
   for (let count = 0; count < 3; count++) t.equal((await client.response()).status, 200);
+});
+
+t.test('500 and 503 are as the service describes them', async (t) => {
+  const front = await startFront(t);
+  const asked = await RawClient.ask(front.port, { path: '/openapi.json', key: GOOD_KEY });
+  const description = new Description(JSON.parse(asked.body.toString()));
+  front.speech.script = (context) => context.fail('thread died');
+  for (const status of [500, 503]) {
+    for (const request of [speak('/v1/tts'), speak('/v1/tts/stream'), platformAsks()]) {
+      const response = await RawClient.ask(front.port, request);
+      t.equal(response.status, status);
+      t.equal(description.responseFault('POST', request.path, response), null, `${request.path} ${status}`);
+    }
+    front.speech.refuse = () => null;
+  }
+  front.reasons.push('voices are loading');
+  const ready = await RawClient.ask(front.port, { path: '/readyz' });
+  t.equal(ready.status, 503);
+  t.equal(description.responseFault('GET', '/readyz', ready), null);
 });

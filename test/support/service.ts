@@ -56,8 +56,8 @@ export class Service extends Child {
   readonly dataDir: string;
   port = 0;
 
-  constructor(dataDir: string, env: Environment) {
-    super('src/main.js', [], { HOST: '127.0.0.1', PORT: '0', DATA_DIR: dataDir, ...env });
+  constructor(dataDir: string, env: Environment, script: string) {
+    super(script, [], { HOST: '127.0.0.1', PORT: '0', DATA_DIR: dataDir, ...env });
     this.dataDir = dataDir;
   }
 
@@ -108,6 +108,9 @@ export class Service extends Child {
   }
 }
 
+/** The same service with an engine that is scripted, see scripted-synthesis.ts. */
+export const SCRIPTED = 'test/support/scripted-service.js';
+
 const temporaryFolder = (t: Test): string => {
   const folder = mkdtempSync(join(tmpdir(), 'syrinx-test-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
@@ -115,14 +118,14 @@ const temporaryFolder = (t: Test): string => {
 };
 
 /** Starts a service that ends with the test. It may not be listening yet. */
-export const spawnService = (t: Test, env: Environment = {}): Service => {
-  const service = new Service(env['DATA_DIR'] ?? join(temporaryFolder(t), 'data'), env);
+export const spawnService = (t: Test, env: Environment = {}, script = 'src/main.js'): Service => {
+  const service = new Service(env['DATA_DIR'] ?? join(temporaryFolder(t), 'data'), env, script);
   t.teardown(() => service.stop('SIGKILL'));
   return service;
 };
 
-export const startService = async (t: Test, env: Environment = {}): Promise<Service> => {
-  const service = spawnService(t, env);
+export const startService = async (t: Test, env: Environment = {}, script?: string): Promise<Service> => {
+  const service = spawnService(t, env, script);
   await service.listening();
   return service;
 };

@@ -57,9 +57,15 @@ export class Mp3Pool {
     this.#idle.push(idle);
     // After the frames that wait to be sent.
     setImmediate(() => {
-      if (!this.#idle.includes(idle)) return;
-      configure(lame, format);
-      idle.isFresh = true;
+      const index = this.#idle.indexOf(idle);
+      if (index < 0) return;
+      try {
+        configure(lame, format);
+        idle.isFresh = true;
+      } catch {
+        // Whatever is wrong with it is wrong with it alone: the next listener gets another one.
+        this.#idle.splice(index, 1);
+      }
     });
   }
 

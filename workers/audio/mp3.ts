@@ -68,11 +68,10 @@ export class Mp3Encoder implements Encoder {
   }
 
   encode(samples: Int16Array): Uint8Array {
-    const lame = this.#live();
     this.#fedSamples += samples.length;
     const floats = new Float32Array(samples.length);
     for (let i = 0; i < samples.length; i++) floats[i] = (samples[i] ?? 0) * this.#scale;
-    return this.#given(lame.encode([floats]));
+    return this.#take((lame) => lame.encode([floats]));
   }
 
   flush(): Flushed {
@@ -86,7 +85,7 @@ export class Mp3Encoder implements Encoder {
   }
 
   finish(): Uint8Array {
-    return this.#given(this.#live().finalize());
+    return this.#take((lame) => lame.finalize());
   }
 
   chunkHeader(): Uint8Array {
@@ -111,14 +110,14 @@ export class Mp3Encoder implements Encoder {
     if (lame !== undefined) this.#pool.give(lame, this.#format);
   }
 
-  #live(): Lame {
-    if (this.#lame === undefined) throw new Error('the encoder was disposed of');
-    return this.#lame;
-  }
-
-  #given(bytes: Uint8Array): Uint8Array {
+  #take(encode: (lame: Lame) => Uint8Array): Uint8Array {
+    const lame = this.#lame;
+    if (lame === undefined) throw new Error('the encoder was disposed of');
+    // One that fails is not given back.
+    this.#lame = undefined;
     // The bytes are LAME's own memory: the cutter copies them.
-    const frames = this.#cutter.push(bytes);
+    const frames = this.#cutter.push(encode(lame));
+    this.#lame = lame;
     this.#bytes += frames.length;
     this.#crc = crc16(frames, this.#crc);
     return frames;

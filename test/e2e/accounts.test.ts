@@ -1,0 +1,222 @@
+/** What requests cost, from outside the process: balances, the ledger, and another process's hand in both. */
+import t, { type Test } from 'tap';
+import { Administration } from '../../src/admission/administration.js';
+import { balances, chargesOf } from '../admission/support.js';
+import { RawClient, requestBytes } from '../support/raw-client.js';
+import { SCRIPTED, runScript, startService, until } from '../support/service.js';
+import { chargeMax, chargeThrough, listen, proseOf, type SpeechPath } from '../support/speech-oracle.js';
+
+const service = await startService(t, { SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1' }, SCRIPTED);
+const { dataDir, port } = service;
+const administration = new Administration(dataDir);
+t.teardown(() => administration.close());
+
+const routes: readonly SpeechPath[] = ['/v1/tts', '/v1/tts/stream'];
+let accounts = 0;
+
+/** An account of its own for a test, and a key of it. */
+const open = (credits: number | null) => {
+  const name = `account ${(accounts += 1)}`;
+  const { key } = administration.createKey(name, credits);
+  const balance = () => {
+    const found = balances(dataDir).find((account) => account.name === name);
+    if (found === undefined) throw new Error(`there is no ${name}`);
+    if (found.balance !== found.sum) throw new Error(`balance ${found.balance}, ledger ${found.sum}`);
+    return found.balance;
+  };
+  return { name, key, balance };
+};
+
+const balanceBecomes = async (t: Test, account: ReturnType<typeof open>, expected: number, why: string) => {
+  await until(() => account.balance() === expected, 5_000);
+  t.equal(account.balance(), expected, why);
+};
+
+const chargeOf = (requestId: string | null) => chargesOf(dataDir).get(requestId ?? '')?.credits ?? 0;
+
+t.test('what was spoken to its end costs its characters, in one entry up to a thousand', async (t) => {
+  const account = open(10_000);
+  let left = 10_000;
+  for (const path of routes)
+    for (const text of [proseOf(30), proseOf(900)]) {
+      const heard = await listen(port, { path, key: account.key, text });
+      t.match(heard, { status: 200, complete: true, letters: text.length });
+      left -= text.length;
+      await balanceBecomes(t, account, left, `${path}, ${text.length} characters`);
+      t.equal(chargesOf(dataDir).get(heard.requestId ?? '')?.entries, 1);
+    }
+  const long = proseOf(3_500);
+  const { requestId } = await listen(port, { path: '/v1/tts/stream', key: account.key, text: long });
+  await balanceBecomes(t, account, left - long.length, 'in steps');
+  t.equal(chargesOf(dataDir).get(requestId ?? '')?.entries, 4);
+});
+
+t.test('white space at the end is not spoken and not charged; nothing costs nothing', async (t) => {
+  const account = open(1_000);
+  await listen(port, { path: '/v1/tts', key: account.key, text: 'Yes.  \n' });
+  await balanceBecomes(t, account, 995, 'a sentence, with the space that ended it');
+  t.match(await listen(port, { path: '/v1/tts', key: account.key, text: '' }), { status: 200 });
+  await listen(port, { path: '/v1/tts', key: account.key, text: 'No.' });
+  await balanceBecomes(t, account, 992, 'an empty text was free');
+});
+
+t.test('a request that fails: whole, it is free; streamed, it costs what was handed over', async (t) => {
+  const account = open(10_000);
+  const spoken = proseOf(700);
+  for (const marker of ['!throw', '!exit', '!reject-late']) {
+    const text = `${spoken} Then ${marker} it breaks.`;
+    const whole = await listen(port, { path: '/v1/tts', key: account.key, text });
+    t.match(whole, { status: 500 }, marker);
+    const before = account.balance();
+    const stream = await listen(port, { path: '/v1/tts/stream', key: account.key, text });
+    t.match(stream, { status: 200, complete: false });
+    t.ok(stream.letters >= spoken.length - 200, `${marker}: heard ${stream.letters} letters`);
+    await until(() => chargeOf(stream.requestId) > 0);
+    const charge = chargeOf(stream.requestId);
+    t.ok(charge >= chargeThrough(text, stream.letters) && charge <= chargeMax(text, stream), `${charge}`);
+    t.equal(account.balance(), before - charge, 'and nothing else was charged');
+    t.equal(chargeOf(whole.requestId), 0);
+  }
+  t.ok(await until(async () => (await service.get('/readyz', {})).status === 200), 'all threads are back');
+});
+
+t.test(
+  'hanging up: before anything was heard it is next to free, later it costs what was handed over',
+  async (t) => {
+    const account = open(100_000);
+    const text = proseOf(3_000);
+    const early = await listen(port, {
+      path: '/v1/tts/stream',
+      key: account.key,
+      text,
+      hangUpAfterLetters: 0,
+    });
+    t.ok(chargeOf(early.requestId) <= chargeMax(text, early));
+    const wholes = [0, 0, 0].map(() =>
+      listen(port, { path: '/v1/tts', key: account.key, text, hangUpAfterLetters: 0 }),
+    );
+    for (const whole of await Promise.all(wholes)) t.equal(whole.complete, false);
+    for (const letters of [1, 120, 1_500]) {
+      const before = account.balance();
+      const late = await listen(port, {
+        path: '/v1/tts/stream',
+        key: account.key,
+        text,
+        hangUpAfterLetters: letters,
+      });
+      t.equal(late.complete, false);
+      await until(() => account.balance() < before);
+      // The slot is free when the lease is closed: its last entry is in the ledger after this one's.
+      await listen(port, { path: '/v1/tts', key: account.key, text: 'Yes.' });
+      await until(() => account.balance() === before - chargeOf(late.requestId) - 4);
+      const charge = chargeOf(late.requestId);
+      t.ok(
+        charge >= chargeThrough(text, late.letters) && charge <= chargeMax(text, late),
+        `${letters}: ${charge}`,
+      );
+      t.equal(account.balance(), before - charge - 4, 'the rest was given back');
+    }
+  },
+);
+
+t.test('402 when the text is not covered, and not a moment longer', async (t) => {
+  const text = proseOf(400);
+  const account = open(text.length);
+  const ask = (text: string, path: SpeechPath = '/v1/tts') => listen(port, { path, key: account.key, text });
+  t.match(await ask(`${text}!`), { status: 402 }, 'one character too many');
+  const long = await RawClient.open(port);
+  const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
+  // Not read: the reservation lasts.
+  long.socket.pause();
+  long.send(
+    requestBytes({ method: 'POST', path: '/v1/tts/stream', key: account.key, body: JSON.stringify(body) }),
+  );
+  t.ok(
+    await until(async () => (await ask('Yes.')).status === 402),
+    'what is promised to one is not there for another',
+  );
+  long.destroy();
+  t.ok(
+    await until(async () => (await ask('Yes.', '/v1/tts/stream')).status === 200),
+    'what it did not hear is',
+  );
+  while ((await ask(proseOf(40))).status === 200);
+  while ((await ask('!')).status === 200);
+  await balanceBecomes(t, account, 0, 'to the last credit');
+  for (const path of routes) t.match(await ask('Yes.', path), { status: 402 });
+  const credited = await runScript('scripts/keys.js', ['credit', account.name, '4'], { DATA_DIR: dataDir });
+  t.match(credited, { code: 0, stdout: /has 4 credits/ });
+  t.match(await ask('Yes.'), { status: 200 }, 'at once');
+  t.match(await ask('!'), { status: 402 });
+});
+
+/** Sends all requests in one write each, in one turn, and reads the statuses. */
+const race = async (key: string, count: number, text: string): Promise<number[]> => {
+  const clients = await Promise.all(Array.from({ length: count }, () => RawClient.open(port)));
+  const body = JSON.stringify({ text, voice: 'wren', response_format: 'pcm' });
+  for (const client of clients)
+    client.send(requestBytes({ method: 'POST', path: '/v1/tts/stream', key, body }));
+  const statusOf = async (client: RawClient) => {
+    await client.until(() => client.receivedBytes > 12);
+    return Number(client.bytes().toString('latin1', 9, 12));
+  };
+  const statuses = await Promise.all(clients.map(statusOf));
+  for (const client of clients) client.destroy();
+  return statuses.sort((a, b) => a - b);
+};
+
+t.test('two race for the ninth slot: one wins; so for the last credits', async (t) => {
+  const text = proseOf(2_000);
+  for (let round = 0; round < 5; round += 1) {
+    const { key } = open(null);
+    const expected = [...Array<number>(9).fill(200), 429];
+    t.same(await race(key, 10, text), expected, 'nine of ten');
+    const poor = open(2 * text.length - 1);
+    t.same(await race(poor.key, 2, text), [200, 402], 'one of two');
+  }
+});
+
+t.test('revoked in the middle of a request: it goes on to its end, the next is 401', async (t) => {
+  const account = open(10_000);
+  const text = proseOf(1_500);
+  let revoked = false;
+  const heard = await listen(port, {
+    path: '/v1/tts/stream',
+    key: account.key,
+    text,
+    onLetters: () => {
+      if (!revoked) administration.revoke(account.key);
+      revoked = true;
+    },
+  });
+  t.match(heard, { complete: true, letters: text.length });
+  t.match(await listen(port, { path: '/v1/tts', key: account.key, text }), { status: 401 });
+  await balanceBecomes(t, account, 10_000 - text.length, 'and it is charged');
+});
+
+t.test('the report of another process agrees, while the service runs', async (t) => {
+  const account = open(5_000);
+  const text = proseOf(600);
+  await listen(port, { path: '/v1/tts', key: account.key, text });
+  await balanceBecomes(t, account, 5_000 - text.length, 'charged');
+  const args = ['--account', account.name, '--since', '5m', '--json'];
+  const { code, stdout } = await runScript('scripts/usage.js', args, { DATA_DIR: dataDir });
+  t.equal(code, 0);
+  t.match((JSON.parse(stdout) as { accounts: unknown[] }).accounts, [
+    {
+      account: account.name,
+      requests: 1,
+      characters: text.length,
+      credits: text.length,
+      refunded_credits: 0,
+      balance: 5_000 - text.length,
+      keys: [{ key: account.key.slice(0, 13), requests: 1 }],
+    },
+  ]);
+});
+
+t.test('and over all of it, every balance is the sum of its ledger', (t) => {
+  for (const { balance, sum } of balances(dataDir)) t.equal(balance, sum);
+  t.equal(service.stderr, '');
+  t.end();
+});

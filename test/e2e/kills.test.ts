@@ -1,0 +1,177 @@
+/** kill -9 of the whole service, in any moment of any traffic: what the store holds afterwards. */
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import t, { type Test } from 'tap';
+import { Administration } from '../../src/admission/administration.js';
+import { storePath } from '../../src/admission/database.js';
+import { limits } from '../../src/limits.js';
+import { balances, chargesOf, temporaryFolder } from '../admission/support.js';
+import { seededRandom } from '../support/random.js';
+import { RawClient, requestBytes } from '../support/raw-client.js';
+import { SCRIPTED, pause, startService, until } from '../support/service.js';
+import {
+  chargeMax,
+  chargeThrough,
+  listen,
+  proseOf,
+  type Heard,
+  type Listening,
+} from '../support/speech-oracle.js';
+
+const start = (t: Test, dataDir: string) =>
+  startService(t, { DATA_DIR: dataDir, SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1' }, SCRIPTED);
+
+/** Every row of the ledger, in order: what was acknowledged must be there for ever as it was. */
+const ledgerOf = (dataDir: string): string[] => {
+  const database = new DatabaseSync(storePath(dataDir));
+  const rows = database.prepare('SELECT * FROM ledger ORDER BY id').all();
+  database.close();
+  return rows.map((row) => JSON.stringify(row));
+};
+
+const sumsAreRight = (t: Test, dataDir: string) => {
+  for (const { name, balance, sum } of balances(dataDir))
+    t.equal(balance, sum, `${name}: the sum of the ledger`);
+};
+
+t.test(
+  'a kill loses less than a step of a request that is being heard, and nothing of the steps before',
+  async (t) => {
+    const dataDir = join(temporaryFolder(t), 'data');
+    const administration = new Administration(dataDir);
+    const { key } = administration.createKey('listener', 100_000);
+    administration.close();
+    const service = await start(t, dataDir);
+    const text = proseOf(6_000);
+    const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } };
+    const client = await RawClient.open(service.port);
+    t.teardown(() => client.destroy());
+    client.send(requestBytes({ method: 'POST', path: '/v1/tts/stream', key, body: JSON.stringify(body) }));
+    const heardLetters = () => Math.floor(client.receivedBytes / 3_300);
+    await client.until(() => heardLetters() > 2_600);
+    const heard = chargeThrough(text, heardLetters());
+    const written = () => [...chargesOf(dataDir).values()].reduce((sum, { credits }) => sum + credits, 0);
+    t.ok(
+      await until(() => written() > heard - limits.leaseStepCharacters),
+      'the steps are durable while it is heard',
+    );
+    const before = ledgerOf(dataDir);
+    await service.stop('SIGKILL');
+    await client.closed();
+    const after = ledgerOf(dataDir);
+    t.same(after.slice(0, before.length), before);
+    t.ok(written() <= chargeThrough(text, heardLetters() + 200), 'nothing is charged that was not made');
+    sumsAreRight(t, dataDir);
+    const again = await start(t, dataDir);
+    t.match(await listen(again.port, { path: '/v1/tts', key, text: 'Yes.' }), { status: 200 });
+    t.same(ledgerOf(dataDir).slice(0, after.length), after, 'the next start changes nothing');
+  },
+);
+
+interface Asked {
+  readonly request: Listening;
+  readonly heard: Promise<Heard>;
+}
+
+const randomRequest = (random: () => number, keys: readonly string[]): Listening => {
+  const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+  const length = pick([1, 40, 250, 500, 1_600]);
+  const fault = random() < 0.15 ? ' Then !throw it breaks.' : '';
+  const hangsUp = random() < 0.35;
+  return {
+    path: pick(['/v1/tts', '/v1/tts/stream']),
+    key: pick(keys),
+    text: proseOf(length) + fault,
+    ...(hangsUp ? { hangUpAfterLetters: Math.floor(random() * random() * length) } : {}),
+  };
+};
+
+/** What a request may have been charged, given what was heard of it and how its service ended. */
+const chargeRange = (
+  { path, text }: Listening,
+  heard: Heard,
+  killed: boolean,
+): [min: number, max: number] => {
+  const whole = chargeThrough(text, text.length);
+  // A whole result is charged when it is complete, which can be before anything of it is heard.
+  if (heard.status === 0) return [0, path === '/v1/tts' ? whole : chargeMax(text, heard)];
+  if (heard.status !== 200) return [0, 0];
+  const max = heard.complete || path === '/v1/tts' ? whole : chargeMax(text, heard);
+  // A kill can lose what had not become an entry.
+  if (killed) return [0, max];
+  return [path === '/v1/tts' ? whole : chargeThrough(text, heard.letters), max];
+};
+
+const ACTS = 16;
+const IN_FLIGHT_MAX = 7;
+
+/** A life of the service: acts in a seeded order, then its end in the middle of them, or an orderly one. */
+const live = async (
+  t: Test,
+  dataDir: string,
+  keys: readonly string[],
+  random: () => number,
+  killed: boolean,
+) => {
+  const service = await start(t, dataDir);
+  const administration = new Administration(dataDir);
+  const knownBefore = new Set(chargesOf(dataDir).keys());
+  const asked: Asked[] = [];
+  const inFlight = new Set<Promise<unknown>>();
+  for (let act = 0; act < ACTS; act += 1) {
+    const request = randomRequest(random, keys);
+    const heard = listen(service.port, request);
+    asked.push({ request, heard });
+    inFlight.add(heard);
+    void heard.finally(() => inFlight.delete(heard));
+    if (random() < 0.15) administration.credit('metered', 1 + Math.floor(random() * 500));
+    if (inFlight.size >= IN_FLIGHT_MAX) await Promise.race(inFlight);
+    if (random() < 0.5) await pause(random() * 20);
+  }
+  const acknowledged = ledgerOf(dataDir);
+  await service.stop(killed ? 'SIGKILL' : 'SIGTERM');
+  administration.close();
+  t.equal(service.stderr, '');
+  const ledger = ledgerOf(dataDir);
+  t.same(ledger.slice(0, acknowledged.length), acknowledged, 'nothing that was acknowledged is lost');
+  const charges = chargesOf(dataDir);
+  for (const id of knownBefore) charges.delete(id);
+  const wrong: unknown[] = [];
+  const namelessMax: number[] = [];
+  for (const { request, heard: hearing } of asked) {
+    const heard = await hearing;
+    const [min, max] = chargeRange(request, heard, killed);
+    const charge = charges.get(heard.requestId ?? '')?.credits ?? 0;
+    charges.delete(heard.requestId ?? '');
+    if (heard.requestId === null) namelessMax.push(max);
+    else if (charge < min || charge > max)
+      wrong.push({ ...request, text: request.text.length, heard, charge, min, max });
+  }
+  t.same(wrong, [], 'every request is charged what it may be');
+  // Of requests that got no response we do not know the names: the largest charge fits the largest of them, and so on.
+  const nameless = [...charges.values()].map(({ credits }) => credits).sort((a, b) => b - a);
+  namelessMax.sort((a, b) => b - a);
+  t.ok(
+    nameless.every((credits, index) => credits <= (namelessMax[index] ?? 0)),
+    `so are those without a response: ${nameless.join()} of ${namelessMax.join()}`,
+  );
+};
+
+for (const seed of [1, 2])
+  t.test(`schedule ${seed}: requests, hangings-up, faults, two kills and an orderly end`, async (t) => {
+    const dataDir = join(temporaryFolder(t), 'data');
+    const random = seededRandom(seed);
+    const administration = new Administration(dataDir);
+    const keys = [
+      administration.createKey('metered', 9_000),
+      administration.createKey('metered', null),
+      administration.createKey('unmetered', null),
+    ].map(({ key }) => key);
+    administration.close();
+    for (const killed of [true, true, false]) {
+      await live(t, dataDir, keys, random, killed);
+      sumsAreRight(t, dataDir);
+      const metered = balances(dataDir).find(({ name }) => name === 'metered');
+      t.ok((metered?.balance ?? -1) >= 0, 'nothing is spoken on credit that is not there');
+    }
+  });

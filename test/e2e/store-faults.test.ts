@@ -1,0 +1,211 @@
+/**
+ * A store that cannot be used while the service runs: nothing is admitted, `/readyz` says why, and it recovers without
+ * a restart. What was spoken meanwhile is charged when the store is back.
+ */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import t, { type Test } from 'tap';
+import { Administration } from '../../src/admission/administration.js';
+import { storePath } from '../../src/admission/database.js';
+import { balances, temporaryFolder } from '../admission/support.js';
+import { RawClient, requestBytes } from '../support/raw-client.js';
+import { SCRIPTED, startService, until, type Service } from '../support/service.js';
+import { listen, proseOf } from '../support/speech-oracle.js';
+import { missingTool } from '../support/tools.js';
+
+const startWith = async (t: Test, dataDir: string) => {
+  const administration = new Administration(dataDir);
+  const { key } = administration.createKey('payer', 100_000);
+  administration.close();
+  const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
+  return { service: await startService(t, env, SCRIPTED), key };
+};
+
+const folder = (t: Test) => join(temporaryFolder(t), 'data');
+
+/** What `/readyz` gives as reasons; `null` while it is ready. */
+const reasonsOf = async (service: Service): Promise<string | null> => {
+  const response = await service.get('/readyz', {});
+  const { reasons } = (await response.json()) as { reasons?: string[] };
+  return response.status === 200 ? null : (reasons ?? []).join('; ');
+};
+
+const readyAgain = (service: Service) => until(async () => (await reasonsOf(service)) === null);
+
+const nothingIsAdmitted = async (t: Test, service: Service, key: string) => {
+  for (const path of ['/v1/tts', '/v1/tts/stream'] as const) {
+    const refused = await service.post(path, { text: 'Yes.', voice: 'wren' }, { key });
+    t.equal(refused.status, 503, path);
+    t.same(await refused.json(), { error: 'Service unavailable' });
+  }
+  t.equal((await service.get('/healthz', {})).status, 200, 'the process lives');
+};
+
+const speaks = async (t: Test, service: Service, key: string, why: string) =>
+  t.match(await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }), { status: 200 }, why);
+
+const balanceBecomes = async (t: Test, dataDir: string, expected: number, why: string) => {
+  const payer = () => balances(dataDir).find(({ name }) => name === 'payer');
+  await until(() => payer()?.balance === expected, 5_000);
+  t.match(payer(), { balance: expected, sum: expected }, why);
+};
+
+t.test('locked by another process', async (t) => {
+  const dataDir = folder(t);
+  const { service, key } = await startWith(t, dataDir);
+  const text = proseOf(900);
+  // In the middle of a request, whose charge then has to wait.
+  const client = await RawClient.open(service.port);
+  t.teardown(() => client.destroy());
+  const body = JSON.stringify({ text: text, voice: 'wren', response_format: 'pcm' });
+  client.send(requestBytes({ method: 'POST', path: '/v1/tts/stream', key, body }));
+  await client.until(() => client.receivedBytes > 1_000);
+  const holder = new DatabaseSync(storePath(dataDir));
+  holder.exec('BEGIN EXCLUSIVE');
+  const response = await client.response();
+  t.ok(response.complete, 'what was admitted is spoken to its end');
+  t.ok(await until(async () => (await reasonsOf(service)) !== null), 'it is noticed without a request');
+  t.equal(await reasonsOf(service), 'the store is locked by another process');
+  await nothingIsAdmitted(t, service, key);
+  const errors = service.lines.filter(({ level }) => level === 50);
+  t.equal(errors.length, 1, 'one line, not one for each try');
+  t.match(errors[0]?.['reason'], `The store ${storePath(dataDir)} is locked by another process`);
+  holder.exec('ROLLBACK');
+  holder.close();
+  t.ok(await readyAgain(service));
+  await speaks(t, service, key, 'it recovers by itself');
+  await balanceBecomes(t, dataDir, 99_996 - text.length, 'what was spoken meanwhile is charged, once');
+});
+
+t.test('taken away: what is written to a file without a name would be lost', async (t) => {
+  const dataDir = folder(t);
+  const { service, key } = await startWith(t, dataDir);
+  await speaks(t, service, key, 'before');
+  await balanceBecomes(t, dataDir, 99_996, 'charged');
+  for (const [what, from] of [
+    ['the file', storePath(dataDir)],
+    ['its log', `${storePath(dataDir)}-wal`],
+    ['the folder', dataDir],
+  ] as const) {
+    const away = `${dataDir}-away`;
+    renameSync(from, away);
+    t.equal(await reasonsOf(service), 'the store is not where it was', `${what}: at once`);
+    await nothingIsAdmitted(t, service, key);
+    t.throws(() => statSync(from), 'no other is made in its place');
+    renameSync(away, from);
+    t.ok(await readyAgain(service), 'put back');
+    await speaks(t, service, key, 'it recovers by itself');
+  }
+  await balanceBecomes(t, dataDir, 99_984, 'nothing is lost');
+});
+
+t.test('another one in its place: a backup, or a new one', async (t) => {
+  const dataDir = folder(t);
+  const { service, key } = await startWith(t, dataDir);
+  await speaks(t, service, key, 'before');
+  await balanceBecomes(t, dataDir, 99_996, 'charged');
+  const backup = join(dataDir, 'backup.sqlite');
+  const source = new DatabaseSync(storePath(dataDir));
+  source.exec(`VACUUM INTO '${backup}'`);
+  source.close();
+  await speaks(t, service, key, 'after the backup');
+  await balanceBecomes(t, dataDir, 99_992, 'charged');
+  rmSync(storePath(dataDir));
+  t.equal(await reasonsOf(service), 'the store is not where it was');
+  copyFileSync(backup, storePath(dataDir));
+  t.match(await reasonsOf(service), 'another store is beside the write-ahead log of the one that was there');
+  await nothingIsAdmitted(t, service, key);
+  for (const suffix of ['-wal', '-shm']) rmSync(storePath(dataDir) + suffix);
+  t.ok(await readyAgain(service), 'without that log it is taken');
+  await balanceBecomes(t, dataDir, 99_996, 'as it was when the backup was made');
+  await speaks(t, service, key, 'it recovers by itself');
+  await balanceBecomes(t, dataDir, 99_992, 'and goes on from there');
+
+  for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name));
+  const administration = new Administration(dataDir);
+  const other = administration.createKey('other', null).key;
+  administration.close();
+  t.ok(await readyAgain(service));
+  t.match(
+    await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }),
+    { status: 401 },
+    'its keys are gone',
+  );
+  await speaks(t, service, other, 'those of the new one count');
+});
+
+t.test('damaged while it runs: refused, never a 500, and whole again when it is', async (t) => {
+  const dataDir = folder(t);
+  const { service, key } = await startWith(t, dataDir);
+  const away = `${dataDir}-away`;
+  renameSync(dataDir, away);
+  mkdirSync(dataDir);
+  writeFileSync(storePath(dataDir), 'no database at all, but a file with the name of one'.repeat(100));
+  t.equal(await reasonsOf(service), 'the store is damaged');
+  await nothingIsAdmitted(t, service, key);
+  const speakers = await service.get('/v1/tts/speakers', { 'x-api-key': key });
+  t.equal(speakers.status, 503);
+  rmSync(dataDir, { recursive: true });
+  renameSync(away, dataDir);
+  t.ok(await readyAgain(service));
+  await speaks(t, service, key, 'it recovers by itself');
+});
+
+/** Limits the size of the files that a process may write, while it runs. */
+const limitFileSize = (service: Service, bytes: number | 'unlimited') =>
+  spawnSync('prlimit', ['--pid', String(service.process.pid), `--fsize=${bytes}:unlimited`]).status;
+
+t.test('not writable any more', { skip: missingTool('prlimit') }, async (t) => {
+  const dataDir = folder(t);
+  const { service, key } = await startWith(t, dataDir);
+  if (limitFileSize(service, 1) !== 0) {
+    t.comment('prlimit is not allowed here: nothing to see');
+    return;
+  }
+  await speaks(t, service, key, 'nothing is known of it before the first write');
+  t.ok(await until(async () => (await reasonsOf(service)) !== null));
+  t.equal(await reasonsOf(service), 'the store cannot be written: see its permissions and its disk');
+  await nothingIsAdmitted(t, service, key);
+  t.equal(limitFileSize(service, 'unlimited'), 0);
+  t.ok(await readyAgain(service));
+  await speaks(t, service, key, 'it recovers by itself');
+  await balanceBecomes(t, dataDir, 99_992, 'both are charged, once');
+});
+
+/** A disk of 1 MiB of its own, which goes with its process. `null` where a user may not have one. */
+const smallDisk = (t: Test): string | null => {
+  const mountPoint = temporaryFolder(t);
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', mountPoint]).status === 0;
+  if (!mounted) return null;
+  t.teardown(() => spawnSync('umount', ['--lazy', mountPoint]));
+  return mountPoint;
+};
+
+t.test('its disk is full', { skip: missingTool('mount') }, async (t) => {
+  const disk = smallDisk(t);
+  if (disk === null) {
+    t.comment('no disk may be mounted here: not seen');
+    return;
+  }
+  const dataDir = join(disk, 'data');
+  const { service, key } = await startWith(t, dataDir);
+  const filler = join(disk, 'filler');
+  const fill = () => {
+    try {
+      for (let bytes = 512 * 1024; bytes >= 4_096; bytes /= 2)
+        for (;;) writeFileSync(filler, Buffer.alloc(bytes), { flag: 'a' });
+    } catch (error) {
+      t.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+    }
+  };
+  fill();
+  t.ok(await until(async () => (await reasonsOf(service)) !== null), 'it is noticed without a request');
+  t.equal(await reasonsOf(service), 'the disk of the store is full');
+  await nothingIsAdmitted(t, service, key);
+  rmSync(filler);
+  t.ok(await readyAgain(service));
+  await speaks(t, service, key, 'it recovers by itself');
+  await balanceBecomes(t, dataDir, 99_996, 'charged');
+});

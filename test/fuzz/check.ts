@@ -1,0 +1,18 @@
+/** Runs properties: each time on other values, which the seed in the report brings back. */
+import fc from 'fast-check';
+import type { Test } from 'tap';
+
+/** `SYRINX_FUZZ_SEED` repeats a run; `SYRINX_FUZZ_TIMES` makes it as many times as long. */
+const seedWanted = process.env['SYRINX_FUZZ_SEED'];
+const times = Number(process.env['SYRINX_FUZZ_TIMES'] ?? 1);
+
+const seedOfRun = (): number =>
+  seedWanted === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(seedWanted);
+
+/** @param runs at the usual length */
+export const check = async <T>(t: Test, property: fc.IRawProperty<T>, runs: number): Promise<void> => {
+  const seed = seedOfRun();
+  const result = await fc.check(property, { numRuns: Math.round(runs * times), seed, includeErrorInReport: true });
+  if (result.failed) t.fail(`seed ${seed}\n${fc.defaultReportMessage(result) ?? ''}`);
+  else t.pass(`${result.numRuns} runs, seed ${seed}`);
+};

@@ -1,0 +1,155 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { Administration } from '../../src/admission/administration.js';
+import { openDatabase } from '../../src/admission/database.js';
+import { prepareAppendBatch } from '../../src/admission/entries.js';
+import { temporaryFolder } from '../admission/support.js';
+
+const program = fileURLToPath(new URL('../../scripts/usage.js', import.meta.url));
+
+const runner =
+  (dataDir: string) =>
+  (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', program, ...args],
+      { env: { ...process.env, DATA_DIR: dataDir }, encoding: 'utf8' },
+    );
+    return { status, stdout, stderr };
+  };
+
+/** Two accounts; a key of the first was used two hours and two days ago, and once for nothing. */
+const makeStore = (dataDir: string, nowMs: number): string => {
+  const administration = new Administration(dataDir);
+  const { key } = administration.createKey('Ada & Co', 5_000);
+  administration.createKey('free', null);
+  administration.revoke(administration.createKey('Ada & Co', null).key);
+  administration.close();
+  const database = openDatabase(dataDir);
+  const entry = { writer: 1, accountId: 1, keyId: 1, beginsRequest: true, requestId: 'r' };
+  prepareAppendBatch(database)([
+    { ...entry, entry: 1, kind: 'usage', amount: -700, characters: 700, atMs: nowMs - 48 * 3_600_000 },
+    { ...entry, entry: 2, kind: 'usage', amount: -20, characters: 20, atMs: nowMs - 2 * 3_600_000 },
+    { ...entry, entry: 3, kind: 'usage', amount: -5, characters: 5, atMs: nowMs - 60_000 },
+    {
+      ...entry,
+      entry: 4,
+      kind: 'refund',
+      amount: 5,
+      characters: 5,
+      beginsRequest: false,
+      atMs: nowMs - 59_000,
+    },
+  ]);
+  database.close();
+  return key;
+};
+
+const nowMs = Date.now();
+const dataDir = temporaryFolder(t);
+const key = makeStore(dataDir, nowMs);
+const usage = runner(dataDir);
+const minute = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
+
+t.test('a table: an account, below it its keys by their prefixes', (t) => {
+  const { status, stdout, stderr } = usage();
+  t.equal(status, 0, stderr);
+  const rows = stdout.trimEnd().split('\n');
+  t.match(
+    rows[0],
+    /^ACCOUNT \/ KEY +REQUESTS +CHARACTERS +CREDITS +REFUNDED +BALANCE +FIRST USE \(UTC\) +LAST USE/,
+  );
+  const times = `${minute(nowMs - 48 * 3_600_000)} +${minute(nowMs - 59_000)}`;
+  t.match(rows[1], new RegExp(`^Ada & Co +3 +725 +725 +5 +4280 +${times}$`));
+  t.match(rows[2], new RegExp(`^  ${key.slice(0, 13)}\\.\\.\\. +3 +725 +725 +5 +${times}$`));
+  t.match(rows[3], /^ {2}svc_sk_\w{6}\.\.\. \(revoked\) +0 +0 +0 +0 +- +-$/);
+  t.match(rows[4], /^free +0 +0 +0 +0 +not metered +- +-$/);
+  t.equal(rows.length, 6);
+  t.notOk(stdout.includes(key), 'never a key');
+  t.end();
+});
+
+t.test('--since takes a duration or a date, --account a name', (t) => {
+  const requestsOf = (...args: string[]) => / (\d+) /.exec(usage(...args).stdout.split('\n')[1] ?? '')?.[1];
+  t.equal(requestsOf('--since', '30m'), '1');
+  t.equal(requestsOf('--since', '3h'), '2');
+  t.equal(requestsOf('--since=1w'), '3');
+  t.equal(requestsOf('--since', '2d'), '2', 'the first was a moment before');
+  t.equal(requestsOf('--since', '2020-02-29'), '3');
+  t.equal(requestsOf('--since', new Date(nowMs - 3_600_000).toISOString().slice(0, 16)), '1');
+  t.equal(requestsOf('--since', `${new Date(nowMs - 10_000_000).toISOString().slice(0, 19)}Z`), '2');
+  t.equal(requestsOf('--since', '2999-01-01 00:00'), '0');
+  const one = usage('--account', 'free').stdout;
+  t.match(one, /^free /m);
+  t.notMatch(one, 'Ada');
+  t.end();
+});
+
+t.test('--json is one object for programs', (t) => {
+  const { status, stdout } = usage('--json', '--since', '2020-01-01');
+  t.equal(status, 0);
+  t.match(JSON.parse(stdout), {
+    since: '2020-01-01T00:00:00.000Z',
+    accounts: [
+      {
+        account: 'Ada & Co',
+        metered: true,
+        balance: 4_280,
+        requests: 3,
+        characters: 725,
+        credits: 725,
+        refunded_credits: 5,
+        first_use: new Date(nowMs - 48 * 3_600_000).toISOString(),
+        last_use: new Date(nowMs - 59_000).toISOString(),
+        keys: [
+          { key: key.slice(0, 13), revoked: false, requests: 3 },
+          { revoked: true, requests: 0 },
+        ],
+      },
+      { account: 'free', metered: false, first_use: null, last_use: null },
+    ],
+  });
+  t.equal((JSON.parse(usage('--json').stdout) as { since: unknown }).since, null);
+  t.end();
+});
+
+t.test('what is not understood is answered with the usage and exit 2', (t) => {
+  for (const args of [
+    ['x'],
+    ['--since'],
+    ['--since', 'yesterday'],
+    ['--since', '2026-02-30'],
+    ['--since', '2026-13-01'],
+    ['--since', '2026-01-01T25:00'],
+    ['--since', '-1h'],
+    ['--since', '5y'],
+    ['--account'],
+    ['--colour'],
+  ]) {
+    const { status, stdout, stderr } = usage(...args);
+    t.equal(status, 2, args.join(' '));
+    t.match(stderr, /^usage: .+\n[^]*Usage: npm run usage/, args.join(' '));
+    t.equal(stdout, '');
+  }
+  for (const args of [['--help'], ['-h']])
+    t.match(usage(...args), { status: 0, stdout: /^Usage/, stderr: '' });
+  t.end();
+});
+
+t.test('no such account, no store or no store of ours: one line, exit 1, and nothing is made', (t) => {
+  t.match(usage('--account', 'nobody'), {
+    status: 1,
+    stdout: '',
+    stderr: /^There is no account "nobody".*\n$/,
+  });
+  const nowhere = join(temporaryFolder(t), 'nowhere');
+  t.match(runner(nowhere)(), { status: 1, stdout: '', stderr: /^There is no store at .*\n$/ });
+  t.notOk(existsSync(nowhere));
+  const garbage = temporaryFolder(t);
+  writeFileSync(join(garbage, 'store.sqlite'), 'no database, whatever its name says'.repeat(10));
+  t.match(runner(garbage)(), { status: 1, stdout: '', stderr: /^The store .* is damaged .*\n$/ });
+  t.end();
+});
