@@ -49,6 +49,7 @@ export class Dispatcher implements Speech {
       threads: config.synthesisThreads,
       jobsMax: this.#pool.capacity,
       unsentAudioMsMax: limits.unsentAudioMsMax,
+      unsentAudioMsPerLeaseMax: limits.unsentAudioMsPerLeaseMax,
       start: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.start(segment, playFromMs),
       moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
     });

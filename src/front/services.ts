@@ -19,7 +19,19 @@ export type FrontBounds = Readonly<
     | 'readerStallMsMax'
     | 'stallRearmMs'
     | 'resultMemoryBytesMax'
-    | 'resultSpoolBytesMax',
+    | 'resultSpoolBytesMax'
+    | 'senderQueueBytesMax'
+    | 'socketsMax'
+    | 'contextsPerSocketMax'
+    | 'socketMessageBytesMax'
+    | 'socketCharactersMax'
+    | 'socketCharactersInFlightMax'
+    | 'socketBufferedBytesMax'
+    | 'socketAnswerBytesMax'
+    | 'socketSilenceMsMax'
+    | 'socketPingMs'
+    | 'slotIdleMsMax'
+    | 'keyRecheckMsMax',
     number
   >
 >;
