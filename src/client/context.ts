@@ -17,8 +17,8 @@ import type { ContextOptions } from './options.js';
 
 /** UTF-16 units of one frame: escaped at six bytes each they stay below the 1 MiB that a message may have. */
 const pieceUnits = 128 * 1024;
-/** Flushes of one context that are not completed. */
-const flushesMax = 1_000;
+/** Flushes of one context that are not completed: as many as the service takes. */
+const flushesMax = 256;
 /** Bytes that must have been read before a connection that was held up reads again: enough not to stop at each chunk. */
 const resumeBytes = 64 * 1024;
 

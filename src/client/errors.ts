@@ -26,7 +26,7 @@ const retryableByCode = {
   protocol_error: true,
   /** Nobody read a context's audio for so long that it held up the others. */
   slow_consumer: false,
-  /** More was sent than the connection takes: wait for `drained()`. */
+  /** More was sent than the connection, or the service, holds: wait for `drained()`, for flushes, for speech. */
   buffer_full: true,
   /** As many contexts are open as one connection carries. */
   too_many_contexts: true,
@@ -61,6 +61,8 @@ export const errorOfFrame = (text: string, isStarted: boolean): SyrinxError => {
     return new SyrinxError('insufficient_credits', 'The account of this API key is out of credit');
   if (text === 'Rate limit exceeded')
     return new SyrinxError('rate_limited', 'This API key has all its requests in flight already');
+  if (text === 'Too many contexts are open') return new SyrinxError('too_many_contexts', text);
+  if (/^Too (?:many|much) /.test(text)) return new SyrinxError('buffer_full', text);
   if (text === 'Service unavailable') return new SyrinxError('unavailable', text);
   if (text.startsWith('invalid frame: ') || text.startsWith('unknown context_id: '))
     return new SyrinxError('invalid_frame', text);

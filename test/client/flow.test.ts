@@ -178,7 +178,7 @@ t.test('contexts and flushes are bounded', async (t) => {
   const first = client.context({ voiceId: 'ada', contextId: 'c' });
   client.context({ voiceId: 'ada' });
   t.equal(await codeOf(() => client.context({ voiceId: 'ada' })), 'too_many_contexts');
-  for (let i = 0; i < 1_000; i++) void first.flush();
+  for (let i = 0; i < 256; i++) void first.flush();
   t.equal(await codeOf(first.flush()), 'buffer_full');
   peer.send(...ended('c'));
   await collect(first);
