@@ -89,7 +89,7 @@ export const limits = {
   /** Bytes in the library's buffer of one WebSocket above which nothing more is handed to it. */
   socketBufferedBytesMax: 512 * KiB,
   /** Bytes of answers (not of speech) that wait for one WebSocket: who asks on and reads none is dropped. */
-  socketAnswerBytesMax: 1 * MiB,
+  socketAnswerBytesMax: 4 * MiB,
   /** Milliseconds without a sign of life after which a WebSocket is dropped. */
   socketSilenceMsMax: 60_000,
   /** Milliseconds of it after which a ping goes out, and then between pings. */

@@ -100,14 +100,13 @@ export class Outbox implements Runnable {
     this.#scheduled = false;
     if (this.#closed) return;
     const { bounds, guard, onOverflow, socket } = this.#parts;
-    if (this.#answerBytes > bounds.socketAnswerBytesMax || this.#bytes > bounds.senderQueueBytesMax) {
-      guard(onOverflow);
-      return;
-    }
     const handed: (() => void)[] = [];
     // An exception does not come out of `cork`.
     socket.cork(() => guard(() => this.#hand(handed)));
     for (const callback of handed) guard(callback);
+    // Only what the socket did not take: a turn's input may ask for much at once.
+    if (this.#answerBytes > bounds.socketAnswerBytesMax || this.#bytes > bounds.senderQueueBytesMax)
+      guard(onOverflow);
   }
 
   /** Sends what waits as it is, whatever the socket buffers: before a close. Nothing is called back. */
