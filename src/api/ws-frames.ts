@@ -142,15 +142,16 @@ const formatFields: readonly Field[] = [
     name: 'bitrate',
     required: false,
     accepts: typia.createIs<SocketFormatBody['bitrate']>(),
-    issues: (loc, value) => [
-      typeof value === 'number' ? notAnInteger(loc, value) : notAString(loc, value),
-    ],
+    issues: (loc, value) => [typeof value === 'number' ? notAnInteger(loc, value) : notAString(loc, value)],
   },
 ];
 
 const issuesOf = (fields: readonly Field[], value: unknown, loc: Issue['loc']): Issue[] =>
   isObject(value)
-    ? [...fieldIssues(fields, value, loc).flatMap((issues) => issues ?? []), ...extraIssues(fields, value, loc)]
+    ? [
+        ...fieldIssues(fields, value, loc).flatMap((issues) => issues ?? []),
+        ...extraIssues(fields, value, loc),
+      ]
     : [notAnObject(loc, value)];
 
 const startFields: readonly Field[] = [

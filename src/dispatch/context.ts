@@ -110,7 +110,8 @@ export class Context implements SpeechContext {
     if (this.#over || this.#ended || text === '') return;
     const last = this.#pending.at(-1);
     // Words that come letter by letter wait as a few long texts.
-    if (typeof last === 'string' && last.length < SLICE_UNITS) this.#pending[this.#pending.length - 1] = last + text;
+    if (typeof last === 'string' && last.length < SLICE_UNITS)
+      this.#pending[this.#pending.length - 1] = last + text;
     else this.#pending.push(text);
     this.#feed();
   }

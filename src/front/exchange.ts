@@ -220,7 +220,10 @@ export class Exchange {
     try {
       listener();
     } catch (error) {
-      this.services.log.error({ requestId: this.id, ...describeFault(error) }, 'clean-up of a request failed');
+      this.services.log.error(
+        { requestId: this.id, ...describeFault(error) },
+        'clean-up of a request failed',
+      );
     }
   }
 }

@@ -41,22 +41,35 @@ t.test('frames that are taken, with their defaults', (t) => {
     ],
     [start({ temperature: null }), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
     [{ send_text: '' }, { type: 'text', contextId: null, text: '' }],
-    [{ send_text: '\ud83d', context_id: 'a' }, { type: 'text', contextId: 'a', text: '\ud83d' }],
+    [
+      { send_text: '\ud83d', context_id: 'a' },
+      { type: 'text', contextId: 'a', text: '\ud83d' },
+    ],
     [{ flush: true }, { type: 'flush', contextId: null, flushId: null }],
     [
       { flush: true, flush_id: null, context_id: 'a' },
       { type: 'flush', contextId: 'a', flushId: null },
     ],
-    [{ flush: true, flush_id: 'f' }, { type: 'flush', contextId: null, flushId: 'f' }],
+    [
+      { flush: true, flush_id: 'f' },
+      { type: 'flush', contextId: null, flushId: 'f' },
+    ],
     [{ close_context: true }, { type: 'close', contextId: null }],
-    [{ cancel_context: true, context_id: 'a' }, { type: 'cancel', contextId: 'a' }],
+    [
+      { cancel_context: true, context_id: 'a' },
+      { type: 'cancel', contextId: 'a' },
+    ],
     [
       { send_text: 'x'.repeat(limits.socketTextBytesMax) },
       { type: 'text', contextId: null, text: 'x'.repeat(limits.socketTextBytesMax) },
     ],
   ];
   for (const [sent, frame] of cases)
-    t.strictSame(parseClientFrame(JSON.stringify(sent)), { ok: true, frame }, JSON.stringify(sent).slice(0, 80));
+    t.strictSame(
+      parseClientFrame(JSON.stringify(sent)),
+      { ok: true, frame },
+      JSON.stringify(sent).slice(0, 80),
+    );
   t.end();
 });
 
@@ -116,7 +129,10 @@ t.test('frames that are refused name the field', (t) => {
       format({ encoding: 'pcm', bitrate: 128 }),
       `${rf}.bitrate: Value error, pcm audio does not support a bitrate option`,
     ],
-    [format({ encoding: 'pcm', sample_rate: 8_000.5 }), `${rf}.sample_rate: ${whole}, got a number with a fractional part`],
+    [
+      format({ encoding: 'pcm', sample_rate: 8_000.5 }),
+      `${rf}.sample_rate: ${whole}, got a number with a fractional part`,
+    ],
     [format({ encoding: 'mp3', bitrate: [] }), `${rf}.bitrate: ${string}`],
     [
       { send_text: 'x'.repeat(limits.socketTextBytesMax + 1) },

@@ -110,7 +110,10 @@ t.test('flushes are completed in their place, and text after one is a new uttera
 });
 
 t.test('text in any pieces gives the same segments and sound as the text sent whole', async (t) => {
-  const text = 'It was 3.14 or so. Dr. Who said: "Well!" Then 1,000 went on; and on, and on, to the end of it all. '.repeat(3);
+  const text =
+    'It was 3.14 or so. Dr. Who said: "Well!" Then 1,000 went on; and on, and on, to the end of it all. '.repeat(
+      3,
+    );
   const speakPieces = async (pieces: readonly string[]) => {
     const { context, frames, until } = openContext();
     for (const piece of pieces) context.append(piece);

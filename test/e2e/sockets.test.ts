@@ -10,10 +10,15 @@ import { missingTool } from '../support/tools.js';
 
 const service = await startService(t);
 const keys = (...args: string[]) => runScript('scripts/keys.js', args, { DATA_DIR: service.dataDir });
-const makeKey = async (...args: string[]) => /svc_sk_\w+/.exec((await keys('create', ...args)).stdout)?.[0] ?? '';
+const makeKey = async (...args: string[]) =>
+  /svc_sk_\w+/.exec((await keys('create', ...args)).stdout)?.[0] ?? '';
 
 const RATE_HZ = 24_000;
-const pcm24 = { voice_id: 'wren', timestamps: true, response_format: { encoding: 'pcm', sample_rate: RATE_HZ } };
+const pcm24 = {
+  voice_id: 'wren',
+  timestamps: true,
+  response_format: { encoding: 'pcm', sample_rate: RATE_HZ },
+};
 const turns = [
   'Good morning. The kettle is on, and the paper is at the door!',
   'It was 3.14 or so; Dr. Smith said "well" — and left.',
@@ -21,7 +26,9 @@ const turns = [
   'After all this, we walked along the river until the sun went down behind the hills, and then we went home.',
 ];
 const tokens = turns.flatMap((turn) => turn.split(' '));
-const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(200);
+const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
+  200,
+);
 
 const samplesOf = (pcm: Buffer) =>
   new Int16Array(pcm.buffer.slice(pcm.byteOffset, pcm.byteOffset + (pcm.length & ~1)));
@@ -33,7 +40,8 @@ const converse = async (client: SocketClient, contextId: string, more: object, p
     for (let at = 0; at < turn.length; at += pieces) client.text(contextId, turn.slice(at, at + pieces));
     client.flush(contextId, `turn ${i}`);
     // Half of the turns overlap, half wait for the one before.
-    if (i % 2 === 1) await client.frame(({ flush_id, context_id }) => flush_id === `turn ${i}` && context_id === contextId);
+    if (i % 2 === 1)
+      await client.frame(({ flush_id, context_id }) => flush_id === `turn ${i}` && context_id === contextId);
   }
   client.closeContext(contextId);
   await client.frame(({ context_closed, context_id }) => context_closed === true && context_id === contextId);
@@ -68,35 +76,38 @@ const checkSeams = (
 };
 
 for (const [name, open] of openers)
-  t.test(`${name}: four turns, times that run on, the words as they were sent, no click between`, async (t) => {
-    const client = await open(service.port, service.key);
-    await converse(client, 'a', pcm24, 3);
-    const words = client.words('a');
-    t.strictSame(
-      words.map(({ word }) => word),
-      tokens,
-    );
-    const samples = samplesOf(client.audio('a'));
-    const seconds = samples.length / RATE_HZ;
-    words.forEach(({ start, end }, i) => {
-      t.ok(start <= end && start >= (words[i - 1]?.end ?? 0), 'in order, without overlap');
-    });
-    t.ok((words.at(-1)?.end ?? Infinity) <= seconds && seconds < (words.at(-1)?.end ?? 0) + 2);
-    checkSeams(t, samples, RATE_HZ, words);
-    const ids = client.frames.flatMap(({ flush_id }) => flush_id ?? []);
-    t.strictSame(ids, ['turn 0', 'turn 1', 'turn 2', 'turn 3', 'a:close']);
-    let told = 0;
-    let sent = 0;
-    for (const { audio_chunk, timestamps } of client.frames) {
-      sent += Buffer.byteLength(audio_chunk ?? '', 'base64') / 2 / RATE_HZ;
-      for (const end of timestamps?.end_seconds ?? []) {
-        told++;
-        if (end > sent + 0.001) t.fail(`a word was told ${end - sent} s before its sound`);
+  t.test(
+    `${name}: four turns, times that run on, the words as they were sent, no click between`,
+    async (t) => {
+      const client = await open(service.port, service.key);
+      await converse(client, 'a', pcm24, 3);
+      const words = client.words('a');
+      t.strictSame(
+        words.map(({ word }) => word),
+        tokens,
+      );
+      const samples = samplesOf(client.audio('a'));
+      const seconds = samples.length / RATE_HZ;
+      words.forEach(({ start, end }, i) => {
+        t.ok(start <= end && start >= (words[i - 1]?.end ?? 0), 'in order, without overlap');
+      });
+      t.ok((words.at(-1)?.end ?? Infinity) <= seconds && seconds < (words.at(-1)?.end ?? 0) + 2);
+      checkSeams(t, samples, RATE_HZ, words);
+      const ids = client.frames.flatMap(({ flush_id }) => flush_id ?? []);
+      t.strictSame(ids, ['turn 0', 'turn 1', 'turn 2', 'turn 3', 'a:close']);
+      let told = 0;
+      let sent = 0;
+      for (const { audio_chunk, timestamps } of client.frames) {
+        sent += Buffer.byteLength(audio_chunk ?? '', 'base64') / 2 / RATE_HZ;
+        for (const end of timestamps?.end_seconds ?? []) {
+          told++;
+          if (end > sent + 0.001) t.fail(`a word was told ${end - sent} s before its sound`);
+        }
       }
-    }
-    t.equal(told, tokens.length);
-    client.close();
-  });
+      t.equal(told, tokens.length);
+      client.close();
+    },
+  );
 
 t.test('text in pieces of any size gives the words and the order of the text sent whole', async (t) => {
   const client = await openWs(service.port, service.key);
@@ -113,9 +124,13 @@ t.test('text in pieces of any size gives the words and the order of the text sen
 t.test('every encoding: one header or as many as it has, and a stream that decodes', async (t) => {
   const client = await openWs(service.port, service.key);
   const encodings = ['mp3', 'wav', 'pcm', 'linear16', 'opus', 'mulaw', 'alaw'];
-  await Promise.all(encodings.map((encoding) => converse(client, encoding, { response_format: { encoding } }, 50)));
+  await Promise.all(
+    encodings.map((encoding) => converse(client, encoding, { response_format: { encoding } }, 50)),
+  );
   const chunks = (encoding: string) =>
-    client.of(encoding).flatMap(({ audio_chunk }) => (audio_chunk === undefined ? [] : [Buffer.from(audio_chunk, 'base64')]));
+    client
+      .of(encoding)
+      .flatMap(({ audio_chunk }) => (audio_chunk === undefined ? [] : [Buffer.from(audio_chunk, 'base64')]));
   const count = (encoding: string, magic: string) =>
     chunks(encoding).filter((chunk) => chunk.toString('latin1', 0, magic.length) === magic).length;
   t.equal(count('wav', 'RIFF'), 1);
@@ -138,11 +153,11 @@ t.test('every encoding: one header or as many as it has, and a stream that decod
     ['mp3', 32_000],
     ['opus', 48_000],
   ] as const)
-    for (const { program, decode } of decodersOf(encoding, rateHz))
-      t.test(`${encoding} by ${program}`, { skip: missingTool(program) }, async (t) => {
+    for (const decoder of decodersOf(encoding, rateHz))
+      t.test(`${encoding} by ${decoder.program}`, { skip: missingTool(decoder.program) }, (t) => {
         const path = join(t.testdir(), `stream.${encoding}`);
         writeFileSync(path, client.audio(encoding));
-        checkSeams(t, decode(path), rateHz, client.words(encoding));
+        checkSeams(t, decoder.decode(path), rateHz, client.words(encoding));
         t.end();
       });
   client.close();
@@ -154,7 +169,10 @@ t.test('slots: sockets that are idle hold none, those that speak one each, share
   for (const client of clients) client.start('a', { ...pcm24, timestamps: false });
   const short = { text: 'Yes.', voice: 'wren', response_format: 'wav' };
   const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short, { key })));
-  t.ok(nine.every(({ status }) => status === 200), 'ten idle sockets hold none');
+  t.ok(
+    nine.every(({ status }) => status === 200),
+    'ten idle sockets hold none',
+  );
   const [tenth, ...others] = clients as [SocketClient, ...SocketClient[]];
   for (const client of others) {
     client.text('a', long);
@@ -163,7 +181,10 @@ t.test('slots: sockets that are idle hold none, those that speak one each, share
   for (const client of others) await client.frame(({ audio_chunk }) => audio_chunk !== undefined);
   t.equal((await service.post('/v1/tts', short, { key })).status, 429);
   tenth.text('a', 'No room.');
-  t.strictSame(await tenth.frame(({ error }) => error !== undefined), { error: 'Rate limit exceeded', context_id: 'a' });
+  t.strictSame(await tenth.frame(({ error }) => error !== undefined), {
+    error: 'Rate limit exceeded',
+    context_id: 'a',
+  });
   tenth.flush('a', 'f');
   t.strictSame(await tenth.frame(({ flush_id }) => flush_id === 'f'), {
     error: 'Rate limit exceeded',
@@ -180,7 +201,10 @@ t.test('slots: sockets that are idle hold none, those that speak one each, share
   tenth.flush('a', 'g');
   t.match(await tenth.frame(({ flush_id }) => flush_id === 'g'), { flush_completed: true });
   const again = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short, { key })));
-  t.ok(again.every(({ status }) => status === 200), 'nine are free');
+  t.ok(
+    again.every(({ status }) => status === 200),
+    'nine are free',
+  );
   for (const client of clients) client.close();
 });
 
@@ -216,7 +240,10 @@ t.test('credit: charged to the character, refunded by a barge-in, refused when i
   await client.closing();
   // White space at a text's end has no sound, and is not charged.
   const expected = (left?.balance ?? 0) + 5_000 - long.slice(0, 5_000).trimEnd().length;
-  t.ok(await until(() => Math.abs((balance()?.balance ?? 0) - expected) <= 1), `${balance()?.balance} of ${expected}`);
+  t.ok(
+    await until(() => Math.abs((balance()?.balance ?? 0) - expected) <= 1),
+    `${balance()?.balance} of ${expected}`,
+  );
   t.equal(balance()?.balance, balance()?.sum);
   await until(() => service.lines.some(({ msg, contexts }) => msg === 'socket' && contexts === 2));
   t.notMatch(service.stdout, /Twenty|train was late/);

@@ -239,7 +239,9 @@ t.test('bounds: contexts, flushes, text', (t) => {
   say(...Array.from({ length: limits.contextsPerSocketMax + 1 }, (_, i) => start(`c${i}`)));
   const started = heard();
   t.strictSame(kinds(started).filter((kind) => kind === 'error').length, 1);
-  t.ok(started.some(({ error, context_id }) => error === 'Too many contexts are open' && context_id === 'c64'));
+  t.ok(
+    started.some(({ error, context_id }) => error === 'Too many contexts are open' && context_id === 'c64'),
+  );
   say(...Array.from({ length: limits.flushesPendingMax + 2 }, (_, i) => flush(`f${i}`, 'c0')));
   t.strictSame(
     heard().map(({ error, flush_id }) => [error, flush_id]),
@@ -364,7 +366,10 @@ t.test('a socket that goes away in any state leaves nothing behind', (t) => {
     s.session.closed(1006);
     s.turn();
     s.session.beat(s.state.nowMs + 1);
-    t.ok(s.speech.contexts.every(({ released }) => released), `state ${i}`);
+    t.ok(
+      s.speech.contexts.every(({ released }) => released),
+      `state ${i}`,
+    );
     t.match(s.books, { slots: 0, reserved: 0 });
     t.equal(s.state.over, 1);
     t.equal(s.session.contexts, 0);

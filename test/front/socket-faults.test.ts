@@ -54,7 +54,11 @@ for (const marker of ['!throw', '!exit'])
         t.equal(letters(client, contextId), long);
       }
     const victim = one.of('victim');
-    t.strictSame(victim.at(-1), { error: 'Internal Server Error', context_id: 'victim' }, 'and nothing after it');
+    t.strictSame(
+      victim.at(-1),
+      { error: 'Internal Server Error', context_id: 'victim' },
+      'and nothing after it',
+    );
     t.equal(victim.filter(({ error }) => error !== undefined).length, 1);
     t.ok(sentence.startsWith(letters(one, 'victim').slice(0, 20)), 'what it said before was right');
     await eventually(() => front.admission.slotsTaken === 0);

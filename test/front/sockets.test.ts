@@ -25,10 +25,12 @@ const socketLines = (front: Front) => front.lines.filter(({ message }) => messag
 t.test('the handshake: 401 without a key of the right shape, 503 while draining, ids on all', async (t) => {
   const front = await startFront(t);
   const missing = '{"error":"Invalid or missing API key"}';
-  for (const headers of [[], [['x-api-key', '']], [['x-api-key', 'sk_1']], [['authorization', 'Bearer svc_sk_good']]] as [
-    string,
-    string,
-  ][][]) {
+  for (const headers of [
+    [],
+    [['x-api-key', '']],
+    [['x-api-key', 'sk_1']],
+    [['authorization', 'Bearer svc_sk_good']],
+  ] as [string, string][][]) {
     const refused = await handshake(front.port, headers);
     t.equal(refused.status, 401);
     t.equal(refused.body.toString(), missing);
@@ -91,7 +93,10 @@ for (const [name, open] of openers) {
     client.closeContext('a');
     await client.frame(({ context_closed }) => context_closed === true);
     t.strictSame(
-      client.frames.map((frame) => ({ ...frame, ...(frame.audio_chunk !== undefined && { audio_chunk: '' }) })),
+      client.frames.map((frame) => ({
+        ...frame,
+        ...(frame.audio_chunk !== undefined && { audio_chunk: '' }),
+      })),
       [
         {
           context_started: {
@@ -122,7 +127,16 @@ for (const [name, open] of openers) {
     const front = await startFront(t);
     const client = await open(front.port, GOOD_KEY);
     client.start('a');
-    const bad = ['', '{', '[]', '{}', '{"flush":false}', '{"send_text":"x","flush":true}', '\u0000', '{"a":1}'];
+    const bad = [
+      '',
+      '{',
+      '[]',
+      '{}',
+      '{"flush":false}',
+      '{"send_text":"x","flush":true}',
+      '\u0000',
+      '{"a":1}',
+    ];
     for (const frame of bad) client.send(frame);
     client.start('b', { voice_id: 'nobody' });
     client.text('c', 'x');
@@ -153,7 +167,10 @@ for (const [name, open] of openers) {
     client.text('c', '\ude00');
     client.flush('c', 'f');
     await client.frame(({ flush_id }) => flush_id === 'f');
-    t.strictSame(client.frames.filter(({ error }) => error !== undefined), []);
+    t.strictSame(
+      client.frames.filter(({ error }) => error !== undefined),
+      [],
+    );
     t.ok(front.speech.contexts[0]?.text === text);
     t.ok(front.speech.contexts[1]?.text === text);
     t.equal(front.speech.contexts[2]?.text, '😀');
@@ -168,8 +185,13 @@ t.test('a binary message is an invalid frame; fragments are put together', async
   const front = await startFront(t);
   const client = await openWs(front.port, GOOD_KEY);
   client.ws.send(Buffer.from('{"flush":true}'), { binary: true });
-  t.strictSame(await client.frame(({ error }) => error !== undefined), { error: 'invalid frame: binary message' });
-  const frame = JSON.stringify({ start_context: { voice_id: 'ada', model_id: 'default' }, context_id: 'frag' });
+  t.strictSame(await client.frame(({ error }) => error !== undefined), {
+    error: 'invalid frame: binary message',
+  });
+  const frame = JSON.stringify({
+    start_context: { voice_id: 'ada', model_id: 'default' },
+    context_id: 'frag',
+  });
   for (let at = 0; at < frame.length; at++)
     client.ws.send(frame[at] ?? '', { binary: false, fin: at === frame.length - 1 });
   await client.frame(({ context_started }) => context_started !== undefined);
@@ -196,24 +218,27 @@ t.test('a message over the bound ends its socket alone', async (t) => {
   neighbour.close();
 });
 
-t.test('floods: a thousand contexts, a storm of flushes, junk; the socket next to it keeps its pace', async (t) => {
-  const front = await startFront(t);
-  const neighbour = await openNative(front.port, GOOD_KEY);
-  const flood = await openWs(front.port, GOOD_KEY);
-  for (let i = 0; i < 1_000; i++) flood.start(`c${i}`);
-  for (let i = 0; i < 20_000; i++) flood.flush(`c${i % 10}`, `f${i}`);
-  for (let i = 0; i < 20_000; i++) flood.send('{"x":');
-  neighbour.start('n');
-  neighbour.text('n', 'Hello.');
-  neighbour.flush('n', 'f');
-  await neighbour.frame(({ flush_id }) => flush_id === 'f');
-  const answers = 1_000 + 20_000 + 20_000;
-  await flood.until(() => flood.frames.length >= answers);
-  t.equal(flood.frames.length, answers, 'each is answered once');
-  t.equal(front.speech.contexts.length, limits.contextsPerSocketMax + 1);
-  flood.close();
-  neighbour.close();
-});
+t.test(
+  'floods: a thousand contexts, a storm of flushes, junk; the socket next to it keeps its pace',
+  async (t) => {
+    const front = await startFront(t);
+    const neighbour = await openNative(front.port, GOOD_KEY);
+    const flood = await openWs(front.port, GOOD_KEY);
+    for (let i = 0; i < 1_000; i++) flood.start(`c${i}`);
+    for (let i = 0; i < 20_000; i++) flood.flush(`c${i % 10}`, `f${i}`);
+    for (let i = 0; i < 20_000; i++) flood.send('{"x":');
+    neighbour.start('n');
+    neighbour.text('n', 'Hello.');
+    neighbour.flush('n', 'f');
+    await neighbour.frame(({ flush_id }) => flush_id === 'f');
+    const answers = 1_000 + 20_000 + 20_000;
+    await flood.until(() => flood.frames.length >= answers);
+    t.equal(flood.frames.length, answers, 'each is answered once');
+    t.equal(front.speech.contexts.length, limits.contextsPerSocketMax + 1);
+    flood.close();
+    neighbour.close();
+  },
+);
 
 t.test('who floods and never reads is dropped', async (t) => {
   const front = await startFront(t, { bounds: { socketAnswerBytesMax: 65_536 } });
@@ -251,7 +276,9 @@ t.test('a slow reader closes its gate and gets every byte; its neighbour keeps i
   await slow.until(() => slow.audio.length > 0 && context.handedFrames.length === frames);
   await slow.frame(({ context_closed }) => context_closed === true);
   const expected = Buffer.concat(
-    context.expected.map((bytes) => Buffer.from((JSON.parse(bytes.toString()) as { audio_chunk: string }).audio_chunk, 'base64')),
+    context.expected.map((bytes) =>
+      Buffer.from((JSON.parse(bytes.toString()) as { audio_chunk: string }).audio_chunk, 'base64'),
+    ),
   );
   t.ok(slow.audio('slow').equals(expected), 'every byte, in order');
   slow.close();
@@ -259,7 +286,9 @@ t.test('a slow reader closes its gate and gets every byte; its neighbour keeps i
 });
 
 t.test('pings of both sides are answered; who answers none is dropped', async (t) => {
-  const front = await startFront(t, { bounds: { socketPingMs: 200, socketSilenceMsMax: 1_500, keyRecheckMsMax: 400 } });
+  const front = await startFront(t, {
+    bounds: { socketPingMs: 200, socketSilenceMsMax: 1_500, keyRecheckMsMax: 400 },
+  });
   const alive = await openWs(front.port, GOOD_KEY);
   const native = await openNative(front.port, GOOD_KEY);
   const dead = await openWs(front.port, GOOD_KEY, { autoPong: false });
@@ -324,7 +353,10 @@ t.test('a client that vanishes between any two frames leaves nothing', async (t)
     t.equal(front.admission.slotsTaken, 0, `after ${count} frames`);
     t.ok(front.speech.contexts.every(({ released }) => released));
   }
-  t.ok(front.admission.leases.every(({ closed }) => closed === 1), 'every lease was closed once');
+  t.ok(
+    front.admission.leases.every(({ closed }) => closed === 1),
+    'every lease was closed once',
+  );
 });
 
 t.test('a drain: idle sockets end with 1001, speaking ones finish, no new ones', async (t) => {

@@ -1,8 +1,15 @@
 /** A `Speech` whose contexts do what a test says: the stages below the front, scripted. */
 import { limits } from '../../src/limits.js';
 import type { GrowingLease } from '../../src/admission/lease.js';
+import { codePointCount } from '../../src/text/code-points.js';
 import type { Frame } from '../../src/dispatch/messages.js';
-import type { Activity, ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/dispatch/speech.js';
+import type {
+  Activity,
+  ContextOptions,
+  FrameSink,
+  Speech,
+  SpeechContext,
+} from '../../src/dispatch/speech.js';
 
 export type AudioFrame = Extract<Frame, { type: 'audio' }>;
 export type Script = (context: FakeContext) => void;
@@ -66,7 +73,7 @@ export class FakeContext implements SpeechContext {
   }
 
   dropTurn(): number {
-    const characters = [...this.unspoken].length;
+    const characters = codePointCount(this.unspoken);
     this.text = this.text.slice(0, this.text.length - this.unspoken.length);
     this.unspoken = '';
     return characters;
@@ -74,7 +81,7 @@ export class FakeContext implements SpeechContext {
 
   /** Speaks all that was appended as one segment: charged when its first frame is handed. */
   speak(rawBytes: number): void {
-    this.#segments.push([...this.unspoken].length);
+    this.#segments.push(codePointCount(this.unspoken));
     this.unspoken = '';
     this.audio(rawBytes);
   }

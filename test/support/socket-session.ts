@@ -115,7 +115,11 @@ export class Books {
 }
 
 export const createSession = (
-  options: { readonly bounds?: Partial<SessionBounds>; readonly books?: Books; readonly speech?: FakeSpeech } = {},
+  options: {
+    readonly bounds?: Partial<SessionBounds>;
+    readonly books?: Books;
+    readonly speech?: FakeSpeech;
+  } = {},
 ) => {
   const { books = new Books(), speech = new FakeSpeech() } = options;
   const socket = new FakeSocket();

@@ -108,7 +108,10 @@ export class Session {
     } catch (error) {
       this.#parts.log.error({ requestId: this.#parts.id, ...describeFault(error) }, 'socket failed');
       if (error instanceof Error)
-        this.#parts.log.debug({ requestId: this.#parts.id, message: error.message }, 'message of the failure');
+        this.#parts.log.debug(
+          { requestId: this.#parts.id, message: error.message },
+          'message of the failure',
+        );
       this.#drop('failed');
     }
   }
@@ -167,7 +170,8 @@ export class Session {
     const { bounds } = this.#parts;
     if (this.#checkLife(nowMs)) return;
     this.#review();
-    if (this.#parts.lease.isHeld && nowMs - this.#busyMs >= bounds.slotIdleMsMax) this.#parts.lease.giveBack();
+    if (this.#parts.lease.isHeld && nowMs - this.#busyMs >= bounds.slotIdleMsMax)
+      this.#parts.lease.giveBack();
     if (this.#parts.isDraining()) this.drain();
   }
 

@@ -185,7 +185,10 @@ export class SocketContext {
         this.#onFlushed();
         return;
       case 'closed':
-        outbox.answer(this.#lane, flushCompleted(`${this.clientContextId ?? ''}:close`, this.clientContextId));
+        outbox.answer(
+          this.#lane,
+          flushCompleted(`${this.clientContextId ?? ''}:close`, this.clientContextId),
+        );
         outbox.answer(this.#lane, contextClosed(this.clientContextId), () => this.#end());
         return;
       case 'failed':
