@@ -168,7 +168,7 @@ export const openWs = async (
 /** Opened with Node's own WebSocket. */
 export const openNative = async (port: number, key: string): Promise<SocketClient> => {
   // Of the standard's parameters Node knows one more: a browser could not send headers.
-  const native = new WebSocket(urlOf(port), { headers: { 'x-api-key': key } } as unknown as string[]);
+  const native = new WebSocket(urlOf(port), { headers: { 'x-api-key': key } });
   const client = new SocketClient(
     (text) => native.send(text),
     () => native.close(),
