@@ -66,10 +66,6 @@ export class Connection {
       });
   }
 
-  get isOpen(): boolean {
-    return this.#state === 'open';
-  }
-
   /** Bytes that were sent and have not left. */
   get waitingBytes(): number {
     return this.#socket.bufferedAmount;

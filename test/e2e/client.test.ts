@@ -1,8 +1,13 @@
 /** The client against the real service. */
+import { execFile } from 'node:child_process';
+import { statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import t from 'tap';
 import { type SpeechContext, type Word, connect } from '../../src/client/index.js';
 import { runScript, spawnService, startService } from '../support/service.js';
+import { readSource } from '../support/source-files.js';
 import { codeOf, collect, errorOf } from '../support/speech-client.js';
 
 const service = await startService(t, { SYNTHESIS_THREADS: '1' });
@@ -113,6 +118,32 @@ t.test('what the service refuses is told with a code', async (t) => {
   t.equal(await codeOf(connect({ url: service.url, apiKey: 'no_key' })), 'invalid_api_key');
   const stranger = await connect({ url: service.url, apiKey: 'svc_sk_unknown' });
   t.match(await stranger.closed, { code: 'invalid_api_key' });
+});
+
+t.test('the examples of the client’s page run as they are printed', async (t) => {
+  const blocks = [...readSource('src/client/README.md').matchAll(/^```js\n([\s\S]*?)^```$/gm)];
+  const outputs: string[] = [];
+  const dir = t.testdir();
+  for (const [, code = ''] of blocks) {
+    const path = join(dir, 'example.mjs');
+    // As the package exports it, but from where these tests were compiled to.
+    const clientUrl = new URL('../../src/client/index.js', import.meta.url).href;
+    writeFileSync(
+      path,
+      code.replace('syrinx/client', clientUrl).replace('http://127.0.0.1:8080', service.url),
+    );
+    const env = { PATH: process.env['PATH'], SYRINX_KEY: service.key };
+    outputs.push((await promisify(execFile)(process.execPath, [path], { cwd: dir, env })).stdout);
+  }
+  t.strictSame(
+    outputs[0]
+      ?.replace(/^\d+\.\d\d /gm, '')
+      .trim()
+      .split('\n'),
+    'Text is sent as it is written. The first sentence is heard at once.'.split(' '),
+  );
+  t.ok(statSync(join(dir, 'turn.pcm')).size > 2 * 48_000, 'more than two seconds');
+  t.strictSame(outputs.slice(1), ['spoken\n']);
 });
 
 t.test('a key that is revoked ends its clients', async (t) => {
