@@ -77,6 +77,7 @@ export class App {
     const dispatcher = new Dispatcher({
       config,
       voices: { speakerIds: catalogue.speakerIds, sampleRateHz: () => catalogue.sampleRateHz },
+      limits,
       log,
       synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),
       actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),

@@ -1,7 +1,7 @@
 /**
  * Every bound of the service, in one place. A queue, buffer or pool that is not listed here is a defect.
  *
- * Bounds are per process unless their name says otherwise. `worstCaseBytes` adds up what the global pools can hold.
+ * Bounds are per process unless their name says otherwise.
  */
 
 const KiB = 1024;
@@ -27,7 +27,7 @@ export const limits = {
 
   /** Requests and generating sockets in flight for one key; one more is answered 429. */
   slotsPerKey: 9,
-  /** Contexts open at once over all keys; it sizes the shared control arrays. */
+  /** Contexts open at once over all keys; one more request is answered 503. */
   contextsMax: 4_096,
 
   /** Code points after which a segment is cut at the last white space, when no sentence or clause ends before. */
@@ -104,8 +104,8 @@ export const limits = {
   /** Bytes of all results in such files; a request that would go over it fails. */
   resultSpoolBytesMax: 16 * 1024 * MiB,
 
-  /** Milliseconds that work in flight may take after SIGTERM. */
-  drainMsMax: 30_000,
+  /** Milliseconds that work in flight may take after SIGTERM; with the end of the threads it stays below 30 s. */
+  drainMsMax: 25_000,
 
   /** Characters that a request is charged for before it gets an entry in the ledger: what a kill can lose of it. */
   leaseStepCharacters: 1_000,

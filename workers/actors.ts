@@ -3,13 +3,16 @@
  */
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import { packFrames, TurnBatch, unpackCommands } from '../src/dispatch/mail.js';
+import { ACTOR_READY } from '../src/dispatch/messages.js';
 import type { ActorCommand, ActorThreadMessage, ChunkMail, Frame } from '../src/dispatch/messages.js';
+import { nameThread } from '../src/thread-name.js';
 import { loadEncoders } from './audio/encoder.js';
 import { ContextActor } from './context.js';
 import { EarlyMail } from './early-mail.js';
 
 if (parentPort === null) throw new Error('actors.js is the entry of a worker thread');
 const front = parentPort;
+nameThread('actor');
 
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail();
@@ -89,3 +92,4 @@ front.on('message', (message: ActorThreadMessage) => {
       listen(message.port);
   }
 });
+front.postMessage(ACTOR_READY);

@@ -13,7 +13,7 @@ type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 type Chunk = Extract<ChunkMail, { type: 'chunk' }>;
 
 /** Playing time of one audio frame at most: words stay close to their sound, records small. */
-const FRAME_MS_MAX = 200;
+export const FRAME_MS_MAX = 200;
 
 export class FrameMaker {
   readonly #contextId: number;

@@ -9,6 +9,7 @@ import { Connection } from '../src/admission/connection.js';
 import { StoreError, checkRoom, type StoreFault } from '../src/admission/database.js';
 import { prepareAppendBatch, type LedgerEntry } from '../src/admission/entries.js';
 import { limits } from '../src/limits.js';
+import { nameThread } from '../src/thread-name.js';
 
 export type CommitResult =
   /** `givenUp`: entries of accounts that the store has not. */
@@ -23,14 +24,17 @@ export interface LedgerWriter {
   commit(entries: readonly LedgerEntry[]): CommitResult;
 }
 
+nameThread('ledger');
 const { dataDir } = workerData as { dataDir: string };
 const connection = new Connection(dataDir, limits.storeBusyMsMax, prepareAppendBatch);
 
 const writer: LedgerWriter = {
   commit: (entries) => {
     try {
-      checkRoom(dataDir);
-      const givenUp = connection.use((appendBatch) => appendBatch(entries));
+      const givenUp = connection.use((appendBatch) => {
+        checkRoom(dataDir);
+        return appendBatch(entries);
+      });
       connection.assertInPlace();
       return { ok: true, givenUp };
     } catch (error) {

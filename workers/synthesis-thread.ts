@@ -11,6 +11,7 @@ import type {
   SynthesisJob,
   SynthesisResult,
 } from '../src/dispatch/messages.js';
+import { nameThread } from '../src/thread-name.js';
 import type { Engine } from './engines/engine.js';
 import { Turns } from './turns.js';
 
@@ -19,30 +20,10 @@ const LOAD_RETRY_MS = 1_000;
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Ports to the actor threads, by number. A job can arrive before the port it needs: ports keep no common order. */
-class ActorPorts {
-  readonly #ports = new Map<number, MessagePort>();
-  readonly #awaited = new Map<
-    number,
-    { promise: Promise<MessagePort>; resolve: (port: MessagePort) => void }
-  >();
+/** Milliseconds between looks for a port that a job needs and that has not come yet. */
+const PORT_RETRY_MS = 2;
 
-  set(actor: number, port: MessagePort): void {
-    // Kept when its actor thread dies: a job for the dead, posted before that was known, speaks to nobody and ends. One
-    // that waited for the port would not.
-    this.#ports.set(actor, port);
-    this.#awaited.get(actor)?.resolve(port);
-    this.#awaited.delete(actor);
-  }
-
-  get(actor: number): MessagePort | Promise<MessagePort> {
-    const port = this.#ports.get(actor);
-    if (port !== undefined) return port;
-    let awaited = this.#awaited.get(actor);
-    if (awaited === undefined) this.#awaited.set(actor, (awaited = Promise.withResolvers<MessagePort>()));
-    return awaited.promise;
-  }
-}
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Loads the engine, reports to the front thread, and returns the job handler that piscina calls.
@@ -52,13 +33,22 @@ export const serveSynthesis = async (
   controlBuffer: SharedArrayBuffer,
   load: () => Promise<Engine>,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
+  nameThread('synthesis');
   const control = new JobControl(controlBuffer);
-  const actorPorts = new ActorPorts();
+  /** By number of the actor thread. Kept when that dies: what a late job tells it is heard by nobody. */
+  const actorPorts = new Map<number, MessagePort>();
   const turns = new Turns();
   const engine = await loadPatiently(load, actorPorts);
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
-    const port = await actorPorts.get(job.actor);
+    let port = actorPorts.get(job.actor);
+    // Ports keep no common order: a job can come before the port to its actor. If that thread has died the port never
+    // comes, but then the job is cancelled.
+    while (port === undefined) {
+      if (control.isCancelled(job.slot)) return { type: 'cancelled' };
+      await pause(PORT_RETRY_MS);
+      port = actorPorts.get(job.actor);
+    }
     const synthesis = engine.open(job);
     let samples = 0;
     for (;;) {
@@ -103,7 +93,10 @@ export const serveSynthesis = async (
   };
 };
 
-const loadPatiently = async (load: () => Promise<Engine>, actorPorts: ActorPorts): Promise<Engine> => {
+const loadPatiently = async (
+  load: () => Promise<Engine>,
+  actorPorts: Map<number, MessagePort>,
+): Promise<Engine> => {
   for (;;) {
     const startedMs = performance.now();
     try {
@@ -112,12 +105,12 @@ const loadPatiently = async (load: () => Promise<Engine>, actorPorts: ActorPorts
       return engine;
     } catch (error) {
       say({ type: 'load-failed', threadId, message: reasonOf(error) });
-      await new Promise((resolve) => setTimeout(resolve, LOAD_RETRY_MS));
+      await pause(LOAD_RETRY_MS);
     }
   }
 };
 
-const sayReady = (actorPorts: ActorPorts, loadMs: number): void => {
+const sayReady = (actorPorts: Map<number, MessagePort>, loadMs: number): void => {
   const { port1, port2 } = new MessageChannel();
   port1.on('message', (message: SynthesisControl) => actorPorts.set(message.actor, message.port));
   port1.unref();

@@ -24,7 +24,13 @@ const loop = async (): Promise<number> => {
   let samples = 0;
   for (let seed = 0; ; seed++) {
     for (const segment of segments) {
-      const synthesis = engine.open({ ...segment, voiceId: voice, temperature: 1, seed });
+      const synthesis = engine.open({
+        ...segment,
+        voiceId: voice,
+        temperature: 1,
+        seed,
+        utteranceSeed: seed,
+      });
       for (let chunk = await synthesis.step(); chunk !== null; chunk = await synthesis.step()) {
         if (Atomics.load(running, 0) === 0) return (samples * 1000) / engine.sampleRateHz;
         samples += chunk.pcm.length;

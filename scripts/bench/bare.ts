@@ -1,10 +1,13 @@
-/** What the engine makes on this machine when nothing else runs: the measure that the service's throughput has. */
+/** What a part of the service makes on this machine when nothing else runs: the measure that its throughput has. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import type { AudioFormat } from '../../src/api/formats.js';
+import type { BareEncoderData } from './bare-encoder-thread.js';
 import type { BareThreadData } from './bare-thread.js';
 
-export class BareEngine {
+/** Threads that do one thing over and over, with nothing around it. */
+export class BareLoop<Job> {
   readonly #threads: readonly Worker[];
   readonly #control: Int32Array;
 
@@ -13,26 +16,23 @@ export class BareEngine {
     this.#control = control;
   }
 
-  /** As many threads as the service has for synthesis; idle until they are run. */
-  static async start(threadCount: number, data: Omit<BareThreadData, 'control'>): Promise<BareEngine> {
+  /** Idle until they are run. */
+  static async start<Job>(entry: URL, threadCount: number, data: object): Promise<BareLoop<Job>> {
     const control = new SharedArrayBuffer(4);
     const threads = Array.from(
       { length: threadCount },
-      () =>
-        new Worker(new URL('./bare-thread.js', import.meta.url), {
-          workerData: { ...data, control } satisfies BareThreadData,
-        }),
+      () => new Worker(entry, { workerData: { ...data, control } }),
     );
     await Promise.all(threads.map((thread) => once(thread, 'message')));
-    return new BareEngine(threads, new Int32Array(control));
+    return new BareLoop(threads, new Int32Array(control));
   }
 
   /** Seconds of speech a second. */
-  async throughput(durationMs: number): Promise<number> {
+  async throughput(durationMs: number, job: Job): Promise<number> {
     Atomics.store(this.#control, 0, 1);
     const startedMs = performance.now();
     const made = this.#threads.map((thread) => {
-      thread.postMessage('run');
+      thread.postMessage(job);
       return once(thread, 'message') as Promise<[number]>;
     });
     await sleep(durationMs);
@@ -47,3 +47,20 @@ export class BareEngine {
     await Promise.all(this.#threads.map((thread) => thread.terminate()));
   }
 }
+
+export type BareEngine = BareLoop<'run'>;
+
+/** @param threadCount as many as the service has for synthesis */
+export const startBareEngine = (
+  threadCount: number,
+  data: Omit<BareThreadData, 'control'>,
+): Promise<BareEngine> => BareLoop.start(new URL('./bare-thread.js', import.meta.url), threadCount, data);
+
+export type BareEncoder = BareLoop<AudioFormat>;
+
+/** @param threadCount as many actor threads as the service has */
+export const startBareEncoder = (
+  threadCount: number,
+  data: Omit<BareEncoderData, 'control'>,
+): Promise<BareEncoder> =>
+  BareLoop.start(new URL('./bare-encoder-thread.js', import.meta.url), threadCount, data);

@@ -1,13 +1,14 @@
 /**
  * Measures the service from outside, as it is: a child process on a free port, and a load client in another.
  *
- *   npm run bench [-- --only first-audio,throughput,listeners,memory] [--rate HZ] [--json FILE] [--readme]
+ *   npm run bench [-- --only first-audio,throughput,encodings,listeners,memory] [--rate HZ] [--json FILE] [--readme]
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readConfig } from '../../src/config.js';
 import { readCatalogue } from '../../workers/engines/manifest.js';
-import { BareEngine } from './bare.js';
+import { startBareEngine } from './bare.js';
+import { measureEncodings } from './encodings.js';
 import { Load } from './load.js';
 import type { Target } from './protocol.js';
 import { type Row, describeMachine, formatReport, putIntoReadme } from './report.js';
@@ -21,7 +22,7 @@ import {
 import { Service } from './service.js';
 import { throughputText } from './texts.js';
 
-const scenarios = ['first-audio', 'throughput', 'listeners', 'memory'] as const;
+const scenarios = ['first-audio', 'throughput', 'encodings', 'listeners', 'memory'] as const;
 type Scenario = (typeof scenarios)[number];
 
 const { values } = parseArgs({
@@ -38,10 +39,11 @@ const wanted = values.only.split(',').map((name) => {
   return scenario;
 });
 
-const { modelsDir, synthesisThreads, executionProvider } = readConfig(process.env);
-const voice = (await readCatalogue(modelsDir)).speakerIds[0]!;
-const serviceOptions = { modelsDir, synthesisThreads, keys: keysNeeded };
-const sampleRateHz = Number(values.rate);
+const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
+const catalogue = await readCatalogue(modelsDir);
+const voice = catalogue.speakerIds[0]!;
+const serviceOptions = { modelsDir, synthesisThreads, actorThreads, keys: keysNeeded };
+const format = { encoding: 'pcm', sampleRateHz: Number(values.rate) } as const;
 
 const load = new Load();
 const rows: Row[] = [];
@@ -53,18 +55,21 @@ const measure = async (scenario: Scenario, run: () => Promise<Row[]>): Promise<v
 
 try {
   const service = await Service.start(serviceOptions);
-  const target: Target = { port: service.port, keys: service.keys, voice, sampleRateHz };
+  const target: Target = { port: service.port, keys: service.keys, voice, format };
   try {
     await measure('first-audio', () => measureFirstAudio(load, target));
     await measure('throughput', async () => {
       const data = { modelsDir, executionProvider, voice, text: throughputText };
-      const bare = await BareEngine.start(synthesisThreads, data);
+      const bare = await startBareEngine(synthesisThreads, data);
       try {
         return await measureThroughput(load, target, bare);
       } finally {
         await bare.close();
       }
     });
+    await measure('encodings', () =>
+      measureEncodings(load, target, service, catalogue.sampleRateHz, actorThreads),
+    );
     await measure('listeners', () => measureListeners(load, target));
   } finally {
     await service.stop();

@@ -1,11 +1,12 @@
 /** What the benchmark and its load client tell each other. The client is a process of its own, as listeners are. */
+import type { AudioFormat } from '../../src/api/formats.js';
 
 export interface Target {
   readonly port: number;
   readonly keys: readonly string[];
   readonly voice: string;
-  /** Of the `pcm` that is asked for. */
-  readonly sampleRateHz: number;
+  /** What is asked for. */
+  readonly format: AudioFormat;
 }
 
 export type LoadCommand =

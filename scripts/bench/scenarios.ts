@@ -1,5 +1,6 @@
 /** What is measured, and what it must come to. Bars are for 2 cores, load client included. */
 import type { BareEngine } from './bare.js';
+import { describeFormat } from './encodings.js';
 import type { Load } from './load.js';
 import type { Target } from './protocol.js';
 import { type Row, barredRow, row } from './report.js';
@@ -59,9 +60,9 @@ export const measureThroughput = async (load: Load, target: Target, bare: BareEn
   const durationMs = 8_000;
   const bareRuns: number[] = [];
   const serviceRuns: number[] = [];
-  await bare.throughput(1_000);
+  await bare.throughput(1_000, 'run');
   for (let run = 0; run < 3; run++) {
-    bareRuns.push(await bare.throughput(durationMs));
+    bareRuns.push(await bare.throughput(durationMs, 'run'));
     const command = {
       type: 'throughput',
       target,
@@ -76,7 +77,7 @@ export const measureThroughput = async (load: Load, target: Target, bare: BareEn
   return [
     row('Engine alone, no service', `${median(bareRuns).toFixed(0)} s of speech a second`),
     barredRow(
-      `Throughput, pcm at ${String(target.sampleRateHz)} Hz, 16 requests at a time`,
+      `Throughput, ${describeFormat(target.format)}, 16 requests at a time`,
       `${median(serviceRuns).toFixed(0)} s of speech a second (${ratio.toFixed(2)} x)`,
       `at least ${String(bars.throughputRatioMin)} x the engine alone`,
       ratio >= bars.throughputRatioMin,

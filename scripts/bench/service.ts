@@ -7,12 +7,14 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Administration } from '../../src/admission/administration.js';
+import { type CpuTimes, readCpuTimes } from './threads.js';
 
 const mainPath = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 export interface ServiceOptions {
   readonly modelsDir: string;
   readonly synthesisThreads: number;
+  readonly actorThreads: number;
   /** Keys to make; nine requests in flight each. */
   readonly keys: number;
 }
@@ -40,7 +42,7 @@ export class Service {
   }
 
   /** Ready to speak when it resolves. */
-  static async start({ modelsDir, synthesisThreads, keys }: ServiceOptions): Promise<Service> {
+  static async start({ modelsDir, synthesisThreads, actorThreads, keys }: ServiceOptions): Promise<Service> {
     const dataDir = mkdtempSync(join(tmpdir(), 'syrinx-bench-'));
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', mainPath], {
       env: {
@@ -50,6 +52,7 @@ export class Service {
         DATA_DIR: dataDir,
         MODELS_DIR: modelsDir,
         SYNTHESIS_THREADS: String(synthesisThreads),
+        ACTOR_THREADS: String(actorThreads),
         LOG_LEVEL: 'info',
       },
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -78,6 +81,11 @@ export class Service {
     } catch {
       return null;
     }
+  }
+
+  /** CPU time of its threads so far. `null` where the system does not tell. */
+  cpuTimes(): CpuTimes | null {
+    return readCpuTimes(this.#child.pid!);
   }
 
   /** @throws if it did not end well */

@@ -3,6 +3,7 @@
  * what it measures: a raw socket, one receive buffer for all of them, and a parser that looks at the framing only.
  */
 import { type Socket, connect } from 'node:net';
+import { bytesPerMs, pagePosition, pageTimeMs } from './playing-time.js';
 import type { Target } from './protocol.js';
 
 const receiveBuffer = Buffer.allocUnsafe(64 * 1024);
@@ -10,8 +11,9 @@ const receiveBuffer = Buffer.allocUnsafe(64 * 1024);
 const CR = 13;
 const LF = 10;
 
-/** `data: {"type":"audio","audio_chunk":"` and `"}` with two newlines: what a record has besides base64. */
-const recordOverheadBytes = 'data: {"type":"audio","audio_chunk":"'.length + '"}\n\n'.length;
+/** What a record has besides base64. */
+const base64At = 'data: {"type":"audio","audio_chunk":"'.length;
+const recordOverheadBytes = base64At + '"}\n\n'.length;
 const colon = ':'.charCodeAt(0);
 const colonAt = 'data'.length;
 
@@ -26,10 +28,15 @@ export interface StreamHandlers {
 
 /** The request's bytes: made once, written many times. */
 export const encodeRequest = (target: Target, key: string, text: string): Buffer => {
+  const { format } = target;
   const body = JSON.stringify({
     text,
     voice: target.voice,
-    response_format: { encoding: 'pcm', sample_rate: target.sampleRateHz },
+    response_format: {
+      encoding: format.encoding,
+      sample_rate: format.sampleRateHz,
+      bitrate: 'bitrateKbps' in format ? format.bitrateKbps : null,
+    },
   });
   const head = [
     'POST /v1/tts/stream HTTP/1.1',
@@ -43,7 +50,8 @@ export const encodeRequest = (target: Target, key: string, text: string): Buffer
 
 export class StreamConnection {
   readonly #socket: Socket;
-  readonly #msPerBase64Byte: number;
+  /** `null`: its pages tell the time. */
+  readonly #msPerBase64Byte: number | null;
   readonly #opened: Promise<void>;
   #handlers: StreamHandlers | null = null;
   #state: ParserState = 'head';
@@ -52,10 +60,15 @@ export class StreamConnection {
   #chunkOffset = 0;
   #trailerByte = 0;
   #base64Bytes = 0;
+  /** The chunk begins with a record, and is no further part of one. */
+  #inRecord = false;
+  #pagePosition = '';
+  #pageMs = 0;
 
   constructor(target: Target) {
-    // Base64 has four characters for three bytes, a sample two bytes.
-    this.#msPerBase64Byte = (3 / 4 / 2 / target.sampleRateHz) * 1000;
+    const payloadBytesPerMs = bytesPerMs(target.format);
+    // Base64 has four characters for three bytes.
+    this.#msPerBase64Byte = payloadBytesPerMs === null ? null : 3 / 4 / payloadBytesPerMs;
     this.#socket = connect({
       host: '127.0.0.1',
       port: target.port,
@@ -86,6 +99,7 @@ export class StreamConnection {
     this.#state = 'head';
     this.#head = '';
     this.#base64Bytes = 0;
+    this.#pageMs = 0;
     this.#socket.write(bytes);
   }
 
@@ -101,6 +115,10 @@ export class StreamConnection {
   close(): void {
     this.#handlers = null;
     this.#socket.destroy();
+  }
+
+  get #audioMs(): number {
+    return this.#msPerBase64Byte === null ? this.#pageMs : this.#base64Bytes * this.#msPerBase64Byte;
   }
 
   #fail(error: Error): void {
@@ -130,7 +148,7 @@ export class StreamConnection {
           if (receiveBuffer[i++] === LF && ++this.#trailerByte === 1) this.#end();
       }
     }
-    if (this.#base64Bytes > before) this.#handlers?.onAudio(this.#base64Bytes * this.#msPerBase64Byte);
+    if (this.#base64Bytes > before) this.#handlers?.onAudio(this.#audioMs);
   }
 
   #parseHead(from: number, length: number): number {
@@ -170,19 +188,34 @@ export class StreamConnection {
     const count = Math.min(length - from, this.#chunkBytesLeft);
     const colonIndex = from + colonAt - this.#chunkOffset;
     const seesColon = this.#chunkOffset <= colonAt && colonIndex < from + count;
+    const beginsRecord = seesColon && receiveBuffer[colonIndex] === colon;
     this.#base64Bytes += count;
-    if (seesColon && receiveBuffer[colonIndex] === colon) this.#base64Bytes -= recordOverheadBytes;
+    if (beginsRecord) this.#base64Bytes -= recordOverheadBytes;
+    if (this.#chunkOffset === 0) this.#inRecord = false;
+    this.#inRecord ||= beginsRecord;
+    if (this.#msPerBase64Byte === null && this.#inRecord) this.#lookForPage(from, count);
     this.#chunkOffset += count;
     this.#chunkBytesLeft -= count;
     if (this.#chunkBytesLeft === 0) this.#state = 'payload-end';
     return from + count;
   }
 
+  /** Takes a page's position from the beginning of a record, which may come in parts. */
+  #lookForPage(from: number, count: number): void {
+    const begin = Math.max(base64At + pagePosition.begin - this.#chunkOffset, 0);
+    const end = Math.min(base64At + pagePosition.end - this.#chunkOffset, count);
+    if (begin >= end) return;
+    this.#pagePosition += receiveBuffer.toString('latin1', from + begin, from + end);
+    if (this.#pagePosition.length < pagePosition.end - pagePosition.begin) return;
+    this.#pageMs = pageTimeMs(this.#pagePosition);
+    this.#pagePosition = '';
+  }
+
   #end(): void {
     const handlers = this.#handlers;
     this.#handlers = null;
     // Its last audio may have come in this very read.
-    handlers?.onAudio(this.#base64Bytes * this.#msPerBase64Byte);
+    handlers?.onAudio(this.#audioMs);
     handlers?.onEnd();
   }
 }

@@ -1,6 +1,10 @@
-"""Renders through the service's own engine: JSON lines to and from `node dist/scripts/voice/render.js`."""
+"""Renders through the service's own engine: JSON lines to and from `node dist/scripts/voice/render.js`.
+
+BUILD names another folder than dist with the compiled service.
+"""
 
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +16,7 @@ from recogniser import SpokenWord
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NODE = REPOSITORY / "node_modules" / "node" / "bin" / "node"  # the service's own runtime
-RENDER = REPOSITORY / "dist" / "scripts" / "voice" / "render.js"
+RENDER = REPOSITORY / os.environ.get("BUILD", "dist") / "scripts" / "voice" / "render.js"
 SAMPLE_RATE = 24000
 
 
@@ -39,11 +43,13 @@ class Request:
     seed: int = 1
     temperature: float = 1
     whole: bool = False
+    uncut: bool = False  # one segment, whatever its length
     raw: bool = False  # writes the float samples beside the wave file, too
 
     def line(self, folder: Path) -> str:
         item: dict[str, object] = {"id": self.id, "voice": self.voice, "text": self.text, "seed": self.seed}
         item |= {"temperature": self.temperature, "out": str(folder / f"{self.id}.wav"), "whole": self.whole}
+        item["uncut"] = self.uncut
         if self.raw:
             item["f32"] = str(folder / f"{self.id}.f32")
         return json.dumps(item) + "\n"

@@ -125,25 +125,45 @@ def pause_steps(one: Rendered, places: set[int]) -> tuple[list[float], list[floa
     return pitch, energy
 
 
+def seam_words(one: Rendered) -> list[int]:
+    """Numbers of the words that a seam follows."""
+    ends = [word.end_seconds * SAMPLE_RATE for word in one.words]
+    return [sum(end <= seam for end in ends) - 1 for seam in one.seams]
+
+
 def measure_seams(report: Report) -> None:
-    """A forced seam must sound like a comma: its steps are held against those that the same voices make at commas."""
-    report.note("-- where segments meet in a long text without punctuation, against commas in the same text")
+    """A forced seam is held against commas, which it must not exceed, and against the same words in one segment."""
+    report.note("-- where segments meet in long texts without punctuation, against commas, and against the same words uncut")
+    words = LONG_TEXT.split()
     clicks: list[float] = []
-    steps: dict[str, tuple[list[float], list[float]]] = {"seam": ([], []), "comma": ([], [])}
-    for voice in VOICES:
-        requests = [Request(f"{kind}-{voice.id}", voice.id, text) for kind, text in (("seam", LONG_TEXT), ("comma", COMMA_TEXT))]
-        plain, commas = render(requests, WORK / "long")
-        signal, rate = read_wave(plain.wave)
-        clicks += [float(abs(signal[seam] - signal[seam - 1]) / np.abs(signal).max()) for seam in plain.seams]
-        ends = {round(word.end_seconds * 100) for word in commas.words if word.word.endswith(",")}
-        for kind, one, places in (("seam", plain, {seam * 100 // rate for seam in plain.seams}), ("comma", commas, ends)):
-            for all_steps, new in zip(steps[kind], pause_steps(one, places)):
+    steps: dict[str, tuple[list[float], list[float]]] = {kind: ([], []) for kind in ("seam", "uncut", "comma")}
+    # Texts that begin at other words are cut at other words.
+    turned = [" ".join(words[start:] + words[:start]) for start in range(0, 40, 10)]
+    jobs = [(voice.id, place) for voice in VOICES for place in range(len(turned))]
+    plain = render([Request(f"seam-{voice}-{place}", voice, turned[place], place) for voice, place in jobs], WORK / "long")
+    uncut = render(
+        [Request(f"uncut-{voice}-{place}", voice, turned[place], place, uncut=True) for voice, place in jobs], WORK / "long"
+    )
+    for one, other in zip(plain, uncut):
+        signal, _ = read_wave(one.wave)
+        clicks += [float(abs(signal[seam] - signal[seam - 1]) / np.abs(signal).max()) for seam in one.seams]
+        places = {seam * 100 // SAMPLE_RATE for seam in one.seams}
+        same = {round(other.words[word].end_seconds * 100) for word in seam_words(one)}
+        for kind, rendered, chosen in (("seam", one, places), ("uncut", other, same)):
+            for all_steps, new in zip(steps[kind], pause_steps(rendered, chosen)):
                 all_steps += new
+    for one in render([Request(f"comma-{voice.id}", voice.id, COMMA_TEXT) for voice in VOICES], WORK / "long"):
+        ends = {round(word.end_seconds * 100) for word in one.words if word.word.endswith(",")}
+        for all_steps, new in zip(steps["comma"], pause_steps(one, ends)):
+            all_steps += new
     report.note(f"{len(clicks)} seams, {len(steps['comma'][0])} commas")
     report.figure("largest jump of a sample at a seam, of the peak", max(clicks), "", most=0.01)
     for place, (name, unit) in enumerate((("F0", "semitones"), ("energy", "dB"))):
         usual = float(np.percentile(steps["comma"][place], 75))
         report.figure(f"{name} step at seams, median", median(steps["seam"][place]), unit, most=round(usual, 2))
+        report.figure(f"{name} step between the same words uncut, median", median(steps["uncut"][place]), unit)
+        report.figure(f"{name} step at seams, 90th percentile", float(np.percentile(steps["seam"][place], 90)), unit)
+        report.figure(f"{name} step uncut, 90th percentile", float(np.percentile(steps["uncut"][place], 90)), unit)
 
 
 def measure_edges(report: Report, voices: dict[str, list[Rendered]]) -> None:

@@ -1,10 +1,12 @@
 /**
  * Speaks with the service's own engine, without the service, for the voice's measurements.
  *
- * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?}`. For each it
- * writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and answers with one line
+ * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?, "uncut"?}`. For each
+ * it writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and answers with one line
  * `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "seams", "firstChunkMs", "computeMs", "loadMs"}`, where
- * `seams` are the samples at which a segment follows another. `whole` decodes all frames of a segment at once. MODELS_DIR and EXECUTION_PROVIDER are those of the service.
+ * `seams` are the samples at which a segment follows another. `whole` decodes all frames of a segment at once,
+ * `uncut` makes one segment of the text. MODELS_DIR
+ * and EXECUTION_PROVIDER are those of the service.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -27,6 +29,7 @@ interface Item {
   readonly out: string;
   readonly f32?: string;
   readonly whole?: boolean;
+  readonly uncut?: boolean;
 }
 
 interface Word {
@@ -63,7 +66,8 @@ const waveHeader = (samples: number, sampleRateHz: number): Buffer => {
 };
 
 const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
-  const segmenter = new Segmenter();
+  const bound = item.text.length;
+  const segmenter = item.uncut === true ? new Segmenter({ firstMax: bound, max: bound }) : new Segmenter();
   const segments = [...segmenter.push(item.text), ...segmenter.end()].filter(({ speak: spoken }) => spoken);
   const parts: Float32Array[] = [];
   const words: Word[] = [];
@@ -73,12 +77,13 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
   let firstChunkMs = 0;
   const start = performance.now();
   for (const [place, segment] of segments.entries()) {
+    const seed = item.seed ?? 1;
     const request = {
-      text: segment.text,
-      words: segment.words,
+      ...segment,
       voiceId: item.voice,
       temperature: item.temperature ?? 1,
-      seed: (item.seed ?? 1) + place,
+      seed: seed + place,
+      utteranceSeed: seed,
     };
     const synthesis = engine.openSegment(request, item.whole === true);
     const segmentStart = samples;

@@ -5,11 +5,12 @@
  * A thread's number is its own: the replacement of a dead one has another. Ports keep no common order, so a job for
  * the new thread may reach a synthesis thread before the new port does; under its old number it would speak to the dead.
  */
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { Worker, type MessagePort } from 'node:worker_threads';
 import { limits } from '../limits.js';
 import type { Log } from '../log.js';
 import { packCommands, TurnBatch, unpackFrames, type FrameMail } from './mail.js';
+import { ACTOR_READY } from './messages.js';
 import type { ActorCommand, ActorThreadMessage, Frame } from './messages.js';
 
 interface ActorThreadsEvents {
@@ -18,16 +19,22 @@ interface ActorThreadsEvents {
   lost: [actor: number];
   /** A replacement runs and waits for its links. */
   started: [actor: number];
+  /** A thread became ready, or ended. */
+  changed: [];
 }
 
 interface ActorThread {
   readonly worker: Worker;
   readonly outgoing: TurnBatch<ActorCommand>;
   contexts: number;
+  /** Its encoders are loaded. */
+  ready: boolean;
 }
 
 /** Milliseconds before a thread that died is started again: at once, but never in a tight loop. */
 const RESPAWN_DELAY_MS = 50;
+/** The same for one that never became ready: what it lacks it will lack again. */
+const FAILED_START_DELAY_MS = 1_000;
 
 export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   readonly #entry: URL;
@@ -52,14 +59,27 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   }
 
   get isWhole(): boolean {
-    return this.#threads.size === this.#size;
+    const ready = [...this.#threads.values()].filter((thread) => thread.ready);
+    return ready.length === this.#size;
   }
 
-  /** The thread with the fewest contexts, to open one more there; `undefined` while none is alive. */
+  /**
+   * Resolves when all threads have loaded their encoders.
+   * @throws when one ended instead
+   */
+  async loaded(): Promise<void> {
+    while (!this.isWhole) {
+      if (this.#threads.size < this.#size) throw new Error('an actor thread could not start: see the log');
+      await once(this, 'changed');
+    }
+  }
+
+  /** The thread with the fewest contexts, to open one more there; `undefined` while none is ready. */
   assign(): number | undefined {
     let best: { actor: number; thread: ActorThread } | undefined;
     for (const [actor, thread] of this.#threads)
-      if (best === undefined || thread.contexts < best.thread.contexts) best = { actor, thread };
+      if (thread.ready && (best === undefined || thread.contexts < best.thread.contexts))
+        best = { actor, thread };
     if (best !== undefined) best.thread.contexts++;
     return best?.actor;
   }
@@ -103,26 +123,35 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       const message: ActorThreadMessage = { type: 'commands', mail: packCommands(commands) };
       worker.postMessage(message);
     });
-    this.#threads.set(actor, { worker, contexts: 0, outgoing });
-    worker.on('message', (mail: FrameMail) => {
-      for (const frame of unpackFrames(mail)) this.emit('frame', frame);
+    const thread: ActorThread = { worker, contexts: 0, outgoing, ready: false };
+    this.#threads.set(actor, thread);
+    worker.on('message', (mail: FrameMail | typeof ACTOR_READY) => {
+      if (mail !== ACTOR_READY) for (const frame of unpackFrames(mail)) this.emit('frame', frame);
+      else {
+        thread.ready = true;
+        this.emit('changed');
+      }
     });
     worker.on('error', (error: Error) =>
       this.#log.error({ actor, error: error.message }, 'actor thread failed'),
     );
-    worker.on('exit', () => this.#onExit(actor));
+    worker.on('exit', () => this.#onExit(actor, thread.ready));
     return actor;
   }
 
-  #onExit(actor: number): void {
+  #onExit(actor: number, wasReady: boolean): void {
     this.#threads.delete(actor);
+    this.emit('changed');
     if (this.#closing) return;
     this.#log.error({ actor }, 'actor thread gone; a new one starts');
     this.emit('lost', actor);
-    const timer = setTimeout(() => {
-      this.#respawns.delete(timer);
-      this.emit('started', this.#spawn());
-    }, RESPAWN_DELAY_MS);
+    const timer = setTimeout(
+      () => {
+        this.#respawns.delete(timer);
+        this.emit('started', this.#spawn());
+      },
+      wasReady ? RESPAWN_DELAY_MS : FAILED_START_DELAY_MS,
+    );
     this.#respawns.add(timer);
   }
 }

@@ -46,6 +46,8 @@ interface Flush {
   readonly flushId: string;
 }
 
+const randomSeed = (): number => randomInt(2 ** 32);
+
 export class Context implements SpeechContext {
   readonly id: number;
   readonly actor: number;
@@ -58,6 +60,7 @@ export class Context implements SpeechContext {
   readonly #slots = new Map<ScheduledSegment, number>();
   readonly #retries = new Map<ScheduledSegment, number>();
   readonly #seeds = new Map<ScheduledSegment, number>();
+  readonly #utteranceSeed = randomSeed();
   /** Code points of segments not charged yet, from segment `#nextCharge` on. */
   readonly #charges: number[] = [];
   #unspokenCharacters = 0;
@@ -195,31 +198,50 @@ export class Context implements SpeechContext {
     this.#parts.sink({ type: 'failed', contextId: this.id, reason });
   }
 
-  /** The scheduler starts one of this context's segments. */
+  /** The scheduler starts one of this context's segments: in the turn of any other, whom a fault must not meet. */
   start(segment: ScheduledSegment, playFromMs: number): void {
+    this.#guarded(segment, () => this.#start(segment, playFromMs));
+  }
+
+  #start(segment: ScheduledSegment, playFromMs: number): void {
     if (segment.index >= this.#nextMark) {
       this.#sendFlushes();
       this.#sendMark(segment);
     }
     const { pool, options } = this.#parts;
-    const slot = pool.reserve(playFromMs);
-    this.#slots.set(segment, slot);
     let seed = this.#seeds.get(segment);
-    if (seed === undefined) this.#seeds.set(segment, (seed = randomInt(2 ** 32)));
+    if (seed === undefined) this.#seeds.set(segment, (seed = randomSeed()));
     const job = {
       contextId: this.id,
       segment: segment.index,
       text: segment.text,
       words: segment.words,
       ...(options.normalizeText === true && { spoken: normalise(segment.text, segment.words) }),
+      before: segment.before,
+      after: segment.after,
       voiceId: options.voiceId,
       temperature: options.temperature ?? DEFAULT_TEMPERATURE,
       seed,
-      slot,
+      utteranceSeed: this.#utteranceSeed,
       actor: this.actor,
     };
-    void pool.run(job).then((outcome) => this.#onOutcome(segment, outcome));
+    // Last, so that whatever can fail has not: the slot is given back by the job's end.
+    const slot = pool.reserve(playFromMs);
+    this.#slots.set(segment, slot);
+    void pool
+      .run({ ...job, slot })
+      .then((outcome) => this.#guarded(segment, () => this.#onOutcome(segment, outcome)));
     this.#feed();
+  }
+
+  /** A fault of ours ends this context and no other; the segment is no longer counted as running. */
+  #guarded(segment: ScheduledSegment, react: () => void): void {
+    try {
+      react();
+    } catch (error) {
+      this.schedule.finished(segment, 0);
+      this.fail(`a fault of the dispatch: ${error instanceof Error ? error.name : typeof error}`);
+    }
   }
 
   /** The scheduler moved the playback clock of a running segment. */

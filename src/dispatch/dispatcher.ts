@@ -3,7 +3,7 @@
  * Owns the synthesis pool and the actor threads, and links every one of the former to every one of the latter.
  */
 import type { Config } from '../config.js';
-import { limits } from '../limits.js';
+import type { Limits } from '../limits.js';
 import type { Log } from '../log.js';
 import { monotonicMs } from '../monotonic.js';
 import { ActorThreads } from './actor-threads.js';
@@ -13,9 +13,20 @@ import type { ContextSchedule } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext, VoiceCatalogue } from './speech.js';
 import { SynthesisPool } from './synthesis-pool.js';
 
+export type DispatcherLimits = Readonly<
+  Record<
+    keyof Pick<
+      Limits,
+      'contextsMax' | 'unsentAudioMsMax' | 'unsentAudioMsPerLeaseMax' | 'synthesisHeapMiBMax'
+    >,
+    number
+  >
+>;
+
 export interface DispatcherOptions {
   readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'modelsDir' | 'executionProvider'>;
   readonly voices: VoiceCatalogue;
+  readonly limits: DispatcherLimits;
   readonly log: Log;
   /** Compiled entries of the threads. */
   readonly synthesisEntry: URL;
@@ -24,6 +35,7 @@ export interface DispatcherOptions {
 
 export class Dispatcher implements Speech {
   readonly voices: VoiceCatalogue;
+  readonly #contextsMax: number;
   readonly #log: Log;
   readonly #pool: SynthesisPool;
   readonly #actors: ActorThreads;
@@ -33,13 +45,15 @@ export class Dispatcher implements Speech {
   #nextContextId = 1;
 
   constructor(options: DispatcherOptions) {
-    const { config, log } = options;
+    const { config, limits, log } = options;
     this.voices = options.voices;
+    this.#contextsMax = limits.contextsMax;
     this.#log = log;
     this.#pool = new SynthesisPool({
       threads: config.synthesisThreads,
       modelsDir: config.modelsDir,
       executionProvider: config.executionProvider,
+      heapMiBMax: limits.synthesisHeapMiBMax,
       log,
       entry: options.synthesisEntry,
     });
@@ -70,7 +84,9 @@ export class Dispatcher implements Speech {
    * is inside a model's load any more, where ending it would abort the process.
    */
   async ready(): Promise<void> {
-    await this.#pool.loaded();
+    const [pool, actors] = await Promise.allSettled([this.#pool.loaded(), this.#actors.loaded()]);
+    if (pool.status === 'rejected') throw pool.reason;
+    if (actors.status === 'rejected') throw actors.reason;
   }
 
   /** All threads alive and loaded. */
@@ -88,7 +104,7 @@ export class Dispatcher implements Speech {
   }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
-    if (this.#contexts.size >= limits.contextsMax) return null;
+    if (this.#contexts.size >= this.#contextsMax) return null;
     const actor = this.#actors.assign();
     if (actor === undefined) return null;
     const context = new Context({

@@ -34,11 +34,16 @@ export interface SynthesisJob {
   readonly words: readonly Span[];
   /** Tokens that are spoken otherwise than written, in order. */
   readonly spoken?: readonly Replacement[];
+  /** What is spoken before and after it of a clause that was cut; '' where none was. */
+  readonly before: string;
+  readonly after: string;
   readonly voiceId: string;
   /** 0.5 to 3; 1 is the voice as trained. */
   readonly temperature: number;
-  /** The same job with the same seed gives the same samples: a retry resumes where the dead thread stopped. */
+  /** The same job with the same seeds gives the same samples: a retry resumes where the dead thread stopped. */
   readonly seed: number;
+  /** What all segments of an utterance have in common: a reader keeps to one pace and pitch. */
+  readonly utteranceSeed: number;
   /** Index into the shared deadline and cancel arrays. */
   readonly slot: number;
   /** Which actor thread hosts the context. */
@@ -94,6 +99,9 @@ export type ChunkMail =
       readonly segment: number;
       readonly samples: number;
     };
+
+/** The first message of an actor thread: its encoders are loaded. Mail follows. */
+export const ACTOR_READY = 'ready';
 
 /** What an actor thread is sent. */
 export type ActorThreadMessage =

@@ -23,6 +23,8 @@ export interface SynthesisPoolOptions {
   readonly threads: number;
   readonly modelsDir: string;
   readonly executionProvider: ExecutionProvider;
+  /** Of each thread's heap: exhausting it ends that thread. */
+  readonly heapMiBMax: number;
   readonly log: Log;
   /** The compiled entry of a synthesis thread. */
   readonly entry: URL;
@@ -82,7 +84,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       // The front thread's sends must not wait behind inference.
       niceIncrement: 10,
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: limits.synthesisHeapMiBMax },
+      resourceLimits: { maxOldGenerationSizeMb: options.heapMiBMax },
       // piscina would hand jobs to a thread that is still loading; ready ones are quicker even when busy.
       loadBalancer: (_task, workers) => {
         let best = null;

@@ -127,6 +127,20 @@ export class Exchange {
   }
 
   /**
+   * Ends a response whose body is known; only in `corked`, after `writeHead`. HEAD is told the length that GET has.
+   * @param close the connection after it
+   */
+  endWhole(res: HttpResponse, body: Uint8Array | string, close = false): void {
+    if (this.method !== 'head') res.end(body, close);
+    else if (close) res.end('', true);
+    else {
+      // With any argument, the library ends without a body in a way that breaks the next request.
+      res.writeHeader('content-length', String(Buffer.byteLength(body)));
+      res.endWithoutBody();
+    }
+  }
+
+  /**
    * Grants a slow peer ten more seconds of the library's timer. It runs from a failed write to the next writable
    * event, which a slow reader can hold off for a minute while its kernel buffer is more than two thirds full, and
    * from the request to the end of its body. Resuming is the one thing that always sets it anew.
@@ -182,8 +196,7 @@ export class Exchange {
     try {
       this.corked((res) => {
         this.writeHead(errors.internal.status, errors.internal.contentType);
-        if (this.method === 'head') res.end();
-        else res.end(errors.internal.body);
+        this.endWhole(res, errors.internal.body);
       });
       this.#over('failed');
     } catch {

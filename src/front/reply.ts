@@ -25,8 +25,7 @@ export const reply = (exchange: Exchange, { status, contentType, body, headers, 
   }
   exchange.corked((res) => {
     exchange.writeHead(status, contentType, headers);
-    if (exchange.method === 'head') res.end();
-    else res.end(bytes, close ?? false);
+    exchange.endWhole(res, bytes, close);
   });
   exchange.finish();
 };

@@ -5,6 +5,23 @@
 /** `unless-...`: it ends the sentence unless the next character is of that kind. */
 export type FullStop = 'ends' | 'inside' | 'unless-lower-case' | 'unless-digit';
 
+/**
+ * Whether the sentence goes on after a full stop.
+ * @param next the first character after the white space; '' where there is none
+ */
+export const goesOnAfter = (rule: FullStop, next: string): boolean => {
+  switch (rule) {
+    case 'ends':
+      return false;
+    case 'inside':
+      return next !== '';
+    case 'unless-lower-case':
+      return /^\p{Ll}/u.test(next);
+    case 'unless-digit':
+      return /^\p{Nd}/u.test(next);
+  }
+};
+
 const words = (list: string): ReadonlySet<string> => new Set(list.split(' '));
 
 /** Always followed by more of the same sentence. */

@@ -16,7 +16,8 @@ import {
   classOf,
   needsDictionary,
 } from './characters.js';
-import { type FullStop, fullStopAfter } from './full-stop.js';
+import { type FullStop, fullStopAfter, goesOnAfter } from './full-stop.js';
+import { clauseAfter, clauseBefore } from './neighbours.js';
 import { type Span, wordSpans } from './words.js';
 
 export interface Segment {
@@ -26,6 +27,12 @@ export interface Segment {
   readonly words: readonly Span[];
   /** The last token goes on as the first of the next segment: it is one word of the user's. */
   readonly tokenContinues: boolean;
+  /**
+   * What is spoken before and after it of a clause that is cut for its length alone, as far as it matters for the sound: ''
+   * where none is cut.
+   */
+  readonly before: string;
+  readonly after: string;
   /** False for white space between or after what is spoken: nothing to synthesise. */
   readonly speak: boolean;
 }
@@ -50,12 +57,14 @@ const sentenceMin = 20;
 const clauseShareMin = 0.6;
 /** Share of the bound from which, when the bound is hit, an earlier clause's end is better than the last space. */
 const earlierClauseShareMin = 0.4;
+/** Kept back where a clause is cut, so that it is known how it goes on. */
+const lookAhead = 20;
 
-const isLowerCase = /^\p{Ll}$/u;
 const isDigit = /^\p{Nd}$/u;
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const dictionaryWords = new Intl.Segmenter('en', { granularity: 'word' });
 
+const isLowSurrogate = (unit: number) => unit >= 0xdc00 && unit < 0xe000;
 const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
 
 /** A place where the segment may end, should nothing better come. `at`: offset; `size`: of the segment up to it. */
@@ -73,6 +82,8 @@ export class Segmenter {
   /** No segment with words since the start or the last flush. */
   #firstOfUtterance = true;
   #spoke = false;
+  /** The end of what was spoken, if its clause goes on. */
+  #before = '';
 
   // State of the scan within one segment.
   #size = 0;
@@ -111,6 +122,7 @@ export class Segmenter {
     this.#start = this.#next = 0;
     this.#beginSegment();
     this.#firstOfUtterance = true;
+    this.#before = '';
     return segments;
   }
 
@@ -120,7 +132,7 @@ export class Segmenter {
     if (this.#spoke) return segments;
     this.#spoke = true;
     const text = segments.pop()?.text ?? '';
-    return [...segments, { text, words: [], tokenContinues: false, speak: true }];
+    return [...segments, { text, words: [], tokenContinues: false, before: '', after: '', speak: true }];
   }
 
   /** Whether there is text that is no white space and in no segment yet. */
@@ -160,7 +172,7 @@ export class Segmenter {
       const codePoint = this.#text.codePointAt(this.#next)!;
       const bits = classOf(codePoint);
       const before = this.#cutBefore(codePoint, bits);
-      if (before !== null) this.#cut(before, segments);
+      if (before !== null) this.#cut(before, segments, (bits & WHITE) !== 0);
       else {
         this.#take(codePoint, bits);
         if (bits & WHITE && this.#endsAfterWhite(bits)) this.#cut(this.#next, segments);
@@ -168,17 +180,27 @@ export class Segmenter {
     }
   }
 
-  /** Ends the segment at `at`; the scan goes on from there, over text that it may have seen before. */
-  #cut(at: number, segments: Segment[]): void {
+  /**
+   * Ends the segment at `at`; the scan goes on from there, over text that it may have seen before.
+   * @param beforeWhite white space comes next
+   */
+  #cut(at: number, segments: Segment[], beforeWhite = false): void {
     const text = this.#text.slice(this.#start, at);
     const words = wordSpans(text);
+    const seen = this.#text.slice(at, this.#next);
     const speak = words.length > 0;
     const splitsToken =
       at < this.#text.length &&
       !(classOf(this.#text.charCodeAt(at)) & WHITE) &&
       !(classOf(text.charCodeAt(text.length - 1)) & WHITE);
-    segments.push({ text, words, tokenContinues: splitsToken && !this.#isWordSeam(at), speak });
+    const after = speak ? clauseAfter(text, words.length === 1, seen, beforeWhite) : '';
+    const before = speak ? this.#before : '';
+    segments.push({
+      ...{ text, words, tokenContinues: splitsToken && !this.#isWordSeam(at) },
+      ...{ before, after, speak },
+    });
     if (speak) {
+      this.#before = after === '' ? '' : clauseBefore(text);
       this.#firstOfUtterance = false;
       this.#spoke = true;
     }
@@ -214,10 +236,8 @@ export class Segmenter {
   #cutBefore(codePoint: number, bits: number): number | null {
     if (this.#undecided !== null && !(bits & WHITE)) {
       const { at, rule } = this.#undecided;
-      const character = String.fromCodePoint(codePoint);
-      const goesOn = rule === 'unless-digit' ? isDigit.test(character) : isLowerCase.test(character);
       this.#undecided = null;
-      if (!goesOn) return at;
+      if (!goesOnAfter(rule, String.fromCodePoint(codePoint))) return at;
     }
     if (this.#mark & SPACELESS && !(bits & (WHITE | CLOSER | TERMINATOR | CLAUSE))) {
       if (this.#mark & TERMINATOR) {
@@ -232,19 +252,33 @@ export class Segmenter {
   }
 
   #cutAtBound(nextBits: number): number {
-    const end = this.#next;
-    if (this.#tokenStart < 0 || nextBits & WHITE) return end;
+    const isWhole = this.#tokenStart < 0 || (nextBits & WHITE) !== 0;
+    const mark = isWhole ? this.#mark : 0;
+    if (this.#tokens === 0 || mark & CLAUSE || (mark & TERMINATOR && this.#fullStop(this.#next) !== 'inside'))
+      return this.#next;
     const clause = this.#lastClause;
     if (clause !== null && clause.size >= this.#max * earlierClauseShareMin) return clause.at;
     if (this.#lastSpace !== null) return this.#lastSpace.at;
+    if (isWhole) return this.#next;
     // White space alone took up the room of a token that would fit.
     if (this.#blankSize > 0) return this.#tokenStart;
+    const end = this.#backFrom(this.#next);
     const token = this.#text.slice(this.#tokenStart, end);
     if (needsDictionary(token)) {
       const boundary = this.#wordBoundary(end);
       if (boundary - this.#start > (end - this.#start) / 2) return boundary;
     }
     return this.#graphemeBoundary(end);
+  }
+
+  /** Leaves out as much as shall be known of how a token goes on. */
+  #backFrom(end: number): number {
+    let at = end;
+    for (let size = 0; size < lookAhead && at > this.#start + 2;) {
+      at -= isLowSurrogate(this.#text.charCodeAt(at - 1)) ? 2 : 1;
+      size += this.#weight(classOf(this.#text.codePointAt(at)!));
+    }
+    return at;
   }
 
   /** The last boundary between user-perceived characters; `end` where the segment is a single one. */
@@ -281,20 +315,17 @@ export class Segmenter {
     const place = { at: this.#next, size: this.#size };
     const tokenEnded = this.#tokenStart >= 0;
     const mark = tokenEnded ? this.#mark : 0;
-    const token = tokenEnded ? this.#text.slice(this.#tokenStart, this.#next - 1) : '';
+    const fullStop = mark & TERMINATOR ? this.#fullStop(this.#next - 1) : 'ends';
     this.#tokenStart = -1;
     this.#mark = 0;
-    this.#lastSpace = place;
+    if (this.#lastSpace === null || place.size <= this.#max - lookAhead) this.#lastSpace = place;
     if (bits & NEWLINE && this.#isParagraph()) return true;
     if (mark & TERMINATOR) {
-      const rule = '.…'.includes(this.#text.charAt(this.#markAt))
-        ? fullStopAfter(token, this.#tokens === 1)
-        : 'ends';
-      if (rule === 'inside') return false;
+      if (fullStop === 'inside') return false;
       this.#lastClause = place;
       if (!this.#isLongEnough()) return false;
-      if (rule === 'ends') return true;
-      this.#undecided = { at: place.at, rule };
+      if (fullStop === 'ends') return true;
+      this.#undecided = { at: place.at, rule: fullStop };
       return false;
     }
     if (mark & CLAUSE || bits & NEWLINE) {
@@ -302,6 +333,12 @@ export class Segmenter {
       this.#lastClause = place;
     }
     return false;
+  }
+
+  /** What the terminator of the token that ends at `end` means. */
+  #fullStop(end: number): FullStop {
+    if (!'.…'.includes(this.#text.charAt(this.#markAt))) return 'ends';
+    return fullStopAfter(this.#text.slice(this.#tokenStart, end), this.#tokens === 1);
   }
 
   /** Counts line breaks in a run of white space; \r\n is one. */

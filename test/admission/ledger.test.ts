@@ -135,7 +135,8 @@ t.test('a dead thread is replaced, and its batch is neither lost nor doubled', a
 
 t.test('an idle thread that died is replaced by the next entry', async (t) => {
   const dataDir = makeStore(t);
-  const { ledger, threads } = openLedger(t, dataDir);
+  // Not by a probe before it.
+  const { ledger, threads } = openLedger(t, dataDir, { ledgerProbeMs: 60_000 });
   ledger.append(usage(1));
   await ledger.drain();
   await threads[0]?.terminate();

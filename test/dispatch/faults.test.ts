@@ -2,6 +2,7 @@ import t from 'tap';
 import { Dispatcher } from '../../src/dispatch/dispatcher.js';
 import type { Lease } from '../../src/admission/lease.js';
 import type { Frame } from '../../src/dispatch/messages.js';
+import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 
 const LETTER_SAMPLES = 1_200;
@@ -10,6 +11,8 @@ const start = async (threads = 2) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, modelsDir: '', executionProvider: 'cpu' },
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
+    // A heap that is soon full.
+    limits: { ...limits, synthesisHeapMiBMax: 64 },
     log: createLog('silent'),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
@@ -44,6 +47,16 @@ interface Outcome {
   closes: number;
 }
 
+const optionsOf = (granted: Lease, timestamps = false) =>
+  ({
+    lease: granted,
+    voiceId: 'scripted',
+    temperature: null,
+    format: { encoding: 'pcm', sampleRateHz: 24_000 },
+    framing: 'stream',
+    timestamps,
+  }) as const;
+
 /** Speaks a text and reads the letters back from the levels of the samples. */
 const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promise<Outcome> =>
   new Promise((resolve, reject) => {
@@ -66,17 +79,7 @@ const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promis
         resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
       }
     };
-    const context = dispatcher.open(
-      {
-        lease: granted,
-        voiceId: 'scripted',
-        temperature: null,
-        format: { encoding: 'pcm', sampleRateHz: 24_000 },
-        framing: 'stream',
-        timestamps,
-      },
-      onFrame,
-    );
+    const context = dispatcher.open(optionsOf(granted, timestamps), onFrame);
     if (context === null) {
       reject(new Error('not taken'));
       return;
@@ -88,8 +91,9 @@ const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promis
 const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
 const long = sentence.repeat(6).trim();
 
+/** Waits for a condition that is to come true; the caller asserts it afterwards. */
 const until = async (condition: () => boolean): Promise<void> => {
-  for (let i = 0; i < 400 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let i = 0; i < 4_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
 const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.isWhole);
@@ -147,25 +151,65 @@ for (const marker of ['!actor-exit', '!actor-throw'])
     },
   );
 
+t.test('an utterance is run again a few times, not for ever', async (t) => {
+  const dispatcher = await start(1);
+  const bystander = speak(dispatcher, `${sentence.slice(0, 40)} !slow`);
+  for (let i = 0; i <= limits.segmentRetriesMax; i++)
+    t.match(await speak(dispatcher, 'Just !exit now.'), { ending: 'failed' });
+  t.match(await bystander, { ending: 'failed', closes: 1 });
+  await untilWhole(dispatcher);
+  t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('a job is cancelled between two steps', async (t) => {
+  const dispatcher = await start(1);
+  const first = Promise.withResolvers<undefined>();
+  const { account, granted } = lease();
+  const context = dispatcher.open(optionsOf(granted), () => first.resolve(undefined));
+  // Twenty steps, four seconds: longer than `until` waits.
+  context?.append(`!slow ${'a'.repeat(90)}.`);
+  context?.end();
+  await first.promise;
+  context?.release();
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(account.closed, 1);
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('a fault on the front thread while a segment starts ends its own context', async (t) => {
+  const dispatcher = await start();
+  const neighbour = speak(dispatcher, long);
+  const { granted } = lease();
+  const frames: Frame[] = [];
+  const broken = {
+    ...optionsOf(granted),
+    get temperature(): number {
+      throw new TypeError('scripted fault');
+    },
+  };
+  const context = dispatcher.open(broken, (frame) => frames.push(frame));
+  context?.append(long);
+  context?.end();
+  t.match(frames, [{ type: 'failed', reason: /TypeError/ }]);
+  context?.release();
+  t.match(await neighbour, { ending: 'closed', letters: long });
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(dispatcher.openContexts, 0);
+  t.ok(await dispatcher.close(5_000));
+});
+
 t.test('released in the middle, a context sends nothing more and leaves nothing running', async (t) => {
   const dispatcher = await start();
   const { account, granted } = lease();
   let frames = 0;
   const first = Promise.withResolvers<undefined>();
-  const context = dispatcher.open(
-    {
-      lease: granted,
-      voiceId: 'scripted',
-      temperature: null,
-      format: { encoding: 'pcm', sampleRateHz: 24_000 },
-      framing: 'stream',
-      timestamps: false,
-    },
-    () => {
-      frames++;
-      first.resolve(undefined);
-    },
-  );
+  const context = dispatcher.open(optionsOf(granted), () => {
+    frames++;
+    first.resolve(undefined);
+  });
   context?.append(long.repeat(20));
   context?.end();
   await first.promise;

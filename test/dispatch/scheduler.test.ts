@@ -7,6 +7,8 @@ const segment = (index: number, characters = 50): ScheduledSegment => ({
   text: 'a'.repeat(characters),
   words: [],
   tokenContinues: false,
+  before: '',
+  after: '',
   speak: true,
 });
 

@@ -4,6 +4,7 @@ import { Dispatcher } from '../../src/dispatch/dispatcher.js';
 import type { Lease } from '../../src/admission/lease.js';
 import type { Frame } from '../../src/dispatch/messages.js';
 import type { SpeechContext } from '../../src/dispatch/speech.js';
+import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 
 const LETTER_SAMPLES = 1_200;
@@ -11,6 +12,7 @@ const LETTER_SAMPLES = 1_200;
 const start = async (threads = 2) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, modelsDir: '', executionProvider: 'cpu' },
+    limits: { ...limits, synthesisHeapMiBMax: 64 },
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
     log: createLog('silent'),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),

@@ -4,6 +4,7 @@ import {
   cpSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   rmSync,
   statSync,
   truncateSync,
@@ -13,11 +14,14 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
+import { threadNames } from '../../src/thread-name.js';
 import { packageRoot } from '../support/package-root.js';
 import { spawnService, startService } from '../support/service.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'syrinx-boot-'));
 t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+
+const oneThread = { SYNTHESIS_THREADS: '1' };
 
 const oneLine = (stderr: string) => stderr.trimEnd().split('\n').length === 1;
 
@@ -53,7 +57,7 @@ for (const [what, { file, damage }] of Object.entries(modelFaults))
   t.test(`${what} is named in one line, and the service does not start`, async (t) => {
     const pack = copyOfModels(what.replaceAll(' ', '-'));
     damage(join(pack, file));
-    const service = spawnService(t, { MODELS_DIR: join(pack, '..') });
+    const service = spawnService(t, { ...oneThread, MODELS_DIR: join(pack, '..') });
     t.match(await service.exited, { code: 1 });
     t.ok(oneLine(service.stderr), service.stderr);
     t.ok(service.stderr.includes(join(pack, file)), 'the line has the path of the file');
@@ -71,7 +75,7 @@ t.test('a port in use', async (t) => {
   await new Promise((resolve) => holder.once('listening', resolve));
   t.teardown(() => holder.close());
   const port = (holder.address() as { port: number }).port;
-  const service = spawnService(t, { PORT: String(port) });
+  const service = spawnService(t, { ...oneThread, PORT: String(port) });
   t.match(await service.exited, { code: 1 });
   t.ok(oneLine(service.stderr), service.stderr);
   t.match(service.stderr, `127.0.0.1:${port}`);
@@ -79,8 +83,8 @@ t.test('a port in use', async (t) => {
 });
 
 t.test('a port in use by another syrinx', async (t) => {
-  const first = await startService(t);
-  const second = spawnService(t, { PORT: String(first.port) });
+  const first = await startService(t, oneThread);
+  const second = spawnService(t, { ...oneThread, PORT: String(first.port) });
   t.match(await second.exited, { code: 1 });
   t.match(second.stderr, 'in use');
   t.equal((await first.get('/healthz', {})).status, 200, 'the first one serves on');
@@ -109,9 +113,15 @@ t.test('the first start makes one key, for its owner alone; the next start makes
   t.match(key, /^svc_sk_\w{32,}$/);
   t.equal(statSync(join(dataDir, 'first-key')).mode & 0o777, 0o600);
   t.notOk(first.stdout.includes(key), 'it is not in the log');
+  await t.test('its threads have names', { skip: process.platform !== 'linux' }, (t) => {
+    const folder = `/proc/${first.process.pid}/task`;
+    const names = readdirSync(folder).map((id) => readFileSync(`${folder}/${id}/comm`, 'utf8').trim());
+    for (const name of Object.values(threadNames)) t.ok(names.includes(name), name);
+    t.end();
+  });
   t.match(await first.stop(), { code: 0 });
   rmSync(join(dataDir, 'first-key'));
-  const second = await startService(t, { DATA_DIR: dataDir });
+  const second = await startService(t, { ...oneThread, DATA_DIR: dataDir });
   t.equal((await second.get('/v1/tts/speakers', { 'x-api-key': key })).status, 200, 'the key still works');
   t.throws(() => second.key, 'no other was made');
   t.equal(second.stderr, '', 'no warnings');

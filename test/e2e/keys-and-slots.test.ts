@@ -16,7 +16,7 @@ const long = 'The train was late again, so we walked along the river and talked 
 const stream = { text: long, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
 const short = { text: 'Yes.', voice: 'wren', response_format: 'wav' };
 
-const service = await startService(t);
+const service = await startService(t, { SYNTHESIS_THREADS: '2' });
 const keys = (...args: string[]) => runScript('scripts/keys.js', args, { DATA_DIR: service.dataDir });
 
 /** Opens a stream that is read no further than its first record. */

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { readStream, startService } from '../support/service.js';
 
-const service = await startService(t);
+const service = await startService(t, { SYNTHESIS_THREADS: '1' });
 const sampleRateHz = 16_000;
 const format = { encoding: 'pcm', sample_rate: sampleRateHz };
 const text = 'Dr. Lee paid $1,250.75 on Jan. 5, 2024 at 3:05pm, i.e. 10% of 12 500 000 or 1e6.';

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
@@ -135,6 +136,25 @@ t.test('npm run keys', async (t) => {
   t.match(credit, /60000 credits/);
   t.match(list, /ada +60000/);
   t.match(revoke, /is revoked/);
+});
+
+t.test('npm run usage', async (t) => {
+  const [all = '', ada = '', json = ''] = block('sh', 'npm run usage')
+    .trim()
+    .split('\n')
+    .map((line) => line.replace(/ +#.*$/, ''));
+  t.match((await inShell(all, packageRoot)).stdout, /^default +\d+ [^]*^ada +0 /m);
+  t.match((await inShell(ada, packageRoot)).stdout, /^ada +0 +0 +0 +0 +60000 /m);
+  const { stdout } = await inShell(json, packageRoot);
+  t.match(JSON.parse(stdout.slice(stdout.indexOf('{'))), { since: '2026-07-01T00:00:00.000Z' });
+});
+
+t.test('the backup of a store in use', { skip: missingTool('sqlite3') }, async (t) => {
+  const dir = t.testdir();
+  await inShell(block('sh', '.backup').replace('data/', `${service.dataDir}/`), dir);
+  const backup = new DatabaseSync(join(dir, 'store-backup.sqlite'));
+  t.match(backup.prepare(`SELECT balance FROM accounts WHERE name = 'ada'`).get(), { balance: 60_000 });
+  backup.close();
 });
 
 t.test('what the README links to is there', (t) => {

@@ -3,7 +3,7 @@ import t from 'tap';
 import { readStream, startService } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
 
-const service = await startService(t);
+const service = await startService(t, { SYNTHESIS_THREADS: '2' });
 const sentence = 'Good morning, the "kettle" is on — and the paper (as ever) is at the door!';
 
 interface Whole {
@@ -100,12 +100,13 @@ t.test('word times: original tokens, absolute, in order, within the audio, on bo
   t.equal((await whole({ ...body, timestamps: false })).timestamps, undefined);
 });
 
-t.test('the same request twice gives different audio of different length', async (t) => {
+t.test('the same request gives different audio of different length each time', async (t) => {
   for (const text of ['Yes.', '', sentence]) {
     const body = { text, temperature: 1, response_format: 'pcm' };
-    const [a, b] = await Promise.all([whole(body), whole(body)]);
-    t.not(a.audio, b.audio);
-    t.not(a.audio.length, b.audio.length);
+    const readings = await Promise.all([whole(body), whole(body), whole(body)]);
+    // Of two, one pair in a thousand has one length, to the sample.
+    t.ok(new Set(readings.map(({ audio }) => audio.length)).size > 1);
+    if (text !== '') t.equal(new Set(readings.map(({ audio }) => audio)).size, readings.length);
   }
 });
 

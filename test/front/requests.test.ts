@@ -186,11 +186,18 @@ t.test('HEAD answers the head of GET, without a body', async (t) => {
     t.equal(header(response, 'content-type'), 'application/json');
     t.match(header(response, 'x-request-id'), uuid);
     t.equal(response.rest.length, 0, 'nothing follows');
+    const get = await RawClient.ask(front.port, { path, key: GOOD_KEY });
+    t.equal(header(response, 'content-length'), String(get.body.length), 'the length that GET has');
   }
   for (const path of ['/v1/tts/speakers', '/openapi.json'])
     t.equal((await RawClient.ask(front.port, { method: 'HEAD', path })).status, 401);
   const wrong = await RawClient.ask(front.port, { method: 'HEAD', path: '/v1/tts' });
   t.equal(wrong.status, 405);
+  client.send(requestBytes({ path: '/healthz' }));
+  t.equal((await client.response()).body.toString(), '{"status":"ok"}', 'the connection goes on');
+  client.send(requestBytes({ method: 'HEAD', path: '/healthz', headers: ['Host: twice'] }));
+  t.equal((await client.response(true)).status, 400);
+  await client.closed();
 });
 
 t.test('/readyz tells why it is not ready; /healthz does not mind', async (t) => {

@@ -1,6 +1,7 @@
 /** Threads that die in mid-utterance, as the clients of several WebSockets see it. */
 import t from 'tap';
 import { Dispatcher } from '../../src/dispatch/dispatcher.js';
+import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { eventually, GOOD_KEY, startFront } from '../support/front-server.js';
 import { openNative, openWs, type SocketClient } from '../support/socket-client.js';
@@ -8,6 +9,7 @@ import { openNative, openWs, type SocketClient } from '../support/socket-client.
 const start = async (t: Parameters<typeof startFront>[0]) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: 2, actorThreads: 1, modelsDir: '', executionProvider: 'cpu' },
+    limits: { ...limits, synthesisHeapMiBMax: 64 },
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
     log: createLog('silent'),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),

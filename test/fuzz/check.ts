@@ -12,7 +12,11 @@ const seedOfRun = (): number =>
 /** @param runs at the usual length */
 export const check = async <T>(t: Test, property: fc.IRawProperty<T>, runs: number): Promise<void> => {
   const seed = seedOfRun();
-  const result = await fc.check(property, { numRuns: Math.round(runs * times), seed, includeErrorInReport: true });
+  const result = await fc.check(property, {
+    numRuns: Math.round(runs * times),
+    seed,
+    includeErrorInReport: true,
+  });
   if (result.failed) t.fail(`seed ${seed}\n${fc.defaultReportMessage(result) ?? ''}`);
   else t.pass(`${result.numRuns} runs, seed ${seed}`);
 };

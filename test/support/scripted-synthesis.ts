@@ -9,6 +9,7 @@ import { serveSynthesis } from '../../workers/synthesis-thread.js';
 
 export const LETTER_SAMPLES = 1_200;
 const LETTERS_A_STEP = 5;
+const SLOW_STEP_MS = 200;
 
 const exhaustHeap = (): never => {
   const hoard: unknown[] = [];
@@ -39,8 +40,8 @@ class ScriptedEngine implements Engine {
     let letter = 0;
     return {
       step: async (): Promise<EngineChunk | null> => {
-        // As long as a real step: the event loop turns meanwhile.
-        await pause(1);
+        // As long as a real step, or much longer: the event loop turns meanwhile.
+        await pause(request.text.includes('!slow') ? SLOW_STEP_MS : 1);
         if (letter > 0)
           for (const [marker, fault] of Object.entries(faults)) if (request.text.includes(marker)) fault();
         // The thread must still be in this step when a fault of the loop itself strikes.

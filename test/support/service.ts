@@ -32,7 +32,9 @@ class Child {
   stderr = '';
 
   constructor(script: string, args: readonly string[], env: Environment) {
-    this.process = spawn(process.execPath, [...nodeFlags, compiled(script), ...args], {
+    // Without what tap adds to every process: its loader's handlers make signals deadly that the service ignores.
+    const node = ['-u', 'NODE_OPTIONS', process.execPath, ...nodeFlags];
+    this.process = spawn('env', [...node, compiled(script), ...args], {
       cwd: packageRoot,
       env: { PATH: process.env['PATH'], ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -190,7 +192,7 @@ export const readStream = async (response: Response) => {
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 /** Waits for a condition that is to come true; the caller asserts it afterwards. */
-export const until = async (condition: () => boolean | Promise<boolean>, ms = 10_000): Promise<boolean> => {
+export const until = async (condition: () => boolean | Promise<boolean>, ms = 30_000): Promise<boolean> => {
   const end = performance.now() + ms;
   while (performance.now() < end) {
     if (await condition()) return true;

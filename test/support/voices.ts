@@ -43,6 +43,9 @@ export const requestOf = (text: string, more: Partial<SegmentRequest> = {}): Seg
   voiceId: 'wren',
   temperature: 1,
   seed: 1,
+  utteranceSeed: more.seed ?? 1,
+  before: '',
+  after: '',
   ...more,
 });
 
@@ -82,8 +85,11 @@ export const levelDb = (pcm: Int16Array, from = 0, to = pcm.length): number => {
   return 10 * Math.log10(power / Math.max(1, to - from) + 1e-12);
 };
 
-/** F0 in Hz each 10 ms where the signal is loud and periodic: the first high peak of the normalised autocorrelation. */
-export const pitchOf = (pcm: Int16Array): number[] => {
+/** F0 in Hz each 10 ms where the signal is loud and periodic. */
+export const pitchOf = (pcm: Int16Array): number[] => pitchTrack(pcm).filter((hz) => hz > 0);
+
+/** F0 in Hz each 10 ms, 0 where there is none: the first high peak of the normalised autocorrelation. */
+export const pitchTrack = (pcm: Int16Array): number[] => {
   const rate = 8_000;
   const signal = Float32Array.from({ length: Math.floor(pcm.length / 3) }, (_, i) => pcm[3 * i]! / 32_768);
   const window = 360;
@@ -91,7 +97,10 @@ export const pitchOf = (pcm: Int16Array): number[] => {
   for (let at = 0; at + 2 * window < signal.length; at += rate / 100) {
     let energy = 0;
     for (let i = 0; i < window; i++) energy += signal[at + i]! ** 2;
-    if (energy / window < 1e-3) continue;
+    if (energy / window < 1e-3) {
+      found.push(0);
+      continue;
+    }
     const correlations: number[] = [];
     for (let lag = Math.floor(rate / 400); lag <= rate / 60; lag++) {
       let product = 0;
@@ -103,11 +112,10 @@ export const pitchOf = (pcm: Int16Array): number[] => {
       correlations.push(product / Math.sqrt(energy * shifted));
     }
     const highest = Math.max(...correlations);
-    if (highest < 0.8) continue;
     const first = correlations.findIndex(
       (value, i) => value > 0.93 * highest && value >= (correlations[i + 1] ?? 0),
     );
-    found.push(rate / (first + Math.floor(rate / 400)));
+    found.push(highest < 0.8 ? 0 : rate / (first + Math.floor(rate / 400)));
   }
   return found;
 };

@@ -215,13 +215,13 @@ t.test('long sentences are cut at clauses, else at spaces', (t) => {
   t.ok(segments[0] !== undefined && segments[0].length <= limits.firstSegmentCharactersMax);
   const plain = texts(filler(200));
   t.ok(plain.every((text) => /^(word )*word ?$/.test(text)));
-  t.ok(plain.slice(1, -1).every((text) => text.length > limits.segmentCharactersMax - 10));
+  t.ok(plain.slice(1, -1).every((text) => text.length > limits.segmentCharactersMax - 30));
   t.end();
 });
 
 t.test('the first segment of a text without punctuation is as short as its bound', (t) => {
   const [first] = segmentsOf(filler(1000));
-  t.ok(first && first.text.length <= limits.firstSegmentCharactersMax && first.text.length > 90);
+  t.ok(first && first.text.length <= limits.firstSegmentCharactersMax && first.text.length > 70);
   t.end();
 });
 
@@ -231,6 +231,51 @@ t.test('a token longer than a segment spans several and stays one word', (t) => 
   t.ok(segments.length > 4);
   t.strictSame(tokensOf(segments), ['Say', token, 'again.']);
   t.equal(segments.at(-1)?.tokenContinues, false);
+  t.end();
+});
+
+t.test('a clause that is cut for its length is known at both sides of the cut', (t) => {
+  const joints = (text: string) => segmentsOf(text).map(({ before, after }) => [before, after]);
+  const words = Array.from({ length: 60 }, (_, i) => `number${String(i)}`).join(' ');
+  const [first, second, ...more] = segmentsOf(words);
+  t.equal(first?.before, '');
+  t.match(first?.after, /^(?:number\d+ ?){2,3}$/, 'whole words');
+  t.ok(second?.text.startsWith(first?.after ?? '?'));
+  t.match(second?.before, /^(?:number\d+ ){2,4}$/);
+  t.ok(first?.text.endsWith(second?.before ?? '?'));
+  t.equal(more.at(-1)?.after, '', 'the text ends there');
+
+  const long = filler(14);
+  t.strictSame(joints(`${long}, ${long}. ${long}; ${long}`).flat().join(''), '', 'marks end clauses');
+  t.strictSame(
+    joints(`${filler(19)}\n${filler(19)}`)
+      .flat()
+      .join(''),
+    '',
+    'and so do lines',
+  );
+  t.strictSame(
+    joints(`${long} ${' '.repeat(60)}`)
+      .flat()
+      .join(''),
+    '',
+    'white space goes nowhere',
+  );
+  t.strictSame(joints(`${filler(16)} Dr. ${filler(9)}`)[0]?.[1], 'Dr. word word word ', 'as known');
+  const [, inside] = joints(`${filler(15)} Dr. ${filler(60)}`);
+  t.match(inside, ['word word word word word Dr. ', /^word/], 'a full stop may be inside');
+  t.strictSame(
+    joints(`${filler(19)} fine, no`)
+      .flat()
+      .join(''),
+    '',
+    'what ends at the bound is whole',
+  );
+
+  const [token] = segmentsOf('x'.repeat(300));
+  t.strictSame([token?.text.length, token?.after], [80, 'x'.repeat(20)], 'a token without an end, too');
+  const [signs] = segmentsOf('漢'.repeat(100));
+  t.ok(signs?.after.startsWith('漢'));
   t.end();
 });
 
@@ -263,10 +308,9 @@ t.test('Thai is cut between words', (t) => {
 });
 
 t.test('blank text is one segment without words at the end, and only there', (t) => {
-  t.strictSame(segmentsOf(''), [{ text: '', words: [], tokenContinues: false, speak: true }]);
-  t.strictSame(segmentsOf(' ', '\n', '\t'), [
-    { text: ' \n\t', words: [], tokenContinues: false, speak: true },
-  ]);
+  const blank: Segment = { text: '', words: [], tokenContinues: false, before: '', after: '', speak: true };
+  t.strictSame(segmentsOf(''), [blank]);
+  t.strictSame(segmentsOf(' ', '\n', '\t'), [{ ...blank, text: ' \n\t' }]);
   t.strictSame(new Segmenter().flush(), []);
   const segmenter = new Segmenter();
   segmenter.push('Hello. ');

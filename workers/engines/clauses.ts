@@ -1,8 +1,8 @@
 /** A segment's text as clauses: what is spoken between two pauses, cut into atoms that one voice of espeak-ng reads. */
 import type { Replacement, Span } from '../../src/dispatch/messages.js';
-import { limits } from '../../src/limits.js';
-import { fullStopAfter } from '../../src/text/full-stop.js';
+import { fullStopAfter, goesOnAfter } from '../../src/text/full-stop.js';
 import { cleanText } from './clean.js';
+import type { SegmentRequest } from './engine.js';
 import { type Voice, defaultVoice, isUnspaced, readingOf, refineVoice } from './languages.js';
 import { type Terminal, lex, terminals } from './lexer.js';
 
@@ -14,16 +14,23 @@ export interface Atom {
   readonly word: number;
   /** Follows the atom before without white space, in a script that has none. */
   readonly glued: boolean;
+  /** Spoken by another segment: here it only shapes what is beside it. */
+  readonly aside: boolean;
 }
 
-/** `cut`: the text goes on in the next segment, in the middle of the clause. */
-export type Ending = 'sentence' | 'clause' | 'cut';
+export type Ending = 'sentence' | 'clause';
 
 export interface Clause {
   readonly atoms: readonly Atom[];
   readonly terminal: Terminal;
-  readonly ending: Ending;
+  /** `null`: it goes on, further than is known. */
+  readonly ending: Ending | null;
+  /** It began earlier than is known. */
+  readonly continues: boolean;
 }
+
+/** What other segments have of the clauses at a text's edges; '' where none is cut. */
+export type Edges = Pick<SegmentRequest, 'before' | 'after'>;
 
 /** Longest text of an atom: a "word" of 10,000 letters is read in parts. */
 const atomMax = 48;
@@ -33,6 +40,7 @@ interface Draft {
   readonly voice: Voice | null;
   readonly word: number;
   readonly glued: boolean;
+  readonly aside: boolean;
 }
 
 /** Strongest mark since the last atom; later and weaker marks (`?"`, `).`) do not undo it. */
@@ -40,14 +48,19 @@ const strongest = (a: Terminal | null, b: Terminal): Terminal =>
   a === terminals.question || (a !== null && a > b && b !== terminals.question) ? a : b;
 
 class Reader {
-  readonly clauses: Clause[] = [];
+  /** What is read from now on is spoken by another segment. */
+  aside = false;
+  readonly #clauses: Clause[] = [];
   readonly #text: string;
+  /** Nothing was read that would end the clause which an earlier segment began. */
+  #continues: boolean;
   #drafts: Draft[] = [];
   #voice: Voice | null = null;
   #break: Terminal | null = null;
 
-  constructor(text: string) {
+  constructor(text: string, continues: boolean) {
     this.#text = text;
+    this.#continues = continues;
   }
 
   /** @param tokens what is read, in order; `next` is the code point that follows the token's white space */
@@ -56,26 +69,25 @@ class Reader {
     let glued = !afterSpace;
     for (const [place, lexeme] of lexemes.entries()) {
       if (lexeme.kind === 'break') {
-        const silent = place === lexemes.length - 1 && isAbbreviation(token, isFirst, next);
+        const silent = place === lexemes.length - 1 && goesOnAfter(fullStopAfter(token, isFirst), next);
         if (!silent || lexeme.terminal !== terminals.period) this.breakHere(lexeme.terminal);
       } else if (this.#spoken(lexeme.text, word, glued)) glued = false;
     }
   }
 
   breakHere(terminal: Terminal): void {
+    if (this.#drafts.length === 0) this.#continues = false;
     this.#break = strongest(this.#break, terminal);
   }
 
+  /** @returns the clauses of which something is spoken here */
   end(): Clause[] {
-    this.#close(this.#break);
-    const last = this.clauses.at(-1);
-    if (last !== undefined && this.#break === null) {
-      const cut = isForcedCut(this.#text);
-      // A text that just ends was meant as a sentence.
-      const terminal = cut ? terminals.continuing : terminals.period;
-      this.clauses[this.clauses.length - 1] = { ...last, terminal, ending: cut ? 'cut' : 'sentence' };
-    }
-    return this.clauses;
+    const isOpen = this.#break === null && this.#drafts.at(-1)?.aside === true;
+    // A text that just ends was meant as a sentence.
+    this.#close(this.#break ?? (isOpen ? terminals.continuing : terminals.period));
+    const last = this.#clauses.at(-1);
+    if (isOpen && last !== undefined) this.#clauses[this.#clauses.length - 1] = { ...last, ending: null };
+    return this.#clauses.filter(({ atoms }) => atoms.some(({ aside }) => !aside));
   }
 
   #spoken(text: string, word: number, glued: boolean): boolean {
@@ -86,45 +98,35 @@ class Reader {
         this.#break = null;
       }
       const voice = run.voice === null ? null : refineVoice(run.voice, this.#text);
-      this.#drafts.push({ text: run.text, voice, word, glued: place === 0 ? glued : true });
+      const joined = place === 0 ? glued : true;
+      this.#drafts.push({ text: run.text, voice, word, glued: joined, aside: this.aside });
     }
     return runs.length > 0;
   }
 
-  #close(terminal: Terminal | null): void {
+  #close(terminal: Terminal): void {
     if (this.#drafts.length === 0) return;
     const first = this.#drafts.find(({ voice }) => voice !== null)?.voice;
     const atoms: Atom[] = [];
-    for (const { text, voice, word, glued } of this.#drafts) {
+    for (const { text, voice, word, glued, aside } of this.#drafts) {
       // Digits and signs are read in the language around them: the one before, at the start the one after.
       this.#voice = voice ?? this.#voice ?? first ?? defaultVoice;
       const joined = glued && isUnspaced(this.#voice);
-      for (const [place, spoken] of partsOf(text).entries())
-        atoms.push({ spoken, voice: this.#voice, word, glued: place > 0 ? isUnspaced(this.#voice) : joined });
+      for (const [place, spoken] of partsOf(text).entries()) {
+        const follows = place > 0 ? isUnspaced(this.#voice) : joined;
+        atoms.push({ spoken, voice: this.#voice, word, glued: follows, aside });
+      }
     }
-    const kind = terminal ?? terminals.continuing;
-    this.clauses.push({
+    this.#clauses.push({
       atoms,
-      terminal: kind,
-      ending: kind === terminals.continuing ? 'clause' : 'sentence',
+      terminal,
+      ending: terminal === terminals.continuing ? 'clause' : 'sentence',
+      continues: this.#continues,
     });
+    this.#continues = false;
     this.#drafts = [];
   }
 }
-
-const isAbbreviation = (token: string, isFirst: boolean, next: string): boolean => {
-  if (next === '') return false;
-  switch (fullStopAfter(token, isFirst)) {
-    case 'inside':
-      return true;
-    case 'ends':
-      return false;
-    case 'unless-lower-case':
-      return /^\p{Ll}/u.test(next);
-    case 'unless-digit':
-      return /^\p{Nd}/u.test(next);
-  }
-};
 
 /** The text in parts of at most `atomMax` code points, mostly one. */
 const partsOf = (text: string): string[] => {
@@ -162,22 +164,6 @@ const runsOf = (text: string): { text: string; voice: Voice | null }[] => {
   return runs;
 };
 
-/**
- * Whether the segment ends where it does for its length alone. The segmenter cuts at the last white space before its
- * bound, within a longer token at the bound.
- */
-const isForcedCut = (text: string): boolean => {
-  let size = 0;
-  for (const character of text)
-    size += /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(character)
-      ? 3
-      : 1;
-  const { firstSegmentCharactersMax: first, segmentCharactersMax: max } = limits;
-  const full = (bound: number, slack: number) => size <= bound && size > bound - slack;
-  if (/\n\s*$/.test(text)) return false;
-  return /\s$/.test(text) ? full(first, 24) || full(max, 24) : full(first, 3) || full(max, 3);
-};
-
 const blankLine = /\n\s*\n|\u2029/;
 const lineBreak = /[\n\u2028\u2029]/;
 
@@ -185,18 +171,20 @@ const lineBreak = /[\n\u2028\u2029]/;
  * @param text the segment, any string
  * @param words its tokens
  * @param spoken what is said in the place of some of them, in order
+ * @param edges what is spoken before and after it
  * @returns clauses in order, none of them empty; none at all where nothing is spoken
  */
 export const clausesOf = (
   text: string,
   words: readonly Span[],
   spoken: readonly Replacement[] = [],
+  { before, after }: Edges = { before: '', after: '' },
 ): Clause[] => {
-  const reader = new Reader(text);
-  let end = 0;
+  const reader = new Reader(text, before !== '');
   let isFirst = true;
-  const speak = (token: string, word: number, afterSpace: boolean, nextAt: number) => {
-    const next = /^\s*(?=(\S))/u.exec(text.slice(nextAt, nextAt + 64))?.[1] ?? '';
+  let afterSpace = true;
+  const speak = (token: string, word: number, following: string) => {
+    const next = /^\s*(?=(\S))/u.exec(following)?.[1] ?? '';
     // Compatibility forms may hold white space, and what is said instead of a token is often several words.
     const parts = cleanText(token)
       .split(/\s+/)
@@ -205,24 +193,38 @@ export const clausesOf = (
       reader.token(part, word, afterSpace || place > 0, isFirst, parts[place + 1] ?? next);
       isFirst = false;
     }
+    afterSpace = false;
   };
-  const between = (gap: string, gapEnd: number): boolean => {
-    for (const { 0: token, index } of gap.matchAll(/\S+/g))
-      speak(token, -1, true, gapEnd - gap.length + index + token.length);
+  /** Reads what belongs to no word. */
+  const between = (gap: string, following: string) => {
+    for (const { 0: token, index } of gap.matchAll(/\S+/g)) {
+      afterSpace ||= index > 0;
+      speak(token, -1, gap.slice(index + token.length) + following);
+    }
+    afterSpace ||= /\s$/.test(gap);
     if (lineBreak.test(gap)) reader.breakHere(blankLine.test(gap) ? terminals.period : terminals.continuing);
-    return gap !== '';
   };
+  const beside = (context: string, following: string) => {
+    reader.aside = true;
+    between(context, following);
+    reader.aside = false;
+  };
+  const from = (at: number) => text.slice(at, at + 64) + after;
+
+  beside(before, from(0));
+  let end = 0;
   for (let index = 0, used = 0; index < words.length;) {
     const replacement = spoken[used]?.first === index ? spoken[used++] : undefined;
     const last = replacement?.last ?? index;
     const { start } = words[index]!;
-    const spaced = between(text.slice(end, start), start);
+    between(text.slice(end, start), from(start));
     end = words[last]!.end;
-    speak(replacement?.spoken ?? text.slice(start, end), index, spaced || isFirst, end);
+    speak(replacement?.spoken ?? text.slice(start, end), index, from(end));
     index = last + 1;
   }
   const rest = text.slice(end);
-  between(rest, text.length);
+  between(rest, after);
   if (lineBreak.test(rest)) reader.breakHere(terminals.period);
+  beside(after, '');
   return reader.end();
 };

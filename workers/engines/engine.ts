@@ -10,11 +10,19 @@ export interface SegmentRequest {
   readonly words: readonly Span[];
   /** Words that are spoken otherwise than written; several that are spoken as one share its time. */
   readonly spoken?: readonly Replacement[];
+  /**
+   * What other segments have of the clauses that this one begins and ends in the middle of, '' if it does not: not to be
+   * spoken, but to be joined.
+   */
+  readonly before: string;
+  readonly after: string;
   readonly voiceId: string;
   /** 0.5 to 3: widens pitch range and duration variety. 1 is the voice as trained. */
   readonly temperature: number;
-  /** Same request, same seed: the same samples, however the steps are scheduled. */
+  /** Same request, same seeds: the same samples, however the steps are scheduled. */
   readonly seed: number;
+  /** Of all segments that shall sound like one reading. */
+  readonly utteranceSeed: number;
 }
 
 /** What one step made. */

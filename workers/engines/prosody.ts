@@ -1,7 +1,9 @@
 /**
  * What makes two readings of a sentence differ: pace, the length of each sound, the course of F0. All of it follows from
- * the seed and from places (phone and frame numbers), never from when a step ran.
+ * the seeds and from places (phone and frame numbers), never from when a step ran. What a listener takes for a mood (pace,
+ * pitch, range) is the utterance's, so that its segments sound like one reading.
  */
+import type { SegmentRequest } from './engine.js';
 import type { Speaker } from './manifest.js';
 
 /** Uniform numbers in [0, 1) from 32-bit state (mulberry32): fast, and good enough for a voice. */
@@ -30,12 +32,24 @@ const gaussian = (random: () => number): number => {
 
 /** Frames between two knots of the F0 drift: a foot or so. */
 const driftFrames = 32;
+/** Frames in which the drift comes to an end where a clause is cut: as many must be known behind those that are shaped. */
+export const driftEndFrames = 20;
+/** From 0 to 1 without a corner. */
+const ease = (progress: number): number => {
+  const share = Math.max(0, Math.min(1, progress));
+  return share * share * (3 - 2 * share);
+};
 /** Natural logarithms of F0 beyond which an excursion is bent back, an octave and a bit in all. */
 const excursionMax = 0.62;
 
 /** How far a temperature widens things, relative to 1. Measured by ear and by word error rate. */
 export const rangeAt = (temperature: number): number => temperature ** 0.45;
 export const spreadAt = (temperature: number): number => temperature ** 0.75;
+
+export type ProsodyRequest = Pick<
+  SegmentRequest,
+  'seed' | 'utteranceSeed' | 'temperature' | 'before' | 'after'
+>;
 
 export class Prosody {
   /** Where the decoder starts in its noise and its pulse. */
@@ -50,19 +64,24 @@ export class Prosody {
   readonly #pace: number;
   readonly #phoneSpread: number;
   readonly #knots: number[] = [];
+  readonly #isCut: boolean;
   #carry = 0;
 
   /** @param pitchMean natural logarithm of the mean F0, in Hz, that the nets give this speaker */
-  constructor(seed: number, temperature: number, speaker: Speaker, pitchMean: number) {
+  constructor(request: ProsodyRequest, speaker: Speaker, pitchMean: number) {
+    const { seed, utteranceSeed, temperature, before, after } = request;
+    const spread = spreadAt(temperature);
+    const ofUtterance = randomFrom(scramble(utteranceSeed, 0));
+    this.#pitchMean = pitchMean;
+    this.#range = speaker.liveliness * rangeAt(temperature) * Math.exp(0.06 * spread * gaussian(ofUtterance));
+    this.#pitchShift = Math.log(speaker.pitch) + 0.012 * spread * gaussian(ofUtterance);
+    this.#pace = Math.exp(0.03 * spread * gaussian(ofUtterance)) / speaker.rate;
     this.#seed = seed;
     this.#random = randomFrom(scramble(seed, 1));
-    const spread = spreadAt(temperature);
-    this.#pitchMean = pitchMean;
-    this.#range =
-      speaker.liveliness * rangeAt(temperature) * Math.exp(0.06 * spread * gaussian(this.#random));
-    this.#pitchShift = Math.log(speaker.pitch) + 0.012 * spread * gaussian(this.#random);
     this.#drift = 0.03 * spread;
-    this.#pace = Math.exp(0.03 * spread * gaussian(this.#random)) / speaker.rate;
+    this.#isCut = after !== '';
+    // Where segments meet in a clause, neither knows where the other's drift is: there it is nowhere.
+    if (before !== '') this.#knots[0] = 0;
     this.#phoneSpread = 0.07 * spread;
     this.noiseIndex = Math.floor(1024 * this.#random());
     this.startPhase = this.#random();
@@ -77,16 +96,27 @@ export class Prosody {
     return frames;
   }
 
+  /** The length of a sound that another segment speaks. */
+  usualFrames(predictedFrames: number): number {
+    return Math.max(1, Math.round(predictedFrames * this.#pace));
+  }
+
   /** A pause's length, varied; of silence, not of sound. */
   vary(length: number, spread: number): number {
     return length * (1 + spread * (2 * this.#random() - 1));
   }
 
-  /** Shapes F0 in place. @param f0 two values a frame @param firstFrame number, within the segment, of the first */
-  shapePitch(f0: Float32Array, firstFrame: number): void {
+  /**
+   * Shapes F0 in place.
+   * @param f0 two values a frame
+   * @param firstFrame number, within the segment, of the first; below 0 in what another segment speaks
+   * @param endFrame of the segment, or any number `driftEndFrames` behind the last value if it is not known
+   */
+  shapePitch(f0: Float32Array, firstFrame: number, endFrame: number): void {
     for (let at = 0; at < f0.length; at++) {
-      const excursion =
-        (Math.log(f0[at]!) - this.#pitchMean) * this.#range + this.#driftAt(firstFrame + at / 2);
+      const frame = Math.max(0, firstFrame + at / 2);
+      const fade = this.#isCut ? ease((endFrame - frame) / driftEndFrames) : 1;
+      const excursion = (Math.log(f0[at]!) - this.#pitchMean) * this.#range + fade * this.#driftAt(frame);
       f0[at] = Math.exp(
         this.#pitchMean + this.#pitchShift + excursionMax * Math.tanh(excursion / excursionMax),
       );
@@ -96,8 +126,8 @@ export class Prosody {
   #driftAt(frame: number): number {
     const knot = Math.floor(frame / driftFrames);
     const progress = frame / driftFrames - knot;
-    const ease = progress * progress * (3 - 2 * progress);
-    return this.#drift * (this.#knot(knot) * (1 - ease) + this.#knot(knot + 1) * ease);
+    const share = ease(progress);
+    return this.#drift * (this.#knot(knot) * (1 - share) + this.#knot(knot + 1) * share);
   }
 
   #knot(number: number): number {

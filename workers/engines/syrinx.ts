@@ -77,7 +77,7 @@ export class SyrinxEngine implements Engine {
   openSegment(request: SegmentRequest, whole: boolean): Segment {
     const voice = this.#voices.get(request.voiceId);
     if (voice === undefined) throw new RangeError(`unknown voice "${request.voiceId}"`);
-    const prosody = new Prosody(request.seed, request.temperature, voice.speaker, voice.pitchMean);
+    const prosody = new Prosody(request, voice.speaker, voice.pitchMean);
     return new Segment({
       graphs: this.#graphs,
       timeline: this.#timeline(request, prosody, voice.mix),
@@ -92,12 +92,10 @@ export class SyrinxEngine implements Engine {
     });
   }
 
-  #timeline(
-    { text, words, spoken = [] }: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>,
-    prosody: Prosody,
-    mix: Float32Array,
-  ): Timeline {
-    const track = new PhoneTrack(clausesOf(text, words, spoken), words.length, this.#pronouncer, spoken);
+  #timeline(request: SegmentRequest, prosody: Prosody, mix: Float32Array): Timeline {
+    const { text, words, spoken = [] } = request;
+    const clauses = clausesOf(text, words, spoken, request);
+    const track = new PhoneTrack(clauses, words.length, this.#pronouncer, spoken);
     return new Timeline(track, this.#graphs, prosody, mix, this.#manifest.margins.phones);
   }
 
@@ -125,7 +123,8 @@ export class SyrinxEngine implements Engine {
 
   /** Speaks to nobody. @returns root mean square of the sound, the silence at its end left out; full scale is 1 */
   async #speak(text: string, voiceId: string): Promise<number> {
-    const segment = this.openSegment({ text, words: [], voiceId, temperature: 1, seed: 0 }, false);
+    const request = { text, words: [], before: '', after: '', voiceId, temperature: 1 };
+    const segment = this.openSegment({ ...request, seed: 0, utteranceSeed: 0 }, false);
     let power = 0;
     let samples = 0;
     for (;;) {

@@ -17,9 +17,8 @@ const leadFrames = 2;
 const innerPauses: Readonly<Record<Exclude<Pause, 'lead'>, readonly [min: number, max: number]>> = {
   clause: [10, 24],
   sentence: [26, 40],
-  cut: [3, 6],
 };
-const lastFrames: Readonly<Record<Exclude<Pause, 'lead'>, number>> = { sentence: 6, clause: 5, cut: 3 };
+const lastFrames: Readonly<Record<Exclude<Pause, 'lead'>, number>> = { sentence: 6, clause: 5 };
 
 /** Columns `from` to `to` of an encoder window's output. */
 interface Window {
@@ -53,13 +52,25 @@ export class Timeline {
     return this.#starts.at(-1)!;
   }
 
-  /** `frames` is the length of the segment. */
+  /** All frames are known. */
   get complete(): boolean {
     return this.#track.complete && this.#encoded === this.#track.length;
   }
 
   get #encoded(): number {
     return this.#starts.length - 1;
+  }
+
+  /** Encodes until it is known where the segment begins. @returns its first frame, or `null` if it has no sound */
+  async begin(): Promise<number | null> {
+    while (!this.complete && !(this.#track.first >= 0 && this.#encoded >= this.#track.first))
+      await this.#encodeWindow();
+    return this.#track.first < 0 ? null : this.#starts[this.#track.first]!;
+  }
+
+  /** The frame behind the segment's last; infinite while it is not known. */
+  get end(): number {
+    return this.#starts[this.#track.end] ?? Number.POSITIVE_INFINITY;
   }
 
   /** Encodes until at least `frames` frames are known, or all. */
@@ -94,6 +105,7 @@ export class Timeline {
   }
 
   #length(phone: number, predicted: number): number {
+    if (this.#track.aside[phone] === true) return this.#prosody.usualFrames(predicted);
     const pause = this.#track.pause[phone] ?? null;
     if (pause === null) return this.#prosody.durationFrames(predicted, 1);
     if (pause === 'lead') return leadFrames;
@@ -170,10 +182,10 @@ export class Timeline {
     return { start: start + Math.round(place * share), end: start + Math.round((place + 1) * share) };
   }
 
-  /** How the segment ends. To be asked for once complete. */
+  /** How the segment ends, `null` if in the middle of a clause. To be asked for once `end` is known. */
   get ending(): Exclude<Pause, 'lead'> | null {
-    const pause = this.#track.pause.at(-1) ?? null;
-    return pause === 'lead' || pause === null ? null : pause;
+    const pause = this.#track.pause[this.#track.end - 1] ?? null;
+    return pause === 'lead' ? null : pause;
   }
 
   /** Frames of the pause that the segment ends with. */

@@ -1,8 +1,9 @@
 /**
  * A segment's phones, made from its text a piece at a time: first audio must not wait for the phonemes of the whole.
  *
- * Phones are a pause, clauses with a pause after each, as the nets were trained. A phone may be encoded once its place in
- * its clause is final, that is, when the clause has ended or goes on further than the nets can tell.
+ * Phones are a pause, clauses with a pause after each, as the nets were trained; what other segments have of a clause
+ * stands before the first spoken phone and after the last. A phone may be encoded once its place in its clause is final,
+ * that is, when the clause has ended or goes on further than the nets can tell.
  */
 import type { Replacement } from '../../src/dispatch/messages.js';
 import { limits } from '../../src/limits.js';
@@ -23,7 +24,9 @@ export class PhoneTrack {
   readonly terminal: number[] = [];
   /** The kind of pause, `null` for sounds. */
   readonly pause: (Pause | null)[] = [];
-  /** Range of the clause that a phone is in; `clauseEnd` is final only for phones before `ready`. */
+  /** Whether another segment speaks it. */
+  readonly aside: boolean[] = [];
+  /** Where the clause began that a phone is in; far before the first phone, if nothing is known of its beginning. */
   readonly clauseStart: number[] = [];
   readonly #clauseEnds: number[] = [];
   readonly #clauseOf: number[] = [];
@@ -38,6 +41,11 @@ export class PhoneTrack {
   #atom = 0;
   #pieces = 0;
   #openClauseStart = 0;
+  /** Phones by which the open clause began earlier. */
+  #phonesBefore = 0;
+  #hasAsideBefore = false;
+  #first = -1;
+  #end = -1;
 
   constructor(
     clauses: readonly Clause[],
@@ -51,7 +59,7 @@ export class PhoneTrack {
     this.wordLast = new Int32Array(words).fill(-1);
     for (const { first, last } of spoken)
       if (last > first) for (let word = first; word <= last; word++) this.#joined.set(word, { first, last });
-    this.#addPause('lead');
+    if (clauses[0]?.continues !== true) this.#addPause('lead');
   }
 
   get length(): number {
@@ -63,9 +71,21 @@ export class PhoneTrack {
     return this.#clause === this.#clauses.length;
   }
 
+  /** The first phone that is spoken, -1 while there is none: a pause, or a sound where the clause began before it. */
+  get first(): number {
+    return this.#first;
+  }
+
+  /** Behind the last phone that is spoken; -1 while it is not known. */
+  get end(): number {
+    return this.#end < 0 && this.complete ? this.length : this.#end;
+  }
+
   /** Phones whose place is final. */
   get ready(): number {
-    return this.complete ? this.length : Math.max(this.#openClauseStart, this.length - placeMax);
+    // A clause that goes on further than is known goes on further than the nets can tell.
+    if (this.complete || this.#clauses[this.#clause]!.ending === null) return this.length;
+    return Math.max(this.#openClauseStart, this.length - placeMax);
   }
 
   /** Words, from the first, whose phones are all there. */
@@ -83,14 +103,15 @@ export class PhoneTrack {
     return this.#joined.get(word) ?? { first: word, last: word };
   }
 
+  /** Where the clause of a phone ends: final, or further than the nets can tell, for phones before `ready`. */
   clauseEnd(phone: number): number {
-    // An open clause: further away than `placeMax` for every phone before `ready`.
-    return this.#clauseEnds[this.#clauseOf[phone]!] ?? this.length;
+    return this.#clauseEnds[this.#clauseOf[phone]!] ?? this.length + placeMax;
   }
 
   /** Makes more text into phones, at the cost of one call of espeak-ng. Not to be called when complete. */
   advance(): void {
-    const { atoms, terminal, ending } = this.#clauses[this.#clause]!;
+    const { atoms, terminal, ending, continues } = this.#clauses[this.#clause]!;
+    if (continues) this.#phonesBefore = placeMax;
     const piece = this.#nextPiece(atoms);
     this.#pieces++;
     this.#atom += piece.length;
@@ -119,42 +140,55 @@ export class PhoneTrack {
     return piece;
   }
 
-  #addAtom({ word }: Atom, { ids, stress, wordStart }: SpokenAtom, terminal: number): void {
+  #addAtom({ word, aside }: Atom, { ids, stress, wordStart }: SpokenAtom, terminal: number): void {
+    if (aside && this.#first < 0) this.#hasAsideBefore = true;
+    else if (aside && this.#end < 0) this.#end = this.length;
     if (ids.length === 0) return;
+    if (!aside && this.#first < 0) this.#first = this.#hasAsideBefore ? this.length : 0;
     if (word >= 0) {
       if (this.wordFirst[word] === -1) this.wordFirst[word] = this.length;
       this.wordLast[word] = this.length + ids.length - 1;
     }
-    for (let i = 0; i < ids.length; i++) this.#add(ids[i]!, stress[i]!, wordStart[i]!, terminal, null);
+    for (let i = 0; i < ids.length; i++) this.#add(ids[i]!, stress[i]!, wordStart[i]!, terminal, null, aside);
   }
 
-  #endClause(ending: Ending): void {
+  #endClause(ending: Ending | null): void {
     this.#clause++;
     this.#atom = 0;
     // A clause without a sound (signs that nobody reads) adds no pause, but passes its own on.
     if (this.length > this.#openClauseStart) {
-      this.#close();
-      this.#addPause(ending);
-    } else if (this.length > 1) this.pause[this.length - 1] = ending;
+      this.#close(ending === null ? placeMax : 0);
+      if (ending !== null) this.#addPause(ending);
+    } else if (ending !== null && this.length > 1) this.pause[this.length - 1] = ending;
   }
 
   #addPause(pause: Pause): void {
-    this.#add(this.#pronouncer.phones.pause, 0, 0, terminals.continuing, pause);
+    this.#add(this.#pronouncer.phones.pause, 0, 0, terminals.continuing, pause, false);
     this.#close();
   }
 
-  #add(id: number, stress: number, wordStart: number, terminal: number, pause: Pause | null): void {
+  #add(
+    id: number,
+    stress: number,
+    wordStart: number,
+    terminal: number,
+    pause: Pause | null,
+    aside: boolean,
+  ): void {
     this.ids.push(id);
     this.stress.push(stress);
     this.wordStart.push(wordStart);
     this.terminal.push(terminal);
     this.pause.push(pause);
-    this.clauseStart.push(this.#openClauseStart);
+    this.aside.push(aside);
+    this.clauseStart.push(this.#openClauseStart - this.#phonesBefore);
     this.#clauseOf.push(this.#clauseEnds.length);
   }
 
-  #close(): void {
-    this.#clauseEnds.push(this.length);
+  /** @param phonesAfter by which the clause ends later */
+  #close(phonesAfter = 0): void {
+    this.#clauseEnds.push(this.length + phonesAfter);
     this.#openClauseStart = this.length;
+    this.#phonesBefore = 0;
   }
 }

@@ -11,7 +11,7 @@ import {
   rowsOf,
 } from './graphs.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from './pcm.js';
-import type { Prosody } from './prosody.js';
+import { type Prosody, driftEndFrames } from './prosody.js';
 import type { Timeline } from './timeline.js';
 
 /** As `EngineChunk`, before quantisation; full scale is 1. */
@@ -33,13 +33,21 @@ const subFrames = 2;
 const samplesOf = (milliseconds: number) => (milliseconds * sampleRateHz) / 1_000;
 
 /** Silence after the last sound: by how the segment ends, in milliseconds. */
-const trailing = { sentence: 250, clause: 120, cut: 30 } as const;
+const trailing = { sentence: 250, clause: 120 } as const;
 /** Share by which that silence varies, sample by sample: two readings should not even have the same length. */
 const trailingSpread = 0.12;
 /** The sound of a text that has none. */
 const blankMs = 300;
 const fadeInSamples = 24;
 const fadeOutSamples = 180;
+/**
+ * Where a clause is cut, what other segments speak of it is decoded so far, and dropped: before, until the decoder sounds as
+ * if it had been running; after, what its delay holds back.
+ */
+const framesBefore = 4;
+const framesAfter = Math.ceil(decoderDelaySamples / samplesPerFrame);
+/** Of the fades there, from one excitation to the next: as short as makes no click. */
+const seamFadeSamples = 96;
 
 /** What is the same for all segments of a voice, and what is given for one. */
 export interface SegmentParts {
@@ -77,6 +85,8 @@ export class Segment implements SegmentSynthesis {
   readonly #parts: SegmentParts;
   #state: DecoderState;
   #chunk = 0;
+  /** The segment's first frame, and the next to be made. */
+  #origin = 0;
   #frame = 0;
   /** Samples given out, and left out before the first. */
   #samples = 0;
@@ -101,7 +111,7 @@ export class Segment implements SegmentSynthesis {
   }
 
   async #step(): Promise<FloatChunk> {
-    const isFirst = this.#frame === 0;
+    const isFirst = this.#chunk === 0;
     let parameters = await this.#nextFrames();
     if (this.#parts.whole && parameters !== null) parameters = await this.#allFrames(parameters);
     if (parameters === null) return this.#blank();
@@ -115,21 +125,32 @@ export class Segment implements SegmentSynthesis {
   /** Parameters of the grid's next chunk; `null` where there is nothing to say. Sets `#done` at the segment's end. */
   async #nextFrames(): Promise<FrameParameters | null> {
     const { timeline, graphs, prosody, marginFrames } = this.#parts;
+    if (this.#chunk === 0 && !(await this.#begin())) return null;
     const from = this.#frame;
     let to = from + chunkGrid[Math.min(this.#chunk++, chunkGrid.length - 1)]!;
-    await timeline.extend(to + marginFrames);
-    if (timeline.complete) {
-      if (timeline.ending === null) return null;
-      to = Math.min(to, timeline.frames);
-      this.#done = to === timeline.frames;
+    await timeline.extend(to + Math.max(marginFrames, driftEndFrames));
+    const { end } = timeline;
+    const limit = end + (end === Infinity || timeline.ending !== null ? 0 : framesAfter);
+    if (to >= Math.min(limit, timeline.frames)) {
+      to = Math.min(limit, timeline.frames);
+      this.#done = true;
     }
     this.#frame = to;
     const first = Math.max(0, from - marginFrames);
     const last = Math.min(timeline.frames, to + marginFrames);
     const all = await graphs.frames(timeline.feeds(first, last));
     const parameters = rowsOf(all, (from - first) * subFrames, (to - first) * subFrames);
-    prosody.shapePitch(parameters.f0, from);
+    prosody.shapePitch(parameters.f0, from - this.#origin, Math.min(end, timeline.frames) - this.#origin);
     return parameters;
+  }
+
+  /** Finds the first frame. @returns false if the segment has no sound */
+  async #begin(): Promise<boolean> {
+    const origin = await this.#parts.timeline.begin();
+    if (origin === null) return false;
+    this.#origin = origin;
+    this.#frame = Math.max(0, origin - framesBefore);
+    return true;
   }
 
   async #allFrames(first: FrameParameters): Promise<FrameParameters> {
@@ -147,6 +168,12 @@ export class Segment implements SegmentSynthesis {
   }
 
   #trimStart(pcm: Float32Array): Float32Array {
+    if (this.#origin > 0) {
+      const before = Math.min(framesBefore, this.#origin) * samplesPerFrame;
+      const rest = pcm.subarray(decoderDelaySamples + before);
+      fadeIn(rest, seamFadeSamples);
+      return rest;
+    }
     // Only the first chunk is searched, so that a segment decoded whole starts at the same sample.
     const searched = pcm.subarray(decoderDelaySamples, chunkGrid[0]! * samplesPerFrame);
     this.#trimmed = silenceBefore(searched);
@@ -155,12 +182,19 @@ export class Segment implements SegmentSynthesis {
     return rest;
   }
 
-  /** What is decoded of the last pause fades; plain silence follows. */
+  /** What is decoded of the last pause fades; plain silence follows. A clause that is cut ends with its last sound. */
   #finish(pcm: Float32Array): Float32Array {
     const { timeline, prosody } = this.#parts;
+    if (timeline.ending === null) {
+      const rest = new Float32Array(Math.max(1, this.#sampleAt(timeline.end) - this.#samples));
+      const sound = pcm.subarray(0, rest.length);
+      fadeOut(sound, seamFadeSamples);
+      rest.set(sound);
+      return rest;
+    }
     fadeOut(pcm, fadeOutSamples);
     const decoded = timeline.endingFrames * samplesPerFrame - decoderDelaySamples;
-    const wanted = prosody.vary(samplesOf(trailing[timeline.ending ?? 'sentence']), trailingSpread);
+    const wanted = prosody.vary(samplesOf(trailing[timeline.ending]), trailingSpread);
     const result = new Float32Array(pcm.length + Math.max(0, Math.round(wanted) - decoded));
     result.set(pcm);
     return result;
@@ -191,6 +225,6 @@ export class Segment implements SegmentSynthesis {
   }
 
   #sampleAt(frame: number): number {
-    return Math.max(0, frame * samplesPerFrame - this.#trimmed);
+    return Math.max(0, (frame - this.#origin) * samplesPerFrame - this.#trimmed);
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { loadEngines } from '../../../workers/engines/loader.js';
 import { VoicePackError, readCatalogue } from '../../../workers/engines/manifest.js';
-import { modelsDir } from '../../support/voices.js';
+import { modelsDir, requestOf } from '../../support/voices.js';
 
 type Json = Record<string, unknown>;
 
@@ -174,12 +174,9 @@ t.test('packs are ordered with the default first, and share no voice', async (t)
   t.equal(speakerIds.at(-1), 'another');
   const engine = await loadEngines(folder, 'cpu');
   t.strictSame(engine.voiceIds, speakerIds);
-  const silence = engine.open({ text: '', words: [], voiceId: 'another', temperature: 1, seed: 1 });
+  const silence = engine.open(requestOf('', { voiceId: 'another' }));
   t.ok(await silence.step(), 'the second pack speaks');
-  t.throws(
-    () => engine.open({ text: '', words: [], voiceId: 'nobody', temperature: 1, seed: 1 }),
-    /unknown voice "nobody"/,
-  );
+  t.throws(() => engine.open(requestOf('', { voiceId: 'nobody' })), /unknown voice "nobody"/);
 });
 
 t.test('where CUDA cannot be had, the CPU is used, and that is said', async (t) => {
@@ -187,8 +184,7 @@ t.test('where CUDA cannot be had, the CPU is used, and that is said', async (t) 
   const write = (...line: unknown[]) => void lines.push(JSON.stringify(line));
   const log = { debug: write, warn: write };
   const engine = await loadEngines(modelsDir, 'cuda', log);
-  const request = { text: 'Yes.', words: [], voiceId: engine.voiceIds[0]!, temperature: 1, seed: 1 };
-  t.ok(await engine.open(request).step());
+  t.ok(await engine.open(requestOf('Yes.')).step());
   const usesCuda = lines.some((line) => line.includes('"provider":"cuda"'));
   t.ok(usesCuda || lines.some((line) => /CUDA.*CPU/.test(line)), lines.join(' '));
   if (usesCuda) return;

@@ -144,7 +144,6 @@ t.test('speech begins at once, and ends in silence that fits its punctuation', a
     ['Did we see it?', 200, 300],
     ['We saw it', 200, 300],
     ['We saw it,', 95, 150],
-    ['never ending words '.repeat(5), 15, 45],
   ];
   for (const [text, min, max] of pauses)
     for (let seed = 0; seed < 4; seed++) {

@@ -1,0 +1,62 @@
+/**
+ * What a segment that is cut in the middle of a clause is told of the clause's other part, so that it can be spoken as the
+ * part that it is.
+ */
+import { CLAUSE, CLOSER, NEWLINE, TERMINATOR, WHITE, classOf } from './characters.js';
+import { fullStopAfter, goesOnAfter } from './full-stop.js';
+
+/** UTF-16 units of it at most. */
+const neighbourMax = 32;
+
+const bitsAt = (text: string, at: number): number => classOf(text.charCodeAt(at));
+const isWhite = (text: string, at: number): boolean => (bitsAt(text, at) & WHITE) !== 0;
+
+/** The start of the token that ends at `end`. */
+const tokenStart = (text: string, end: number): number => {
+  let start = end;
+  while (start > 0 && !isWhite(text, start - 1)) start--;
+  return start;
+};
+
+/** Whether a segment ends in the middle of a clause: before what follows is no mark that counts and no line's end. */
+const endsInClause = (segment: string, isOneWord: boolean, rest: string): boolean => {
+  let end = segment.length;
+  for (; end > 0 && isWhite(segment, end - 1); end--) if (bitsAt(segment, end - 1) & NEWLINE) return false;
+  const next = /\S/u.exec(rest);
+  for (let at = 0; at < (next?.index ?? rest.length); at++) if (bitsAt(rest, at) & NEWLINE) return false;
+  let mark = end - 1;
+  while (mark > 0 && bitsAt(segment, mark) & CLOSER) mark--;
+  const bits = bitsAt(segment, mark);
+  if (!(bits & TERMINATOR)) return !(bits & CLAUSE);
+  if (!'.…'.includes(segment.charAt(mark))) return false;
+  return goesOnAfter(fullStopAfter(segment.slice(tokenStart(segment, end), end), isOneWord), next?.[0] ?? '');
+};
+
+const firstLine = (text: string): string => {
+  for (let at = 0; at < text.length; at++) if (bitsAt(text, at) & NEWLINE) return text.slice(0, at);
+  return text;
+};
+
+/**
+ * How the clause goes on that a segment ends in the middle of: '' if it does not, or nothing is known of it.
+ *
+ * @param rest what is known of the text after the segment
+ * @param isWhole its last token is: more of a token tells nothing of how it sounds
+ */
+export const clauseAfter = (segment: string, isOneWord: boolean, rest: string, isWhole: boolean): string => {
+  if (rest.trim() === '' || !endsInClause(segment, isOneWord, rest)) return '';
+  const line = firstLine(rest);
+  const known = line.slice(0, neighbourMax);
+  const endsToken = known.length < rest.length ? isWhite(rest, known.length) : isWhole;
+  const whole = endsToken ? known : known.slice(0, tokenStart(known, known.length));
+  return whole.trim() === '' ? known : whole;
+};
+
+/** The end of a segment whose clause goes on. */
+export const clauseBefore = (segment: string): string => {
+  const from = segment.length - neighbourMax;
+  if (from <= 0 || isWhite(segment, from - 1)) return segment.slice(Math.max(0, from));
+  const space = segment.slice(from).search(/\s/u);
+  const whole = space < 0 ? '' : segment.slice(from + space + 1);
+  return whole.trim() === '' ? segment.slice(from) : whole;
+};

@@ -1,0 +1,141 @@
+import t from 'tap';
+import { Segmenter } from '../../../src/text/segments.js';
+import type { SegmentRequest } from '../../../workers/engines/engine.js';
+import { joinPcm, levelDb, loadVoices, pitchTrack, requestOf, speak } from '../../support/voices.js';
+
+const engine = await loadVoices();
+const sampleRateHz = 24_000;
+const milliseconds = (count: number) => (count * sampleRateHz) / 1_000;
+const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[values.length >> 1]!;
+
+const texts = [
+  'the first thing that we did when we came home was to open all of the windows and then we sat down in the kitchen ' +
+    'and talked about the journey until it was dark and nobody wanted to be the one who would get up and light the ' +
+    'lamp so we went on talking in the dark about the people that we had met and the places that we would like to see',
+  'you can take the road along the river and then walk over the bridge where the mill was when we were young or you ' +
+    'can go by the wood and come down to the village from above which is longer but there are no cars and you will ' +
+    'see a lot of birds and maybe even the old deer that lives near the well and is not afraid of anybody',
+];
+
+interface Join {
+  readonly pcm: Int16Array;
+  readonly at: number;
+}
+
+/** As the service speaks a text: cut into segments. @returns the speech, and where each segment but the first begins */
+const speakCut = async (text: string, voiceId: string, more: Partial<SegmentRequest> = {}) => {
+  const segmenter = new Segmenter();
+  const parts: Int16Array[] = [];
+  const seams: number[] = [];
+  /** Numbers of the words that begin a segment. */
+  const words: number[] = [];
+  let samples = 0;
+  let count = 0;
+  for (const [i, segment] of [...segmenter.push(text), ...segmenter.end()].entries()) {
+    if (i > 0) {
+      seams.push(samples);
+      words.push(count);
+    }
+    const { before, after } = segment;
+    const request = { voiceId, before, after, seed: 100 + i, utteranceSeed: 7, ...more };
+    const { pcm } = await speak(engine, segment.text, request);
+    parts.push(pcm);
+    samples += pcm.length;
+    count += segment.words.length;
+  }
+  return { pcm: joinPcm(parts), seams, words };
+};
+
+/** Semitones from the last 50 ms with voice before a place to the first after it. */
+const pitchStep = ({ pcm, at }: Join): number => {
+  const voiced = (from: number, to: number) => pitchTrack(pcm.subarray(from, to)).filter((hz) => hz > 0);
+  const before = voiced(Math.max(0, at - milliseconds(350)), at).slice(-5);
+  const after = voiced(at, at + milliseconds(350)).slice(0, 5);
+  return Math.abs(12 * Math.log2(median(after) / median(before)));
+};
+
+/** dB from the 30 ms before a place to the 30 ms after it. */
+const levelStep = ({ pcm, at }: Join): number =>
+  Math.abs(levelDb(pcm, at, at + milliseconds(30)) - levelDb(pcm, at - milliseconds(30), at));
+
+t.test('where a clause is cut, pitch and level step no more than in one that is not', async (t) => {
+  const seams: Join[] = [];
+  const apart: Join[] = [];
+  const uncut: Join[] = [];
+  for (const voiceId of ['wren', 'lark_conv', 'rook'])
+    for (const text of texts) {
+      const cut = await speakCut(text, voiceId);
+      const alone = await speakCut(text, voiceId, { before: '', after: '' });
+      const whole = await speak(engine, text, { voiceId, seed: 3, utteranceSeed: 7 });
+      seams.push(...cut.seams.map((at) => ({ pcm: cut.pcm, at })));
+      apart.push(...alone.seams.map((at) => ({ pcm: alone.pcm, at })));
+      uncut.push(...cut.words.map((word) => ({ pcm: whole.pcm, at: whole.words[word]!.startSample })));
+    }
+  t.ok(seams.length >= 12, `${seams.length} seams`);
+  const steps = (joins: readonly Join[], step: (join: Join) => number) =>
+    median(joins.map(step).filter(Number.isFinite));
+  const [pitch, pitchApart, pitchUncut] = [seams, apart, uncut].map((joins) => steps(joins, pitchStep));
+  t.comment(`semitones: ${pitch} cut, ${pitchUncut} uncut, ${pitchApart} if nobody knew of the cut`);
+  t.ok(pitch! < pitchUncut! + 0.5);
+  t.ok(pitch! < pitchApart! - 1, 'it matters what is told of the clause');
+  const [level, levelApart, levelUncut] = [seams, apart, uncut].map((joins) => steps(joins, levelStep));
+  t.comment(`dB: ${level} cut, ${levelUncut} uncut, ${levelApart} if nobody knew of the cut`);
+  t.ok(level! < levelUncut! + 3);
+
+  // No pause, and no click: neighbouring samples differ no more than within the words.
+  for (const { pcm, at } of seams) {
+    let quiet = 0;
+    for (let i = at - milliseconds(40); i < at + milliseconds(40); i++) if (Math.abs(pcm[i]!) < 33) quiet++;
+    t.ok(quiet < milliseconds(45), `${(1_000 * quiet) / sampleRateHz} ms of silence`);
+    t.ok(Math.abs(pcm[at]! - pcm[at - 1]!) < 100);
+  }
+});
+
+t.test('segments of one utterance keep one pace', async (t) => {
+  const text = 'We were all in the garden when the news came over the wall.';
+  /** Standard deviation of the logarithm of the length. */
+  const variety = async (utteranceSeed: (seed: number) => number) => {
+    const lengths: number[] = [];
+    for (let seed = 0; seed < 10; seed++) {
+      const request = { seed, utteranceSeed: utteranceSeed(seed), temperature: 2 };
+      lengths.push(Math.log((await speak(engine, text, request)).words.at(-1)!.endSample));
+    }
+    const mean = lengths.reduce((sum, value) => sum + value, 0) / lengths.length;
+    return Math.sqrt(lengths.reduce((sum, value) => sum + (value - mean) ** 2, 0) / lengths.length);
+  };
+  const [same, other] = [await variety(() => 5), await variety((seed) => seed)];
+  t.comment(`lengths vary by ${same} within an utterance, by ${other} between utterances`);
+  t.ok(same < 0.5 * other);
+  t.ok(same > 0, 'though no two readings are the same');
+});
+
+t.test('a cut clause is timed to its end, and the same samples come again', async (t) => {
+  const request = { before: 'we sat down in the ', after: 'until it was dark', seed: 9 };
+  const text = 'kitchen and talked about the journey ';
+  const first = await speak(engine, text, request);
+  const again = await speak(engine, text, request);
+  t.strictSame(first.pcm, again.pcm);
+  t.equal(first.words.length, 6);
+  t.equal(first.words[0]!.startSample, 0);
+  t.equal(first.words.at(-1)!.endSample, first.pcm.length);
+  for (const [i, word] of first.words.entries()) {
+    t.ok(word.endSample > word.startSample);
+    t.equal(word.startSample, i === 0 ? 0 : first.words[i - 1]!.endSample);
+  }
+  const longer = await speak(engine, `we sat down in the ${text}until it was dark`, { seed: 9 });
+  const [kitchen, journey] = [longer.words[5]!, longer.words[10]!];
+  const ratio = first.pcm.length / (journey.endSample - kitchen.startSample);
+  t.ok(ratio > 0.9 && ratio < 1.1, 'as long as it is in the middle of the clause');
+});
+
+t.test('what is beside a segment may be anything', async (t) => {
+  const beside = ['"', '…', '\ud800', '漢字', 'x'.repeat(32), '- and', 'a) b', '\u0000', ' ', 'and so, on'];
+  for (const [i, before] of beside.entries())
+    for (const text of ['Yes', '...', 'x'.repeat(80)]) {
+      const after = beside[(3 * i + 1) % beside.length]!;
+      const { pcm, words } = await speak(engine, text, { before, after });
+      t.ok(pcm.length > milliseconds(100), JSON.stringify([before, text, after]));
+      t.equal(words.length, requestOf(text).words.length);
+      t.ok(words.every(({ endSample }) => endSample <= pcm.length));
+    }
+});
