@@ -80,7 +80,7 @@ export class SyrinxClient implements AsyncDisposable {
   /**
    * Opens a context: a voice and a format, to which text is sent. Without a connection it waits for the next one.
    *
-   * @throws {SyrinxError} `closed`, `too_many_contexts`
+   * @throws {SyrinxError} `closed`, `too_many_contexts`, `buffer_full`
    * @throws {TypeError} the context id is in use
    */
   context(options: ContextOptions): SpeechContext {
@@ -95,7 +95,12 @@ export class SyrinxClient implements AsyncDisposable {
     if (this.#entries.has(id)) throw new TypeError(`context id ${id} is in use`);
     const control = SpeechContext.open(this.#link, id, options);
     this.#entries.set(id, { control, held: this.#state === 'open' ? undefined : [], heldBytes: 0 });
-    control.start();
+    try {
+      control.start();
+    } catch (error) {
+      this.#entries.delete(id);
+      throw error;
+    }
     return control.context;
   }
 

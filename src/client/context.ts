@@ -179,16 +179,22 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
 
   /** Encoded audio in the context's format, chunk by chunk. */
   get audio(): AsyncIterable<Uint8Array> {
-    return this.#view('audio', ({ audio }) => audio);
+    return { [Symbol.asyncIterator]: () => this.#read(['audio'], ({ audio }) => audio) };
   }
 
   /** Words with their times, as they become final; only where the context has `timestamps`. */
   get words(): AsyncIterable<Word> {
-    return this.#view('word', ({ word, startSeconds, endSeconds }) => ({ word, startSeconds, endSeconds }));
+    const toWord = ({ word, startSeconds, endSeconds }: EventOf<'word'>) => ({
+      word,
+      startSeconds,
+      endSeconds,
+    });
+    return { [Symbol.asyncIterator]: () => this.#read(['word'], toWord) };
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<SpeechEvent, void, undefined> {
-    return this.#read(['audio', 'word', 'flushed']);
+  /** @throws {TypeError} when audio, words or all of it is being read already */
+  [Symbol.asyncIterator](): AsyncIterableIterator<SpeechEvent, undefined> {
+    return this.#read<Lane, SpeechEvent>(['audio', 'word', 'flushed'], (event) => event);
   }
 
   /** Cancels what is not closed. */
@@ -197,20 +203,14 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
     return Promise.resolve();
   }
 
-  #read<L extends Lane>(lanes: readonly L[]): AsyncGenerator<EventOf<L>, void, undefined> {
-    return this.#inbox.read(lanes, () => {
+  #read<L extends Lane, T>(
+    lanes: readonly L[],
+    map: (event: EventOf<L>) => T,
+  ): AsyncIterableIterator<T, undefined> {
+    return this.#inbox.read(lanes, map, () => {
       if ((lanes as readonly Lane[]).includes('audio')) this.cancel();
       else this.#inbox.drop(...lanes);
     });
-  }
-
-  #view<L extends Lane, T>(lane: L, map: (event: EventOf<L>) => T): AsyncIterable<T> {
-    const read = () => this.#read([lane]);
-    return {
-      async *[Symbol.asyncIterator]() {
-        for await (const event of read()) yield map(event);
-      },
-    };
   }
 
   #mustBeOpen(): void {

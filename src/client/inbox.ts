@@ -1,5 +1,6 @@
 /** What arrived for one context and was not read yet, in lanes that can be read together or each for itself. */
 import type { Word } from './frames.js';
+import { Reader } from './reader.js';
 
 export type SpeechEvent =
   /** Encoded audio in the context's format. Its memory is its own, from its first byte on. */
@@ -33,7 +34,7 @@ export class Inbox {
   /** Lanes that are being read, and those that nobody will read any more. */
   readonly #claimed = new Set<Lane>();
   readonly #dropped = new Set<Lane>();
-  readonly #wakers = new Set<() => void>();
+  readonly #readers = new Set<{ serve(): void }>();
   readonly #onTaken: () => void;
   #order = 0;
   #bytes = 0;
@@ -77,34 +78,30 @@ export class Inbox {
    * Reads lanes in the order of arrival.
    *
    * @param onLeft the reader is gone, at the end or before
-   * @throws {TypeError} at once, when one of them is being read already
+   * @throws {TypeError} when one of them is being read already
    */
-  read<L extends Lane>(lanes: readonly L[], onLeft: () => void): AsyncGenerator<EventOf<L>, void, undefined> {
+  read<L extends Lane, T>(lanes: readonly L[], map: (event: EventOf<L>) => T, onLeft: () => void): Reader<T> {
     const taken = lanes.find((lane) => this.#claimed.has(lane));
     if (taken !== undefined)
       throw new TypeError(`The ${taken} events of this context are being read already`);
     for (const lane of lanes) this.#claimed.add(lane);
     // Who reads audio or words by themselves learns of flushes from the promises.
     if (!(lanes as readonly Lane[]).includes('flushed')) this.drop('flushed');
-    return this.#iterate(lanes, onLeft);
-  }
-
-  async *#iterate<L extends Lane>(
-    lanes: readonly L[],
-    onLeft: () => void,
-  ): AsyncGenerator<EventOf<L>, void, undefined> {
-    try {
-      for (;;) {
+    const source = {
+      take: () => {
         const event = this.#take(lanes);
-        if (event !== undefined) yield event;
-        else if (!this.#isEnded) await new Promise<void>((resolve) => this.#wakers.add(resolve));
-        else if (this.#error === undefined) return;
-        else throw this.#error;
-      }
-    } finally {
+        return event && map(event);
+      },
+      isEnded: () => this.#isEnded,
+      error: () => this.#error,
+    };
+    const reader = new Reader<T>(source, () => {
+      this.#readers.delete(reader);
       for (const lane of lanes) this.#claimed.delete(lane);
       onLeft();
-    }
+    });
+    this.#readers.add(reader);
+    return reader;
   }
 
   #take<L extends Lane>(lanes: readonly L[]): EventOf<L> | undefined {
@@ -122,7 +119,6 @@ export class Inbox {
   }
 
   #wake(): void {
-    for (const wake of this.#wakers) wake();
-    this.#wakers.clear();
+    for (const reader of [...this.#readers]) reader.serve();
   }
 }

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import t from 'tap';
 import type { SpeechEvent } from '../../src/client/index.js';
 import { seededRandom } from '../support/random.js';
@@ -119,6 +120,7 @@ t.test('one reader a stream', async (t) => {
   const first = collect(context.audio);
   await t.rejects(collect(context.audio), TypeError);
   t.throws(() => context[Symbol.asyncIterator](), TypeError);
+  t.throws(() => context.audio[Symbol.asyncIterator](), TypeError);
   peer.send(audio('c', [1]), ...ended('c'));
   t.equal((await first).length, 1, 'the first is not disturbed');
 });
@@ -220,6 +222,36 @@ t.test('who leaves a loop over audio cancels; who leaves one over words does not
     break;
   }
   t.strictSame(await peer.next(), { cancel_context: true, context_id: 'c' });
+});
+
+t.test('a loop can be left while it waits: also as a stream that is destroyed', async (t) => {
+  const { client, peer } = await connected(t);
+  const context = client.context({ voiceId: 'ada', contextId: 'c' });
+  const stream = Readable.from(context.audio);
+  const closed = new Promise((resolve) => stream.once('close', resolve));
+  stream.resume();
+  await peer.next();
+  peer.send(audio('c', [1]));
+  await peer.caughtUp();
+  stream.destroy();
+  await closed;
+  t.strictSame(await peer.next(), { cancel_context: true, context_id: 'c' });
+});
+
+t.test('several steps of a reader may wait at once, and get their events in order', async (t) => {
+  const { client, peer } = await connected(t);
+  const context = client.context({ voiceId: 'ada', contextId: 'c' });
+  const reader = context.audio[Symbol.asyncIterator]();
+  const steps = [reader.next(), reader.next(), reader.next(), reader.next()];
+  peer.send(audio('c', [1]), audio('c', [2]), { error: 'Internal Server Error', context_id: 'c' });
+  const results = await Promise.allSettled(steps);
+  t.match(results, [
+    { value: { done: false, value: Uint8Array.of(1) } },
+    { value: { done: false, value: Uint8Array.of(2) } },
+    { reason: { code: 'server_error' } },
+    { value: { done: true } },
+  ]);
+  t.strictSame(await reader.next(), { done: true, value: undefined }, 'an error is told once');
 });
 
 t.test('leaving a block with `await using` cancels what is not closed', async (t) => {

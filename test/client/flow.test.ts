@@ -154,6 +154,12 @@ t.test('what waits for a connection is bounded too', async (t) => {
   });
   t.equal(code, 'buffer_full');
   t.equal(sent, 11);
+  t.equal(await codeOf(() => client.context({ voiceId: 'ada', contextId: 'c' })), 'buffer_full');
+  t.equal(
+    await codeOf(() => client.context({ voiceId: 'ada', contextId: 'c' })),
+    'buffer_full',
+    'not: in use',
+  );
   const late = context.drained();
   await draining;
   await client.close();
