@@ -100,8 +100,6 @@ export class Connection {
     this.#stopTimer = this.#settings.clock.after(this.#settings.closeTimeoutMs, () => {
       this.end(reason);
     });
-    // A paused socket would never read the other side's answer.
-    this.#socket.resume();
     this.#socket.close(1000);
   }
 

@@ -1,5 +1,5 @@
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { getEventListeners } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import t from 'tap';
 import { type ConnectionEvent, type SyrinxClient, backoffMs, connect } from '../../src/client/index.js';
 import { Arrivals } from '../support/arrivals.js';
@@ -207,14 +207,22 @@ t.test('the service vanishes in a handshake: the next try gets through', async (
 });
 
 t.test('contexts opened while there is no connection wait for the next, or end without it', async (t) => {
-  const { server, client, peer, clock, events } = await connected(t);
+  let refusals = 0;
+  const upgrade: Upgrade = (_request, socket, accept) => {
+    if (refusals-- > 0) socket.destroy();
+    else accept();
+  };
+  const { server, client, peer, clock, events } = await connected(t, {}, { upgrade });
   peer.socket.terminate();
   await events.next();
   const [kept, dropped] = [client.context({ voiceId: 'ada' }), client.context({ voiceId: 'bob' })];
   for (const piece of ['one ', 'two ', 'three']) kept.send(piece);
   dropped.send('never heard');
   dropped.cancel();
+  refusals = 1;
   clock.advance(100);
+  t.match(await events.next(), { type: 'lost' }, 'a try that fails is no reason to fail');
+  clock.advance(200);
   await events.next();
   const second = await server.peer();
   t.match(await second.next(), { start_context: { voice_id: 'ada' } });
@@ -332,7 +340,8 @@ t.test('frames of kinds and contexts that are not known are left alone', async (
 });
 
 t.test('close says goodbye, fails what is open, and can be repeated', async (t) => {
-  const { client, peer } = await connected(t);
+  const unused = new AbortController();
+  const { client, peer } = await connected(t, { signal: unused.signal });
   const context = client.context({ voiceId: 'ada' });
   const reading = errorOf(collect(context));
   await Promise.all([client.close(), client.close()]);
@@ -340,6 +349,7 @@ t.test('close says goodbye, fails what is open, and can be repeated', async (t) 
   t.equal((await peer.closed).code, 1000);
   t.match(await reading, { code: 'closed', retryable: false });
   t.equal(await client.closed, undefined);
+  t.equal(getEventListeners(unused.signal, 'abort').length, 0);
   t.equal(await codeOf(() => client.context({ voiceId: 'ada' })), 'closed');
 });
 
@@ -370,6 +380,7 @@ t.test('a signal ends the attempt to connect, the wait for the next one, and the
   open.abort(reason);
   t.match(await reading, aborted);
   t.match(await client.closed, aborted);
+  t.equal(getEventListeners(open.signal, 'abort').length, 0);
   t.equal((await peer.closed).code, 1000);
 
   const waiting = new AbortController();

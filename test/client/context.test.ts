@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import t from 'tap';
 import type { SpeechEvent } from '../../src/client/index.js';
@@ -198,6 +199,14 @@ t.test('cancel ends reading at once, and no stale audio follows', async (t) => {
   t.strictSame((await collect(next)).map(line), ['audio 4']);
 });
 
+t.test('an id is free again also when the service answers a cancel with an error', async (t) => {
+  const { client, peer } = await connected(t);
+  client.context({ voiceId: 'ada', contextId: 'c' }).cancel();
+  peer.send({ error: 'unknown context_id: c', context_id: 'c' });
+  await peer.caughtUp();
+  t.ok(client.context({ voiceId: 'ada', contextId: 'c' }));
+});
+
 t.test('cancel wakes a reader that waits', async (t) => {
   const { client } = await connected(t);
   const context = client.context({ voiceId: 'ada' });
@@ -301,6 +310,12 @@ t.test('error frames fail their context alone, with a code and the service’s w
     t.equal(await errorOf(() => context.send('more')), error, 'who sends learns of it too');
     peer.send(audio('other', [3]), ...ended('other'));
     t.strictSame((await collect(other)).map(line), ['audio 3']);
+    for (let i = 0; i < 4; i++) await peer.next();
+    t.strictSame(
+      await peer.next(),
+      { cancel_context: true, context_id: 'c' },
+      'the service is told to drop it',
+    );
   }
 });
 
@@ -341,7 +356,9 @@ t.test('a signal that outlives its context holds nothing, and does nothing', asy
   const context = client.context({ voiceId: 'ada', contextId: 'c', signal: abort.signal });
   await peer.next();
   peer.send(...ended('c'));
+  t.equal(getEventListeners(abort.signal, 'abort').length, 1);
   t.strictSame(await collect(context), []);
+  t.equal(getEventListeners(abort.signal, 'abort').length, 0);
   abort.abort();
   await peer.caughtUp();
   t.strictSame(peer.unread, []);
