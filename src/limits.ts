@@ -74,6 +74,8 @@ export const limits = {
   socketsMax: 16_384,
   /** Contexts of one WebSocket. */
   contextsPerSocketMax: 64,
+  /** The same over all WebSockets of one key: no key takes all that there are. */
+  contextsPerKeyMax: 1_024,
   /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
   socketMessageBytesMax: 4 * MiB,
   /** Bytes in UTF-8 of the text in one message: escaped as JSON may be, three times these still fit a message. */

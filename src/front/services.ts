@@ -23,6 +23,7 @@ export type FrontBounds = Readonly<
     | 'senderQueueBytesMax'
     | 'socketsMax'
     | 'contextsPerSocketMax'
+    | 'contextsPerKeyMax'
     | 'socketMessageBytesMax'
     | 'socketCharactersMax'
     | 'socketCharactersInFlightMax'

@@ -240,6 +240,27 @@ t.test(
   },
 );
 
+t.test('a bound of contexts over all sockets of a key', async (t) => {
+  const front = await startFront(t, { bounds: { contextsPerKeyMax: 3 } });
+  const [one, two] = [await openWs(front.port, GOOD_KEY), await openNative(front.port, GOOD_KEY)];
+  const other = await openWs(front.port, 'svc_sk_broke');
+  for (const id of ['a', 'b']) one.start(id);
+  await one.until(() => one.frames.length === 2);
+  for (const id of ['c', 'd']) two.start(id);
+  await two.until(() => two.frames.length === 2);
+  t.match(two.frames[1], { error: 'Too many contexts are open', context_id: 'd' });
+  other.start('x');
+  t.match(await other.frame(() => true), { context_id: 'x', error: undefined });
+  one.close();
+  two.cancel('c');
+  await eventually(() => front.server.inFlight === 2);
+  for (const id of ['e', 'f', 'g']) two.start(id);
+  await two.until(() => two.frames.length === 6);
+  t.strictSame(two.frames.slice(3).map(kindOf), ['context_started', 'context_started', 'context_started']);
+  two.close();
+  other.close();
+});
+
 t.test('who floods and never reads is dropped', async (t) => {
   const front = await startFront(t, { bounds: { socketAnswerBytesMax: 65_536 } });
   const flood = await openWs(front.port, GOOD_KEY);

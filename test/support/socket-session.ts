@@ -142,6 +142,7 @@ export const createSession = (
     clock: () => state.nowMs,
     log: recordingLog(lines),
     bounds: { ...limits, ...options.bounds },
+    contextBudget: new ByteBudget(limits.contextsPerKeyMax),
     isDraining: () => state.draining,
     onOver: () => (state.over += 1),
   });

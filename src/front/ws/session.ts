@@ -13,6 +13,7 @@ import { errors, type SocketErrorCode } from '../../errors.js';
 import type { Log } from '../../log.js';
 import type { Clock } from '../../monotonic.js';
 import type { Turn } from '../turn.js';
+import type { ByteBudget } from '../byte-budget.js';
 import { describeFault } from '../fault.js';
 import { Lane, Outbox, type OutboxBounds, type SocketHandle } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
@@ -39,6 +40,8 @@ export interface SessionParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly bounds: SessionBounds;
+  /** Contexts of all sockets of the key. */
+  readonly contextBudget: ByteBudget;
   /** No new contexts are taken on. */
   readonly isDraining: () => boolean;
   readonly onOver: (session: Session) => void;
@@ -183,6 +186,7 @@ export class Session {
       this.#characters += context.characters;
       context.abandon();
     }
+    this.#parts.contextBudget.giveBack(this.#contexts.size);
     this.#contexts.clear();
     this.#outbox.close();
     this.#parts.lease.giveBack();
@@ -246,8 +250,8 @@ export class Session {
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
     else if (!speakerIds.includes(voiceId))
       this.#answer(errorFrame(unknownVoiceMessage(voiceId, speakerIds), contextId));
-    else if (this.#contexts.size >= bounds.contextsPerSocketMax) this.#tell('contextsExhausted', contextId);
     else if (this.#parts.isDraining()) this.#tell('unavailable', contextId);
+    else if (this.#contexts.size >= bounds.contextsPerSocketMax) this.#tell('contextsExhausted', contextId);
     else {
       const share = lease.share();
       const context = new SocketContext({
@@ -279,6 +283,11 @@ export class Session {
         this.#tell('unavailable', contextId);
         return;
       }
+      if (!this.#parts.contextBudget.take(1)) {
+        context.abandon();
+        this.#tell('contextsExhausted', contextId);
+        return;
+      }
       this.#openedContexts++;
       this.#contexts.set(contextId, context);
       context.answer(contextStarted({ voiceId, timestamps, format }, contextId));
@@ -287,8 +296,8 @@ export class Session {
 
   #onContextOver(context: SocketContext): void {
     this.#characters += context.characters;
-    if (this.#contexts.get(context.clientContextId) === context)
-      this.#contexts.delete(context.clientContextId);
+    this.#contexts.delete(context.clientContextId);
+    this.#parts.contextBudget.giveBack(1);
     this.#review();
   }
 

@@ -22,12 +22,17 @@ export interface SocketsParts {
   readonly admission: Pick<Admission, 'admit' | 'isActive'>;
 }
 
+interface SocketsOfKey {
+  readonly sessions: Set<Session>;
+  readonly contextBudget: ByteBudget;
+}
+
 export class Sockets {
   readonly #parts: SocketsParts;
   readonly #textBudget: ByteBudget;
   readonly #sessions = new Set<Session>();
   readonly #registry = new Registry<Session>();
-  readonly #byKey = new Map<number, Set<Session>>();
+  readonly #byKey = new Map<number, SocketsOfKey>();
   /** Keys that are still to be looked at in this round. */
   #unchecked: number[] = [];
   #timer: NodeJS.Timeout | null = null;
@@ -54,6 +59,11 @@ export class Sockets {
   open(id: string, key: ActiveKey, socket: SocketHandle): Session {
     const { admission, services, speech } = this.#parts;
     const { bounds, clock, log, turn } = services;
+    let ofKey = this.#byKey.get(key.keyId);
+    if (ofKey === undefined) {
+      ofKey = { sessions: new Set(), contextBudget: new ByteBudget(bounds.contextsPerKeyMax) };
+      this.#byKey.set(key.keyId, ofKey);
+    }
     const lease = new SocketLease({
       admission,
       key,
@@ -71,14 +81,13 @@ export class Sockets {
       clock,
       log,
       bounds,
+      contextBudget: ofKey.contextBudget,
       isDraining: () => this.#draining,
       onOver: (over) => this.#forget(over),
     });
     this.#sessions.add(session);
     this.#registry.add(session);
-    const ofKey = this.#byKey.get(key.keyId);
-    if (ofKey === undefined) this.#byKey.set(key.keyId, new Set([session]));
-    else ofKey.add(session);
+    ofKey.sessions.add(session);
     this.#timer ??= setInterval(() => this.#beat(), bounds.keyRecheckMsMax / BEATS_A_RECHECK);
     return session;
   }
@@ -108,15 +117,15 @@ export class Sockets {
     for (const keyId of this.#unchecked.splice(0, share)) {
       const ofKey = this.#byKey.get(keyId);
       if (ofKey === undefined || this.#parts.admission.isActive(keyId)) continue;
-      for (const session of [...ofKey]) session.guard(() => session.revoke());
+      for (const session of [...ofKey.sessions]) session.guard(() => session.revoke());
     }
   }
 
   #forget(session: Session): void {
     this.#sessions.delete(session);
     const ofKey = this.#byKey.get(session.keyId);
-    ofKey?.delete(session);
-    if (ofKey?.size === 0) this.#byKey.delete(session.keyId);
+    ofKey?.sessions.delete(session);
+    if (ofKey?.sessions.size === 0) this.#byKey.delete(session.keyId);
     if (this.#sessions.size === 0 && this.#timer !== null) {
       clearInterval(this.#timer);
       this.#timer = null;
