@@ -277,11 +277,14 @@ export class Scheduler {
 
   /** The context is over. Segments of it that still run end by themselves and are then forgotten. Idempotent. */
   close(schedule: ContextSchedule): void {
-    schedule.drop();
     const group = this.#leases.get(schedule.lease);
+    const wasFull = group?.isFull() ?? false;
+    schedule.drop();
     if (group === undefined) return;
     group.contexts.delete(schedule);
     this.#forgetIfEmpty(schedule.lease, group);
+    // Its siblings may have waited for the audio that is now forgotten.
+    if (wasFull && !group.isFull()) this.wake();
   }
 
   /** Stops and resumes starting segments, while no thread can take one. */
