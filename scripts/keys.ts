@@ -3,9 +3,10 @@
  *
  * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
  */
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Administration, AdministrationError, type ListedKey } from '../src/admission/administration.js';
-import { StoreError } from '../src/admission/database.js';
+import { storePath, StoreError } from '../src/admission/database.js';
 import { ConfigError, readConfig } from '../src/config.js';
 import { formatTable, formatTime } from './table.js';
 
@@ -119,7 +120,11 @@ const run = (args: readonly string[]): void => {
     account,
     credits: amount === undefined ? null : wholeNumber(amount, '--credits'),
   };
-  const administration = new Administration(readConfig(process.env).dataDir);
+  const { dataDir } = readConfig(process.env);
+  // To create a key is to create a store; to ask for one that is not there is to have the wrong folder.
+  if (name !== 'create' && !existsSync(storePath(dataDir)))
+    throw new AdministrationError(`There is no store in ${dataDir}: set DATA_DIR to that of the service`);
+  const administration = new Administration(dataDir);
   try {
     command.run(administration, parsed);
   } finally {

@@ -14,7 +14,7 @@ import { Dispatcher } from './dispatch/dispatcher.js';
 import { createServer, type Server } from './front/server.js';
 import { limits } from './limits.js';
 import type { Log } from './log.js';
-import { readCatalogue } from '../workers/engines/manifest.js';
+import { catalogueOf, readPacks } from '../workers/engines/manifest.js';
 
 export interface AppParts {
   readonly config: Config;
@@ -62,9 +62,28 @@ export class App {
    */
   static async start(parts: AppParts): Promise<{ app: App; port: number }> {
     const { config, log } = parts;
-    const catalogue = await readCatalogue(config.modelsDir);
-    makeFirstKey(config.dataDir, parts.onFirstKey);
-    const store = openStore(config.dataDir);
+    const packs = await readPacks(config.modelsDir);
+    const catalogue = catalogueOf(packs);
+    // First of all: its threads load while the store is opened, which waits for the disk.
+    const dispatcher = new Dispatcher({
+      config,
+      voices: { speakerIds: catalogue.speakerIds, sampleRateHz: () => catalogue.sampleRateHz },
+      packs,
+      limits,
+      log,
+      synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),
+      actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
+    });
+    let store: Store;
+    try {
+      makeFirstKey(config.dataDir, parts.onFirstKey);
+      store = openStore(config.dataDir);
+    } catch (error) {
+      // A thread can be ended once it has loaded, or could not.
+      await dispatcher.ready().catch(() => undefined);
+      await dispatcher.close(STEP_END_MS_MAX);
+      throw error;
+    }
     const ledger = new Ledger({ dataDir: config.dataDir, limits, log });
     const admission = createAdmission({
       store,
@@ -73,14 +92,6 @@ export class App {
       creditsPerCharacter: config.creditsPerCharacter,
       clock: Date.now,
       log,
-    });
-    const dispatcher = new Dispatcher({
-      config,
-      voices: { speakerIds: catalogue.speakerIds, sampleRateHz: () => catalogue.sampleRateHz },
-      limits,
-      log,
-      synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),
-      actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
     });
     const readiness = {
       reasons: () => [...(dispatcher.isWhole ? [] : ['threads are starting again']), ...admission.faults()],
@@ -94,6 +105,21 @@ export class App {
       await app.drain();
       throw error;
     }
+  }
+
+  /** What is going on now, for the log. */
+  status() {
+    const { rss, heapUsed } = process.memoryUsage();
+    const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
+    return {
+      requestsInFlight: this.#server.inFlight,
+      openContexts: this.#dispatcher.openContexts,
+      runningSegments: this.#dispatcher.runningSegments,
+      threadsWhole: this.#dispatcher.isWhole,
+      ledgerEntriesQueued: this.#ledger.queued,
+      rssMiB: toMiB(rss),
+      frontHeapMiB: toMiB(heapUsed),
+    };
   }
 
   /**

@@ -78,12 +78,18 @@ const origins = (env: Environment, name: string): readonly string[] => {
 
 const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
 
+/** Asked for, and not to be had: better no service than one without the encryption that its operator counts on. */
+const refused = ['TLS_CERT', 'TLS_KEY'] as const;
+
 /**
  * @param env the process environment, or a stand-in
  * @throws {ConfigError} naming the variable, what it takes and what it got
  */
 export const readConfig = (env: Environment): Config => {
   const cores = availableParallelism();
+  for (const name of refused)
+    if (nonEmpty(env, name, '') !== '')
+      throw new ConfigError(`${name}: this version speaks plain HTTP; unset it and put a TLS proxy in front`);
   return Object.freeze({
     host: nonEmpty(env, 'HOST', '127.0.0.1'),
     port: integer(env, 'PORT', 8080, 0, 65_535),

@@ -5,7 +5,7 @@ import { StoreError } from './admission/database.js';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { ListenError } from './front/server.js';
 import { createLog } from './log.js';
-import { VoicePackError } from '../workers/engines/manifest.js';
+import { VoicePackError } from '../workers/engines/voice-pack.js';
 
 /** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
 const expected = [ConfigError, StoreError, ListenError, VoicePackError];
@@ -13,7 +13,8 @@ const expected = [ConfigError, StoreError, ListenError, VoicePackError];
 const fail = (error: unknown): never => {
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
   const isExpected = expected.some((kind) => error instanceof kind);
-  process.stderr.write(`syrinx: ${isExpected ? message : stack}\n`);
+  const remedy = error instanceof VoicePackError ? '; restore it from the repository, or set MODELS_DIR' : '';
+  process.stderr.write(`syrinx: ${isExpected ? message + remedy : stack}\n`);
   process.exit(1);
 };
 
@@ -51,6 +52,9 @@ const main = async (): Promise<void> => {
       void stop(0);
     });
   }
+  // Their default action would end the process without a drain.
+  process.on('SIGUSR2', () => void started.then((app) => log.info(app.status(), 'status')));
+  process.on('SIGHUP', () => log.warn('SIGHUP: restart the service to have it read the voices again'));
   process.on('uncaughtException', (error) => {
     log.fatal({ error: error.stack ?? error.message }, 'a fault that nothing caught');
     void stop(1);

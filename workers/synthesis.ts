@@ -1,10 +1,10 @@
-/** Entry of a synthesis thread: the voices of MODELS_DIR behind `serveSynthesis`. */
+/** Entry of a synthesis thread: the voice packs that it is given behind `serveSynthesis`. */
 import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../src/dispatch/messages.js';
 import { loadEngines } from './engines/loader.js';
 import { serveSynthesis } from './synthesis-thread.js';
 
-const { control, modelsDir, executionProvider } = workerData as SynthesisThreadData;
+const { control, packs, executionProvider } = workerData as SynthesisThreadData;
 
 /** The job handler: piscina calls a module's default export. */
-export default await serveSynthesis(control, () => loadEngines(modelsDir, executionProvider));
+export default await serveSynthesis(control, () => loadEngines(packs, executionProvider));

@@ -1,11 +1,13 @@
 /** A thread of the bare loop: the engine, over and over, with nothing around it. */
+import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ExecutionProvider } from '../../src/config.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadEngines } from '../../workers/engines/loader.js';
+import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 export interface BareThreadData {
-  readonly modelsDir: string;
+  readonly packs: readonly VoicePack[];
   readonly executionProvider: ExecutionProvider;
   readonly voice: string;
   readonly text: string;
@@ -13,9 +15,11 @@ export interface BareThreadData {
   readonly control: SharedArrayBuffer;
 }
 
-const { modelsDir, executionProvider, voice, text, control } = workerData as BareThreadData;
+const { packs, executionProvider, voice, text, control } = workerData as BareThreadData;
 const running = new Int32Array(control);
-const engine = await loadEngines(modelsDir, executionProvider);
+// This thread's alone, and what the service gives its own: to other programs on the machine both yield alike.
+setPriority(10);
+const engine = await loadEngines(packs, executionProvider);
 const segmenter = new Segmenter();
 const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
 

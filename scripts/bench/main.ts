@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readConfig } from '../../src/config.js';
-import { readCatalogue } from '../../workers/engines/manifest.js';
+import { catalogueOf, readPacks } from '../../workers/engines/manifest.js';
 import { startBareEngine } from './bare.js';
 import { measureEncodings } from './encodings.js';
 import { Load } from './load.js';
@@ -40,7 +40,8 @@ const wanted = values.only.split(',').map((name) => {
 });
 
 const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
-const catalogue = await readCatalogue(modelsDir);
+const packs = await readPacks(modelsDir);
+const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
 const serviceOptions = { modelsDir, synthesisThreads, actorThreads, keys: keysNeeded };
 const format = { encoding: 'pcm', sampleRateHz: Number(values.rate) } as const;
@@ -59,7 +60,7 @@ try {
   try {
     await measure('first-audio', () => measureFirstAudio(load, target));
     await measure('throughput', async () => {
-      const data = { modelsDir, executionProvider, voice, text: throughputText };
+      const data = { packs, executionProvider, voice, text: throughputText };
       const bare = await startBareEngine(synthesisThreads, data);
       try {
         return await measureThroughput(load, target, bare);

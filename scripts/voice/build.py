@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Rebuilds the voice: corpus, teacher, training, export. `scripts/voice/build.py` from anywhere; see README.md.
+"""Rebuilds the voice: corpus, teacher, training, export, levels. `scripts/voice/build.py` from anywhere; see README.md.
 
 Each step leaves its result in work/, and a step whose result is there is not done again: `--fresh` starts over.
 """
@@ -11,7 +11,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 WORK = HERE / "work"
-MODEL = HERE.parents[1] / "models" / "syrinx-en"
+REPOSITORY = HERE.parents[1]
+MODEL = REPOSITORY / "models" / "syrinx-en"
 FLITE_LIBRARIES = ["flite_cmu_us_slt", "flite_cmu_us_rms", "flite_cmu_us_awb", "flite_usenglish", "flite_cmulex", "flite", "m"]
 
 
@@ -55,6 +56,14 @@ def export() -> None:
     export_voice(WORK, MODEL)
 
 
+def level() -> None:
+    from engine import NODE
+    from levels import level_voices
+
+    subprocess.run([NODE, REPOSITORY / "scripts" / "build.mjs", "--if-stale"], check=True)
+    level_voices()
+
+
 def main() -> None:
     if "--fresh" in sys.argv[1:]:
         shutil.rmtree(WORK, ignore_errors=True)
@@ -66,6 +75,7 @@ def main() -> None:
     if not (WORK / "train.done").exists():
         train_nets()
     export()
+    level()
 
 
 if __name__ == "__main__":

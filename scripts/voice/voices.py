@@ -14,7 +14,7 @@ class Voice:
     liveliness: float = 1  # factor of F0 excursions about the mean, and of duration variety
 
     def manifest_entry(self) -> dict[str, object]:
-        return {**asdict(self), "mix": list(self.mix)}
+        return {**asdict(self), "mix": list(self.mix), "gain": 1}  # levels.py sets it
 
     def conversational(self, rate: float, liveliness: float) -> "Voice":
         description = f"{self.description.split(',')[0]}, conversational"

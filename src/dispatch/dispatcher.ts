@@ -12,6 +12,7 @@ import { Scheduler } from './scheduler.js';
 import type { ContextSchedule } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext, VoiceCatalogue } from './speech.js';
 import { SynthesisPool } from './synthesis-pool.js';
+import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 export type DispatcherLimits = Readonly<
   Record<
@@ -24,8 +25,10 @@ export type DispatcherLimits = Readonly<
 >;
 
 export interface DispatcherOptions {
-  readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'modelsDir' | 'executionProvider'>;
+  readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider'>;
   readonly voices: VoiceCatalogue;
+  /** What the threads load. */
+  readonly packs: readonly VoicePack[];
   readonly limits: DispatcherLimits;
   readonly log: Log;
   /** Compiled entries of the threads. */
@@ -51,7 +54,7 @@ export class Dispatcher implements Speech {
     this.#log = log;
     this.#pool = new SynthesisPool({
       threads: config.synthesisThreads,
-      modelsDir: config.modelsDir,
+      packs: options.packs,
       executionProvider: config.executionProvider,
       heapMiBMax: limits.synthesisHeapMiBMax,
       log,

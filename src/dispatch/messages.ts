@@ -12,13 +12,15 @@ import type { AudioFormat } from '../api/formats.js';
 import type { ExecutionProvider } from '../config.js';
 import type { Replacement } from '../text/normalise/normalise.js';
 import type { Span } from '../text/words.js';
+import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 /** `Span`: range of UTF-16 offsets into a segment's text. `Replacement`: what some of its tokens are spoken as. */
 export type { Replacement, Span };
 
 /** What a synthesis thread is started with. */
 export interface SynthesisThreadData {
-  readonly modelsDir: string;
+  /** Found to be whole by the front thread. */
+  readonly packs: readonly VoicePack[];
   readonly executionProvider: ExecutionProvider;
   /** Backs `JobControl`. */
   readonly control: SharedArrayBuffer;

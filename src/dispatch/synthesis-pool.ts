@@ -18,10 +18,11 @@ import type {
   SynthesisResult,
   SynthesisThreadData,
 } from './messages.js';
+import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 export interface SynthesisPoolOptions {
   readonly threads: number;
-  readonly modelsDir: string;
+  readonly packs: readonly VoicePack[];
   readonly executionProvider: ExecutionProvider;
   /** Of each thread's heap: exhausting it ends that thread. */
   readonly heapMiBMax: number;
@@ -68,7 +69,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.#control = new JobControl(options.threads * limits.jobsPerThreadMax);
     this.#freeSlots = Array.from({ length: this.#control.slots }, (_, slot) => slot);
     const workerData: SynthesisThreadData = {
-      modelsDir: options.modelsDir,
+      packs: options.packs,
       executionProvider: options.executionProvider,
       control: this.#control.buffer,
     };

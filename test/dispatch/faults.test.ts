@@ -9,7 +9,8 @@ const LETTER_SAMPLES = 1_200;
 
 const start = async (threads = 2) => {
   const dispatcher = new Dispatcher({
-    config: { synthesisThreads: threads, actorThreads: 1, modelsDir: '', executionProvider: 'cpu' },
+    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu' },
+    packs: [],
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
     // A heap that is soon full.
     limits: { ...limits, synthesisHeapMiBMax: 64 },

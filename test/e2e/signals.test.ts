@@ -79,3 +79,15 @@ t.test('SIGINT with nothing to do', async (t) => {
   const service = await startService(t, oneThread);
   t.match(await service.stop('SIGINT'), { code: 0, signal: null });
 });
+
+t.test('SIGHUP and SIGUSR2 end nothing; the latter tells what is going on', async (t) => {
+  const service = await startService(t);
+  service.process.kill('SIGHUP');
+  service.process.kill('SIGUSR2');
+  t.ok(await until(() => service.lines.some((line) => line.msg === 'status')));
+  t.match(
+    service.lines.find((line) => line.msg === 'status'),
+    { requestsInFlight: 0, openContexts: 0, runningSegments: 0, threadsWhole: true },
+  );
+  t.match(await service.stop(), { code: 0, signal: null });
+});

@@ -8,7 +8,8 @@ import { openNative, openWs, type SocketClient } from '../support/socket-client.
 
 const start = async (t: Parameters<typeof startFront>[0]) => {
   const dispatcher = new Dispatcher({
-    config: { synthesisThreads: 2, actorThreads: 1, modelsDir: '', executionProvider: 'cpu' },
+    config: { synthesisThreads: 2, actorThreads: 1, executionProvider: 'cpu' },
+    packs: [],
     limits: { ...limits, synthesisHeapMiBMax: 64 },
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
     log: createLog('silent'),

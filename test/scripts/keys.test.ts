@@ -52,6 +52,15 @@ t.test('credit takes a key, a prefix or an account, and says when an account bec
   t.end();
 });
 
+t.test('asked about a store that is not there, it makes none', (t) => {
+  const dataDir = join(temporaryFolder(t), 'mistyped');
+  const keys = runner(dataDir);
+  for (const args of [['list'], ['revoke', 'svc_sk_abcdef'], ['credit', 'payer', '3']])
+    t.match(keys(...args), { status: 1, stderr: `There is no store in ${dataDir}: set DATA_DIR` });
+  t.notOk(existsSync(dataDir));
+  t.end();
+});
+
 t.test('revoke takes a key or its prefix; list shows prefixes, never a key', (t) => {
   const keys = runner(temporaryFolder(t));
   const [one, other] = [

@@ -13,7 +13,7 @@ import { packageRoot } from './package-root.js';
 export const modelsDir = join(packageRoot, 'models');
 const quiet = { debug: () => {}, warn: () => {} };
 
-export const loadVoices = (): Promise<Engine> => loadEngines(modelsDir, 'cpu', quiet);
+export const loadVoices = async (): Promise<Engine> => loadEngines(await readPacks(modelsDir), 'cpu', quiet);
 
 /** The engine of the default pack, with what the service does not see of it. */
 export const loadDefaultPack = async (): Promise<SyrinxEngine> => {

@@ -11,8 +11,20 @@ declare module '@echogarden/espeak-ng-emscripten' {
     /** Replaced whenever the memory grows. */
     readonly HEAPU8: Uint8Array;
     readonly eSpeakNGWorker: new () => Worker;
+    /** Makes a file of espeak-ng's data. */
+    FS_createDataFile?: CreateDataFile;
   }
 
-  const initialise: () => Promise<Module>;
+  export type CreateDataFile = (
+    path: string,
+    name: null,
+    data: Uint8Array,
+    canRead: boolean,
+    canWrite: boolean,
+    canOwn: boolean,
+  ) => void;
+
+  /** @param module is filled in: its setters see what is put there */
+  const initialise: (module?: Partial<Module>) => Promise<Module>;
   export { initialise as default };
 }

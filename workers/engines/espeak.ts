@@ -1,7 +1,28 @@
 /** espeak-ng in WebAssembly, as a function from text to phonemes. One a thread; it keeps a voice, nothing else. */
 import { strict as assert } from 'node:assert';
-import initialise, { type Module, type Worker } from '@echogarden/espeak-ng-emscripten';
+import initialise, { type CreateDataFile, type Module, type Worker } from '@echogarden/espeak-ng-emscripten';
 import { limits } from '../../src/limits.js';
+import { allVoices } from './languages.js';
+
+/** Descriptions of espeak-ng's voices: it reads all that are there when it starts, which takes as long as all the rest. */
+const description = /^\/usr\/share\/espeak-ng-data\/(?:voices|lang)\/(?:.*\/)?([^/]*)$/;
+const wanted: ReadonlySet<string> = new Set(allVoices.map((voice) => voice.toLowerCase()));
+
+/** A module to be, that gets no description of a voice which nobody uses. */
+const trimmed = (): Partial<Module> => {
+  let create: CreateDataFile = () => undefined;
+  return {
+    get FS_createDataFile() {
+      return create;
+    },
+    set FS_createDataFile(original: CreateDataFile) {
+      create = (path, ...more) => {
+        const voice = description.exec(path)?.[1];
+        if (voice === undefined || wanted.has(voice.toLowerCase())) original(path, ...more);
+      };
+    },
+  };
+};
 
 const decoder = new TextDecoder();
 
@@ -16,7 +37,7 @@ export class Espeak {
   }
 
   static async load(): Promise<Espeak> {
-    return new Espeak(await initialise());
+    return new Espeak(await initialise(trimmed()));
   }
 
   /**

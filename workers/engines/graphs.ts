@@ -1,7 +1,7 @@
 /** The three graphs of a voice as functions of typed arrays. Feeds are built in place, in buffers used again each time. */
 import { Tensor } from 'onnxruntime-node';
 import { joinFloats } from './pcm.js';
-import type { Manifest } from './manifest.js';
+import type { Manifest } from './voice-pack.js';
 import type { Sessions } from './sessions.js';
 
 /** What the decoder hands from one chunk to the next, as it came out. */

@@ -1,11 +1,17 @@
-/** All voice packs of a folder as one engine, warm. */
+/** All voice packs as one engine, warm. */
 import type { ExecutionProvider } from '../../src/config.js';
-import { createLog } from '../../src/log.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import { Espeak } from './espeak.js';
-import { readPacks } from './manifest.js';
 import type { EngineLog } from './sessions.js';
 import { SyrinxEngine } from './syrinx.js';
+import type { VoicePack } from './voice-pack.js';
+
+/** The log's library is loaded when there is something to say: it is a tenth of what a thread's start costs. */
+const threadLog: EngineLog = {
+  debug: () => undefined,
+  warn: (...line: Parameters<EngineLog['warn']>) =>
+    void import('../../src/log.js').then(({ createLog }) => createLog('warn').warn(...line)),
+};
 
 /** Routes a request to the pack that has its voice. */
 class PackedEngine implements Engine {
@@ -27,16 +33,15 @@ class PackedEngine implements Engine {
 }
 
 /**
- * Loads every pack of `modelsDir` for the calling thread. The first request is as fast as the next.
+ * Loads packs for the calling thread. The first request is as fast as the next.
  *
  * @throws {VoicePackError} in one line that names the file at fault
  */
 export const loadEngines = async (
-  modelsDir: string,
+  packs: readonly VoicePack[],
   provider: ExecutionProvider,
-  log: EngineLog = createLog('warn'),
+  log: EngineLog = threadLog,
 ): Promise<Engine> => {
-  const packs = await readPacks(modelsDir);
   const espeak = await Espeak.load();
   const engines: Engine[] = [];
   for (const pack of packs) engines.push(await SyrinxEngine.load(pack, provider, espeak, log));

@@ -4,7 +4,7 @@
  * pitch, range) is the utterance's, so that its segments sound like one reading.
  */
 import type { SegmentRequest } from './engine.js';
-import type { Speaker } from './manifest.js';
+import type { Speaker } from './voice-pack.js';
 
 /** Uniform numbers in [0, 1) from 32-bit state (mulberry32): fast, and good enough for a voice. */
 export const randomFrom = (seed: number): (() => number) => {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
 import type { ExecutionProvider } from '../../src/config.js';
 import type { Log } from '../../src/log.js';
-import { type GraphName, type VoicePack, VoicePackError } from './manifest.js';
+import { type GraphName, type VoicePack, VoicePackError } from './voice-pack.js';
 
 /** What a thread says while it loads. */
 export type EngineLog = Pick<Log, 'debug' | 'warn'>;

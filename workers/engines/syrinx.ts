@@ -4,7 +4,7 @@ import { clausesOf } from './clauses.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import type { Espeak } from './espeak.js';
 import { Graphs } from './graphs.js';
-import { type Manifest, type Speaker, type VoicePack, VoicePackError } from './manifest.js';
+import { type Manifest, type Speaker, type VoicePack, VoicePackError } from './voice-pack.js';
 import { PhoneSet } from './phones.js';
 import { Pronouncer } from './pronunciation.js';
 import { Prosody } from './prosody.js';
@@ -15,11 +15,6 @@ import { Segment, Turn } from './voice.js';
 
 /** Spoken at load: first runs take many times as long as later ones. Long enough for every chunk of the grid. */
 const warmUpText = 'When the evening came we were all sitting near the window.';
-/** Spoken by each voice at load, to bring them to one level. */
-const levelText = 'Near the old window.';
-/** Root mean square of that sentence: -20 dB of full scale, which leaves room for the loudest vowels. */
-const levelTarget = 0.1;
-const gainMax = 2;
 
 interface Voice {
   readonly speaker: Speaker;
@@ -27,9 +22,17 @@ interface Voice {
   readonly warp: Float32Array;
   /** Natural logarithm of the mean F0, in Hz, before the speaker's own pitch. */
   readonly pitchMean: number;
-  /** Brings all voices to one level. */
-  readonly gain: number;
 }
+
+const voiceOf = (speaker: Speaker, { logMean }: Manifest['trainingF0']): Voice => {
+  const weights = speaker.mix.reduce((sum, weight) => sum + weight, 0);
+  return {
+    speaker,
+    mix: Float32Array.from(speaker.mix),
+    warp: Float32Array.of(speaker.warp),
+    pitchMean: speaker.mix.reduce((sum, weight, i) => sum + (weight / weights) * logMean[i]!, 0),
+  };
+};
 
 export class SyrinxEngine implements Engine {
   readonly sampleRateHz: number;
@@ -37,7 +40,7 @@ export class SyrinxEngine implements Engine {
   readonly #manifest: Manifest;
   readonly #graphs: Graphs;
   readonly #pronouncer: Pronouncer;
-  readonly #voices = new Map<string, Voice>();
+  readonly #voices: ReadonlyMap<string, Voice>;
   readonly #turn = new Turn();
 
   private constructor(manifest: Manifest, graphs: Graphs, pronouncer: Pronouncer) {
@@ -45,7 +48,10 @@ export class SyrinxEngine implements Engine {
     this.#graphs = graphs;
     this.#pronouncer = pronouncer;
     this.sampleRateHz = manifest.sampleRateHz;
-    this.voiceIds = manifest.speakers.map(({ id }) => id);
+    this.#voices = new Map(
+      manifest.speakers.map((speaker) => [speaker.id, voiceOf(speaker, manifest.trainingF0)]),
+    );
+    this.voiceIds = [...this.#voices.keys()];
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or is not what the manifest says */
@@ -60,8 +66,7 @@ export class SyrinxEngine implements Engine {
     const pronouncer = new Pronouncer(espeak, new PhoneSet(manifest.phones));
     const engine = new SyrinxEngine(manifest, new Graphs(sessions, manifest), pronouncer);
     try {
-      for (const speaker of manifest.speakers) await engine.#addVoice(speaker);
-      await engine.#speak(warmUpText, engine.voiceIds[0]!);
+      await engine.#warmUp();
     } catch (error) {
       const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
       throw new VoicePackError(`${pack.manifestPath}: the models do not run as the manifest says: ${reason}`);
@@ -84,7 +89,7 @@ export class SyrinxEngine implements Engine {
       prosody,
       words: request.words.length,
       warp: voice.warp,
-      gain: voice.gain,
+      gain: voice.speaker.gain,
       pitchMeanHz: Math.exp(voice.pitchMean),
       marginFrames: this.#manifest.margins.frames,
       whole,
@@ -99,42 +104,20 @@ export class SyrinxEngine implements Engine {
     return new Timeline(track, this.#graphs, prosody, mix, this.#manifest.margins.phones);
   }
 
-  async #addVoice(speaker: Speaker): Promise<void> {
-    const { logMean } = this.#manifest.trainingF0;
-    const weights = speaker.mix.reduce((sum, weight) => sum + weight, 0);
-    const voice = {
-      speaker,
-      mix: Float32Array.from(speaker.mix),
-      warp: Float32Array.of(speaker.warp),
-      pitchMean: speaker.mix.reduce((sum, weight, i) => sum + (weight / weights) * logMean[i]!, 0),
-    };
-    // A livelier or faster reading is no louder.
-    const same = [...this.#voices.values()].find(
-      (other) =>
-        other.speaker.warp === speaker.warp && other.mix.every((weight, i) => weight === voice.mix[i]),
-    );
-    this.#voices.set(speaker.id, { ...voice, gain: same?.gain ?? 1 });
-    if (same !== undefined) return;
-    const level = await this.#speak(levelText, speaker.id);
-    if (!(level > 0)) throw new Error(`voice "${speaker.id}" is silent`);
-    const gain = Math.min(gainMax, Math.max(1 / gainMax, levelTarget / level));
-    this.#voices.set(speaker.id, { ...voice, gain });
-  }
-
-  /** Speaks to nobody. @returns root mean square of the sound, the silence at its end left out; full scale is 1 */
-  async #speak(text: string, voiceId: string): Promise<number> {
-    const request = { text, words: [], before: '', after: '', voiceId, temperature: 1 };
-    const segment = this.openSegment({ ...request, seed: 0, utteranceSeed: 0 }, false);
-    let power = 0;
-    let samples = 0;
-    for (;;) {
-      const chunk = await segment.stepFloat();
-      if (chunk === null) return Math.sqrt(power / samples);
-      for (const value of chunk.pcm)
-        if (value !== 0) {
-          power += value * value;
-          samples++;
-        }
-    }
+  async #warmUp(): Promise<void> {
+    const segment = this.open({
+      text: warmUpText,
+      words: [],
+      before: '',
+      after: '',
+      voiceId: this.voiceIds[0]!,
+      temperature: 1,
+      seed: 0,
+      utteranceSeed: 0,
+    });
+    let isSilent = true;
+    for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
+      isSilent &&= chunk.pcm.every((sample) => sample === 0);
+    if (isSilent) throw new Error('they are silent');
   }
 }
