@@ -112,7 +112,9 @@ export class SocketClient {
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       if (this.closed !== null)
-        throw new Error(`closed ${this.closed.code} ${this.closed.reason}: ${JSON.stringify(this.frames.at(-1))}`);
+        throw new Error(
+          `closed ${this.closed.code} ${this.closed.reason}: ${JSON.stringify(this.frames.at(-1))}`,
+        );
       await new Promise<void>((resolve) => this.#wake.push(resolve));
     }
   }
