@@ -1,7 +1,7 @@
 /**
  * Speaks through a running service:
  *
- *   npm run say -- "text" [--voice V] [--format F] [-o FILE] [--url URL] [--key K]
+ *   npm run say -- "text" [--voice V] [--format F] [-o FILE] [--ws] [--url URL] [--key K]
  */
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -11,6 +11,7 @@ import { SingleBar } from 'cli-progress';
 import { ConfigError, readConfig } from '../src/config.js';
 import { wordSpans } from '../src/text/words.js';
 import { SayError, Service } from './say/service.js';
+import { speakOverSocket } from './say/socket.js';
 import { FileSink, type Sink, StdoutSink, openPlayer, playbackFormat } from './say/sinks.js';
 
 const usage = `Speaks through a running service.
@@ -20,6 +21,7 @@ const usage = `Speaks through a running service.
   -v, --voice V     one of the service's voices (default: its first)
   -f, --format F    mp3, wav, pcm, linear16, opus, mulaw, alaw (default: by the file's name, else wav)
   -o, --output F    writes a file (-: standard output) instead of playing
+      --ws          sends the text word by word over a WebSocket, as voice agents do
       --url URL     the service (default: http://127.0.0.1:8080, or by HOST and PORT)
       --key K       an API key (default: SYRINX_KEY, or the first key in DATA_DIR)
 `;
@@ -28,6 +30,7 @@ const options = {
   voice: { type: 'string', short: 'v' },
   format: { type: 'string', short: 'f' },
   output: { type: 'string', short: 'o' },
+  ws: { type: 'boolean' },
   url: { type: 'string' },
   key: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
@@ -103,10 +106,9 @@ const say = async (): Promise<void> => {
   const text = positionals.length > 0 ? positionals.join(' ') : await readAll(process.stdin);
   const config = readConfig(process.env);
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
-  const service = new Service(
-    values.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${String(config.port)}`,
-    findKey(values.key, config.dataDir),
-  );
+  const url = values.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${String(config.port)}`;
+  const key = findKey(values.key, config.dataDir);
+  const service = new Service(url, key);
   const voice = values.voice ?? (await service.voices())[0] ?? '';
 
   const { sink, encoding } = await openSink(values.output);
@@ -120,12 +122,9 @@ const say = async (): Promise<void> => {
   let firstAudioMs = 0;
   try {
     const sampleRateHz = isPlayed ? playbackFormat.sampleRateHz : null;
-    for await (const record of service.speak({
-      text,
-      voice,
-      encoding: values.format ?? encoding,
-      sampleRateHz,
-    })) {
+    const speech = { text, voice, encoding: values.format ?? encoding, sampleRateHz };
+    const records = values.ws === true ? speakOverSocket(url, key, speech) : service.speak(speech);
+    for await (const record of records) {
       if (record.type === 'timestamps') progress.words(record.words);
       else {
         firstAudioMs ||= performance.now() - startedMs;

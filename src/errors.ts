@@ -11,6 +11,8 @@ export interface ErrorRow {
   readonly body: string;
   /** Whether the same request can succeed later, unchanged. */
   readonly retryable: boolean;
+  /** Text of the `error` frame, where a WebSocket can meet it. */
+  readonly socketText?: string;
 }
 
 const json = (value: unknown): Pick<ErrorRow, 'contentType' | 'body'> => ({
@@ -20,8 +22,18 @@ const json = (value: unknown): Pick<ErrorRow, 'contentType' | 'body'> => ({
 
 export const errors = {
   keyMissing: { status: 401, ...json({ error: 'Invalid or missing API key' }), retryable: false },
-  keyUnknown: { status: 401, ...json({ error: 'INVALID_API_KEY' }), retryable: false },
-  creditExhausted: { status: 402, ...json({ error: 'INSUFFICIENT_CREDITS' }), retryable: true },
+  keyUnknown: {
+    status: 401,
+    ...json({ error: 'INVALID_API_KEY' }),
+    retryable: false,
+    socketText: 'INVALID_API_KEY',
+  },
+  creditExhausted: {
+    status: 402,
+    ...json({ error: 'INSUFFICIENT_CREDITS' }),
+    retryable: true,
+    socketText: 'INSUFFICIENT_CREDITS',
+  },
   methodNotAllowed: { status: 405, ...json({ detail: 'Method Not Allowed' }), retryable: false },
   bodyUnreadable: {
     status: 400,
@@ -38,15 +50,46 @@ export const errors = {
     status: 429,
     ...json({ error: 'Rate limit exceeded', reason: 'concurrency' }),
     retryable: true,
+    socketText: 'Rate limit exceeded',
   },
   internal: {
     status: 500,
     contentType: 'text/plain; charset=utf-8',
     body: 'Internal Server Error',
     retryable: true,
+    socketText: 'Internal Server Error',
   },
   /** The process is draining, its pools are full or its store fails: come back later. */
-  unavailable: { status: 503, ...json({ error: 'Service unavailable' }), retryable: true },
+  unavailable: {
+    status: 503,
+    ...json({ error: 'Service unavailable' }),
+    retryable: true,
+    socketText: 'Service unavailable',
+  },
+  /** More text waits on a WebSocket, or on all of them, than is held: send on when some of it is spoken. */
+  textExhausted: {
+    status: 503,
+    ...json({ error: 'Too much text is waiting' }),
+    retryable: true,
+    socketText: 'Too much text is waiting',
+  },
+  flushesExhausted: {
+    status: 503,
+    ...json({ error: 'Too many flushes are waiting' }),
+    retryable: true,
+    socketText: 'Too many flushes are waiting',
+  },
+  contextsExhausted: {
+    status: 503,
+    ...json({ error: 'Too many contexts are open' }),
+    retryable: true,
+    socketText: 'Too many contexts are open',
+  },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof errors;
+
+/** Errors that a WebSocket is told of in a frame. */
+export type SocketErrorCode = {
+  [Code in ErrorCode]: (typeof errors)[Code] extends { socketText: string } ? Code : never;
+}[ErrorCode];

@@ -50,6 +50,8 @@ export const limits = {
   stepComputeMsTarget: 25,
   /** Milliseconds of audio, made but not yet handed to its socket, above which a context gets no further segment. */
   unsentAudioMsMax: 20_000,
+  /** The same over all contexts of one lease: they share a socket, and a slow one is slow for all of them. */
+  unsentAudioMsPerLeaseMax: 40_000,
   /** Times that a segment is run again after a thread died in another utterance's step. */
   segmentRetriesMax: 3,
 
@@ -67,6 +69,37 @@ export const limits = {
 
   /** Bytes that wait in one stream's sender. The gate keeps it far below: going over ends that stream. */
   senderQueueBytesMax: 16 * MiB,
+
+  /** WebSockets open at once; one more is answered 503. */
+  socketsMax: 16_384,
+  /** Contexts of one WebSocket. */
+  contextsPerSocketMax: 64,
+  /** The same over all WebSockets of one key: no key takes all that there are. */
+  contextsPerKeyMax: 1_024,
+  /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
+  socketMessageBytesMax: 4 * MiB,
+  /** Bytes in UTF-8 of the text in one message: escaped as JSON may be, three times these still fit a message. */
+  socketTextBytesMax: 1 * MiB,
+  /** UTF-16 units of a `context_id` or `flush_id`: the former is in every frame of audio. */
+  socketIdMax: 1_024,
+  /** Flushes of one context that are not completed. */
+  flushesPendingMax: 256,
+  /** Characters of one WebSocket that are not spoken yet. */
+  socketCharactersMax: 4 * MiB,
+  /** The same over all WebSockets. */
+  socketCharactersInFlightMax: 64 * MiB,
+  /** Bytes in the library's buffer of one WebSocket above which nothing more is handed to it. */
+  socketBufferedBytesMax: 512 * KiB,
+  /** Bytes of answers (not of speech) that wait for one WebSocket: who asks on and reads none is dropped. */
+  socketAnswerBytesMax: 4 * MiB,
+  /** Milliseconds without a sign of life after which a WebSocket is dropped. */
+  socketSilenceMsMax: 60_000,
+  /** Milliseconds of it after which a ping goes out, and then between pings. */
+  socketPingMs: 20_000,
+  /** Milliseconds in which nothing is generated after which a WebSocket gives its slot back. */
+  slotIdleMsMax: 2_000,
+  /** Milliseconds within which a revoked key closes its WebSockets. */
+  keyRecheckMsMax: 800,
 
   /** Bytes of a whole synchronous result kept in memory; what is longer is spooled to an unlinked file. */
   resultMemoryBytesMax: 8 * MiB,

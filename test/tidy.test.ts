@@ -7,10 +7,14 @@ import { filesIn, importsOf, readSource } from './support/source-files.js';
 
 const code = filesIn(['src', 'workers', 'scripts'], /\.(?:ts|mjs)$/);
 const tests = filesIn(['test'], /\.ts$/);
-const documents = readdirSync(packageRoot).filter((name) => name.endsWith('.md'));
+const documents = [
+  ...readdirSync(packageRoot).filter((name) => name.endsWith('.md')),
+  'src/client/README.md',
+];
 
 interface Package {
   readonly scripts: Record<string, string>;
+  readonly exports: Record<string, string | Record<string, string>>;
   readonly dependencies: Record<string, string>;
   readonly devDependencies: Record<string, string>;
   readonly allowScripts: Record<string, boolean>;
@@ -48,6 +52,8 @@ t.test('imports point down', (t) => {
   };
   // The interface of a stage above, which the stage below is handed from the outside; no code comes with it.
   const handedDown = ['src/admission/lease.ts'];
+  // No stage: it runs on its users' machines, and stands by itself.
+  const inClient = (path: string) => path.startsWith('src/client/');
   const wrong: string[] = [];
   for (const path of code) {
     const top = path.split('/')[0];
@@ -55,10 +61,12 @@ t.test('imports point down', (t) => {
       if (target.typeOnly && handedDown.includes(target.path)) continue;
       const targetTop = target.path.split('/')[0];
       let allowed = true;
-      if (top === 'src') {
+      if (inClient(path)) allowed = inClient(target.path);
+      else if (top === 'src') {
         // A thread is started by the path of its entry, and called by the type that it exposes.
         const startsThread = targetTop === 'workers' && stageOf(path) >= stages.indexOf('dispatch');
-        allowed = startsThread || (targetTop === 'src' && stageOf(target.path) <= stageOf(path));
+        const isBelow = targetTop === 'src' && stageOf(target.path) <= stageOf(path);
+        allowed = startsThread || (isBelow && !inClient(target.path));
       } else if (top === 'workers') {
         allowed =
           targetTop === 'workers' || (targetTop === 'src' && stageOf(target.path) < stages.indexOf('front'));
@@ -68,9 +76,22 @@ t.test('imports point down', (t) => {
   }
   t.strictSame(wrong, []);
   t.ok(
-    code.every((path) => !path.startsWith('src/') || stageOf(path) >= 0),
+    code.every((path) => !path.startsWith('src/') || inClient(path) || stageOf(path) >= 0),
     'every folder of src is a stage',
   );
+  t.end();
+});
+
+t.test('what the package exports is compiled from what is there', (t) => {
+  const files = Object.values(manifest.exports).flatMap((target) =>
+    typeof target === 'string' ? [target] : Object.values(target),
+  );
+  const compiled = files.filter((path) => path.startsWith('./dist/'));
+  t.ok(compiled.length > 0);
+  for (const path of files) {
+    const source = path.replace('./dist/', './').replace(/\.d\.ts$|\.js$/, '.ts');
+    t.ok(existsSync(join(packageRoot, source)), path);
+  }
   t.end();
 });
 

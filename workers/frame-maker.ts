@@ -22,14 +22,17 @@ export class FrameMaker {
   readonly #framer: Framer;
   readonly #words: WordClock | undefined;
   readonly #frameSamplesMax: number;
+  readonly #isSocket: boolean;
   #segment = 0;
+  #spoke = false;
 
   /** @param encoder is owned, and disposed of, by the maker */
   constructor(open: OpenCommand, encoder: Encoder, emit: (frame: Frame) => void) {
     this.#contextId = open.contextId;
     this.#emit = emit;
     this.#path = new AudioPath(open.engineSampleRateHz, encoder);
-    this.#framer = createFramer(open.framing, encoder);
+    this.#isSocket = open.framing === 'socket';
+    this.#framer = createFramer(open.framing, encoder, open.clientContextId);
     this.#words = open.timestamps ? new WordClock(open.engineSampleRateHz) : undefined;
     if (open.framing !== 'whole') this.#words?.silence(this.#path.streamDelaySamples);
     this.#frameSamplesMax = Math.max(1, Math.round((open.engineSampleRateHz * FRAME_MS_MAX) / 1000));
@@ -41,6 +44,7 @@ export class FrameMaker {
   }
 
   speak(chunk: Chunk): void {
+    this.#spoke = true;
     let nextWord = 0;
     for (let start = 0; start < chunk.pcm.length; start += this.#frameSamplesMax) {
       const end = Math.min(chunk.pcm.length, start + this.#frameSamplesMax);
@@ -53,11 +57,15 @@ export class FrameMaker {
   /** @param samples of the whole segment */
   endSegment(samples: number): void {
     this.#words?.endSegment(samples);
+    if (this.#isSocket) this.#emit({ type: 'spoken', contextId: this.#contextId, segment: this.#segment });
   }
 
   flush(flushId: string): void {
     const { payload, durationMs, silenceSamples } = this.#path.flush();
     this.#emitAudio(payload, durationMs);
+    // A token that was to go on did not: the rest of its text was refused.
+    this.#words?.finish();
+    this.#emitTimings();
     this.#words?.silence(silenceSamples);
     this.#emit({ type: 'flushed', contextId: this.#contextId, flushId });
   }
@@ -66,6 +74,8 @@ export class FrameMaker {
   finish(): void {
     this.#words?.finish();
     this.#emitTimings();
+    // A file is sound in any case; a context that never spoke sends none.
+    if (this.#isSocket && !this.#spoke) return;
     const { payload, durationMs } = this.#path.finish();
     const { head, tail } = this.#framer.end(payload);
     if (tail.length > 0) this.#emitBytes(tail, durationMs);

@@ -5,6 +5,7 @@
  * `whole`: frames are pieces of one base64 text. Three bytes make four characters, so the framer carries up to two
  * bytes from one piece to the next, and keeps the first of the payload back for the header, which is known last.
  * `raw`: frames are the payload itself; there is no place for times.
+ * `socket`: every frame is one JSON message, with the client's name for the context when it gave one.
  */
 import type { Framing, WordTimings } from '../src/dispatch/messages.js';
 import type { Encoder } from './audio/encoder.js';
@@ -18,8 +19,6 @@ export interface Framer {
 }
 
 const NOTHING = new Uint8Array(0);
-const AUDIO_OPEN = Buffer.from('data: {"type":"audio","audio_chunk":"', 'latin1');
-const AUDIO_CLOSE = Buffer.from('"}\n\n', 'latin1');
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
@@ -33,27 +32,53 @@ const concat = (a: Uint8Array, b: Uint8Array): Uint8Array => {
   return joined;
 };
 
-class StreamFramer implements Framer {
+/** What is around the content of a frame. */
+interface Envelope {
+  readonly audioOpen: Uint8Array;
+  readonly audioClose: Uint8Array;
+  timestamps(timings: WordTimings): string;
+}
+
+const recordEnvelope: Envelope = {
+  audioOpen: Buffer.from('data: {"type":"audio","audio_chunk":"'),
+  audioClose: Buffer.from('"}\n\n'),
+  timestamps: (timings) => `data: ${JSON.stringify({ type: 'timestamps', ...timings })}\n\n`,
+};
+
+const messageEnvelope = (clientContextId: string | undefined): Envelope => {
+  const close = clientContextId === undefined ? '}' : `,"context_id":${JSON.stringify(clientContextId)}}`;
+  return {
+    audioOpen: Buffer.from('{"audio_chunk":"'),
+    audioClose: Buffer.from(`"${close}`),
+    timestamps: (timings) => `{"timestamps":${JSON.stringify(timings)}${close}`,
+  };
+};
+
+/** Frames that stand alone: records and messages. */
+class ChunkFramer implements Framer {
   readonly #encoder: Encoder;
+  readonly #envelope: Envelope;
   #begun = false;
 
-  constructor(encoder: Encoder) {
+  constructor(encoder: Encoder, envelope: Envelope) {
     this.#encoder = encoder;
+    this.#envelope = envelope;
   }
 
   audio(payload: Uint8Array): Uint8Array {
     const header = this.#encoder.chunkHeader(payload.length, !this.#begun);
     this.#begun = true;
     const text = asBuffer(concat(header, payload)).toString('base64');
-    const record = Buffer.allocUnsafe(AUDIO_OPEN.length + text.length + AUDIO_CLOSE.length);
-    AUDIO_OPEN.copy(record);
-    record.write(text, AUDIO_OPEN.length, 'latin1');
-    AUDIO_CLOSE.copy(record, AUDIO_OPEN.length + text.length);
-    return record;
+    const { audioOpen, audioClose } = this.#envelope;
+    const frame = Buffer.allocUnsafe(audioOpen.length + text.length + audioClose.length);
+    frame.set(audioOpen);
+    frame.write(text, audioOpen.length, 'latin1');
+    frame.set(audioClose, audioOpen.length + text.length);
+    return frame;
   }
 
   timestamps(timings: WordTimings): Uint8Array {
-    return Buffer.from(`data: ${JSON.stringify({ type: 'timestamps', ...timings })}\n\n`);
+    return Buffer.from(this.#envelope.timestamps(timings));
   }
 
   end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
@@ -119,10 +144,13 @@ class RawFramer implements Framer {
   }
 }
 
-export const createFramer = (framing: Framing, encoder: Encoder): Framer => {
+/** @param clientContextId only of `socket` framing */
+export const createFramer = (framing: Framing, encoder: Encoder, clientContextId?: string): Framer => {
   switch (framing) {
     case 'stream':
-      return new StreamFramer(encoder);
+      return new ChunkFramer(encoder, recordEnvelope);
+    case 'socket':
+      return new ChunkFramer(encoder, messageEnvelope(clientContextId));
     case 'whole':
       return new WholeFramer(encoder);
     case 'raw':

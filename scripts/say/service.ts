@@ -28,17 +28,27 @@ const parseJson = (text: string): unknown => {
   }
 };
 
+/** What users can do something about, whichever way the service tells it. */
+export const told = {
+  unknownKey:
+    'The service does not know this key (or it was revoked). Make one with `npm run keys -- create`.',
+  noCredit: 'The account of this key has no credit left.',
+  noSlot: 'This key has all its requests in flight already. Try again in a moment.',
+  brokenOff: 'The service broke off before the speech was complete.',
+  noService: (url: string) => `No service answers at ${url}. Start it with \`npm start\`, or give its --url.`,
+} as const;
+
 /** The service's answer to a request that it did not serve, as one readable message. */
 const refusal = (status: number, body: string): string => {
   const json = parseJson(body);
   const error = field(json, 'error');
   if (status === 401) {
     return error === 'INVALID_API_KEY'
-      ? 'The service does not know this key (or it was revoked). Make one with `npm run keys -- create`.'
+      ? told.unknownKey
       : 'The service wants a key. Give one with --key or SYRINX_KEY.';
   }
-  if (status === 402) return 'The account of this key has no credit left.';
-  if (status === 429) return 'This key has all its requests in flight already. Try again in a moment.';
+  if (status === 402) return told.noCredit;
+  if (status === 429) return told.noSlot;
   const message = field(json, 'message');
   if (typeof message === 'string') return message;
   const detail = field(json, 'detail');
@@ -76,9 +86,7 @@ export class Service {
     } catch (error) {
       const code = causeCode(error);
       if (code === 'ECONNREFUSED') {
-        throw new SayError(
-          `No service answers at ${this.#url}. Start it with \`npm start\`, or give its --url.`,
-        );
+        throw new SayError(told.noService(this.#url));
       }
       throw new SayError(
         `${this.#url} cannot be reached: ${code ?? String(field(field(error, 'cause'), 'message') ?? error)}`,
@@ -123,8 +131,8 @@ export class Service {
         }
       }
     } catch {
-      throw new SayError('The service broke off before the speech was complete.');
+      throw new SayError(told.brokenOff);
     }
-    if (pending !== '') throw new SayError('The service broke off before the speech was complete.');
+    if (pending !== '') throw new SayError(told.brokenOff);
   }
 }

@@ -3,7 +3,7 @@ import type { Log } from '../log.js';
 import { Credit } from './credit.js';
 import { StoreError, type StoreFault } from './database.js';
 import { hashKey, looksLikeKey } from './keys.js';
-import { CreditLease, type Lease, type LeaseLimits } from './lease.js';
+import { CreditLease, type GrowingLease, type LeaseLimits } from './lease.js';
 import type { LedgerFault, LedgerQueue } from './ledger.js';
 import { Slots } from './slots.js';
 import type { ActiveKey, Store } from './store.js';
@@ -17,7 +17,7 @@ export type Authentication =
     };
 
 export type Admittance =
-  | { readonly ok: true; readonly lease: Lease }
+  | { readonly ok: true; readonly lease: GrowingLease }
   | { readonly ok: false; readonly code: 'creditExhausted' | 'slotsExhausted' | 'unavailable' };
 
 export interface Admission {
@@ -88,6 +88,14 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
     }
   };
 
+  /** Why the credit of a text cannot be promised now; `null` when it can. */
+  const refuse = (key: ActiveKey, characters: number): 'creditExhausted' | 'unavailable' | null => {
+    if (!ledger.accepting) return 'unavailable';
+    const available = read(() => credit.available(key.accountId));
+    if (available === null) return 'unavailable';
+    return characters * creditsPerCharacter > available.answer ? 'creditExhausted' : null;
+  };
+
   return {
     authenticate: (header) => {
       if (!looksLikeKey(header)) return { ok: false, code: 'keyMissing' };
@@ -99,13 +107,10 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
     isActive: (keyId) => read(() => store.isKeyActive(keyId))?.answer ?? true,
 
     admit: (key, characters, requestId) => {
-      if (!ledger.accepting) return { ok: false, code: 'unavailable' };
-      const amount = characters * creditsPerCharacter;
-      const available = read(() => credit.available(key.accountId));
-      if (available === null) return { ok: false, code: 'unavailable' };
-      if (amount > available.answer) return { ok: false, code: 'creditExhausted' };
+      const refusal = refuse(key, characters);
+      if (refusal !== null) return { ok: false, code: refusal };
       if (!slots.take(key.keyId)) return { ok: false, code: 'slotsExhausted' };
-      credit.reserve(key.accountId, amount);
+      credit.reserve(key.accountId, characters * creditsPerCharacter);
       const lease = new CreditLease({
         key,
         requestId,
@@ -116,6 +121,11 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
         ledger,
         limits,
         nowMs: clock,
+        reserve: (more) => {
+          const refused = refuse(key, more);
+          if (refused === null) credit.reserve(key.accountId, more * creditsPerCharacter);
+          return refused;
+        },
       });
       return { ok: true, lease };
     },

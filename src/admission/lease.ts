@@ -22,6 +22,14 @@ export interface Lease {
   void(): void;
 }
 
+/** A lease whose text comes bit by bit. */
+export interface GrowingLease extends Lease {
+  /** Reserves the credit of more text; `null` when it is reserved, else nothing changed. */
+  reserve(characters: number): 'creditExhausted' | 'unavailable' | null;
+  /** Gives back the credit of text that is reserved and will not be spoken. */
+  refund(characters: number): void;
+}
+
 export interface LeaseLimits {
   readonly leaseStepCharacters: number;
   readonly leaseStepMs: number;
@@ -38,10 +46,12 @@ export interface LeaseParts {
   readonly limits: LeaseLimits;
   /** Wall clock. */
   readonly nowMs: () => number;
+  /** Reserves more credit of the account, or tells why it cannot. */
+  readonly reserve: (characters: number) => 'creditExhausted' | 'unavailable' | null;
 }
 
 /** Its slot was taken and its credits were reserved by admission; it gives both back. Never throws. */
-export class CreditLease implements Lease {
+export class CreditLease implements GrowingLease {
   readonly #parts: LeaseParts;
   /** Reserved characters, not settled yet. */
   #reservedCharacters: number;
@@ -60,6 +70,21 @@ export class CreditLease implements Lease {
 
   get keyId(): number {
     return this.#parts.key.keyId;
+  }
+
+  reserve(characters: number): 'creditExhausted' | 'unavailable' | null {
+    if (this.#closed) throw new Error('a closed lease cannot grow');
+    const refusal = this.#parts.reserve(characters);
+    if (refusal === null) this.#reservedCharacters += characters;
+    return refusal;
+  }
+
+  /** No more than is reserved; after the close, nothing. */
+  refund(characters: number): void {
+    const refunded = Math.min(characters, this.#reservedCharacters);
+    if (this.#closed || !(refunded > 0)) return;
+    this.#reservedCharacters -= refunded;
+    this.#parts.credit.release(this.#parts.key.accountId, this.#toCredits(refunded));
   }
 
   /** Beyond the reservation, and after the close, nothing is charged. */

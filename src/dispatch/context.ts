@@ -1,7 +1,7 @@
 /**
  * A context on the front thread: text in, segments to the scheduler, marks to the actor, frames to the transport.
  *
- *   open --append*--> feeding --end--> ending --(actor: closed)--> over
+ *   open --append*, flush*--> feeding --end--> ending --(actor: closed)--> over
  *     any of these --(fault)--> failed;  any --release--> released (lease closed, nothing follows)
  *
  * Text is cut as the queue drains, so that a megabyte of it neither blocks the thread nor fills the queue.
@@ -14,7 +14,7 @@ import { limits } from '../limits.js';
 import type { ActorThreads } from './actor-threads.js';
 import type { Frame } from './messages.js';
 import type { ContextSchedule, ScheduledSegment, Scheduler } from './scheduler.js';
-import type { ContextOptions, FrameSink, SpeechContext } from './speech.js';
+import type { Activity, ContextOptions, FrameSink, SpeechContext } from './speech.js';
 import type { JobOutcome, SynthesisPool } from './synthesis-pool.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
@@ -22,6 +22,12 @@ const SEGMENTS_AHEAD = 4;
 /** UTF-16 units cut at a time: about 0.05 ms of work, so that the first segment starts before the rest is looked at. */
 const SLICE_UNITS = 512;
 const DEFAULT_TEMPERATURE = 1;
+
+/** Not inside a surrogate pair, whose halves would count as two code points. */
+const endOfSlice = (text: string): number => {
+  const unit = text.charCodeAt(SLICE_UNITS - 1);
+  return text.length > SLICE_UNITS && unit >= 0xd800 && unit < 0xdc00 ? SLICE_UNITS - 1 : SLICE_UNITS;
+};
 
 export interface ContextParts {
   readonly id: number;
@@ -36,6 +42,10 @@ export interface ContextParts {
   readonly onOver: (context: Context) => void;
 }
 
+interface Flush {
+  readonly flushId: string;
+}
+
 const randomSeed = (): number => randomInt(2 ** 32);
 
 export class Context implements SpeechContext {
@@ -44,7 +54,9 @@ export class Context implements SpeechContext {
   readonly schedule: ContextSchedule;
   readonly #parts: ContextParts;
   readonly #segmenter = new Segmenter();
-  readonly #pendingText: string[] = [];
+  readonly #pending: (string | Flush)[] = [];
+  /** Flushes whose text is cut, with the number of segments before them. */
+  readonly #flushes: { readonly flushId: string; readonly segments: number }[] = [];
   readonly #slots = new Map<ScheduledSegment, number>();
   readonly #retries = new Map<ScheduledSegment, number>();
   readonly #seeds = new Map<ScheduledSegment, number>();
@@ -55,6 +67,11 @@ export class Context implements SpeechContext {
   #nextCharge = 0;
   #nextSegment = 0;
   #nextMark = 0;
+  /** Segments before the last flush that was cut: they are of a turn that is complete. */
+  #turnStart = 0;
+  #spokenSegments = 0;
+  #openFlushes = 0;
+  #unhandedFrames = 0;
   #ended = false;
   #cutToEnd = false;
   #closeSent = false;
@@ -66,8 +83,8 @@ export class Context implements SpeechContext {
     this.#parts = parts;
     this.id = parts.id;
     this.actor = parts.actor;
-    this.schedule = parts.scheduler.open(parts.options.lease);
-    const { format, framing, timestamps } = parts.options;
+    this.schedule = parts.scheduler.open(parts.options.group ?? parts.options.lease);
+    const { format, framing, timestamps, clientContextId } = parts.options;
     parts.actors.send(parts.actor, {
       type: 'open',
       contextId: parts.id,
@@ -75,13 +92,55 @@ export class Context implements SpeechContext {
       framing,
       timestamps,
       engineSampleRateHz: parts.sampleRateHz,
+      ...(clientContextId !== undefined && { clientContextId }),
     });
+  }
+
+  get activity(): Activity {
+    if (this.#released) return 'idle';
+    const isSpeaking = this.#over
+      ? this.#unhandedFrames > 0
+      : this.#ended ||
+        this.#pending.length > 0 ||
+        this.#openFlushes > 0 ||
+        this.#spokenSegments < this.#nextSegment ||
+        this.#unhandedFrames > 0;
+    if (isSpeaking) return 'speaking';
+    return !this.#over && this.#segmenter.holdsWords ? 'holding' : 'idle';
   }
 
   append(text: string): void {
     if (this.#over || this.#ended || text === '') return;
-    this.#pendingText.push(text);
+    const last = this.#pending.at(-1);
+    // Words that come letter by letter wait as a few long texts.
+    if (typeof last === 'string' && last.length < SLICE_UNITS)
+      this.#pending[this.#pending.length - 1] = last + text;
+    else this.#pending.push(text);
     this.#feed();
+  }
+
+  flush(flushId: string): void {
+    if (this.#over || this.#ended) return;
+    this.#openFlushes++;
+    this.#pending.push({ flushId });
+    this.#feed();
+  }
+
+  dropTurn(): number {
+    if (this.#over || this.#ended) return 0;
+    let characters = 0;
+    const flushed = this.#pending.findLastIndex((entry) => typeof entry !== 'string');
+    for (const text of this.#pending.splice(flushed + 1) as string[]) characters += codePointCount(text);
+    // Text before a flush that is still to be cut is of a turn that is complete, and so is all that was cut before.
+    if (flushed >= 0) return characters;
+    for (const segment of this.#segmenter.flush()) characters += codePointCount(segment.text);
+    characters += this.#unspokenCharacters;
+    this.#unspokenCharacters = 0;
+    const kept = Math.max(this.#nextMark, this.#turnStart);
+    this.schedule.withdraw(kept);
+    for (const dropped of this.#charges.splice(kept - this.#nextCharge)) characters += dropped;
+    this.#nextSegment = kept;
+    return characters;
   }
 
   end(): void {
@@ -92,6 +151,7 @@ export class Context implements SpeechContext {
 
   handed(frame: Extract<Frame, { type: 'audio' }>): void {
     if (this.#released) return;
+    this.#unhandedFrames--;
     this.schedule.handed(frame.durationMs);
     // A whole result is charged when it is complete: one that fails is free.
     if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
@@ -101,18 +161,32 @@ export class Context implements SpeechContext {
     if (this.#released) return;
     this.#released = true;
     this.#abandon();
+    this.#parts.scheduler.close(this.schedule);
     this.#parts.options.lease.close();
   }
 
   /** A frame of this context came from its actor. */
   deliver(frame: Frame): void {
     if (this.#over) return;
-    if (frame.type === 'closed') {
-      if (this.#parts.options.framing === 'whole') this.#chargeUpTo(this.#nextSegment - 1);
-      this.#finish();
-    } else if (frame.type === 'failed') {
-      this.fail(frame.reason);
-      return;
+    switch (frame.type) {
+      case 'audio':
+        this.#unhandedFrames++;
+        break;
+      case 'spoken':
+        this.#spokenSegments = frame.segment + 1;
+        break;
+      case 'flushed':
+        this.#openFlushes--;
+        break;
+      case 'closed':
+        if (this.#parts.options.framing === 'whole') this.#chargeUpTo(this.#nextSegment - 1);
+        this.#finish();
+        break;
+      case 'failed':
+        this.fail(frame.reason);
+        return;
+      case 'head':
+      case 'timestamps':
     }
     this.#parts.sink(frame);
   }
@@ -130,7 +204,10 @@ export class Context implements SpeechContext {
   }
 
   #start(segment: ScheduledSegment, playFromMs: number): void {
-    if (segment.index >= this.#nextMark) this.#sendMark(segment);
+    if (segment.index >= this.#nextMark) {
+      this.#sendFlushes();
+      this.#sendMark(segment);
+    }
     const { pool, options } = this.#parts;
     let seed = this.#seeds.get(segment);
     if (seed === undefined) this.#seeds.set(segment, (seed = randomSeed()));
@@ -215,7 +292,18 @@ export class Context implements SpeechContext {
     this.#feeding = true;
     while (this.#isHungry() && this.#cut());
     this.#feeding = false;
+    this.#sendFlushes();
     this.#closeWhenFed();
+  }
+
+  /** As the close, a flush is told after the mark of the last segment before it. */
+  #sendFlushes(): void {
+    if (this.#over) return;
+    for (let next = this.#flushes[0]; next !== undefined; next = this.#flushes[0]) {
+      if (this.#nextMark < next.segments) return;
+      this.#flushes.shift();
+      this.#parts.actors.send(this.actor, { type: 'flush', contextId: this.id, flushId: next.flushId });
+    }
   }
 
   #isHungry(): boolean {
@@ -231,15 +319,24 @@ export class Context implements SpeechContext {
 
   /** Cuts the next slice of text into segments. `false` when there is nothing to cut. */
   #cut(): boolean {
-    const text = this.#pendingText.shift();
-    if (text !== undefined) {
-      if (text.length > SLICE_UNITS) this.#pendingText.unshift(text.slice(SLICE_UNITS));
-      this.#enqueue(this.#segmenter.push(text.slice(0, SLICE_UNITS)));
+    const next = this.#pending.shift();
+    if (typeof next === 'string') {
+      const end = endOfSlice(next);
+      if (end < next.length) this.#pending.unshift(next.slice(end));
+      this.#enqueue(this.#segmenter.push(next.slice(0, end)));
+      return true;
+    }
+    if (next !== undefined) {
+      this.#enqueue(this.#segmenter.flush());
+      this.#turnStart = this.#nextSegment;
+      this.#flushes.push({ flushId: next.flushId, segments: this.#nextSegment });
       return true;
     }
     if (!this.#ended || this.#cutToEnd) return false;
     this.#cutToEnd = true;
-    this.#enqueue(this.#segmenter.end());
+    // A request for blank text is answered by a short silence; on a socket nothing was asked for.
+    const isSocket = this.#parts.options.framing === 'socket';
+    this.#enqueue(isSocket ? this.#segmenter.flush() : this.#segmenter.end());
     return true;
   }
 
@@ -281,13 +378,15 @@ export class Context implements SpeechContext {
     if (this.#over) return;
     for (const slot of this.#slots.values()) this.#parts.pool.cancel(slot);
     this.#parts.actors.send(this.actor, { type: 'cancel', contextId: this.id });
+    this.#parts.scheduler.close(this.schedule);
     this.#finish();
   }
 
+  /** What was made and waits for its socket still counts for the gate, until the release. */
   #finish(): void {
     this.#over = true;
-    this.#pendingText.length = 0;
-    this.#parts.scheduler.close(this.schedule);
+    this.#pending.length = 0;
+    this.#flushes.length = 0;
     this.#parts.onOver(this);
   }
 }

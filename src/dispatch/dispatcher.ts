@@ -15,7 +15,13 @@ import { SynthesisPool } from './synthesis-pool.js';
 import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 export type DispatcherLimits = Readonly<
-  Record<keyof Pick<Limits, 'contextsMax' | 'unsentAudioMsMax' | 'synthesisHeapMiBMax'>, number>
+  Record<
+    keyof Pick<
+      Limits,
+      'contextsMax' | 'unsentAudioMsMax' | 'unsentAudioMsPerLeaseMax' | 'synthesisHeapMiBMax'
+    >,
+    number
+  >
 >;
 
 export interface DispatcherOptions {
@@ -60,6 +66,7 @@ export class Dispatcher implements Speech {
       threads: config.synthesisThreads,
       jobsMax: this.#pool.capacity,
       unsentAudioMsMax: limits.unsentAudioMsMax,
+      unsentAudioMsPerLeaseMax: limits.unsentAudioMsPerLeaseMax,
       start: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.start(segment, playFromMs),
       moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
     });

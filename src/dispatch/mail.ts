@@ -3,7 +3,7 @@
  * one message.
  * Small fields are msgpackr-encoded; the bytes of all frames lie in one buffer, which is transferred, not copied.
  *
- * Words of the user's travel as JSON inside it: they may hold lone surrogates, which UTF-8 cannot carry.
+ * Words and ids of the user's travel as JSON inside it: they may hold lone surrogates, which UTF-8 cannot carry.
  */
 import { Packr } from 'msgpackr';
 import type { ActorCommand, Frame, WordTimings } from './messages.js';
@@ -25,17 +25,43 @@ export interface FrameMail {
   readonly body: ArrayBuffer;
 }
 
+const packCommand = (command: ActorCommand): PackedCommand => {
+  switch (command.type) {
+    case 'segment':
+      return { ...command, words: JSON.stringify(command.words) };
+    case 'flush':
+      return { ...command, flushId: JSON.stringify(command.flushId) };
+    case 'open':
+      return command.clientContextId === undefined
+        ? command
+        : { ...command, clientContextId: JSON.stringify(command.clientContextId) };
+    case 'close':
+    case 'cancel':
+      return command;
+  }
+};
+
+const unpackCommand = (command: PackedCommand): ActorCommand => {
+  switch (command.type) {
+    case 'segment':
+      return { ...command, words: JSON.parse(command.words) as string[] };
+    case 'flush':
+      return { ...command, flushId: JSON.parse(command.flushId) as string };
+    case 'open':
+      return command.clientContextId === undefined
+        ? command
+        : { ...command, clientContextId: JSON.parse(command.clientContextId) as string };
+    case 'close':
+    case 'cancel':
+      return command;
+  }
+};
+
 export const packCommands = (commands: readonly ActorCommand[]): Uint8Array =>
-  packr.pack(
-    commands.map((command): PackedCommand =>
-      command.type === 'segment' ? { ...command, words: JSON.stringify(command.words) } : command,
-    ),
-  );
+  packr.pack(commands.map(packCommand));
 
 export const unpackCommands = (mail: Uint8Array): ActorCommand[] =>
-  (packr.unpack(mail) as PackedCommand[]).map((command): ActorCommand =>
-    command.type === 'segment' ? { ...command, words: JSON.parse(command.words) as string[] } : command,
-  );
+  (packr.unpack(mail) as PackedCommand[]).map(unpackCommand);
 
 export const packFrames = (frames: readonly Frame[]): FrameMail => {
   let total = 0;
@@ -43,6 +69,7 @@ export const packFrames = (frames: readonly Frame[]): FrameMail => {
   const body = new Uint8Array(total);
   let offset = 0;
   const heads = frames.map((frame): PackedFrame => {
+    if (frame.type === 'flushed') return { ...frame, flushId: JSON.stringify(frame.flushId) };
     if (!('bytes' in frame)) return frame;
     const { bytes, ...head } = frame;
     body.set(bytes, offset);
@@ -57,6 +84,7 @@ export const unpackFrames = (mail: FrameMail): Frame[] => {
   const heads = packr.unpack(mail.heads) as PackedFrame[];
   let offset = 0;
   return heads.map((packed) => {
+    if (packed.type === 'flushed') return { ...packed, flushId: JSON.parse(packed.flushId) as string };
     if (!('size' in packed)) return packed;
     const { size, timings, ...head } = packed;
     const bytes = new Uint8Array(mail.body, offset, size);

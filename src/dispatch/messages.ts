@@ -112,8 +112,11 @@ export type ActorThreadMessage =
   /** Chunks of one synthesis thread will come through this port. */
   | { readonly type: 'synthesis'; readonly port: MessagePort };
 
-/** How frames are built: records of a stream, pieces of one JSON response, or the audio's bytes and nothing else. */
-export type Framing = 'stream' | 'whole' | 'raw';
+/**
+ * How frames are built: records of a stream, pieces of one JSON response, the audio's bytes and nothing else, or
+ * messages of a WebSocket.
+ */
+export type Framing = 'stream' | 'whole' | 'raw' | 'socket';
 
 /** Front thread to actor thread, batched a tick. */
 export type ActorCommand =
@@ -125,6 +128,8 @@ export type ActorCommand =
       readonly timestamps: boolean;
       /** Rate of the chunks that will come. */
       readonly engineSampleRateHz: number;
+      /** `socket` framing: the client's name for the context, part of every message; absent when it gave none. */
+      readonly clientContextId?: string;
     }
   | {
       readonly type: 'segment';
@@ -163,13 +168,15 @@ export type Frame =
     }
   /** `whole` framing: base64 that goes before all audio (a header whose sizes are known only at the end). */
   | { readonly type: 'head'; readonly contextId: number; readonly bytes: Uint8Array }
-  /** A `stream` record, or (for `whole`) nothing but the timings. */
+  /** A `stream` record, a `socket` message, or (for `whole`) nothing but the timings. */
   | {
       readonly type: 'timestamps';
       readonly contextId: number;
       readonly timings: WordTimings;
       readonly bytes: Uint8Array;
     }
+  /** `socket` framing: all audio of a segment is in the frames before this one, but for what an encoder holds back. */
+  | { readonly type: 'spoken'; readonly contextId: number; readonly segment: number }
   | { readonly type: 'flushed'; readonly contextId: number; readonly flushId: string }
   /** Terminal: everything was released. */
   | { readonly type: 'closed'; readonly contextId: number }

@@ -4,8 +4,8 @@
  * A context's deadline is the moment its listener would run dry: the start of its playback plus the audio made so far.
  * A lease (one slot of a key) runs one segment at a time while there is contention, and more only while threads would
  * otherwise idle, and not before its listener hears something: a second segment would slow the first chunk of the
- * first. Its contexts take turns. A context whose unsent audio is over the bound gets nothing until its
- * transport handed enough of it on: this is the one place where backpressure acts.
+ * first. Its contexts take turns. A context whose unsent audio is over the bound, or whose lease's is, gets nothing
+ * until its transport handed enough of it on: this is the one place where backpressure acts.
  *
  * Pure policy: it runs nothing and knows no thread. Time comes from the clock that it is given.
  */
@@ -14,6 +14,8 @@ import type { Clock } from '../monotonic.js';
 
 /** Speech of about 14 characters a second; only used until a segment's true duration is known. */
 const ESTIMATED_MS_PER_CHARACTER = 70;
+/** More than an encoder keeps of the sound that it was given. */
+const HELD_BACK_MS = 250;
 
 export interface ScheduledSegment extends Segment {
   /** 0, 1, 2 ... within its context. */
@@ -27,6 +29,8 @@ export interface SchedulerOptions {
   /** Segments that may be with the threads at once. */
   readonly jobsMax: number;
   readonly unsentAudioMsMax: number;
+  /** Over all contexts of a lease; by default twice that of one. */
+  readonly unsentAudioMsPerLeaseMax?: number;
   /** Starts a segment; the caller reports its end through `ContextSchedule.finished` or `requeue`. */
   readonly start: (schedule: ContextSchedule, segment: ScheduledSegment, playFromMs: number) => void;
   /** The playback clock of a running segment moved. */
@@ -42,16 +46,20 @@ interface RunningSegment {
 export class ContextSchedule {
   readonly lease: object;
   readonly #scheduler: Scheduler;
+  readonly #group: LeaseSchedule;
   readonly #queued: ScheduledSegment[] = [];
   readonly #running: RunningSegment[] = [];
   #playbackStartMs: number;
   #madeMs = 0;
   #handedMs = 0;
+  /** Of it, before the utterance that is being spoken. */
+  #handedBeforeMs = 0;
   #gated = false;
   #dropped = false;
 
-  constructor(scheduler: Scheduler, lease: object, nowMs: number) {
+  constructor(scheduler: Scheduler, lease: object, group: LeaseSchedule, nowMs: number) {
     this.#scheduler = scheduler;
+    this.#group = group;
     this.lease = lease;
     this.#playbackStartMs = nowMs;
   }
@@ -64,9 +72,9 @@ export class ContextSchedule {
     return this.#running.length;
   }
 
-  /** The transport handed on some of its audio. */
+  /** The transport handed on some audio of what it speaks now. */
   get heard(): boolean {
-    return this.#handedMs > 0;
+    return this.#handedMs > this.#handedBeforeMs;
   }
 
   get unsentMs(): number {
@@ -76,15 +84,27 @@ export class ContextSchedule {
   enqueue(segment: ScheduledSegment): void {
     if (this.#dropped) return;
     // After idling the listener has heard everything: the new utterance is due now, not in its past.
-    if (this.#queued.length === 0 && this.#running.length === 0) this.#restartPlayback();
+    if (this.#queued.length === 0 && this.#running.length === 0) {
+      if (this.#isHeardOut()) this.#handedBeforeMs = this.#handedMs;
+      this.#restartPlayback();
+    }
     this.#queued.push(segment);
     this.#scheduler.wake();
+  }
+
+  /** Forgets the queued segments from this index on. */
+  withdraw(fromIndex: number): void {
+    const kept = this.#queued.filter(({ index }) => index < fromIndex);
+    this.#queued.splice(0, this.#queued.length, ...kept);
   }
 
   /** A running segment is complete. */
   finished(segment: ScheduledSegment, durationMs: number): void {
     if (!this.#takeRunning(segment)) return;
-    this.#madeMs += durationMs;
+    if (!this.#dropped) {
+      this.#madeMs += durationMs;
+      this.#group.unsentMs += durationMs;
+    }
     this.#tellMoved();
     this.#scheduler.ended(this);
   }
@@ -101,18 +121,22 @@ export class ContextSchedule {
 
   /** The transport handed on this much audio. */
   handed(durationMs: number): void {
+    if (this.#dropped) return;
     const isFirst = !this.heard;
+    const wasFull = this.#group.isFull();
     this.#handedMs += durationMs;
-    if (isFirst) this.#scheduler.wake();
+    this.#group.unsentMs -= durationMs;
+    if (isFirst || (wasFull && !this.#group.isFull())) this.#scheduler.wake();
     if (!this.#gated || this.isGated()) return;
-    this.#gated = false;
-    this.#restartPlayback();
+    this.#opened();
     this.#scheduler.wake();
   }
 
   /** Forgets what is queued; running segments end by themselves. Idempotent. */
   drop(): void {
+    if (this.#dropped) return;
     this.#dropped = true;
+    this.#group.unsentMs -= this.unsentMs;
     this.#queued.length = 0;
   }
 
@@ -123,11 +147,13 @@ export class ContextSchedule {
 
   isReady(): boolean {
     if (this.#queued.length === 0) return false;
-    this.#gated = this.isGated();
+    if (this.isGated()) this.#gated = true;
+    else if (this.#gated) this.#opened();
     return !this.#gated;
   }
 
   isGated(): boolean {
+    if (this.#group.isFull()) return true;
     const inFlightMs = this.#running.reduce((sum, running) => sum + running.estimatedMs, 0);
     return this.unsentMs + inFlightMs > this.#scheduler.unsentAudioMsMax;
   }
@@ -139,6 +165,17 @@ export class ContextSchedule {
     const playFromMs = this.dueMs();
     this.#running.push({ segment, estimatedMs: segment.text.length * ESTIMATED_MS_PER_CHARACTER });
     return { segment, playFromMs };
+  }
+
+  /** Its listener waited for the gate, not for the threads: what comes next is due now. */
+  #opened(): void {
+    this.#gated = false;
+    this.#restartPlayback();
+  }
+
+  /** All but what an encoder may hold back. */
+  #isHeardOut(): boolean {
+    return this.unsentMs < HELD_BACK_MS;
   }
 
   #startOf(position: number): number {
@@ -169,7 +206,18 @@ export class ContextSchedule {
 /** The contexts of one lease, in turn. */
 class LeaseSchedule {
   readonly contexts = new Set<ContextSchedule>();
+  readonly #unsentMsMax: number;
   running = 0;
+  /** Over its contexts. */
+  unsentMs = 0;
+
+  constructor(unsentMsMax: number) {
+    this.#unsentMsMax = unsentMsMax;
+  }
+
+  isFull(): boolean {
+    return this.unsentMs > this.#unsentMsMax;
+  }
 
   /** The lease's next context: the earliest due; among equals the one that waited longest (insertion order). */
   next(): ContextSchedule | undefined {
@@ -217,20 +265,26 @@ export class Scheduler {
 
   /** @param lease contexts with the same lease share its one running segment */
   open(lease: object): ContextSchedule {
-    const schedule = new ContextSchedule(this, lease, this.nowMs());
     let group = this.#leases.get(lease);
-    if (group === undefined) this.#leases.set(lease, (group = new LeaseSchedule()));
+    if (group === undefined) {
+      const { unsentAudioMsMax, unsentAudioMsPerLeaseMax = 2 * unsentAudioMsMax } = this.#options;
+      this.#leases.set(lease, (group = new LeaseSchedule(unsentAudioMsPerLeaseMax)));
+    }
+    const schedule = new ContextSchedule(this, lease, group, this.nowMs());
     group.contexts.add(schedule);
     return schedule;
   }
 
   /** The context is over. Segments of it that still run end by themselves and are then forgotten. Idempotent. */
   close(schedule: ContextSchedule): void {
-    schedule.drop();
     const group = this.#leases.get(schedule.lease);
+    const wasFull = group?.isFull() ?? false;
+    schedule.drop();
     if (group === undefined) return;
     group.contexts.delete(schedule);
     this.#forgetIfEmpty(schedule.lease, group);
+    // Its siblings may have waited for the audio that is now forgotten.
+    if (wasFull && !group.isFull()) this.wake();
   }
 
   /** Stops and resumes starting segments, while no thread can take one. */

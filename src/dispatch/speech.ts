@@ -9,6 +9,8 @@ import type { Frame, Framing } from './messages.js';
 export interface ContextOptions {
   /** Owned by the context from here on: it settles what was spoken, and closes the lease at `release`. */
   readonly lease: Lease;
+  /** Contexts of the same group share one running segment and a bound of unsent audio; by default the lease. */
+  readonly group?: object;
   readonly voiceId: string;
   /** `null`: the server's default. */
   readonly temperature: number | null;
@@ -17,7 +19,15 @@ export interface ContextOptions {
   readonly timestamps: boolean;
   /** Numbers, dates and the like are spoken as English reads them; the words that are reported stay as written. */
   readonly normalizeText?: boolean;
+  /** `socket` framing: goes into every message; absent when the client gave none. */
+  readonly clientContextId?: string;
 }
+
+/**
+ * What a context is about: `speaking` while anything is being made, sent or in line to be; `holding` while all it has
+ * is text whose segment is not final; else `idle`.
+ */
+export type Activity = 'speaking' | 'holding' | 'idle';
 
 /** Receives a context's frames in order. After `closed` or `failed` nothing follows. Never throws. */
 export type FrameSink = (frame: Frame) => void;
@@ -25,6 +35,18 @@ export type FrameSink = (frame: Frame) => void;
 export interface SpeechContext {
   /** Text appended in pieces, split anywhere, is spoken as if it had been sent whole. */
   append(text: string): void;
+  /**
+   * Speaks all that was appended, then emits `flushed` with this id. Text that follows begins a new utterance, with
+   * times that run on.
+   */
+  flush(flushId: string): void;
+  /**
+   * Drops what was appended since the last flush and has not begun to be spoken.
+   * @returns its code points, blanks included
+   */
+  dropTurn(): number;
+  /** Of `socket` framing only; it changes with calls and with frames, at no other time. */
+  readonly activity: Activity;
   /** No more text: what is left is spoken, then `closed` follows. Idempotent. */
   end(): void;
   /**

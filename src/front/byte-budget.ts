@@ -1,4 +1,4 @@
-/** A global bound on bytes held: whoever takes some gives them back. */
+/** A common bound on bytes (or characters, or contexts) that are held: whoever takes some gives them back. */
 export class ByteBudget {
   readonly #bytesMax: number;
   #bytes = 0;

@@ -10,22 +10,12 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { errors } from '../errors.js';
 import type { Header } from './cors.js';
+import { describeFault } from './fault.js';
 import type { Services } from './services.js';
 import type { HttpResponse } from './uws.js';
 
 /** How an exchange ended; `aborted` is the client's doing, the last two are ours to a client that is too slow. */
 export type Outcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'body-late';
-
-/** Where an error arose, without its message: that can quote what a client sent. */
-const describe = (error: unknown): Record<string, unknown> => {
-  if (!(error instanceof Error)) return { errorType: typeof error };
-  const frames = error.stack?.split('\n').filter((line) => /^\s+at /.test(line));
-  return {
-    errorType: error.name,
-    errorCode: (error as NodeJS.ErrnoException).code,
-    stack: frames?.join('\n'),
-  };
-};
 
 export class Exchange {
   readonly id: string;
@@ -171,6 +161,18 @@ export class Exchange {
     this.#over('complete');
   }
 
+  /**
+   * The connection becomes something else, and is no request any more: no line of the log.
+   * @param upgrade takes the response over; called with the status line and the headers written
+   */
+  switchProtocols(upgrade: (res: HttpResponse) => void): void {
+    if (this.isOver) return;
+    this.writeHead(101, null);
+    this.#outcome = 'complete';
+    this.services.registry.delete(this);
+    upgrade(this.#res);
+  }
+
   /** Closes the connection as it is: a response that has begun is seen to be cut short. */
   drop(outcome: Exclude<Outcome, 'complete' | 'aborted'>): void {
     if (this.isOver) return;
@@ -183,7 +185,7 @@ export class Exchange {
   /** Answers 500, or cuts the response short when it has begun. The log gets the cause. */
   fail(cause: unknown): void {
     if (this.isOver) return;
-    const reason = typeof cause === 'string' ? { reason: cause } : describe(cause);
+    const reason = typeof cause === 'string' ? { reason: cause } : describeFault(cause);
     this.services.log.error({ requestId: this.id, route: this.route, ...reason }, 'request failed');
     if (cause instanceof Error)
       this.services.log.debug({ requestId: this.id, message: cause.message }, 'message of the failure');
@@ -231,7 +233,10 @@ export class Exchange {
     try {
       listener();
     } catch (error) {
-      this.services.log.error({ requestId: this.id, ...describe(error) }, 'clean-up of a request failed');
+      this.services.log.error(
+        { requestId: this.id, ...describeFault(error) },
+        'clean-up of a request failed',
+      );
     }
   }
 }

@@ -12,7 +12,7 @@ export type Handler = (exchange: Exchange, head: RequestHead) => void;
  * Where the next request begins is in doubt, and the library reads on in what it has received as soon as this one is
  * answered. While this one waits, anything that looks like another ends the connection unanswered.
  */
-const refuseLater = (exchange: Exchange): void => {
+export const refuseLater = (exchange: Exchange): void => {
   const refuse = exchange.guarded(() => replyError(exchange, 'badRequest', { close: true }));
   exchange.services.turn.schedule({ run: refuse });
 };

@@ -23,7 +23,7 @@ const notFound: Handler = (exchange) =>
   reply(exchange, { status: 404, contentType: 'text/html; charset=utf-8', body: NOT_FOUND_PAGE });
 
 /** Of the methods that a route does not know, a browser's preflight is answered, without a key: it cannot send one. */
-const otherMethod =
+export const otherMethod =
   (allow: string): Handler =>
   (exchange, head) => {
     const isPreflight = exchange.method === 'options' && head.isPreflight;

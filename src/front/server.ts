@@ -1,5 +1,5 @@
 /**
- * The HTTP side of the service.
+ * The service's side of its connections: HTTP requests and WebSockets.
  *
  *   built --listen--> serving --stopAccepting--> draining --close--> closed
  */
@@ -24,6 +24,8 @@ import { rawResponder, streamResponder } from './stream-responder.js';
 import { Turn } from './turn.js';
 import { closeListenSocket, createApp, listenExclusively, localPort, type ListenSocket } from './uws.js';
 import { wholeResponder } from './whole-responder.js';
+import { addSocketRoute } from './ws/socket-route.js';
+import { Sockets } from './ws/sockets.js';
 
 /** The address cannot be listened on. The message is one line for the operator. */
 export class ListenError extends Error {
@@ -66,9 +68,12 @@ export interface Server {
    * @throws {ListenError}
    */
   listen(): Promise<{ readonly port: number }>;
-  /** No new connections; speech on those there are is answered 503. What is in flight goes on. Idempotent. */
+  /**
+   * No new connections; speech on those there are is answered 503, and WebSockets are closed (1001) as soon as nothing
+   * is spoken on them. What is in flight goes on. Idempotent.
+   */
   stopAccepting(): void;
-  /** Requests that are not answered to the end. */
+  /** Requests that are not answered to the end, and WebSockets. */
   readonly inFlight: number;
   /** Resolves when nothing is in flight. */
   whenIdle(): Promise<void>;
@@ -115,7 +120,10 @@ export const createServer = (parts: ServerParts): Server => {
     reasons: () => (draining ? [...readiness.reasons(), 'draining'] : readiness.reasons()),
   };
 
+  const sockets = new Sockets({ services, speech, admission });
   const app = createApp();
+  // Before the catch-all: the library takes handlers in the order of their registration.
+  addSocketRoute(app, '/v1/tts/ws', { services, admission, sockets, isDraining: () => draining });
   addRoutes(app, services, [
     {
       path: '/v1/tts',
@@ -149,15 +157,19 @@ export const createServer = (parts: ServerParts): Server => {
       draining = true;
       if (listenSocket !== null) closeListenSocket(listenSocket);
       listenSocket = null;
+      sockets.drain();
     },
     get inFlight() {
-      return services.registry.size;
+      return services.registry.size + sockets.size;
     },
-    whenIdle: () => services.registry.whenIdle(),
+    whenIdle: async () => {
+      await Promise.all([services.registry.whenIdle(), sockets.whenIdle()]);
+    },
     close() {
       if (closed) return;
       this.stopAccepting();
       closed = true;
+      sockets.shutDown();
       app.close();
     },
   };

@@ -19,7 +19,20 @@ export type FrontBounds = Readonly<
     | 'readerStallMsMax'
     | 'stallRearmMs'
     | 'resultMemoryBytesMax'
-    | 'resultSpoolBytesMax',
+    | 'resultSpoolBytesMax'
+    | 'senderQueueBytesMax'
+    | 'socketsMax'
+    | 'contextsPerSocketMax'
+    | 'contextsPerKeyMax'
+    | 'socketMessageBytesMax'
+    | 'socketCharactersMax'
+    | 'socketCharactersInFlightMax'
+    | 'socketBufferedBytesMax'
+    | 'socketAnswerBytesMax'
+    | 'socketSilenceMsMax'
+    | 'socketPingMs'
+    | 'slotIdleMsMax'
+    | 'keyRecheckMsMax',
     number
   >
 >;

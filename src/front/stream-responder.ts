@@ -32,6 +32,7 @@ const streaming = (framing: Framing, head: StreamHead): Responder => ({
           exchange.fail(frame.reason);
           break;
         case 'flushed':
+        case 'spoken':
           break;
         case 'head':
           throw new Error('a stream has no head frame');

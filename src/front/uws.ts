@@ -3,9 +3,17 @@
  * the repack is not; both are taken here, so that an owner can swap one for the other.
  */
 import * as namespace from 'uWebSockets.js';
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
+  WebSocket,
+} from 'uWebSockets.js';
 
-export type { HttpRequest, HttpResponse, TemplatedApp };
+export type { HttpRequest, HttpResponse, TemplatedApp, WebSocket };
+export type SocketContext = us_socket_context_t;
 export type ListenSocket = us_listen_socket;
 
 /** Without it, listening shares the port: a second process would bind silently and take half of the connections. */

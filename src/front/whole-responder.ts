@@ -37,6 +37,7 @@ export const wholeResponder = (spoolFolder: string): Responder => ({
           exchange.fail(frame.reason);
           break;
         case 'flushed':
+        case 'spoken':
           break;
       }
     };

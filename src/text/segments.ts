@@ -135,6 +135,11 @@ export class Segmenter {
     return [...segments, { text, words: [], tokenContinues: false, before: '', after: '', speak: true }];
   }
 
+  /** Whether there is text that is no white space and in no segment yet. */
+  get holdsWords(): boolean {
+    return this.#tokens > 0 || this.#next < this.#text.length;
+  }
+
   get #max(): number {
     return this.#firstOfUtterance ? this.#bounds.firstMax : this.#bounds.max;
   }

@@ -55,3 +55,9 @@ export const wordSpans = (text: string): Span[] => {
   if (tokenStart >= 0) addToken(tokenStart, text.length);
   return spans;
 };
+
+/** Whether a text has nothing to speak. */
+export const isBlank = (text: string): boolean => {
+  for (let at = 0; at < text.length; at++) if (!(classOf(text.charCodeAt(at)) & WHITE)) return false;
+  return true;
+};

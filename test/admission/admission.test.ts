@@ -5,7 +5,7 @@ import { Administration } from '../../src/admission/administration.js';
 import { createAdmission, type Admission } from '../../src/admission/admission.js';
 import { openDatabase, storePath } from '../../src/admission/database.js';
 import { newWriter, prepareAppendBatch, type LedgerEntry } from '../../src/admission/entries.js';
-import type { Lease } from '../../src/admission/lease.js';
+import type { GrowingLease, Lease } from '../../src/admission/lease.js';
 import type { LedgerFault, LedgerQueue, NewEntry } from '../../src/admission/ledger.js';
 import { Store, openStore, type ActiveKey } from '../../src/admission/store.js';
 import { limits } from '../../src/limits.js';
@@ -80,10 +80,41 @@ const keyOf = (admission: Admission, header: string): ActiveKey => {
   return result.key;
 };
 
-const leaseOf = (result: ReturnType<Admission['admit']>): Lease => {
+const leaseOf = (result: ReturnType<Admission['admit']>): GrowingLease => {
   if (!result.ok) throw new Error(result.code);
   return result.lease;
 };
+
+t.test('a lease grows with its text, within the credit there is, and gives back what is dropped', (t) => {
+  const { dataDir, administration, ledger, admission } = setUp(t, 2);
+  const { key } = administration.createKey('shop', 100);
+  const shop = keyOf(admission, key);
+  const lease = leaseOf(admission.admit(shop, 20, 'socket'));
+  const other = leaseOf(admission.admit(shop, 5, 'request'));
+  t.strictSame(admission.inFlight, { slots: 2, reservedCredits: 50 });
+  t.equal(lease.reserve(26), 'creditExhausted', '52 credits, of 50 that are not promised');
+  t.strictSame(admission.inFlight, { slots: 2, reservedCredits: 50 }, 'a refusal changes nothing');
+  t.equal(lease.reserve(25), null);
+  t.strictSame(admission.admit(shop, 1, 'late'), { ok: false, code: 'creditExhausted' });
+  lease.settle(10);
+  lease.refund(15);
+  t.equal(admission.inFlight.reservedCredits, 70);
+  lease.refund(1_000);
+  t.equal(admission.inFlight.reservedCredits, 30, 'no more than is reserved: what was spoken is owed');
+  lease.refund(1);
+  t.equal(lease.reserve(35), null);
+  ledger.fault = 'full';
+  t.equal(lease.reserve(1), 'unavailable', 'nothing is promised while nothing can be written');
+  ledger.fault = null;
+  lease.close();
+  lease.refund(5);
+  t.throws(() => lease.reserve(1), /closed lease/);
+  t.strictSame(admission.inFlight, { slots: 1, reservedCredits: 10 });
+  other.close();
+  ledger.commit();
+  t.strictSame(balances(dataDir), [{ name: 'shop', balance: 80, sum: 80 }]);
+  t.end();
+});
 
 t.test('a header is no key, an unknown key or a key', (t) => {
   const { administration, admission } = setUp(t);

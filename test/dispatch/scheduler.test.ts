@@ -141,6 +141,66 @@ t.test('the clock of a running segment moves when the true duration before it is
   t.match(last(moves), { segment: { index: 1 }, playFromMs: 2_345 });
 });
 
+t.test('the gate of a lease closes for all of its contexts, and opens for all', async (t) => {
+  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 10_000 });
+  const lease = {};
+  const contexts = Array.from({ length: 4 }, () => scheduler.open(lease));
+  const [a, b, , d] = contexts as [ContextSchedule, ContextSchedule, ContextSchedule, ContextSchedule];
+  for (const context of contexts) {
+    context.enqueue(segment(0));
+    if (context === d) break;
+    context.finished(last(starts).segment, 7_000);
+  }
+  t.equal(starts.length, 3, 'each is under its own bound, together they are over that of the lease');
+  const stranger = scheduler.open({});
+  stranger.enqueue(segment(0));
+  t.equal(last(starts).schedule, stranger, 'other leases go on');
+  stranger.finished(last(starts).segment, 1_000);
+  clock.nowMs = 60_000;
+  a.handed(500);
+  t.equal(starts.length, 4);
+  b.handed(600);
+  t.equal(last(starts).schedule, d);
+  t.equal(last(starts).playFromMs, 60_000, 'its listener waited for the socket: it is due now');
+  d.finished(last(starts).segment, 7_000);
+  a.enqueue(segment(1));
+  t.equal(starts.length, 5, 'closed again');
+  a.handed(600);
+  t.equal(starts.length, 5);
+  scheduler.close(b);
+  t.equal(last(starts).schedule, a, 'what a closed context had does not count');
+});
+
+t.test('what is withdrawn does not start; what goes before it does', async (t) => {
+  const { starts, scheduler } = bench();
+  const a = scheduler.open({});
+  for (let index = 0; index < 4; index++) a.enqueue(segment(index));
+  a.withdraw(2);
+  t.equal(a.queuedSegments, 1);
+  a.finished(last(starts).segment, 1_000);
+  a.finished(last(starts).segment, 1_000);
+  t.strictSame(
+    starts.map((start) => start.segment.index),
+    [0, 1],
+  );
+  a.enqueue(segment(2));
+  t.equal(last(starts).segment.index, 2, 'its number is used again');
+});
+
+t.test('a second utterance of a context is not heard before it is', async (t) => {
+  const { clock, starts, scheduler } = bench({ threads: 2, jobsMax: 4 });
+  const a = scheduler.open({});
+  a.enqueue(segment(0));
+  a.finished(last(starts).segment, 1_000);
+  a.handed(1_000);
+  clock.nowMs = 30_000;
+  a.enqueue(segment(1));
+  a.enqueue(segment(2));
+  t.equal(starts.length, 2, 'nothing slows its first chunk');
+  a.handed(100);
+  t.equal(starts.length, 3);
+});
+
 t.test('an interrupted segment runs again before those behind it', async (t) => {
   const { starts, scheduler } = bench();
   const a = scheduler.open({});

@@ -26,7 +26,9 @@ const block = (language: string, text: string): string => {
   );
   if (found.length !== 1)
     throw new Error(`README.md has ${String(found.length)} ${language} blocks with ${text}`);
-  return found[0]!.code.replaceAll(printedUrl, service.url);
+  return found[0]!.code
+    .replaceAll(printedUrl, service.url)
+    .replaceAll(printedUrl.replace('http', 'ws'), service.url.replace('http', 'ws'));
 };
 
 const environment = (path?: string) => ({
@@ -87,6 +89,16 @@ t.test('Node, with the times of the words', async (t) => {
     [...seconds].sort((a, b) => a - b),
   );
   t.ok(statSync(join(dir, 'node.pcm')).size > 48_000);
+});
+
+t.test('Node, over a WebSocket', async (t) => {
+  const dir = t.testdir();
+  writeFileSync(join(dir, 'socket.mjs'), block('js', '/v1/tts/ws'));
+  const { stdout, stderr } = await run(process.execPath, ['socket.mjs'], { cwd: dir, env: environment() });
+  t.equal(stderr, '');
+  const words = [...stdout.matchAll(/'([^']+)'/g)].map(([, word]) => word);
+  t.strictSame(words, ['Text', 'comes', 'in', 'pieces.', 'Sound', 'does', 'not', 'wait.']);
+  t.ok(statSync(join(dir, 'socket.pcm')).size > 2 * 64_000, 'more than two seconds at 32 kHz');
 });
 
 t.test('Python', { skip: missingTool('python3') }, async (t) => {

@@ -3,7 +3,7 @@
  * failed, so each of these would be lost several times over. They run side by side, and every byte is compared.
  */
 import t from 'tap';
-import type { FakeContext, Script } from '../support/fake-speech.js';
+import { FakeLease, type FakeContext, type Script } from '../support/fake-speech.js';
 import { startFront } from '../support/front-server.js';
 
 const SLOW_MS = 45_000;
@@ -43,7 +43,7 @@ t.setTimeout(SLOW_MS + 60_000);
 
 t.test('slow and stalled readers get every byte', { timeout: SLOW_MS + 60_000 }, async (t) => {
   const front = await startFront(t, { bounds: { resultMemoryBytesMax: 2_000_000 } });
-  front.admission.admit = () => ({ ok: true, lease: { keyId: 7, settle() {}, close() {}, void() {} } });
+  front.admission.admit = () => ({ ok: true, lease: new FakeLease(() => undefined) });
 
   const read = async (
     name: string,

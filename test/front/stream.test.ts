@@ -1,5 +1,6 @@
 import t from 'tap';
 import { limits } from '../../src/limits.js';
+import { FakeLease } from '../support/fake-speech.js';
 import { header } from '../support/raw-client.js';
 import { eventually, requestLines, speak, startFront } from '../support/front-server.js';
 
@@ -191,7 +192,7 @@ t.test('a thousand aborted requests in a row leave nothing behind', async (t) =>
 
 t.test('a hundred streams at once arrive whole', async (t) => {
   const front = await startFront(t);
-  front.admission.admit = () => ({ ok: true, lease: { keyId: 7, settle() {}, close() {}, void() {} } });
+  front.admission.admit = () => ({ ok: true, lease: new FakeLease(() => undefined) });
   front.speech.script = (context) => context.stream(40, 6_000 + 3 * front.speech.contexts.length);
   const clients = await Promise.all(Array.from({ length: 100 }, () => front.sent(speak('/v1/tts/stream'))));
   const responses = await Promise.all(clients.map((client) => client.response()));

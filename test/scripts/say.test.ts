@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { ScriptedSocket, audio as audioFrame, ended, started, words } from '../support/scripted-socket.js';
 
 const sayPath = fileURLToPath(new URL('../../scripts/say.js', import.meta.url));
 
@@ -207,4 +208,51 @@ t.test('without a file it plays, through the first player there is', async (t) =
   const silent = await run(['hi', '--url', url, '--key', 'k'], { PATH: dir });
   t.equal(silent.code, 1);
   t.match(silent.stderr, /aplay could not play: no sound card/);
+});
+
+t.test('--ws sends the text word by word, and writes what comes meanwhile', async (t) => {
+  const path = join(t.testdir(), 'out.wav');
+  const server = await ScriptedSocket.listen(t);
+  const flags = ['--ws', '-o', path, '--voice', 'ada', '--url', server.url, '--key', 'svc_sk_test'];
+  const running = run(flags, {}, ' Good  day,\nyou');
+  const peer = await server.peer();
+  t.equal(peer.request.headers['x-api-key'], 'svc_sk_test');
+  const start = await peer.next();
+  const id = String(start['context_id']);
+  t.match(start, {
+    start_context: { voice_id: 'ada', timestamps: true, response_format: { encoding: 'wav' } },
+  });
+  peer.send(started(id), audioFrame(id, Buffer.concat([streamHeader(), samples])));
+  for (const word of [' Good  ', 'day,\n', 'you']) t.match(await peer.next(), { send_text: word });
+  t.match(await peer.next(), { close_context: true });
+  peer.send(words(id, 0, 'Good', 'day,'), audioFrame(id, samples), ...ended(id));
+  const { code, stderr } = await running;
+  t.equal(code, 0, stderr);
+  t.match(stderr, /^ada: first audio after \d+ ms/);
+  checkWav(t, path, Buffer.concat([samples, samples]));
+  t.equal((await peer.closed).code, 1000);
+});
+
+t.test('--ws tells refusals in words too, and leaves no file', async (t) => {
+  const cases: [string, RegExp][] = [
+    ['INVALID_API_KEY', /does not know this key/],
+    ['INSUFFICIENT_CREDITS', /no credit/],
+    ['Rate limit exceeded', /in flight/],
+    ["Unknown voice 'zed'. Valid voices: ada", /Unknown voice 'zed'/],
+    ['', /broke off/],
+  ];
+  for (const [error, expected] of cases) {
+    const path = join(t.testdir(), 'out.wav');
+    const server = await ScriptedSocket.listen(t);
+    const running = run(['hi', '--ws', '-o', path, '--voice', 'zed', '--url', server.url, '--key', 'k']);
+    const peer = await server.peer();
+    const { context_id: id } = await peer.next();
+    if (error === '') peer.socket.terminate();
+    else peer.send({ error, context_id: id });
+    const { code, stderr } = await running;
+    t.equal(code, 1);
+    t.match(stderr, expected);
+    t.notMatch(stderr, /\bat .*:\d+:\d+/, 'no stack trace');
+    t.notOk(existsSync(path) || existsSync(`${path}.part`));
+  }
 });

@@ -1,11 +1,19 @@
 /** A `Speech` whose contexts do what a test says: the stages below the front, scripted. */
 import { limits } from '../../src/limits.js';
-import type { Lease } from '../../src/admission/lease.js';
+import type { GrowingLease } from '../../src/admission/lease.js';
+import { codePointCount } from '../../src/text/code-points.js';
 import type { Frame } from '../../src/dispatch/messages.js';
-import type { ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/dispatch/speech.js';
+import type {
+  Activity,
+  ContextOptions,
+  FrameSink,
+  Speech,
+  SpeechContext,
+} from '../../src/dispatch/speech.js';
 
 export type AudioFrame = Extract<Frame, { type: 'audio' }>;
 export type Script = (context: FakeContext) => void;
+export type FlushScript = (context: FakeContext, flushId: string) => void;
 
 /** Bytes that differ from place to place, so that a lost or repeated piece shows. */
 export const patterned = (length: number, seed: number): Buffer => {
@@ -24,6 +32,9 @@ const PCM_BYTES_A_MS = 64;
 export class FakeContext implements SpeechContext {
   readonly options: ContextOptions;
   text = '';
+  /** Of it, what no audio was made of. */
+  unspoken = '';
+  readonly flushIds: string[] = [];
   ended = false;
   released = false;
   /** Everything emitted that is meant for the wire. */
@@ -31,13 +42,17 @@ export class FakeContext implements SpeechContext {
   readonly handedFrames: AudioFrame[] = [];
   readonly #sink: FrameSink;
   readonly #onEnd: Script;
+  readonly #onFlush: FlushScript;
+  /** Characters of segments that are not charged. */
+  readonly #segments: number[] = [];
   #emittedMs = 0;
   #handedMs = 0;
   #count = 0;
   #onHanded: (() => void) | null = null;
   #onRelease: (() => void)[] = [];
 
-  constructor(options: ContextOptions, sink: FrameSink, onEnd: Script) {
+  constructor(options: ContextOptions, sink: FrameSink, onEnd: Script, onFlush: FlushScript) {
+    this.#onFlush = onFlush;
     this.options = options;
     this.#sink = sink;
     this.#onEnd = onEnd;
@@ -49,6 +64,32 @@ export class FakeContext implements SpeechContext {
 
   append(text: string): void {
     this.text += text;
+    this.unspoken += text;
+  }
+
+  flush(flushId: string): void {
+    this.flushIds.push(flushId);
+    this.#onFlush(this, flushId);
+  }
+
+  dropTurn(): number {
+    const characters = codePointCount(this.unspoken);
+    this.text = this.text.slice(0, this.text.length - this.unspoken.length);
+    this.unspoken = '';
+    return characters;
+  }
+
+  /** Speaks all that was appended as one segment: charged when its first frame is handed. */
+  speak(rawBytes: number): void {
+    this.#segments.push(codePointCount(this.unspoken));
+    this.unspoken = '';
+    this.audio(rawBytes);
+  }
+
+  get activity(): Activity {
+    if (this.released) return 'idle';
+    if (this.ended || this.unsentMs > 0) return 'speaking';
+    return this.unspoken.trim() === '' ? 'idle' : 'holding';
   }
 
   end(): void {
@@ -59,6 +100,7 @@ export class FakeContext implements SpeechContext {
   handed(frame: AudioFrame): void {
     this.handedFrames.push(frame);
     this.#handedMs += frame.durationMs;
+    for (const characters of this.#segments.splice(0)) this.options.lease.settle(characters);
     this.#onHanded?.();
   }
 
@@ -91,6 +133,13 @@ export class FakeContext implements SpeechContext {
         return Buffer.from(payload.toString('base64'));
       case 'raw':
         return payload;
+      case 'socket':
+        return Buffer.from(
+          JSON.stringify({
+            audio_chunk: payload.toString('base64'),
+            context_id: this.options.clientContextId,
+          }),
+        );
     }
   }
 
@@ -147,12 +196,22 @@ export class FakeSpeech implements Speech {
   readonly contexts: FakeContext[] = [];
   /** What a context does when its text is complete. */
   script: Script = (context) => context.stream(3, 3_000);
+  /** What a context does when it is flushed. */
+  flushScript: FlushScript = (context, flushId) => {
+    if (context.unspoken.trim() !== '') context.speak(3_000);
+    context.emit({ type: 'flushed', contextId: 0, flushId });
+  };
   /** Answers `open`: `null`, or an exception. */
   refuse: (() => null) | null = null;
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
     if (this.refuse) return this.refuse();
-    const context = new FakeContext(options, sink, (ended) => this.script(ended));
+    const context = new FakeContext(
+      options,
+      sink,
+      (ended) => this.script(ended),
+      (flushed, flushId) => this.flushScript(flushed, flushId),
+    );
     this.contexts.push(context);
     return context;
   }
@@ -164,11 +223,12 @@ export class FakeSpeech implements Speech {
   }
 }
 
-export class FakeLease implements Lease {
+export class FakeLease implements GrowingLease {
   readonly keyId = 7;
   settled = 0;
   closed = 0;
   voided = 0;
+  reserved = 0;
   readonly #onClosed: () => void;
 
   constructor(onClosed: () => void) {
@@ -177,6 +237,16 @@ export class FakeLease implements Lease {
 
   settle(characters: number): void {
     this.settled += characters;
+    this.reserved -= characters;
+  }
+
+  reserve(characters: number): null {
+    this.reserved += characters;
+    return null;
+  }
+
+  refund(characters: number): void {
+    this.reserved -= characters;
   }
 
   close(): void {

@@ -28,6 +28,7 @@ export const recordingLog = (lines: LogLine[]): Log => {
 
 export class FakeAdmission implements Admission {
   readonly leases: FakeLease[] = [];
+  readonly revoked = new Set<number>();
   slotsTaken = 0;
   authenticated = 0;
 
@@ -39,8 +40,8 @@ export class FakeAdmission implements Admission {
     return { ok: false, code: 'keyUnknown' };
   }
 
-  isActive(): boolean {
-    return true;
+  isActive(keyId: number): boolean {
+    return !this.revoked.has(keyId);
   }
 
   admit(key: { readonly keyId: number }): ReturnType<Admission['admit']> {

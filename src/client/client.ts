@@ -1,0 +1,280 @@
+/** A connection that comes back, and the contexts on it. */
+import { randomUUID } from 'node:crypto';
+import { backoffMs } from './backoff.js';
+import { Connection } from './connection.js';
+import { type ContextControl, type Link, SpeechContext } from './context.js';
+import { Deferred } from './deferred.js';
+import { SyrinxError, errorOfFrame } from './errors.js';
+import type { ServerFrame } from './frames.js';
+import { type ConnectOptions, type ContextOptions, type Settings, settingsOf } from './options.js';
+
+/** Bytes waiting to be sent above which `send` advises to wait. */
+const highWaterBytes = 64 * 1024;
+
+interface Entry {
+  /** Absent when its caller is done with it, and only the service's last word is awaited. */
+  control: ContextControl | undefined;
+  /** Frames of a context that was opened while there was no connection. */
+  held: string[] | undefined;
+  heldBytes: number;
+}
+
+/**
+ * When the connection is lost, the contexts on it fail with a retryable error (`connection_lost`): the service knows
+ * nothing of them any more, and what was spoken cannot be taken up in the middle. Contexts that are opened meanwhile
+ * wait for the next connection.
+ */
+export class SyrinxClient implements AsyncDisposable {
+  readonly #settings: Settings;
+  readonly #entries = new Map<string, Entry>();
+  readonly #overfull = new Set<SpeechContext>();
+  readonly #drainWaiters = new Set<() => void>();
+  readonly #opened = new Deferred<undefined>();
+  readonly #closed = new Deferred<SyrinxError | undefined>();
+  readonly #link: Link;
+  readonly #signal: AbortSignal | undefined;
+  #state: 'connecting' | 'open' | 'waiting' | 'closing' | 'closed' = 'connecting';
+  #connection: Connection | undefined;
+  #failures = 0;
+  #stopRetry: () => void = () => undefined;
+
+  /** @internal Use `connect`. */
+  constructor(options: ConnectOptions) {
+    this.#settings = settingsOf(options);
+    this.#signal = options.signal;
+    this.#link = {
+      clock: this.#settings.clock,
+      receiveBufferBytesMax: this.#settings.receiveBufferBytesMax,
+      consumerStallMsMax: this.#settings.consumerStallMsMax,
+      send: (context, frame) => this.#send(context, frame),
+      drained: () => this.#drained(),
+      setOverfull: (context, isOverfull) => {
+        this.#setOverfull(context, isOverfull);
+      },
+      left: (context, goodbye) => {
+        this.#left(context, goodbye);
+      },
+    };
+    if (this.#signal?.aborted === true) this.#onAbort();
+    else {
+      this.#signal?.addEventListener('abort', this.#onAbort, { once: true });
+      this.#dial();
+    }
+  }
+
+  /** `waiting`: the connection was lost and the next try is due later. */
+  get state(): 'connecting' | 'open' | 'waiting' | 'closing' | 'closed' {
+    return this.#state;
+  }
+
+  /** @internal Resolves when the first connection is there. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** Resolves when there will be no more connection: with the reason, or with nothing after `close`. */
+  get closed(): Promise<SyrinxError | undefined> {
+    return this.#closed.promise;
+  }
+
+  /**
+   * Opens a context: a voice and a format, to which text is sent. Without a connection it waits for the next one.
+   *
+   * @throws {SyrinxError} `closed`, `too_many_contexts`, `buffer_full`
+   * @throws {TypeError} the context id is in use
+   */
+  context(options: ContextOptions): SpeechContext {
+    if (this.#state === 'closing' || this.#state === 'closed')
+      throw new SyrinxError('closed', 'The client is closed');
+    if (this.#entries.size >= this.#settings.contextsMax)
+      throw new SyrinxError(
+        'too_many_contexts',
+        `${String(this.#entries.size)} contexts are open on this connection`,
+      );
+    const id = options.contextId ?? randomUUID();
+    if (this.#entries.has(id)) throw new TypeError(`context id ${id} is in use`);
+    const control = SpeechContext.open(this.#link, id, options);
+    this.#entries.set(id, { control, held: this.#state === 'open' ? undefined : [], heldBytes: 0 });
+    try {
+      control.start();
+    } catch (error) {
+      this.#entries.delete(id);
+      throw error;
+    }
+    return control.context;
+  }
+
+  /** Ends everything: open contexts fail with `closed`, and the service hears a clean goodbye. Never rejects. */
+  async close(): Promise<void> {
+    this.#shut(undefined);
+    await this.#closed.promise;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  readonly #onAbort = (): void => {
+    this.#shut(new SyrinxError('aborted', 'The client was aborted', { cause: this.#signal?.reason }));
+  };
+
+  #shut(error: SyrinxError | undefined): void {
+    if (this.#state === 'closing' || this.#state === 'closed') return;
+    this.#state = 'closing';
+    this.#stopRetry();
+    const reason = error ?? new SyrinxError('closed', 'The client was closed');
+    this.#failContexts(reason, true);
+    if (this.#connection === undefined) this.#finish(error);
+    else this.#connection.close(reason);
+  }
+
+  #finish(error: SyrinxError | undefined): void {
+    this.#state = 'closed';
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#opened.reject(error ?? new SyrinxError('closed', 'The client was closed'));
+    this.#failContexts(error ?? new SyrinxError('closed', 'The client was closed'), true);
+    this.#wakeDrained();
+    this.#closed.resolve(error);
+    this.#settings.onEvent({ type: 'closed', ...(error && { error }) });
+  }
+
+  #dial(): void {
+    this.#state = 'connecting';
+    this.#connection = new Connection(this.#settings, {
+      onOpen: () => {
+        this.#open();
+      },
+      onFrame: (frame) => {
+        this.#receive(frame);
+      },
+      onAlive: () => {
+        this.#failures = 0;
+      },
+      onSent: () => {
+        this.#wakeDrained();
+      },
+      onEnd: (error) => {
+        this.#lost(error);
+      },
+    });
+  }
+
+  #open(): void {
+    this.#state = 'open';
+    for (const entry of this.#entries.values()) {
+      for (const frame of entry.held ?? []) this.#connection?.send(frame);
+      entry.held = undefined;
+      entry.heldBytes = 0;
+    }
+    this.#wakeDrained();
+    this.#opened.resolve(undefined);
+    this.#settings.onEvent({ type: 'open' });
+  }
+
+  #lost(error: SyrinxError): void {
+    this.#connection = undefined;
+    if (this.#state === 'closing') {
+      this.#finish(error.code === 'closed' ? undefined : error);
+      return;
+    }
+    this.#failures += 1;
+    this.#state = 'waiting';
+    this.#failContexts(error, false);
+    if (!error.retryable || this.#failures >= this.#settings.attemptsMax) {
+      this.#finish(error);
+      return;
+    }
+    const retryInMs = backoffMs(this.#failures, this.#settings.backoff, this.#settings.random);
+    this.#stopRetry = this.#settings.clock.after(retryInMs, () => {
+      this.#dial();
+    });
+    this.#wakeDrained();
+    this.#settings.onEvent({ type: 'lost', error, retryInMs });
+  }
+
+  /** @param all those too that wait for a connection */
+  #failContexts(error: SyrinxError, all: boolean): void {
+    // A reader may open its next context at once: that one waits, and is none of these.
+    for (const [id, entry] of [...this.#entries]) {
+      if (!all && entry.held !== undefined) continue;
+      this.#entries.delete(id);
+      entry.control?.fail(error);
+    }
+  }
+
+  #receive(frame: ServerFrame): void {
+    if (frame.type === 'error') {
+      const error = errorOfFrame(frame.text, true);
+      if (error.code === 'invalid_api_key') {
+        this.#connection?.end(error);
+        return;
+      }
+      if (frame.contextId === undefined) this.#settings.onEvent({ type: 'error', error });
+    }
+    const entry = frame.contextId === undefined ? undefined : this.#entries.get(frame.contextId);
+    if (entry === undefined) return;
+    const isLast = frame.type === 'closed' || (frame.type === 'error' && entry.control === undefined);
+    if (isLast) this.#entries.delete(frame.contextId!);
+    entry.control?.deliver(frame);
+  }
+
+  #send(context: SpeechContext, frame: string): boolean {
+    const entry = this.#entries.get(context.id);
+    if (entry === undefined) return true;
+    const waitingBytes = this.#waitingBytes();
+    if (waitingBytes > this.#settings.sendBufferBytesMax)
+      throw new SyrinxError('buffer_full', `${String(waitingBytes)} bytes wait to be sent`);
+    if (entry.held === undefined) this.#connection?.send(frame);
+    else {
+      entry.held.push(frame);
+      entry.heldBytes += Buffer.byteLength(frame);
+    }
+    return this.#waitingBytes() <= highWaterBytes;
+  }
+
+  #waitingBytes(): number {
+    let bytes = this.#connection?.waitingBytes ?? 0;
+    for (const { heldBytes } of this.#entries.values()) bytes += heldBytes;
+    return bytes;
+  }
+
+  #drained(): Promise<void> {
+    if (this.#state === 'closed' || this.#waitingBytes() <= highWaterBytes) return Promise.resolve();
+    return new Promise((resolve) => this.#drainWaiters.add(resolve));
+  }
+
+  #wakeDrained(): void {
+    if (this.#drainWaiters.size === 0) return;
+    if (this.#state !== 'closed' && this.#waitingBytes() > highWaterBytes) return;
+    for (const resolve of this.#drainWaiters) resolve();
+    this.#drainWaiters.clear();
+  }
+
+  #setOverfull(context: SpeechContext, isOverfull: boolean): void {
+    if (isOverfull) this.#overfull.add(context);
+    else this.#overfull.delete(context);
+    this.#connection?.setPaused(this.#overfull.size > 0);
+  }
+
+  #left(context: SpeechContext, goodbye: string | undefined): void {
+    const entry = this.#entries.get(context.id);
+    if (entry === undefined) return;
+    entry.control = undefined;
+    // The service still has to answer, and may send what was under way; until then the id is not free.
+    if (goodbye !== undefined && entry.held === undefined) this.#connection?.send(goodbye);
+    else this.#entries.delete(context.id);
+    this.#wakeDrained();
+  }
+}
+
+/**
+ * Connects to a service. Tries again as `reconnect` says while that can help.
+ *
+ * @throws {SyrinxError} when no connection comes about
+ * @throws {TypeError} where an option cannot be right
+ */
+export const connect = async (options: ConnectOptions): Promise<SyrinxClient> => {
+  const client = new SyrinxClient(options);
+  await client.opened;
+  return client;
+};

@@ -1,0 +1,193 @@
+/** One WebSocket, from its handshake to its end: which comes once, with a reason, and after which nothing comes. */
+import type { IncomingMessage } from 'node:http';
+import WebSocket, { type RawData } from 'ws';
+import { SyrinxError, errorOfHandshake } from './errors.js';
+import { type ServerFrame, parseFrame } from './frames.js';
+import type { Settings } from './options.js';
+
+/** Bytes of one message; the service's are below 1 MiB. */
+const messageBytesMax = 4 * 1024 * 1024;
+/** Bytes of a refusal's body that are looked into. */
+const refusalBytesMax = 4 * 1024;
+const policyViolation = 1008;
+
+export interface ConnectionHandlers {
+  onOpen(): void;
+  onFrame(frame: ServerFrame): void;
+  /** The other side lives: a frame, or an answer to a ping. */
+  onAlive(): void;
+  /** Something that was sent has left for the network. */
+  onSent(): void;
+  onEnd(error: SyrinxError): void;
+}
+
+export class Connection {
+  readonly #socket: WebSocket;
+  readonly #settings: Settings;
+  readonly #handlers: ConnectionHandlers;
+  #state: 'connecting' | 'open' | 'closing' | 'ended' = 'connecting';
+  #reason: SyrinxError | undefined;
+  #wasHeard = true;
+  #stopTimer: () => void;
+
+  constructor(settings: Settings, handlers: ConnectionHandlers) {
+    this.#settings = settings;
+    this.#handlers = handlers;
+    this.#socket = new WebSocket(settings.url, {
+      headers: settings.headers,
+      // Base64 of speech hardly shrinks, and a deflater costs 300 KiB a connection.
+      perMessageDeflate: false,
+      maxPayload: messageBytesMax,
+    });
+    this.#stopTimer = settings.clock.after(settings.connectTimeoutMs, () => {
+      this.end(new SyrinxError('unreachable', `No handshake within ${String(settings.connectTimeoutMs)} ms`));
+    });
+    this.#socket
+      .on('open', () => {
+        this.#opened();
+      })
+      .on('unexpected-response', (_request: unknown, response: IncomingMessage) => {
+        this.#refused(response);
+      })
+      .on('message', (data, isBinary) => {
+        this.#received(data, isBinary);
+      })
+      .on('ping', () => {
+        this.#heard();
+      })
+      .on('pong', () => {
+        this.#heard();
+      })
+      .on('error', (cause: Error & { code?: string }) => {
+        this.#reason ??= this.#errorOf(cause);
+      })
+      .on('close', (code, reason) => {
+        this.#closed(code, reason.toString());
+      });
+  }
+
+  /** Bytes that were sent and have not left. */
+  get waitingBytes(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  send(frame: string): void {
+    if (this.#state !== 'open') return;
+    this.#socket.send(frame, () => {
+      // A failure is followed by the socket's own end.
+      if (this.#state !== 'ended') this.#handlers.onSent();
+    });
+  }
+
+  /** Stops reading: the network, and then the service, hold back what is to come. */
+  setPaused(isPaused: boolean): void {
+    if (this.#state !== 'open') return;
+    if (isPaused) this.#socket.pause();
+    else {
+      // Whether the other side lives cannot be told from the time in which nobody listened.
+      this.#wasHeard = true;
+      this.#socket.resume();
+    }
+  }
+
+  /** Says goodbye, and waits a little for the answer. `onEnd` is called in any case. */
+  close(reason: SyrinxError): void {
+    if (this.#state === 'connecting') this.end(reason);
+    if (this.#state !== 'open') return;
+    this.#state = 'closing';
+    this.#reason = reason;
+    this.#stopTimer();
+    this.#stopTimer = this.#settings.clock.after(this.#settings.closeTimeoutMs, () => {
+      this.end(reason);
+    });
+    this.#socket.close(1000);
+  }
+
+  /** At once, without a word. */
+  end(error: SyrinxError): void {
+    if (this.#state === 'ended') return;
+    this.#state = 'ended';
+    this.#stopTimer();
+    this.#socket.terminate();
+    this.#handlers.onEnd(error);
+  }
+
+  #opened(): void {
+    if (this.#state !== 'connecting') return;
+    this.#state = 'open';
+    this.#stopTimer();
+    this.#keepAlive();
+    this.#handlers.onOpen();
+  }
+
+  #keepAlive(): void {
+    const ms = this.#settings.pingIntervalMs;
+    this.#stopTimer = this.#settings.clock.after(ms, () => {
+      if (!this.#wasHeard && !this.#socket.isPaused) {
+        this.end(
+          new SyrinxError('connection_lost', `The service did not answer a ping within ${String(ms)} ms`),
+        );
+        return;
+      }
+      this.#wasHeard = false;
+      this.#socket.ping();
+      this.#keepAlive();
+    });
+  }
+
+  #heard(): void {
+    this.#wasHeard = true;
+    if (this.#state === 'open') this.#handlers.onAlive();
+  }
+
+  #received(data: RawData, isBinary: boolean): void {
+    if (this.#state !== 'open') return;
+    let frame;
+    try {
+      if (isBinary) throw new SyrinxError('protocol_error', 'The service sent a binary message');
+      // Without a `binaryType` of its own, ws gives text as a Buffer.
+      frame = parseFrame((data as Buffer).toString());
+    } catch (error) {
+      this.end(error as SyrinxError);
+      return;
+    }
+    this.#heard();
+    if (frame !== undefined) this.#handlers.onFrame(frame);
+  }
+
+  /** Something else than a WebSocket answered, or this service, with the reason why not. */
+  #refused(response: IncomingMessage): void {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const finish = () => {
+      this.end(
+        errorOfHandshake(
+          response.statusCode ?? 0,
+          Buffer.concat(chunks).toString().slice(0, refusalBytesMax),
+        ),
+      );
+    };
+    response.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes >= refusalBytesMax) finish();
+    });
+    response.on('end', finish).on('error', finish).on('close', finish);
+  }
+
+  #errorOf(cause: Error & { code?: string }): SyrinxError {
+    if (this.#state === 'connecting')
+      return new SyrinxError('unreachable', `${this.#settings.url} cannot be reached: ${cause.message}`, {
+        cause,
+      });
+    const isProtocol = cause.code?.startsWith('WS_ERR_') === true;
+    return new SyrinxError(isProtocol ? 'protocol_error' : 'connection_lost', cause.message, { cause });
+  }
+
+  #closed(code: number, reason: string): void {
+    const told = reason === '' ? String(code) : `${String(code)}, ${reason}`;
+    // The service closes so when the key is not, or no more, good.
+    const meaning = code === policyViolation ? 'invalid_api_key' : 'connection_lost';
+    this.end(this.#reason ?? new SyrinxError(meaning, `The service closed the connection (${told})`));
+  }
+}

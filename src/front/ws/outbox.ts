@@ -1,0 +1,168 @@
+/**
+ * What waits for one WebSocket: a lane for each context, and one for answers that are about none. Lanes take turns,
+ * a frame each, so that a context with much to say does not hold up its neighbours; within a lane order is kept.
+ *
+ * The library's own buffer takes any amount. It is given no more than a bound, and the rest waits here, not handed:
+ * that closes the gate of backpressure, and generation for a slow reader pauses.
+ */
+import type { Runnable, Turn } from '../turn.js';
+
+/** The part of the library's socket that is used. */
+export interface SocketHandle {
+  /** @returns 1: sent, 0: buffered, 2: dropped */
+  send(message: string | Uint8Array): number;
+  ping(): number;
+  getBufferedAmount(): number;
+  /** Runs it with all that is sent in it in one piece. */
+  cork(write: () => void): unknown;
+  /** Sends a close frame; calls the close handler before it returns. */
+  end(code: number, reason: string): void;
+  /** Drops the connection; calls the close handler before it returns. */
+  close(): void;
+}
+
+interface Waiting {
+  readonly message: string | Uint8Array;
+  /** Of answers, which are bounded apart: what is spoken is bounded by the gate. */
+  readonly answerBytes: number;
+  readonly onHanded: (() => void) | null;
+}
+
+/** One context's place in the outbox. */
+export class Lane {
+  readonly waiting: Waiting[] = [];
+}
+
+export interface OutboxBounds {
+  readonly socketBufferedBytesMax: number;
+  readonly socketAnswerBytesMax: number;
+  readonly senderQueueBytesMax: number;
+}
+
+export interface OutboxParts {
+  readonly socket: SocketHandle;
+  readonly turn: Pick<Turn, 'schedule'>;
+  readonly bounds: OutboxBounds;
+  /** More waits than is bounded. Not called from within `post` or `answer`. */
+  readonly onOverflow: () => void;
+  /** Runs a callback of an entry; must not throw. */
+  readonly guard: (callback: () => void) => void;
+}
+
+const sizeOf = (message: string | Uint8Array): number => message.length;
+
+export class Outbox implements Runnable {
+  readonly #parts: OutboxParts;
+  /** Lanes with something waiting, the next to be served first. */
+  readonly #ready = new Set<Lane>();
+  #bytes = 0;
+  #answerBytes = 0;
+  #scheduled = false;
+  #closed = false;
+
+  constructor(parts: OutboxParts) {
+    this.#parts = parts;
+  }
+
+  /** Nothing waits here. The library's buffer may still hold what was handed. */
+  get isEmpty(): boolean {
+    return this.#ready.size === 0;
+  }
+
+  /** Of one lane. */
+  isWaiting(lane: Lane): boolean {
+    return lane.waiting.length > 0;
+  }
+
+  /** Speech: frames that the gate bounds. @param onHanded called once the socket has it */
+  post(lane: Lane, message: string | Uint8Array, onHanded: (() => void) | null = null): void {
+    this.#add(lane, { message, answerBytes: 0, onHanded });
+  }
+
+  /** An answer to a frame of the client's: who asks without reading would pile them up. */
+  answer(lane: Lane, message: string, onHanded: (() => void) | null = null): void {
+    this.#add(lane, { message, answerBytes: sizeOf(message), onHanded });
+  }
+
+  /** Drops what waits in a lane. */
+  discard(lane: Lane): void {
+    for (const entry of lane.waiting.splice(0)) this.#forget(entry);
+    this.#ready.delete(lane);
+  }
+
+  /** The socket takes more. */
+  drained(): void {
+    if (!this.isEmpty) this.#schedule();
+  }
+
+  /** Hands on what the socket takes. Scheduled for after the turn's input, when all of it is known. */
+  run(): void {
+    this.#scheduled = false;
+    if (this.#closed) return;
+    const { bounds, guard, onOverflow, socket } = this.#parts;
+    const handed: (() => void)[] = [];
+    // An exception does not come out of `cork`.
+    socket.cork(() => guard(() => this.#hand(handed)));
+    for (const callback of handed) guard(callback);
+    // Only what the socket did not take: a turn's input may ask for much at once.
+    if (this.#answerBytes > bounds.socketAnswerBytesMax || this.#bytes > bounds.senderQueueBytesMax)
+      guard(onOverflow);
+  }
+
+  /** Sends what waits as it is, whatever the socket buffers: before a close. Nothing is called back. */
+  flush(): void {
+    if (this.#closed) return;
+    const { socket } = this.#parts;
+    for (let entry = this.#next(); entry !== null; entry = this.#next()) socket.send(entry.message);
+  }
+
+  /** Forgets everything. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    for (const lane of this.#ready) lane.waiting.length = 0;
+    this.#ready.clear();
+  }
+
+  #add(lane: Lane, entry: Waiting): void {
+    if (this.#closed) return;
+    lane.waiting.push(entry);
+    this.#ready.add(lane);
+    this.#bytes += sizeOf(entry.message);
+    this.#answerBytes += entry.answerBytes;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#closed) return;
+    this.#scheduled = true;
+    this.#parts.turn.schedule(this);
+  }
+
+  #hand(handed: (() => void)[]): void {
+    const { bounds, socket } = this.#parts;
+    while (socket.getBufferedAmount() < bounds.socketBufferedBytesMax) {
+      const entry = this.#next();
+      if (entry === null) return;
+      socket.send(entry.message);
+      if (entry.onHanded !== null) handed.push(entry.onHanded);
+    }
+  }
+
+  /** The next lane's first, its lane put behind the others. */
+  #next(): Waiting | null {
+    for (const lane of this.#ready) {
+      const entry = lane.waiting.shift();
+      this.#ready.delete(lane);
+      if (entry === undefined) continue;
+      if (lane.waiting.length > 0) this.#ready.add(lane);
+      this.#forget(entry);
+      return entry;
+    }
+    return null;
+  }
+
+  #forget(entry: Waiting): void {
+    this.#bytes -= sizeOf(entry.message);
+    this.#answerBytes -= entry.answerBytes;
+  }
+}

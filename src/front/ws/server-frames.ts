@@ -1,0 +1,44 @@
+/** The frames that a WebSocket is sent, but for audio and timestamps, whose bytes the actor makes. */
+import type { AudioFormat } from '../../api/formats.js';
+
+/** @param clientContextId `null` when the client gave none: then no frame has the key */
+const frame = (fields: Readonly<Record<string, unknown>>, clientContextId: string | null): string =>
+  JSON.stringify(clientContextId === null ? fields : { ...fields, context_id: clientContextId });
+
+const formatEcho = (format: AudioFormat): Readonly<Record<string, unknown>> => ({
+  encoding: format.encoding,
+  sample_rate: format.sampleRateHz,
+  ...('bitrateKbps' in format && { bitrate: `${format.bitrateKbps}k` }),
+});
+
+export const contextStarted = (
+  started: { readonly voiceId: string; readonly timestamps: boolean; readonly format: AudioFormat },
+  clientContextId: string | null,
+): string =>
+  frame(
+    {
+      context_started: {
+        voice_id: started.voiceId,
+        model_id: 'default',
+        timestamps: started.timestamps,
+        response_format: formatEcho(started.format),
+      },
+    },
+    clientContextId,
+  );
+
+export const flushCompleted = (flushId: string, clientContextId: string | null): string =>
+  frame({ flush_completed: true, flush_id: flushId }, clientContextId);
+
+export const contextClosed = (clientContextId: string | null): string =>
+  frame({ context_closed: true }, clientContextId);
+
+/** @param flushId `null` when the frame that is answered had none */
+export const errorFrame = (
+  text: string,
+  clientContextId: string | null,
+  flushId: string | null = null,
+): string => {
+  const fields = { error: text, ...(clientContextId !== null && { context_id: clientContextId }) };
+  return JSON.stringify(flushId === null ? fields : { ...fields, flush_id: flushId });
+};

@@ -1,0 +1,378 @@
+/**
+ * One WebSocket: its frames go to its contexts, its lease follows what they do.
+ *
+ *   open --(key revoked, drained)--> ending --(close)--> over;  open --(client gone, dead, fault)--> over
+ *
+ * Knows no library: the socket is a handle, time a clock, the beat somebody else's timer.
+ */
+import type { ActiveKey } from '../../admission/store.js';
+import { unknownVoiceMessage } from '../../api/unknown-voice.js';
+import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
+import type { Speech } from '../../dispatch/speech.js';
+import { errors, type SocketErrorCode } from '../../errors.js';
+import type { Log } from '../../log.js';
+import type { Clock } from '../../monotonic.js';
+import type { Turn } from '../turn.js';
+import type { ByteBudget } from '../byte-budget.js';
+import { describeFault } from '../fault.js';
+import { Lane, Outbox, type OutboxBounds, type SocketHandle } from './outbox.js';
+import { contextStarted, errorFrame } from './server-frames.js';
+import { SocketContext } from './socket-context.js';
+import type { SocketLease } from './socket-lease.js';
+
+export interface SessionBounds extends OutboxBounds {
+  readonly contextsPerSocketMax: number;
+  readonly slotIdleMsMax: number;
+  readonly readerStallMsMax: number;
+  readonly stallRearmMs: number;
+  readonly socketSilenceMsMax: number;
+  readonly socketPingMs: number;
+}
+
+export interface SessionParts {
+  /** As in the `x-request-id` of the handshake. */
+  readonly id: string;
+  readonly key: ActiveKey;
+  readonly socket: SocketHandle;
+  readonly speech: Speech;
+  readonly lease: SocketLease;
+  readonly turn: Pick<Turn, 'schedule'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly bounds: SessionBounds;
+  /** Contexts of all sockets of the key. */
+  readonly contextBudget: ByteBudget;
+  /** No new contexts are taken on. */
+  readonly isDraining: () => boolean;
+  readonly onOver: (session: Session) => void;
+}
+
+/** Why a socket came to its end. `client`: it closed, or went away. */
+export type SessionOutcome =
+  'client' | 'revoked' | 'drained' | 'reader-stalled' | 'silent' | 'flooded' | 'failed';
+
+const POLICY_VIOLATION = 1008;
+const GOING_AWAY = 1001;
+
+export class Session {
+  readonly #parts: SessionParts;
+  readonly #outbox: Outbox;
+  /** Of answers that are about no context. */
+  readonly #lane = new Lane();
+  readonly #contexts = new Map<string | null, SocketContext>();
+  readonly #startMs: number;
+  #outcome: SessionOutcome | null = null;
+  #isOver = false;
+  // Signs of life.
+  #heardMs: number;
+  #takenMs: number;
+  #pingedMs: number;
+  #bufferedBytes = 0;
+  /** When a context last spoke, or text came. */
+  #busyMs = 0;
+  // For the log.
+  #openedContexts = 0;
+  #characters = 0;
+  #frames = 0;
+  #firstTextMs: number | undefined;
+  #firstAudioMs: number | undefined;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+    this.#startMs = this.#heardMs = this.#takenMs = this.#pingedMs = parts.clock();
+    this.#outbox = new Outbox({
+      socket: parts.socket,
+      turn: parts.turn,
+      bounds: parts.bounds,
+      onOverflow: () => this.#drop('flooded'),
+      guard: (callback) => this.guard(callback),
+    });
+  }
+
+  get keyId(): number {
+    return this.#parts.key.keyId;
+  }
+
+  /** Contexts whose ids are taken. */
+  get contexts(): number {
+    return this.#contexts.size;
+  }
+
+  /** Whether it holds a slot of its key. */
+  get holdsSlot(): boolean {
+    return this.#parts.lease.isHeld;
+  }
+
+  /** Runs a callback whose exception ends this socket and no other. */
+  guard(callback: () => void): void {
+    if (this.#isOver) return;
+    try {
+      callback();
+    } catch (error) {
+      this.#parts.log.error({ requestId: this.#parts.id, ...describeFault(error) }, 'socket failed');
+      if (error instanceof Error)
+        this.#parts.log.debug(
+          { requestId: this.#parts.id, message: error.message },
+          'message of the failure',
+        );
+      this.#drop('failed');
+    }
+  }
+
+  /** A whole text message. */
+  message(text: string): void {
+    this.#frames++;
+    this.heard();
+    const parsed = parseClientFrame(text);
+    if (parsed.ok) this.#onClientFrame(parsed.frame);
+    else this.#refuseFrame(parsed.reason, parsed.contextId, parsed.flushId);
+  }
+
+  /** A message that is no text. */
+  binaryMessage(): void {
+    this.#frames++;
+    this.heard();
+    this.#refuseFrame('binary message', null, null);
+  }
+
+  /** The client gave a sign of life. */
+  heard(): void {
+    this.#heardMs = this.#parts.clock();
+  }
+
+  /** The socket takes more. */
+  drained(): void {
+    this.#takenMs = this.#parts.clock();
+    this.#outbox.drained();
+  }
+
+  /** The key is not valid (any more): says so, and closes. */
+  revoke(): void {
+    this.#outbox.discard(this.#lane);
+    for (const context of this.#contexts.values()) context.abandon();
+    // What is queued for the contexts is not worth the wait.
+    this.#outbox.close();
+    this.#parts.socket.send(errorFrame(errors.keyUnknown.socketText, null));
+    this.#end('revoked', POLICY_VIOLATION, errors.keyUnknown.socketText);
+  }
+
+  /** The service is stopping: ends when nothing is being spoken; at once, when nothing is. */
+  drain(): void {
+    if (this.#isOver || this.#parts.lease.isHeld || !this.#outbox.isEmpty || this.#isClosing()) return;
+    this.#end('drained', GOING_AWAY, 'service is stopping');
+  }
+
+  /** Ends now, whatever it is doing. */
+  shutDown(): void {
+    if (!this.#isOver) this.#end('drained', GOING_AWAY, 'service is stopping');
+  }
+
+  /** To be called several times a second. */
+  beat(nowMs: number): void {
+    if (this.#isOver) return;
+    const { bounds } = this.#parts;
+    if (this.#checkLife(nowMs)) return;
+    this.#review();
+    if (this.#parts.lease.isHeld && nowMs - this.#busyMs >= bounds.slotIdleMsMax)
+      this.#parts.lease.giveBack();
+    if (this.#parts.isDraining()) this.drain();
+  }
+
+  /** The socket is closed, by whomever: everything is cancelled. Idempotent. */
+  closed(code: number): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    for (const context of this.#contexts.values()) {
+      this.#characters += context.characters;
+      context.abandon();
+    }
+    this.#parts.contextBudget.giveBack(this.#contexts.size);
+    this.#contexts.clear();
+    this.#outbox.close();
+    this.#parts.lease.giveBack();
+    const { clock, id, lease, log, onOver } = this.#parts;
+    const elapsedMs = (fromMs: number, toMs: number): number => Math.round((toMs - fromMs) * 10) / 10;
+    log.info(
+      {
+        requestId: id,
+        keyId: this.keyId,
+        outcome: this.#outcome ?? 'client',
+        code,
+        contexts: this.#openedContexts,
+        frames: this.#frames,
+        characters: this.#characters,
+        spokenCharacters: lease.settledCharacters,
+        firstAudioMs:
+          this.#firstAudioMs === undefined
+            ? undefined
+            : elapsedMs(this.#firstTextMs ?? this.#startMs, this.#firstAudioMs),
+        totalMs: elapsedMs(this.#startMs, clock()),
+      },
+      'socket',
+    );
+    onOver(this);
+  }
+
+  #onClientFrame(frame: ClientFrame): void {
+    const { contextId } = frame;
+    const context = this.#contexts.get(contextId);
+    if (frame.type === 'start') {
+      this.#start(frame, context !== undefined);
+      return;
+    }
+    // A context that closes takes no more frames, but may still be cancelled.
+    if (context === undefined || !(context.isOpen || frame.type === 'cancel')) {
+      const flushId = frame.type === 'flush' ? frame.flushId : null;
+      this.#answer(errorFrame(`unknown context_id: ${contextId ?? 'null'}`, contextId, flushId));
+      return;
+    }
+    switch (frame.type) {
+      case 'text':
+        this.#busyMs = this.#parts.clock();
+        this.#firstTextMs ??= this.#busyMs;
+        context.text(frame.text);
+        return;
+      case 'flush':
+        context.flush(frame.flushId ?? undefined);
+        return;
+      case 'close':
+        context.close();
+        return;
+      case 'cancel':
+        context.cancel();
+    }
+  }
+
+  #start(frame: Extract<ClientFrame, { type: 'start' }>, isTaken: boolean): void {
+    const { contextId, voiceId, temperature, timestamps, format } = frame;
+    const { bounds, lease, speech } = this.#parts;
+    const { speakerIds } = speech.voices;
+    if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
+    else if (!speakerIds.includes(voiceId))
+      this.#answer(errorFrame(unknownVoiceMessage(voiceId, speakerIds), contextId));
+    else if (this.#parts.isDraining()) this.#tell('unavailable', contextId);
+    else if (this.#contexts.size >= bounds.contextsPerSocketMax) this.#tell('contextsExhausted', contextId);
+    else {
+      const share = lease.share();
+      const context = new SocketContext({
+        clientContextId: contextId,
+        lease,
+        share,
+        outbox: this.#outbox,
+        open: (sink) =>
+          speech.open(
+            {
+              lease: share,
+              group: this,
+              voiceId,
+              temperature,
+              format,
+              framing: 'socket',
+              timestamps,
+              ...(contextId !== null && { clientContextId: contextId }),
+            },
+            (speechFrame) => this.guard(() => sink(speechFrame)),
+          ),
+        onChange: (changed) => this.#onChange(changed),
+        onAudio: () => (this.#firstAudioMs ??= this.#parts.clock()),
+        onOver: (over) => this.#onContextOver(over),
+        onFault: (reason) =>
+          this.#parts.log.error({ requestId: this.#parts.id, reason }, 'context of a socket failed'),
+      });
+      if (!context.isTaken) {
+        this.#tell('unavailable', contextId);
+        return;
+      }
+      if (!this.#parts.contextBudget.take(1)) {
+        context.abandon();
+        this.#tell('contextsExhausted', contextId);
+        return;
+      }
+      this.#openedContexts++;
+      this.#contexts.set(contextId, context);
+      context.answer(contextStarted({ voiceId, timestamps, format }, contextId));
+    }
+  }
+
+  #onContextOver(context: SocketContext): void {
+    this.#characters += context.characters;
+    this.#contexts.delete(context.clientContextId);
+    this.#parts.contextBudget.giveBack(1);
+    this.#review();
+  }
+
+  #onChange(context: SocketContext): void {
+    if (context.activity === 'speaking') this.#busyMs = this.#parts.clock();
+    else this.#review();
+  }
+
+  /** Keeps the lease while anything is spoken, or held and not for long; else gives it back. */
+  #review(): void {
+    if (!this.#parts.lease.isHeld) return;
+    let holds = false;
+    for (const { activity } of this.#contexts.values()) {
+      if (activity === 'speaking') {
+        this.#busyMs = this.#parts.clock();
+        return;
+      }
+      holds ||= activity === 'holding';
+    }
+    if (!holds) this.#parts.lease.giveBack();
+  }
+
+  #isClosing(): boolean {
+    for (const context of this.#contexts.values()) if (!context.isOpen) return true;
+    return false;
+  }
+
+  /** Pings, and drops a socket that takes nothing or is silent. @returns whether it was dropped */
+  #checkLife(nowMs: number): boolean {
+    const { bounds, socket } = this.#parts;
+    const bufferedBytes = socket.getBufferedAmount();
+    // With an empty buffer there is nothing to take.
+    if (bufferedBytes < this.#bufferedBytes || bufferedBytes === 0) this.#takenMs = nowMs;
+    this.#bufferedBytes = bufferedBytes;
+    if (nowMs - this.#takenMs >= bounds.readerStallMsMax) {
+      this.#drop('reader-stalled');
+      return true;
+    }
+    const silentMs = nowMs - (bufferedBytes > 0 ? Math.max(this.#heardMs, this.#takenMs) : this.#heardMs);
+    if (silentMs >= bounds.socketSilenceMsMax) {
+      this.#drop('silent');
+      return true;
+    }
+    // The system calls a slow reader's socket writable late; a small write finds out whether it takes more.
+    const pingMs = bufferedBytes > 0 ? bounds.stallRearmMs : bounds.socketPingMs;
+    if (nowMs - Math.max(this.#pingedMs, bufferedBytes > 0 ? this.#takenMs : this.#heardMs) >= pingMs) {
+      this.#pingedMs = nowMs;
+      socket.ping();
+      if (bufferedBytes > 0) this.#outbox.drained();
+    }
+    return false;
+  }
+
+  #refuseFrame(reason: string, contextId: string | null, flushId: string | null): void {
+    this.#answer(errorFrame(`invalid frame: ${reason}`, contextId, flushId));
+  }
+
+  #tell(code: SocketErrorCode, contextId: string | null): void {
+    this.#answer(errorFrame(errors[code].socketText, contextId));
+  }
+
+  #answer(message: string): void {
+    this.#outbox.answer(this.#lane, message);
+  }
+
+  /** The close handler is called within. */
+  #end(outcome: SessionOutcome, code: number, reason: string): void {
+    this.#outcome ??= outcome;
+    this.#outbox.flush();
+    this.#parts.socket.end(code, reason);
+  }
+
+  #drop(outcome: SessionOutcome): void {
+    if (this.#isOver) return;
+    this.#outcome ??= outcome;
+    this.#parts.socket.close();
+  }
+}

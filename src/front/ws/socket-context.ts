@@ -1,0 +1,221 @@
+/**
+ * One context of a WebSocket: what its frames do, and what it answers.
+ *
+ *   open --close_context--> closing --(all spoken and handed)--> over     flush_completed <id>:close, context_closed
+ *   open, closing --cancel_context--> over                                context_closed
+ *   open, closing --(fault)--> failed --(told)--> over                    error
+ *   any --(socket gone)--> over                                           nothing
+ *
+ * While open it accepts text, or refuses it: from the text that could not be admitted to the next flush, so that no
+ * half of a turn is spoken.
+ */
+import { randomUUID } from 'node:crypto';
+import { errors, type SocketErrorCode } from '../../errors.js';
+import { limits } from '../../limits.js';
+import type { Frame } from '../../dispatch/messages.js';
+import type { Activity, FrameSink, SpeechContext } from '../../dispatch/speech.js';
+import { isBlank } from '../../text/words.js';
+import { CharacterCount } from './character-count.js';
+import { Lane, type Outbox } from './outbox.js';
+import { contextClosed, errorFrame, flushCompleted } from './server-frames.js';
+import type { LeaseRefusal, LeaseShare, SocketLease } from './socket-lease.js';
+
+export interface SocketContextParts {
+  /** `null` when the client gave none. */
+  readonly clientContextId: string | null;
+  readonly lease: SocketLease;
+  readonly share: LeaseShare;
+  readonly outbox: Outbox;
+  /** Opens the context below; `null` when nothing more can be taken on. */
+  readonly open: (sink: FrameSink) => SpeechContext | null;
+  /** Something happened that may have changed the activity. */
+  readonly onChange: (context: SocketContext) => void;
+  /** Audio was handed to the socket. */
+  readonly onAudio: () => void;
+  /** Called once: the id is free, and the context below is released. */
+  readonly onOver: (context: SocketContext) => void;
+  /** For the log: never what a client wrote. */
+  readonly onFault: (reason: string) => void;
+}
+
+/** A flush that is not completed. */
+interface PendingFlush {
+  readonly flushId: string;
+  /** Its turn was refused, and so it is answered by an error. */
+  readonly refusal: LeaseRefusal | null;
+}
+
+type State = 'open' | 'closing' | 'failed' | 'over';
+
+export class SocketContext {
+  readonly #parts: SocketContextParts;
+  readonly #lane = new Lane();
+  readonly #speech: SpeechContext | null;
+  readonly #flushes: PendingFlush[] = [];
+  readonly #count = new CharacterCount();
+  #state: State = 'open';
+  /** Why text is refused until the next flush. */
+  #refusal: LeaseRefusal | null = null;
+  #characters = 0;
+
+  constructor(parts: SocketContextParts) {
+    this.#parts = parts;
+    this.#speech = parts.open((frame) => this.#onFrame(frame));
+  }
+
+  /** Whether the stage below took it on. */
+  get isTaken(): boolean {
+    return this.#speech !== null;
+  }
+
+  get clientContextId(): string | null {
+    return this.#parts.clientContextId;
+  }
+
+  /** Whether it takes frames of the client's, but for its cancel. */
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  get activity(): Activity {
+    // What failed may have audio that is not handed: it is charged when it is.
+    return this.#state === 'over' ? 'idle' : (this.#speech?.activity ?? 'idle');
+  }
+
+  /** Code points that were accepted. */
+  get characters(): number {
+    return this.#characters;
+  }
+
+  /** Answers in the order of this context's frames. */
+  answer(message: string): void {
+    this.#parts.outbox.answer(this.#lane, message);
+  }
+
+  text(text: string): void {
+    if (this.#refusal !== null || text === '') return;
+    const characters = this.#count.add(text);
+    const refusal = this.#parts.share.add(characters, this.activity === 'holding' || !isBlank(text));
+    if (refusal !== null) {
+      this.#refuse(refusal);
+      this.#tell(refusal, null);
+      return;
+    }
+    this.#characters += characters;
+    this.#speech?.append(text);
+    this.#parts.onChange(this);
+  }
+
+  flush(flushId: string = randomUUID()): void {
+    if (this.#flushes.length >= limits.flushesPendingMax) {
+      this.#tell('flushesExhausted', flushId);
+      return;
+    }
+    this.#count.reset();
+    if (this.#refusal === null) this.#cover();
+    // In its place among the frames: what was begun before the refusal is heard before the error.
+    this.#flushes.push({ flushId, refusal: this.#refusal });
+    this.#refusal = null;
+    this.#speech?.flush(flushId);
+    this.#parts.onChange(this);
+  }
+
+  close(): void {
+    if (this.#refusal === null) {
+      const refusal = this.#cover();
+      if (refusal !== null) this.#tell(refusal, null);
+    }
+    this.#state = 'closing';
+    this.#speech?.end();
+    this.#parts.onChange(this);
+  }
+
+  /** Drops what is queued, and answers at once. */
+  cancel(): void {
+    this.#parts.outbox.discard(this.#lane);
+    this.#state = 'over';
+    this.#speech?.release();
+    this.#parts.outbox.answer(this.#lane, contextClosed(this.clientContextId));
+    this.#parts.onOver(this);
+  }
+
+  /** The socket is gone. Nothing is sent, and nobody told. Idempotent. */
+  abandon(): void {
+    this.#state = 'over';
+    this.#speech?.release();
+  }
+
+  /** What it holds is to be spoken: the lease, if it had been given back, is taken again. */
+  #cover(): LeaseRefusal | null {
+    if (this.activity !== 'holding') return null;
+    const refusal = this.#parts.lease.cover();
+    if (refusal !== null) this.#refuse(refusal);
+    return refusal;
+  }
+
+  #refuse(refusal: LeaseRefusal): void {
+    this.#refusal = refusal;
+    this.#parts.share.drop(this.#speech?.dropTurn() ?? 0);
+    this.#count.reset();
+    this.#parts.onChange(this);
+  }
+
+  #tell(code: SocketErrorCode, flushId: string | null): void {
+    this.answer(errorFrame(errors[code].socketText, this.clientContextId, flushId));
+  }
+
+  #onFrame(frame: Frame): void {
+    if (this.#state === 'over' || this.#state === 'failed') return;
+    const { outbox } = this.#parts;
+    switch (frame.type) {
+      case 'audio':
+        outbox.post(this.#lane, frame.bytes, () => {
+          this.#speech?.handed(frame);
+          this.#parts.onAudio();
+          this.#parts.onChange(this);
+        });
+        return;
+      case 'timestamps':
+        outbox.post(this.#lane, frame.bytes);
+        return;
+      case 'spoken':
+        this.#parts.onChange(this);
+        return;
+      case 'flushed':
+        this.#onFlushed();
+        return;
+      case 'closed':
+        outbox.answer(
+          this.#lane,
+          flushCompleted(`${this.clientContextId ?? ''}:close`, this.clientContextId),
+        );
+        outbox.answer(this.#lane, contextClosed(this.clientContextId), () => this.#end());
+        return;
+      case 'failed':
+        this.#state = 'failed';
+        this.#parts.onFault(frame.reason);
+        outbox.answer(this.#lane, errorFrame(errors.internal.socketText, this.clientContextId), () =>
+          this.#end(),
+        );
+        return;
+      case 'head':
+        throw new Error('a context of a socket has no head');
+    }
+  }
+
+  #onFlushed(): void {
+    const flush = this.#flushes.shift();
+    if (flush === undefined) throw new Error('a flush was completed that nobody asked for');
+    if (flush.refusal === null) this.answer(flushCompleted(flush.flushId, this.clientContextId));
+    else this.#tell(flush.refusal, flush.flushId);
+    this.#parts.onChange(this);
+  }
+
+  /** The last frame is with the socket. */
+  #end(): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    this.#speech?.release();
+    this.#parts.onOver(this);
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The WebSocket route: the handshake, and the library's callbacks to a session.
+ *
+ *   handshake: key malformed 401, store away or draining 503 -> 101 -> key unknown: error frame, close 1008
+ */
+import type { Admission } from '../../admission/admission.js';
+import type { ActiveKey } from '../../admission/store.js';
+import { errors } from '../../errors.js';
+import { Exchange } from '../exchange.js';
+import { describeFault } from '../fault.js';
+import { refuseLater, wrapHandler } from '../handler.js';
+import { replyError } from '../reply.js';
+import { readRequestHead } from '../request-head.js';
+import { otherMethod } from '../routes.js';
+import type { Services } from '../services.js';
+import type { HttpRequest, HttpResponse, SocketContext, TemplatedApp, WebSocket } from '../uws.js';
+import { errorFrame } from './server-frames.js';
+import type { Session } from './session.js';
+import type { Sockets } from './sockets.js';
+
+export interface SocketRouteParts {
+  readonly services: Services;
+  readonly admission: Pick<Admission, 'authenticate'>;
+  readonly sockets: Sockets;
+  readonly isDraining: () => boolean;
+}
+
+/** What the library keeps with a socket. */
+interface Attached {
+  readonly id: string;
+  /** `null`: well-formed, but no key (any more). */
+  readonly key: ActiveKey | null;
+  session: Session | null;
+}
+
+const POLICY_VIOLATION = 1008;
+
+const handshake = (
+  parts: SocketRouteParts,
+  exchange: Exchange,
+  req: HttpRequest,
+  context: SocketContext,
+): void => {
+  const head = readRequestHead(req);
+  if (head === null) {
+    refuseLater(exchange);
+    return;
+  }
+  const caller = parts.admission.authenticate(head.apiKey);
+  if (!caller.ok && caller.code !== 'keyUnknown') {
+    replyError(exchange, caller.code);
+    return;
+  }
+  if (parts.isDraining() || parts.sockets.isFull) {
+    replyError(exchange, 'unavailable', { close: true });
+    return;
+  }
+  const attached: Attached = { id: exchange.id, key: caller.ok ? caller.key : null, session: null };
+  const [socketKey, protocol, extensions] = ['key', 'protocol', 'extensions'].map((name) =>
+    req.getHeader(`sec-websocket-${name}`),
+  );
+  exchange.switchProtocols((res) =>
+    res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context),
+  );
+};
+
+const onUpgrade =
+  (parts: SocketRouteParts, path: string) =>
+  (res: HttpResponse, req: HttpRequest, context: SocketContext): void => {
+    let exchange: Exchange | undefined;
+    // An exception that leaves this function ends the process.
+    try {
+      exchange = new Exchange(res, parts.services, path, req.getMethod(), req.getHeader('origin'));
+      handshake(parts, exchange, req, context);
+    } catch (error) {
+      if (exchange) exchange.fail(error);
+      else res.close();
+    }
+  };
+
+const onOpen = ({ services, sockets }: SocketRouteParts, ws: WebSocket<Attached>): void => {
+  const attached = ws.getUserData();
+  if (attached.key !== null) {
+    attached.session = sockets.open(attached.id, attached.key, ws);
+    return;
+  }
+  const { socketText } = errors.keyUnknown;
+  ws.send(errorFrame(socketText, null));
+  ws.end(POLICY_VIOLATION, socketText);
+  services.log.info({ requestId: attached.id, outcome: 'key-unknown', code: POLICY_VIOLATION }, 'socket');
+};
+
+export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {
+  const { services } = parts;
+  const { bounds, log } = services;
+  /** Nothing may be thrown into the library; what is a session's fault ends that session. */
+  const guard = (ws: WebSocket<Attached>, react: (session: Session) => void): void => {
+    const { session } = ws.getUserData();
+    session?.guard(() => react(session));
+  };
+  app.ws<Attached>(path, {
+    compression: 0,
+    maxPayloadLength: bounds.socketMessageBytesMax,
+    // Silence, pings and slow readers are looked after by the session, which knows whether a reader takes anything.
+    idleTimeout: 0,
+    sendPingsAutomatically: false,
+    maxBackpressure: bounds.senderQueueBytesMax,
+    closeOnBackpressureLimit: false,
+    upgrade: onUpgrade(parts, path),
+    open: (ws) => {
+      try {
+        onOpen(parts, ws);
+      } catch (error) {
+        log.error({ requestId: ws.getUserData().id, ...describeFault(error) }, 'socket failed');
+        ws.close();
+      }
+    },
+    message: (ws, message, isBinary) =>
+      guard(ws, (session) => {
+        if (isBinary) session.binaryMessage();
+        else session.message(Buffer.from(message).toString('utf8'));
+      }),
+    ping: (ws) => guard(ws, (session) => session.heard()),
+    pong: (ws) => guard(ws, (session) => session.heard()),
+    drain: (ws) => guard(ws, (session) => session.drained()),
+    close: (ws, code) => {
+      const attached = ws.getUserData();
+      try {
+        attached.session?.closed(code);
+      } catch (error) {
+        log.error({ requestId: attached.id, ...describeFault(error) }, 'clean-up of a socket failed');
+      }
+    },
+  });
+  app.any(path, wrapHandler(services, path, otherMethod('GET')));
+};

@@ -1,0 +1,135 @@
+/**
+ * The WebSockets that are open: one timer for all of them, keys that are looked at again, and the way out.
+ *
+ *   serving --drain--> draining (a socket ends when it is quiet) --shutDown--> empty
+ */
+import type { Admission } from '../../admission/admission.js';
+import type { ActiveKey } from '../../admission/store.js';
+import type { Speech } from '../../dispatch/speech.js';
+import { ByteBudget } from '../byte-budget.js';
+import { Registry } from '../registry.js';
+import type { FrontBounds, Services } from '../services.js';
+import type { SocketHandle } from './outbox.js';
+import { Session } from './session.js';
+import { SocketLease } from './socket-lease.js';
+
+/** Keys are looked at in as many parts as there are beats in `keyRecheckMsMax`. */
+const BEATS_A_RECHECK = 4;
+
+export interface SocketsParts {
+  readonly services: Pick<Services, 'clock' | 'log' | 'turn'> & { readonly bounds: FrontBounds };
+  readonly speech: Speech;
+  readonly admission: Pick<Admission, 'admit' | 'isActive'>;
+}
+
+interface SocketsOfKey {
+  readonly sessions: Set<Session>;
+  readonly contextBudget: ByteBudget;
+}
+
+export class Sockets {
+  readonly #parts: SocketsParts;
+  readonly #textBudget: ByteBudget;
+  readonly #sessions = new Set<Session>();
+  readonly #registry = new Registry<Session>();
+  readonly #byKey = new Map<number, SocketsOfKey>();
+  /** Keys that are still to be looked at in this round. */
+  #unchecked: number[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #draining = false;
+
+  constructor(parts: SocketsParts) {
+    this.#parts = parts;
+    this.#textBudget = new ByteBudget(parts.services.bounds.socketCharactersInFlightMax);
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  get isFull(): boolean {
+    return this.size >= this.#parts.services.bounds.socketsMax;
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#registry.whenIdle();
+  }
+
+  /** @param id of the handshake */
+  open(id: string, key: ActiveKey, socket: SocketHandle): Session {
+    const { admission, services, speech } = this.#parts;
+    const { bounds, clock, log, turn } = services;
+    let ofKey = this.#byKey.get(key.keyId);
+    if (ofKey === undefined) {
+      ofKey = { sessions: new Set(), contextBudget: new ByteBudget(bounds.contextsPerKeyMax) };
+      this.#byKey.set(key.keyId, ofKey);
+    }
+    const lease = new SocketLease({
+      admission,
+      key,
+      requestId: id,
+      charactersMax: bounds.socketCharactersMax,
+      textBudget: this.#textBudget,
+    });
+    const session = new Session({
+      id,
+      key,
+      socket,
+      speech,
+      lease,
+      turn,
+      clock,
+      log,
+      bounds,
+      contextBudget: ofKey.contextBudget,
+      isDraining: () => this.#draining,
+      onOver: (over) => this.#forget(over),
+    });
+    this.#sessions.add(session);
+    this.#registry.add(session);
+    ofKey.sessions.add(session);
+    this.#timer ??= setInterval(() => this.#beat(), bounds.keyRecheckMsMax / BEATS_A_RECHECK);
+    return session;
+  }
+
+  /** No new contexts; sockets end as they fall quiet, those that are now. */
+  drain(): void {
+    this.#draining = true;
+    for (const session of [...this.#sessions]) session.guard(() => session.drain());
+  }
+
+  /** Ends all of them now. */
+  shutDown(): void {
+    this.#draining = true;
+    for (const session of [...this.#sessions]) session.guard(() => session.shutDown());
+  }
+
+  #beat(): void {
+    const nowMs = this.#parts.services.clock();
+    for (const session of this.#sessions) session.guard(() => session.beat(nowMs));
+    this.#checkKeys();
+  }
+
+  /** A part of the keys a beat: each is looked at once in `keyRecheckMsMax`. */
+  #checkKeys(): void {
+    if (this.#unchecked.length === 0) this.#unchecked = [...this.#byKey.keys()];
+    const share = Math.ceil(this.#byKey.size / BEATS_A_RECHECK);
+    for (const keyId of this.#unchecked.splice(0, share)) {
+      const ofKey = this.#byKey.get(keyId);
+      if (ofKey === undefined || this.#parts.admission.isActive(keyId)) continue;
+      for (const session of [...ofKey.sessions]) session.guard(() => session.revoke());
+    }
+  }
+
+  #forget(session: Session): void {
+    this.#sessions.delete(session);
+    const ofKey = this.#byKey.get(session.keyId);
+    ofKey?.sessions.delete(session);
+    if (ofKey?.sessions.size === 0) this.#byKey.delete(session.keyId);
+    if (this.#sessions.size === 0 && this.#timer !== null) {
+      clearInterval(this.#timer);
+      this.#timer = null;
+    }
+    this.#registry.delete(session);
+  }
+}

@@ -1,0 +1,160 @@
+import t from 'tap';
+import { parseClientFrame } from '../../src/api/ws-frames.js';
+import { limits } from '../../src/limits.js';
+
+const start = (more: object = {}, beside: object = {}) => ({
+  start_context: { voice_id: 'wren', model_id: 'default', ...more },
+  ...beside,
+});
+const format = (fields: unknown) => start({ response_format: fields });
+
+const reasonOf = (frame: unknown): string | null => {
+  const parsed = parseClientFrame(typeof frame === 'string' ? frame : JSON.stringify(frame));
+  return parsed.ok ? null : parsed.reason;
+};
+
+t.test('frames that are taken, with their defaults', (t) => {
+  const started = { type: 'start', contextId: null, voiceId: 'wren', timestamps: false, temperature: null };
+  const cases: [unknown, object][] = [
+    [start(), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
+    [start({}, { context_id: null }), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
+    [
+      start(
+        {
+          timestamps: true,
+          temperature: 0.5,
+          response_format: { encoding: 'MP3', sample_rate: null, bitrate: null },
+        },
+        { context_id: '' },
+      ),
+      {
+        ...started,
+        contextId: '',
+        timestamps: true,
+        temperature: 0.5,
+        format: { encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 128 },
+      },
+    ],
+    [
+      format({ encoding: 'opus', bitrate: '96k', sample_rate: 24_000 }),
+      { ...started, format: { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 96 } },
+    ],
+    [start({ temperature: null }), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
+    [{ send_text: '' }, { type: 'text', contextId: null, text: '' }],
+    [
+      { send_text: '\ud83d', context_id: 'a' },
+      { type: 'text', contextId: 'a', text: '\ud83d' },
+    ],
+    [{ flush: true }, { type: 'flush', contextId: null, flushId: null }],
+    [
+      { flush: true, flush_id: null, context_id: 'a' },
+      { type: 'flush', contextId: 'a', flushId: null },
+    ],
+    [
+      { flush: true, flush_id: 'f' },
+      { type: 'flush', contextId: null, flushId: 'f' },
+    ],
+    [{ close_context: true }, { type: 'close', contextId: null }],
+    [
+      { cancel_context: true, context_id: 'a' },
+      { type: 'cancel', contextId: 'a' },
+    ],
+    [
+      { send_text: 'x'.repeat(limits.socketTextBytesMax) },
+      { type: 'text', contextId: null, text: 'x'.repeat(limits.socketTextBytesMax) },
+    ],
+  ];
+  for (const [sent, frame] of cases)
+    t.strictSame(
+      parseClientFrame(JSON.stringify(sent)),
+      { ok: true, frame },
+      JSON.stringify(sent).slice(0, 80),
+    );
+  t.end();
+});
+
+t.test('frames that are refused name the field', (t) => {
+  const missing = 'Field required';
+  const extra = 'Extra inputs are not permitted';
+  const string = 'Input should be a valid string';
+  const whole = 'Input should be a valid integer';
+  const object = 'Input should be a valid dictionary or object to extract fields from';
+  const rf = 'start_context.response_format';
+  const cases: [unknown, string][] = [
+    ['', 'JSON decode error at 0: Expecting value'],
+    ['{"send_text":', 'JSON decode error at 13: Expecting value'],
+    ['{"flush":true}x', 'JSON decode error at 14: Extra data'],
+    ['null', 'a frame is a JSON object'],
+    ['[1]', 'a frame is a JSON object'],
+    ['"x"', 'a frame is a JSON object'],
+    [{}, 'a frame has one of start_context, send_text, flush, close_context, cancel_context'],
+    [{ speak: 'x' }, 'a frame has one of start_context, send_text, flush, close_context, cancel_context'],
+    [{ send_text: 'x', flush: true }, 'a frame has only one of send_text, flush'],
+    [{ send_text: 1 }, `send_text: ${string}`],
+    [{ send_text: null }, `send_text: ${string}`],
+    [{ send_text: 'x', context_id: 7 }, `context_id: ${string}`],
+    [{ send_text: 'x', flush_id: 'f' }, `flush_id: ${extra}`],
+    [{ send_text: 'x', voice: 'f' }, `voice: ${extra}`],
+    [{ flush: false }, 'flush: Input should be true'],
+    [{ flush: 1 }, 'flush: Input should be true'],
+    [{ flush: true, flush_id: 3 }, `flush_id: ${string}`],
+    [{ close_context: null }, 'close_context: Input should be true'],
+    [{ close_context: true, flush_id: 'f' }, `flush_id: ${extra}`],
+    [{ cancel_context: 'yes' }, 'cancel_context: Input should be true'],
+    [{ start_context: null }, `start_context: ${object}`],
+    [{ start_context: [] }, `start_context: ${object}`],
+    [{ start_context: {} }, `start_context.voice_id: ${missing}; start_context.model_id: ${missing}`],
+    [start({ voice_id: 1 }), `start_context.voice_id: ${string}`],
+    [start({ model_id: 'best' }), "start_context.model_id: Input should be 'default'"],
+    [start({ model_id: null }), "start_context.model_id: Input should be 'default'"],
+    [start({ timestamps: null }), 'start_context.timestamps: Input should be a valid boolean'],
+    [
+      start({ timestamps: 'yes' }),
+      'start_context.timestamps: Input should be a valid boolean, unable to interpret input',
+    ],
+    [start({ temperature: 0.4 }), 'start_context.temperature: Input should be greater than or equal to 0.5'],
+    [start({ temperature: 3.1 }), 'start_context.temperature: Input should be less than or equal to 3'],
+    [start({ normalize_text: true }), `start_context.normalize_text: ${extra}`],
+    [start({}, { context_id: 1 }), `context_id: ${string}`],
+    [format('mp3'), `${rf}: ${object}`],
+    [format(null), `${rf}: ${object}`],
+    [format({}), `${rf}.encoding: ${missing}`],
+    [format({ encoding: 'pcm', channels: 1 }), `${rf}.channels: ${extra}`],
+    [format({ encoding: 'flac' }), `${rf}.encoding: Value error, Unsupported audio encoding: flac`],
+    [
+      format({ encoding: 'mp3', sample_rate: 8_000 }),
+      `${rf}.sample_rate: Value error, mp3 audio sample_rate must be between 16000 and 48000 Hz`,
+    ],
+    [
+      format({ encoding: 'pcm', bitrate: 128 }),
+      `${rf}.bitrate: Value error, pcm audio does not support a bitrate option`,
+    ],
+    [
+      format({ encoding: 'pcm', sample_rate: 8_000.5 }),
+      `${rf}.sample_rate: ${whole}, got a number with a fractional part`,
+    ],
+    [format({ encoding: 'mp3', bitrate: [] }), `${rf}.bitrate: ${string}`],
+    [
+      { send_text: 'x'.repeat(limits.socketTextBytesMax + 1) },
+      `send_text: String should have at most ${limits.socketTextBytesMax} bytes`,
+    ],
+    [
+      { send_text: 'x', context_id: 'i'.repeat(limits.socketIdMax + 1) },
+      `context_id: String should have at most ${limits.socketIdMax} characters`,
+    ],
+    ['{"flush":true,"__proto__":{"send_text":"x"}}', `__proto__: ${extra}`],
+  ];
+  for (const [sent, reason] of cases) t.equal(reasonOf(sent), reason, JSON.stringify(sent).slice(0, 80));
+  t.end();
+});
+
+t.test('a refusal carries the ids that the frame had, and stays small', (t) => {
+  const refused = (frame: unknown) => parseClientFrame(JSON.stringify(frame));
+  t.match(refused({ context_id: 'a', flush_id: 'f', flush: 1 }), { contextId: 'a', flushId: 'f' });
+  t.match(refused({ context_id: 1, flush: 1 }), { contextId: null, flushId: null });
+  t.match(refused({ context_id: 'x'.repeat(2_000), flush: true }), { contextId: null });
+  const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${'k'.repeat(500)}${i}`, i]));
+  const reason = reasonOf({ flush: true, ...many }) ?? '';
+  t.ok(reason.length < 2_000, `${reason.length} units`);
+  t.end();
+});

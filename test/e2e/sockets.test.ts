@@ -1,0 +1,291 @@
+/** The WebSocket route of the real service, by two clients that have nothing in common. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { balances } from '../admission/support.js';
+import { runScript, startService, until } from '../support/service.js';
+import { openers, openNative, openWs, type SocketClient } from '../support/socket-client.js';
+import { decodersOf } from '../support/decoders.js';
+import { missingTool } from '../support/tools.js';
+
+const service = await startService(t);
+const keys = (...args: string[]) => runScript('scripts/keys.js', args, { DATA_DIR: service.dataDir });
+const makeKey = async (...args: string[]) =>
+  /svc_sk_\w+/.exec((await keys('create', ...args)).stdout)?.[0] ?? '';
+
+const RATE_HZ = 24_000;
+const pcm24 = {
+  voice_id: 'wren',
+  timestamps: true,
+  response_format: { encoding: 'pcm', sample_rate: RATE_HZ },
+};
+const turns = [
+  'Good morning. The kettle is on, and the paper is at the door!',
+  'It was 3.14 or so; Dr. Smith said "well" — and left.',
+  'Yes.',
+  'After all this, we walked along the river until the sun went down behind the hills, and then we went home.',
+];
+const tokens = turns.flatMap((turn) => turn.split(' '));
+const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
+  200,
+);
+
+const samplesOf = (pcm: Buffer) =>
+  new Int16Array(pcm.buffer.slice(pcm.byteOffset, pcm.byteOffset + (pcm.length & ~1)));
+
+/** Speaks the turns in one context, a flush each. */
+const converse = async (client: SocketClient, contextId: string, more: object, pieces: number) => {
+  client.start(contextId, { voice_id: 'wren', timestamps: true, ...more });
+  for (const [i, turn] of turns.entries()) {
+    for (let at = 0; at < turn.length; at += pieces) client.text(contextId, turn.slice(at, at + pieces));
+    client.flush(contextId, `turn ${i}`);
+    // Half of the turns overlap, half wait for the one before.
+    if (i % 2 === 1)
+      await client.frame(({ flush_id, context_id }) => flush_id === `turn ${i}` && context_id === contextId);
+  }
+  client.closeContext(contextId);
+  await client.frame(({ context_closed, context_id }) => context_closed === true && context_id === contextId);
+};
+
+/** Largest step between neighbouring samples within a span of seconds. */
+const roughness = (samples: Int16Array, rateHz: number, from: number, to: number): number => {
+  let most = 0;
+  for (let i = Math.max(1, Math.round(from * rateHz)); i < Math.min(samples.length, to * rateHz); i++)
+    most = Math.max(most, Math.abs((samples[i] ?? 0) - (samples[i - 1] ?? 0)));
+  return most;
+};
+
+/** In the pauses between turns there is no step that speech itself does not have many of. */
+const checkSeams = (
+  t: Test,
+  samples: Int16Array,
+  rateHz: number,
+  words: readonly { start: number; end: number }[],
+) => {
+  const speech = roughness(samples, rateHz, 0, Infinity);
+  let count = 0;
+  for (const turn of turns.slice(0, -1)) {
+    count += turn.split(' ').length;
+    const from = words[count - 1]?.end ?? Number.NaN;
+    const to = words[count]?.start ?? Number.NaN;
+    t.ok(from <= to);
+    const seam = roughness(samples, rateHz, from - 0.01, to + 0.01);
+    t.comment(`steps of at most ${seam} at the seam, ${speech} in speech`);
+    t.ok(seam < speech / 3, `${seam} at the seam after ${from} s, ${speech} in speech`);
+  }
+};
+
+for (const [name, open] of openers)
+  t.test(
+    `${name}: four turns, times that run on, the words as they were sent, no click between`,
+    async (t) => {
+      const client = await open(service.port, service.key);
+      await converse(client, 'a', pcm24, 3);
+      const words = client.words('a');
+      t.strictSame(
+        words.map(({ word }) => word),
+        tokens,
+      );
+      const samples = samplesOf(client.audio('a'));
+      const seconds = samples.length / RATE_HZ;
+      words.forEach(({ start, end }, i) => {
+        t.ok(start <= end && start >= (words[i - 1]?.end ?? 0), 'in order, without overlap');
+      });
+      t.ok((words.at(-1)?.end ?? Infinity) <= seconds && seconds < (words.at(-1)?.end ?? 0) + 2);
+      checkSeams(t, samples, RATE_HZ, words);
+      const ids = client.frames.flatMap(({ flush_id }) => flush_id ?? []);
+      t.strictSame(ids, ['turn 0', 'turn 1', 'turn 2', 'turn 3', 'a:close']);
+      let told = 0;
+      let sent = 0;
+      for (const { audio_chunk, timestamps } of client.frames) {
+        sent += Buffer.byteLength(audio_chunk ?? '', 'base64') / 2 / RATE_HZ;
+        for (const end of timestamps?.end_seconds ?? []) {
+          told++;
+          if (end > sent + 0.001) t.fail(`a word was told ${end - sent} s before its sound`);
+        }
+      }
+      t.equal(told, tokens.length);
+      client.close();
+    },
+  );
+
+t.test('text in pieces of any size gives the words and the order of the text sent whole', async (t) => {
+  const client = await openWs(service.port, service.key);
+  for (const pieces of [1, 7, 10_000]) {
+    await converse(client, `by ${pieces}`, pcm24, pieces);
+    t.strictSame(
+      client.words(`by ${pieces}`).map(({ word }) => word),
+      tokens,
+    );
+  }
+  client.close();
+});
+
+t.test('every encoding: one header or as many as it has, and a stream that decodes', async (t) => {
+  const client = await openWs(service.port, service.key);
+  const encodings = ['mp3', 'wav', 'pcm', 'linear16', 'opus', 'mulaw', 'alaw'];
+  await Promise.all(
+    encodings.map((encoding) => converse(client, encoding, { response_format: { encoding } }, 50)),
+  );
+  const chunks = (encoding: string) =>
+    client
+      .of(encoding)
+      .flatMap(({ audio_chunk }) => (audio_chunk === undefined ? [] : [Buffer.from(audio_chunk, 'base64')]));
+  const count = (encoding: string, magic: string) =>
+    chunks(encoding).filter((chunk) => chunk.toString('latin1', 0, magic.length) === magic).length;
+  t.equal(count('wav', 'RIFF'), 1);
+  t.equal(count('linear16', 'RIFF'), chunks('linear16').length);
+  t.equal(client.audio('opus').toString('latin1').split('OpusHead').length, 2, 'one header over all flushes');
+  t.equal(count('opus', 'OggS'), chunks('opus').length);
+  t.equal(count('mp3', 'ID3'), 0);
+  const first = chunks('mp3')[0];
+  t.equal((first?.readUInt16BE(0) ?? 0) & 0xffe0, 0xffe0, 'raw MPEG frames');
+  for (const encoding of encodings) {
+    t.strictSame(
+      client.words(encoding).map(({ word }) => word),
+      tokens,
+      encoding,
+    );
+    const sizes = client.of(encoding).flatMap(({ audio_chunk }) => audio_chunk?.length ?? []);
+    t.ok(Math.max(...sizes) < 100_000, 'small frames');
+  }
+  for (const [encoding, rateHz] of [
+    ['mp3', 32_000],
+    ['opus', 48_000],
+  ] as const)
+    for (const decoder of decodersOf(encoding, rateHz))
+      t.test(`${encoding} by ${decoder.program}`, { skip: missingTool(decoder.program) }, (t) => {
+        const path = join(t.testdir(), `stream.${encoding}`);
+        writeFileSync(path, client.audio(encoding));
+        checkSeams(t, decoder.decode(path), rateHz, client.words(encoding));
+        t.end();
+      });
+  client.close();
+});
+
+t.test('slots: sockets that are idle hold none, those that speak one each, shared with HTTP', async (t) => {
+  const key = await makeKey();
+  const clients = await Promise.all(Array.from({ length: 10 }, () => openNative(service.port, key)));
+  for (const client of clients) client.start('a', { ...pcm24, timestamps: false });
+  const short = { text: 'Yes.', voice: 'wren', response_format: 'wav' };
+  const nine = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short, { key })));
+  t.ok(
+    nine.every(({ status }) => status === 200),
+    'ten idle sockets hold none',
+  );
+  const [tenth, ...others] = clients as [SocketClient, ...SocketClient[]];
+  for (const client of others) {
+    client.text('a', long);
+    client.text('a', long);
+  }
+  for (const client of others) await client.frame(({ audio_chunk }) => audio_chunk !== undefined);
+  t.equal((await service.post('/v1/tts', short, { key })).status, 429);
+  tenth.text('a', 'No room.');
+  t.strictSame(await tenth.frame(({ error }) => error !== undefined), {
+    error: 'Rate limit exceeded',
+    context_id: 'a',
+  });
+  tenth.flush('a', 'f');
+  t.strictSame(await tenth.frame(({ flush_id }) => flush_id === 'f'), {
+    error: 'Rate limit exceeded',
+    context_id: 'a',
+    flush_id: 'f',
+  });
+  others[0]?.close();
+  const closedAt = performance.now();
+  t.ok(await until(async () => (await service.post('/v1/tts', short, { key })).status === 200));
+  t.comment(`free ${(performance.now() - closedAt).toFixed(0)} ms after the close, a request included`);
+  for (const client of others) client.cancel('a');
+  for (const client of others.slice(1)) await client.frame(({ context_closed }) => context_closed === true);
+  tenth.text('a', 'Room now.');
+  tenth.flush('a', 'g');
+  t.match(await tenth.frame(({ flush_id }) => flush_id === 'g'), { flush_completed: true });
+  const again = await Promise.all(Array.from({ length: 9 }, () => service.post('/v1/tts', short, { key })));
+  t.ok(
+    again.every(({ status }) => status === 200),
+    'nine are free',
+  );
+  for (const client of clients) client.close();
+});
+
+t.test('credit: charged to the character, refunded by a barge-in, refused when it is out', async (t) => {
+  const key = await makeKey('--account', 'voice-agent', '--credits', '1000');
+  const balance = () => balances(service.dataDir).find(({ name }) => name === 'voice-agent');
+  const client = await openWs(service.port, key);
+  client.start('a', { ...pcm24, timestamps: false });
+  client.text('a', 'Twenty characters!!');
+  client.text('a', '😀');
+  client.flush('a', 'f1');
+  await client.frame(({ flush_id }) => flush_id === 'f1');
+  t.ok(await until(() => balance()?.balance === 980), 'entered when the turn is over');
+  t.strictSame(balance(), { name: 'voice-agent', balance: 980, sum: 980 });
+  client.text('a', 'x'.repeat(981));
+  t.match(await client.frame(({ error }) => error !== undefined), { error: 'INSUFFICIENT_CREDITS' });
+  client.flush('a', 'f2');
+  t.match(await client.frame(({ flush_id }) => flush_id === 'f2'), { error: 'INSUFFICIENT_CREDITS' });
+  client.start('b', { ...pcm24, timestamps: false });
+  client.text('b', long.slice(0, 900));
+  await client.frame(({ context_id, audio_chunk }) => context_id === 'b' && audio_chunk !== undefined);
+  client.cancel('b');
+  await client.frame(({ context_id, context_closed }) => context_id === 'b' && context_closed === true);
+  t.ok(await until(() => (balance()?.balance ?? 980) < 980));
+  const left = balance();
+  t.equal(left?.balance, left?.sum);
+  t.ok((left?.balance ?? 0) > 80, `${left?.balance}: what was not spoken is not charged`);
+  await keys('credit', key, '5000');
+  client.text('a', long.slice(0, 5_000));
+  client.flush('a', 'f3');
+  await client.frame(({ flush_id }) => flush_id === 'f3');
+  client.close();
+  await client.closing();
+  // White space at a text's end has no sound, and is not charged.
+  const expected = (left?.balance ?? 0) + 5_000 - long.slice(0, 5_000).trimEnd().length;
+  t.ok(
+    await until(() => Math.abs((balance()?.balance ?? 0) - expected) <= 1),
+    `${balance()?.balance} of ${expected}`,
+  );
+  t.equal(balance()?.balance, balance()?.sum);
+  await until(() => service.lines.some(({ msg, contexts }) => msg === 'socket' && contexts === 2));
+  t.notMatch(service.stdout, /Twenty|train was late/);
+  t.notOk(service.stdout.includes(key));
+});
+
+t.test('a revoked key ends its open sockets, while another speaks on', async (t) => {
+  const [key, other] = [await makeKey(), await makeKey()];
+  const clients = [await openWs(service.port, key), await openNative(service.port, key)];
+  const neighbour = await openNative(service.port, other);
+  for (const client of [clients[0], neighbour]) {
+    client?.start('a', { ...pcm24, timestamps: false });
+    client?.text('a', long);
+    await client?.frame(({ audio_chunk }) => audio_chunk !== undefined);
+  }
+  await keys('revoke', key);
+  const revokedAt = performance.now();
+  for (const client of clients) {
+    t.strictSame(await client.closing(), { code: 1008, reason: 'INVALID_API_KEY' });
+    t.strictSame(client.frames.at(-1), { error: 'INVALID_API_KEY' });
+  }
+  t.comment(`closed within ${(performance.now() - revokedAt).toFixed(0)} ms of the command's end`);
+  const seen = neighbour.frames.length;
+  await neighbour.until(() => neighbour.frames.length > seen);
+  neighbour.close();
+  const refused = await openWs(service.port, key);
+  t.match(await refused.closing(), { code: 1008 });
+});
+
+t.test('a stop lets contexts that speak finish, then says 1001', async (t) => {
+  const [idle, busy] = [await openNative(service.port, service.key), await openWs(service.port, service.key)];
+  busy.start('a', pcm24);
+  busy.text('a', turns.join(' '));
+  busy.closeContext('a');
+  await busy.frame(({ audio_chunk }) => audio_chunk !== undefined);
+  const stopped = service.stop();
+  t.match(await idle.closing(), { code: 1001 });
+  t.match(await busy.closing(), { code: 1001 });
+  t.strictSame(
+    busy.words('a').map(({ word }) => word),
+    tokens,
+  );
+  t.match(busy.frames.at(-1), { context_closed: true });
+  t.strictSame(await stopped, { code: 0, signal: null });
+});

@@ -1,0 +1,442 @@
+/** One WebSocket's session over a fake socket, a fake clock and scripted speech. */
+import t from 'tap';
+import { limits } from '../../src/limits.js';
+import { kindOf } from '../support/socket-client.js';
+import { cancel, close, createSession, flush, start, text } from '../support/socket-session.js';
+
+const kinds = (frames: readonly object[]): string[] => frames.map(kindOf);
+
+t.test('a context from start to close, frame by frame', (t) => {
+  const { books, heard, say, speech, session, turn } = createSession();
+  speech.script = (context) => {
+    if (context.unspoken !== '') context.speak(3_000);
+    context.close();
+  };
+  say(start('a', { response_format: { encoding: 'mp3' } }));
+  t.strictSame(heard(), [
+    {
+      context_started: {
+        voice_id: 'ada',
+        model_id: 'default',
+        timestamps: false,
+        response_format: { encoding: 'mp3', sample_rate: 32_000, bitrate: '128k' },
+      },
+      context_id: 'a',
+    },
+  ]);
+  t.equal(books.slots, 0, 'an open context holds no slot');
+  say(text('Hello'), text(' there.'));
+  t.equal(books.slots, 1);
+  t.equal(speech.last.text, 'Hello there.');
+  say(flush('f1'));
+  turn();
+  const frames = heard();
+  t.strictSame(kinds(frames), ['audio_chunk', 'flush_completed']);
+  t.strictSame(frames[1], { flush_completed: true, flush_id: 'f1', context_id: 'a' });
+  t.match(books, { slots: 0, reserved: 0, charged: 12 });
+  say(text('More.'), close());
+  t.strictSame(heard().slice(1), [
+    { flush_completed: true, flush_id: 'a:close', context_id: 'a' },
+    { context_closed: true, context_id: 'a' },
+  ]);
+  t.match(books, { slots: 0, reserved: 0, charged: 17 });
+  t.equal(session.contexts, 0);
+  t.ok(speech.last.released);
+  t.end();
+});
+
+t.test('without an id no frame has one, and a flush without an id gets one', (t) => {
+  const { heard, say, speech } = createSession();
+  speech.script = (context) => context.close();
+  say(start(null), { send_text: 'Hi.' }, { flush: true }, { close_context: true });
+  const frames = heard();
+  t.ok(frames.every((frame) => !('context_id' in frame)));
+  const ids = frames.flatMap(({ flush_id }) => flush_id ?? []);
+  t.match(ids[0], /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  t.equal(ids[1], ':close');
+  t.end();
+});
+
+t.test('the slot is given back after two seconds in which nothing is generated, and taken again', (t) => {
+  const { books, heard, pass, say, speech } = createSession();
+  say(start(), text('Hel'));
+  t.match(books, { slots: 1, reserved: 3 });
+  pass(1_800);
+  t.equal(books.slots, 1);
+  say(text('lo'));
+  pass(1_800);
+  t.equal(books.slots, 1, 'text keeps it');
+  pass(400);
+  t.match(books, { slots: 0, reserved: 0 });
+  heard();
+  say(flush('f'));
+  t.equal(speech.last.text, 'Hello');
+  t.strictSame(kinds(heard()), ['audio_chunk', 'flush_completed']);
+  t.match(books, { slots: 0, reserved: 0, charged: 5 });
+  t.end();
+});
+
+t.test('generation that takes long keeps the slot, and one slot does for all contexts', (t) => {
+  const { books, pass, say, speech } = createSession();
+  speech.flushScript = () => undefined;
+  say(start('a'), start('b'), text('One. ', 'a'), text('Two. ', 'b'));
+  t.match(books, { slots: 1, reserved: 10 });
+  const [a, b] = speech.contexts;
+  b?.speak(3_000);
+  for (let second = 0; second < 30; second++) {
+    a?.audio(3_000);
+    pass(1_000);
+    t.equal(books.slots, 1);
+  }
+  t.end();
+});
+
+t.test('blank text takes no slot and is charged with the words after it', (t) => {
+  const { books, say } = createSession();
+  say(start(), text('  \n'), flush('f'), text(' '));
+  t.match(books, { slots: 0, charged: 0 });
+  say(text('Hi.'), flush('g'));
+  t.match(books, { slots: 0, reserved: 0 });
+  t.ok(books.charged >= 3);
+  t.end();
+});
+
+for (const [name, spoil, error] of [
+  ['slots', { slotsMax: 0 }, 'Rate limit exceeded'],
+  ['credit', { credit: 8 }, 'INSUFFICIENT_CREDITS'],
+] as const)
+  t.test(`without ${name} a context refuses text until its next flush, which gets the same error`, (t) => {
+    const { books, heard, say, speech } = createSession();
+    say(start());
+    heard();
+    Object.assign(books, spoil);
+    say(text('First half. '), text('Second half.'), text(' Third.'));
+    t.strictSame(heard(), [{ error, context_id: 'a' }], 'one error a turn');
+    say(flush('f1'));
+    t.strictSame(heard(), [{ error, context_id: 'a', flush_id: 'f1' }]);
+    t.equal(speech.last.text, '', 'no half of the turn is spoken');
+    t.match(books, { slots: 0, reserved: 0, charged: 0 });
+    Object.assign(books, { slotsMax: 9, credit: 100 });
+    say(text('Again.'), flush('f2'));
+    t.strictSame(kinds(heard()), ['audio_chunk', 'flush_completed']);
+    t.equal(books.charged, 6);
+    t.end();
+  });
+
+t.test('a refusal in the middle of a turn drops what was accepted of it; a close still closes', (t) => {
+  const { books, heard, say, speech } = createSession();
+  speech.script = (context) => context.close();
+  books.credit = 10;
+  say(start(), text('Hello'));
+  heard();
+  say(text(' world, how are you?'));
+  t.strictSame(heard(), [{ error: 'INSUFFICIENT_CREDITS', context_id: 'a' }]);
+  t.equal(speech.last.text, '');
+  t.match(books, { slots: 0, reserved: 0 });
+  say(text('ignored'), close());
+  t.strictSame(kinds(heard()), ['flush_completed', 'context_closed']);
+  t.match(books, { slots: 0, reserved: 0, charged: 0 });
+  t.end();
+});
+
+t.test('the slot that cannot be had again refuses the flush of what was held', (t) => {
+  const { books, heard, pass, say, speech } = createSession();
+  speech.script = (context) => context.close();
+  say(start(), start('b'), text('Held'), text('Held too', 'b'));
+  pass(2_200);
+  books.slotsMax = 0;
+  heard();
+  say(flush('f'));
+  t.strictSame(heard(), [{ error: 'Rate limit exceeded', context_id: 'a', flush_id: 'f' }]);
+  say(close('b'));
+  t.strictSame(heard(), [
+    { error: 'Rate limit exceeded', context_id: 'b' },
+    { flush_completed: true, flush_id: 'b:close', context_id: 'b' },
+    { context_closed: true, context_id: 'b' },
+  ]);
+  t.match(books, { slots: 0, reserved: 0, charged: 0 });
+  t.end();
+});
+
+t.test('barge-in: what is queued is gone, the answer comes at once, and the id is free', (t) => {
+  const { books, heard, say, session, socket, speech, turn } = createSession();
+  say(start(), start('b'), text('A long story. '), text('Another.', 'b'));
+  heard();
+  socket.stalled = true;
+  socket.bufferedBytes = limits.socketBufferedBytesMax;
+  const [a, b] = speech.contexts;
+  for (let i = 0; i < 50; i++) a?.audio(3_000);
+  b?.audio(300);
+  turn();
+  t.equal(socket.sent.length, 0, 'the socket is full');
+  say(cancel());
+  t.ok(a?.released);
+  a?.audio(3_000);
+  t.equal(books.reserved, 'Another.'.length, 'the credit of what was not spoken is back');
+  say(start());
+  socket.bufferedBytes = 0;
+  socket.stalled = false;
+  session.drained();
+  turn();
+  t.strictSame(
+    heard().map((frame) => `${kindOf(frame)} ${frame.context_id ?? ''}`),
+    ['audio_chunk b', 'context_closed a', 'context_started a'],
+  );
+  t.equal(books.slots, 1, 'the other context still speaks');
+  say(cancel('b'));
+  t.equal(books.slots, 0, 'given back at once');
+  t.end();
+});
+
+t.test('a context that closes takes no frames but its cancel', (t) => {
+  const { heard, say, session, speech } = createSession();
+  speech.script = () => undefined;
+  say(start(), text('Hello.'), close());
+  heard();
+  say(text('x'), flush('f'), close(), start());
+  t.strictSame(heard(), [
+    { error: 'unknown context_id: a', context_id: 'a' },
+    { error: 'unknown context_id: a', context_id: 'a', flush_id: 'f' },
+    { error: 'unknown context_id: a', context_id: 'a' },
+    { error: 'invalid frame: context_id already in use: a', context_id: 'a' },
+  ]);
+  say(cancel());
+  t.strictSame(heard(), [{ context_closed: true, context_id: 'a' }]);
+  t.equal(session.contexts, 0);
+  say(cancel());
+  t.strictSame(heard(), [{ error: 'unknown context_id: a', context_id: 'a' }]);
+  t.end();
+});
+
+t.test('a fault below ends its context by one error, and is charged for what was sent', (t) => {
+  const { books, heard, say, session, speech, lines } = createSession();
+  say(start(), start('b'), text('Half of this is heard. '), text('Fine.', 'b'));
+  const [a] = speech.contexts;
+  a?.speak(3_000);
+  a?.fail('scripted');
+  say(text('More.'), flush('f2', 'b'));
+  t.strictSame(
+    heard()
+      .slice(2)
+      .map((frame) => [kindOf(frame), frame.context_id, frame.error]),
+    [
+      ['audio_chunk', 'a', undefined],
+      ['error', 'a', 'unknown context_id: a'],
+      ['audio_chunk', 'b', undefined],
+      ['error', 'a', 'Internal Server Error'],
+      ['flush_completed', 'b', undefined],
+    ],
+  );
+  t.equal(session.contexts, 1);
+  t.match(books, { slots: 0, reserved: 0, charged: 'Half of this is heard. Fine.'.length });
+  t.notOk(JSON.stringify(lines).includes('Half of'), 'no text in the log');
+  t.end();
+});
+
+t.test('bounds: contexts, flushes, text', (t) => {
+  const { heard, say, speech } = createSession();
+  speech.flushScript = () => undefined;
+  say(...Array.from({ length: limits.contextsPerSocketMax + 1 }, (_, i) => start(`c${i}`)));
+  const started = heard();
+  t.strictSame(kinds(started).filter((kind) => kind === 'error').length, 1);
+  t.ok(
+    started.some(({ error, context_id }) => error === 'Too many contexts are open' && context_id === 'c64'),
+  );
+  say(...Array.from({ length: limits.flushesPendingMax + 2 }, (_, i) => flush(`f${i}`, 'c0')));
+  t.strictSame(
+    heard().map(({ error, flush_id }) => [error, flush_id]),
+    [
+      ['Too many flushes are waiting', 'f256'],
+      ['Too many flushes are waiting', 'f257'],
+    ],
+  );
+  const piece = text('x'.repeat(limits.socketTextBytesMax), 'c1');
+  say(piece, piece, piece, piece);
+  t.strictSame(heard(), []);
+  say(text('y', 'c2'));
+  t.strictSame(heard(), [{ error: 'Too much text is waiting', context_id: 'c2' }]);
+  say(cancel('c1'));
+  say(flush('f', 'c2'), text('y', 'c2'));
+  t.strictSame(heard(), [{ context_closed: true, context_id: 'c1' }], 'there is room again');
+  t.end();
+});
+
+t.test('contexts take turns on a slow socket', (t) => {
+  const { heard, say, session, socket, speech, turn } = createSession();
+  say(start('a'), start('b'), text('A.', 'a'), text('B.', 'b'));
+  heard();
+  socket.bufferedBytes = limits.socketBufferedBytesMax;
+  const [a, b] = speech.contexts;
+  for (let i = 0; i < 20; i++) a?.audio(300);
+  for (let i = 0; i < 3; i++) b?.audio(300);
+  turn();
+  t.equal(a?.handedFrames.length, 0, 'nothing is handed, so the gate closes');
+  socket.bufferedBytes = 0;
+  session.drained();
+  turn();
+  t.strictSame(
+    heard()
+      .slice(0, 7)
+      .map(({ context_id }) => context_id),
+    ['a', 'b', 'a', 'b', 'a', 'b', 'a'],
+  );
+  t.equal(a?.handedFrames.length, 20);
+  t.end();
+});
+
+t.test('a reader that takes nothing is dropped after a minute, a slow one is not', (t) => {
+  const { lines, pass, say, session, socket, state } = createSession();
+  say(start(), text('Hello.'));
+  socket.stalled = true;
+  socket.bufferedBytes = 100_000;
+  for (let minute = 0; minute < 5; minute++) {
+    pass(50_000);
+    session.heard();
+    socket.bufferedBytes -= 1_000;
+  }
+  t.equal(socket.closed, null);
+  t.ok(socket.pings > 10, 'small writes find out whether it takes more');
+  pass(59_000);
+  session.heard();
+  t.equal(socket.closed, null);
+  pass(1_400);
+  t.strictSame(socket.closed, { code: 1006, reason: '' });
+  t.equal(state.over, 1);
+  t.match(lines.at(-1), { message: 'socket', fields: { outcome: 'reader-stalled' } });
+  t.end();
+});
+
+t.test('idle sockets are kept by pings, silent ones dropped', (t) => {
+  const { lines, pass, session, socket } = createSession();
+  for (let i = 0; i < 20; i++) {
+    pass(20_000);
+    t.equal(socket.pings, i + 1);
+    session.heard();
+  }
+  pass(59_800);
+  t.equal(socket.closed, null);
+  pass(400);
+  t.ok(socket.closed);
+  t.match(lines.at(-1), { fields: { outcome: 'silent' } });
+  t.end();
+});
+
+t.test('who asks on and reads no answers is dropped', (t) => {
+  const { lines, session, socket, turn } = createSession();
+  socket.bufferedBytes = limits.socketBufferedBytesMax;
+  for (let i = 0; i < 100_000 && socket.closed === null; i++) {
+    session.guard(() => session.message('{}'));
+    if (i % 100 === 0) turn();
+  }
+  t.ok(socket.closed);
+  t.match(lines.at(-1), { fields: { outcome: 'flooded' } });
+  t.end();
+});
+
+t.test('a socket that goes away in any state leaves nothing behind', (t) => {
+  const states: ((s: ReturnType<typeof createSession>) => void)[] = [
+    () => undefined,
+    (s) => s.say(start()),
+    (s) => s.say(start(), text('Hel')),
+    (s) => s.say(start(), text('Hello. '), flush('f')),
+    (s) => {
+      s.speech.script = () => undefined;
+      s.say(start(), text('Hello. '), close());
+    },
+    (s) => {
+      s.say(start(), start('b'), text('Hello. '));
+      s.socket.bufferedBytes = limits.socketBufferedBytesMax;
+      s.speech.contexts[0]?.speak(3_000);
+      s.turn();
+    },
+    (s) => {
+      s.books.slotsMax = 0;
+      s.say(start(), text('Hello. '));
+    },
+    (s) => s.say(start(), text('Hello. '), cancel()),
+    (s) => {
+      s.say(start(), text('Hello. '));
+      s.speech.last.fail('scripted');
+    },
+  ];
+  states.forEach((reach, i) => {
+    const s = createSession();
+    reach(s);
+    s.session.closed(1006);
+    s.session.closed(1006);
+    s.turn();
+    s.session.beat(s.state.nowMs + 1);
+    t.ok(
+      s.speech.contexts.every(({ released }) => released),
+      `state ${i}`,
+    );
+    t.match(s.books, { slots: 0, reserved: 0 });
+    t.equal(s.state.over, 1);
+    t.equal(s.session.contexts, 0);
+    t.equal(s.lines.filter(({ message }) => message === 'socket').length, 1, 'one line a socket');
+  });
+  t.end();
+});
+
+t.test('a revoked key ends the socket whatever it is doing', (t) => {
+  const { books, heard, say, session, socket, speech } = createSession();
+  say(start(), text('Hello. '));
+  speech.last.speak(3_000);
+  heard();
+  session.revoke();
+  t.strictSame(heard(), [{ error: 'INVALID_API_KEY' }]);
+  t.strictSame(socket.closed, { code: 1008, reason: 'INVALID_API_KEY' });
+  t.match(books, { slots: 0, reserved: 0 });
+  t.ok(speech.last.released);
+  t.end();
+});
+
+t.test('a drain closes idle sockets at once, speaking ones when they are quiet', (t) => {
+  const idle = createSession();
+  idle.say(start());
+  idle.state.draining = true;
+  idle.session.drain();
+  t.match(idle.socket.closed, { code: 1001 });
+
+  const { heard, pass, say, session, socket, speech, state } = createSession();
+  speech.flushScript = () => undefined;
+  say(start(), text('Hello. '), flush('f'));
+  state.draining = true;
+  session.drain();
+  t.equal(socket.closed, null);
+  heard();
+  say(start('b'));
+  t.strictSame(heard(), [{ error: 'Service unavailable', context_id: 'b' }]);
+  speech.last.speak(3_000);
+  speech.last.emit({ type: 'flushed', contextId: 0, flushId: 'f' });
+  pass(200);
+  t.strictSame(kinds(heard()), ['audio_chunk', 'flush_completed']);
+  pass(200);
+  t.match(socket.closed, { code: 1001 });
+  t.end();
+});
+
+t.test('one line a socket, without text, ids or keys of the client', (t) => {
+  const { lines, say, session, speech } = createSession();
+  say(start('secret-id'), text('Secret words.', 'secret-id'), flush('secret-flush', 'secret-id'));
+  session.closed(1000);
+  t.match(lines, [
+    {
+      level: 'info',
+      message: 'socket',
+      fields: {
+        requestId: 'request-1',
+        keyId: 7,
+        outcome: 'client',
+        code: 1000,
+        contexts: 1,
+        frames: 3,
+        characters: 13,
+        spokenCharacters: 13,
+      },
+    },
+  ]);
+  t.notMatch(JSON.stringify(lines), /secret|words/i);
+  t.equal(speech.contexts.length, 1);
+  t.end();
+});

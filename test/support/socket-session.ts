@@ -1,0 +1,187 @@
+/** A session without a network: a socket that takes what the test lets it, a clock that stands still. */
+import type { Admittance } from '../../src/admission/admission.js';
+import type { GrowingLease } from '../../src/admission/lease.js';
+import { limits } from '../../src/limits.js';
+import { ByteBudget } from '../../src/front/byte-budget.js';
+import type { Runnable } from '../../src/front/turn.js';
+import { Session, type SessionBounds } from '../../src/front/ws/session.js';
+import type { SocketHandle } from '../../src/front/ws/outbox.js';
+import { SocketLease } from '../../src/front/ws/socket-lease.js';
+import { FakeSpeech } from './fake-speech.js';
+import { recordingLog, type LogLine } from './front-server.js';
+import type { ServerFrame } from './socket-client.js';
+
+/** Takes everything, or buffers it while `stalled`. */
+export class FakeSocket implements SocketHandle {
+  readonly sent: string[] = [];
+  pings = 0;
+  stalled = false;
+  bufferedBytes = 0;
+  closed: { code: number; reason: string } | null = null;
+  onClosed: (code: number) => void = () => undefined;
+
+  send(message: string | Uint8Array): number {
+    if (this.closed !== null) throw new Error('sent on a closed socket');
+    const text = typeof message === 'string' ? message : Buffer.from(message).toString();
+    this.sent.push(text);
+    if (this.stalled) this.bufferedBytes += text.length;
+    return this.stalled ? 0 : 1;
+  }
+
+  ping(): number {
+    this.pings += 1;
+    return 1;
+  }
+
+  getBufferedAmount(): number {
+    return this.bufferedBytes;
+  }
+
+  cork(write: () => void): void {
+    write();
+  }
+
+  end(code: number, reason: string): void {
+    this.#close(code, reason);
+  }
+
+  close(): void {
+    this.#close(1006, '');
+  }
+
+  #close(code: number, reason: string): void {
+    if (this.closed !== null) throw new Error('closed twice');
+    this.closed = { code, reason };
+    this.onClosed(code);
+  }
+}
+
+/** Slots and credit of one key, as admission keeps them. */
+export class Books {
+  slotsMax = 9;
+  slots = 0;
+  credit = Infinity;
+  reserved = 0;
+  charged = 0;
+
+  admit(characters: number): Admittance {
+    if (!this.#reserve(characters)) return { ok: false, code: 'creditExhausted' };
+    if (this.slots >= this.slotsMax) {
+      this.reserved -= characters;
+      return { ok: false, code: 'slotsExhausted' };
+    }
+    this.slots += 1;
+    return { ok: true, lease: this.#lease(characters) };
+  }
+
+  #lease(characters: number): GrowingLease {
+    let left = characters;
+    let open = true;
+    const take = (amount: number): number => {
+      const taken = open ? Math.min(amount, left) : 0;
+      left -= taken;
+      this.reserved -= taken;
+      return taken;
+    };
+    const close = (): void => {
+      if (!open) return;
+      take(left);
+      open = false;
+      this.slots -= 1;
+    };
+    return {
+      keyId: 7,
+      settle: (amount) => {
+        const taken = take(amount);
+        this.charged += taken;
+        this.credit -= taken;
+      },
+      reserve: (amount) => {
+        if (!this.#reserve(amount)) return 'creditExhausted';
+        left += amount;
+        return null;
+      },
+      refund: (amount) => void take(amount),
+      close,
+      void: close,
+    };
+  }
+
+  #reserve(characters: number): boolean {
+    if (characters > this.credit - this.reserved) return false;
+    this.reserved += characters;
+    return true;
+  }
+}
+
+export const createSession = (
+  options: {
+    readonly bounds?: Partial<SessionBounds>;
+    readonly books?: Books;
+    readonly speech?: FakeSpeech;
+  } = {},
+) => {
+  const { books = new Books(), speech = new FakeSpeech() } = options;
+  const socket = new FakeSocket();
+  const lines: LogLine[] = [];
+  const due: Runnable[] = [];
+  const state = { nowMs: 1_000_000, draining: false, over: 0 };
+  const session = new Session({
+    id: 'request-1',
+    key: { keyId: 7, accountId: 1 },
+    socket,
+    speech,
+    lease: new SocketLease({
+      admission: { admit: (_key, characters) => books.admit(characters) },
+      key: { keyId: 7, accountId: 1 },
+      requestId: 'request-1',
+      charactersMax: limits.socketCharactersMax,
+      textBudget: new ByteBudget(limits.socketCharactersInFlightMax),
+    }),
+    turn: { schedule: (runnable) => due.push(runnable) },
+    clock: () => state.nowMs,
+    log: recordingLog(lines),
+    bounds: { ...limits, ...options.bounds },
+    contextBudget: new ByteBudget(limits.contextsPerKeyMax),
+    isDraining: () => state.draining,
+    onOver: () => (state.over += 1),
+  });
+  socket.onClosed = (code) => session.closed(code);
+  /** Ends the turn of the event loop: what was queued is handed on. */
+  const turn = (): void => {
+    while (due.length > 0) due.shift()?.run();
+  };
+  return {
+    session,
+    socket,
+    speech,
+    books,
+    lines,
+    state,
+    turn,
+    /** Frames of a client, one turn for all of them. */
+    say: (...frames: readonly object[]): void => {
+      for (const frame of frames) session.guard(() => session.message(JSON.stringify(frame)));
+      turn();
+    },
+    /** Time passes in beats. */
+    pass: (ms: number): void => {
+      for (let left = ms; left > 0; left -= 200) {
+        state.nowMs += Math.min(200, left);
+        session.guard(() => session.beat(state.nowMs));
+        turn();
+      }
+    },
+    /** Frames since the last call. */
+    heard: (): ServerFrame[] => socket.sent.splice(0).map((text) => JSON.parse(text) as ServerFrame),
+  };
+};
+
+export const start = (contextId: string | null = 'a', more: object = {}) => ({
+  start_context: { voice_id: 'ada', model_id: 'default', ...more },
+  ...(contextId !== null && { context_id: contextId }),
+});
+export const text = (send_text: string, context_id = 'a') => ({ send_text, context_id });
+export const flush = (flush_id: string, context_id = 'a') => ({ flush: true, flush_id, context_id });
+export const close = (context_id = 'a') => ({ close_context: true, context_id });
+export const cancel = (context_id = 'a') => ({ cancel_context: true, context_id });
