@@ -9,8 +9,6 @@ export interface ErrorRow {
   readonly contentType: string;
   /** The body, fixed. Errors whose body depends on the request (422) have none here. */
   readonly body: string;
-  /** Whether the same request can succeed later, unchanged. */
-  readonly retryable: boolean;
   /** Text of the `error` frame, where a WebSocket can meet it. */
   readonly socketText?: string;
 }
@@ -21,68 +19,58 @@ const json = (value: unknown): Pick<ErrorRow, 'contentType' | 'body'> => ({
 });
 
 export const errors = {
-  keyMissing: { status: 401, ...json({ error: 'Invalid or missing API key' }), retryable: false },
+  keyMissing: { status: 401, ...json({ error: 'Invalid or missing API key' }) },
   keyUnknown: {
     status: 401,
     ...json({ error: 'INVALID_API_KEY' }),
-    retryable: false,
     socketText: 'INVALID_API_KEY',
   },
   creditExhausted: {
     status: 402,
     ...json({ error: 'INSUFFICIENT_CREDITS' }),
-    retryable: true,
     socketText: 'INSUFFICIENT_CREDITS',
   },
-  methodNotAllowed: { status: 405, ...json({ detail: 'Method Not Allowed' }), retryable: false },
+  methodNotAllowed: { status: 405, ...json({ detail: 'Method Not Allowed' }) },
   bodyUnreadable: {
     status: 400,
     ...json({ detail: 'There was an error parsing the body' }),
-    retryable: false,
   },
-  badRequest: { status: 400, ...json({ detail: 'Bad Request' }), retryable: false },
+  badRequest: { status: 400, ...json({ detail: 'Bad Request' }) },
   bodyTooLarge: {
     status: 413,
     ...json({ detail: 'Request body is larger than 1048576 bytes' }),
-    retryable: false,
   },
   slotsExhausted: {
     status: 429,
     ...json({ error: 'Rate limit exceeded', reason: 'concurrency' }),
-    retryable: true,
     socketText: 'Rate limit exceeded',
   },
   internal: {
     status: 500,
     contentType: 'text/plain; charset=utf-8',
     body: 'Internal Server Error',
-    retryable: true,
     socketText: 'Internal Server Error',
   },
   /** The process is draining, its pools are full or its store fails: come back later. */
   unavailable: {
     status: 503,
     ...json({ error: 'Service unavailable' }),
-    retryable: true,
     socketText: 'Service unavailable',
   },
   /** More text waits on a WebSocket, or on all of them, than is held: send on when some of it is spoken. */
   textExhausted: {
     status: 503,
     ...json({ error: 'Too much text is waiting' }),
-    retryable: true,
     socketText: 'Too much text is waiting',
   },
   flushesExhausted: {
     status: 503,
     ...json({ error: 'Too many flushes are waiting' }),
-    retryable: true,
     socketText: 'Too many flushes are waiting',
   },
   contextsExhausted: {
     status: 503,
     ...json({ error: 'Too many contexts are open' }),
-    retryable: true,
     socketText: 'Too many contexts are open',
   },
 } as const satisfies Record<string, ErrorRow>;

@@ -27,6 +27,9 @@ export const limits = {
 
   /** Requests and generating sockets in flight for one key; one more is answered 429. */
   slotsPerKey: 9,
+  /** Code points of all texts that HTTP requests are having spoken; above it new requests are answered 503. */
+  requestCharactersInFlightMax: 64 * MiB,
+
   /** Contexts open at once over all keys; one more request is answered 503. */
   contextsMax: 4_096,
 
@@ -103,6 +106,8 @@ export const limits = {
 
   /** Bytes of a whole synchronous result kept in memory; what is longer is spooled to an unlinked file. */
   resultMemoryBytesMax: 8 * MiB,
+  /** The same over all results: while it is used up, a result goes to its file from its first byte on. */
+  resultMemoryInFlightBytesMax: 512 * MiB,
   /** Bytes of all results in such files; a request that would go over it fails. */
   resultSpoolBytesMax: 16 * 1024 * MiB,
 

@@ -3,6 +3,7 @@ import { App } from './app.js';
 import { writeFirstKey } from './admission/first-key.js';
 import { StoreError } from './admission/database.js';
 import { ConfigError, readConfig, type Config } from './config.js';
+import { describeFault } from './fault.js';
 import { ListenError } from './front/server.js';
 import { createLog } from './log.js';
 import { VoicePackError } from '../workers/engines/voice-pack.js';
@@ -56,7 +57,7 @@ const main = async (): Promise<void> => {
   process.on('SIGUSR2', () => void started.then((app) => log.info(app.status(), 'status')));
   process.on('SIGHUP', () => log.warn('SIGHUP: restart the service to have it read the voices again'));
   process.on('uncaughtException', (error) => {
-    log.fatal({ error: error.stack ?? error.message }, 'a fault that nothing caught');
+    log.fatal(describeFault(error), 'a fault that nothing caught');
     void stop(1);
   });
 

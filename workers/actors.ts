@@ -4,6 +4,7 @@
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import { packFrames, TurnBatch, unpackCommands } from '../src/dispatch/mail.js';
 import { ACTOR_READY } from '../src/dispatch/messages.js';
+import { faultPlace } from '../src/fault.js';
 import type { ActorCommand, ActorThreadMessage, ChunkMail, Frame } from '../src/dispatch/messages.js';
 import { nameThread } from '../src/thread-name.js';
 import { loadEncoders } from './audio/encoder.js';
@@ -29,7 +30,7 @@ const guarded = (contextId: number, react: () => void): void => {
   } catch (error) {
     contexts.get(contextId)?.dispose();
     contexts.delete(contextId);
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = faultPlace(error);
     outgoing.add({ type: 'failed', contextId, reason });
   }
 };

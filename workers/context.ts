@@ -9,6 +9,7 @@
  *   any --dispose (cancel, fault)--> gone, without a frame
  *   open --(no encoder could be made)--> failed
  */
+import { faultPlace } from '../src/fault.js';
 import type { ActorCommand, ChunkMail, Frame } from '../src/dispatch/messages.js';
 import { createEncoder, type Encoder } from './audio/encoder.js';
 import { FrameMaker } from './frame-maker.js';
@@ -97,7 +98,7 @@ export class ContextActor {
     } catch (error) {
       if (this.#disposed) return;
       this.dispose();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = faultPlace(error);
       this.#emit({ type: 'failed', contextId: this.#open.contextId, reason });
     }
   }

@@ -3,6 +3,7 @@
  * step's chunk straight to the actor thread of its context.
  */
 import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:worker_threads';
+import { faultPlace } from '../src/fault.js';
 import { JobControl } from '../src/dispatch/control.js';
 import type {
   ChunkMail,
@@ -18,6 +19,7 @@ import { Turns } from './turns.js';
 /** Milliseconds between attempts to load the voices; a thread that cannot load stays, as piscina does not replace it. */
 const LOAD_RETRY_MS = 1_000;
 
+/** Of a load: it names a file, and no text was there to be quoted. */
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Milliseconds between looks for a port that a job needs and that has not come yet. */
@@ -88,7 +90,7 @@ export const serveSynthesis = async (
     try {
       return await speak(job);
     } catch (error) {
-      return { type: 'failed', reason: reasonOf(error) };
+      return { type: 'failed', reason: faultPlace(error) };
     }
   };
 };

@@ -7,6 +7,7 @@
  */
 import { EventEmitter, once } from 'node:events';
 import { Worker, type MessagePort } from 'node:worker_threads';
+import { describeFault } from '../fault.js';
 import { limits } from '../limits.js';
 import type { Log } from '../log.js';
 import { packCommands, TurnBatch, unpackFrames, type FrameMail } from './mail.js';
@@ -133,7 +134,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       }
     });
     worker.on('error', (error: Error) =>
-      this.#log.error({ actor, error: error.message }, 'actor thread failed'),
+      this.#log.error({ actor, ...describeFault(error) }, 'actor thread failed'),
     );
     worker.on('exit', () => this.#onExit(actor, thread.ready));
     return actor;

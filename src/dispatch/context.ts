@@ -10,6 +10,7 @@ import { randomInt } from 'node:crypto';
 import { normalise } from '../text/normalise/normalise.js';
 import { codePointCount } from '../text/code-points.js';
 import { Segmenter } from '../text/segments.js';
+import { faultPlace } from '../fault.js';
 import { limits } from '../limits.js';
 import type { ActorThreads } from './actor-threads.js';
 import type { Frame } from './messages.js';
@@ -240,7 +241,7 @@ export class Context implements SpeechContext {
       react();
     } catch (error) {
       this.schedule.finished(segment, 0);
-      this.fail(`a fault of the dispatch: ${error instanceof Error ? error.name : typeof error}`);
+      this.fail(`a fault of the dispatch: ${faultPlace(error)}`);
     }
   }
 

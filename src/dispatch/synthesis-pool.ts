@@ -8,6 +8,7 @@ import { EventEmitter, once } from 'node:events';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import type { ExecutionProvider } from '../config.js';
+import { describeFault, faultPlace } from '../fault.js';
 import { limits } from '../limits.js';
 import type { Log } from '../log.js';
 import { JobControl } from './control.js';
@@ -98,9 +99,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       },
     });
     this.#pool.on('message', (message: SynthesisHello) => this.#onHello(message));
-    this.#pool.on('error', (error: Error) =>
-      this.#log.error({ error: error.message }, 'synthesis thread ended'),
-    );
+    this.#pool.on('error', (error: Error) => this.#log.error(describeFault(error), 'synthesis thread ended'));
   }
 
   /** Threads that can take jobs now. */
@@ -194,7 +193,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     } catch (error) {
       // Jobs report their own failures as results: a rejection means that the thread died.
       if (!this.#control.isStepping(job.slot)) return { type: 'interrupted' };
-      return { type: 'failed', reason: error instanceof Error ? error.message : String(error) };
+      return { type: 'failed', reason: `its synthesis thread ended: ${faultPlace(error)}` };
     }
   }
 

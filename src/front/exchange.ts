@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { errors } from '../errors.js';
 import type { Header } from './cors.js';
-import { describeFault } from './fault.js';
+import { describeFault } from '../fault.js';
 import type { Services } from './services.js';
 import type { HttpResponse } from './uws.js';
 
@@ -187,8 +187,6 @@ export class Exchange {
     if (this.isOver) return;
     const reason = typeof cause === 'string' ? { reason: cause } : describeFault(cause);
     this.services.log.error({ requestId: this.id, route: this.route, ...reason }, 'request failed');
-    if (cause instanceof Error)
-      this.services.log.debug({ requestId: this.id, message: cause.message }, 'message of the failure');
     if (this.#begun) {
       this.drop('failed');
       return;

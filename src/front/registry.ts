@@ -7,6 +7,11 @@ export class Registry<T> {
     return this.#members.size;
   }
 
+  /** A copy: whoever is looked at may leave. */
+  get members(): readonly T[] {
+    return [...this.#members];
+  }
+
   add(member: T): void {
     this.#members.add(member);
   }

@@ -110,6 +110,8 @@ export const createServer = (parts: ServerParts): Server => {
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock),
     turn: new Turn(),
     bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
+    textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
+    resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),
     spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
   };
   let draining = false;
@@ -170,6 +172,8 @@ export const createServer = (parts: ServerParts): Server => {
       this.stopAccepting();
       closed = true;
       sockets.shutDown();
+      // Cut by us, not left by the client: the log says so, and what a result was charged is taken back.
+      for (const exchange of services.registry.members) exchange.drop('failed');
       app.close();
     },
   };

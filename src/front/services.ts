@@ -18,7 +18,9 @@ export type FrontBounds = Readonly<
     | 'bodyBytesInFlightMax'
     | 'readerStallMsMax'
     | 'stallRearmMs'
+    | 'requestCharactersInFlightMax'
     | 'resultMemoryBytesMax'
+    | 'resultMemoryInFlightBytesMax'
     | 'resultSpoolBytesMax'
     | 'senderQueueBytesMax'
     | 'socketsMax'
@@ -49,6 +51,10 @@ export interface Services {
   readonly turn: Turn;
   /** Bytes of bodies that are arriving. */
   readonly bodyBudget: ByteBudget;
+  /** Code points of the texts of requests in flight. */
+  readonly textBudget: ByteBudget;
+  /** Bytes of results in memory. */
+  readonly resultBudget: ByteBudget;
   /** Bytes of results in temporary files. */
   readonly spoolBudget: ByteBudget;
 }

@@ -96,6 +96,12 @@ const answer = (
     return;
   }
   exchange.characters = codePointCount(request.text);
+  const { textBudget } = exchange.services;
+  const { characters } = exchange;
+  if (!textBudget.take(characters)) return replyError(exchange, 'unavailable');
+  exchange.onOver(() => {
+    textBudget.giveBack(characters);
+  });
   const admitted = parts.admission.admit(key, exchange.characters, exchange.id);
   if (!admitted.ok) {
     replyError(exchange, admitted.code);

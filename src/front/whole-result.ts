@@ -56,9 +56,7 @@ export class WholeResult {
   /** @param onKept called when the bytes are where they will be sent from: at once in memory, later in a file */
   add(bytes: Uint8Array, onKept: () => void): void {
     if (this.#closed) return;
-    if (!this.#spooling && this.#memoryBytes + bytes.length <= this.#services.bounds.resultMemoryBytesMax) {
-      this.#pieces.push(bytes);
-      this.#memoryBytes += bytes.length;
+    if (this.#keepInMemory(bytes)) {
       onKept();
       return;
     }
@@ -66,6 +64,22 @@ export class WholeResult {
     if (this.#spooling) return;
     this.#spooling = true;
     this.#writeAll().catch((error: unknown) => this.#fault(error));
+  }
+
+  #keepInMemory(bytes: Uint8Array): boolean {
+    const { bounds, resultBudget } = this.#services;
+    if (this.#spool !== null || this.#spooling) return false;
+    if (this.#memoryBytes + bytes.length > bounds.resultMemoryBytesMax) return false;
+    if (!resultBudget.take(bytes.length)) return false;
+    this.#pieces.push(bytes);
+    this.#memoryBytes += bytes.length;
+    return true;
+  }
+
+  #forgetPieces(): void {
+    this.#pieces = [];
+    this.#services.resultBudget.giveBack(this.#memoryBytes);
+    this.#memoryBytes = 0;
   }
 
   addTimings(timings: WordTimings): void {
@@ -85,7 +99,7 @@ export class WholeResult {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#pieces = [];
+    this.#forgetPieces();
     this.#waiting = [];
     this.#spool?.close();
     this.#services.spoolBudget.giveBack(this.#reservedBytes);
@@ -101,10 +115,8 @@ export class WholeResult {
         return;
       }
       this.#spool = spool;
-      const kept = this.#pieces;
-      this.#pieces = [];
-      this.#memoryBytes = 0;
-      await this.#write(spool, kept);
+      await this.#write(spool, this.#pieces);
+      this.#forgetPieces();
     }
     while (this.#waiting.length > 0 && !this.#closed) {
       const batch = this.#waiting;
@@ -117,8 +129,6 @@ export class WholeResult {
     }
     if (this.#closed) return;
     this.#spooling = false;
-    // The next piece goes to the file too: memory counts as full from the first one that did.
-    this.#memoryBytes = Infinity;
     if (this.#onSealed) this.#hand();
   }
 

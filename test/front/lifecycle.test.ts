@@ -2,7 +2,14 @@ import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import t from 'tap';
 import { createServer, ListenError } from '../../src/front/server.js';
 import { header, RawClient, requestBytes } from '../support/raw-client.js';
-import { eventually, FakeAdmission, recordingLog, speak, startFront } from '../support/front-server.js';
+import {
+  eventually,
+  requestLines,
+  FakeAdmission,
+  recordingLog,
+  speak,
+  startFront,
+} from '../support/front-server.js';
 import { FakeSpeech } from '../support/fake-speech.js';
 
 const build = (host: string, port: number) =>
@@ -100,4 +107,9 @@ t.test('close ends what is in flight at once and releases it', async (t) => {
   await Promise.all([client.closed(), waiting.closed(), front.server.whenIdle()]);
   t.ok(front.speech.contexts.every(({ released }) => released));
   t.equal(front.server.inFlight, 0);
+  t.same(
+    requestLines(front).map(({ fields }) => fields['outcome']),
+    ['failed', 'failed'],
+    "our doing, not the clients'",
+  );
 });

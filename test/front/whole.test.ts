@@ -81,6 +81,41 @@ t.test('what memory should not hold goes through a file that has no name', async
   }
 });
 
+t.test(
+  'results share a bound of memory: what is over it goes through files, and gives back what it took',
+  async (t) => {
+    const front = await startFront(t, { bounds: { resultMemoryInFlightBytesMax: 100_000 } });
+    front.speech.script = (context) => context.stream(40, 9_000);
+    for (let round = 0; round < 3; round++) {
+      const clients = await Promise.all([1, 2, 3].map(() => front.sent(speak('/v1/tts'))));
+      for (const client of clients) {
+        const response = await client.response();
+        t.equal(response.status, 200);
+        const body = JSON.parse(response.body.toString()) as Body;
+        t.ok(body.audio === front.speech.last.expectedBytes().toString(), 'every byte');
+      }
+    }
+    front.speech.script = (context) => context.stream(5, 9_000);
+    t.equal((await RawClient.ask(front.port, speak('/v1/tts'))).status, 200);
+    t.equal(front.server.inFlight, 0);
+  },
+);
+
+t.test(
+  'texts in flight share a bound: one more is told to come back, and can when one has ended',
+  async (t) => {
+    const front = await startFront(t, { bounds: { requestCharactersInFlightMax: 10 } });
+    const text = 'eight ch';
+    front.speech.script = () => undefined;
+    const first = await front.sent(speak('/v1/tts', { text }));
+    t.equal((await RawClient.ask(front.port, speak('/v1/tts', { text }))).status, 503);
+    front.speech.last.stream(1, 100);
+    t.equal((await first.response()).status, 200);
+    front.speech.script = (context) => context.stream(1, 100);
+    t.equal((await RawClient.ask(front.port, speak('/v1/tts', { text }))).status, 200);
+  },
+);
+
 t.test('a file that cannot be made, or has no room, is a 500 and frees what it held', async (t) => {
   const full = await startFront(t, {
     bounds: { resultMemoryBytesMax: 10_000, resultSpoolBytesMax: 100_000 },

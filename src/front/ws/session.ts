@@ -14,7 +14,7 @@ import type { Log } from '../../log.js';
 import type { Clock } from '../../monotonic.js';
 import type { Turn } from '../turn.js';
 import type { ByteBudget } from '../byte-budget.js';
-import { describeFault } from '../fault.js';
+import { describeFault } from '../../fault.js';
 import { Lane, Outbox, type OutboxBounds, type SocketHandle } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
 import { SocketContext } from './socket-context.js';
@@ -110,11 +110,6 @@ export class Session {
       callback();
     } catch (error) {
       this.#parts.log.error({ requestId: this.#parts.id, ...describeFault(error) }, 'socket failed');
-      if (error instanceof Error)
-        this.#parts.log.debug(
-          { requestId: this.#parts.id, message: error.message },
-          'message of the failure',
-        );
       this.#drop('failed');
     }
   }

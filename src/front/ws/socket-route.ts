@@ -7,7 +7,7 @@ import type { Admission } from '../../admission/admission.js';
 import type { ActiveKey } from '../../admission/store.js';
 import { errors } from '../../errors.js';
 import { Exchange } from '../exchange.js';
-import { describeFault } from '../fault.js';
+import { describeFault } from '../../fault.js';
 import { refuseLater, wrapHandler } from '../handler.js';
 import { replyError } from '../reply.js';
 import { readRequestHead } from '../request-head.js';

@@ -1,0 +1,19 @@
+/** What the log, and other threads, may know of an exception: never its message, which can quote a text or a key. */
+
+/** Where an error arose, without its message: that can quote what a client sent. */
+export const describeFault = (error: unknown): Record<string, unknown> => {
+  if (!(error instanceof Error)) return { errorType: typeof error };
+  const frames = error.stack?.split('\n').filter((line) => /^\s+at /.test(line));
+  return {
+    errorType: error.name,
+    errorCode: (error as NodeJS.ErrnoException).code,
+    stack: frames?.join('\n'),
+  };
+};
+
+/** The same in one phrase: its type and the place where it was thrown. */
+export const faultPlace = (error: unknown): string => {
+  if (!(error instanceof Error)) return `a thrown ${typeof error}`;
+  const place = /([\w.-]+:\d+:\d+)\)?$/m.exec(error.stack ?? '')?.[1];
+  return place === undefined ? error.name : `${error.name} at ${place}`;
+};
