@@ -98,7 +98,10 @@ const answer = (
   exchange.characters = codePointCount(request.text);
   const { textBudget } = exchange.services;
   const { characters } = exchange;
-  if (!textBudget.take(characters)) return replyError(exchange, 'unavailable');
+  if (!textBudget.take(characters)) {
+    replyError(exchange, 'unavailable');
+    return;
+  }
   exchange.onOver(() => {
     textBudget.giveBack(characters);
   });
