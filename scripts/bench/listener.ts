@@ -1,13 +1,22 @@
 /** Someone who listens: reads no faster than speech plays, and asks again when all of it was heard. */
-import type { Target } from './protocol.js';
-import { StreamConnection } from './stream-connection.js';
+import type { StreamHandlers } from './stream-connection.js';
 
 /** A player's buffer: the socket is not read while more than this is waiting to be heard. */
 const bufferMsMax = 1_000;
 const bufferMsMin = 500;
 
+/** Speech that is asked for over HTTP or over a WebSocket. */
+export interface SpeechConnection {
+  opened(): Promise<void>;
+  /** One request at a time. `onAudio` is told milliseconds of audio since it. */
+  request(bytes: Buffer, handlers: StreamHandlers): void;
+  pause(): void;
+  resume(): void;
+  close(): void;
+}
+
 export class Listener {
-  readonly #connection: StreamConnection;
+  readonly #connection: SpeechConnection;
   readonly #request: Buffer;
   readonly #firstAudioMs: number[] = [];
   #requestedAtMs = 0;
@@ -20,8 +29,8 @@ export class Listener {
   #state: 'idle' | 'waiting' | 'playing' = 'idle';
   #error: Error | null = null;
 
-  constructor(target: Target, request: Buffer) {
-    this.#connection = new StreamConnection(target);
+  constructor(connection: SpeechConnection, request: Buffer) {
+    this.#connection = connection;
     this.#request = request;
   }
 

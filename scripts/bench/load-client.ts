@@ -1,7 +1,11 @@
 /** The load client's process: does what it is told, one command at a time, and reports. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FrameGauge } from './frame-gauge.js';
 import { Listener } from './listener.js';
 import type { LoadCommand, LoadResult, Target } from './protocol.js';
+import { check } from './socket-check.js';
+import { closeIdle, openIdle, receive, recordTurn } from './socket-load.js';
+import { SocketStream, encodeTurn } from './socket-stream.js';
 import { StreamConnection, encodeRequest } from './stream-connection.js';
 
 type Command<T extends LoadCommand['type']> = Extract<LoadCommand, { type: T }>;
@@ -85,11 +89,17 @@ const runThroughput = async (command: Command<'throughput'>): Promise<LoadResult
 };
 
 const runListeners = async (command: Command<'listeners'>): Promise<LoadResult> => {
-  const { target, text, listeners: count, spreadMs, durationMs } = command;
-  const listeners = Array.from(
-    { length: count },
-    (_, i) => new Listener(target, encodeRequest(target, target.keys[i % target.keys.length]!, text)),
-  );
+  const { target, text, transport, listeners: count, spreadMs, durationMs, watchedPid } = command;
+  const sockets: SocketStream[] = [];
+  const listeners = Array.from({ length: count }, (_, i) => {
+    const key = target.keys[i % target.keys.length]!;
+    if (transport === 'http')
+      return new Listener(new StreamConnection(target), encodeRequest(target, key, text));
+    const socket = new SocketStream(target, key);
+    sockets.push(socket);
+    return new Listener(socket, encodeTurn(text));
+  });
+  const gauge = new FrameGauge(watchedPid, sockets);
   await Promise.all(listeners.map((listener) => listener.opened()));
   const startedMs = nowMs();
   let started = 0;
@@ -98,8 +108,10 @@ const runListeners = async (command: Command<'listeners'>): Promise<LoadResult> 
     while (started < count && (started * spreadMs) / count <= elapsedMs) listeners[started++]!.start(nowMs());
     const tickStartMs = nowMs();
     for (const listener of listeners) listener.tick(tickStartMs);
+    if (elapsedMs >= spreadMs) gauge.begin();
     await sleep(tickMs);
   }
+  const { frames, durationMs: gaugedMs, frontCpuMs } = gauge.end();
   for (const listener of listeners) listener.close();
   return {
     type: 'listeners',
@@ -107,6 +119,9 @@ const runListeners = async (command: Command<'listeners'>): Promise<LoadResult> 
     dry: listeners.filter((listener) => listener.dryMs > 0).length,
     dryMsMax: Math.max(...listeners.map((listener) => listener.dryMs)),
     audioMs: listeners.reduce((sum, listener) => sum + listener.audioMs, 0),
+    frames,
+    gaugedMs,
+    frontCpuMs,
   };
 };
 
@@ -118,6 +133,16 @@ const run = (command: LoadCommand): Promise<LoadResult> => {
       return runThroughput(command);
     case 'listeners':
       return runListeners(command);
+    case 'open-idle':
+      return openIdle(command);
+    case 'close-idle':
+      return closeIdle();
+    case 'record':
+      return recordTurn(command);
+    case 'receive':
+      return receive(command);
+    case 'check':
+      return check(command);
   }
 };
 

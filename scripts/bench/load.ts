@@ -9,6 +9,10 @@ const clientPath = fileURLToPath(new URL('./load-client.js', import.meta.url));
 export class Load {
   readonly #child: ChildProcess = fork(clientPath, { serialization: 'advanced' });
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** @throws what the client met with */
   async run<T extends LoadCommand['type']>(
     command: Extract<LoadCommand, { type: T }>,

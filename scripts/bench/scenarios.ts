@@ -90,9 +90,11 @@ export const measureListeners = async (load: Load, target: Target): Promise<Row[
     type: 'listeners',
     target,
     text: texts.turnText,
+    transport: 'http',
     listeners: listenerCount,
     spreadMs: 8_000,
     durationMs: 30_000,
+    watchedPid: null,
   });
   const [p50, p95] = [median(firstAudioMs), percentile(firstAudioMs, 0.95)];
   const driest = dry === 0 ? 'none' : `${String(dry)} (up to ${ms(dryMsMax)})`;

@@ -1,12 +1,13 @@
 /** The service under test: the real one, as a child process, on a free port and with a store of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Administration } from '../../src/admission/administration.js';
+import { readMemory } from './process-facts.js';
 import { type CpuTimes, readCpuTimes } from './threads.js';
 
 const mainPath = fileURLToPath(new URL('../../src/main.js', import.meta.url));
@@ -72,20 +73,19 @@ export class Service {
     }
   }
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** Proportional set size in MiB: pages that several threads map count once. `null` where the system has none. */
   pssMiB(): number | null {
-    try {
-      const rollup = readFileSync(`/proc/${String(this.#child.pid)}/smaps_rollup`, 'utf8');
-      const kiB = /^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1];
-      return kiB === undefined ? null : Number(kiB) / 1024;
-    } catch {
-      return null;
-    }
+    const memory = readMemory(this.pid);
+    return memory === null ? null : memory.pssBytes / 2 ** 20;
   }
 
   /** CPU time of its threads so far. `null` where the system does not tell. */
   cpuTimes(): CpuTimes | null {
-    return readCpuTimes(this.#child.pid!);
+    return readCpuTimes(this.pid);
   }
 
   /** @throws if it did not end well */

@@ -32,3 +32,6 @@ export const throughputText = paragraph;
 export const turnText =
   'Of course, I can help you with that. The next train to the coast leaves in twenty minutes from the platform on ' +
   'your left. Would you like me to book a seat by the window?';
+
+/** Turns of a conversation, short and long; single spaces between their words. */
+export const sentences = [sentence, turnText, ...(paragraph.match(/[A-Z][^.;]+[.;]/g) ?? [])];

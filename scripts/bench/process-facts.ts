@@ -1,0 +1,42 @@
+/** What Linux tells about a process. `null` where the system does not. */
+import { readFileSync } from 'node:fs';
+import { readCpuTimes } from './threads.js';
+
+/** Clock ticks of `/proc` are hundredths of a second on every Linux that Node runs on. */
+const msPerTick = 10;
+
+const readProc = (pid: number, name: string): string | null => {
+  try {
+    return readFileSync(`/proc/${String(pid)}/${name}`, 'utf8');
+  } catch {
+    return null;
+  }
+};
+
+export interface Memory {
+  /** Proportional set size: pages that several processes map count by share. */
+  readonly pssBytes: number;
+  /** Of no file: heaps and stacks. */
+  readonly anonymousBytes: number;
+}
+
+export const readMemory = (pid: number): Memory | null => {
+  const rollup = readProc(pid, 'smaps_rollup');
+  const kiB = (name: string) => new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(rollup ?? '')?.[1];
+  const [pss, anonymous] = [kiB('Pss'), kiB('Anonymous')];
+  if (pss === undefined || anonymous === undefined) return null;
+  return { pssBytes: Number(pss) * 1024, anonymousBytes: Number(anonymous) * 1024 };
+};
+
+/** How many files, sockets among them, it may have open. */
+export const readOpenFilesMax = (pid: number): number | null => {
+  const soft = /^Max open files\s+(\w+)/m.exec(readProc(pid, 'limits') ?? '')?.[1];
+  if (soft === undefined) return null;
+  return soft === 'unlimited' ? Infinity : Number(soft);
+};
+
+/** User and system time of its main thread so far. */
+export const readFrontCpuMs = (pid: number): number | null => {
+  const times = readCpuTimes(pid);
+  return times === null ? null : times.front * msPerTick;
+};

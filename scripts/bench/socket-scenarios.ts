@@ -1,0 +1,217 @@
+/** What is measured of WebSockets. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Baseline } from './baseline.js';
+import type { Load } from './load.js';
+import { readMemory, readOpenFilesMax } from './process-facts.js';
+import type { FrameCost, LoadResult, Target } from './protocol.js';
+import { type Row, barredRow, row } from './report.js';
+import type { Service } from './service.js';
+import { median, percentile } from './statistics.js';
+import * as texts from './texts.js';
+
+type Heard = Extract<LoadResult, { type: 'listeners' }>;
+
+interface Attempt {
+  readonly sockets: number;
+  readonly heard: Heard;
+  readonly held: boolean;
+}
+
+const ms = (value: number): string => `${value.toFixed(1)} ms`;
+const count = (value: number): string => value.toLocaleString('en');
+
+const idleSockets = 10_000;
+/** What a process has open besides sockets: models, the store, its threads' own. */
+const filesBesides = 200;
+/** After opening and closing: garbage is collected, buffers are given back. */
+const settleMs = 3_000;
+
+/** @returns why so many sockets cannot be opened, `null` if they can */
+const filesFault = (pids: Readonly<Record<string, number>>): string | null => {
+  const needed = idleSockets + filesBesides;
+  for (const [name, pid] of Object.entries(pids)) {
+    const most = readOpenFilesMax(pid);
+    if (most !== null && most < needed)
+      return `not measured: ${name} may open ${count(most)} files and needs ${count(needed)} (raise \`ulimit -n\`)`;
+  }
+  return null;
+};
+
+/** @param service freshly started: memory that others gave back would hide what sockets take */
+export const measureIdleSockets = async (load: Load, target: Target, service: Service): Promise<Row[]> => {
+  const what = `Memory of each of ${count(idleSockets)} idle WebSockets`;
+  const fault = filesFault({ 'the service': service.pid, 'the load client': load.pid });
+  if (fault !== null) {
+    process.stderr.write(`${fault}\n`);
+    return [row(what, fault)];
+  }
+  // What the first sockets load and compile is no matter of the next ten thousand.
+  await load.run({ type: 'open-idle', target, sockets: 200 });
+  await load.run({ type: 'close-idle' });
+  await sleep(settleMs);
+  const before = readMemory(service.pid);
+  await load.run({ type: 'open-idle', target, sockets: idleSockets });
+  await sleep(settleMs);
+  const after = readMemory(service.pid);
+  await load.run({ type: 'close-idle' });
+  if (before === null || after === null) return [row(what, 'not told by this system')];
+  const each = (name: keyof typeof before) => count(Math.round((after[name] - before[name]) / idleSockets));
+  const total = `${(before.pssBytes / 2 ** 20).toFixed(0)} to ${(after.pssBytes / 2 ** 20).toFixed(0)} MiB`;
+  return [
+    row(what, `${each('pssBytes')} bytes (PSS, ${total}), ${each('anonymousBytes')} of them anonymous`),
+  ];
+};
+
+/** First audio above which a number of sockets has not held. */
+const firstAudioP99MsMax = 200;
+const firstStep = 50;
+const stepFactor = 1.5;
+/** Halvings between the last number that held and the first that did not. */
+const refinements = 2;
+/** Of one key at most 9 generate. */
+const socketsPerKey = 8;
+const stepsMax = 7;
+export const streamKeysNeeded = Math.ceil((firstStep * stepFactor ** (stepsMax - 1)) / socketsPerKey);
+
+const listen = (load: Load, target: Target, listeners: number, watchedPid: number | null): Promise<Heard> =>
+  load.run({
+    type: 'listeners',
+    target,
+    text: texts.turnText,
+    transport: 'ws',
+    listeners,
+    spreadMs: 5_000,
+    durationMs: 10_000,
+    watchedPid,
+  });
+
+/** Steps up until it does not hold, then halves the gap. */
+export const measureSocketStreams = async (load: Load, target: Target): Promise<Row[]> => {
+  const what = `WebSockets streaming at real time with p99 first audio within ${ms(firstAudioP99MsMax)}`;
+  const tried: Attempt[] = [];
+  const attempt = async (sockets: number): Promise<void> => {
+    const heard = await listen(load, target, sockets, null);
+    const p99Ms = percentile(heard.firstAudioMs, 0.99);
+    process.stderr.write(`  ${String(sockets)} sockets: p99 ${ms(p99Ms)}\n`);
+    tried.push({ sockets, heard, held: p99Ms <= firstAudioP99MsMax });
+  };
+  const most = (): Attempt | null =>
+    tried.filter(({ held }) => held).sort((a, b) => b.sockets - a.sockets)[0] ?? null;
+  const broken = (): number | null =>
+    tried.filter(({ held }) => !held).sort((a, b) => a.sockets - b.sockets)[0]?.sockets ?? null;
+  for (let step = 0; step < stepsMax && broken() === null; step++)
+    await attempt(Math.round(firstStep * stepFactor ** step));
+  for (let i = 0; i < refinements; i++) {
+    const above = broken();
+    if (above !== null) await attempt(Math.round(((most()?.sockets ?? 0) + above) / 2));
+  }
+  return [heldRow(what, most(), broken())];
+};
+
+const heldRow = (what: string, held: Attempt | null, broken: number | null): Row => {
+  if (held === null) return row(what, `not even ${String(broken)}`);
+  const { firstAudioMs, dry } = held.heard;
+  const spread = [0.5, 0.95, 0.99].map(
+    (share) => `p${String(share * 100)} ${ms(percentile(firstAudioMs, share))}`,
+  );
+  const turns = `${String(firstAudioMs.length)} turns, ${dry === 0 ? 'none' : String(dry)} ever ran dry`;
+  const limit = broken === null ? 'the most that were tried' : `${String(broken)} did not hold`;
+  return row(what, `${String(held.sockets)} (${limit}): ${spread.join(', ')} (${turns})`);
+};
+
+const costSockets = 100;
+
+const perFrame = ({ frames, frontCpuMs }: FrameCost): number | null =>
+  frontCpuMs === null || frames === 0 ? null : (frontCpuMs * 1000) / frames;
+
+/** The same frames at the same rate, from the service and from the baseline, one after the other, twice. */
+export const measureFrameCost = async (load: Load, target: Target, service: Service): Promise<Row[]> => {
+  const { frames } = await load.run({ type: 'record', target, text: texts.turnText });
+  const costs: { service: number[]; baseline: number[] } = { service: [], baseline: [] };
+  let framesPerSecond = 0;
+  for (let run = 0; run < 2; run++) {
+    const heard = await listen(load, target, costSockets, service.pid);
+    framesPerSecond = (heard.frames / heard.gaugedMs) * 1000;
+    const baseline = await Baseline.start({ frames, framesPerSecond, sockets: costSockets });
+    const received = await load
+      .run({
+        type: 'receive',
+        port: baseline.port,
+        sockets: costSockets,
+        warmUpMs: 2_000,
+        durationMs: 10_000,
+        watchedPid: baseline.pid,
+      })
+      .finally(() => baseline.close());
+    const [ours, theirs] = [perFrame(heard), perFrame(received)];
+    if (ours === null || theirs === null)
+      return [row('Front thread, time of a frame', 'not told by this system')];
+    costs.service.push(ours);
+    costs.baseline.push(theirs);
+  }
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [ours, theirs] = [mean(costs.service), mean(costs.baseline)];
+  const rate = `${framesPerSecond.toFixed(0)} frames a second to ${String(costSockets)} sockets`;
+  return [
+    row(
+      'Front thread, time of a WebSocket frame',
+      `${ours.toFixed(0)} µs (${(ours / theirs).toFixed(2)} x; ${rate})`,
+    ),
+    row('`ws` and node:http sending the same, time of a frame', `${theirs.toFixed(0)} µs`),
+  ];
+};
+
+const checkedSockets = 100;
+const checkedContexts = 4;
+export const checkKeysNeeded = 12;
+const memoryEveryMs = 2_000;
+/** What the last third may have more than the one before it. */
+const growthMax = 0.05;
+
+/** @param minutes of a quarter at least: the first third is warm-up */
+export const checkSockets = async (
+  load: Load,
+  target: Target,
+  service: Service,
+  minutes: number,
+): Promise<Row[]> => {
+  const memoryMiB: number[] = [];
+  const readPss = () => {
+    const pss = service.pssMiB();
+    if (pss !== null) memoryMiB.push(pss);
+  };
+  const timer = setInterval(readPss, memoryEveryMs);
+  const result = await load
+    .run({
+      type: 'check',
+      target,
+      sockets: checkedSockets,
+      contextsPerSocket: checkedContexts,
+      durationMs: minutes * 60_000,
+    })
+    .finally(() => clearInterval(timer));
+  for (const fault of result.faults) process.stderr.write(`  ${fault}\n`);
+  const { frames, turns, contexts, audioMs, faultCount } = result;
+  const of = `${String(checkedSockets)} WebSockets of ${String(checkedContexts)} contexts, ${String(target.keys.length)} keys`;
+  const seen = `${count(frames)} frames, ${count(turns)} turns, ${count(contexts)} contexts`;
+  const rate = (audioMs / (minutes * 60_000)).toFixed(0);
+  const checked = barredRow(
+    `${of}: frames lost, doubled, misordered or wrong`,
+    `${count(faultCount)} (${seen}; ${rate} s of speech a second over ${String(minutes)} min)`,
+    'none',
+    faultCount === 0 && frames > 0,
+  );
+  const third = Math.floor(memoryMiB.length / 3);
+  if (third === 0) return [checked, row('Memory meanwhile', 'not told by this system')];
+  const [earlier, later] = [median(memoryMiB.slice(third, -third)), median(memoryMiB.slice(-third))];
+  const mostAllowed = `at most ${String(growthMax * 100)} % more`;
+  return [
+    checked,
+    barredRow(
+      'Memory (PSS) meanwhile, second third and last',
+      `${earlier.toFixed(0)} MiB, ${later.toFixed(0)} MiB`,
+      mostAllowed,
+      later <= earlier * (1 + growthMax),
+    ),
+  ];
+};
