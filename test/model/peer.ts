@@ -1,0 +1,259 @@
+/** One socket, its session, and what has to come of each frame that its client sends. */
+import { parseClientFrame, type ClientFrame } from '../../src/api/ws-frames.js';
+import { unknownVoiceMessage } from '../../src/api/unknown-voice.js';
+import type { Frame } from '../../src/dispatch/messages.js';
+import { errors, type SocketErrorCode } from '../../src/errors.js';
+import { codePointCount } from '../../src/text/code-points.js';
+import type { Session } from '../../src/front/ws/session.js';
+import {
+  contextStarted,
+  contextClosed,
+  errorFrame,
+  flushCompleted,
+} from '../../src/front/ws/server-frames.js';
+import type { SocketLease } from '../../src/front/ws/socket-lease.js';
+import { FakeSocket } from '../support/socket-session.js';
+import type { SteppedContext, SteppedSpeech } from './speech.js';
+import { ExpectedLane, Wire } from './wire.js';
+
+type Id = string | null;
+type Start = Extract<ClientFrame, { type: 'start' }>;
+
+/** A context that is not over. */
+interface Open {
+  readonly id: Id;
+  readonly below: SteppedContext;
+  readonly lane: ExpectedLane;
+  readonly flushes: { readonly flushId: string; readonly refusal: SocketErrorCode | null }[];
+  state: 'open' | 'closing' | 'failed';
+  refusal: SocketErrorCode | null;
+}
+
+/** The world around a socket: what the service has in common for all of them. */
+export interface Surroundings {
+  readonly speech: SteppedSpeech;
+  /** Told of what is sent: the start of each message. */
+  readonly onMessage: (message: string) => void;
+  readonly contextsPerSocketMax: number;
+  readonly charactersMax: number;
+  /** Whether the key may have one more context. */
+  hasContextLeft(): boolean;
+  /** Whether so many more characters may wait over all sockets. */
+  hasTextLeft(characters: number): boolean;
+  readonly isDraining: () => boolean;
+  /** Why admission refused since the last call. */
+  takeRefusal(): 'creditExhausted' | 'slotsExhausted' | null;
+}
+
+/** Tells the wire of each message before the socket has it. */
+class WatchedSocket extends FakeSocket {
+  readonly wire: Wire;
+  fault: string | null = null;
+
+  constructor(wire: Wire) {
+    super();
+    this.wire = wire;
+  }
+
+  override send(message: string | Uint8Array): number {
+    const text = typeof message === 'string' ? message : Buffer.from(message).toString();
+    // The session would take it for its own fault.
+    try {
+      this.wire.send(text);
+    } catch (error) {
+      this.fault ??= String(error);
+    }
+    const result = super.send(text);
+    this.sent.length = 0;
+    return result;
+  }
+}
+
+const said = (code: SocketErrorCode, id: Id, flushId: string | null = null): string =>
+  errorFrame(errors[code].socketText, id, flushId);
+
+export class Peer {
+  readonly wire = new Wire();
+  readonly socket = new WatchedSocket(this.wire);
+  readonly session: Session;
+  readonly lease: SocketLease;
+  readonly contexts = new Map<Id, Open>();
+  readonly #byContext = new Map<SteppedContext, Open>();
+  readonly #around: Surroundings;
+  isOver = false;
+  heardMs: number;
+  takenMs: number;
+
+  constructor(
+    session: (socket: FakeSocket) => { session: Session; lease: SocketLease },
+    around: Surroundings,
+    nowMs: number,
+  ) {
+    this.#around = around;
+    this.heardMs = this.takenMs = nowMs;
+    ({ session: this.session, lease: this.lease } = session(this.socket));
+    this.socket.onClosed = (code) => this.session.closed(code);
+  }
+
+  get unspoken(): number {
+    let characters = 0;
+    for (const { below } of this.contexts.values()) characters += below.unspoken;
+    return characters;
+  }
+
+  get isClosing(): boolean {
+    return [...this.contexts.values()].some(({ state }) => state !== 'open');
+  }
+
+  /** Everything that was opened on this socket. */
+  get everyContext(): Iterable<SteppedContext> {
+    return this.#byContext.keys();
+  }
+
+  /** A message of the client's. */
+  say(message: string, nowMs: number): void {
+    this.heardMs = nowMs;
+    const parsed = parseClientFrame(message);
+    const before = { unspoken: this.unspoken, hasContext: this.#around.hasContextLeft() };
+    const context = parsed.ok ? this.contexts.get(parsed.frame.contextId) : undefined;
+    const held = context?.below.held ?? '';
+    const room = (characters: number): boolean =>
+      before.unspoken + characters <= this.#around.charactersMax && this.#around.hasTextLeft(characters);
+    const added = parsed.ok && parsed.frame.type === 'text' ? addedBy(held, parsed.frame.text) : 0;
+    const hasRoom = room(added);
+    const { speech } = this.#around;
+    const { fault, contexts } = speech;
+    const opened = contexts.length;
+    this.session.guard(() => this.session.message(message));
+    if (this.socket.closed !== null) return;
+    const refused = this.#around.takeRefusal();
+    if (!parsed.ok) {
+      this.#answer(errorFrame(`invalid frame: ${parsed.reason}`, parsed.contextId, parsed.flushId));
+      return;
+    }
+    const { frame } = parsed;
+    const id = frame.contextId;
+    if (frame.type === 'start') {
+      if (context) this.#answer(errorFrame(`invalid frame: context_id already in use: ${id ?? 'null'}`, id));
+      else if (frame.voiceId !== 'ada')
+        this.#answer(errorFrame(unknownVoiceMessage(frame.voiceId, ['ada']), id));
+      else if (this.#around.isDraining()) this.#answer(said('unavailable', id));
+      else if (this.contexts.size >= this.#around.contextsPerSocketMax)
+        this.#answer(said('contextsExhausted', id));
+      else if (fault === 'full') this.#answer(said('unavailable', id));
+      else if (!before.hasContext) this.#answer(said('contextsExhausted', id));
+      else this.#opened(frame, contexts[opened]);
+      return;
+    }
+    if (context === undefined || (context.state !== 'open' && frame.type !== 'cancel')) {
+      const flushId = frame.type === 'flush' ? frame.flushId : null;
+      this.#answer(errorFrame(`unknown context_id: ${id ?? 'null'}`, id, flushId));
+      return;
+    }
+    switch (frame.type) {
+      case 'text':
+        if (context.refusal !== null) {
+          if (context.below.held !== '') throw new Error('text of a refused turn was taken');
+          return;
+        }
+        if (frame.text === '') return;
+        context.refusal = hasRoom ? refused : 'textExhausted';
+        if (context.refusal !== null) this.wire.expect(context.lane, said(context.refusal, id));
+        this.#checkDropped(context, context.refusal);
+        return;
+      case 'flush': {
+        const flushId = context.below.flushIds.at(-1) ?? '';
+        if (frame.flushId === null ? flushId.length !== 36 : flushId !== frame.flushId)
+          throw new Error(`flushed as ${flushId}`);
+        context.flushes.push({ flushId, refusal: context.refusal ?? refused });
+        context.refusal = null;
+        return;
+      }
+      case 'close':
+        if (context.refusal === null && refused !== null) this.wire.expect(context.lane, said(refused, id));
+        context.state = 'closing';
+        if (!context.below.ended) throw new Error('a context closes whose text has no end');
+        return;
+      case 'cancel':
+        this.wire.forget(context.lane);
+        context.lane.isComplete = false;
+        this.wire.expect(context.lane, contextClosed(id));
+        context.lane.isComplete = true;
+        this.contexts.delete(id);
+        if (!context.below.released) throw new Error('a cancelled context goes on');
+    }
+  }
+
+  /** The stage below is about to hand over a frame. */
+  emitted(below: SteppedContext, frame: Frame, characters: number): void {
+    const context = this.#byContext.get(below);
+    if (context === undefined) throw new Error('a frame of nobody');
+    const { id, lane } = context;
+    switch (frame.type) {
+      case 'audio':
+      case 'timestamps':
+        this.wire.expect(lane, Buffer.from(frame.bytes).toString(), false, characters);
+        return;
+      case 'flushed': {
+        const flush = context.flushes.shift();
+        if (flush?.flushId !== frame.flushId) throw new Error(`${frame.flushId} was not the next flush`);
+        const { flushId, refusal } = flush;
+        this.wire.expect(lane, refusal === null ? flushCompleted(flushId, id) : said(refusal, id, flushId));
+        return;
+      }
+      case 'closed':
+        if (context.flushes.length > 0) throw new Error('closed before its flushes');
+        this.wire.expect(lane, flushCompleted(`${id ?? ''}:close`, id));
+        this.wire.expect(lane, contextClosed(id));
+        lane.isComplete = true;
+        return;
+      case 'failed':
+        context.state = 'failed';
+        this.wire.expect(lane, said('internal', id));
+        lane.isComplete = true;
+        return;
+      case 'spoken':
+      case 'head':
+    }
+  }
+
+  owns(below: SteppedContext): boolean {
+    return this.#byContext.has(below);
+  }
+
+  /** Contexts whose last frame is sent are over: their ids are free. */
+  settle(): void {
+    for (const [id, { below, lane }] of this.contexts)
+      if (lane.isComplete && lane.waiting.length === 0) {
+        if (!below.released) throw new Error('a context is over that was not released');
+        this.contexts.delete(id);
+      }
+  }
+
+  #opened(frame: Start, below: SteppedContext | undefined): void {
+    if (below === undefined) throw new Error('no context was opened');
+    const id = frame.contextId;
+    const context: Open = {
+      id,
+      below,
+      lane: new ExpectedLane(id),
+      flushes: [],
+      state: 'open',
+      refusal: null,
+    };
+    this.contexts.set(id, context);
+    this.#byContext.set(below, context);
+    this.wire.expect(context.lane, contextStarted(frame, id));
+  }
+
+  #checkDropped({ below }: Open, refusal: SocketErrorCode | null): void {
+    if (refusal !== null && below.held !== '') throw new Error('half of a refused turn is kept');
+  }
+
+  #answer(message: string): void {
+    this.wire.expect(this.wire.control, message);
+  }
+}
+
+/** Characters that a text adds to what is held, whose last pair it may complete. */
+const addedBy = (held: string, text: string): number => codePointCount(held + text) - codePointCount(held);

@@ -1,0 +1,97 @@
+/**
+ * What one socket's client may be sent, and in what order: a lane for each context and one for answers about none.
+ * Each message has to be the first that its lane waits for, to the byte.
+ */
+export interface Expected {
+  readonly message: string;
+  readonly isAnswer: boolean;
+  /** That are charged once it is sent. */
+  readonly characters: number;
+}
+
+export class ExpectedLane {
+  readonly id: string | null;
+  readonly waiting: Expected[] = [];
+  /** Its terminal frame is expected: nothing may be, after it. */
+  isComplete = false;
+  /** Whose messages went before its first, and how many. */
+  readonly overtaken = new Map<ExpectedLane, number>();
+
+  constructor(id: string | null) {
+    this.id = id;
+  }
+}
+
+export class Wire {
+  readonly control = new ExpectedLane(null);
+  readonly #lanes = new Set<ExpectedLane>();
+  /** Instead of all that is expected. */
+  onlyMessage: string | null = null;
+  isOrderly = true;
+  sentCharacters = 0;
+  sent = 0;
+  bytes = 0;
+  answerBytes = 0;
+
+  get isEmpty(): boolean {
+    return this.#lanes.size === 0;
+  }
+
+  expect(lane: ExpectedLane, message: string, isAnswer = true, characters = 0): void {
+    if (lane.isComplete) throw new Error(`${message} after the terminal frame`);
+    this.#lanes.add(lane);
+    lane.waiting.push({ message, isAnswer, characters });
+    this.#count(message, isAnswer, 1);
+  }
+
+  /** What waits in the lane must not be sent any more. */
+  forget(lane: ExpectedLane): void {
+    for (const { message, isAnswer } of lane.waiting.splice(0)) this.#count(message, isAnswer, -1);
+    lane.overtaken.clear();
+    this.#lanes.delete(lane);
+  }
+
+  send(message: string): void {
+    this.sent += 1;
+    if (this.onlyMessage !== null) {
+      if (message !== this.onlyMessage) throw new Error(`${message} instead of ${this.onlyMessage}`);
+      return;
+    }
+    const lane = this.#laneOf(message);
+    const entry = lane.waiting.shift();
+    this.#count(message, entry?.isAnswer ?? false, -1);
+    this.sentCharacters += entry?.characters ?? 0;
+    lane.overtaken.clear();
+    if (lane.waiting.length === 0) this.#lanes.delete(lane);
+    if (this.isOrderly) this.#checkTurns(lane);
+  }
+
+  /** The first lane in age that waits for it; of one id, the older context must be over. */
+  #laneOf(message: string): ExpectedLane {
+    const ids = new Set<string | null>();
+    const heads: string[] = [];
+    for (const lane of this.#lanes) {
+      const head = lane.waiting[0]?.message ?? '';
+      const isFirst = lane === this.control || !ids.has(lane.id);
+      if (isFirst && head === message) return lane;
+      if (lane !== this.control) ids.add(lane.id);
+      heads.push(head);
+    }
+    throw new Error(`sent ${message}; expected one of ${heads.join(' | ') || 'nothing'}`);
+  }
+
+  /** Nobody is passed twice by the same neighbour. */
+  #checkTurns(sender: ExpectedLane): void {
+    for (const lane of this.#lanes) {
+      if (lane === sender) continue;
+      const times = (lane.overtaken.get(sender) ?? 0) + 1;
+      if (times > 1) throw new Error(`${lane.id} was passed twice by ${sender.id}`);
+      lane.overtaken.set(sender, times);
+    }
+  }
+
+  #count(message: string, isAnswer: boolean, sign: 1 | -1): void {
+    this.bytes += sign * message.length;
+    if (isAnswer) this.answerBytes += sign * message.length;
+  }
+}

@@ -1,0 +1,345 @@
+/** Some sockets of one key, over one schedule of steps, and what must hold after each of them. */
+import type { GrowingLease } from '../../src/admission/lease.js';
+import { limits } from '../../src/limits.js';
+import { errors } from '../../src/errors.js';
+import { ByteBudget } from '../../src/front/byte-budget.js';
+import type { Runnable } from '../../src/front/turn.js';
+import { errorFrame } from '../../src/front/ws/server-frames.js';
+import { Session } from '../../src/front/ws/session.js';
+import { SocketLease } from '../../src/front/ws/socket-lease.js';
+import { recordingLog, type LogLine } from '../support/front-server.js';
+import { Books, type FakeSocket } from '../support/socket-session.js';
+import { Peer, type Surroundings } from './peer.js';
+import type { Step } from './schedules.js';
+import { SteppedSpeech } from './speech.js';
+
+const SOCKETS = 3;
+const KEY = { keyId: 7, accountId: 1 };
+const MESSAGE_BYTES_MAX = 400;
+/** Small, so that short schedules reach them. */
+const bounds = {
+  ...limits,
+  contextsPerSocketMax: 3,
+  contextsPerKeyMax: 6,
+  socketCharactersMax: 60,
+  socketCharactersInFlightMax: 100,
+  socketBufferedBytesMax: 300,
+  socketAnswerBytesMax: 900,
+  senderQueueBytesMax: 1_800,
+  socketSilenceMsMax: 9_000,
+  socketPingMs: 3_000,
+  readerStallMsMax: 6_000,
+  stallRearmMs: 1_000,
+};
+
+export class World {
+  readonly #books = new Books();
+  readonly #speech: SteppedSpeech;
+  readonly #peers: Peer[] = [];
+  readonly #lines: LogLine[] = [];
+  readonly #due: Runnable[] = [];
+  readonly #textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
+  readonly #contextBudget = new ByteBudget(bounds.contextsPerKeyMax);
+  readonly #over: Session[] = [];
+  #nowMs = 1_000_000;
+  #draining = false;
+  #granted = 0;
+  #refusal: 'creditExhausted' | 'slotsExhausted' | null = null;
+
+  /** How often each way of a socket to end, and each message, was met. */
+  readonly #met: Map<string, number>;
+
+  constructor(met = new Map<string, number>()) {
+    this.#met = met;
+    this.#books.credit = 0;
+    this.#grant(45);
+    this.#books.slotsMax = 2;
+    this.#speech = new SteppedSpeech((below, frame, characters) => {
+      this.#peers.find((peer) => peer.owns(below))?.emitted(below, frame, characters);
+    });
+    for (let at = 0; at < SOCKETS; at++) this.#connect();
+  }
+
+  take(step: Step): void {
+    const peer = this.#peers[step.socket];
+    if (peer === undefined) throw new Error('no such socket');
+    const allowed = this.#act(step, peer);
+    if (step.endsTurn) this.#endTurn();
+    for (const one of this.#peers) this.#check(one, allowed, step);
+    this.#checkBooks();
+  }
+
+  /** Readers read, credit comes, work is done, and every client closes: nothing is left. */
+  finish(): void {
+    this.#grant(1_000_000);
+    this.#books.slotsMax = SOCKETS;
+    for (const { socket, session } of this.#peers) {
+      socket.stalled = false;
+      socket.bufferedBytes = 0;
+      session.guard(() => session.drained());
+    }
+    this.#quiesce();
+    for (const peer of this.#peers)
+      for (const { id, state } of [...peer.contexts.values()])
+        if (state === 'open') peer.say(JSON.stringify({ close_context: true, context_id: id }), this.#nowMs);
+    this.#quiesce();
+    for (const peer of this.#peers) {
+      if (peer.isOver) continue;
+      if (!peer.wire.isEmpty) throw new Error('a frame was lost');
+      if (peer.contexts.size > 0) throw new Error('a context does not come to its end');
+      if (peer.session.holdsSlot) throw new Error('a socket keeps its slot');
+      peer.socket.close();
+      this.#check(peer, ['client']);
+    }
+    if (this.#over.length !== SOCKETS) throw new Error(`${this.#over.length} sockets are over`);
+    this.#checkBooks();
+    if (this.#books.slots !== 0 || this.#books.reserved !== 0) throw new Error('books are not at zero');
+    // Taken whole, so that nothing of them is out.
+    if (!this.#textBudget.take(bounds.socketCharactersInFlightMax)) throw new Error('text is still counted');
+    if (!this.#contextBudget.take(bounds.contextsPerKeyMax)) throw new Error('contexts are still counted');
+  }
+
+  #grant(characters: number): void {
+    this.#books.credit += characters;
+    this.#granted += characters;
+  }
+
+  #connect(): void {
+    const around: Surroundings = {
+      speech: this.#speech,
+      onMessage: (message) => this.#meet(message),
+      contextsPerSocketMax: bounds.contextsPerSocketMax,
+      charactersMax: bounds.socketCharactersMax,
+      hasContextLeft: () => this.#sum((peer) => peer.contexts.size) < bounds.contextsPerKeyMax,
+      hasTextLeft: (characters) =>
+        this.#sum((peer) => peer.unspoken) + characters <= bounds.socketCharactersInFlightMax,
+      isDraining: () => this.#draining,
+      takeRefusal: () => {
+        const refusal = this.#refusal;
+        this.#refusal = null;
+        return refusal;
+      },
+    };
+    this.#peers.push(new Peer((socket) => this.#open(socket), around, this.#nowMs));
+  }
+
+  #open(socket: FakeSocket): { session: Session; lease: SocketLease } {
+    const lease = new SocketLease({
+      admission: {
+        admit: (_key, characters) => {
+          const admitted = this.#books.admit(characters);
+          if (admitted.ok) return { ok: true, lease: this.#watched(admitted.lease) };
+          this.#refusal = admitted.code as 'creditExhausted' | 'slotsExhausted';
+          return admitted;
+        },
+      },
+      key: KEY,
+      requestId: 'request',
+      charactersMax: bounds.socketCharactersMax,
+      textBudget: this.#textBudget,
+    });
+    const session = new Session({
+      id: `${this.#peers.length}`,
+      key: KEY,
+      socket,
+      speech: this.#speech,
+      lease,
+      turn: { schedule: (runnable) => this.#due.push(runnable) },
+      clock: () => this.#nowMs,
+      log: recordingLog(this.#lines),
+      bounds,
+      contextBudget: this.#contextBudget,
+      isDraining: () => this.#draining,
+      onOver: (over) => this.#over.push(over),
+    });
+    return { session, lease };
+  }
+
+  #watched(lease: GrowingLease): GrowingLease {
+    return {
+      ...lease,
+      reserve: (characters) => {
+        const refusal = lease.reserve(characters);
+        if (refusal === 'creditExhausted') this.#refusal = refusal;
+        return refusal;
+      },
+    };
+  }
+
+  /** @returns the outcomes that a socket may come to by it */
+  #act(step: Step, peer: Peer): readonly string[] {
+    const { session, socket, wire } = peer;
+    switch (step.act) {
+      case 'frames':
+        for (const message of step.messages) if (!peer.isOver) peer.say(message, this.#nowMs);
+        return [];
+      case 'fault':
+        this.#speech.fault = step.fault;
+        // A throw ends the socket that meets it, whichever frame that is.
+        if (!peer.isOver) peer.say(step.message, this.#nowMs);
+        this.#speech.fault = 'none';
+        return step.fault === 'throws' ? ['failed'] : [];
+      case 'binary':
+        if (peer.isOver) return [];
+        peer.heardMs = this.#nowMs;
+        session.guard(() => session.binaryMessage());
+        wire.expect(wire.control, errorFrame('invalid frame: binary message', null));
+        return [];
+      case 'work': {
+        const contexts = this.#speech.contexts.filter(({ released }) => !released);
+        const below = contexts[step.count % Math.max(1, contexts.length)];
+        for (let times = step.count % 5; times >= 0; times--) below?.step();
+        return [];
+      }
+      case 'die':
+        this.#speech.contexts.at(-1 - (step.count % 5))?.fail();
+        return [];
+      case 'stall':
+        socket.stalled = true;
+        return [];
+      case 'drain':
+        socket.bufferedBytes -= Math.min(socket.bufferedBytes, step.count * 20);
+        socket.stalled = step.count % 2 === 0;
+        peer.takenMs = this.#nowMs;
+        session.guard(() => session.drained());
+        return [];
+      case 'pass':
+        for (let beats = step.count; beats > 0; beats--) {
+          this.#nowMs += 200;
+          for (const { session: one } of this.#peers) one.guard(() => one.beat(this.#nowMs));
+          this.#endTurn();
+        }
+        return ['silent', 'reader-stalled'];
+      case 'credit':
+        this.#grant(step.count);
+        this.#books.slotsMax = step.count % 4;
+        return [];
+      case 'revoke':
+        for (const one of this.#peers) {
+          if (one.isOver) continue;
+          one.wire.onlyMessage = errorFrame(errors.keyUnknown.socketText, null);
+          one.session.guard(() => one.session.revoke());
+        }
+        return ['revoked'];
+      case 'gone':
+        if (!peer.isOver) socket.close();
+        return ['client'];
+      case 'shutDown':
+        this.#draining = true;
+        if (step.count % 2 === 0) for (const one of this.#peers) one.session.guard(() => one.session.drain());
+        else
+          for (const one of this.#peers) {
+            one.wire.isOrderly = true;
+            one.session.guard(() => one.session.shutDown());
+          }
+        return step.count % 2 === 0 ? [] : ['shut down'];
+    }
+  }
+
+  #endTurn(): void {
+    for (let next = this.#due.shift(); next !== undefined; next = this.#due.shift()) next.run();
+    for (const peer of this.#peers) if (!peer.isOver && peer.socket.closed === null) peer.settle();
+  }
+
+  #check(peer: Peer, allowed: readonly string[], step?: Step): void {
+    const { lease, session, socket, wire } = peer;
+    if (socket.fault !== null) throw new Error(socket.fault);
+    if (peer.isOver) return;
+    if (socket.bufferedBytes === 0) peer.takenMs = this.#nowMs;
+    if (socket.closed !== null) {
+      this.#checkEnd(peer, allowed);
+      return;
+    }
+    if (socket.bufferedBytes > bounds.socketBufferedBytesMax + MESSAGE_BYTES_MAX)
+      throw new Error(`${socket.bufferedBytes} bytes in the buffer`);
+    if (this.#line(peer, 'socket failed') !== undefined) throw new Error('a socket goes on after its fault');
+    const isTurnOver = this.#due.length === 0;
+    if (
+      isTurnOver &&
+      (wire.answerBytes > bounds.socketAnswerBytesMax || wire.bytes > bounds.senderQueueBytesMax)
+    )
+      throw new Error('more waits than is bounded');
+    if (isTurnOver && !wire.isEmpty && socket.bufferedBytes === 0)
+      throw new Error('what could be sent waits');
+    if (lease.settledCharacters !== wire.sentCharacters)
+      throw new Error(`charged ${lease.settledCharacters} for ${wire.sentCharacters} that were sent`);
+    if (session.contexts !== peer.contexts.size) throw new Error(`${session.contexts} contexts`);
+    const contexts = [...peer.contexts.values()];
+    if (!session.holdsSlot && contexts.some(({ below }) => below.hasSegment))
+      throw new Error('speech without a slot');
+    // At the next beat at the latest.
+    if (step?.act === 'pass' && session.holdsSlot && contexts.every(({ below }) => below.activity === 'idle'))
+      throw new Error('an idle socket holds a slot');
+    if (
+      step?.act === 'pass' &&
+      isTurnOver &&
+      this.#nowMs - peer.heardMs > bounds.socketSilenceMsMax + 200 &&
+      socket.bufferedBytes === 0
+    )
+      throw new Error('a silent socket is kept');
+  }
+
+  #checkEnd(peer: Peer, allowed: readonly string[]): void {
+    const { lease, session, socket, wire } = peer;
+    peer.isOver = true;
+    const outcome = String(this.#line(peer, 'socket')?.fields['outcome']);
+    this.#meet(outcome);
+    const isExpected = {
+      flooded: wire.answerBytes > bounds.socketAnswerBytesMax || wire.bytes > bounds.senderQueueBytesMax,
+      silent: this.#nowMs - peer.heardMs >= bounds.socketSilenceMsMax,
+      'reader-stalled': this.#nowMs - peer.takenMs >= bounds.readerStallMsMax,
+      drained: allowed.includes('shut down')
+        ? wire.isEmpty
+        : this.#draining && wire.isEmpty && !peer.isClosing && !session.holdsSlot,
+      revoked: allowed.includes('revoked') && socket.closed?.code === 1008,
+      client: allowed.includes('client'),
+      failed: allowed.includes('failed'),
+    }[outcome];
+    if (isExpected !== true) {
+      const why = this.#lines.filter(({ level }) => level !== 'info').map(({ fields }) => fields);
+      throw new Error(`a socket came to its end: ${outcome}, ${JSON.stringify(why)}`);
+    }
+    for (const below of peer.everyContext)
+      if (!below.released) throw new Error('a context outlives its socket');
+    if (session.contexts > 0 || session.holdsSlot) throw new Error('a socket that is over keeps something');
+    if (lease.settledCharacters > wire.sentCharacters) throw new Error('charged for what was not sent');
+    peer.contexts.clear();
+  }
+
+  #checkBooks(): void {
+    const held = this.#peers.filter(({ session }) => session.holdsSlot);
+    if (this.#books.slots !== held.length) throw new Error(`${this.#books.slots} slots for ${held.length}`);
+    const unspoken = held.reduce((sum, peer) => sum + peer.unspoken, 0);
+    if (this.#books.reserved !== unspoken)
+      throw new Error(`${this.#books.reserved} reserved for ${unspoken} unspoken`);
+    const settled = this.#sum(({ lease }) => lease.settledCharacters);
+    if (this.#books.charged !== settled) throw new Error(`${this.#books.charged} charged of ${settled}`);
+    if (this.#books.credit + settled !== this.#granted)
+      throw new Error('the balance is not the sum of the ledger');
+    if (this.#books.credit < 0) throw new Error('credit below zero');
+  }
+
+  /** Steps until nothing moves. */
+  #quiesce(): void {
+    for (let moved = true; moved;) {
+      moved = false;
+      for (const below of this.#speech.contexts) moved = below.step() || moved;
+      this.#endTurn();
+    }
+    for (const peer of this.#peers) this.#check(peer, []);
+    this.#checkBooks();
+  }
+
+  #meet(what: string): void {
+    this.#met.set(what, (this.#met.get(what) ?? 0) + 1);
+  }
+
+  #line(peer: Peer, wanted: string): LogLine | undefined {
+    const id = `${this.#peers.indexOf(peer)}`;
+    return this.#lines.find(({ fields, message }) => message === wanted && fields['requestId'] === id);
+  }
+
+  #sum(of: (peer: Peer) => number): number {
+    return this.#peers.reduce((sum, peer) => sum + of(peer), 0);
+  }
+}
