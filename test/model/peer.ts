@@ -32,8 +32,8 @@ interface Open {
 /** The world around a socket: what the service has in common for all of them. */
 export interface Surroundings {
   readonly speech: SteppedSpeech;
-  /** Told of what is sent: the start of each message. */
-  readonly onMessage: (message: string) => void;
+  /** Told of what is sent: an error's text, or the first key. */
+  readonly onMessage: (kind: string) => void;
   readonly contextsPerSocketMax: number;
   readonly charactersMax: number;
   /** Whether the key may have one more context. */
@@ -50,13 +50,17 @@ class WatchedSocket extends FakeSocket {
   readonly wire: Wire;
   fault: string | null = null;
 
-  constructor(wire: Wire) {
+  readonly #onMessage: (kind: string) => void;
+
+  constructor(wire: Wire, onMessage: (kind: string) => void) {
     super();
     this.wire = wire;
+    this.#onMessage = onMessage;
   }
 
   override send(message: string | Uint8Array): number {
     const text = typeof message === 'string' ? message : Buffer.from(message).toString();
+    this.#onMessage(/^\{"(?:error":")?([^":]*)/.exec(text)?.[1] ?? '');
     // The session would take it for its own fault.
     try {
       this.wire.send(text);
@@ -74,7 +78,7 @@ const said = (code: SocketErrorCode, id: Id, flushId: string | null = null): str
 
 export class Peer {
   readonly wire = new Wire();
-  readonly socket = new WatchedSocket(this.wire);
+  readonly socket: WatchedSocket;
   readonly session: Session;
   readonly lease: SocketLease;
   readonly contexts = new Map<Id, Open>();
@@ -91,6 +95,7 @@ export class Peer {
   ) {
     this.#around = around;
     this.heardMs = this.takenMs = nowMs;
+    this.socket = new WatchedSocket(this.wire, around.onMessage);
     ({ session: this.session, lease: this.lease } = session(this.socket));
     this.socket.onClosed = (code) => this.session.closed(code);
   }

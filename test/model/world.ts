@@ -107,7 +107,7 @@ export class World {
   #connect(): void {
     const around: Surroundings = {
       speech: this.#speech,
-      onMessage: (message) => this.#meet(message),
+      onMessage: (kind) => this.#meet(kind),
       contextsPerSocketMax: bounds.contextsPerSocketMax,
       charactersMax: bounds.socketCharactersMax,
       hasContextLeft: () => this.#sum((peer) => peer.contexts.size) < bounds.contextsPerKeyMax,
