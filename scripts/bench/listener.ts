@@ -56,6 +56,8 @@ export class Listener {
     this.#earlierAudioMs += this.#receivedMs;
     this.#receivedMs = 0;
     this.#complete = false;
+    // The end may have come in the same read as what it was paused for.
+    this.#setPaused(false);
     this.#state = 'waiting';
     this.#requestedAtMs = nowMs;
     this.#connection.request(this.#request, {
@@ -78,10 +80,7 @@ export class Listener {
       if (aheadMs <= 0) this.start(nowMs);
       return;
     }
-    if (this.#paused && aheadMs < bufferMsMin) {
-      this.#paused = false;
-      this.#connection.resume();
-    }
+    if (aheadMs < bufferMsMin) this.#setPaused(false);
   }
 
   close(): void {
@@ -98,9 +97,13 @@ export class Listener {
       if (lateMs > 0 && audioMs > this.#receivedMs) this.#dryMs = Math.max(this.#dryMs, lateMs);
     }
     this.#receivedMs = audioMs;
-    if (!this.#paused && audioMs - (nowMs - this.#playingSinceMs) > bufferMsMax) {
-      this.#paused = true;
-      this.#connection.pause();
-    }
+    if (audioMs - (nowMs - this.#playingSinceMs) > bufferMsMax) this.#setPaused(true);
+  }
+
+  #setPaused(paused: boolean): void {
+    if (this.#paused === paused) return;
+    this.#paused = paused;
+    if (paused) this.#connection.pause();
+    else this.#connection.resume();
   }
 }
