@@ -7,7 +7,7 @@ import { ACTOR_READY } from '../src/dispatch/messages.js';
 import { faultPlace } from '../src/fault.js';
 import type { ActorCommand, ActorThreadMessage, ChunkMail, Frame } from '../src/dispatch/messages.js';
 import { nameThread } from '../src/thread-name.js';
-import { loadEncoders } from './audio/encoder.js';
+import { loadEncoders } from './audio/encoders.js';
 import { ContextActor } from './context.js';
 import { EarlyMail } from './early-mail.js';
 

@@ -11,7 +11,8 @@
  */
 import { faultPlace } from '../src/fault.js';
 import type { ActorCommand, ChunkMail, Frame } from '../src/dispatch/messages.js';
-import { createEncoder, type Encoder } from './audio/encoder.js';
+import type { Encoder } from './audio/encoder.js';
+import { createEncoder } from './audio/encoders.js';
 import { FrameMaker } from './frame-maker.js';
 
 type OpenCommand = Extract<ActorCommand, { type: 'open' }>;

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { AudioPath } from '../../workers/audio/audio-path.js';
-import { createEncoder, loadEncoders } from '../../workers/audio/encoder.js';
+import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { FRAME_MS_MAX } from '../../workers/frame-maker.js';
 
 export interface BareEncoderData {

@@ -26,26 +26,34 @@ export interface SynthesisThreadData {
   readonly control: SharedArrayBuffer;
 }
 
-/** One segment to speak: the piscina task. */
-export interface SynthesisJob {
-  readonly contextId: number;
-  /** 0, 1, 2 ... within the context. */
-  readonly segment: number;
+/** One segment to speak, as an engine needs to know it. */
+export interface SegmentRequest {
+  /** The original text of one segment; any Unicode, any script. */
   readonly text: string;
-  /** Original tokens of the segment, in order, without overlap. */
+  /** Its tokens; every one of them is given a time, in order, without overlap. */
   readonly words: readonly Span[];
-  /** Tokens that are spoken otherwise than written, in order. */
+  /** Words that are spoken otherwise than written; several that are spoken as one share its time. */
   readonly spoken?: readonly Replacement[];
-  /** What is spoken before and after it of a clause that was cut; '' where none was. */
+  /**
+   * What other segments have of the clauses that this one begins and ends in the middle of, '' if it does not: not to be
+   * spoken, but to be joined.
+   */
   readonly before: string;
   readonly after: string;
   readonly voiceId: string;
-  /** 0.5 to 3; 1 is the voice as trained. */
+  /** 0.5 to 3: widens pitch range and duration variety. 1 is the voice as trained. */
   readonly temperature: number;
-  /** The same job with the same seeds gives the same samples: a retry resumes where the dead thread stopped. */
+  /** Same request, same seeds: the same samples, however its steps are scheduled; so a retry resumes where it broke off. */
   readonly seed: number;
-  /** What all segments of an utterance have in common: a reader keeps to one pace and pitch. */
+  /** Of all segments that shall sound like one reading. */
   readonly utteranceSeed: number;
+}
+
+/** The piscina task. */
+export interface SynthesisJob extends SegmentRequest {
+  readonly contextId: number;
+  /** 0, 1, 2 ... within the context. */
+  readonly segment: number;
   /** Index into the shared deadline and cancel arrays. */
   readonly slot: number;
   /** Which actor thread hosts the context. */

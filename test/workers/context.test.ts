@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { AudioFormat, SampleFormat } from '../../src/api/formats.js';
 import type { ChunkMail, Frame, Framing, WordTime } from '../../src/dispatch/messages.js';
-import { loadEncoders } from '../../workers/audio/encoder.js';
+import { loadEncoders } from '../../workers/audio/encoders.js';
 import { ContextActor } from '../../workers/context.js';
 import { seededRandom } from '../support/random.js';
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { AudioFormat } from '../../src/api/formats.js';
 import type { Frame } from '../../src/dispatch/messages.js';
-import { loadEncoders } from '../../workers/audio/encoder.js';
+import { loadEncoders } from '../../workers/audio/encoders.js';
 import { ContextActor } from '../../workers/context.js';
 
 const ENGINE_RATE_HZ = 24_000;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { AudioFormat } from '../../../src/api/formats.js';
 import type { Framing } from '../../../src/dispatch/messages.js';
-import { loadEncoders } from '../../../workers/audio/encoder.js';
+import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { decodersOf } from '../../support/decoders.js';
 import { speak } from '../../support/spoken.js';
 import { amplitudeOf, envelope, signalToNoise, tonesAt, toInt16 } from '../../support/tones.js';

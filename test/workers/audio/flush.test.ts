@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { AudioFormat } from '../../../src/api/formats.js';
 import type { Framing } from '../../../src/dispatch/messages.js';
-import { loadEncoders } from '../../../workers/audio/encoder.js';
+import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/context.js';
 import { decodersOf } from '../../support/decoders.js';
 import { speak, type ScriptedSegment, type Spoken } from '../../support/spoken.js';

@@ -1,7 +1,8 @@
 import t from 'tap';
 import type { CodecFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
-import { createEncoder, loadEncoders, type Encoder } from '../../../workers/audio/encoder.js';
+import type { Encoder } from '../../../workers/audio/encoder.js';
+import { createEncoder, loadEncoders } from '../../../workers/audio/encoders.js';
 import { nearestMpegFormat } from '../../../workers/audio/mpeg.js';
 import { speak } from '../../support/spoken.js';
 import { envelope, tonesAt, toInt16 } from '../../support/tones.js';

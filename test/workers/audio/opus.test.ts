@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { CodecFormat } from '../../../src/api/formats.js';
-import { loadEncoders } from '../../../workers/audio/encoder.js';
+import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { OggStream } from '../../../workers/audio/ogg.js';
 import { speak } from '../../support/spoken.js';
 import { envelope, tonesAt, toInt16 } from '../../support/tones.js';
