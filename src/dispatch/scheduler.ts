@@ -54,6 +54,8 @@ export class ContextSchedule {
   #handedMs = 0;
   /** Of it, before the utterance that is being spoken. */
   #handedBeforeMs = 0;
+  /** One more than the index of the last segment that was started. */
+  #startedEnd = 0;
   #gated = false;
   #dropped = false;
 
@@ -153,6 +155,8 @@ export class ContextSchedule {
   }
 
   isGated(): boolean {
+    // Run again: what was made after it waits for it, and would keep the gate shut for ever.
+    if ((this.#queued[0]?.index ?? this.#startedEnd) < this.#startedEnd) return false;
     if (this.#group.isFull()) return true;
     const inFlightMs = this.#running.reduce((sum, running) => sum + running.estimatedMs, 0);
     return this.unsentMs + inFlightMs > this.#scheduler.unsentAudioMsMax;
@@ -163,6 +167,7 @@ export class ContextSchedule {
     const segment = this.#queued.shift();
     if (segment === undefined) throw new Error('begin() needs a queued segment');
     const playFromMs = this.dueMs();
+    this.#startedEnd = Math.max(this.#startedEnd, segment.index + 1);
     this.#running.push({ segment, estimatedMs: segment.text.length * ESTIMATED_MS_PER_CHARACTER });
     return { segment, playFromMs };
   }
