@@ -1,0 +1,324 @@
+/** Contexts and their scheduler over one schedule of steps, the threads below them played by the schedule. */
+import fc from 'fast-check';
+import type { ActorThreads } from '../../src/dispatch/actor-threads.js';
+import { Context } from '../../src/dispatch/context.js';
+import type { ActorCommand, Frame } from '../../src/dispatch/messages.js';
+import { Scheduler } from '../../src/dispatch/scheduler.js';
+import type { JobOutcome, SynthesisPool } from '../../src/dispatch/synthesis-pool.js';
+
+const ACTS = ['append', 'append', 'append', 'flush', 'flush', 'end', 'drop', 'release', 'fail'] as const;
+const WORK = [
+  'done',
+  'done',
+  'done',
+  'interrupted',
+  'failed',
+  'frame',
+  'frame',
+  'frame',
+  'handed',
+  'handed',
+] as const;
+const TEXTS = [
+  'Hello',
+  ' there. ',
+  'One. Two! ',
+  ' ',
+  '\n\n',
+  'and a clause, then more',
+  ' x'.repeat(70),
+  'Wait... ',
+  ' and on'.repeat(150),
+];
+const GROUPS = 2;
+const CONTEXTS = 4;
+const THREADS = 2;
+const JOBS_MAX = 3;
+const MS_A_CHARACTER = 50;
+const UNSENT_MS_MAX = 2_000;
+
+export interface Act {
+  readonly act: (typeof ACTS)[number] | (typeof WORK)[number];
+  readonly context: number;
+  readonly text: string;
+}
+export const acts: fc.Arbitrary<Act[]> = fc.array(
+  fc.nat(2 ** 24).map((number) => {
+    const all = [...ACTS, ...WORK, ...WORK];
+    return {
+      act: all[number % all.length] ?? 'done',
+      context: Math.floor(number / 64) % CONTEXTS,
+      text: TEXTS[Math.floor(number / 512) % TEXTS.length] ?? '',
+    };
+  }),
+  { maxLength: 60, size: 'max' },
+);
+
+interface Job {
+  readonly contextId: number;
+  readonly segment: number;
+  readonly text: string;
+  readonly slot: number;
+}
+interface Running extends Job {
+  isCancelled: boolean;
+  settle: (outcome: JobOutcome) => void;
+}
+type Audio = Extract<Frame, { type: 'audio' }>;
+
+/** What one context was told and has told. */
+class Line {
+  accepted = '';
+  spoken = '';
+  settled = 0;
+  closes = 0;
+  dropped = 0;
+  readonly asked: string[] = [];
+  /** What was accepted before each flush. */
+  readonly before: string[] = [];
+  readonly flushed: string[] = [];
+  readonly marks: ActorCommand[] = [];
+  readonly made = new Map<number, string>();
+  readonly unhanded: Audio[] = [];
+  terminal: 'closed' | 'failed' | null = null;
+  isEnded = false;
+  isReleased = false;
+  isCancelled = false;
+}
+
+const squeezed = (text: string): string => text.replaceAll(/\s/g, '');
+
+export class Stage {
+  readonly #contexts: Context[] = [];
+  readonly #lines: Line[] = [];
+  readonly #running: Running[] = [];
+  readonly #slots = new Set<number>();
+  readonly #scheduler: Scheduler;
+  #slot = 0;
+  #nowMs = 0;
+
+  constructor() {
+    this.#scheduler = new Scheduler({
+      clock: () => this.#nowMs,
+      threads: THREADS,
+      jobsMax: JOBS_MAX,
+      unsentAudioMsMax: UNSENT_MS_MAX,
+      start: (schedule, segment, playFromMs) =>
+        this.#contexts.find((context) => context.schedule === schedule)?.start(segment, playFromMs),
+      moved: () => undefined,
+    });
+    for (let id = 0; id < CONTEXTS; id++) this.#open(id);
+  }
+
+  take({ act, context: id, text }: Act): void {
+    const context = this.#contexts[id];
+    const line = this.#lines[id];
+    if (!context || !line) throw new Error('no such context');
+    this.#nowMs += 10;
+    const isTaking = !line.isEnded && line.terminal === null && !line.isReleased;
+    switch (act) {
+      case 'append':
+        if (isTaking) line.accepted += text;
+        context.append(text);
+        break;
+      case 'flush':
+        if (isTaking) {
+          line.asked.push(`${line.asked.length}`);
+          line.before.push(squeezed(line.accepted));
+        }
+        context.flush(`${line.asked.length - 1}`);
+        break;
+      case 'end':
+        line.isEnded = true;
+        context.end();
+        break;
+      case 'drop': {
+        const characters = context.dropTurn();
+        if (!isTaking && characters > 0) throw new Error('dropped of what is complete');
+        line.dropped += characters;
+        line.accepted = line.accepted.slice(0, line.accepted.length - characters);
+        break;
+      }
+      case 'release':
+        line.isReleased = true;
+        context.release();
+        break;
+      case 'fail':
+        if (text === ' ') context.fail('scheduled');
+        break;
+      case 'done':
+      case 'interrupted':
+      case 'failed':
+        this.#finishJob(this.#running[id % Math.max(1, this.#running.length)], act);
+        break;
+      case 'frame':
+        this.#frame(context, line);
+        break;
+      case 'handed':
+        this.#handed(context, line);
+    }
+    this.#check();
+  }
+
+  /** All work is done and all audio handed: what was accepted was spoken, told and charged. */
+  finish(): void {
+    for (const context of this.#contexts) context.end();
+    for (let moved = true; moved;) {
+      moved = this.#running.length > 0;
+      this.#finishJob(this.#running[0], 'done');
+      this.#contexts.forEach((context, id) => {
+        const line = this.#lines[id];
+        if (line) moved = [this.#frame(context, line), this.#handed(context, line)].includes(true) || moved;
+      });
+      this.#check();
+    }
+    this.#contexts.forEach((context, id) => {
+      const line = this.#lines[id];
+      if (!line) return;
+      if (!line.isReleased) {
+        if (line.terminal === null) throw new Error(`context ${id} does not come to its end`);
+        if (line.terminal === 'closed') this.#checkSpoken(line);
+        if (context.activity !== 'idle') throw new Error(`context ${id} is over, and ${context.activity}`);
+        context.release();
+      }
+      context.release();
+      if (line.closes !== 1) throw new Error(`a lease was closed ${line.closes} times`);
+    });
+    if (this.#scheduler.leases > 0 || this.#scheduler.runningSegments > 0)
+      throw new Error('the scheduler keeps some');
+    if (this.#slots.size > 0) throw new Error('a slot of the pool is lost');
+  }
+
+  #checkSpoken(line: Line): void {
+    if (squeezed(line.spoken) !== squeezed(line.accepted))
+      throw new Error(`spoke ${JSON.stringify(line.spoken)} of ${JSON.stringify(line.accepted)}`);
+    // Blanks at the end are with no segment.
+    const rest = line.accepted.length - line.settled;
+    if (rest < 0 || rest > line.accepted.length - line.accepted.trimEnd().length)
+      throw new Error(`charged ${line.settled} of ${line.accepted.length}`);
+    if (line.flushed.join() !== line.asked.join()) throw new Error('a flush was not told');
+  }
+
+  #open(id: number): void {
+    const line = new Line();
+    this.#lines.push(line);
+    const pool = {
+      reserve: () => {
+        this.#slots.add(++this.#slot);
+        return this.#slot;
+      },
+      // Answers when the schedule says so, and then at once.
+      run: (job: Job) => ({
+        then: (settle: (outcome: JobOutcome) => void) =>
+          this.#running.push({ ...job, isCancelled: false, settle }),
+      }),
+      cancel: (slot: number) => {
+        for (const job of this.#running) if (job.slot === slot) job.isCancelled = true;
+      },
+      setPlayFrom: () => undefined,
+    };
+    const actors = { send: (_actor: number, command: ActorCommand) => this.#command(line, command) };
+    const context = new Context({
+      id,
+      actor: 0,
+      sampleRateHz: 1_000,
+      options: {
+        lease: {
+          keyId: 1,
+          settle: (characters) => (line.settled += characters),
+          close: () => (line.closes += 1),
+          void: () => (line.closes += 1),
+        },
+        group: this.#groups[id % GROUPS] ?? {},
+        voiceId: 'scripted',
+        temperature: null,
+        format: { encoding: 'pcm', sampleRateHz: 24_000 },
+        framing: 'socket',
+        timestamps: false,
+      },
+      sink: (frame) => this.#told(line, frame),
+      scheduler: this.#scheduler,
+      pool: pool as unknown as SynthesisPool,
+      actors: actors as unknown as ActorThreads,
+      onOver: () => undefined,
+    });
+    this.#contexts.push(context);
+  }
+
+  readonly #groups = Array.from({ length: GROUPS }, () => ({}));
+
+  #command(line: Line, command: ActorCommand): void {
+    if (line.isCancelled) throw new Error(`${command.type} after a cancel`);
+    if (command.type === 'cancel') line.isCancelled = true;
+    else if (command.type !== 'open') line.marks.push(command);
+  }
+
+  #told(line: Line, frame: Frame): void {
+    if (line.isReleased) throw new Error(`${frame.type} after the release`);
+    if (line.terminal !== null) throw new Error(`${frame.type} after ${line.terminal}`);
+    if (frame.type === 'closed' || frame.type === 'failed') line.terminal = frame.type;
+    if (frame.type === 'flushed') {
+      line.flushed.push(frame.flushId);
+      if (line.before[line.flushed.length - 1] !== squeezed(line.spoken))
+        throw new Error('flushed out of place');
+    }
+    if (frame.type === 'audio') line.unhanded.push(frame);
+  }
+
+  #finishJob(job: Running | undefined, how: 'done' | 'interrupted' | 'failed'): void {
+    if (job === undefined) return;
+    this.#running.splice(this.#running.indexOf(job), 1);
+    this.#slots.delete(job.slot);
+    const samples = job.text.length * MS_A_CHARACTER;
+    if (job.isCancelled) job.settle({ type: 'cancelled' });
+    else if (how === 'failed') job.settle({ type: 'failed', reason: 'scheduled' });
+    else if (how === 'interrupted') job.settle({ type: 'interrupted' });
+    else {
+      this.#lines[job.contextId]?.made.set(job.segment, job.text);
+      job.settle({ type: 'done', samples });
+    }
+  }
+
+  /** The actor's next frames, if what they need was made. @returns whether there were any */
+  #frame(context: Context, line: Line): boolean {
+    const [mark] = line.marks;
+    if (line.isCancelled || mark === undefined) return false;
+    const contextId = context.id;
+    if (mark.type === 'segment') {
+      const text = line.made.get(mark.segment);
+      if (text === undefined) return false;
+      line.spoken += text;
+      line.marks.shift();
+      const { segment } = mark;
+      const durationMs = text.length * MS_A_CHARACTER;
+      context.deliver({ type: 'audio', contextId, segment, durationMs, bytes: Buffer.from(text) });
+      context.deliver({ type: 'spoken', contextId, segment });
+      return true;
+    }
+    line.marks.shift();
+    if (mark.type === 'flush') context.deliver({ type: 'flushed', contextId, flushId: mark.flushId });
+    if (mark.type === 'close') context.deliver({ type: 'closed', contextId });
+    return true;
+  }
+
+  #handed(context: Context, line: Line): boolean {
+    const frame = line.unhanded.shift();
+    if (frame !== undefined) context.handed(frame);
+    return frame !== undefined;
+  }
+
+  #check(): void {
+    if (this.#running.length > JOBS_MAX) throw new Error(`${this.#running.length} jobs at once`);
+    if (this.#scheduler.runningSegments !== this.#running.length)
+      throw new Error(`${this.#scheduler.runningSegments} running, ${this.#running.length} with the pool`);
+    for (const { schedule } of this.#contexts)
+      if (this.#running.length === 0 && schedule.queuedSegments > 0 && !schedule.isGated())
+        throw new Error('segments wait while nothing runs');
+    for (const line of this.#lines) {
+      if (line.settled > line.accepted.length) throw new Error('charged for more than was accepted');
+      if (line.flushed.join() !== line.asked.slice(0, line.flushed.length).join())
+        throw new Error('flushes out of order');
+      if (line.isReleased && line.closes !== 1) throw new Error('released, and its lease is open');
+    }
+  }
+}
