@@ -49,11 +49,15 @@ export const encodeRequest = (target: Target, key: string, text: string): Buffer
 };
 
 export class StreamConnection {
-  readonly #socket: Socket;
+  readonly #target: Target;
+  #socket: Socket;
   /** `null`: its pages tell the time. */
   readonly #msPerBase64Byte: number | null;
   readonly #opened: Promise<void>;
   #handlers: StreamHandlers | null = null;
+  /** What was asked for on a kept connection, until it is answered: the service may have closed that meanwhile. */
+  #unanswered: Buffer | null = null;
+  #error: Error | null = null;
   #state: ParserState = 'head';
   #head = '';
   #chunkBytesLeft = 0;
@@ -69,23 +73,11 @@ export class StreamConnection {
     const payloadBytesPerMs = bytesPerMs(target.format);
     // Base64 has four characters for three bytes.
     this.#msPerBase64Byte = payloadBytesPerMs === null ? null : 3 / 4 / payloadBytesPerMs;
-    this.#socket = connect({
-      host: '127.0.0.1',
-      port: target.port,
-      noDelay: true,
-      onread: {
-        buffer: receiveBuffer,
-        callback: (length) => {
-          this.#parse(length);
-          return true;
-        },
-      },
-    });
+    this.#target = target;
+    this.#socket = this.#connect();
     this.#opened = new Promise((resolve, reject) => {
       this.#socket.once('connect', resolve).once('error', reject);
     });
-    this.#socket.on('error', (error) => this.#fail(error));
-    this.#socket.on('close', () => this.#fail(new Error('the service closed the connection')));
   }
 
   /** Resolves when the connection is there: what is measured does not include it. */
@@ -100,6 +92,7 @@ export class StreamConnection {
     this.#head = '';
     this.#base64Bytes = 0;
     this.#pageMs = 0;
+    this.#unanswered = bytes;
     this.#socket.write(bytes);
   }
 
@@ -119,6 +112,38 @@ export class StreamConnection {
 
   get #audioMs(): number {
     return this.#msPerBase64Byte === null ? this.#pageMs : this.#base64Bytes * this.#msPerBase64Byte;
+  }
+
+  #connect(): Socket {
+    const socket = connect({
+      host: '127.0.0.1',
+      port: this.#target.port,
+      noDelay: true,
+      onread: {
+        buffer: receiveBuffer,
+        callback: (length) => {
+          this.#unanswered = null;
+          this.#parse(length);
+          return true;
+        },
+      },
+    });
+    this.#error = null;
+    socket.on('error', (error) => (this.#error = error));
+    socket.on('close', () => this.#onClose());
+    return socket;
+  }
+
+  /** A kept connection that idled is closed by its server, which a client sees when it asks again: it asks anew. */
+  #onClose(): void {
+    const bytes = this.#unanswered;
+    this.#unanswered = null;
+    if (bytes === null || this.#handlers === null) {
+      this.#fail(this.#error ?? new Error('the service closed the connection'));
+      return;
+    }
+    this.#socket = this.#connect();
+    this.#socket.write(bytes);
   }
 
   #fail(error: Error): void {
