@@ -11,9 +11,12 @@ import { Ledger } from './admission/ledger.js';
 import { openStore, type Store } from './admission/store.js';
 import type { Config } from './config.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
+import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
 import { limits } from './limits.js';
 import type { Log } from './log.js';
+import { Metrics } from './metrics.js';
+import { OpsServer } from './ops/ops-server.js';
 import { catalogueOf, readPacks } from '../workers/engines/manifest.js';
 
 export interface AppParts {
@@ -35,6 +38,7 @@ export class App {
   readonly #ledger: Ledger;
   readonly #dispatcher: Dispatcher;
   readonly #server: Server;
+  readonly #ops: OpsServer;
   #drained: Promise<boolean> | undefined;
   #hurry: () => void = () => undefined;
 
@@ -44,6 +48,7 @@ export class App {
       readonly ledger: Ledger;
       readonly dispatcher: Dispatcher;
       readonly server: Server;
+      readonly ops: OpsServer;
     },
   ) {
     this.#log = parts.log;
@@ -51,6 +56,7 @@ export class App {
     this.#ledger = parts.ledger;
     this.#dispatcher = parts.dispatcher;
     this.#server = parts.server;
+    this.#ops = parts.ops;
   }
 
   /**
@@ -58,9 +64,28 @@ export class App {
    *
    * @throws {VoicePackError} a model file is missing or damaged
    * @throws {StoreError} the data folder or the store cannot be used
-   * @throws {ListenError} the address cannot be listened on
+   * @throws {ListenError} an address cannot be listened on
    */
-  static async start(parts: AppParts): Promise<{ app: App; port: number }> {
+  static async start(parts: AppParts): Promise<{ app: App; port: number; opsPort: number }> {
+    const { config, log } = parts;
+    /** Set when all is loaded. */
+    let serving: Readiness | null = null;
+    const readiness: Readiness = { reasons: () => serving?.reasons() ?? ['voices are loading'] };
+    const metrics = new Metrics(() => readiness.reasons().length === 0);
+    const { opsHost: host, opsPort: port } = config;
+    const ops = await OpsServer.listen({ host, port, metrics, readiness, log });
+    try {
+      const app = await App.#load(parts, ops);
+      serving = app.#server.readiness;
+      return { app, port: await app.#listen(), opsPort: ops.port };
+    } catch (error) {
+      await ops.close();
+      throw error;
+    }
+  }
+
+  /** Everything but the ops listener, ready to serve. */
+  static async #load(parts: AppParts, ops: OpsServer): Promise<App> {
     const { config, log } = parts;
     const packs = await readPacks(config.modelsDir);
     const catalogue = catalogueOf(packs);
@@ -97,12 +122,21 @@ export class App {
       reasons: () => [...(dispatcher.isWhole ? [] : ['threads are starting again']), ...admission.faults()],
     };
     const server = createServer({ config, speech: dispatcher, admission, readiness, log });
-    const app = new App({ log, store, ledger, dispatcher, server });
+    const app = new App({ log, store, ledger, dispatcher, server, ops });
     try {
       await dispatcher.ready();
-      return { app, port: (await server.listen()).port };
     } catch (error) {
       await app.drain();
+      throw error;
+    }
+    return app;
+  }
+
+  async #listen(): Promise<number> {
+    try {
+      return (await this.#server.listen()).port;
+    } catch (error) {
+      await this.drain();
       throw error;
     }
   }
@@ -148,6 +182,8 @@ export class App {
     const clean = await this.#dispatcher.close(STEP_END_MS_MAX);
     await this.#ledger.close();
     this.#store.close();
+    // Last: until here it tells who asks that the service is draining.
+    await this.#ops.close();
     return clean;
   }
 }

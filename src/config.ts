@@ -20,6 +20,10 @@ export interface Config {
   readonly host: string;
   /** `PORT`: 0 picks a free one. */
   readonly port: number;
+  /** `OPS_HOST`: the address of the ops listener (metrics, health), which asks for no key. */
+  readonly opsHost: string;
+  /** `OPS_PORT`: its port; 0 picks a free one. */
+  readonly opsPort: number;
   /** `DATA_DIR`: the store and the first key. */
   readonly dataDir: string;
   /** `MODELS_DIR`: one folder a voice pack. */
@@ -93,6 +97,8 @@ export const readConfig = (env: Environment): Config => {
   return Object.freeze({
     host: nonEmpty(env, 'HOST', '127.0.0.1'),
     port: integer(env, 'PORT', 8080, 0, 65_535),
+    opsHost: nonEmpty(env, 'OPS_HOST', '127.0.0.1'),
+    opsPort: integer(env, 'OPS_PORT', 9464, 0, 65_535),
     dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
     modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),

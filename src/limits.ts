@@ -111,6 +111,13 @@ export const limits = {
   /** Bytes of all results in such files; a request that would go over it fails. */
   resultSpoolBytesMax: 16 * 1024 * MiB,
 
+  /** Connections to the ops listener; one more is closed at once. */
+  opsConnectionsMax: 64,
+  /** Bytes of the head of a request to it. */
+  opsHeadBytesMax: 8 * KiB,
+  /** Milliseconds that such a request may take to arrive, and its answer to be read. */
+  opsRequestMsMax: 10_000,
+
   /** Milliseconds that work in flight may take after SIGTERM; with the end of the threads it stays below 30 s. */
   drainMsMax: 25_000,
 

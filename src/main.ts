@@ -62,9 +62,10 @@ const main = async (): Promise<void> => {
   });
 
   const startedMs = performance.now();
-  const { app, port } = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
+  const { app, port, opsPort } = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
   const startMs = Math.round(performance.now() - startedMs);
-  log.info({ host: config.host, port, startMs }, 'listening');
+  const { host, opsHost } = config;
+  log.info({ host, port, opsHost, opsPort, startMs }, 'listening');
   onStarted(app);
 };
 

@@ -43,7 +43,7 @@ t.test('files are of a size to be read in one go', (t) => {
 });
 
 t.test('imports point down', (t) => {
-  const stages = ['leaf', 'api', 'text', 'dispatch', 'admission', 'front', 'app', 'main'];
+  const stages = ['leaf', 'api', 'text', 'dispatch', 'admission', 'front', 'ops', 'app', 'main'];
   const stageOf = (path: string): number => {
     const [, folder = '', file] = path.split('/');
     if (file !== undefined) return stages.indexOf(folder);

@@ -50,6 +50,7 @@ export class Service {
         ...process.env,
         HOST: '127.0.0.1',
         PORT: '0',
+        OPS_PORT: '0',
         DATA_DIR: dataDir,
         MODELS_DIR: modelsDir,
         SYNTHESIS_THREADS: String(synthesisThreads),

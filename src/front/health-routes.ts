@@ -15,18 +15,22 @@ const answer = (status: number, value: Health) => ({
   headers: [['cache-control', 'no-store']] as const,
 });
 
-/** `GET /healthz`: the process lives and its event loop turns. */
-export const healthRoute: Handler = (exchange) => reply(exchange, answer(200, { status: 'ok' }));
+/** The process lives and its event loop turns. */
+export const healthAnswer = () => answer(200, { status: 'ok' });
 
-/** `GET /readyz`: voices are loaded, the threads are whole, and nothing is draining. */
+/** Voices are loaded, the threads are whole, the store works, and nothing is draining. */
+export const readyAnswer = (readiness: Readiness) => {
+  const reasons = readiness.reasons();
+  return reasons.length === 0
+    ? answer(200, { status: 'ready' })
+    : answer(503, { status: 'not ready', reasons: [...reasons] });
+};
+
+/** `GET /healthz` */
+export const healthRoute: Handler = (exchange) => reply(exchange, healthAnswer());
+
+/** `GET /readyz` */
 export const readyRoute =
   (readiness: Readiness): Handler =>
-  (exchange) => {
-    const reasons = readiness.reasons();
-    reply(
-      exchange,
-      reasons.length === 0
-        ? answer(200, { status: 'ready' })
-        : answer(503, { status: 'not ready', reasons: [...reasons] }),
-    );
-  };
+  (exchange) =>
+    reply(exchange, readyAnswer(readiness));

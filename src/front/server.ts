@@ -33,7 +33,8 @@ export class ListenError extends Error {
   /** As of the operating system: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL` ... */
   readonly code: string;
 
-  constructor(host: string, port: number, code: string) {
+  /** @param variables that say where to listen */
+  constructor(host: string, port: number, code: string, variables = 'HOST and PORT') {
     const why =
       code === 'EADDRINUSE'
         ? 'the port is in use'
@@ -42,7 +43,7 @@ export class ListenError extends Error {
           : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
             ? 'this machine has no such address'
             : code;
-    super(`cannot listen on ${host}:${port}: ${why} (see HOST and PORT)`);
+    super(`cannot listen on ${host}:${port}: ${why} (see ${variables})`);
     this.code = code;
   }
 }
@@ -63,6 +64,8 @@ export interface ServerParts {
 }
 
 export interface Server {
+  /** That of the stages below, and its own: it drains. */
+  readonly readiness: Readiness;
   /**
    * @returns the port, chosen by the system when the configured one is 0
    * @throws {ListenError}
@@ -149,6 +152,7 @@ export const createServer = (parts: ServerParts): Server => {
   ]);
 
   return {
+    readiness: ready,
     async listen() {
       const { host, port } = config;
       listenSocket = listenExclusively(app, host, port);

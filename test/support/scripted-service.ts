@@ -6,11 +6,11 @@ import { createLog } from '../../src/log.js';
 
 const config = readConfig(process.env);
 const log = createLog(config.logLevel);
-const { app, port } = await App.start({
+const { app, port, opsPort } = await App.start({
   config,
   log,
   onFirstKey: (key) => void writeFirstKey(config.dataDir, key),
   synthesisEntry: new URL('scripted-synthesis.js', import.meta.url),
 });
 process.once('SIGTERM', () => void app.drain().then(() => process.exit(0)));
-log.info({ port }, 'listening');
+log.info({ port, opsPort }, 'listening');

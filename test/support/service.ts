@@ -21,6 +21,7 @@ export interface Exit {
 interface LogLine {
   readonly msg: string;
   readonly port?: number;
+  readonly opsPort?: number;
   readonly [field: string]: unknown;
 }
 
@@ -57,14 +58,19 @@ class Child {
 export class Service extends Child {
   readonly dataDir: string;
   port = 0;
+  opsPort = 0;
 
   constructor(dataDir: string, env: Environment, script: string) {
-    super(script, [], { HOST: '127.0.0.1', PORT: '0', DATA_DIR: dataDir, ...env });
+    super(script, [], { HOST: '127.0.0.1', PORT: '0', OPS_PORT: '0', DATA_DIR: dataDir, ...env });
     this.dataDir = dataDir;
   }
 
   get url(): string {
     return `http://127.0.0.1:${this.port}`;
+  }
+
+  get opsUrl(): string {
+    return `http://127.0.0.1:${this.opsPort}`;
   }
 
   /** The key that the first start made. */
@@ -76,9 +82,10 @@ export class Service extends Child {
   async listening(): Promise<void> {
     const found = new Promise<void>((resolve) => {
       const look = (): void => {
-        const port = this.lines.find((line) => line.msg === 'listening')?.port;
-        if (port === undefined) return;
+        const { port, opsPort } = this.lines.find((line) => line.msg === 'listening') ?? {};
+        if (port === undefined || opsPort === undefined) return;
         this.port = port;
+        this.opsPort = opsPort;
         resolve();
       };
       this.process.stdout?.on('data', look);

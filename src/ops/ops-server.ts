@@ -1,0 +1,125 @@
+/**
+ * The ops listener: metrics and health for those who run the service, on a port of its own that asks for no key and
+ * is meant for the machine itself or an inner network. It listens before anything is loaded and until everything is
+ * closed, so that a supervisor is always told why there is no speech.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describeFault } from '../fault.js';
+import { healthAnswer, readyAnswer, type Readiness } from '../front/health-routes.js';
+import { ListenError } from '../front/server.js';
+import { limits } from '../limits.js';
+import type { Log } from '../log.js';
+import type { Metrics } from '../metrics.js';
+
+export interface OpsServerParts {
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
+  readonly readiness: Readiness;
+  readonly log: Log;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+const textAnswer = (status: number, body: string): Answer => ({
+  status,
+  contentType: 'text/plain; charset=utf-8',
+  body: `${body}\n`,
+});
+
+/** How often requests that take too long are looked for. */
+const CHECK_MS = 1_000;
+
+export class OpsServer {
+  readonly #parts: OpsServerParts;
+  readonly #server: Server;
+  /** Scrapes that come together share one. */
+  #scrape: Promise<string> | null = null;
+  #closed: Promise<void> | undefined;
+
+  private constructor(parts: OpsServerParts) {
+    this.#parts = parts;
+    this.#server = createServer(
+      {
+        maxHeaderSize: limits.opsHeadBytesMax,
+        headersTimeout: limits.opsRequestMsMax,
+        requestTimeout: limits.opsRequestMsMax,
+        connectionsCheckingInterval: CHECK_MS,
+      },
+      (request, response) => void this.#respond(request, response),
+    );
+    this.#server.maxConnections = limits.opsConnectionsMax;
+    // Also of a reader that takes nothing.
+    this.#server.timeout = limits.opsRequestMsMax;
+  }
+
+  /** @throws {ListenError} naming the variables that say where */
+  static async listen(parts: OpsServerParts): Promise<OpsServer> {
+    const ops = new OpsServer(parts);
+    const { host, port } = parts;
+    await new Promise<void>((resolve, reject) => {
+      ops.#server.once('error', (error: NodeJS.ErrnoException) => {
+        reject(new ListenError(host, port, error.code ?? error.message, 'OPS_HOST and OPS_PORT'));
+      });
+      ops.#server.listen({ host, port, exclusive: true }, resolve);
+    });
+    ops.#server.removeAllListeners('error');
+    ops.#server.on('error', (error) => parts.log.error(describeFault(error), 'ops listener failed'));
+    return ops;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Ends all connections. Idempotent. */
+  close(): Promise<void> {
+    this.#closed ??= new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+    return this.#closed;
+  }
+
+  async #respond({ method, url }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { status, contentType, body } = await this.#answer(url?.split('?', 1)[0], method);
+    response.writeHead(status, {
+      'content-type': contentType,
+      'content-length': Buffer.byteLength(body),
+      'cache-control': 'no-store',
+      ...(status === 405 && { allow: 'GET, HEAD' }),
+    });
+    response.end(body);
+  }
+
+  /** Never rejects. */
+  async #answer(path: string | undefined, method: string | undefined): Promise<Answer> {
+    try {
+      const answer = this.#routes.get(path ?? '');
+      if (answer === undefined) return textAnswer(404, 'Not Found: see /metrics, /healthz, /readyz');
+      if (method !== 'GET' && method !== 'HEAD') return textAnswer(405, 'Method Not Allowed');
+      return await answer();
+    } catch (error) {
+      this.#parts.log.error(describeFault(error), 'ops request failed');
+      return textAnswer(500, 'Internal Server Error');
+    }
+  }
+
+  readonly #routes = new Map<string, () => Answer | Promise<Answer>>([
+    ['/metrics', () => this.#metrics()],
+    ['/healthz', healthAnswer],
+    ['/readyz', () => readyAnswer(this.#parts.readiness)],
+  ]);
+
+  async #metrics(): Promise<Answer> {
+    const { metrics } = this.#parts;
+    this.#scrape ??= metrics.text().finally(() => (this.#scrape = null));
+    return { status: 200, contentType: metrics.contentType, body: await this.#scrape };
+  }
+}

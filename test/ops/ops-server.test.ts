@@ -1,0 +1,117 @@
+import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { limits } from '../../src/limits.js';
+import { OpsServer } from '../../src/ops/ops-server.js';
+import { RawClient } from '../support/raw-client.js';
+import { recordingLog, type LogLine } from '../support/front-server.js';
+
+const start = async (t: Test, text: () => Promise<string> = () => Promise.resolve('some 1\n')) => {
+  const lines: LogLine[] = [];
+  const reasons: string[] = [];
+  const ops = await OpsServer.listen({
+    host: '127.0.0.1',
+    port: 0,
+    metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', text },
+    readiness: { reasons: () => reasons },
+    log: recordingLog(lines),
+  });
+  t.teardown(() => ops.close());
+  const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${ops.port}${path}`, { method });
+  return { ops, ask, lines, reasons };
+};
+
+t.test('it serves metrics and health, and nothing else', async (t) => {
+  const { ask, reasons } = await start(t);
+  const metrics = await ask('/metrics?collect%5B%5D=all');
+  t.equal(metrics.status, 200);
+  t.equal(metrics.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  t.equal(await metrics.text(), 'some 1\n');
+  t.same(await (await ask('/healthz')).json(), { status: 'ok' });
+  t.same(await (await ask('/readyz')).json(), { status: 'ready' });
+  reasons.push('draining', 'the store is damaged');
+  const unready = await ask('/readyz');
+  t.equal(unready.status, 503);
+  t.same(await unready.json(), { status: 'not ready', reasons: ['draining', 'the store is damaged'] });
+  t.equal((await ask('/healthz')).status, 200, 'it lives all the same');
+  for (const path of ['/', '/metrics/', '/v1/tts', '/__proto__', '//metrics'])
+    t.equal((await ask(path)).status, 404, path);
+  const head = await ask('/metrics', 'HEAD');
+  t.match([head.status, head.headers.get('content-length'), await head.text()], [200, '7', '']);
+  const posted = await ask('/metrics', 'POST');
+  t.match([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD']);
+});
+
+t.test('scrapes that come together share one, and the next one is fresh', async (t) => {
+  let scrapes = 0;
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const { ask } = await start(t, () => (++scrapes === 1 ? promise : Promise.resolve('fresh\n')));
+  const asked = [ask('/metrics'), ask('/metrics'), ask('/metrics')];
+  // Answered on another connection after the three were taken.
+  t.equal((await ask('/healthz')).status, 200);
+  resolve('shared\n');
+  for (const response of asked) t.equal(await (await response).text(), 'shared\n');
+  t.equal(await (await ask('/metrics')).text(), 'fresh\n');
+});
+
+t.test('a scrape that fails is a 500, and told in the log without the message', async (t) => {
+  const { ask, lines } = await start(t, () => Promise.reject(new RangeError('of something said')));
+  t.equal((await ask('/metrics')).status, 500);
+  t.match(lines, [{ level: 'error', fields: { errorType: 'RangeError' } }]);
+  t.notMatch(JSON.stringify(lines), 'of something said');
+  t.equal((await ask('/healthz')).status, 200);
+});
+
+t.test('what is no HTTP is a 400, a head that is too long a 431', async (t) => {
+  const { ops, ask } = await start(t);
+  for (const [bytes, status] of [
+    ['\x16\x03\x01\x02\r\n\r\n', 400],
+    [`GET /metrics HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(limits.opsHeadBytesMax)}\r\n\r\n`, 431],
+  ] as const) {
+    const client = await RawClient.open(ops.port);
+    client.send(Buffer.from(bytes, 'latin1'));
+    t.equal((await client.response()).status, status);
+    client.destroy();
+  }
+  t.equal((await ask('/healthz')).status, 200);
+});
+
+t.test('more connections than it takes are closed, and those that it has are served on', async (t) => {
+  const { ops } = await start(t);
+  const clients = await Promise.all(
+    Array.from({ length: limits.opsConnectionsMax }, () => RawClient.open(ops.port)),
+  );
+  t.teardown(() => clients.forEach((client) => client.destroy()));
+  const asks = Buffer.from('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n');
+  for (const client of clients) client.send(asks);
+  for (const client of clients) await client.until(() => client.receivedBytes > 0);
+  await t.rejects(fetch(`http://127.0.0.1:${ops.port}/healthz`));
+  const [first] = clients;
+  first?.send(asks);
+  t.equal((await first?.response())?.status, 200);
+});
+
+t.test('a port that cannot be had is one clear line that names the variables', async (t) => {
+  const other = createNetServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => other.close());
+  const { port } = other.address() as AddressInfo;
+  const readiness = { reasons: () => [] };
+  const metrics = { contentType: '', text: () => Promise.resolve('') };
+  await t.rejects(OpsServer.listen({ host: '127.0.0.1', port, metrics, readiness, log: recordingLog([]) }), {
+    name: 'ListenError',
+    code: 'EADDRINUSE',
+    message: `cannot listen on 127.0.0.1:${port}: the port is in use (see OPS_HOST and OPS_PORT)`,
+  });
+});
+
+t.test('a close ends connections that wait, and can be repeated', async (t) => {
+  const { ops } = await start(t);
+  const { port } = ops;
+  const client = await RawClient.open(port);
+  t.teardown(() => client.destroy());
+  client.send(Buffer.from('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'));
+  t.equal((await client.response()).status, 200);
+  await Promise.all([ops.close(), ops.close()]);
+  await ops.close();
+  await t.rejects(RawClient.open(port));
+});
