@@ -106,7 +106,8 @@ const say = async (): Promise<void> => {
   const text = positionals.length > 0 ? positionals.join(' ') : await readAll(process.stdin);
   const config = readConfig(process.env);
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
-  const url = values.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${String(config.port)}`;
+  const scheme = config.tls === null ? 'http' : 'https';
+  const url = values.url ?? `${scheme}://${host.includes(':') ? `[${host}]` : host}:${String(config.port)}`;
   const key = findKey(values.key, config.dataDir);
   const service = new Service(url, key);
   const voice = values.voice ?? (await service.voices())[0] ?? '';

@@ -9,8 +9,9 @@ import { createAdmission } from './admission/admission.js';
 import { makeFirstKey } from './admission/first-key.js';
 import { Ledger } from './admission/ledger.js';
 import { openStore, type Store } from './admission/store.js';
-import type { Config } from './config.js';
+import type { Config, TlsFiles } from './config.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
+import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
 import { limits } from './limits.js';
@@ -32,8 +33,15 @@ export interface AppParts {
 /** Milliseconds for running steps to end once they are cancelled; one takes about 25. */
 const STEP_END_MS_MAX = 5_000;
 
+const warnOf = (certificate: Certificate, log: Log): void => {
+  const doubt = doubtOf(certificate, new Date());
+  const { validFrom, validTo } = certificate;
+  if (doubt !== null) log.warn({ validFrom, validTo }, doubt);
+};
+
 export class App {
   readonly #log: Log;
+  readonly #tls: TlsFiles | null;
   readonly #store: Store;
   readonly #ledger: Ledger;
   readonly #dispatcher: Dispatcher;
@@ -44,6 +52,7 @@ export class App {
 
   private constructor(
     parts: Pick<AppParts, 'log'> & {
+      readonly tls: TlsFiles | null;
       readonly store: Store;
       readonly ledger: Ledger;
       readonly dispatcher: Dispatcher;
@@ -52,6 +61,7 @@ export class App {
     },
   ) {
     this.#log = parts.log;
+    this.#tls = parts.tls;
     this.#store = parts.store;
     this.#ledger = parts.ledger;
     this.#dispatcher = parts.dispatcher;
@@ -62,6 +72,7 @@ export class App {
   /**
    * Serves when it resolves.
    *
+   * @throws {CertificateError} the certificate or its key cannot be used
    * @throws {VoicePackError} a model file is missing or damaged
    * @throws {StoreError} the data folder or the store cannot be used
    * @throws {ListenError} an address cannot be listened on
@@ -87,6 +98,8 @@ export class App {
   /** Everything but the ops listener, ready to serve. */
   static async #load(parts: AppParts, ops: OpsServer): Promise<App> {
     const { config, log } = parts;
+    const certificate = config.tls === null ? null : readCertificate(config.tls);
+    if (certificate !== null) warnOf(certificate, log);
     const packs = await readPacks(config.modelsDir);
     const catalogue = catalogueOf(packs);
     // First of all: its threads load while the store is opened, which waits for the disk.
@@ -121,8 +134,8 @@ export class App {
     const readiness = {
       reasons: () => [...(dispatcher.isWhole ? [] : ['threads are starting again']), ...admission.faults()],
     };
-    const server = createServer({ config, speech: dispatcher, admission, readiness, log });
-    const app = new App({ log, store, ledger, dispatcher, server, ops });
+    const server = createServer({ config, certificate, speech: dispatcher, admission, readiness, log });
+    const app = new App({ log, tls: config.tls, store, ledger, dispatcher, server, ops });
     try {
       await dispatcher.ready();
     } catch (error) {
@@ -138,6 +151,20 @@ export class App {
     } catch (error) {
       await this.drain();
       throw error;
+    }
+  }
+
+  /** Reads the certificate and its key again, for connections to come. One that cannot be used changes nothing. */
+  renewCertificate(): void {
+    if (this.#tls === null) return;
+    try {
+      const certificate = readCertificate(this.#tls);
+      if (!this.#server.renewCertificate(certificate)) return;
+      this.#log.info({ validTo: certificate.validTo }, 'new connections get the new TLS certificate');
+      warnOf(certificate, this.#log);
+    } catch (error) {
+      if (!(error instanceof CertificateError)) throw error;
+      this.#log.error({ reason: error.message }, 'the TLS certificate stays as it is');
     }
   }
 

@@ -15,6 +15,14 @@ const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 export type ExecutionProvider = (typeof executionProviders)[number];
 export type LogLevel = (typeof logLevels)[number];
 
+/** Paths of PEM files. */
+export interface TlsFiles {
+  /** The certificate, and after it those between it and its root. */
+  readonly certPath: string;
+  /** Its private key, not encrypted. */
+  readonly keyPath: string;
+}
+
 export interface Config {
   /** `HOST`: the address to listen on. */
   readonly host: string;
@@ -40,6 +48,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** `EXECUTION_PROVIDER`: `auto` takes CUDA where it works, else the CPU. */
   readonly executionProvider: ExecutionProvider;
+  /** `TLS_CERT` and `TLS_KEY`: with them the service speaks TLS, and nothing else; `null` without. */
+  readonly tls: TlsFiles | null;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -82,8 +92,17 @@ const origins = (env: Environment, name: string): readonly string[] => {
 
 const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
 
-/** Asked for, and not to be had: better no service than one without the encryption that its operator counts on. */
-const refused = ['TLS_CERT', 'TLS_KEY'] as const;
+/** Both or neither: better no service than one without the encryption that its operator counts on. */
+const tlsFiles = (env: Environment): TlsFiles | null => {
+  const certPath = nonEmpty(env, 'TLS_CERT', '');
+  const keyPath = nonEmpty(env, 'TLS_KEY', '');
+  if (certPath === '' && keyPath === '') return null;
+  if (certPath === '' || keyPath === '')
+    throw new ConfigError(
+      `${certPath === '' ? 'TLS_CERT' : 'TLS_KEY'} is missing: TLS wants both, a certificate and its private key`,
+    );
+  return { certPath: resolve(certPath), keyPath: resolve(keyPath) };
+};
 
 /**
  * @param env the process environment, or a stand-in
@@ -91,9 +110,6 @@ const refused = ['TLS_CERT', 'TLS_KEY'] as const;
  */
 export const readConfig = (env: Environment): Config => {
   const cores = availableParallelism();
-  for (const name of refused)
-    if (nonEmpty(env, name, '') !== '')
-      throw new ConfigError(`${name}: this version speaks plain HTTP; unset it and put a TLS proxy in front`);
   return Object.freeze({
     host: nonEmpty(env, 'HOST', '127.0.0.1'),
     port: integer(env, 'PORT', 8080, 0, 65_535),
@@ -107,5 +123,6 @@ export const readConfig = (env: Environment): Config => {
     corsOrigins: origins(env, 'CORS_ORIGINS'),
     logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
     executionProvider: oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto'),
+    tls: tlsFiles(env),
   });
 };

@@ -73,6 +73,8 @@ export const limits = {
   /** Bytes that wait in one stream's sender. The gate keeps it far below: going over ends that stream. */
   senderQueueBytesMax: 16 * MiB,
 
+  /** Certificates whose connections are served: a renewal beyond closes those that were made with the oldest. */
+  certificatesInUseMax: 8,
   /** WebSockets open at once; one more is answered 503. */
   socketsMax: 16_384,
   /** Contexts of one WebSocket. */

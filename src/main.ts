@@ -4,12 +4,13 @@ import { writeFirstKey } from './admission/first-key.js';
 import { StoreError } from './admission/database.js';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { describeFault } from './fault.js';
+import { CertificateError } from './front/certificate.js';
 import { ListenError } from './front/server.js';
 import { createLog } from './log.js';
 import { VoicePackError } from '../workers/engines/voice-pack.js';
 
 /** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
-const expected = [ConfigError, StoreError, ListenError, VoicePackError];
+const expected = [ConfigError, CertificateError, StoreError, ListenError, VoicePackError];
 
 const fail = (error: unknown): never => {
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
@@ -55,7 +56,10 @@ const main = async (): Promise<void> => {
   }
   // Their default action would end the process without a drain.
   process.on('SIGUSR2', () => void started.then((app) => log.info(app.status(), 'status')));
-  process.on('SIGHUP', () => log.warn('SIGHUP: restart the service to have it read the voices again'));
+  process.on('SIGHUP', () => {
+    log.warn('SIGHUP: restart the service to have it read the voices again');
+    void started.then((app) => app.renewCertificate());
+  });
   process.on('uncaughtException', (error) => {
     log.fatal(describeFault(error), 'a fault that nothing caught');
     void stop(1);
@@ -65,7 +69,7 @@ const main = async (): Promise<void> => {
   const { app, port, opsPort } = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
-  log.info({ host, port, opsHost, opsPort, startMs }, 'listening');
+  log.info({ host, port, tls: config.tls !== null, opsHost, opsPort, startMs }, 'listening');
   onStarted(app);
 };
 

@@ -35,6 +35,8 @@ export const told = {
   noCredit: 'The account of this key has no credit left.',
   noSlot: 'This key has all its requests in flight already. Try again in a moment.',
   brokenOff: 'The service broke off before the speech was complete.',
+  untrusted: (url: string) =>
+    `The certificate of ${url} is not trusted here. If it is yours, name its file (or its root's): NODE_EXTRA_CA_CERTS=cert.pem`,
   noService: (url: string) => `No service answers at ${url}. Start it with \`npm start\`, or give its --url.`,
 } as const;
 
@@ -63,6 +65,15 @@ const refusal = (status: number, body: string): string => {
   return `The service answered ${String(status)}: ${body.slice(0, 300)}`;
 };
 
+/** As OpenSSL names what it found out about a chain of certificates. */
+const untrustedCodes: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+]);
+
 const causeCode = (error: unknown): string | undefined => {
   const code = field(field(error, 'cause'), 'code');
   return typeof code === 'string' ? code : undefined;
@@ -88,6 +99,7 @@ export class Service {
       if (code === 'ECONNREFUSED') {
         throw new SayError(told.noService(this.#url));
       }
+      if (code !== undefined && untrustedCodes.has(code)) throw new SayError(told.untrusted(this.#url));
       throw new SayError(
         `${this.#url} cannot be reached: ${code ?? String(field(field(error, 'cause'), 'message') ?? error)}`,
       );

@@ -11,18 +11,20 @@ import type { Speech } from '../dispatch/speech.js';
 import type { Log } from '../log.js';
 import { monotonicMs, type Clock } from '../monotonic.js';
 import { ByteBudget } from './byte-budget.js';
+import type { Certificate } from './certificate.js';
 import { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
 import { healthRoute, readyRoute, type Readiness } from './health-routes.js';
 import { openApiRoute, speakersRoute } from './json-routes.js';
+import { Listener } from './listener.js';
 import { Pulse } from './pulse.js';
 import { Registry } from './registry.js';
-import { addRoutes } from './routes.js';
+import { addRoutes, type Route } from './routes.js';
 import { frontBounds, type FrontBounds, type Services } from './services.js';
 import { speechRoute, type Parser } from './speech-route.js';
 import { rawResponder, streamResponder } from './stream-responder.js';
 import { Turn } from './turn.js';
-import { closeListenSocket, createApp, listenExclusively, localPort, type ListenSocket } from './uws.js';
+import type { TemplatedApp } from './uws.js';
 import { wholeResponder } from './whole-responder.js';
 import { addSocketRoute } from './ws/socket-route.js';
 import { Sockets } from './ws/sockets.js';
@@ -55,6 +57,8 @@ export interface ServerParts {
     readonly dataDir: string;
     readonly corsOrigins: readonly string[];
   };
+  /** Checked; without one the server speaks plain HTTP. */
+  readonly certificate?: Certificate | null;
   readonly speech: Speech;
   readonly admission: Admission;
   readonly readiness: Readiness;
@@ -71,6 +75,13 @@ export interface Server {
    * @throws {ListenError}
    */
   listen(): Promise<{ readonly port: number }>;
+  /**
+   * New connections get this certificate; those there are keep the one that they have. Of a server with TLS.
+   *
+   * @returns whether it is another one than before
+   * @throws {CertificateError} and nothing changes
+   */
+  renewCertificate(certificate: Certificate): boolean;
   /**
    * No new connections; speech on those there are is answered 503, and WebSockets are closed (1001) as soon as nothing
    * is spoken on them. What is in flight goes on. Idempotent.
@@ -119,17 +130,13 @@ export const createServer = (parts: ServerParts): Server => {
   };
   let draining = false;
   let closed = false;
-  let listenSocket: ListenSocket | null = null;
   const speechParts = { speech, admission, isDraining: () => draining };
   const ready: Readiness = {
     reasons: () => (draining ? [...readiness.reasons(), 'draining'] : readiness.reasons()),
   };
 
   const sockets = new Sockets({ services, speech, admission });
-  const app = createApp();
-  // Before the catch-all: the library takes handlers in the order of their registration.
-  addSocketRoute(app, '/v1/tts/ws', { services, admission, sockets, isDraining: () => draining });
-  addRoutes(app, services, [
+  const routes: readonly Route[] = [
     {
       path: '/v1/tts',
       method: 'post',
@@ -149,20 +156,26 @@ export const createServer = (parts: ServerParts): Server => {
     { path: '/openapi.json', method: 'get', handler: openApiRoute(admission, speech.voices) },
     { path: '/healthz', method: 'get', handler: healthRoute },
     { path: '/readyz', method: 'get', handler: readyRoute(ready) },
-  ]);
+  ];
+  const addAllRoutes = (app: TemplatedApp): void => {
+    // Before the catch-all: the library takes handlers in the order of their registration.
+    addSocketRoute(app, '/v1/tts/ws', { services, admission, sockets, isDraining: () => draining });
+    addRoutes(app, services, routes);
+  };
+  const listener = new Listener(addAllRoutes, parts.certificate ?? null);
 
   return {
     readiness: ready,
     async listen() {
       const { host, port } = config;
-      listenSocket = listenExclusively(app, host, port);
-      if (listenSocket === null) throw new ListenError(host, port, await whyNot(host, port));
-      return { port: localPort(listenSocket) };
+      const bound = listener.listen(host, port);
+      if (bound === null) throw new ListenError(host, port, await whyNot(host, port));
+      return { port: bound };
     },
+    renewCertificate: (certificate) => listener.renew(certificate),
     stopAccepting() {
       draining = true;
-      if (listenSocket !== null) closeListenSocket(listenSocket);
-      listenSocket = null;
+      listener.stopAccepting();
       sockets.drain();
     },
     get inFlight() {
@@ -178,7 +191,7 @@ export const createServer = (parts: ServerParts): Server => {
       sockets.shutDown();
       // Cut by us, not left by the client: the log says so, and what a result was charged is taken back.
       for (const exchange of services.registry.members) exchange.drop('failed');
-      app.close();
+      listener.close();
     },
   };
 };

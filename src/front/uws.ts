@@ -19,7 +19,7 @@ export type ListenSocket = us_listen_socket;
 /** Without it, listening shares the port: a second process would bind silently and take half of the connections. */
 const EXCLUSIVE_PORT = 1;
 
-type Native = Pick<typeof namespace, 'App' | 'us_listen_socket_close' | 'us_socket_local_port'> & {
+type Native = Pick<typeof namespace, 'App' | 'SSLApp' | 'us_listen_socket_close' | 'us_socket_local_port'> & {
   _cfg(option: 'silent'): void;
 };
 
@@ -30,6 +30,40 @@ export const createApp = (): TemplatedApp => {
   native._cfg('silent');
   return native.App();
 };
+
+/**
+ * The same with TLS 1.2 and 1.3, older ones refused. The certificate's file may hold its chain.
+ *
+ * @throws when the library does not take the files
+ */
+export const createTlsApp = (files: {
+  readonly certPath: string;
+  readonly keyPath: string;
+}): TemplatedApp => {
+  native._cfg('silent');
+  return native.SSLApp({
+    cert_file_name: files.certPath,
+    key_file_name: files.keyPath,
+    // An idle connection keeps no buffers of 16 KiB each way.
+    ssl_prefer_low_memory_usage: true,
+  });
+};
+
+/** Calls that the library's own types leave out. */
+interface Parent {
+  getDescriptor(): unknown;
+  addChildAppDescriptor(child: unknown): void;
+  removeChildAppDescriptor(child: unknown): void;
+}
+
+const asParent = (app: TemplatedApp): Parent => app as unknown as Parent;
+
+/** `parent` gives the connections that it accepts to its children, in turn, and serves none itself. */
+export const addChild = (parent: TemplatedApp, child: TemplatedApp): void =>
+  asParent(parent).addChildAppDescriptor(asParent(child).getDescriptor());
+
+export const removeChild = (parent: TemplatedApp, child: TemplatedApp): void =>
+  asParent(parent).removeChildAppDescriptor(asParent(child).getDescriptor());
 
 /** @returns the listen socket, or `null` when the port cannot be had; the library does not say why */
 export const listenExclusively = (app: TemplatedApp, host: string, port: number): ListenSocket | null => {

@@ -99,13 +99,6 @@ t.test('a data folder that cannot be written', async (t) => {
   t.ok(service.stderr.includes(join(file, 'data')));
 });
 
-t.test('a certificate is not ignored: better no service than one in plain text', async (t) => {
-  const service = spawnService(t, { TLS_CERT: '/etc/ssl/cert.pem', TLS_KEY: '/etc/ssl/key.pem' });
-  t.match(await service.exited, { code: 1 });
-  t.ok(oneLine(service.stderr), service.stderr);
-  t.match(service.stderr, 'TLS_CERT');
-});
-
 t.test('a variable that cannot be used', async (t) => {
   const service = spawnService(t, { SYNTHESIS_THREADS: 'many' });
   t.match(await service.exited, { code: 1 });

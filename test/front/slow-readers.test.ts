@@ -2,9 +2,12 @@
  * Readers slower than the speech is made, for 45 seconds: the library drops a response about 11 s after a write that
  * failed, so each of these would be lost several times over. They run side by side, and every byte is compared.
  */
-import t from 'tap';
+import { connect } from 'node:net';
+import t, { type Test } from 'tap';
+import { makeCertificate, type TestCertificate } from '../support/certificates.js';
 import { FakeLease, type FakeContext, type Script } from '../support/fake-speech.js';
 import { startFront } from '../support/front-server.js';
+import { missingTool } from '../support/tools.js';
 
 const SLOW_MS = 45_000;
 const FRAME_BYTES = 21_000;
@@ -41,8 +44,18 @@ const fillThenPause = async (context: FakeContext): Promise<void> => {
 
 t.setTimeout(SLOW_MS + 60_000);
 
-t.test('slow and stalled readers get every byte', { timeout: SLOW_MS + 60_000 }, async (t) => {
-  const front = await startFront(t, { bounds: { resultMemoryBytesMax: 2_000_000 } });
+// Side by side: they wait most of the time.
+t.jobs = 2;
+
+const slowReaders = async (
+  t: Test,
+  rates: readonly number[],
+  certificate?: TestCertificate,
+): Promise<void> => {
+  const front = await startFront(t, {
+    bounds: { resultMemoryBytesMax: 2_000_000 },
+    ...(certificate !== undefined && { certificate }),
+  });
   front.admission.admit = () => ({ ok: true, lease: new FakeLease(() => undefined) });
 
   const read = async (
@@ -78,14 +91,33 @@ t.test('slow and stalled readers get every byte', { timeout: SLOW_MS + 60_000 },
   };
 
   const readers = [];
-  for (const bytesASecond of [0, 20_000, 100_000, 400_000])
+  for (const bytesASecond of rates)
     for (const path of ['/v1/tts/stream', '/v1/tts'] as const)
       readers.push(await read(`${path} at ${bytesASecond} B/s`, path, bytesASecond, plenty(bytesASecond)));
   readers.push(
     await read('a pause of the speaker', '/v1/tts/stream', 10_000, (context) => void fillThenPause(context)),
   );
+  // Said nothing since they were opened: half a greeting of TLS, or none of any kind.
+  const idle = ['', '\x16\x03\x01\x02\x00\x01\x00'].map((greeting) => {
+    const socket = connect({ host: '127.0.0.1', port: front.port });
+    socket.on('error', () => undefined).resume();
+    socket.write(Buffer.from(greeting, 'latin1'));
+    return new Promise((resolve) => socket.once('close', resolve));
+  });
   await sleep(SLOW_MS);
   t.equal(front.server.inFlight, readers.length, 'all of them were slow to the end');
   for (const finish of readers) await finish();
   t.equal(front.server.inFlight, 0);
-});
+  await Promise.all(idle);
+};
+
+const timeout = SLOW_MS + 60_000;
+const folder = t.testdir({});
+
+t.test('slow and stalled readers get every byte', { timeout }, (t) =>
+  slowReaders(t, [0, 20_000, 100_000, 400_000]),
+);
+
+t.test('so do those of TLS', { timeout, skip: missingTool('openssl') }, (t) =>
+  slowReaders(t, [0, 100_000], makeCertificate(folder, 'slow')),
+);

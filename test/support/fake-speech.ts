@@ -169,12 +169,15 @@ export class FakeContext implements SpeechContext {
   /** Emits `frames` frames as fast as the gate of backpressure lets them, then closes. */
   stream(frames: number, rawBytes: number): void {
     let left = frames;
+    let closed = false;
     const more = (): void => {
       while (left > 0 && !this.released && this.unsentMs < limits.unsentAudioMsMax) {
         left -= 1;
         this.audio(rawBytes);
       }
-      if (left > 0 || this.released) return;
+      // Every frame that was handed asks for more: only one of them is the last to.
+      if (left > 0 || closed || this.released) return;
+      closed = true;
       this.#onHanded = null;
       this.close();
     };

@@ -1,9 +1,11 @@
 /** The front on a real port, over a scripted `Speech` and an admission that keeps its books in memory. */
 import type { Test } from 'tap';
 import type { Admission } from '../../src/admission/admission.js';
+import { readCertificate } from '../../src/front/certificate.js';
 import { createServer, type Server, type ServerParts } from '../../src/front/server.js';
 import { frontBounds, type FrontBounds } from '../../src/front/services.js';
 import type { Log } from '../../src/log.js';
+import type { TestCertificate } from './certificates.js';
 import { FakeLease, FakeSpeech } from './fake-speech.js';
 import { RawClient, requestBytes, type RequestOptions } from './raw-client.js';
 
@@ -79,6 +81,8 @@ export const startFront = async (
     readonly bounds?: Partial<FrontBounds>;
     readonly parts?: Partial<ServerParts>;
     readonly corsOrigins?: readonly string[];
+    /** With it, all clients speak TLS. */
+    readonly certificate?: TestCertificate;
   } = {},
 ): Promise<Front> => {
   const lines: LogLine[] = [];
@@ -86,6 +90,7 @@ export const startFront = async (
   const speech = new FakeSpeech();
   const admission = new FakeAdmission();
   const dataDir = t.testdir({});
+  const { certificate } = options;
   const server = createServer({
     config: { host: '127.0.0.1', port: 0, dataDir, corsOrigins: options.corsOrigins ?? [] },
     speech,
@@ -93,6 +98,7 @@ export const startFront = async (
     readiness: { reasons: () => reasons },
     log: recordingLog(lines),
     bounds: { ...frontBounds, ...options.bounds },
+    certificate: certificate === undefined ? null : readCertificate(certificate),
     ...options.parts,
   });
   const { port } = await server.listen();
@@ -102,7 +108,7 @@ export const startFront = async (
     server.close();
   });
   const client = async (): Promise<RawClient> => {
-    const opened = await RawClient.open(port);
+    const opened = await RawClient.open(port, certificate?.ca);
     clients.push(opened);
     return opened;
   };

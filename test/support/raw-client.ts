@@ -3,6 +3,7 @@
  * responses apart itself, strictly.
  */
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 
 export interface RawResponse {
   readonly status: number;
@@ -127,11 +128,13 @@ export class RawClient {
     socket.on('close', onClosed);
   }
 
-  static open(port: number): Promise<RawClient> {
+  /** @param ca with it, over TLS: the certificate to trust */
+  static open(port: number, ca?: string): Promise<RawClient> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true });
+      const to = { host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true };
+      const socket = ca === undefined ? connect(to) : connectTls({ ...to, ca });
       socket.once('error', reject);
-      socket.once('connect', () => {
+      socket.once(ca === undefined ? 'connect' : 'secureConnect', () => {
         socket.off('error', reject);
         resolve(new RawClient(socket));
       });

@@ -1,0 +1,105 @@
+/**
+ * The certificate of the listener and its key, looked at before the library gets them: what it cannot use it refuses
+ * without a reason.
+ */
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { TlsFiles } from '../config.js';
+import { createTlsApp, type TemplatedApp } from './uws.js';
+
+/** The certificate or the key cannot be used. The message is one line for the operator. */
+export class CertificateError extends Error {
+  override readonly name = 'CertificateError';
+}
+
+export interface Certificate {
+  readonly files: TlsFiles;
+  /** Of the certificate and the key, to see whether they changed. */
+  readonly pem: string;
+  readonly validFrom: Date;
+  readonly validTo: Date;
+}
+
+const READ_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'no permission to read it',
+  EISDIR: 'it is a folder',
+};
+
+const readPem = (name: string, path: string): string => {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new CertificateError(`${name}: cannot read ${path}: ${READ_FAULTS[code] ?? message}`);
+  }
+};
+
+const parseCertificate = (path: string, pem: string): X509Certificate => {
+  const what = `TLS_CERT: ${path} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)`;
+  if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new CertificateError(what);
+  try {
+    return new X509Certificate(pem);
+  } catch {
+    throw new CertificateError(`${what} that can be read`);
+  }
+};
+
+const parseKey = (path: string, pem: string): KeyObject => {
+  if (/^-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(pem))
+    throw new CertificateError(
+      `TLS_KEY: ${path} is encrypted, and nobody is here to type a passphrase; decrypt it into a file that only the ` +
+        `service may read: (umask 077; openssl pkey -in ${path} -out key.pem)`,
+    );
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    throw new CertificateError(`TLS_KEY: ${path} holds no private key in PEM (-----BEGIN PRIVATE KEY-----)`);
+  }
+};
+
+/**
+ * Reads both files and sees whether they belong together.
+ *
+ * @throws {CertificateError} what is wrong, and with which file
+ */
+export const readCertificate = (files: TlsFiles): Certificate => {
+  const { certPath, keyPath } = files;
+  const certPem = readPem('TLS_CERT', certPath);
+  const keyPem = readPem('TLS_KEY', keyPath);
+  const certificate = parseCertificate(certPath, certPem);
+  const key = parseKey(keyPath, keyPem);
+  if (!certificate.checkPrivateKey(key))
+    throw new CertificateError(
+      `TLS_KEY: the key in ${keyPath} does not belong to the (first) certificate in ${certPath}`,
+    );
+  return {
+    files,
+    pem: certPem + keyPem,
+    validFrom: new Date(certificate.validFrom),
+    validTo: new Date(certificate.validTo),
+  };
+};
+
+/** What an operator should know of a certificate that can be used; `null` when there is nothing. */
+export const doubtOf = ({ validFrom, validTo }: Certificate, now: Date): string | null => {
+  if (validTo < now) return 'the TLS certificate has expired: clients will refuse it';
+  if (validFrom > now) return 'the TLS certificate is not valid yet: clients will refuse it';
+  return null;
+};
+
+/**
+ * An app whose connections are encrypted with it.
+ *
+ * @throws {CertificateError} the library does not take it
+ */
+export const appWith = ({ files }: Certificate): TemplatedApp => {
+  try {
+    return createTlsApp(files);
+  } catch {
+    throw new CertificateError(
+      `TLS_CERT: ${files.certPath} and its key are of a kind that is not served; ` +
+        'take RSA of at least 2048 bits, P-256, P-384 or Ed25519',
+    );
+  }
+};

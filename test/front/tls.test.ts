@@ -1,0 +1,151 @@
+/** TLS in the process: who is let in with which version, what goes over it, and certificates that are renewed. */
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls, type PeerCertificate, type SecureVersion } from 'node:tls';
+import t from 'tap';
+import { WebSocket } from 'ws';
+import { readCertificate } from '../../src/front/certificate.js';
+import { limits } from '../../src/limits.js';
+import { makeCertificate, type TestCertificate } from '../support/certificates.js';
+import { GOOD_KEY, speak, startFront, type Front } from '../support/front-server.js';
+import { RawClient } from '../support/raw-client.js';
+import { missingTool } from '../support/tools.js';
+
+const skip = missingTool('openssl');
+const folder = t.testdir({});
+const certificate = skip === false ? makeCertificate(folder, 'first') : undefined;
+
+const startTls = (t: Parameters<typeof startFront>[0]): Promise<Front> =>
+  startFront(t, certificate === undefined ? {} : { certificate });
+
+const closed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    socket.on('error', () => undefined);
+    socket.once('close', () => resolve());
+  });
+
+/** @returns the name in the certificate that a new connection is shown */
+const shownName = (port: number, { ca }: TestCertificate): Promise<string | string[] | undefined> =>
+  new Promise((resolve, reject) => {
+    const socket = connectTls({ host: '127.0.0.1', port, ca }, () => {
+      const shown: PeerCertificate = socket.getPeerCertificate();
+      socket.destroy();
+      resolve(shown.subject.CN);
+    });
+    socket.once('error', reject);
+  });
+
+t.test('TLS 1.2 and 1.3 are spoken, older versions are refused', { skip }, async (t) => {
+  const { port } = await startTls(t);
+  const versionOf = (version: SecureVersion) =>
+    new Promise<string | null>((resolve, reject) => {
+      // The client is made to offer what today's OpenSSL would not.
+      const old = { ciphers: 'DEFAULT@SECLEVEL=0' };
+      const socket = connectTls(
+        { host: '127.0.0.1', port, ca: certificate!.ca, minVersion: version, maxVersion: version, ...old },
+        () => {
+          resolve(socket.getProtocol());
+          socket.destroy();
+        },
+      );
+      socket.once('error', reject);
+    });
+  t.equal(await versionOf('TLSv1.3'), 'TLSv1.3');
+  t.equal(await versionOf('TLSv1.2'), 'TLSv1.2');
+  for (const version of ['TLSv1', 'TLSv1.1'] as const)
+    await t.rejects(versionOf(version), { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' }, version);
+});
+
+t.test('every kind of answer goes over it', { skip }, async (t) => {
+  const front = await startTls(t);
+  for (const path of ['/v1/tts/stream', '/v1/tts'] as const) {
+    front.speech.script = (context) => context.stream(200, 21_000);
+    const client = await front.sent(speak(path));
+    const response = await client.response();
+    t.equal(response.status, 200);
+    t.ok(response.complete);
+    const audio = front.speech.last.expectedBytes();
+    const expected = path === '/v1/tts' ? Buffer.from(`{"audio":"${audio.toString('latin1')}"}`) : audio;
+    t.ok(response.body.equals(expected), `${path}: every byte of ${expected.length}`);
+    client.send('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+    t.equal((await client.response()).status, 200, 'the connection is kept');
+  }
+  const ws = new WebSocket(`wss://127.0.0.1:${front.port}/v1/tts/ws`, {
+    ca: certificate!.ca,
+    headers: { 'x-api-key': GOOD_KEY },
+  });
+  const started = new Promise<string>((resolve, reject) => {
+    ws.once('message', (data: Buffer) => resolve(data.toString()));
+    ws.once('error', reject);
+  });
+  ws.once('open', () => ws.send('{"start_context":{"voice_id":"ada","model_id":"default"}}'));
+  t.match(JSON.parse(await started), { context_started: { voice_id: 'ada' } });
+  ws.terminate();
+});
+
+t.test('who does not speak it is closed, and disturbs nobody', { skip }, async (t) => {
+  const front = await startTls(t);
+  const streaming = await front.client();
+  const greeting = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, 1, 2, 3]);
+  const plain = connect({ host: '127.0.0.1', port: front.port });
+  let answer = '';
+  plain.on('data', (bytes) => (answer += bytes.toString('latin1')));
+  plain.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+  await closed(plain);
+  t.notMatch(answer, 'HTTP', 'nothing is said in plain text');
+  for (let i = 0; i < 20; i++) {
+    const half = connect({ host: '127.0.0.1', port: front.port });
+    half.write(greeting);
+    half.end();
+    await closed(half);
+  }
+  streaming.send('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+  t.equal((await streaming.response()).status, 200);
+  t.equal((await (await front.sent(speak('/v1/tts/stream'))).response()).status, 200);
+  t.equal(front.server.inFlight, 0);
+});
+
+t.test('a renewed certificate is for new connections; those there are go on', { skip }, async (t) => {
+  const front = await startTls(t);
+  const renewed = makeCertificate(folder, 'renewed');
+  t.equal(await shownName(front.port, certificate!), 'first');
+  front.speech.script = (context) => context.audio(30_000);
+  const streaming = await front.sent(speak('/v1/tts/stream'));
+  await streaming.until(() => streaming.receivedBytes > 30_000);
+
+  t.ok(front.server.renewCertificate(readCertificate(renewed)));
+  t.equal(await shownName(front.port, renewed), 'renewed');
+  await t.rejects(shownName(front.port, certificate!), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
+  const context = front.speech.last;
+  context.audio(30_000);
+  context.close();
+  const response = await streaming.response();
+  t.ok(response.complete);
+  t.ok(response.body.equals(context.expectedBytes()), 'a stream that was in flight ends as it should');
+  streaming.send('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+  t.equal((await streaming.response()).status, 200, 'and its connection is kept');
+
+  t.notOk(front.server.renewCertificate(readCertificate(renewed)), 'the same again changes nothing');
+  t.equal(await shownName(front.port, renewed), 'renewed');
+});
+
+t.test(
+  'only so many certificates are in use: the connections of the oldest are closed',
+  { skip },
+  async (t) => {
+    const front = await startTls(t);
+    const oldest = await front.client();
+    let last = certificate!;
+    for (let i = 1; i < limits.certificatesInUseMax; i++) {
+      last = makeCertificate(folder, `number-${i}`);
+      front.server.renewCertificate(readCertificate(last));
+    }
+    oldest.send('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+    t.equal((await oldest.response()).status, 200);
+    const kept = await RawClient.open(front.port, last.ca);
+    front.server.renewCertificate(readCertificate(makeCertificate(folder, 'one-more')));
+    await oldest.closed();
+    kept.send('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+    t.equal((await kept.response()).status, 200);
+    kept.destroy();
+  },
+);
