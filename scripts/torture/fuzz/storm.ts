@@ -1,0 +1,197 @@
+/**
+ * Writes inputs to connections of their own, many at a time, and tells what came back. Connections that we end are
+ * reset, and come from many addresses of the loopback: those that linger in TIME_WAIT would use up the ports.
+ */
+import { type Socket, connect } from 'node:net';
+import type { Input } from './input.js';
+
+export interface StormParts {
+  readonly port: number;
+  readonly inputAt: (index: number) => Input;
+  readonly count: number;
+  readonly parallel: number;
+  /** Connections from addresses 127.0.0.2 and on, where the system has them all. */
+  readonly addresses: number;
+  /** An answer that must not be, or a connection that the service keeps. */
+  readonly onFault: (index: number, what: string) => void;
+  /** Whether to go on. */
+  readonly isAlive: () => boolean;
+}
+
+/** Milliseconds after which one who waits for an answer, or for more of it, goes. */
+const quietMsMax = { wait: 100, patient: 600 } as const;
+/** After which the service must have left one who said that it sends no more; and one who says no more. */
+const closedMsMax = 10_000;
+const lingerMsMax = 45_000;
+const sweepMs = 20;
+/** Of an answer, as much is looked at. */
+const lookedBytesMax = 64 * 1024;
+
+const statusLine = /HTTP\/1\.1 (\d{3}) /g;
+const frameKinds = ['context_started', 'audio_chunk', 'flush_completed', 'context_closed', 'error'] as const;
+
+export class Storm {
+  /** Answers by status, `none` where nothing came; and kinds of frames, by connections that got one. */
+  readonly answers = new Map<string, number>();
+  readonly kinds = new Map<string, number>();
+  done = 0;
+  #next = 0;
+  readonly #parts: StormParts;
+  readonly #open = new Set<Shot>();
+  readonly #over = Promise.withResolvers<undefined>();
+  #sweep: NodeJS.Timeout | null = null;
+
+  constructor(parts: StormParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when all inputs are through, or the service is gone. */
+  async run(): Promise<void> {
+    this.#sweep = setInterval(() => this.#onSweep(), sweepMs);
+    this.#fill();
+    await this.#over.promise;
+    clearInterval(this.#sweep);
+  }
+
+  /** Indices of the inputs under way. */
+  get underWay(): number[] {
+    return [...this.#open].map(({ index }) => index);
+  }
+
+  #tell(table: Map<string, number>, name: string): void {
+    table.set(name, (table.get(name) ?? 0) + 1);
+  }
+
+  #fill(): void {
+    const { addresses, count, inputAt, isAlive, onFault, parallel, port } = this.#parts;
+    if (!isAlive()) this.#next = count;
+    while (this.#open.size < parallel && this.#next < count) {
+      const index = this.#next++;
+      const input = inputAt(index);
+      this.#tell(this.kinds, input.kind);
+      const address = addresses > 1 ? `127.0.0.${String(2 + (index % addresses))}` : '127.0.0.1';
+      const shot: Shot = new Shot(index, input, { port, address }, (answers, fault) => {
+        this.#open.delete(shot);
+        this.done++;
+        for (const answer of answers) this.#tell(this.answers, answer);
+        if (fault !== null && isAlive()) onFault(index, fault);
+        // Not from within another's callback.
+        if (this.#open.size === parallel - 1) setImmediate(() => this.#fill());
+      });
+      this.#open.add(shot);
+    }
+    if (this.#open.size === 0 && this.#next >= count) this.#over.resolve(undefined);
+  }
+
+  #onSweep(): void {
+    const nowMs = performance.now();
+    for (const shot of this.#open) shot.sweep(nowMs);
+    this.#fill();
+  }
+}
+
+type OnOver = (answers: readonly string[], fault: string | null) => void;
+
+/** One input on its way. */
+class Shot {
+  readonly index: number;
+  readonly #input: Input;
+  readonly #socket: Socket;
+  readonly #onOver: OnOver;
+  readonly #startMs = performance.now();
+  readonly #answers: string[] = [];
+  #heardMs = this.#startMs;
+  #heardBytes = 0;
+  #isUpgraded = false;
+  #isAfterUpgradeDone = false;
+  #fault: string | null = null;
+  #isOver = false;
+
+  constructor(index: number, input: Input, to: { port: number; address: string }, onOver: OnOver) {
+    this.index = index;
+    this.#input = input;
+    this.#onOver = onOver;
+    this.#socket = connect({ host: '127.0.0.1', port: to.port, localAddress: to.address, noDelay: true });
+    this.#socket.on('connect', () => this.#send());
+    this.#socket.on('data', (bytes) => this.#onData(bytes));
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => {
+      // A reset is an answer; that no connection is to be had is none.
+      if (error.syscall === 'connect') this.#fault = `no connection: ${error.message}`;
+    });
+    this.#socket.on('close', () => this.#close());
+  }
+
+  sweep(nowMs: number): void {
+    const quietMs = nowMs - this.#heardMs;
+    const { ending } = this.#input;
+    if (ending === 'linger') {
+      // A WebSocket may be silent for a minute; a request, or what would be one, may not.
+      if (this.#isUpgraded && quietMs > quietMsMax.patient) this.#leave(null);
+      else if (quietMs > lingerMsMax) this.#leave('the service keeps the connection');
+    } else if (ending === 'half-close' && !this.#isWaitingForUpgrade) {
+      if (quietMs > closedMsMax) this.#leave('the service keeps a connection whose client said its last');
+    } else if (quietMs > quietMsMax[ending === 'patient' ? 'patient' : 'wait']) this.#leave(null);
+  }
+
+  get #isWaitingForUpgrade(): boolean {
+    return this.#input.afterUpgrade !== null && !this.#isAfterUpgradeDone;
+  }
+
+  #send(): void {
+    const { bytes, cuts } = this.#input;
+    let from = 0;
+    for (const cut of cuts) {
+      this.#socket.write(bytes.subarray(from, cut));
+      from = cut;
+    }
+    this.#socket.write(bytes.subarray(from));
+    if (this.#input.afterUpgrade === null) this.#end();
+  }
+
+  #end(): void {
+    if (this.#input.ending === 'half-close') this.#socket.end();
+    else if (this.#input.ending === 'reset') setImmediate(() => this.#leave(null));
+  }
+
+  #onData(bytes: Buffer): void {
+    this.#heardMs = performance.now();
+    this.#heardBytes += bytes.length;
+    if (this.#heardBytes > lookedBytesMax) {
+      // It speaks, and at length: that was seen, and the rest of it is not worth the cores.
+      if (this.#input.ending !== 'half-close') this.#leave(null);
+      return;
+    }
+    const text = bytes.toString('latin1');
+    if (this.#isUpgraded) {
+      this.#onFrames(text);
+      return;
+    }
+    for (const [, status = ''] of text.matchAll(statusLine)) {
+      this.#answers.push(status);
+      if (status === '500') this.#fault = 'answered 500';
+    }
+    if (this.#answers.length === 0) return;
+    this.#isUpgraded = this.#answers.at(-1) === '101';
+    const { afterUpgrade } = this.#input;
+    if (afterUpgrade === null || this.#isAfterUpgradeDone) return;
+    this.#isAfterUpgradeDone = true;
+    if (this.#isUpgraded) this.#socket.write(afterUpgrade);
+    this.#end();
+  }
+
+  #onFrames(text: string): void {
+    for (const kind of frameKinds) if (text.includes(`"${kind}"`)) this.#answers.push(kind);
+  }
+
+  #leave(fault: string | null): void {
+    this.#fault ??= fault;
+    this.#socket.resetAndDestroy();
+  }
+
+  #close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const seen = this.#answers.length === 0 ? ['none'] : [...new Set(this.#answers)];
+    this.#onOver(seen, this.#fault);
+  }
+}

@@ -1,0 +1,52 @@
+/** What the neighbours' process is told, and what it tells. */
+
+export interface NeighboursPlan {
+  readonly port: number;
+  readonly key: string;
+  readonly voice: string;
+  /** Listeners over HTTP and over WebSockets; nine of both at most, the slots of a key. */
+  readonly streams: number;
+  readonly sockets: number;
+  readonly seed: number;
+}
+
+export type NeighboursCommand =
+  { readonly type: 'start'; readonly plan: NeighboursPlan } | { readonly type: 'end' };
+
+export interface NeighboursReport {
+  /** Utterances heard to their end. */
+  readonly utterances: number;
+  readonly audioMs: number;
+  readonly firstAudioMsMax: number;
+  readonly dryMsMax: number;
+  /** Requests for `/healthz`, and the slowest answer. */
+  readonly probes: number;
+  readonly probeMsMax: number;
+  readonly faultCount: number;
+  /** The first of them. */
+  readonly faults: readonly string[];
+}
+
+/**
+ * Far above what a loaded machine needs, far below what a person calls broken: the torture and the service share the
+ * cores, and what is to be found is a service that hangs.
+ */
+const lateMsMax = 5_000;
+
+export const isUndisturbed = (report: NeighboursReport): boolean =>
+  report.faultCount === 0 &&
+  report.utterances > 0 &&
+  Math.max(report.firstAudioMsMax, report.dryMsMax, report.probeMsMax) < lateMsMax;
+
+const ms = (value: number): string => `${String(Math.round(value))} ms`;
+
+export const describeNeighbours = (report: NeighboursReport): string => {
+  const heard = `${String(report.utterances)} utterances (${String(Math.round(report.audioMs / 1000))} s)`;
+  const late = `first audio at most ${ms(report.firstAudioMsMax)}, dry ${ms(report.dryMsMax)}`;
+  const probes = `${String(report.probes)} health probes, slowest ${ms(report.probeMsMax)}`;
+  const faults =
+    report.faultCount === 0
+      ? 'none disturbed'
+      : `${String(report.faultCount)} FAULTS: ${report.faults.slice(0, 3).join('; ')}`;
+  return `neighbours: ${heard}, ${late}; ${probes}; ${faults}`;
+};
