@@ -77,6 +77,7 @@ export class TortureService {
         ...process.env,
         HOST: '127.0.0.1',
         PORT: '0',
+        OPS_PORT: '0',
         DATA_DIR: this.dataDir,
         LOG_LEVEL: 'info',
         ...env,
