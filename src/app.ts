@@ -16,7 +16,8 @@ import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
 import { limits } from './limits.js';
 import type { Log } from './log.js';
-import { Metrics } from './metrics.js';
+import { Metrics, type Figures } from './metrics.js';
+import { EventLoopDelay, pssBytes } from './process-facts.js';
 import { OpsServer } from './ops/ops-server.js';
 import { catalogueOf, readPacks } from '../workers/engines/manifest.js';
 
@@ -42,6 +43,7 @@ const warnOf = (certificate: Certificate, log: Log): void => {
 export class App {
   readonly #log: Log;
   readonly #tls: TlsFiles | null;
+  readonly #eventLoop = new EventLoopDelay();
   readonly #store: Store;
   readonly #ledger: Ledger;
   readonly #dispatcher: Dispatcher;
@@ -82,12 +84,13 @@ export class App {
     /** Set when all is loaded. */
     let serving: Readiness | null = null;
     const readiness: Readiness = { reasons: () => serving?.reasons() ?? ['voices are loading'] };
-    const metrics = new Metrics(() => readiness.reasons().length === 0);
+    const metrics = new Metrics();
     const { opsHost: host, opsPort: port } = config;
     const ops = await OpsServer.listen({ host, port, metrics, readiness, log });
     try {
-      const app = await App.#load(parts, ops);
+      const app = await App.#load(parts, metrics, ops);
       serving = app.#server.readiness;
+      metrics.watch(() => app.#figures());
       return { app, port: await app.#listen(), opsPort: ops.port };
     } catch (error) {
       await ops.close();
@@ -96,7 +99,7 @@ export class App {
   }
 
   /** Everything but the ops listener, ready to serve. */
-  static async #load(parts: AppParts, ops: OpsServer): Promise<App> {
+  static async #load(parts: AppParts, metrics: Metrics, ops: OpsServer): Promise<App> {
     const { config, log } = parts;
     const certificate = config.tls === null ? null : readCertificate(config.tls);
     if (certificate !== null) warnOf(certificate, log);
@@ -109,6 +112,7 @@ export class App {
       packs,
       limits,
       log,
+      metrics,
       synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),
       actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
     });
@@ -134,7 +138,15 @@ export class App {
     const readiness = {
       reasons: () => [...(dispatcher.isWhole ? [] : ['threads are starting again']), ...admission.faults()],
     };
-    const server = createServer({ config, certificate, speech: dispatcher, admission, readiness, log });
+    const server = createServer({
+      config,
+      certificate,
+      speech: dispatcher,
+      admission,
+      readiness,
+      log,
+      metrics,
+    });
     const app = new App({ log, tls: config.tls, store, ledger, dispatcher, server, ops });
     try {
       await dispatcher.ready();
@@ -169,17 +181,42 @@ export class App {
   }
 
   /** What is going on now, for the log. */
-  status() {
+  async status() {
+    const { reasons, streams, sockets, contexts, bufferedBytes, bufferedAudioMs, restarts, eventLoopDelay } =
+      this.#figures();
     const { rss, heapUsed } = process.memoryUsage();
     const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
+    const delayMs = (quantile: 0.5 | 0.99 | 1) => Math.round(eventLoopDelay(quantile) * 1e4) / 10;
     return {
+      ready: reasons.length === 0,
+      reasons,
       requestsInFlight: this.#server.inFlight,
-      openContexts: this.#dispatcher.openContexts,
+      streams: Object.fromEntries(streams),
+      sockets,
+      openContexts: contexts,
       runningSegments: this.#dispatcher.runningSegments,
+      threads: this.#dispatcher.threads,
       threadsWhole: this.#dispatcher.isWhole,
+      threadRestarts: restarts,
       ledgerEntriesQueued: this.#ledger.queued,
+      bufferedBytes,
+      bufferedAudioMs: Math.round(bufferedAudioMs),
+      eventLoopDelayMs: { p50: delayMs(0.5), p99: delayMs(0.99), worst: delayMs(1) },
+      pssMiB: toMiB(await pssBytes()),
       rssMiB: toMiB(rss),
       frontHeapMiB: toMiB(heapUsed),
+    };
+  }
+
+  #figures(): Figures {
+    return {
+      ...this.#server.figures,
+      reasons: this.#server.readiness.reasons(),
+      contexts: this.#dispatcher.openContexts,
+      bufferedAudioMs: this.#dispatcher.unsentAudioMs,
+      ledgerEntriesQueued: this.#ledger.queued,
+      eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),
+      restarts: { ...this.#dispatcher.restarts, ledger: this.#ledger.restarts },
     };
   }
 
@@ -211,6 +248,7 @@ export class App {
     this.#store.close();
     // Last: until here it tells who asks that the service is draining.
     await this.#ops.close();
+    this.#eventLoop.close();
     return clean;
   }
 }

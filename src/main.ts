@@ -55,7 +55,7 @@ const main = async (): Promise<void> => {
     });
   }
   // Their default action would end the process without a drain.
-  process.on('SIGUSR2', () => void started.then((app) => log.info(app.status(), 'status')));
+  process.on('SIGUSR2', () => void started.then(async (app) => log.info(await app.status(), 'status')));
   process.on('SIGHUP', () => {
     log.warn('SIGHUP: restart the service to have it read the voices again');
     void started.then((app) => app.renewCertificate());

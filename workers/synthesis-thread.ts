@@ -8,10 +8,12 @@ import { JobControl } from '../src/dispatch/control.js';
 import type {
   ChunkMail,
   SynthesisControl,
+  SynthesisEffort,
   SynthesisHello,
   SynthesisJob,
   SynthesisResult,
 } from '../src/dispatch/messages.js';
+import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import type { Engine } from './engines/engine.js';
 import { Turns } from './turns.js';
@@ -47,19 +49,23 @@ export const serveSynthesis = async (
     // Ports keep no common order: a job can come before the port to its actor. If that thread has died the port never
     // comes, but then the job is cancelled.
     while (port === undefined) {
-      if (control.isCancelled(job.slot)) return { type: 'cancelled' };
+      if (control.isCancelled(job.slot)) return { type: 'cancelled', effort: null };
       await pause(PORT_RETRY_MS);
       port = actorPorts.get(job.actor);
     }
     const synthesis = engine.open(job);
     let samples = 0;
+    let effort: SynthesisEffort | null = null;
     for (;;) {
       await turns.enter(() => control.dueMs(job.slot, (samples * 1000) / engine.sampleRateHz));
       let chunk;
       try {
-        if (control.isCancelled(job.slot)) return { type: 'cancelled' };
+        if (control.isCancelled(job.slot)) return { type: 'cancelled', effort };
+        const stepMs: number = monotonicMs();
         control.setStepping(job.slot, true);
         chunk = await synthesis.step();
+        const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
+        effort = { startedMs, computeMs: computeMs + monotonicMs() - stepMs };
         control.setStepping(job.slot, false);
       } finally {
         turns.leave();
@@ -81,7 +87,7 @@ export const serveSynthesis = async (
       // Told with the last chunk, not after another step: a response's end must not trail its last sound.
       if (chunk === null || chunk.last) {
         port.postMessage({ type: 'segment-done', contextId, segment, samples } satisfies ChunkMail);
-        return { type: 'done', samples };
+        return { type: 'done', samples, effort };
       }
     }
   };

@@ -119,6 +119,7 @@ export class Ledger implements LedgerQueue {
   #closed: Promise<void> | undefined;
   /** Nothing is written any more; a commit that is still out must not start another thread. */
   #ended = false;
+  #restarts = 0;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -140,6 +141,11 @@ export class Ledger implements LedgerQueue {
 
   get acknowledged(): number {
     return this.#acknowledged;
+  }
+
+  /** Writer threads that ended and were replaced. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   /** Entries not yet acknowledged. */
@@ -190,7 +196,10 @@ export class Ledger implements LedgerQueue {
     clearTimeout(this.#timer);
     this.#committing = true;
     // A dead thread is replaced when there is something to ask it: at once for the first, after a pause for a retry.
-    if (!this.#thread.alive) this.#thread = new WriterThread(this.#options.dataDir);
+    if (!this.#thread.alive) {
+      this.#restarts++;
+      this.#thread = new WriterThread(this.#options.dataDir);
+    }
     const { ledgerBatchMax, ledgerStallMsMax } = this.#options.limits;
     const batch = this.#queue.slice(0, ledgerBatchMax);
     const stall = setTimeout(() => this.#fail('stalled', 'a commit has not come back'), ledgerStallMsMax);

@@ -45,6 +45,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   readonly #respawns = new Set<NodeJS.Timeout>();
   #nextActor = 0;
   #closing = false;
+  #restarts = 0;
 
   constructor(options: { readonly threads: number; readonly entry: URL; readonly log: Log }) {
     super();
@@ -59,9 +60,17 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     return this.#threads.keys();
   }
 
+  /** Threads that ended and were replaced. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  get readyThreads(): number {
+    return [...this.#threads.values()].filter((thread) => thread.ready).length;
+  }
+
   get isWhole(): boolean {
-    const ready = [...this.#threads.values()].filter((thread) => thread.ready);
-    return ready.length === this.#size;
+    return this.readyThreads === this.#size;
   }
 
   /**
@@ -144,6 +153,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     this.#threads.delete(actor);
     this.emit('changed');
     if (this.#closing) return;
+    this.#restarts++;
     this.#log.error({ actor }, 'actor thread gone; a new one starts');
     this.emit('lost', actor);
     const timer = setTimeout(

@@ -8,11 +8,12 @@
  */
 import { randomInt } from 'node:crypto';
 import { normalise } from '../text/normalise/normalise.js';
-import { codePointCount } from '../text/code-points.js';
+import { codePointCount, endOfSlice } from '../text/code-points.js';
 import { Segmenter } from '../text/segments.js';
 import { faultPlace } from '../fault.js';
 import { limits } from '../limits.js';
 import type { ActorThreads } from './actor-threads.js';
+import type { ContextMeter } from './context-meter.js';
 import type { Frame } from './messages.js';
 import type { ContextSchedule, ScheduledSegment, Scheduler } from './scheduler.js';
 import type { Activity, ContextOptions, FrameSink, SpeechContext } from './speech.js';
@@ -24,12 +25,6 @@ const SEGMENTS_AHEAD = 4;
 const SLICE_UNITS = 512;
 const DEFAULT_TEMPERATURE = 1;
 
-/** Not inside a surrogate pair, whose halves would count as two code points. */
-const endOfSlice = (text: string): number => {
-  const unit = text.charCodeAt(SLICE_UNITS - 1);
-  return text.length > SLICE_UNITS && unit >= 0xd800 && unit < 0xdc00 ? SLICE_UNITS - 1 : SLICE_UNITS;
-};
-
 export interface ContextParts {
   readonly id: number;
   readonly actor: number;
@@ -39,6 +34,7 @@ export interface ContextParts {
   readonly scheduler: Scheduler;
   readonly pool: SynthesisPool;
   readonly actors: ActorThreads;
+  readonly meter: ContextMeter;
   /** The context needs no more mail: called once. */
   readonly onOver: (context: Context) => void;
 }
@@ -84,8 +80,8 @@ export class Context implements SpeechContext {
     this.#parts = parts;
     this.id = parts.id;
     this.actor = parts.actor;
-    this.schedule = parts.scheduler.open(parts.options.group ?? parts.options.lease);
     const { format, framing, timestamps, clientContextId } = parts.options;
+    this.schedule = parts.scheduler.open(parts.options.group ?? parts.options.lease, parts.meter.resumed);
     parts.actors.send(parts.actor, {
       type: 'open',
       contextId: parts.id,
@@ -153,6 +149,7 @@ export class Context implements SpeechContext {
   handed(frame: Extract<Frame, { type: 'audio' }>): void {
     if (this.#released) return;
     this.#unhandedFrames--;
+    this.#parts.meter.handed(frame);
     this.schedule.handed(frame.durationMs);
     // A whole result is charged when it is complete: one that fails is free.
     if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
@@ -172,6 +169,7 @@ export class Context implements SpeechContext {
     switch (frame.type) {
       case 'audio':
         this.#unhandedFrames++;
+        this.#parts.meter.arrived(frame);
         break;
       case 'spoken':
         this.#spokenSegments = frame.segment + 1;
@@ -200,11 +198,11 @@ export class Context implements SpeechContext {
   }
 
   /** The scheduler starts one of this context's segments: in the turn of any other, whom a fault must not meet. */
-  start(segment: ScheduledSegment, playFromMs: number): void {
-    this.#guarded(segment, () => this.#start(segment, playFromMs));
+  start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
+    this.#guarded(segment, () => this.#start(segment, playFromMs, readySinceMs));
   }
 
-  #start(segment: ScheduledSegment, playFromMs: number): void {
+  #start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
     if (segment.index >= this.#nextMark) {
       this.#sendFlushes();
       this.#sendMark(segment);
@@ -231,7 +229,7 @@ export class Context implements SpeechContext {
     this.#slots.set(segment, slot);
     void pool
       .run({ ...job, slot })
-      .then((outcome) => this.#guarded(segment, () => this.#onOutcome(segment, outcome)));
+      .then((outcome) => this.#guarded(segment, () => this.#onOutcome(segment, readySinceMs, outcome)));
     this.#feed();
   }
 
@@ -251,14 +249,18 @@ export class Context implements SpeechContext {
     if (slot !== undefined) this.#parts.pool.setPlayFrom(slot, playFromMs);
   }
 
-  #onOutcome(segment: ScheduledSegment, outcome: JobOutcome): void {
+  #onOutcome(segment: ScheduledSegment, readySinceMs: number, outcome: JobOutcome): void {
     this.#slots.delete(segment);
     switch (outcome.type) {
-      case 'done':
+      case 'done': {
+        const audioMs = (outcome.samples * 1000) / this.#parts.sampleRateHz;
+        this.#parts.meter.made(readySinceMs, outcome.effort, audioMs);
         this.#forget(segment);
-        this.schedule.finished(segment, (outcome.samples * 1000) / this.#parts.sampleRateHz);
+        this.schedule.finished(segment, audioMs);
         return;
+      }
       case 'cancelled':
+        this.#parts.meter.made(readySinceMs, outcome.effort, null);
         this.schedule.finished(segment, 0);
         return;
       case 'interrupted':
@@ -322,7 +324,7 @@ export class Context implements SpeechContext {
   #cut(): boolean {
     const next = this.#pending.shift();
     if (typeof next === 'string') {
-      const end = endOfSlice(next);
+      const end = endOfSlice(next, SLICE_UNITS);
       if (end < next.length) this.#pending.unshift(next.slice(end));
       this.#enqueue(this.#segmenter.push(next.slice(0, end)));
       return true;

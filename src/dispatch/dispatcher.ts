@@ -5,9 +5,11 @@
 import type { Config } from '../config.js';
 import type { Limits } from '../limits.js';
 import type { Log } from '../log.js';
+import type { Metrics } from '../metrics.js';
 import { monotonicMs } from '../monotonic.js';
 import { ActorThreads } from './actor-threads.js';
 import { Context } from './context.js';
+import { ContextMeter } from './context-meter.js';
 import { Scheduler } from './scheduler.js';
 import type { ContextSchedule } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext, VoiceCatalogue } from './speech.js';
@@ -31,6 +33,7 @@ export interface DispatcherOptions {
   readonly packs: readonly VoicePack[];
   readonly limits: DispatcherLimits;
   readonly log: Log;
+  readonly metrics: Metrics;
   /** Compiled entries of the threads. */
   readonly synthesisEntry: URL;
   readonly actorEntry: URL;
@@ -40,6 +43,7 @@ export class Dispatcher implements Speech {
   readonly voices: VoiceCatalogue;
   readonly #contextsMax: number;
   readonly #log: Log;
+  readonly #metrics: Metrics;
   readonly #pool: SynthesisPool;
   readonly #actors: ActorThreads;
   readonly #scheduler: Scheduler;
@@ -52,6 +56,7 @@ export class Dispatcher implements Speech {
     this.voices = options.voices;
     this.#contextsMax = limits.contextsMax;
     this.#log = log;
+    this.#metrics = options.metrics;
     this.#pool = new SynthesisPool({
       threads: config.synthesisThreads,
       packs: options.packs,
@@ -67,7 +72,7 @@ export class Dispatcher implements Speech {
       jobsMax: this.#pool.capacity,
       unsentAudioMsMax: limits.unsentAudioMsMax,
       unsentAudioMsPerLeaseMax: limits.unsentAudioMsPerLeaseMax,
-      start: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.start(segment, playFromMs),
+      start: (schedule, ...started) => this.#bySchedule.get(schedule)?.start(...started),
       moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
     });
     this.#scheduler.setPaused(true);
@@ -106,6 +111,21 @@ export class Dispatcher implements Speech {
     return this.#scheduler.runningSegments;
   }
 
+  /** Milliseconds of audio made and not handed to its socket. */
+  get unsentAudioMs(): number {
+    return this.#scheduler.unsentAudioMs;
+  }
+
+  /** Threads that are ready. */
+  get threads(): { readonly synthesis: number; readonly actor: number } {
+    return { synthesis: this.#pool.readyThreads, actor: this.#actors.readyThreads };
+  }
+
+  /** Threads that were replaced. */
+  get restarts(): { readonly synthesis: number; readonly actor: number } {
+    return { synthesis: this.#pool.restarts, actor: this.#actors.restarts };
+  }
+
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
     if (this.#contexts.size >= this.#contextsMax) return null;
     const actor = this.#actors.assign();
@@ -119,6 +139,7 @@ export class Dispatcher implements Speech {
       scheduler: this.#scheduler,
       pool: this.#pool,
       actors: this.#actors,
+      meter: new ContextMeter(this.#metrics, monotonicMs, options),
       onOver: (over) => {
         this.#contexts.delete(over.id);
         this.#actors.unassign(over.actor);

@@ -60,9 +60,18 @@ export interface SynthesisJob extends SegmentRequest {
   readonly actor: number;
 }
 
+/** What a job took. */
+export interface SynthesisEffort {
+  /** When its first step began, on the clock that all threads share. */
+  readonly startedMs: number;
+  /** In its steps. */
+  readonly computeMs: number;
+}
+
 export type SynthesisResult =
-  | { readonly type: 'done'; readonly samples: number }
-  | { readonly type: 'cancelled' }
+  | { readonly type: 'done'; readonly samples: number; readonly effort: SynthesisEffort }
+  /** `effort`: `null` when no step had begun. */
+  | { readonly type: 'cancelled'; readonly effort: SynthesisEffort | null }
   | { readonly type: 'failed'; readonly reason: string };
 
 /** Front thread to synthesis thread, over the control port that the thread offers when it is ready. */

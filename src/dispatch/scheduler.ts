@@ -31,8 +31,16 @@ export interface SchedulerOptions {
   readonly unsentAudioMsMax: number;
   /** Over all contexts of a lease; by default twice that of one. */
   readonly unsentAudioMsPerLeaseMax?: number;
-  /** Starts a segment; the caller reports its end through `ContextSchedule.finished` or `requeue`. */
-  readonly start: (schedule: ContextSchedule, segment: ScheduledSegment, playFromMs: number) => void;
+  /**
+   * Starts a segment; the caller reports its end through `ContextSchedule.finished` or `requeue`.
+   * @param readySinceMs since when it has waited for nothing but a thread
+   */
+  readonly start: (
+    schedule: ContextSchedule,
+    segment: ScheduledSegment,
+    playFromMs: number,
+    readySinceMs: number,
+  ) => void;
   /** The playback clock of a running segment moved. */
   readonly moved: (schedule: ContextSchedule, segment: ScheduledSegment, playFromMs: number) => void;
 }
@@ -41,6 +49,11 @@ interface RunningSegment {
   readonly segment: ScheduledSegment;
   readonly estimatedMs: number;
 }
+
+/**
+ * Told when there is something to make again, from this segment on: text after all was made, or the gate opened.
+ */
+export type OnResumed = (nowMs: number, segment: number) => void;
 
 /** One context as the scheduler sees it. */
 export class ContextSchedule {
@@ -58,8 +71,18 @@ export class ContextSchedule {
   #startedEnd = 0;
   #gated = false;
   #dropped = false;
+  /** Since when it has had something queued, with the gate open. */
+  #readySinceMs = 0;
+  readonly #onResumed: OnResumed;
 
-  constructor(scheduler: Scheduler, lease: object, group: LeaseSchedule, nowMs: number) {
+  constructor(
+    scheduler: Scheduler,
+    lease: object,
+    group: LeaseSchedule,
+    nowMs: number,
+    onResumed: OnResumed,
+  ) {
+    this.#onResumed = onResumed;
     this.#scheduler = scheduler;
     this.#group = group;
     this.lease = lease;
@@ -83,13 +106,19 @@ export class ContextSchedule {
     return this.#madeMs - this.#handedMs;
   }
 
+  get readySinceMs(): number {
+    return this.#readySinceMs;
+  }
+
   enqueue(segment: ScheduledSegment): void {
     if (this.#dropped) return;
     // After idling the listener has heard everything: the new utterance is due now, not in its past.
     if (this.#queued.length === 0 && this.#running.length === 0) {
       if (this.#isHeardOut()) this.#handedBeforeMs = this.#handedMs;
       this.#restartPlayback();
+      this.#onResumed(this.#scheduler.nowMs(), segment.index);
     }
+    if (this.#queued.length === 0) this.#readySinceMs = this.#scheduler.nowMs();
     this.#queued.push(segment);
     this.#scheduler.wake();
   }
@@ -115,6 +144,7 @@ export class ContextSchedule {
   requeue(segment: ScheduledSegment): void {
     if (!this.#takeRunning(segment)) return;
     if (!this.#dropped) {
+      if (this.#queued.length === 0) this.#readySinceMs = this.#scheduler.nowMs();
       this.#queued.push(segment);
       this.#queued.sort((a, b) => a.index - b.index);
     }
@@ -176,6 +206,9 @@ export class ContextSchedule {
   #opened(): void {
     this.#gated = false;
     this.#restartPlayback();
+    this.#readySinceMs = this.#scheduler.nowMs();
+    const [next] = this.#queued;
+    if (next !== undefined) this.#onResumed(this.#readySinceMs, next.index);
   }
 
   /** All but what an encoder may hold back. */
@@ -213,6 +246,8 @@ class LeaseSchedule {
   readonly contexts = new Set<ContextSchedule>();
   readonly #unsentMsMax: number;
   running = 0;
+  /** When its last segment to run ended. */
+  idleSinceMs = Number.NEGATIVE_INFINITY;
   /** Over its contexts. */
   unsentMs = 0;
 
@@ -268,14 +303,21 @@ export class Scheduler {
     return this.#options.clock();
   }
 
+  /** Milliseconds of audio made and not handed, over all contexts. */
+  get unsentAudioMs(): number {
+    let unsentMs = 0;
+    for (const group of this.#leases.values()) unsentMs += Math.max(0, group.unsentMs);
+    return unsentMs;
+  }
+
   /** @param lease contexts with the same lease share its one running segment */
-  open(lease: object): ContextSchedule {
+  open(lease: object, onResumed: OnResumed = () => undefined): ContextSchedule {
     let group = this.#leases.get(lease);
     if (group === undefined) {
       const { unsentAudioMsMax, unsentAudioMsPerLeaseMax = 2 * unsentAudioMsMax } = this.#options;
       this.#leases.set(lease, (group = new LeaseSchedule(unsentAudioMsPerLeaseMax)));
     }
-    const schedule = new ContextSchedule(this, lease, group, this.nowMs());
+    const schedule = new ContextSchedule(this, lease, group, this.nowMs(), onResumed);
     group.contexts.add(schedule);
     return schedule;
   }
@@ -307,6 +349,7 @@ export class Scheduler {
     const group = this.#leases.get(schedule.lease);
     if (group !== undefined) {
       group.running--;
+      if (group.running === 0) group.idleSinceMs = this.nowMs();
       this.#forgetIfEmpty(schedule.lease, group);
     }
     this.wake();
@@ -336,10 +379,12 @@ export class Scheduler {
 
   #start(group: LeaseSchedule, context: ContextSchedule): void {
     const { segment, playFromMs } = context.begin();
+    // While another of its lease runs it need not run yet: it begins ahead of its turn, because a thread is idle.
+    const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(context.readySinceMs, group.idleSinceMs);
     group.running++;
     this.#running++;
     group.rotate(context);
-    this.#options.start(context, segment, playFromMs);
+    this.#options.start(context, segment, playFromMs, readySinceMs);
   }
 
   #forgetIfEmpty(lease: object, group: LeaseSchedule): void {

@@ -62,6 +62,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   readonly #running = new Set<Promise<unknown>>();
   readonly #pool: Piscina;
   #closing = false;
+  #restarts = 0;
 
   constructor(options: SynthesisPoolOptions) {
     super();
@@ -109,6 +110,11 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
 
   get isWhole(): boolean {
     return this.#ready.size === this.#threads;
+  }
+
+  /** Threads that died in service. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   /** Jobs that can be with the threads at once. */
@@ -222,7 +228,10 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
 
   #onThreadGone(threadId: number): void {
     if (!this.#ready.delete(threadId)) return;
-    if (!this.#closing) this.#log.error({ threadId }, 'synthesis thread gone; a new one starts');
+    if (!this.#closing) {
+      this.#restarts++;
+      this.#log.error({ threadId }, 'synthesis thread gone; a new one starts');
+    }
     this.emit('capacity', this.#ready.size);
   }
 }

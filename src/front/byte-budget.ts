@@ -7,6 +7,10 @@ export class ByteBudget {
     this.#bytesMax = bytesMax;
   }
 
+  get taken(): number {
+    return this.#bytes;
+  }
+
   /** @returns whether they could be had */
   take(bytes: number): boolean {
     if (this.#bytes + bytes > this.#bytesMax) return false;

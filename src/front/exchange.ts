@@ -28,6 +28,10 @@ export class Exchange {
   /** For the log: set when they are known. */
   keyId: number | undefined;
   characters: number | undefined;
+  /** A context speaks for it. */
+  isSpokenFor = false;
+  /** What sends its response piece by piece, asked how much waits. */
+  sender: { readonly queuedBytes: number } | undefined;
   readonly #res: HttpResponse;
   readonly #startMs: number;
   readonly #overListeners: (() => void)[] = [];
@@ -153,7 +157,9 @@ export class Exchange {
 
   /** Audio was handed to the socket. */
   noteAudio(): void {
-    this.#firstAudioMs ??= this.#elapsedMs();
+    if (this.#firstAudioMs !== undefined) return;
+    this.#firstAudioMs = this.#elapsedMs();
+    this.services.metrics.firstAudio(this.route, this.#firstAudioMs);
   }
 
   /** The response was ended: its last byte is with the socket. */
@@ -170,6 +176,7 @@ export class Exchange {
     this.writeHead(101, null);
     this.#outcome = 'complete';
     this.services.registry.delete(this);
+    this.services.metrics.request(this.route, 101);
     upgrade(this.#res);
   }
 
@@ -209,7 +216,10 @@ export class Exchange {
   #over(outcome: Outcome): void {
     if (this.isOver) return;
     this.#outcome = outcome;
-    this.services.registry.delete(this);
+    const { metrics, registry } = this.services;
+    registry.delete(this);
+    metrics.request(this.route, this.#status ?? null);
+    if (outcome === 'failed') metrics.failed(this.route);
     for (const listener of this.#overListeners.splice(0)) this.#tell(listener);
     this.services.log.info(
       {

@@ -35,4 +35,7 @@ export const replyError = (
   exchange: Exchange,
   code: ErrorCode,
   options: Pick<Reply, 'headers' | 'close'> = {},
-): void => reply(exchange, { ...errors[code], ...options });
+): void => {
+  if (code !== 'internal') exchange.services.metrics.refused(code);
+  reply(exchange, { ...errors[code], ...options });
+};

@@ -73,11 +73,16 @@ export class StreamSender implements Pulsed, Runnable {
     const { pulse, clock } = exchange.services;
     this.#lastRearmMs = clock();
     pulse.add(this);
+    exchange.sender = this;
     exchange.onOver(() => {
       pulse.delete(this);
       this.#queue = [];
     });
     exchange.onWritable(() => this.#onWritable());
+  }
+
+  get queuedBytes(): number {
+    return this.#queuedBytes;
   }
 
   /** Queues a record, never copied. */

@@ -9,11 +9,13 @@ import { parseSpeechRequest } from '../api/speech-request.js';
 import { parseVoicePlatform } from '../api/voice-platform.js';
 import type { Speech } from '../dispatch/speech.js';
 import type { Log } from '../log.js';
+import type { Metrics } from '../metrics.js';
 import { monotonicMs, type Clock } from '../monotonic.js';
 import { ByteBudget } from './byte-budget.js';
 import type { Certificate } from './certificate.js';
 import { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
+import { frontFigures, type FrontFigures } from './figures.js';
 import { healthRoute, readyRoute, type Readiness } from './health-routes.js';
 import { openApiRoute, speakersRoute } from './json-routes.js';
 import { Listener } from './listener.js';
@@ -27,7 +29,7 @@ import { Turn } from './turn.js';
 import type { TemplatedApp } from './uws.js';
 import { wholeResponder } from './whole-responder.js';
 import { addSocketRoute } from './ws/socket-route.js';
-import { Sockets } from './ws/sockets.js';
+import { SOCKET_PATH, Sockets } from './ws/sockets.js';
 
 /** The address cannot be listened on. The message is one line for the operator. */
 export class ListenError extends Error {
@@ -63,11 +65,14 @@ export interface ServerParts {
   readonly admission: Admission;
   readonly readiness: Readiness;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly bounds?: FrontBounds;
   readonly clock?: Clock;
 }
 
 export interface Server {
+  /** What is open at the moment. */
+  readonly figures: FrontFigures;
   /** That of the stages below, and its own: it drains. */
   readonly readiness: Readiness;
   /**
@@ -117,6 +122,7 @@ export const createServer = (parts: ServerParts): Server => {
   const clock = parts.clock ?? monotonicMs;
   const services: Services = {
     log,
+    metrics: parts.metrics,
     clock,
     bounds,
     cors: new Cors(config.corsOrigins),
@@ -136,22 +142,17 @@ export const createServer = (parts: ServerParts): Server => {
   };
 
   const sockets = new Sockets({ services, speech, admission });
+  const speechRoutes = [
+    ['/v1/tts', speechBody, wholeResponder(config.dataDir)],
+    ['/v1/tts/stream', speechBody, streamResponder],
+    ['/v1/tts/integrations/voiceplatform', platformBody, rawResponder],
+  ] as const;
   const routes: readonly Route[] = [
-    {
-      path: '/v1/tts',
-      method: 'post',
-      handler: speechRoute(speechParts, speechBody, wholeResponder(config.dataDir)),
-    },
-    {
-      path: '/v1/tts/stream',
-      method: 'post',
-      handler: speechRoute(speechParts, speechBody, streamResponder),
-    },
-    {
-      path: '/v1/tts/integrations/voiceplatform',
-      method: 'post',
-      handler: speechRoute(speechParts, platformBody, rawResponder),
-    },
+    ...speechRoutes.map(([path, parse, responder]) => ({
+      path,
+      method: 'post' as const,
+      handler: speechRoute(speechParts, parse, responder),
+    })),
     { path: '/v1/tts/speakers', method: 'get', handler: speakersRoute(admission, speech.voices) },
     { path: '/openapi.json', method: 'get', handler: openApiRoute(admission, speech.voices) },
     { path: '/healthz', method: 'get', handler: healthRoute },
@@ -159,13 +160,17 @@ export const createServer = (parts: ServerParts): Server => {
   ];
   const addAllRoutes = (app: TemplatedApp): void => {
     // Before the catch-all: the library takes handlers in the order of their registration.
-    addSocketRoute(app, '/v1/tts/ws', { services, admission, sockets, isDraining: () => draining });
+    addSocketRoute(app, SOCKET_PATH, { services, admission, sockets, isDraining: () => draining });
     addRoutes(app, services, routes);
   };
   const listener = new Listener(addAllRoutes, parts.certificate ?? null);
 
   return {
     readiness: ready,
+    get figures() {
+      const paths = speechRoutes.map(([path]) => path);
+      return frontFigures(services, sockets, paths);
+    },
     async listen() {
       const { host, port } = config;
       const bound = listener.listen(host, port);

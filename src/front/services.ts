@@ -1,6 +1,7 @@
 /** What all exchanges of one server share. */
 import { limits } from '../limits.js';
 import type { Log } from '../log.js';
+import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import type { ByteBudget } from './byte-budget.js';
 import type { Cors } from './cors.js';
@@ -43,6 +44,7 @@ export const frontBounds: FrontBounds = limits;
 
 export interface Services {
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly clock: Clock;
   readonly bounds: FrontBounds;
   readonly cors: Cors;

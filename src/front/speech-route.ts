@@ -12,6 +12,7 @@ import type { SpeechRequest } from '../api/speech-request.js';
 import { unknownVoice } from '../api/unknown-voice.js';
 import type { Framing } from '../dispatch/messages.js';
 import type { FrameSink, Speech } from '../dispatch/speech.js';
+import { errors } from '../errors.js';
 import { codePointCount } from '../text/code-points.js';
 import { readBody } from './body-reader.js';
 import type { Exchange } from './exchange.js';
@@ -59,6 +60,7 @@ const open = (
     replyError(exchange, 'unavailable');
     return;
   }
+  exchange.isSpokenFor = true;
   onHanded = (frame) => context.handed(frame);
   // However the exchange ends, its slot is free at that moment.
   exchange.onOver(() => {
@@ -78,6 +80,8 @@ const answer = (
   responder: Responder,
 ): void => {
   if (!asked.ok) {
+    const isBody = asked.status === errors.bodyUnreadable.status;
+    exchange.services.metrics.refused(isBody ? 'bodyUnreadable' : 'requestInvalid');
     reply(exchange, { ...asked, contentType: 'application/json' });
     return;
   }
@@ -88,6 +92,7 @@ const answer = (
   }
   const { speakerIds } = parts.speech.voices;
   if (!speakerIds.includes(request.voiceId)) {
+    exchange.services.metrics.refused('voiceUnknown');
     reply(exchange, { ...unknownVoice(request.voiceId, speakerIds), contentType: 'application/json' });
     return;
   }

@@ -31,7 +31,10 @@ export const wholeResponder = (spoolFolder: string): Responder => ({
           result.addTimings(frame.timings);
           break;
         case 'closed':
-          result.seal((source) => new LengthSender(exchange, head, source).start());
+          result.seal((source) => {
+            exchange.noteAudio();
+            new LengthSender(exchange, head, source).start();
+          });
           break;
         case 'failed':
           exchange.fail(frame.reason);

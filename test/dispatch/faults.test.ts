@@ -4,6 +4,7 @@ import type { Lease } from '../../src/admission/lease.js';
 import type { Frame } from '../../src/dispatch/messages.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
+import { Metrics } from '../../src/metrics.js';
 
 const LETTER_SAMPLES = 1_200;
 
@@ -15,6 +16,7 @@ const start = async (threads = 2) => {
     // A heap that is soon full.
     limits: { ...limits, synthesisHeapMiBMax: 64 },
     log: createLog('silent'),
+    metrics: new Metrics(),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
   });

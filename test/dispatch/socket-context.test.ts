@@ -6,6 +6,7 @@ import type { Frame } from '../../src/dispatch/messages.js';
 import type { SpeechContext } from '../../src/dispatch/speech.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
+import { Metrics } from '../../src/metrics.js';
 
 const LETTER_SAMPLES = 1_200;
 
@@ -16,6 +17,7 @@ const start = async (threads = 2) => {
     limits: { ...limits, synthesisHeapMiBMax: 64 },
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
     log: createLog('silent'),
+    metrics: new Metrics(),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
   });

@@ -10,6 +10,7 @@ import { Registry } from '../../src/front/registry.js';
 import { frontBounds, type Services } from '../../src/front/services.js';
 import { Turn } from '../../src/front/turn.js';
 import { closeListenSocket, createApp, listenExclusively, localPort } from '../../src/front/uws.js';
+import { Metrics } from '../../src/metrics.js';
 import { monotonicMs } from '../../src/monotonic.js';
 import { header, RawClient } from '../support/raw-client.js';
 import {
@@ -31,6 +32,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
   const bounds = { ...frontBounds, stallRearmMs: 40 };
   const services: Services = {
     log: recordingLog(lines),
+    metrics: new Metrics(),
     clock: monotonicMs,
     bounds,
     cors: new Cors([]),

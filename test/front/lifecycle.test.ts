@@ -1,6 +1,7 @@
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import t from 'tap';
 import { createServer, ListenError } from '../../src/front/server.js';
+import { Metrics } from '../../src/metrics.js';
 import { header, RawClient, requestBytes } from '../support/raw-client.js';
 import {
   eventually,
@@ -19,6 +20,7 @@ const build = (host: string, port: number) =>
     admission: new FakeAdmission(),
     readiness: { reasons: () => [] },
     log: recordingLog([]),
+    metrics: new Metrics(),
   });
 
 t.test('a port that cannot be had is one clear line', async (t) => {

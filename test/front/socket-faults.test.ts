@@ -3,6 +3,7 @@ import t from 'tap';
 import { Dispatcher } from '../../src/dispatch/dispatcher.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
+import { Metrics } from '../../src/metrics.js';
 import { eventually, GOOD_KEY, startFront } from '../support/front-server.js';
 import { openNative, openWs, type SocketClient } from '../support/socket-client.js';
 
@@ -13,6 +14,7 @@ const start = async (t: Parameters<typeof startFront>[0]) => {
     limits: { ...limits, synthesisHeapMiBMax: 64 },
     voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
     log: createLog('silent'),
+    metrics: new Metrics(),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
   });

@@ -2,10 +2,15 @@
 import fc from 'fast-check';
 import type { ActorThreads } from '../../src/dispatch/actor-threads.js';
 import { Context } from '../../src/dispatch/context.js';
+import { ContextMeter } from '../../src/dispatch/context-meter.js';
 import type { ActorCommand, Frame } from '../../src/dispatch/messages.js';
 import { Scheduler } from '../../src/dispatch/scheduler.js';
+import type { ContextOptions } from '../../src/dispatch/speech.js';
 import type { JobOutcome, SynthesisPool } from '../../src/dispatch/synthesis-pool.js';
+import { Metrics } from '../../src/metrics.js';
 
+/** Nobody reads it. */
+const metrics = new Metrics();
 const ACTS = ['append', 'append', 'append', 'flush', 'flush', 'end', 'drop', 'release', 'fail'] as const;
 const WORK = [
   'done',
@@ -103,8 +108,8 @@ export class Stage {
       threads: THREADS,
       jobsMax: JOBS_MAX,
       unsentAudioMsMax: UNSENT_MS_MAX,
-      start: (schedule, segment, playFromMs) =>
-        this.#contexts.find((context) => context.schedule === schedule)?.start(segment, playFromMs),
+      start: (schedule, ...started) =>
+        this.#contexts.find((context) => context.schedule === schedule)?.start(...started),
       moved: () => undefined,
     });
     for (let id = 0; id < CONTEXTS; id++) this.#open(id);
@@ -218,28 +223,30 @@ export class Stage {
       setPlayFrom: () => undefined,
     };
     const actors = { send: (_actor: number, command: ActorCommand) => this.#command(line, command) };
+    const options: ContextOptions = {
+      lease: {
+        keyId: 1,
+        settle: (characters) => (line.settled += characters),
+        close: () => (line.closes += 1),
+        void: () => (line.closes += 1),
+      },
+      group: this.#groups[id % GROUPS] ?? {},
+      voiceId: 'scripted',
+      temperature: null,
+      format: { encoding: 'pcm', sampleRateHz: 24_000 },
+      framing: 'socket',
+      timestamps: false,
+    };
     const context = new Context({
       id,
       actor: 0,
       sampleRateHz: 1_000,
-      options: {
-        lease: {
-          keyId: 1,
-          settle: (characters) => (line.settled += characters),
-          close: () => (line.closes += 1),
-          void: () => (line.closes += 1),
-        },
-        group: this.#groups[id % GROUPS] ?? {},
-        voiceId: 'scripted',
-        temperature: null,
-        format: { encoding: 'pcm', sampleRateHz: 24_000 },
-        framing: 'socket',
-        timestamps: false,
-      },
+      options,
       sink: (frame) => this.#told(line, frame),
       scheduler: this.#scheduler,
       pool: pool as unknown as SynthesisPool,
       actors: actors as unknown as ActorThreads,
+      meter: new ContextMeter(metrics, () => this.#nowMs, options),
       onOver: () => undefined,
     });
     this.#contexts.push(context);
@@ -270,12 +277,12 @@ export class Stage {
     this.#running.splice(this.#running.indexOf(job), 1);
     this.#slots.delete(job.slot);
     const samples = job.text.length * MS_A_CHARACTER;
-    if (job.isCancelled) job.settle({ type: 'cancelled' });
+    if (job.isCancelled) job.settle({ type: 'cancelled', effort: null });
     else if (how === 'failed') job.settle({ type: 'failed', reason: 'scheduled' });
     else if (how === 'interrupted') job.settle({ type: 'interrupted' });
     else {
       this.#lines[job.contextId]?.made.set(job.segment, job.text);
-      job.settle({ type: 'done', samples });
+      job.settle({ type: 'done', samples, effort: { startedMs: this.#nowMs, computeMs: 1 } });
     }
   }
 

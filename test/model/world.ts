@@ -7,12 +7,15 @@ import type { Runnable } from '../../src/front/turn.js';
 import { errorFrame } from '../../src/front/ws/server-frames.js';
 import { Session } from '../../src/front/ws/session.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
+import { Metrics } from '../../src/metrics.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import { Books, type FakeSocket } from '../support/socket-session.js';
 import { Peer, type Surroundings } from './peer.js';
 import type { Step } from './schedules.js';
 import { SteppedSpeech } from './speech.js';
 
+/** Nobody reads it. */
+const metrics = new Metrics();
 const SOCKETS = 3;
 const KEY = { keyId: 7, accountId: 1 };
 const MESSAGE_BYTES_MAX = 400;
@@ -147,6 +150,8 @@ export class World {
       turn: { schedule: (runnable) => this.#due.push(runnable) },
       clock: () => this.#nowMs,
       log: recordingLog(this.#lines),
+      metrics,
+      route: '/v1/tts/ws',
       bounds,
       contextBudget: this.#contextBudget,
       isDraining: () => this.#draining,

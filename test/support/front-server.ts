@@ -6,6 +6,7 @@ import { createServer, type Server, type ServerParts } from '../../src/front/ser
 import { frontBounds, type FrontBounds } from '../../src/front/services.js';
 import type { Log } from '../../src/log.js';
 import type { TestCertificate } from './certificates.js';
+import { Metrics } from '../../src/metrics.js';
 import { FakeLease, FakeSpeech } from './fake-speech.js';
 import { RawClient, requestBytes, type RequestOptions } from './raw-client.js';
 
@@ -68,6 +69,7 @@ export interface Front {
   readonly speech: FakeSpeech;
   readonly admission: FakeAdmission;
   readonly lines: LogLine[];
+  readonly metrics: Metrics;
   /** Reasons for which the stages below are not ready. */
   readonly reasons: string[];
   client(): Promise<RawClient>;
@@ -88,6 +90,7 @@ export const startFront = async (
   const lines: LogLine[] = [];
   const reasons: string[] = [];
   const speech = new FakeSpeech();
+  const metrics = new Metrics();
   const admission = new FakeAdmission();
   const dataDir = t.testdir({});
   const { certificate } = options;
@@ -97,6 +100,7 @@ export const startFront = async (
     admission,
     readiness: { reasons: () => reasons },
     log: recordingLog(lines),
+    metrics,
     bounds: { ...frontBounds, ...options.bounds },
     certificate: certificate === undefined ? null : readCertificate(certificate),
     ...options.parts,
@@ -119,6 +123,7 @@ export const startFront = async (
     speech,
     admission,
     lines,
+    metrics,
     reasons,
     client,
     sent: async (request) => {

@@ -2,6 +2,7 @@
 import type { Admittance } from '../../src/admission/admission.js';
 import type { GrowingLease } from '../../src/admission/lease.js';
 import { limits } from '../../src/limits.js';
+import { Metrics } from '../../src/metrics.js';
 import { ByteBudget } from '../../src/front/byte-budget.js';
 import type { Runnable } from '../../src/front/turn.js';
 import { Session, type SessionBounds } from '../../src/front/ws/session.js';
@@ -124,6 +125,7 @@ export const createSession = (
   const { books = new Books(), speech = new FakeSpeech() } = options;
   const socket = new FakeSocket();
   const lines: LogLine[] = [];
+  const metrics = new Metrics();
   const due: Runnable[] = [];
   const state = { nowMs: 1_000_000, draining: false, over: 0 };
   const session = new Session({
@@ -141,6 +143,8 @@ export const createSession = (
     turn: { schedule: (runnable) => due.push(runnable) },
     clock: () => state.nowMs,
     log: recordingLog(lines),
+    metrics,
+    route: '/v1/tts/ws',
     bounds: { ...limits, ...options.bounds },
     contextBudget: new ByteBudget(limits.contextsPerKeyMax),
     isDraining: () => state.draining,
@@ -157,6 +161,7 @@ export const createSession = (
     speech,
     books,
     lines,
+    metrics,
     state,
     turn,
     /** Frames of a client, one turn for all of them. */

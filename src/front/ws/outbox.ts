@@ -69,6 +69,11 @@ export class Outbox implements Runnable {
     return this.#ready.size === 0;
   }
 
+  /** What waits here. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** Of one lane. */
   isWaiting(lane: Lane): boolean {
     return lane.waiting.length > 0;

@@ -11,6 +11,7 @@ import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
 import type { Speech } from '../../dispatch/speech.js';
 import { errors, type SocketErrorCode } from '../../errors.js';
 import type { Log } from '../../log.js';
+import type { Metrics, RefusalReason } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { Turn } from '../turn.js';
 import type { ByteBudget } from '../byte-budget.js';
@@ -32,6 +33,8 @@ export interface SessionBounds extends OutboxBounds {
 export interface SessionParts {
   /** As in the `x-request-id` of the handshake. */
   readonly id: string;
+  /** For the log and the metrics. */
+  readonly route: string;
   readonly key: ActiveKey;
   readonly socket: SocketHandle;
   readonly speech: Speech;
@@ -39,6 +42,7 @@ export interface SessionParts {
   readonly turn: Pick<Turn, 'schedule'>;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly bounds: SessionBounds;
   /** Contexts of all sockets of the key. */
   readonly contextBudget: ByteBudget;
@@ -103,6 +107,11 @@ export class Session {
     return this.#parts.lease.isHeld;
   }
 
+  /** Bytes that wait for the socket, here and in the library. */
+  get bufferedBytes(): number {
+    return this.#isOver ? 0 : this.#outbox.bytes + this.#parts.socket.getBufferedAmount();
+  }
+
   /** Runs a callback whose exception ends this socket and no other. */
   guard(callback: () => void): void {
     if (this.#isOver) return;
@@ -110,6 +119,7 @@ export class Session {
       callback();
     } catch (error) {
       this.#parts.log.error({ requestId: this.#parts.id, ...describeFault(error) }, 'socket failed');
+      this.#parts.metrics.failed(this.#parts.route);
       this.#drop('failed');
     }
   }
@@ -147,6 +157,7 @@ export class Session {
     for (const context of this.#contexts.values()) context.abandon();
     // What is queued for the contexts is not worth the wait.
     this.#outbox.close();
+    this.#parts.metrics.refused('keyUnknown');
     this.#parts.socket.send(errorFrame(errors.keyUnknown.socketText, null));
     this.#end('revoked', POLICY_VIOLATION, errors.keyUnknown.socketText);
   }
@@ -185,12 +196,14 @@ export class Session {
     this.#contexts.clear();
     this.#outbox.close();
     this.#parts.lease.giveBack();
-    const { clock, id, lease, log, onOver } = this.#parts;
+    const { clock, id, lease, log, onOver, route } = this.#parts;
     const elapsedMs = (fromMs: number, toMs: number): number => Math.round((toMs - fromMs) * 10) / 10;
     log.info(
       {
         requestId: id,
         keyId: this.keyId,
+        route,
+        status: 101,
         outcome: this.#outcome ?? 'client',
         code,
         contexts: this.#openedContexts,
@@ -218,7 +231,7 @@ export class Session {
     // A context that closes takes no more frames, but may still be cancelled.
     if (context === undefined || !(context.isOpen || frame.type === 'cancel')) {
       const flushId = frame.type === 'flush' ? frame.flushId : null;
-      this.#answer(errorFrame(`unknown context_id: ${contextId ?? 'null'}`, contextId, flushId));
+      this.#refuse('contextUnknown', `unknown context_id: ${contextId ?? 'null'}`, contextId, flushId);
       return;
     }
     switch (frame.type) {
@@ -240,11 +253,11 @@ export class Session {
 
   #start(frame: Extract<ClientFrame, { type: 'start' }>, isTaken: boolean): void {
     const { contextId, voiceId, temperature, timestamps, format } = frame;
-    const { bounds, lease, speech } = this.#parts;
+    const { bounds, clock, lease, metrics, route, speech } = this.#parts;
     const { speakerIds } = speech.voices;
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
     else if (!speakerIds.includes(voiceId))
-      this.#answer(errorFrame(unknownVoiceMessage(voiceId, speakerIds), contextId));
+      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds), contextId);
     else if (this.#parts.isDraining()) this.#tell('unavailable', contextId);
     else if (this.#contexts.size >= bounds.contextsPerSocketMax) this.#tell('contextsExhausted', contextId);
     else {
@@ -268,11 +281,16 @@ export class Session {
             },
             (speechFrame) => this.guard(() => sink(speechFrame)),
           ),
+        clock,
+        onRefused: (reason) => metrics.refused(reason),
+        onFirstAudio: (ms) => metrics.firstAudio(route, ms),
         onChange: (changed) => this.#onChange(changed),
-        onAudio: () => (this.#firstAudioMs ??= this.#parts.clock()),
+        onAudio: (nowMs) => (this.#firstAudioMs ??= nowMs),
         onOver: (over) => this.#onContextOver(over),
-        onFault: (reason) =>
-          this.#parts.log.error({ requestId: this.#parts.id, reason }, 'context of a socket failed'),
+        onFault: (reason) => {
+          metrics.failed(route);
+          this.#parts.log.error({ requestId: this.#parts.id, reason }, 'context of a socket failed');
+        },
       });
       if (!context.isTaken) {
         this.#tell('unavailable', contextId);
@@ -347,15 +365,21 @@ export class Session {
   }
 
   #refuseFrame(reason: string, contextId: string | null, flushId: string | null): void {
-    this.#answer(errorFrame(`invalid frame: ${reason}`, contextId, flushId));
+    this.#refuse('frameInvalid', `invalid frame: ${reason}`, contextId, flushId);
   }
 
-  #tell(code: SocketErrorCode, contextId: string | null): void {
-    this.#answer(errorFrame(errors[code].socketText, contextId));
+  #tell(code: Exclude<SocketErrorCode, 'internal'>, contextId: string | null): void {
+    this.#refuse(code, errors[code].socketText, contextId);
   }
 
-  #answer(message: string): void {
-    this.#outbox.answer(this.#lane, message);
+  #refuse(
+    reason: RefusalReason,
+    text: string,
+    contextId: string | null,
+    flushId: string | null = null,
+  ): void {
+    this.#parts.metrics.refused(reason);
+    this.#outbox.answer(this.#lane, errorFrame(text, contextId, flushId));
   }
 
   /** The close handler is called within. */

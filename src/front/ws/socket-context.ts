@@ -12,6 +12,7 @@
 import { randomUUID } from 'node:crypto';
 import { errors, type SocketErrorCode } from '../../errors.js';
 import { limits } from '../../limits.js';
+import type { Clock } from '../../monotonic.js';
 import type { Frame } from '../../dispatch/messages.js';
 import type { Activity, FrameSink, SpeechContext } from '../../dispatch/speech.js';
 import { isBlank } from '../../text/words.js';
@@ -30,8 +31,13 @@ export interface SocketContextParts {
   readonly open: (sink: FrameSink) => SpeechContext | null;
   /** Something happened that may have changed the activity. */
   readonly onChange: (context: SocketContext) => void;
+  readonly clock: Clock;
   /** Audio was handed to the socket. */
-  readonly onAudio: () => void;
+  readonly onAudio: (nowMs: number) => void;
+  /** It was the first since a frame gave the silent context something to speak. */
+  readonly onFirstAudio: (ms: number) => void;
+  /** A text or a flush was refused. */
+  readonly onRefused: (reason: LeaseRefusal | 'flushesExhausted') => void;
   /** Called once: the id is free, and the context below is released. */
   readonly onOver: (context: SocketContext) => void;
   /** For the log: never what a client wrote. */
@@ -57,6 +63,8 @@ export class SocketContext {
   /** Why text is refused until the next flush. */
   #refusal: LeaseRefusal | null = null;
   #characters = 0;
+  /** Since when first audio is waited for. */
+  #awaitedSinceMs: number | undefined;
 
   constructor(parts: SocketContextParts) {
     this.#parts = parts;
@@ -102,12 +110,12 @@ export class SocketContext {
       return;
     }
     this.#characters += characters;
-    this.#speech?.append(text);
-    this.#parts.onChange(this);
+    this.#drive((speech) => speech.append(text));
   }
 
   flush(flushId: string = randomUUID()): void {
     if (this.#flushes.length >= limits.flushesPendingMax) {
+      this.#parts.onRefused('flushesExhausted');
       this.#tell('flushesExhausted', flushId);
       return;
     }
@@ -116,8 +124,7 @@ export class SocketContext {
     // In its place among the frames: what was begun before the refusal is heard before the error.
     this.#flushes.push({ flushId, refusal: this.#refusal });
     this.#refusal = null;
-    this.#speech?.flush(flushId);
-    this.#parts.onChange(this);
+    this.#drive((speech) => speech.flush(flushId));
   }
 
   close(): void {
@@ -126,8 +133,7 @@ export class SocketContext {
       if (refusal !== null) this.#tell(refusal, null);
     }
     this.#state = 'closing';
-    this.#speech?.end();
-    this.#parts.onChange(this);
+    this.#drive((speech) => speech.end());
   }
 
   /** Drops what is queued, and answers at once. */
@@ -145,6 +151,23 @@ export class SocketContext {
     this.#speech?.release();
   }
 
+  #drive(act: (speech: SpeechContext) => void): void {
+    const before: Activity = this.activity;
+    if (this.#speech !== null) act(this.#speech);
+    const after: Activity = this.activity;
+    if (before !== 'speaking' && after === 'speaking') this.#awaitedSinceMs = this.#parts.clock();
+    this.#parts.onChange(this);
+  }
+
+  #onHanded(frame: Extract<Frame, { type: 'audio' }>): void {
+    const nowMs = this.#parts.clock();
+    this.#speech?.handed(frame);
+    if (this.#awaitedSinceMs !== undefined) this.#parts.onFirstAudio(nowMs - this.#awaitedSinceMs);
+    this.#awaitedSinceMs = undefined;
+    this.#parts.onAudio(nowMs);
+    this.#parts.onChange(this);
+  }
+
   /** What it holds is to be spoken: the lease, if it had been given back, is taken again. */
   #cover(): LeaseRefusal | null {
     if (this.activity !== 'holding') return null;
@@ -155,6 +178,7 @@ export class SocketContext {
 
   #refuse(refusal: LeaseRefusal): void {
     this.#refusal = refusal;
+    this.#parts.onRefused(refusal);
     this.#parts.share.drop(this.#speech?.dropTurn() ?? 0);
     this.#count.reset();
     this.#parts.onChange(this);
@@ -169,11 +193,7 @@ export class SocketContext {
     const { outbox } = this.#parts;
     switch (frame.type) {
       case 'audio':
-        outbox.post(this.#lane, frame.bytes, () => {
-          this.#speech?.handed(frame);
-          this.#parts.onAudio();
-          this.#parts.onChange(this);
-        });
+        outbox.post(this.#lane, frame.bytes, () => this.#onHanded(frame));
         return;
       case 'timestamps':
         outbox.post(this.#lane, frame.bytes);

@@ -16,7 +16,7 @@ import type { Services } from '../services.js';
 import type { HttpRequest, HttpResponse, SocketContext, TemplatedApp, WebSocket } from '../uws.js';
 import { errorFrame } from './server-frames.js';
 import type { Session } from './session.js';
-import type { Sockets } from './sockets.js';
+import { SOCKET_PATH, type Sockets } from './sockets.js';
 
 export interface SocketRouteParts {
   readonly services: Services;
@@ -87,7 +87,17 @@ const onOpen = ({ services, sockets }: SocketRouteParts, ws: WebSocket<Attached>
   const { socketText } = errors.keyUnknown;
   ws.send(errorFrame(socketText, null));
   ws.end(POLICY_VIOLATION, socketText);
-  services.log.info({ requestId: attached.id, outcome: 'key-unknown', code: POLICY_VIOLATION }, 'socket');
+  services.metrics.refused('keyUnknown');
+  services.log.info(
+    {
+      requestId: attached.id,
+      route: SOCKET_PATH,
+      status: 101,
+      outcome: 'key-unknown',
+      code: POLICY_VIOLATION,
+    },
+    'socket',
+  );
 };
 
 export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {

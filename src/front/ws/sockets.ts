@@ -13,11 +13,13 @@ import type { SocketHandle } from './outbox.js';
 import { Session } from './session.js';
 import { SocketLease } from './socket-lease.js';
 
+export const SOCKET_PATH = '/v1/tts/ws';
+
 /** Keys are looked at in as many parts as there are beats in `keyRecheckMsMax`. */
 const BEATS_A_RECHECK = 4;
 
 export interface SocketsParts {
-  readonly services: Pick<Services, 'clock' | 'log' | 'turn'> & { readonly bounds: FrontBounds };
+  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'turn'> & { readonly bounds: FrontBounds };
   readonly speech: Speech;
   readonly admission: Pick<Admission, 'admit' | 'isActive'>;
 }
@@ -47,6 +49,20 @@ export class Sockets {
     return this.#sessions.size;
   }
 
+  /** Of them, those that generate. */
+  get speaking(): number {
+    let speaking = 0;
+    for (const { holdsSlot } of this.#sessions) speaking += holdsSlot ? 1 : 0;
+    return speaking;
+  }
+
+  /** Bytes that wait for their sockets. */
+  get bufferedBytes(): number {
+    let bytes = 0;
+    for (const session of this.#sessions) bytes += session.bufferedBytes;
+    return bytes;
+  }
+
   get isFull(): boolean {
     return this.size >= this.#parts.services.bounds.socketsMax;
   }
@@ -58,7 +74,7 @@ export class Sockets {
   /** @param id of the handshake */
   open(id: string, key: ActiveKey, socket: SocketHandle): Session {
     const { admission, services, speech } = this.#parts;
-    const { bounds, clock, log, turn } = services;
+    const { bounds, clock, log, metrics, turn } = services;
     let ofKey = this.#byKey.get(key.keyId);
     if (ofKey === undefined) {
       ofKey = { sessions: new Set(), contextBudget: new ByteBudget(bounds.contextsPerKeyMax) };
@@ -73,6 +89,7 @@ export class Sockets {
     });
     const session = new Session({
       id,
+      route: SOCKET_PATH,
       key,
       socket,
       speech,
@@ -80,6 +97,7 @@ export class Sockets {
       turn,
       clock,
       log,
+      metrics,
       bounds,
       contextBudget: ofKey.contextBudget,
       isDraining: () => this.#draining,
