@@ -146,6 +146,8 @@ export const limits = {
   storeReadBusyMsMax: 20,
   /** Bytes free on the store's disk below which it counts as full. */
   storeFreeBytesMin: 64 * KiB,
+  /** Bytes of a store that a start reads whole, at about 10 MiB in 0.1 s; of a larger one, all but the ledger. */
+  storeCheckBytesMax: 8 * MiB,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */
   synthesisHeapMiBMax: 512,
   /** Heap of an actor thread, in MiB. */

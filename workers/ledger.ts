@@ -8,6 +8,7 @@ import { nodeEndpoint } from '../src/comlink-node.js';
 import { Connection } from '../src/admission/connection.js';
 import { StoreError, checkRoom, type StoreFault } from '../src/admission/database.js';
 import { prepareAppendBatch, type LedgerEntry } from '../src/admission/entries.js';
+import { prepareMark } from '../src/admission/mark.js';
 import { limits } from '../src/limits.js';
 import { nameThread } from '../src/thread-name.js';
 
@@ -26,14 +27,20 @@ export interface LedgerWriter {
 
 nameThread('ledger');
 const { dataDir } = workerData as { dataDir: string };
-const connection = new Connection(dataDir, limits.storeBusyMsMax, prepareAppendBatch);
+const connection = new Connection(dataDir, limits.storeBusyMsMax, (database) => ({
+  appendBatch: prepareAppendBatch(database),
+  mark: prepareMark(dataDir, database),
+}));
 
 const writer: LedgerWriter = {
   commit: (entries) => {
     try {
-      const givenUp = connection.use((appendBatch) => {
+      const givenUp = connection.use(({ appendBatch, mark }) => {
         checkRoom(dataDir);
-        return appendBatch(entries);
+        const givenUpNow = appendBatch(entries);
+        // When idle too: the first one is the mark of what others wrote before this thread was there.
+        mark();
+        return givenUpNow;
       });
       connection.assertInPlace();
       return { ok: true, givenUp };

@@ -1,7 +1,9 @@
 /** What an operator does to accounts and keys: each act is one commit, effective at once in every process. */
 import type { DatabaseSync } from 'node:sqlite';
-import { openDatabase, transact, wordStoreError } from './database.js';
+import { transact, wordStoreError } from './database.js';
 import { newWriter, prepareAppend } from './entries.js';
+import { prepareMark } from './mark.js';
+import { openDatabase, type HeldDatabase } from './opening.js';
 import { generateKey, hashKey, looksLikeKey, prefixOf } from './keys.js';
 
 /** An act that the store's contents do not allow. The message is one line for the operator. */
@@ -101,12 +103,17 @@ const toAccount = (row: AccountRow): Account => ({
 export class Administration {
   readonly #dataDir: string;
   readonly #database: DatabaseSync;
+  readonly #hold: HeldDatabase['hold'];
+  readonly #mark: () => void;
   readonly #nowMs: () => number;
 
   /** @throws {StoreError} when the store cannot be read and written; so for every act below */
   constructor(dataDir: string, nowMs: () => number = Date.now) {
     this.#dataDir = dataDir;
-    this.#database = openDatabase(dataDir);
+    const { database, hold } = openDatabase(dataDir);
+    this.#database = database;
+    this.#hold = hold;
+    this.#mark = this.#worded(() => prepareMark(dataDir, database));
     this.#nowMs = nowMs;
   }
 
@@ -175,24 +182,31 @@ export class Administration {
 
   /** All keys, revoked ones too, in the order of their making. */
   list(): ListedKey[] {
-    try {
+    return this.#worded(() => {
       const rows = this.#database.prepare(listAll).all() as unknown as (Omit<ListedKey, 'metered'> & {
         metered: number;
       })[];
       return rows.map((row) => ({ ...row, metered: row.metered === 1 }));
-    } catch (error) {
-      throw wordStoreError(this.#dataDir, error);
-    }
+    });
   }
 
   /** Idempotent. */
   close(): void {
     if (this.#database.isOpen) this.#database.close();
+    this.#hold.release();
   }
 
   #transact<T>(work: () => T): T {
+    return this.#worded(() => {
+      const result = transact(this.#database, work);
+      this.#mark();
+      return result;
+    });
+  }
+
+  #worded<T>(work: () => T): T {
     try {
-      return transact(this.#database, work);
+      return work();
     } catch (error) {
       throw wordStoreError(this.#dataDir, error);
     }

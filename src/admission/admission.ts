@@ -47,6 +47,8 @@ const phrases: Readonly<Record<LedgerFault, string>> = {
   unwritable: 'the store cannot be written: see its permissions and its disk',
   missing: 'the store is not where it was',
   replaced: 'another store is beside the write-ahead log of the one that was there',
+  short: 'the store lacks what had been committed to it',
+  held: 'another process is putting a store in its place',
   damaged: 'the store is damaged',
   foreign: 'another program’s database is in the place of the store',
   newer: 'the store is of a newer version of this program',

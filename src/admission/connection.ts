@@ -110,13 +110,7 @@ export class Connection<T> {
     try {
       return work();
     } catch (error) {
-      const worded = wordStoreError(this.#dataDir, error);
-      if (worded instanceof StoreError || (error as { code?: string }).code !== 'ERR_SQLITE_ERROR')
-        throw worded;
-      throw new StoreError(
-        'unusable',
-        `The store ${storePath(this.#dataDir)} cannot be used (${(error as Error).message})`,
-      );
+      throw wordStoreError(this.#dataDir, error);
     }
   }
 }

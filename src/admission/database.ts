@@ -2,17 +2,8 @@
  * The store's file: SQLite in write-ahead mode, so that one process can write while others read, and what a reader
  * sees is always the last commit. Every connection, of whatever process or thread, is opened here.
  */
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  statfsSync,
-  statSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.js';
 import { APPLICATION_ID, SCHEMA_VERSION, migrations } from './schema.js';
@@ -28,6 +19,10 @@ export type StoreFault =
   | 'missing'
   /** Another file is in its place, beside the log of the one that was there. */
   | 'replaced'
+  /** It lacks what had been committed to it. */
+  | 'short'
+  /** Another process is putting a store in its place, or must not be disturbed by that. */
+  | 'held'
   /** Anything else that SQLite says. */
   | 'unusable';
 
@@ -57,32 +52,40 @@ export const missingStore = (path: string): StoreError =>
     `There is no store at ${path}: put it back where it was, or set DATA_DIR to the folder that has it`,
   );
 
+export const damagedStore = (path: string, finding: string): StoreError =>
+  new StoreError(
+    'damaged',
+    `The store ${path} is damaged (${finding.replaceAll(/\s+/g, ' ')}): restore a backup ` +
+      '(npm run store -- restore FILE), or move it away with its -wal and -shm to start with an empty one',
+  );
+
 const fullDisk = (path: string): StoreError =>
   new StoreError('full', `The disk of ${path} is full: make room on it`);
 
-const sqlite = { busy: 5, readonly: 8, ioerr: 10, corrupt: 11, full: 13, cantopen: 14, notadb: 26 } as const;
+export const sqlite = { error: 1, busy: 5, readonly: 8, ioerr: 10, corrupt: 11, full: 13, cantopen: 14, notadb: 26 } as const;
+
+/** The kind of an error of SQLite: the low byte, whatever the extended code adds. `null` for any other error. */
+export const sqliteKind = (error: unknown): number | null => {
+  const { code, errcode } = error as { code?: string; errcode?: number };
+  return code === 'ERR_SQLITE_ERROR' ? (errcode ?? 0) & 0xff : null;
+};
 
 /** Words an error of SQLite or of the file system; anything else is a defect and is returned as it is. */
 export const wordStoreError = (dataDir: string, error: unknown): unknown => {
   if (error instanceof StoreError || !(error instanceof Error)) return error;
   const path = storePath(dataDir);
-  const { code, errcode } = error as { code?: string; errcode?: number };
+  const kind = sqliteKind(error);
   const unwritable = () =>
     new StoreError(
       'unwritable',
       `The data folder ${dataDir} cannot be written (${error.message}): give this user write access to it and to ` +
         'what is in it, or set DATA_DIR to another folder',
     );
-  if (code !== 'ERR_SQLITE_ERROR') return 'syscall' in error ? unwritable() : error;
-  // The low byte is the kind of error, whatever the extended code adds.
-  switch ((errcode ?? 0) & 0xff) {
+  if (kind === null) return 'syscall' in error ? unwritable() : error;
+  switch (kind) {
     case sqlite.corrupt:
     case sqlite.notadb:
-      return new StoreError(
-        'damaged',
-        `The store ${path} is damaged (${error.message}): restore it from a backup, or move it away to start with ` +
-          'an empty one',
-      );
+      return damagedStore(path, error.message);
     case sqlite.busy:
       return new StoreError(
         'busy',
@@ -95,11 +98,11 @@ export const wordStoreError = (dataDir: string, error: unknown): unknown => {
     case sqlite.cantopen:
       return unwritable();
     default:
-      return error;
+      return new StoreError('unusable', `The store ${path} cannot be used (${error.message})`);
   }
 };
 
-const pragma = (database: DatabaseSync, name: string): number => {
+export const pragma = (database: DatabaseSync, name: string): number => {
   const row = database.prepare(`PRAGMA ${name}`).get();
   return Number(row?.[name]);
 };
@@ -118,12 +121,14 @@ export const transact = <T>(database: DatabaseSync, work: () => T): T => {
   }
 };
 
-const checkOrigin = (database: DatabaseSync, path: string): number => {
+/**
+ * Tells a store of ours, and which schema it has.
+ *
+ * @throws {StoreError} it is none, or newer than this program
+ */
+export const checkOrigin = (database: DatabaseSync, path: string): number => {
   const version = pragma(database, 'user_version');
-  const application = pragma(database, 'application_id');
-  const isEmpty =
-    version === 0 && application === 0 && database.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
-  if (application !== APPLICATION_ID && !isEmpty)
+  if (pragma(database, 'application_id') !== APPLICATION_ID)
     throw new StoreError(
       'foreign',
       `${path} is a database of another program: move it away, or set DATA_DIR to another folder`,
@@ -134,15 +139,16 @@ const checkOrigin = (database: DatabaseSync, path: string): number => {
       `The store ${path} was written by a newer syrinx (schema ${version}; this one knows ${SCHEMA_VERSION}): ` +
         'run that version, or set DATA_DIR to another folder',
     );
+  if (version < 1) throw damagedStore(path, `it says that it has schema ${version}`);
   return version;
 };
 
-const migrate = (database: DatabaseSync, path: string): void => {
-  if (checkOrigin(database, path) === SCHEMA_VERSION) return;
+/** Brings it to the schema of this program, from nothing or from an older one. */
+export const migrate = (database: DatabaseSync, versionOf: () => number): void => {
+  if (versionOf() === SCHEMA_VERSION) return;
   transact(database, () => {
     // Another process may have migrated while this one waited for the lock.
-    const version = checkOrigin(database, path);
-    for (const script of migrations.slice(version)) database.exec(script);
+    for (const script of migrations.slice(versionOf())) database.exec(script);
     database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
   });
 };
@@ -159,53 +165,6 @@ export const checkRoom = (dataDir: string): void => {
   if (blocks > 0 && free * bsize < limits.storeFreeBytesMin) throw fullDisk(storePath(dataDir));
 };
 
-const verify = (database: DatabaseSync, path: string): void => {
-  for (const table of ['accounts', 'api_keys']) {
-    const [row] = database.prepare(`PRAGMA integrity_check(${table})`).all();
-    const finding = String(row?.['integrity_check']);
-    if (finding !== 'ok')
-      throw new StoreError(
-        'damaged',
-        `The store ${path} is damaged (${finding.replaceAll(/\s+/g, ' ')}): restore it from a backup, or move it ` +
-          'away to start with an empty one',
-      );
-  }
-};
-
-/**
- * Finds damage at the start rather than at some request: reads the small tables whole; the ledger is left alone.
- *
- * @throws {StoreError} when it finds any
- */
-export const verifyDatabase = (dataDir: string, database: DatabaseSync): void => {
-  try {
-    verify(database, storePath(dataDir));
-  } catch (error) {
-    throw wordStoreError(dataDir, error);
-  }
-};
-
-/** Like `mkdir -p`. Node's own `recursive` never returns where the kernel refuses with ENOENT, as under /proc. */
-const makeFolder = (path: string): void => {
-  if (existsSync(path)) return;
-  if (dirname(path) !== path) makeFolder(dirname(path));
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    // Another process may have been faster.
-    if (!existsSync(path)) throw error;
-  }
-};
-
-/** Mode 0600: only the service's user reads it. SQLite gives its side files the same. */
-const makeFile = (path: string): void => {
-  try {
-    closeSync(openSync(path, 'wx', 0o600));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
-};
-
 const openFile = (dataDir: string, busyMsMax: number): DatabaseSync => {
   const path = storePath(dataDir);
   accessSync(path, constants.R_OK | constants.W_OK);
@@ -214,27 +173,11 @@ const openFile = (dataDir: string, busyMsMax: number): DatabaseSync => {
     // Before the journal is touched: a file that is not ours is left as it was.
     checkOrigin(database, path);
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    migrate(database, path);
+    migrate(database, () => checkOrigin(database, path));
     return database;
   } catch (error) {
     database.close();
     throw error;
-  }
-};
-
-/**
- * Opens the store, making the folder (mode 0700) and the file when they are not there.
- *
- * @throws {StoreError} when it cannot be read and written
- */
-export const openDatabase = (dataDir: string): DatabaseSync => {
-  try {
-    makeFolder(dataDir);
-    accessSync(dataDir, constants.W_OK | constants.X_OK);
-    makeFile(storePath(dataDir));
-    return openFile(dataDir, limits.storeBusyMsMax);
-  } catch (error) {
-    throw wordStoreError(dataDir, error);
   }
 };
 
@@ -247,8 +190,12 @@ export const openDatabase = (dataDir: string): DatabaseSync => {
 export const openExisting = (dataDir: string, busyMsMax: number = limits.storeBusyMsMax): DatabaseSync => {
   try {
     const path = storePath(dataDir);
-    // An empty file is one that is still being put there.
-    if (!((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0)) throw missingStore(path);
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) throw missingStore(path);
+    if (!stats.isFile())
+      throw new StoreError('unwritable', `${path} is no file: move it away, and put the store there`);
+    // A new store takes its place whole: SQLite would make an empty file a store without accounts.
+    if (stats.size === 0) throw damagedStore(path, 'the file is empty');
     return openFile(dataDir, busyMsMax);
   } catch (error) {
     throw wordStoreError(dataDir, error);

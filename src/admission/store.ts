@@ -5,7 +5,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.js';
 import { Connection } from './connection.js';
-import { openDatabase, verifyDatabase } from './database.js';
+import type { StoreHold } from './hold.js';
+import { readMark } from './mark.js';
+import { openDatabase } from './opening.js';
+import { verifyAtStart } from './verification.js';
 
 /** A key that exists and is not revoked. */
 export interface ActiveKey {
@@ -40,8 +43,15 @@ const prepare = (database: DatabaseSync) => ({
 export class Store {
   readonly #connection: Connection<ReturnType<typeof prepare>>;
 
-  /** Of a store that is there. It is opened at the first question. */
-  constructor(dataDir: string) {
+  readonly #hold: StoreHold | null;
+
+  /**
+   * Of a store that is there. It is opened at the first question.
+   *
+   * @param hold released at the close
+   */
+  constructor(dataDir: string, hold: StoreHold | null = null) {
+    this.#hold = hold;
     // The front thread waits for nobody: what it asks is answered while others write.
     this.#connection = new Connection(dataDir, limits.storeReadBusyMsMax, prepare);
   }
@@ -76,21 +86,29 @@ export class Store {
   /** Idempotent. */
   close(): void {
     this.#connection.close();
+    this.#hold?.release();
   }
 }
 
 /**
- * Makes the store when there is none.
+ * Makes the store when there is none, and keeps others from putting another one in its place.
  *
- * @throws {StoreError} when the store cannot be read and written, or is damaged
+ * @param wholeBytesMax of a store that is checked whole
+ * @throws {StoreError} when the store cannot be read and written, is damaged, or lacks what was committed to it
  */
-export const openStore = (dataDir: string): Store => {
-  const database = openDatabase(dataDir);
+export const openStore = (dataDir: string, wholeBytesMax: number = limits.storeCheckBytesMax): Store => {
+  const mark = readMark(dataDir);
+  const { database, hold } = openDatabase(dataDir);
+  let store: Store | undefined;
   try {
-    verifyDatabase(dataDir, database);
-    const store = new Store(dataDir);
+    verifyAtStart(dataDir, database, mark, wholeBytesMax);
+    store = new Store(dataDir, hold);
     store.probe();
     return store;
+  } catch (error) {
+    store?.close();
+    hold.release();
+    throw error;
   } finally {
     database.close();
   }

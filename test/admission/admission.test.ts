@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { Administration } from '../../src/admission/administration.js';
 import { createAdmission, type Admission } from '../../src/admission/admission.js';
-import { openDatabase, storePath } from '../../src/admission/database.js';
+import { openExisting, storePath } from '../../src/admission/database.js';
 import { newWriter, prepareAppendBatch, type LedgerEntry } from '../../src/admission/entries.js';
 import type { GrowingLease, Lease } from '../../src/admission/lease.js';
 import type { LedgerFault, LedgerQueue, NewEntry } from '../../src/admission/ledger.js';
@@ -59,7 +59,7 @@ const setUp = (
 ) => {
   const dataDir = temporaryFolder(t);
   const administration = new Administration(dataDir);
-  const database = openDatabase(dataDir);
+  const database = openExisting(dataDir);
   // What a power cut does to these commits is another test's concern.
   database.exec('PRAGMA synchronous = OFF');
   const ledger = new SteppedLedger(prepareAppendBatch(database));

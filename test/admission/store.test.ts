@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { Administration } from '../../src/admission/administration.js';
-import { StoreError, openDatabase, storePath } from '../../src/admission/database.js';
+import { StoreError, openExisting, storePath } from '../../src/admission/database.js';
 import { prepareAppendBatch, type LedgerEntry } from '../../src/admission/entries.js';
 import { hashKey } from '../../src/admission/keys.js';
 import { SCHEMA_VERSION } from '../../src/admission/schema.js';
@@ -84,7 +84,7 @@ const entry = (number: number, amount: number, accountId = 1): LedgerEntry => ({
 t.test('the balance is the sum of the ledger: batches are whole, and the same entry twice is one', (t) => {
   const dataDir = temporaryFolder(t);
   createKey(dataDir, 100);
-  const database = openDatabase(dataDir);
+  const database = openExisting(dataDir);
   const store = new Store(dataDir);
   const append = prepareAppendBatch(database);
   append([entry(1, -10), entry(2, -5)]);
@@ -106,7 +106,7 @@ t.test('the balance is the sum of the ledger: batches are whole, and the same en
 t.test('a balance beyond the integers of a number is read as the nearest one', (t) => {
   const dataDir = temporaryFolder(t);
   createKey(dataDir);
-  const database = openDatabase(dataDir);
+  const database = openExisting(dataDir);
   const append = prepareAppendBatch(database);
   append([entry(1, -Number.MAX_SAFE_INTEGER), entry(2, -Number.MAX_SAFE_INTEGER)]);
   const store = new Store(dataDir);
@@ -172,9 +172,16 @@ t.test('a store of a newer version and a database of another program are left as
   t.end();
 });
 
-t.test('an empty file becomes a store, and opening a store again changes nothing', (t) => {
+t.test('an empty file is no store: one that lost all it had must not come back as a new one', (t) => {
   const dataDir = temporaryFolder(t);
   writeFileSync(storePath(dataDir), '');
+  t.equal(faultOf(() => openStore(dataDir)).fault, 'damaged');
+  t.equal(statSync(storePath(dataDir)).size, 0);
+  t.end();
+});
+
+t.test('opening a store again changes nothing', (t) => {
+  const dataDir = temporaryFolder(t);
   const key = createKey(dataDir);
   for (let round = 0; round < 3; round += 1) {
     const store = openStore(dataDir);

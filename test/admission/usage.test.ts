@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
 import { Administration } from '../../src/admission/administration.js';
-import { StoreError, openDatabase, storePath } from '../../src/admission/database.js';
+import { StoreError, openExisting, storePath } from '../../src/admission/database.js';
 import { prepareAppendBatch, type LedgerEntry } from '../../src/admission/entries.js';
 import { APPLICATION_ID, migrations } from '../../src/admission/schema.js';
 import { readUsage, type AccountUse, type UsagePeriod } from '../../src/admission/usage.js';
@@ -90,7 +90,7 @@ t.test('over any entries and any period, a report is the sum of the ledger', (t)
       atMs: onTheHour ? atMs - (atMs % HOUR_MS) : atMs,
     };
   });
-  const database = openDatabase(dataDir);
+  const database = openExisting(dataDir);
   prepareAppendBatch(database)(entries);
   // What is passed over is not summed up again.
   prepareAppendBatch(database)(entries.slice(100, 200));
@@ -148,7 +148,7 @@ t.test('a store of the first version keeps its balances, and its use is summed u
   t.match(readUsage(dataDir, all), [{ ...expected, keys: [{ prefix: 'svc_sk_old', requests: 2 }] }]);
   t.match(readUsage(dataDir, { account: null, sinceMs: 2_500 }), [{ requests: 1, credits: 35 }]);
   t.strictSame(balances(dataDir), [{ name: 'ada', balance: 450, sum: 450 }]);
-  const database = openDatabase(dataDir);
+  const database = openExisting(dataDir);
   t.throws(() => database.exec('UPDATE ledger SET amount = 0'), /append-only/);
   database.close();
   t.end();
@@ -157,7 +157,7 @@ t.test('a store of the first version keeps its balances, and its use is summed u
 t.test('a million entries are reported from their sums', (t) => {
   const dataDir = temporaryFolder(t);
   makeAccounts(dataDir);
-  const database = openDatabase(dataDir);
+  const database = openExisting(dataDir);
   const startMs = 480_000 * HOUR_MS;
   // One entry every 30 s; in bulk, without the triggers, which would do the same in four times the time.
   database.exec(`

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { Administration } from '../../src/admission/administration.js';
-import { openDatabase } from '../../src/admission/database.js';
+import { openExisting } from '../../src/admission/database.js';
 import { prepareAppendBatch } from '../../src/admission/entries.js';
 import { temporaryFolder } from '../admission/support.js';
 
@@ -28,7 +28,7 @@ const makeStore = (dataDir: string, nowMs: number): string => {
   administration.createKey('free', null);
   administration.revoke(administration.createKey('Ada & Co', null).key);
   administration.close();
-  const database = openDatabase(dataDir);
+  const database = openExisting(dataDir);
   const entry = { writer: 1, accountId: 1, keyId: 1, beginsRequest: true, requestId: 'r' };
   prepareAppendBatch(database)([
     { ...entry, entry: 1, kind: 'usage', amount: -700, characters: 700, atMs: nowMs - 48 * 3_600_000 },

@@ -1,0 +1,62 @@
+/** Files of the data folder: only the service's user reads them, and what is made of them survives a power cut. */
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fchownSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  statSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Root puts files into a folder of another user, whose service has to open them. */
+const ownerOf = (folder: string): { uid: number; gid: number } | null =>
+  process.getuid?.() === 0 ? statSync(folder) : null;
+
+/** Like `mkdir -p`. Node's own `recursive` never returns where the kernel refuses with ENOENT, as under /proc. */
+export const makeFolder = (path: string): void => {
+  if (existsSync(path)) return;
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have been faster.
+    if (!existsSync(path)) throw error;
+  }
+};
+
+/** An empty file of mode 0600, of its folder's owner, unless there is one. @returns whether it was made */
+export const makeFile = (path: string): boolean => {
+  try {
+    const file = openSync(path, 'wx', 0o600);
+    try {
+      const owner = ownerOf(dirname(path));
+      if (owner !== null) fchownSync(file, owner.uid, owner.gid);
+    } finally {
+      closeSync(file);
+    }
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
+  }
+};
+
+export const syncFile = (path: string): void => {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+};
+
+/** A rename is durable when its folder is. */
+export const syncFolder = syncFile;
+
+export const keepOwner = (path: string): void => {
+  const owner = ownerOf(dirname(path));
+  if (owner !== null) chownSync(path, owner.uid, owner.gid);
+};

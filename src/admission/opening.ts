@@ -1,0 +1,70 @@
+/** Opens the store for as long as its holder needs it, and makes it when there is none. */
+import { accessSync, constants, existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { limits } from '../limits.js';
+import { StoreError, logPath, migrate, openExisting, pragma, storePath, wordStoreError } from './database.js';
+import { makeFile, makeFolder, syncFolder } from './files.js';
+import { StoreHold } from './hold.js';
+
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
+/** It takes its place whole: a file that is empty or half made is never a store. */
+const make = (dataDir: string): void => {
+  const path = storePath(dataDir);
+  const temporary = `${path}.new`;
+  for (const left of [temporary, `${temporary}-journal`]) rmSync(left, { force: true });
+  makeFile(temporary);
+  const database = new DatabaseSync(temporary);
+  try {
+    database.exec('PRAGMA synchronous = FULL');
+    migrate(database, () => pragma(database, 'user_version'));
+  } finally {
+    database.close();
+  }
+  renameSync(temporary, path);
+  syncFolder(dataDir);
+};
+
+const makeUnlessThere = (dataDir: string): void => {
+  const path = storePath(dataDir);
+  if (isThere(path)) return;
+  const hold = StoreHold.seize(dataDir, limits.storeBusyMsMax);
+  try {
+    // Another process may have been faster.
+    if (isThere(path)) return;
+    if (existsSync(logPath(dataDir)))
+      throw new StoreError(
+        'missing',
+        `There is no store at ${path}, but the write-ahead log of one: put ${path} back, or restore a backup ` +
+          `(npm run store -- restore FILE), or move ${path}-wal and ${path}-shm away to start with an empty store`,
+      );
+    make(dataDir);
+  } finally {
+    hold.release();
+  }
+};
+
+/** A connection to the store, which stays in its place until the hold is released. */
+export interface HeldDatabase {
+  readonly database: DatabaseSync;
+  readonly hold: StoreHold;
+}
+
+/**
+ * Opens the store, making the folder (mode 0700) and the file (0600) when they are not there.
+ *
+ * @throws {StoreError} when it cannot be read and written
+ */
+export const openDatabase = (dataDir: string): HeldDatabase => {
+  let hold: StoreHold | undefined;
+  try {
+    makeFolder(dataDir);
+    accessSync(dataDir, constants.W_OK | constants.X_OK);
+    makeUnlessThere(dataDir);
+    hold = StoreHold.share(dataDir, limits.storeBusyMsMax);
+    return { database: openExisting(dataDir), hold };
+  } catch (error) {
+    hold?.release();
+    throw wordStoreError(dataDir, error);
+  }
+};
