@@ -6,8 +6,9 @@
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Administration, AdministrationError, type ListedKey } from '../src/admission/administration.js';
-import { storePath, StoreError } from '../src/admission/database.js';
-import { ConfigError, readConfig } from '../src/config.js';
+import { storePath } from '../src/admission/database.js';
+import { readConfig } from '../src/config.js';
+import { runCommand, UsageError } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND
@@ -20,8 +21,6 @@ const usage = `Usage: npm run keys -- COMMAND
 
 The store is in DATA_DIR (default ./data). All commands work while the service runs.
 `;
-
-class UsageError extends Error {}
 
 interface Command {
   readonly operands: readonly string[];
@@ -132,18 +131,4 @@ const run = (args: readonly string[]): void => {
   }
 };
 
-try {
-  run(process.argv.slice(2));
-} catch (error) {
-  if (error instanceof UsageError) {
-    process.stderr.write(`keys: ${error.message}\n\n${usage}`);
-    process.exitCode = 2;
-  } else if (
-    error instanceof AdministrationError ||
-    error instanceof StoreError ||
-    error instanceof ConfigError
-  ) {
-    process.stderr.write(`${error.message}\n`);
-    process.exitCode = 1;
-  } else throw error;
-}
+runCommand('keys', usage, run);

@@ -4,10 +4,9 @@
  * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
  */
 import { parseArgs } from 'node:util';
-import { AdministrationError } from '../src/admission/administration.js';
-import { StoreError } from '../src/admission/database.js';
 import { readUsage, type AccountUse, type Use } from '../src/admission/usage.js';
-import { ConfigError, readConfig } from '../src/config.js';
+import { readConfig } from '../src/config.js';
+import { runCommand, UsageError } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] [--json]
@@ -22,8 +21,6 @@ they were charged for, how many of these credits were given back, and the first 
 is of now. The store is in DATA_DIR (default ./data). Requests in flight are in it from 1000 characters on, at the
 latest when they end.
 `;
-
-class UsageError extends Error {}
 
 const unitMs: Readonly<Record<string, number>> = {
   m: 60_000,
@@ -135,18 +132,4 @@ const run = (args: readonly string[]): void => {
   process.stdout.write(asJson === true ? json(accounts, sinceMs) : table(accounts));
 };
 
-try {
-  run(process.argv.slice(2));
-} catch (error) {
-  if (error instanceof UsageError) {
-    process.stderr.write(`usage: ${error.message}\n\n${usage}`);
-    process.exitCode = 2;
-  } else if (
-    error instanceof AdministrationError ||
-    error instanceof StoreError ||
-    error instanceof ConfigError
-  ) {
-    process.stderr.write(`${error.message}\n`);
-    process.exitCode = 1;
-  } else throw error;
-}
+runCommand('usage', usage, run);

@@ -2,7 +2,7 @@
  * The store's file: SQLite in write-ahead mode, so that one process can write while others read, and what a reader
  * sees is always the last commit. Every connection, of whatever process or thread, is opened here.
  */
-import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.js';
@@ -40,6 +40,18 @@ export const storePath = (dataDir: string): string => join(dataDir, 'store.sqlit
 /** Its write-ahead log. */
 export const logPath = (dataDir: string): string => `${storePath(dataDir)}-wal`;
 
+/** While it is there nobody opens the store: a restore is under way, or was cut off. */
+export const restoringPath = (dataDir: string): string => `${storePath(dataDir)}-restoring`;
+
+/** @throws {StoreError} when a restore was cut off */
+export const checkNotRestoring = (dataDir: string): void => {
+  if (existsSync(restoringPath(dataDir)))
+    throw new StoreError(
+      'held',
+      `A restore of the store ${storePath(dataDir)} was cut off: run it again (npm run store -- restore FILE)`,
+    );
+};
+
 /** Tells one file from another that takes its place; `null` when there is none. */
 export const identityOf = (path: string): string | null => {
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -62,7 +74,16 @@ export const damagedStore = (path: string, finding: string): StoreError =>
 const fullDisk = (path: string): StoreError =>
   new StoreError('full', `The disk of ${path} is full: make room on it`);
 
-export const sqlite = { error: 1, busy: 5, readonly: 8, ioerr: 10, corrupt: 11, full: 13, cantopen: 14, notadb: 26 } as const;
+export const sqlite = {
+  error: 1,
+  busy: 5,
+  readonly: 8,
+  ioerr: 10,
+  corrupt: 11,
+  full: 13,
+  cantopen: 14,
+  notadb: 26,
+} as const;
 
 /** The kind of an error of SQLite: the low byte, whatever the extended code adds. `null` for any other error. */
 export const sqliteKind = (error: unknown): number | null => {
@@ -190,6 +211,7 @@ const openFile = (dataDir: string, busyMsMax: number): DatabaseSync => {
 export const openExisting = (dataDir: string, busyMsMax: number = limits.storeBusyMsMax): DatabaseSync => {
   try {
     const path = storePath(dataDir);
+    checkNotRestoring(dataDir);
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined) throw missingStore(path);
     if (!stats.isFile())

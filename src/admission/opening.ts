@@ -2,7 +2,16 @@
 import { accessSync, constants, existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.js';
-import { StoreError, logPath, migrate, openExisting, pragma, storePath, wordStoreError } from './database.js';
+import {
+  StoreError,
+  checkNotRestoring,
+  logPath,
+  migrate,
+  openExisting,
+  pragma,
+  storePath,
+  wordStoreError,
+} from './database.js';
 import { makeFile, makeFolder, syncFolder } from './files.js';
 import { StoreHold } from './hold.js';
 
@@ -32,6 +41,7 @@ const makeUnlessThere = (dataDir: string): void => {
   try {
     // Another process may have been faster.
     if (isThere(path)) return;
+    checkNotRestoring(dataDir);
     if (existsSync(logPath(dataDir)))
       throw new StoreError(
         'missing',
