@@ -1,0 +1,317 @@
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { Administration } from '../../src/admission/administration.js';
+import { StoreError, logPath, storePath } from '../../src/admission/database.js';
+import { openDatabase } from '../../src/admission/opening.js';
+import { restore } from '../../src/admission/restore.js';
+import { openStore } from '../../src/admission/store.js';
+import { balances, temporaryFolder } from '../admission/support.js';
+
+const compiled = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const program = compiled('scripts/store.js');
+const flags = ['--disable-warning=ExperimentalWarning'];
+
+const runner =
+  (dataDir: string) =>
+  (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, program, ...args], {
+      env: { ...process.env, DATA_DIR: dataDir },
+      encoding: 'utf8',
+    });
+    return { status, stdout, stderr };
+  };
+
+/** A store in which an account has so many credits, and nobody has it open. */
+const makeStore = (t: Test, credits: number): string => {
+  const dataDir = temporaryFolder(t);
+  const administration = new Administration(dataDir);
+  administration.createKey('ada', credits);
+  administration.close();
+  return dataDir;
+};
+
+const credit = (dataDir: string, credits: number): void => {
+  const administration = new Administration(dataDir);
+  administration.credit('ada', credits);
+  administration.close();
+};
+
+const balanceOf = (dataDir: string): number | undefined => balances(dataDir)[0]?.balance;
+
+t.test('a backup is one good file of a store in use, and never takes the place of another by chance', (t) => {
+  const dataDir = makeStore(t, 100);
+  const store = runner(dataDir);
+  const held = openStore(dataDir);
+  const writer = new DatabaseSync(storePath(dataDir));
+  writer.exec('BEGIN IMMEDIATE');
+  const file = join(temporaryFolder(t), 'backup');
+  const { status, stdout, stderr } = store('backup', file);
+  t.equal(status, 0, stderr);
+  t.match(
+    stdout,
+    /^.*backup: 1 account, 1 key, 1 entry, \d+ bytes, newest entry \d{4}-\d\d-\d\d \d\d:\d\d UTC\n$/,
+  );
+  writer.exec('COMMIT');
+  writer.close();
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.same(readdirSync(join(file, '..')), [basename(file)], 'nothing else is left');
+  t.equal(balanceOf(dataDir), 100);
+  credit(dataDir, 1);
+  t.match(store('backup', file), { status: 1, stdout: '', stderr: /is there already: .* --force\n$/ });
+  t.match(store('verify', file), { status: 0, stdout: /1 entry/ }, 'it is the first one still');
+  t.match(store('backup', file, '--force'), { status: 0, stdout: /2 entries/ });
+  t.match(store('verify', file), { status: 0, stdout: /is good: .*2 entries/ });
+  held.close();
+  t.end();
+});
+
+t.test('what no backup can be', (t) => {
+  const dataDir = makeStore(t, 100);
+  const store = runner(dataDir);
+  const folder = temporaryFolder(t);
+  const link = join(folder, 'link');
+  symlinkSync(storePath(dataDir), link);
+  for (const file of [storePath(dataDir), logPath(dataDir), link])
+    t.match(store('backup', file, '--force'), { status: 1, stdout: '', stderr: /is the store itself/ }, file);
+  t.match(store('backup', folder, '--force'), { status: 1, stderr: /is a folder/ });
+  t.match(store('backup', join(folder, 'no', 'such')), {
+    status: 1,
+    stderr: /^.*no\/such.* cannot be used .*\n$/,
+  });
+  t.match(runner(folder)('backup', join(folder, 'b')), { status: 1, stderr: /^There is no store at/ });
+  t.equal(balanceOf(dataDir), 100);
+  t.end();
+});
+
+t.test('verify tells all that is wrong, of a store in use and of a backup, and exits 1', (t) => {
+  const dataDir = makeStore(t, 100);
+  const store = runner(dataDir);
+  const held = openStore(dataDir);
+  t.match(store('verify'), { status: 0, stdout: /store\.sqlite is good: 1 account/, stderr: '' });
+  const file = join(temporaryFolder(t), 'backup');
+  store('backup', file);
+  const changes: Record<string, [sql: string, finding: RegExp]> = {
+    'a balance': ['UPDATE accounts SET balance = 99', /"ada" has a balance of 99, and its entries make 100/],
+    'an entry': [
+      `DROP TRIGGER ledger_is_never_changed; UPDATE ledger SET amount = 1;
+       CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+  END`,
+      /has a balance of 100, and its entries make 1\n/,
+    ],
+    'a trigger': ['DROP TRIGGER ledger_adds_to_balance', /the trigger ledger_adds_to_balance is missing/],
+    'an hour': [
+      'INSERT INTO usage_hours VALUES (1, 7, 1, 1, 0, 0, 1, 1)',
+      /use of key 1 in 1970-01-01T07 is not the sum/,
+    ],
+    'a key': [
+      'PRAGMA foreign_keys = OFF; UPDATE api_keys SET account_id = 9',
+      /row 1 of api_keys belongs to a row of accounts that is not there/,
+    ],
+  };
+  for (const [what, [sql, finding]] of Object.entries(changes)) {
+    const copy = `${file}-${what}`;
+    copyFileSync(file, copy);
+    const database = new DatabaseSync(copy);
+    database.exec(sql);
+    database.close();
+    const { status, stderr } = store('verify', copy);
+    t.equal(status, 1, what);
+    t.match(stderr, finding, what);
+    t.match(stderr, /is damaged:\n[^]*make a new one: npm run store -- backup FILE\n$/);
+    t.match(store('restore', copy), { status: 1, stderr: /in use|is damaged/ });
+  }
+  truncateSync(file, 8_192);
+  t.match(store('verify', file), { status: 1, stderr: /is damaged:\n {2}database disk image is malformed/ });
+  writeFileSync(file, '');
+  t.match(store('verify', file), { status: 1, stderr: /the file is empty/ });
+  t.match(store('verify', `${file}-nothing`), { status: 1, stderr: /^There is no file .*\n$/ });
+  const database = new DatabaseSync(storePath(dataDir));
+  database.exec('UPDATE accounts SET balance = 99');
+  database.close();
+  t.match(store('verify'), { status: 1, stderr: /has a balance of 99[^]*npm run store -- restore FILE\n$/ });
+  held.close();
+  t.end();
+});
+
+t.test(
+  'restore puts a backup in the place of the store, keeps that, and needs the service to be stopped',
+  (t) => {
+    const dataDir = makeStore(t, 100);
+    const store = runner(dataDir);
+    const file = join(temporaryFolder(t), 'backup');
+    store('backup', file);
+    credit(dataDir, 23);
+    const held = openStore(dataDir);
+    t.match(store('restore', file), {
+      status: 1,
+      stdout: '',
+      stderr: /a service .* has it open: stop that first\n$/,
+    });
+    held.close();
+    const other = new DatabaseSync(storePath(dataDir));
+    other.prepare('SELECT * FROM ledger').all();
+    t.match(store('restore', file), { status: 1, stderr: /another program has it open, stop that first\n$/ });
+    other.close();
+    t.equal(balanceOf(dataDir), 123);
+    t.match(store('restore', storePath(dataDir)), { status: 1, stderr: /is the store itself/ });
+    const { status, stdout, stderr } = store('restore', file);
+    t.equal(status, 0, stderr);
+    const [, kept = ''] = /The store that was there is (.*)\n$/.exec(stdout) ?? [];
+    t.match(basename(kept), /^store\.sqlite\.before-restore-\d{8}T\d{6}$/);
+    t.equal(balanceOf(dataDir), 100);
+    t.equal(statSync(storePath(dataDir)).mode & 0o777, 0o600);
+    openStore(dataDir).close();
+    t.match(store('restore', kept), { status: 0 }, 'and back');
+    t.equal(balanceOf(dataDir), 123);
+    openStore(dataDir).close();
+
+    const nowhere = join(temporaryFolder(t), 'new', 'machine');
+    t.match(runner(nowhere)('restore', file), { status: 0, stdout: /^[^\n]*\n$/ });
+    t.equal(balanceOf(nowhere), 100);
+    mkdirSync(`${nowhere}-2/store.sqlite`, { recursive: true });
+    t.match(runner(`${nowhere}-2`)('restore', file), {
+      status: 1,
+      stderr: /store\.sqlite is no file: move it away/,
+    });
+    t.end();
+  },
+);
+
+/** A store as a kill leaves it: its last commits are in its log only. */
+const makeCrashed = (t: Test): string => {
+  const dataDir = makeStore(t, 100);
+  const { database, hold } = openDatabase(dataDir);
+  credit(dataDir, 11);
+  const crashed = temporaryFolder(t);
+  for (const suffix of ['', '-wal']) copyFileSync(storePath(dataDir) + suffix, storePath(crashed) + suffix);
+  database.close();
+  hold.release();
+  return crashed;
+};
+
+const copyOf = (t: Test, dataDir: string): string => {
+  const copy = temporaryFolder(t);
+  for (const name of readdirSync(dataDir)) copyFileSync(join(dataDir, name), join(copy, name));
+  return copy;
+};
+
+/** @returns whether it was killed before it came to its end */
+const restoreUntil = (dataDir: string, file: string, killAt: number): Promise<boolean> => {
+  const child = spawn(
+    process.execPath,
+    [...flags, '--import', compiled('test/support/kill-at.js'), program, 'restore', file],
+    { env: { PATH: process.env['PATH'], DATA_DIR: dataDir, KILL_AT: String(killAt) }, stdio: 'ignore' },
+  );
+  return new Promise((resolve, reject) => {
+    child.once('close', (code, signal) => {
+      if (signal === 'SIGKILL') resolve(true);
+      else if (code === 0) resolve(false);
+      else reject(new Error(`restore ended with ${code}`));
+    });
+  });
+};
+
+/** What the next start makes of it: a balance, or the fault that it is refused with. */
+const startOf = (dataDir: string): number | string | undefined => {
+  try {
+    openStore(dataDir).close();
+    return balanceOf(dataDir);
+  } catch (error) {
+    if (error instanceof StoreError) return error.fault;
+    throw error;
+  }
+};
+
+const CONCURRENT = 4;
+
+for (const [what, damage, before] of [
+  ['a crashed store', () => undefined, 111],
+  [
+    'a damaged one',
+    (dataDir: string) => {
+      const file = readFileSync(storePath(dataDir));
+      file.fill(0xa5, 100, 2_000);
+      writeFileSync(storePath(dataDir), file);
+    },
+    'damaged',
+  ],
+] as const)
+  t.test(
+    `killed before each of its acts, a restore over ${what} leaves the old or the new store`,
+    async (t) => {
+      const template = makeCrashed(t);
+      damage(template);
+      const good = makeStore(t, 7);
+      const file = join(temporaryFolder(t), 'backup');
+      runner(good)('backup', file);
+      const seen = new Map<unknown, number>();
+      let ended = false;
+      const killed = async (killAt: number) => {
+        const dataDir = copyOf(t, template);
+        if (!(await restoreUntil(dataDir, file, killAt))) ended = true;
+        const found = startOf(copyOf(t, dataDir));
+        seen.set(found, (seen.get(found) ?? 0) + 1);
+        restore(dataDir, file, Date.now());
+        t.equal(startOf(dataDir), 7, `after ${killAt} acts and again`);
+        t.same(
+          readdirSync(dataDir).filter(
+            (name) => !/^store\.(?:lock|sqlite(?:-mark|\.before-restore-.*)?)$/.test(name),
+          ),
+          [],
+          'nothing else is left',
+        );
+      };
+      for (let killAt = 0; !ended; killAt += CONCURRENT)
+        await Promise.all(Array.from({ length: CONCURRENT }, (_, i) => killed(killAt + i)));
+      const allowed = [before, 7, 'held'];
+      t.same(
+        [...seen.keys()].filter((found) => !allowed.includes(found as never)),
+        [],
+        JSON.stringify([...seen]),
+      );
+      t.ok((seen.get(before) ?? 0) > 5 && (seen.get(7) ?? 0) > 1, JSON.stringify([...seen]));
+      if (before === 111) t.notOk(seen.has('held'), 'a store that was whole is never kept from being opened');
+    },
+  );
+
+t.test('what is not understood is answered with the usage and exit 2', (t) => {
+  const dataDir = join(temporaryFolder(t), 'none');
+  const store = runner(dataDir);
+  for (const args of [
+    [],
+    ['frob'],
+    ['backup'],
+    ['restore'],
+    ['backup', 'a', 'b'],
+    ['backup', ''],
+    ['verify', 'a', 'b'],
+    ['verify', '--force'],
+    ['restore', 'a', '--force'],
+    ['backup', 'a', '--colour'],
+  ]) {
+    const { status, stdout, stderr } = store(...args);
+    t.equal(status, 2, args.join(' '));
+    t.match(stderr, /^store: .+\n[^]*Usage: npm run store/, args.join(' '));
+    t.equal(stdout, '');
+  }
+  for (const args of [['--help'], ['help'], ['-h']])
+    t.match(store(...args), { status: 0, stdout: /^Usage/, stderr: '' });
+  t.match(store('verify'), { status: 1, stderr: /^There is no store at .*\n$/ });
+  t.notOk(existsSync(dataDir));
+  t.end();
+});

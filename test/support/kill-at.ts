@@ -1,0 +1,33 @@
+/**
+ * Loaded before a program (`node --import`): ends it by SIGKILL before its n-th act on the disk, n being KILL_AT.
+ * What SQLite does of its own is not counted: each of its acts can be cut off by itself.
+ */
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+
+const killAt = Number(process.env['KILL_AT']);
+let acts = 0;
+
+const before = (): void => {
+  if (acts === killAt) process.kill(process.pid, 'SIGKILL');
+  acts += 1;
+};
+
+const files = fs as unknown as Record<string, (...parameters: unknown[]) => unknown>;
+for (const name of [
+  'openSync',
+  'writeSync',
+  'fsyncSync',
+  'renameSync',
+  'linkSync',
+  'rmSync',
+  'copyFileSync',
+]) {
+  const act = files[name];
+  if (act === undefined) throw new Error(`there is no fs.${name}`);
+  files[name] = (...parameters) => {
+    before();
+    return act(...parameters);
+  };
+}
+syncBuiltinESMExports();
