@@ -70,7 +70,10 @@ const foreignKeys = (database: DatabaseSync): string[] =>
   database
     .prepare('PRAGMA foreign_key_check')
     .all()
-    .map((row) => `row ${row['rowid'] ?? '?'} of ${row['table']} belongs to a row of ${row['parent']} that is not there`);
+    .map(
+      (row) =>
+        `row ${row['rowid'] ?? '?'} of ${row['table']} belongs to a row of ${row['parent']} that is not there`,
+    );
 
 const fromLedger = 'SELECT account_id, sum(amount) AS amount FROM ledger GROUP BY account_id';
 
@@ -94,7 +97,10 @@ const balances = (database: DatabaseSync, sums: string): string[] =>
   database
     .prepare(wrongBalances(sums))
     .all()
-    .map((row) => `account "${row['name']}" has a balance of ${row['balance']}, and its entries make ${row['amount']}`);
+    .map(
+      (row) =>
+        `account "${row['name']}" has a balance of ${row['balance']}, and its entries make ${row['amount']}`,
+    );
 
 // Entries of the first schema did not say of how many characters they are.
 const hoursOfLedger = `
