@@ -91,6 +91,10 @@ export const sqliteKind = (error: unknown): number | null => {
   return code === 'ERR_SQLITE_ERROR' ? (errcode ?? 0) & 0xff : null;
 };
 
+/** An integer that we never write. */
+export const isTooLarge = (error: unknown): boolean =>
+  (error as { code?: string }).code === 'ERR_OUT_OF_RANGE';
+
 /** Words an error of SQLite or of the file system; anything else is a defect and is returned as it is. */
 export const wordStoreError = (dataDir: string, error: unknown): unknown => {
   if (error instanceof StoreError || !(error instanceof Error)) return error;
@@ -102,6 +106,7 @@ export const wordStoreError = (dataDir: string, error: unknown): unknown => {
       `The data folder ${dataDir} cannot be written (${error.message}): give this user write access to it and to ` +
         'what is in it, or set DATA_DIR to another folder',
     );
+  if (isTooLarge(error)) return damagedStore(path, error.message);
   if (kind === null) return 'syscall' in error ? unwritable() : error;
   switch (kind) {
     case sqlite.corrupt:

@@ -9,6 +9,7 @@ import {
   StoreError,
   checkOrigin,
   damagedStore,
+  isTooLarge,
   pragma,
   sqlite,
   sqliteKind,
@@ -26,6 +27,9 @@ interface SchemaRow {
   readonly name: string;
   readonly sql: string;
 }
+
+/** Rows of a query that names what it asks for. */
+const ask = <T>(database: DatabaseSync, sql: string): T[] => database.prepare(sql).all() as unknown as T[];
 
 const readSchema = (database: DatabaseSync): SchemaRow[] =>
   database
@@ -67,13 +71,9 @@ const integrityOf = (database: DatabaseSync, table: string | null): string[] => 
 };
 
 const foreignKeys = (database: DatabaseSync): string[] =>
-  database
-    .prepare('PRAGMA foreign_key_check')
-    .all()
-    .map(
-      (row) =>
-        `row ${row['rowid'] ?? '?'} of ${row['table']} belongs to a row of ${row['parent']} that is not there`,
-    );
+  ask<{ table: string; rowid: number; parent: string }>(database, 'PRAGMA foreign_key_check').map(
+    ({ table, rowid, parent }) => `row ${rowid} of ${table} belongs to a row of ${parent} that is not there`,
+  );
 
 const fromLedger = 'SELECT account_id, sum(amount) AS amount FROM ledger GROUP BY account_id';
 
@@ -94,13 +94,10 @@ const wrongBalances = (sums: string) => `
 `;
 
 const balances = (database: DatabaseSync, sums: string): string[] =>
-  database
-    .prepare(wrongBalances(sums))
-    .all()
-    .map(
-      (row) =>
-        `account "${row['name']}" has a balance of ${row['balance']}, and its entries make ${row['amount']}`,
-    );
+  ask<{ name: string; balance: string; amount: string }>(database, wrongBalances(sums)).map(
+    ({ name, balance, amount }) =>
+      `account "${name}" has a balance of ${balance}, and its entries make ${amount}`,
+  );
 
 // Entries of the first schema did not say of how many characters they are.
 const hoursOfLedger = `
@@ -115,21 +112,18 @@ const hoursKept = `
   SELECT key_id, hour, requests, characters, credits, refunded, first_at_ms, last_at_ms FROM usage_hours
 `;
 const wrongHours = `
-  SELECT DISTINCT key_id, hour FROM (
+  SELECT DISTINCT key_id AS key, hour FROM (
     SELECT * FROM (${hoursOfLedger} EXCEPT ${hoursKept})
     UNION ALL SELECT * FROM (${hoursKept} EXCEPT ${hoursOfLedger})
   ) ORDER BY 1, 2 LIMIT ${FINDINGS_MAX}
 `;
 
 const hours = (database: DatabaseSync): string[] =>
-  database
-    .prepare(wrongHours)
-    .all()
-    .map((row) => {
-      const hour = new Date(Number(row['hour']) * 3_600_000);
-      const time = Number.isNaN(hour.getTime()) ? `hour ${row['hour']}` : hour.toISOString().slice(0, 13);
-      return `the use of key ${row['key_id']} in ${time} is not the sum of its entries`;
-    });
+  ask<{ key: string; hour: number }>(database, wrongHours).map(({ key, hour }) => {
+    const date = new Date(hour * 3_600_000);
+    const time = Number.isNaN(date.getTime()) ? `hour ${hour}` : date.toISOString().slice(0, 13);
+    return `the use of key ${key} in ${time} is not the sum of its entries`;
+  });
 
 /** One check after the other, for as long as a later one means something. */
 const firstFindings = (checks: readonly (() => string[])[]): string[] => {
@@ -144,7 +138,7 @@ const firstFindings = (checks: readonly (() => string[])[]): string[] => {
 const asFinding = (error: unknown): string[] => {
   const kind = sqliteKind(error);
   // The plain error is that of a statement which a store of ours takes.
-  if (kind === sqlite.corrupt || kind === sqlite.notadb || kind === sqlite.error)
+  if (kind === sqlite.corrupt || kind === sqlite.notadb || kind === sqlite.error || isTooLarge(error))
     return [(error as Error).message];
   throw error;
 };
