@@ -145,13 +145,14 @@ export interface WsClient extends SocketClient {
 
 const urlOf = (port: number): string => `ws://127.0.0.1:${port}/v1/tts/ws`;
 
-/** Opened with `ws`. @throws what refused the handshake */
+/** Opened with `ws`, over TLS when `ca` is given. @throws what refused the handshake */
 export const openWs = async (
   port: number,
   key: string,
-  options: { readonly autoPong?: boolean } = {},
+  options: { readonly autoPong?: boolean; readonly ca?: string } = {},
 ): Promise<WsClient> => {
-  const ws = new WsSocket(urlOf(port), {
+  const url = options.ca === undefined ? urlOf(port) : `wss://localhost:${port}/v1/tts/ws`;
+  const ws = new WsSocket(url, {
     headers: { 'x-api-key': key },
     perMessageDeflate: false,
     ...options,

@@ -1,0 +1,165 @@
+/** A release takes over from another behind nginx, by the script that the operator's page gives out. Engines are scripted. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import { packageRoot } from '../support/package-root.js';
+import { ask, freePorts, startProxy, textOf } from '../support/proxy.js';
+import { SCRIPTED, runScript, until, type Exit, type StreamRecord } from '../support/service.js';
+import { openWs } from '../support/socket-client.js';
+import { missingTool } from '../support/tools.js';
+import { Units } from '../support/units.js';
+
+const skip = missingTool('nginx', 'openssl', 'curl');
+const sentence = 'The train was late again, and we walked. ';
+/** More than fits in all buffers on the way to a client that does not read: 120 s, 15 MB of base64. */
+const long = sentence.repeat(60).slice(0, 2_400);
+const format = { encoding: 'pcm', sample_rate: 48_000 };
+/** The scripted engine takes 50 ms for a letter. */
+const longBytes = long.length * 0.05 * 96_000;
+
+t.test('upgrades behind nginx', { skip }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'syrinx-upgrade-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const dataDir = join(folder, 'data');
+  const units = new Units(t, join(folder, 'units'), {
+    ENTRY: SCRIPTED,
+    DATA_DIR: dataDir,
+    OPS_PORT: '0',
+    SYNTHESIS_THREADS: '1',
+  });
+  const [first = 0, second = 0] = await freePorts(2);
+  const proxy = await startProxy(t, join(folder, 'nginx'), [first, second]);
+  const isReady = (port: number) =>
+    fetch(`http://127.0.0.1:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  const upgrade = (from: number, to: number) => {
+    const script = join(packageRoot, 'scripts/deploy/upgrade.sh');
+    const child = spawn(script, [String(from), String(to)], { env: units.env });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (bytes: Buffer) => (output += bytes.toString()));
+    const over = new Promise<Exit & { output: string }>((resolve) =>
+      child.once('close', (code, signal) => resolve({ code, signal, output })),
+    );
+    return over;
+  };
+  const linesOf = (port: number, msg: string) => units.log(port).filter((line) => line.msg === msg);
+
+  t.equal(units.run('start', first), 0);
+  t.ok(await until(() => isReady(first)));
+  const key = readFileSync(join(dataDir, 'first-key'), 'utf8').trim();
+  let characters = 0;
+
+  /** A stream that is read no further than its first bytes, until `goOn` is called. */
+  const openStream = async () => {
+    characters += long.length;
+    const body = { text: long, voice: 'wren', response_format: format };
+    const answer = await ask(proxy, { method: 'POST', path: '/v1/tts/stream', key, body });
+    t.equal(answer.status, 200);
+    await new Promise((resolve) => answer.body.once('readable', resolve));
+    return async (): Promise<number> => {
+      const records = (await textOf(answer)).split('\n\n').filter(Boolean);
+      return records
+        .map((record) => JSON.parse(record.slice('data: '.length)) as StreamRecord)
+        .reduce((sum, { audio_chunk = '' }) => sum + Buffer.from(audio_chunk, 'base64').length, 0);
+    };
+  };
+
+  /** The same over a WebSocket. */
+  const openSocket = async () => {
+    characters += long.length;
+    const client = await openWs(proxy.port, key, { ca: proxy.certificate });
+    client.start('turn', { voice_id: 'wren', response_format: format });
+    client.text('turn', long);
+    client.flush('turn', 'said');
+    await client.frame((frame) => frame.audio_chunk !== undefined);
+    client.ws.pause();
+    return async (): Promise<number> => {
+      client.ws.resume();
+      await client.frame((frame) => frame.flush_id === 'said');
+      const bytes = client.audio('turn').length;
+      t.same(
+        await client.closing(),
+        { code: 1001, reason: 'service is stopping' },
+        'closed when it is quiet',
+      );
+      return bytes;
+    };
+  };
+
+  /** Asks again and again, each time on a new connection; the answers that were none. */
+  const askOn = (isOver: () => boolean) => {
+    const body = { text: 'Yes.', voice: 'wren', response_format: { encoding: 'mulaw' } };
+    const failures: unknown[] = [];
+    let answered = 0;
+    const loop = async (): Promise<void> => {
+      while (!isOver()) {
+        try {
+          const answer = await ask(proxy, { method: 'POST', path: '/v1/tts', key, body });
+          const text = await textOf(answer);
+          if (answer.status !== 200) failures.push(`${answer.status} ${text}`);
+          characters += body.text.length;
+        } catch (error) {
+          failures.push(error);
+        }
+        answered += 1;
+      }
+    };
+    return Promise.all([loop(), loop()]).then(() => ({ failures, answered }));
+  };
+
+  for (const [from, to] of [
+    [first, second],
+    [second, first],
+  ] as const)
+    await t.test(from === first ? 'to the other port' : 'and back', async (t) => {
+      const goOn = [await openStream(), await openSocket()];
+      const idle = await openWs(proxy.port, key, { ca: proxy.certificate });
+      const before = linesOf(to, 'request').length;
+      let isOver = false;
+      const asking = askOn(() => isOver);
+      const upgraded = upgrade(from, to);
+      t.ok(await until(() => linesOf(from, 'draining').length > 0));
+      t.ok((linesOf(from, 'draining')[0]?.['inFlight'] as number) >= 2, 'while both are in flight');
+      t.match(await idle.closing(), { code: 1001 });
+      const late = await openWs(proxy.port, key, { ca: proxy.certificate });
+      late.close();
+      await late.closing();
+      t.ok(await until(() => linesOf(to, 'socket').length > 0), 'a new socket comes to the new process');
+      for (const spoken of await Promise.all(goOn.map((rest) => rest())))
+        t.ok(spoken >= longBytes, 'to the last sample');
+      t.match(await upgraded, { code: 0, output: `syrinx@${to} has it all` });
+      isOver = true;
+      const { failures, answered } = await asking;
+      t.same(failures, [], `of ${answered} requests meanwhile`);
+      t.ok(answered > 10);
+      t.ok(linesOf(to, 'request').length > before, 'the new process answered some of them');
+      t.equal(units.exitCode(from), '0');
+      t.same(units.installed.slice(-2), [`disable ${from}`, `enable ${to}`]);
+    });
+
+  await t.test('what both processes charged is in the store', async (t) => {
+    const report = await runScript('scripts/usage.js', ['--json'], { DATA_DIR: dataDir });
+    t.equal(report.code, 0, report.stderr);
+    t.match(JSON.parse(report.stdout), { accounts: [{ characters, credits: characters }] });
+  });
+
+  await t.test('a release that does not come up is stopped, and the old one serves on', async (t) => {
+    units.set(second, `MODELS_DIR=${folder}`);
+    const { code, output } = await upgrade(first, second);
+    t.equal(code, 1);
+    t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} serves on`);
+    t.ok(await isReady(first));
+    t.equal(units.exitCode(second), '1');
+  });
+
+  await t.test('it moves nothing where there is nothing to move', async (t) => {
+    t.match(await upgrade(second, first), { code: 1, output: `syrinx@${second} does not run` });
+    t.match(await upgrade(first, first), { code: 2, output: 'usage' });
+    t.ok(await isReady(first));
+  });
+});

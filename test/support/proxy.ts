@@ -1,0 +1,201 @@
+/** nginx as the operator's page sets it up: the very files of scripts/deploy, but for addresses, paths and names. */
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import type { Test } from 'tap';
+import { packageRoot } from './package-root.js';
+import { until } from './service.js';
+
+const shipped = (name: string): string => readFileSync(join(packageRoot, 'scripts/deploy', name), 'utf8');
+
+/** Replaces what must be there, exactly as often as it is: a file that changed must not be tested as it was. */
+const replace = (source: string, from: string, to: string, times = 1): string => {
+  const pieces = source.split(from);
+  if (pieces.length !== times + 1)
+    throw new Error(`${JSON.stringify(from)} is there ${pieces.length - 1} times, not ${times}`);
+  return pieces.join(to);
+};
+
+/** Ports that are free now: nobody else asks for one between here and their use, as far as one can help it. */
+export const freePorts = async (count: number): Promise<number[]> => {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  const ports: number[] = [];
+  for (const server of servers) {
+    if (!server.listening) await new Promise((resolve) => server.once('listening', resolve));
+    ports.push((server.address() as { port: number }).port);
+  }
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+};
+
+export interface Proxy {
+  readonly port: number;
+  /** The certificate that it shows, for `ca` of a client. */
+  readonly certificate: string;
+  readonly url: string;
+  /** Lines of the access log. */
+  readonly log: () => string[];
+  readonly errors: () => string;
+}
+
+/**
+ * Starts nginx with TLS before two ports of the loopback address. It ends with the test.
+ * @param folder where its files go
+ */
+export const startProxy = async (
+  t: Test,
+  folder: string,
+  upstreamPorts: readonly [number, number],
+): Promise<Proxy> => {
+  const [port = 0] = await freePorts(1);
+  const path = (name: string) => join(folder, name);
+  mkdirSync(folder, { recursive: true });
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  const key = [
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-keyout',
+    path('key.pem'),
+  ];
+  execFileSync('openssl', ['req', '-x509', ...key, '-out', path('cert.pem'), '-days', '2', ...subject], {
+    stdio: 'pipe',
+  });
+
+  let upstream = shipped('syrinx-upstream.conf');
+  upstream = replace(upstream, '127.0.0.1:8080', `127.0.0.1:${upstreamPorts[0]}`);
+  upstream = replace(upstream, '127.0.0.1:8081', `127.0.0.1:${upstreamPorts[1]}`);
+  writeFileSync(path('upstream.conf'), upstream);
+
+  let site = shipped('nginx.conf');
+  site = replace(site, '/etc/nginx/syrinx-upstream.conf', path('upstream.conf'));
+  site = replace(site, 'listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`);
+  site = replace(site, 'listen [::]:443 ssl;', '');
+  site = replace(site, '/etc/ssl/syrinx/fullchain.pem', path('cert.pem'));
+  site = replace(site, '/etc/ssl/syrinx/privkey.pem', path('key.pem'));
+  site = replace(site, '/var/log/nginx/syrinx.log', path('access.log'));
+  writeFileSync(path('site.conf'), site);
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `  ${name}_temp_path ${path(`temp-${name}`)};`,
+  );
+  const main = [
+    'daemon off;',
+    'worker_processes 2;',
+    // Its workers would be `nobody` otherwise, and not get into the test's folder.
+    ...(process.getuid?.() === 0 ? ['user root;'] : []),
+    `pid ${path('nginx.pid')};`,
+    `error_log ${path('error.log')};`,
+    'events { worker_connections 1024; }',
+    'http {',
+    ...temporary,
+    `  include ${path('site.conf')};`,
+    '}',
+  ];
+  writeFileSync(path('nginx.conf'), main.join('\n'));
+
+  const nginx = spawn('nginx', ['-p', folder, '-c', path('nginx.conf'), '-e', path('error.log')], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  nginx.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
+  const exited = new Promise<void>((resolve) => nginx.once('close', () => resolve()));
+  t.teardown(async () => {
+    nginx.kill('SIGTERM');
+    await exited;
+  });
+  const certificate = readFileSync(path('cert.pem'), 'utf8');
+  const answers = async (): Promise<boolean> => {
+    const socket = await openTls(port, certificate).catch(() => null);
+    socket?.destroy();
+    return socket !== null;
+  };
+  if (
+    !(await until(async () => nginx.exitCode !== null || (await answers()), 10_000)) ||
+    nginx.exitCode !== null
+  )
+    throw new Error(`nginx does not start: ${stderr}`);
+  const read = (name: string) => readFileSync(path(name), 'utf8');
+  return {
+    port,
+    certificate,
+    url: `https://localhost:${port}`,
+    log: () => read('access.log').split('\n').filter(Boolean),
+    errors: () => read('error.log'),
+  };
+};
+
+/** A TLS connection to a port of this machine. */
+export const openTls = (port: number, certificate: string): Promise<TLSSocket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, servername: 'localhost', ca: certificate });
+    socket.once('error', reject);
+    socket.once('secureConnect', () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+  });
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly requestId: string;
+  /** As it comes. Leaving it (`destroy`) closes the connection. */
+  readonly body: IncomingMessage;
+}
+
+export interface Question {
+  readonly method?: string;
+  readonly path: string;
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON, a string as it is. */
+  readonly body?: unknown;
+}
+
+/** Asks through the proxy, over a TLS connection of its own. */
+export const ask = ({ port, certificate }: Proxy, question: Question): Promise<Answer> => {
+  const { method = 'GET', path, key, headers = {}, body } = question;
+  return new Promise((resolve, reject) => {
+    const request = httpsRequest({
+      host: '127.0.0.1',
+      servername: 'localhost',
+      port,
+      ca: certificate,
+      agent: false,
+      method,
+      path,
+      headers: {
+        ...(key !== undefined && { 'x-api-key': key }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    });
+    request.once('error', reject);
+    request.once('response', (response) => {
+      request.off('error', reject);
+      // A body that is left, or refused, ends its connection in whatever way.
+      request.on('error', () => undefined);
+      resolve({
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        requestId: String(response.headers['x-request-id'] ?? ''),
+        body: response,
+      });
+    });
+    request.end(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
+  });
+};
+
+/** The whole body. @throws when it is cut short */
+export const textOf = async ({ body }: Answer): Promise<string> => {
+  const pieces: Buffer[] = [];
+  for await (const piece of body) pieces.push(piece as Buffer);
+  if (!body.complete) throw new Error('the body was cut short');
+  return Buffer.concat(pieces).toString();
+};

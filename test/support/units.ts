@@ -1,0 +1,105 @@
+/**
+ * Stands in for systemd where it does not run: a `systemctl` that starts and stops the service by its unit's name, as
+ * syrinx@.service says, for a script that is handed it in PATH.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { Test } from 'tap';
+import { packageRoot } from './package-root.js';
+
+/** `stop` returns when the process has ended, as systemctl's does. */
+const systemctl = `#!/usr/bin/env bash
+set -euo pipefail
+cd "$(dirname "$0")"
+[[ $2 == --quiet ]] && set -- "$1" "$3"
+port=\${2#syrinx@}
+case $1 in
+  is-active) [[ -e pid.$port && ! -e exit.$port ]] ;;
+  start)
+    echo "$port" >>started
+    rm -f "exit.$port"
+    [[ -e env.$port ]] && export "$(cat "env.$port")"
+    PORT=$port UNITS=$PWD nohup bash -c '
+      cd "$RELEASE"
+      "$NODE" --disable-warning=ExperimentalWarning dist/$ENTRY >>"$UNITS/log.$PORT" 2>&1 &
+      echo $! >"$UNITS/pid.$PORT"
+      wait $! && code=0 || code=$?
+      echo $code >"$UNITS/exit.$PORT"' >/dev/null 2>&1 &
+    until [[ -e pid.$port ]]; do sleep 0.01; done ;;
+  stop)
+    kill -TERM "$(cat "pid.$port")" 2>/dev/null || true
+    until [[ -e exit.$port ]]; do sleep 0.01; done
+    rm -f "pid.$port" ;;
+  enable | disable) echo "$1 $port" >>installed ;;
+esac
+`;
+
+export interface UnitLine {
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+export class Units {
+  readonly #folder: string;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+
+  /** What it starts ends with the test. @param env of the units; ENTRY is the program, as compiled */
+  constructor(t: Test, folder: string, env: Readonly<Record<string, string>> & { readonly ENTRY: string }) {
+    this.#folder = folder;
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'systemctl'), systemctl, { mode: 0o755 });
+    this.#env = {
+      PATH: [folder, process.env['PATH']].join(delimiter),
+      NODE: process.execPath,
+      RELEASE: packageRoot,
+      ...env,
+    };
+    t.teardown(() => {
+      for (const pid of this.#pids) process.kill(pid, 'SIGKILL');
+    });
+  }
+
+  /** The environment of a script that is to find this `systemctl`. */
+  get env(): Record<string, string | undefined> {
+    return { ...this.#env };
+  }
+
+  /** A variable of one unit. */
+  set(port: number, variable: string): void {
+    writeFileSync(join(this.#folder, `env.${port}`), variable);
+  }
+
+  run(command: string, port: number): number | null {
+    return spawnSync(join(this.#folder, 'systemctl'), [command, `syrinx@${port}`], { env: this.env }).status;
+  }
+
+  log(port: number): UnitLine[] {
+    return this.#read(`log.${port}`)
+      .split('\n')
+      .filter((line) => line.startsWith('{') && line.endsWith('}'))
+      .map((line) => JSON.parse(line) as UnitLine);
+  }
+
+  exitCode(port: number): string {
+    return this.#read(`exit.${port}`).trim();
+  }
+
+  /** What was enabled and disabled, a line each. */
+  get installed(): string[] {
+    return this.#read('installed').trim().split('\n');
+  }
+
+  get #pids(): number[] {
+    const ports = new Set(this.#read('started').split('\n').filter(Boolean));
+    return [...ports]
+      .filter((port) => existsSync(join(this.#folder, `pid.${port}`)))
+      .filter((port) => !existsSync(join(this.#folder, `exit.${port}`)))
+      .map((port) => Number(this.#read(`pid.${port}`)));
+  }
+
+  #read(name: string): string {
+    const path = join(this.#folder, name);
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
+  }
+}
