@@ -1,6 +1,6 @@
 /** Every scenario of `npm run torture`, in the order in which they run. */
-import { leftOpen } from './floods/left-open.js';
+import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
 import type { Scenario } from './scenario.js';
 
-export const scenarios: readonly Scenario[] = [fuzz, leftOpen];
+export const scenarios: readonly Scenario[] = [fuzz, connections, requests, sockets, slow];

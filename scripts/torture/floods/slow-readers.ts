@@ -1,0 +1,92 @@
+/** Clients who have much spoken and read little of it, or nothing, over HTTP and WebSockets. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { encodeMessage } from '../../bench/socket-connection.js';
+import { socketPath } from '../../bench/socket-stream.js';
+import { ByteClient, speechRequest } from './clients.js';
+import type { Flood } from './flood.js';
+
+/** Bytes a second: the last is slower than speech plays, in base64. */
+const rates = [0, 0, 1_000, 5_000, 20_000];
+const tickMs = 250;
+/** Longer than a reader may stall. */
+const runMs = 75_000;
+const readersPerKey = 9;
+
+const text = 'Nobody is in a hurry to hear this, and still it has to be kept until somebody is. '.repeat(60);
+
+const handshake = (key: string): string =>
+  [
+    `GET ${socketPath} HTTP/1.1`,
+    'Host: flood',
+    `X-Api-Key: ${key}`,
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==',
+    '\r\n',
+  ].join('\r\n');
+
+interface SlowReader {
+  readonly client: ByteClient;
+  readonly rate: number;
+  allowance: number;
+}
+
+export const slowReaders: Flood = {
+  fault: 'slow readers',
+  injected: 'five minutes of speech each, read at 0, 1, 5 and 20 kB/s, half over HTTP, half over WebSockets',
+  async run({ service, voice, count, keys, progress }) {
+    const readerCount = Math.ceil(count / 4);
+    const all = keys(Math.ceil(readerCount / readersPerKey));
+    const pssBefore = (await service.status()).rssMiB;
+    const readers: SlowReader[] = [];
+    for (let i = 0; i < readerCount; i++) {
+      const key = all[Math.floor(i / readersPerKey)]!;
+      const client = new ByteClient(service.port);
+      readers.push({ client, rate: rates[Math.floor(i / 2) % rates.length]!, allowance: 0 });
+      if (i % 2 === 0) client.socket.write(speechRequest(key, voice, text));
+      else {
+        client.socket.write(handshake(key));
+        await client.status();
+        client.socket.write(
+          Buffer.concat([
+            encodeMessage({ start_context: { voice_id: voice, model_id: 'default' } }),
+            encodeMessage({ send_text: text }),
+            encodeMessage({ close_context: true }),
+          ]),
+        );
+      }
+      client.socket.pause();
+      // What it reads when it is resumed for a moment.
+      client.socket.on('data', (bytes) => {
+        const reader = readers[i]!;
+        reader.allowance -= bytes.length;
+        if (reader.allowance <= 0) client.socket.pause();
+      });
+    }
+    const startedMs = performance.now();
+    let rssMiBMax = 0;
+    let closedEarly = 0;
+    while (performance.now() - startedMs < runMs) {
+      for (const reader of readers) {
+        if (reader.rate === 0 || reader.client.isClosed) continue;
+        reader.allowance += (reader.rate * tickMs) / 1000;
+        if (reader.allowance > 0) reader.client.socket.resume();
+      }
+      await sleep(tickMs);
+      closedEarly = readers.filter(({ client, rate }) => client.isClosed && rate >= rates.at(-1)!).length;
+      const seconds = Math.round((performance.now() - startedMs) / 1000);
+      if (seconds % 5 === 0) rssMiBMax = Math.max(rssMiBMax, (await service.status()).rssMiB);
+      progress(`${String(seconds)} of ${String(runMs / 1000)} s with ${String(readerCount)} slow readers`);
+    }
+    const { requestsInFlight } = await service.status();
+    const silent = readers.filter(({ rate }) => rate === 0).length;
+    for (const { client } of readers) client.reset();
+    const outcome =
+      `those who read nothing (${String(silent)}) are dropped: ${String(requestsInFlight)} of all still served; ` +
+      `${String(closedEarly)} of those at 20 kB/s were cut; memory ${String(pssBefore)} to ${String(rssMiBMax)} MiB at most`;
+    // The neighbours' two sockets and two streams are among those in flight.
+    const held = closedEarly === 0 && requestsInFlight <= readerCount - silent + 4;
+    return { count: readerCount, outcome, held };
+  },
+};
