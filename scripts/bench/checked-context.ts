@@ -1,27 +1,12 @@
 /**
- * One context of a WebSocket, every frame of which is looked at: pages of its audio by number, words one by one,
- * flushes by id, and that nothing comes before its beginning or after its end.
+ * One context of a WebSocket of the benchmark's check: speaks turn after turn, and looks at every frame.
  *
  *   starting --> speaking (turn after turn) --> closing --> over;  speaking --> cancelled --> over
  */
-import { OggPages } from './ogg-pages.js';
-import { encodeMessage } from './socket-connection.js';
-
-/** As the specification has them; of all the frames that there are. */
-export interface ServerFrame {
-  readonly context_id?: string;
-  readonly context_started?: object;
-  readonly audio_chunk?: string;
-  readonly timestamps?: {
-    readonly words: readonly string[];
-    readonly start_seconds: readonly number[];
-    readonly end_seconds: readonly number[];
-  };
-  readonly flush_completed?: true;
-  readonly flush_id?: string;
-  readonly context_closed?: true;
-  readonly error?: string;
-}
+import { ContextCheck } from '../load/context-check.js';
+import { OggPages } from '../load/ogg-pages.js';
+import type { ServerFrame } from '../load/server-frame.js';
+import { encodeMessage } from '../load/socket-connection.js';
 
 export interface ContextParts {
   readonly id: string;
@@ -35,23 +20,24 @@ export interface ContextParts {
   readonly onFault: (what: string) => void;
 }
 
-/** What a page may end short of its words: what an encoder looks ahead, and rounding. */
-const lookaheadMs = 20;
-
 type State = 'starting' | 'idle' | 'speaking' | 'closing' | 'cancelled' | 'over';
 
 export class CheckedContext {
   readonly #parts: ContextParts;
-  readonly #pages = new OggPages();
+  readonly #check: ContextCheck;
   #state: State = 'starting';
   #turns = 0;
-  #flushId: string | null = null;
-  #words: string[] = [];
-  #startSeconds = 0;
-  #endSeconds = 0;
 
   constructor(parts: ContextParts) {
     this.#parts = parts;
+    this.#check = new ContextCheck({
+      id: parts.id,
+      audio: new OggPages(),
+      timestamps: true,
+      trailMs: null,
+      msPerCharacter: null,
+      onFault: (_kind, what) => parts.onFault(`${parts.id}: ${what}`),
+    });
   }
 
   /** Waits for its next turn. */
@@ -65,98 +51,66 @@ export class CheckedContext {
   }
 
   get durationMs(): number {
-    return this.#pages.durationMs;
+    return this.#check.durationMs;
   }
 
   /** The next turn, its text in pieces cut anywhere. Only when idle. */
   speak(): void {
     const { id, nextText } = this.#parts;
     const text = nextText();
-    this.#words = text.split(' ');
-    this.#flushId = `${id}-${String(this.#turns++)}`;
+    const flushId = `${id}-${String(this.#turns++)}`;
     this.#state = 'speaking';
     const [a, b] = [Math.random(), Math.random()]
       .map((share) => Math.floor(share * text.length))
       .sort(byValue);
+    this.#check.text(text);
     for (const piece of [text.slice(0, a), text.slice(a, b), text.slice(b)])
       this.#write({ send_text: piece });
-    this.#write({ flush: true, flush_id: this.#flushId });
+    this.#check.flush(flushId);
+    this.#write({ flush: true, flush_id: flushId });
   }
 
   /** No more turns; what it speaks is spoken to the end. Idempotent. */
   close(): void {
     if (this.#state === 'closing' || this.#state === 'cancelled' || this.#state === 'over') return;
     this.#state = 'closing';
+    this.#check.closing();
     this.#write({ close_context: true });
   }
 
   onFrame(frame: ServerFrame): void {
-    if (frame.error !== undefined) this.#fault(`error: ${frame.error}`);
-    else if (frame.context_started !== undefined) this.#onStarted();
-    else if (frame.audio_chunk !== undefined) this.#onAudio(frame.audio_chunk);
-    else if (frame.timestamps !== undefined) this.#onWords(frame.timestamps);
-    else if (frame.flush_completed !== undefined) this.#onFlushed(frame.flush_id ?? '');
-    else if (frame.context_closed !== undefined) this.#onClosed();
-    else this.#fault('a frame of no kind');
+    switch (this.#check.onFrame(frame)) {
+      case 'started':
+        if (this.#state === 'starting') this.#state = 'idle';
+        return;
+      case 'audio':
+        this.#cancelWhenDue();
+        return;
+      case 'flushed':
+        if (this.#state !== 'speaking') return;
+        this.#state = 'idle';
+        if (this.#turns >= this.#parts.turns) this.close();
+        return;
+      case 'closed':
+        this.#state = 'over';
+        this.#parts.onOver();
+        return;
+      case 'words':
+      case 'error':
+      case 'unknown':
+    }
   }
 
-  #onStarted(): void {
-    if (this.#state === 'starting') this.#state = 'idle';
-    else this.#fault('started twice');
-  }
-
-  #onAudio(base64: string): void {
-    const fault = this.#pages.push(Buffer.from(base64, 'base64'));
-    if (fault !== null) this.#fault(fault);
+  #cancelWhenDue(): void {
     const { isCancelled, turns } = this.#parts;
     if (this.#state !== 'speaking' || !isCancelled || this.#turns < turns) return;
     this.#state = 'cancelled';
+    this.#check.cancelled();
     this.#write({ cancel_context: true });
-  }
-
-  #onWords({ words, start_seconds, end_seconds }: NonNullable<ServerFrame['timestamps']>): void {
-    for (const [i, word] of words.entries()) {
-      const expected = this.#words.shift();
-      if (word !== expected) this.#fault(`the word "${word}" comes where "${expected ?? 'none'}" must be`);
-      const [start, end] = [start_seconds[i] ?? NaN, end_seconds[i] ?? NaN];
-      if (!(start >= this.#startSeconds && end >= start)) this.#fault('words are not in the order of time');
-      this.#startSeconds = start;
-      this.#endSeconds = end;
-    }
-  }
-
-  #onFlushed(flushId: string): void {
-    const isPending = this.#flushId !== null;
-    const expected = this.#flushId ?? `${this.#parts.id}:close`;
-    if (flushId !== expected) this.#fault(`flush ${flushId} is completed where ${expected} must be`);
-    if (this.#words.length > 0) this.#fault(`${String(this.#words.length)} words of a flush are lost`);
-    if (!isPending) {
-      if (this.#state !== 'closing') this.#fault('closed without being asked');
-      this.#flushId = '';
-      return;
-    }
-    this.#flushId = null;
-    if (this.#state !== 'speaking') return;
-    this.#state = 'idle';
-    if (this.#turns >= this.#parts.turns) this.close();
-  }
-
-  #onClosed(): void {
-    if (this.#state === 'closing') {
-      if (this.#flushId !== '') this.#fault('closed before its last flush');
-      if (this.#turns > 0 && !this.#pages.isComplete) this.#fault('the end of the audio is lost');
-      if (this.durationMs < this.#endSeconds * 1000 - lookaheadMs) this.#fault('audio ends before its words');
-    } else if (this.#state !== 'cancelled') this.#fault('closed without being asked');
-    this.#state = 'over';
-    this.#parts.onOver();
   }
 
   #write(message: object): void {
     this.#parts.write(encodeMessage({ ...message, context_id: this.#parts.id }));
-  }
-
-  #fault(what: string): void {
-    this.#parts.onFault(`${this.#parts.id}: ${what}`);
   }
 }
 

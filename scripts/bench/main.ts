@@ -22,7 +22,7 @@ import {
   measureMemory,
   measureThroughput,
 } from './scenarios.js';
-import { Service } from './service.js';
+import { Service } from '../load/service.js';
 import {
   checkKeysNeeded,
   checkSockets,
@@ -31,7 +31,7 @@ import {
   measureSocketStreams,
   streamKeysNeeded,
 } from './socket-scenarios.js';
-import { throughputText } from './texts.js';
+import { throughputText } from '../load/texts.js';
 
 const programs = {
   all: ['first-audio', 'throughput', 'encodings', 'listeners', 'memory'],

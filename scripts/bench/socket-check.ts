@@ -3,11 +3,12 @@
  * second, and it is not read while it is well ahead. Every frame is checked.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CheckedContext, type ServerFrame } from './checked-context.js';
+import type { ServerFrame } from '../load/server-frame.js';
+import { CheckedContext } from './checked-context.js';
 import type { LoadCommand, LoadResult, Target } from './protocol.js';
-import { SocketConnection } from './socket-connection.js';
+import { SocketConnection } from '../load/socket-connection.js';
 import { encodeStart, socketPath } from './socket-stream.js';
-import { sentences } from './texts.js';
+import { sentences } from '../load/texts.js';
 
 type Command = Extract<LoadCommand, { type: 'check' }>;
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FrameGauge } from './frame-gauge.js';
 import type { LoadCommand, LoadResult } from './protocol.js';
-import { SocketConnection, encodeMessage } from './socket-connection.js';
+import { SocketConnection, encodeMessage } from '../load/socket-connection.js';
 import { encodeStart, socketPath } from './socket-stream.js';
 
 type Command<T extends LoadCommand['type']> = Extract<LoadCommand, { type: T }>;

@@ -1,7 +1,7 @@
 /** Turns of one context of a WebSocket, as a listener hears them: the counterpart of a stream over HTTP. */
 import { bytesPerMs } from './playing-time.js';
 import type { Target } from './protocol.js';
-import { SocketConnection, audioOverheadBytes, encodeMessage } from './socket-connection.js';
+import { SocketConnection, audioOverheadBytes, encodeMessage } from '../load/socket-connection.js';
 import type { StreamHandlers } from './stream-connection.js';
 
 export const socketPath = '/v1/tts/ws';

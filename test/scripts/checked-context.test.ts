@@ -1,6 +1,7 @@
 /** The benchmark's check of a WebSocket's frames is worth something only if it sees each way of going wrong. */
 import t from 'tap';
-import { CheckedContext, type ServerFrame } from '../../scripts/bench/checked-context.js';
+import { CheckedContext } from '../../scripts/bench/checked-context.js';
+import type { ServerFrame } from '../../scripts/load/server-frame.js';
 import { OggStream } from '../../workers/audio/ogg.js';
 
 const frameMs = 500;

@@ -1,11 +1,13 @@
 /** Follows the pages of one Ogg stream: they are numbered, so what is lost, doubled or out of place shows. */
 
+import type { AudioCheck } from './audio-check.js';
+
 const headBytes = 27;
 const at = { type: 5, granule: 6, serial: 14, sequence: 18, segments: 26 } as const;
 const LAST_PAGE = 4;
 const granulesPerMs = 48;
 
-export class OggPages {
+export class OggPages implements AudioCheck {
   #rest: Buffer = Buffer.alloc(0);
   #serial: number | null = null;
   #pages = 0;
