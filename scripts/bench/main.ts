@@ -14,7 +14,7 @@ import { startBareEngine } from './bare.js';
 import { measureEncodings } from './encodings.js';
 import { Load } from './load.js';
 import type { Target } from './protocol.js';
-import { type Row, describeMachine, formatReport, putIntoReadme } from './report.js';
+import { type Row, formatReport, putIntoReadme } from './report.js';
 import {
   keysNeeded,
   measureFirstAudio,
@@ -22,6 +22,7 @@ import {
   measureMemory,
   measureThroughput,
 } from './scenarios.js';
+import { describeMachine } from '../load/machine.js';
 import { Service } from '../load/service.js';
 import {
   checkKeysNeeded,

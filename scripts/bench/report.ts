@@ -1,5 +1,5 @@
-/** The table that the benchmark prints, and the facts of the machine that it was made on. */
-import { availableParallelism, cpus, totalmem } from 'node:os';
+/** The table that the benchmark prints. */
+import type { Machine } from '../load/machine.js';
 
 export interface Row {
   readonly what: string;
@@ -16,22 +16,6 @@ export const barredRow = (what: string, figure: string, bar: string, passed: boo
   figure,
   bar,
   passed,
-});
-
-export interface Machine {
-  readonly processor: string;
-  readonly cores: number;
-  readonly memoryGiB: number;
-  readonly system: string;
-  readonly node: string;
-}
-
-export const describeMachine = (): Machine => ({
-  processor: cpus()[0]?.model.trim() ?? 'unknown',
-  cores: availableParallelism(),
-  memoryGiB: Math.round(totalmem() / 2 ** 30),
-  system: `${process.platform} ${process.arch}`,
-  node: process.version,
 });
 
 export const formatReport = (machine: Machine, command: string, rows: readonly Row[]): string => {

@@ -2,7 +2,7 @@
  * Looks at every frame of one context of a WebSocket: its audio by the rules of its format, words one by one, flushes
  * by id, and that nothing comes before its beginning or after its end. It is told what its client sends.
  *
- *   starting --context_started--> open --closing()--> closing --context_closed--> over
+ *   open --closing()--> closing --context_closed--> over
  *   open, closing --cancelled()--> cancelled --context_closed--> over
  */
 import type { AudioCheck } from './audio-check.js';
@@ -42,13 +42,14 @@ const lookaheadMs = 20;
 /** Texts shorter than this have too little to tell a rate by. */
 const rateCharactersMin = 20;
 
-type State = 'starting' | 'open' | 'closing' | 'cancelled' | 'over';
+type State = 'open' | 'closing' | 'cancelled' | 'over';
 
 export class ContextCheck {
   readonly #parts: ContextCheckParts;
   readonly #flushes: PendingFlush[] = [];
   readonly #words: string[] = [];
-  #state: State = 'starting';
+  #state: State = 'open';
+  #isStarted = false;
   #sentWords = 0;
   #sentCharacters = 0;
   #spokenWords = 0;
@@ -102,11 +103,11 @@ export class ContextCheck {
       return 'error';
     }
     if (frame.context_started !== undefined) {
-      if (this.#state !== 'starting') this.#fault('frames', 'started twice');
-      else this.#state = 'open';
+      if (this.#isStarted) this.#fault('frames', 'started twice');
+      this.#isStarted = true;
       return 'started';
     }
-    if (this.#state === 'starting') this.#fault('frames', 'a frame comes before the beginning');
+    if (!this.#isStarted) this.#fault('frames', 'a frame comes before the beginning');
     if (frame.audio_chunk !== undefined) {
       this.#onAudio(frame.audio_chunk);
       return 'audio';

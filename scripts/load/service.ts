@@ -18,55 +18,75 @@ export interface ServiceOptions {
   readonly actorThreads: number;
   /** Keys to make; nine requests in flight each. */
   readonly keys: number;
+  /** Gets every line of its log, from the first on. */
+  readonly onLogLine?: (line: string) => void;
+  /** Out of reach of a terminal's Ctrl-C, which then ends it only by way of `stop`. */
+  readonly ownGroup?: boolean;
 }
 
-/** The port, once the log says that it listens. */
-const listening = async (child: ChildProcess): Promise<number> => {
-  for await (const line of createInterface({ input: child.stdout! })) {
-    const { msg, port } = JSON.parse(line) as { msg?: string; port?: number };
-    if (msg === 'listening' && port !== undefined) return port;
-  }
-  throw new Error('the service did not start');
-};
+interface Listening {
+  readonly port: number;
+  /** `null` from a service that has no ops listener. */
+  readonly opsPort: number | null;
+}
+
+/** The ports, once the log says that it listens; the log is read on. */
+const listening = (child: ChildProcess, onLogLine: (line: string) => void): Promise<Listening> =>
+  new Promise((resolve, reject) => {
+    let isListening = false;
+    const onLine = (line: string): void => {
+      onLogLine(line);
+      if (isListening || !line.includes('"listening"')) return;
+      const { port, opsPort = null } = JSON.parse(line) as { port: number; opsPort?: number };
+      isListening = true;
+      resolve({ port, opsPort });
+    };
+    createInterface({ input: child.stdout! })
+      .on('line', onLine)
+      .on('close', () => reject(new Error('the service did not start')));
+  });
 
 export class Service {
   readonly port: number;
-  readonly keys: readonly string[];
+  readonly opsPort: number | null;
+  readonly dataDir: string;
+  readonly keys: string[] = [];
+  /** Of the process. Its end is not an error of this promise. */
+  readonly exited: Promise<string>;
   readonly #child: ChildProcess;
-  readonly #dataDir: string;
 
-  private constructor(child: ChildProcess, port: number, keys: readonly string[], dataDir: string) {
+  private constructor(child: ChildProcess, { port, opsPort }: Listening, dataDir: string) {
     this.#child = child;
     this.port = port;
-    this.keys = keys;
-    this.#dataDir = dataDir;
+    this.opsPort = opsPort;
+    this.dataDir = dataDir;
+    this.exited = once(child, 'exit').then(([code, signal]) => String(code ?? signal));
   }
 
   /** Ready to speak when it resolves. */
-  static async start({ modelsDir, synthesisThreads, actorThreads, keys }: ServiceOptions): Promise<Service> {
-    const dataDir = mkdtempSync(join(tmpdir(), 'syrinx-bench-'));
+  static async start(options: ServiceOptions): Promise<Service> {
+    const dataDir = mkdtempSync(join(tmpdir(), 'syrinx-load-'));
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', mainPath], {
       env: {
         ...process.env,
         HOST: '127.0.0.1',
         PORT: '0',
+        OPS_HOST: '127.0.0.1',
         OPS_PORT: '0',
         DATA_DIR: dataDir,
-        MODELS_DIR: modelsDir,
-        SYNTHESIS_THREADS: String(synthesisThreads),
-        ACTOR_THREADS: String(actorThreads),
+        MODELS_DIR: options.modelsDir,
+        SYNTHESIS_THREADS: String(options.synthesisThreads),
+        ACTOR_THREADS: String(options.actorThreads),
         LOG_LEVEL: 'info',
       },
       stdio: ['ignore', 'pipe', 'inherit'],
+      detached: options.ownGroup === true,
     });
     try {
-      const port = await listening(child);
-      // Nobody reads the log from here on; a full pipe would stop the service.
-      child.stdout.resume();
-      const administration = new Administration(dataDir);
-      const made = Array.from({ length: keys }, () => administration.createKey(null, null).key);
-      administration.close();
-      return new Service(child, port, made, dataDir);
+      const ports = await listening(child, options.onLogLine ?? (() => undefined));
+      const service = new Service(child, ports, dataDir);
+      service.addKeys(options.keys);
+      return service;
     } catch (error) {
       child.kill('SIGKILL');
       rmSync(dataDir, { recursive: true, force: true });
@@ -76,6 +96,16 @@ export class Service {
 
   get pid(): number {
     return this.#child.pid!;
+  }
+
+  /** Makes more keys, each of an account of its own that is not metered. */
+  addKeys(count: number): void {
+    const administration = new Administration(this.dataDir);
+    try {
+      for (let i = 0; i < count; i++) this.keys.push(administration.createKey(null, null).key);
+    } finally {
+      administration.close();
+    }
   }
 
   /** Proportional set size in MiB: pages that several threads map count once. `null` where the system has none. */
@@ -89,12 +119,22 @@ export class Service {
     return readCpuTimes(this.pid);
   }
 
-  /** @throws if it did not end well */
-  async stop(): Promise<void> {
-    const exited = once(this.#child, 'exit') as Promise<[number | null, string | null]>;
-    this.#child.kill('SIGTERM');
-    const [code, signal] = await exited;
-    rmSync(this.#dataDir, { recursive: true, force: true });
-    if (code !== 0) throw new Error(`the service ended with ${String(code ?? signal)}`);
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /**
+   * @param onStopped called before its store is removed
+   * @throws if it did not end well
+   */
+  async stop(onStopped: (dataDir: string) => void = () => undefined): Promise<void> {
+    this.signal('SIGTERM');
+    const end = await this.exited;
+    try {
+      onStopped(this.dataDir);
+    } finally {
+      rmSync(this.dataDir, { recursive: true, force: true });
+    }
+    if (end !== '0') throw new Error(`the service ended with ${end}`);
   }
 }

@@ -7,7 +7,7 @@ import { type Socket, connect } from 'node:net';
 
 const receiveBuffer = Buffer.allocUnsafe(64 * 1024);
 
-const opcodes = { text: 1, close: 8, ping: 9, pong: 10 } as const;
+const opcodes = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 const FIN = 0x80;
 const MASKED = 0x80;
 const headerBytesMax = 10;
@@ -39,6 +39,14 @@ const encodeFrame = (opcode: number, payload: Uint8Array): Buffer => {
 export const encodeMessage = (message: object): Buffer =>
   encodeFrame(opcodes.text, Buffer.from(JSON.stringify(message)));
 
+/** A message that is no text. */
+export const encodeBinaryMessage = (payload: Uint8Array): Buffer => encodeFrame(opcodes.binary, payload);
+
+const closeFrame = encodeFrame(opcodes.close, Buffer.from([1000 >> 8, 1000 & 0xff]));
+
+/** How a client goes: politely; at once; with a FIN, reading on; with a RST. */
+export type Leaving = 'close-frame' | 'fin' | 'half-close' | 'reset';
+
 export interface SocketHandlers {
   /** A whole message that holds audio came, so many bytes of payload. Not called when all messages are wanted. */
   readonly onAudio: (bytes: number) => void;
@@ -49,6 +57,8 @@ export interface SocketHandlers {
 }
 
 export interface SocketOptions {
+  /** By default this machine. */
+  readonly host?: string;
   readonly port: number;
   readonly path: string;
   readonly key: string;
@@ -74,11 +84,11 @@ export class SocketConnection {
   #messages = 0;
   #isOver = false;
 
-  constructor({ port, path, key, wantsAll }: SocketOptions, handlers: SocketHandlers) {
+  constructor({ host = '127.0.0.1', port, path, key, wantsAll }: SocketOptions, handlers: SocketHandlers) {
     this.#handlers = handlers;
     this.#wantsAll = wantsAll;
     this.#socket = connect({
-      host: '127.0.0.1',
+      host,
       port,
       noDelay: true,
       onread: {
@@ -98,7 +108,7 @@ export class SocketConnection {
     this.#socket.on('close', () => this.#fail(new Error('the server closed the WebSocket')));
     const head = [
       `GET ${path} HTTP/1.1`,
-      'host: bench',
+      `host: ${host}`,
       `x-api-key: ${key}`,
       'connection: upgrade',
       'upgrade: websocket',
@@ -135,6 +145,31 @@ export class SocketConnection {
   close(): void {
     this.#isOver = true;
     this.#socket.destroy();
+  }
+
+  /** Goes; no handler is called any more. @param onGone called once, when the connection is closed from both ends */
+  leave(how: Leaving, onGone: () => void): void {
+    const isGone = this.#socket.destroyed;
+    this.#isOver = true;
+    if (isGone) {
+      onGone();
+      return;
+    }
+    this.#socket.once('close', onGone);
+    this.#socket.resume();
+    switch (how) {
+      case 'close-frame':
+        this.#socket.end(closeFrame);
+        return;
+      case 'fin':
+        this.#socket.destroy();
+        return;
+      case 'half-close':
+        this.#socket.end();
+        return;
+      case 'reset':
+        this.#socket.resetAndDestroy();
+    }
   }
 
   #fail(error: Error): void {

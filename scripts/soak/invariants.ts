@@ -1,0 +1,247 @@
+/** What has to hold in a soak, and whether it did. */
+import { trendOf, troughs, type Point, type Trend } from './trend.js';
+import type { Charges, Fault, FaultKind, Quantiles } from './protocol.js';
+import type { Step } from './series.js';
+
+export const bars = {
+  firstAudioP99Ms: 200,
+  /** Of the front thread, in 19 of 20 steps. */
+  loopDelayP99Ms: 100,
+  /** Of `GET /healthz`, client included. */
+  probeP99Ms: 250,
+  memorySlopeMBPerHour: 1,
+  /** A slope over less says nothing. */
+  memoryMinutesMin: 20,
+  /** Beyond those at the start: of pools that grow to their size with the first use. */
+  moreFiles: 4,
+  moreThreads: 4,
+} as const;
+
+export interface Invariant {
+  readonly name: string;
+  readonly what: string;
+  /** `null`: it could not be judged, for the reason in `found`. */
+  readonly passed: boolean | null;
+  readonly found: string;
+  /** The first occurrences of what broke it. */
+  readonly examples: readonly string[];
+}
+
+export interface Handles {
+  readonly files: number | null;
+  readonly threads: number | null;
+}
+
+/** What is left when all clients are gone. */
+export interface Rest {
+  readonly requestsInFlight: number | null;
+  readonly openContexts: number | null;
+  readonly streams: number | null;
+  readonly contexts: number | null;
+}
+
+export interface Findings {
+  readonly faultCounts: Readonly<Record<FaultKind, number>>;
+  readonly faults: readonly Fault[];
+  /** While it was measured. */
+  readonly underruns: number;
+  readonly unjudged: number;
+  readonly firstAudioMs: Quantiles;
+  /** After warm-up. */
+  readonly steps: readonly Step[];
+  readonly probes: Quantiles;
+  readonly answers: { readonly asked: number; readonly missed: number; readonly faults: readonly string[] };
+  /** `null`: the service runs elsewhere, or was not there to the end. */
+  readonly end: string | null;
+  readonly log: { readonly errors: number; readonly told: readonly string[] } | null;
+  readonly threadRestarts: number | null;
+  readonly atStart: Handles;
+  readonly atEnd: Handles;
+  readonly rest: Rest | null;
+  readonly charges: Charges;
+  /** Characters by key, as the store has them. */
+  readonly ledger: ReadonlyMap<string, number> | null;
+}
+
+const count = (value: number): string => value.toLocaleString('en');
+const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+
+const judged = (
+  name: string,
+  what: string,
+  passed: boolean | null,
+  found: string,
+  examples: readonly string[] = [],
+): Invariant => ({ name, what, passed, found, examples });
+
+const describeFault = ({ atMs, where, what }: Fault): string =>
+  `${(atMs / 1000).toFixed(1)} s, ${where}: ${what}`;
+
+const titles: Readonly<Record<FaultKind, string>> = {
+  frames: 'Every frame is valid, in order, and of a context that is open; context_closed is its last',
+  audio: 'Audio is well formed, complete, and as long as its words take',
+  words: 'Every word comes once, in order',
+  flushes: 'Every flush is completed once, in order and in time',
+  errors: 'No error frame but those that were provoked, and these all',
+  statuses: 'Every request gets its status: 200, or the refusal that it provoked',
+  sockets: 'No WebSocket is closed by the service; one whose client leaves is let go',
+  answers: 'Every context is opened and closed, every request answered, in time',
+};
+
+const ofFaults = ({ faultCounts, faults }: Findings): Invariant[] =>
+  Object.entries(titles).map(([name, what]) => {
+    const broken = faultCounts[name as FaultKind];
+    const examples = faults.filter(({ kind }) => kind === name).map(describeFault);
+    return judged(name, what, broken === 0, `${count(broken)} times broken`, examples);
+  });
+
+const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Invariant[] => {
+  const examples = faults.filter(({ kind }) => kind === 'underruns').map(describeFault);
+  const aside = unjudged === 0 ? '' : `; ${count(unjudged)} more while the load itself was late`;
+  const { count: heard, p50, p99 } = firstAudioMs;
+  return [
+    judged(
+      'underruns',
+      'No listener who reads at real time has nothing to play in the midst of a turn',
+      underruns === 0,
+      `${count(underruns)} underruns${aside}`,
+      examples,
+    ),
+    judged(
+      'first-audio',
+      `First audio comes within ${String(bars.firstAudioP99Ms)} ms (p99)`,
+      heard === 0 ? null : p99 <= bars.firstAudioP99Ms,
+      heard === 0 ? 'nobody listened' : `p50 ${ms(p50)}, p99 ${ms(p99)} of ${count(heard)} turns`,
+    ),
+  ];
+};
+
+const quantileOf = (values: readonly number[], share: number): number =>
+  [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(share * values.length) - 1)] ?? 0;
+
+const responsive = ({ steps, probes, answers }: Findings): Invariant[] => {
+  const delays = steps.flatMap(({ loopDelayP99Ms }) => (loopDelayP99Ms === null ? [] : [loopDelayP99Ms]));
+  const delayMs = quantileOf(delays, 0.95);
+  return [
+    judged(
+      'event-loop',
+      `The front thread's event loop is late by at most ${String(bars.loopDelayP99Ms)} ms (p99)`,
+      delays.length === 0 ? null : delayMs <= bars.loopDelayP99Ms,
+      delays.length === 0 ? 'the service does not tell' : `p99 ${ms(delayMs)}`,
+    ),
+    judged(
+      'probe',
+      `GET /healthz answers within ${String(bars.probeP99Ms)} ms (p99)`,
+      probes.count === 0 ? null : probes.p99 <= bars.probeP99Ms,
+      `p50 ${ms(probes.p50)}, p99 ${ms(probes.p99)}, worst ${ms(probes.max)}`,
+    ),
+    judged(
+      'operator',
+      'Health, metrics and SIGUSR2 are answered all along',
+      answers.missed === 0,
+      `${count(answers.missed)} of ${count(answers.asked)} not`,
+      answers.faults,
+    ),
+  ];
+};
+
+/** Of the least figure of each minute: what is left when garbage has been collected. */
+export const memoryTrend = (
+  steps: readonly Step[],
+  pick: (step: Step) => number | null,
+): { readonly trend: Trend | null; readonly minutes: number } => {
+  const points = steps.flatMap((step): Point[] => {
+    const value = pick(step);
+    return value === null ? [] : [{ atMs: step.atMs, value: value / 1e6 }];
+  });
+  const minutes = points.length < 2 ? 0 : (points.at(-1)!.atMs - points[0]!.atMs) / 60_000;
+  return { trend: trendOf(troughs(points, 60_000)), minutes };
+};
+
+const slope = (trend: Trend | null): string =>
+  trend === null
+    ? 'not known'
+    : `${trend.slopePerHour.toFixed(2)} ± ${trend.standardErrorPerHour.toFixed(2)} MB an hour`;
+
+const memory = ({ steps }: Findings): Invariant => {
+  const { trend, minutes } = memoryTrend(steps, ({ pssBytes }) => pssBytes);
+  const heap = memoryTrend(steps, ({ frontHeapBytes }) => frontHeapBytes).trend;
+  const isLong = minutes >= bars.memoryMinutesMin;
+  const found = `PSS ${slope(trend)}; the front thread's heap ${slope(heap)}`;
+  const short = isLong ? '' : `; judged from ${String(bars.memoryMinutesMin)} minutes after warm-up on`;
+  return judged(
+    'memory',
+    `Memory (PSS) grows by at most ${String(bars.memorySlopeMBPerHour)} MB an hour after warm-up`,
+    isLong && trend !== null ? trend.slopePerHour <= bars.memorySlopeMBPerHour : null,
+    `${found}${short}`,
+  );
+};
+
+const handles = ({ atStart, atEnd }: Findings): Invariant => {
+  const what = 'Files, sockets and threads are back to what they were';
+  const { files, threads } = atEnd;
+  if (files === null || atStart.files === null) return judged('handles', what, null, 'not told');
+  const moreThreads = threads === null || atStart.threads === null ? 0 : threads - atStart.threads;
+  const passed = files - atStart.files <= bars.moreFiles && moreThreads <= bars.moreThreads;
+  const found = `files ${count(atStart.files)}, then ${count(files)}; threads ${String(atStart.threads)}, then ${String(threads)}`;
+  return judged('handles', what, passed, found);
+};
+
+const alive = ({ end, log, threadRestarts }: Findings): Invariant[] => [
+  judged(
+    'alive',
+    'The service and its threads live all along, and it ends well',
+    end === null ? null : end === '0' && (threadRestarts ?? 0) === 0,
+    end === null
+      ? 'it runs elsewhere'
+      : `ended with ${end}; ${threadRestarts === null ? 'restarts of threads not told' : `${count(threadRestarts)} threads started again`}`,
+  ),
+  judged(
+    'log',
+    'The log has no error',
+    log === null ? null : log.errors === 0,
+    log === null ? 'not seen' : `${count(log.errors)} lines`,
+    log?.told ?? [],
+  ),
+];
+
+const slots = ({ rest }: Findings): Invariant => {
+  const what = 'When all clients have left, no request, context or stream is left';
+  const figures = Object.entries(rest ?? {}).filter(([, value]) => value !== null) as [string, number][];
+  if (figures.length === 0) return judged('slots', what, null, 'not told');
+  const found = figures.map(([name, value]) => `${name} ${String(value)}`).join(', ');
+  return judged(
+    'slots',
+    what,
+    figures.every(([, value]) => value === 0),
+    found,
+  );
+};
+
+const ledger = ({ charges, ledger: store }: Findings): Invariant => {
+  const what = 'Every key is charged for what its clients heard, to the character where none broke off';
+  if (store === null) return judged('ledger', what, null, 'the store is elsewhere');
+  const wrong: string[] = [];
+  let [exact, charged] = [0, 0];
+  for (const [key, { min, max }] of Object.entries(charges)) {
+    const characters = store.get(key) ?? 0;
+    charged += characters;
+    if (min === max) exact++;
+    if (characters < min || characters > max)
+      wrong.push(`a key is charged ${count(characters)} where ${count(min)} to ${count(max)} are due`);
+  }
+  const keys = Object.keys(charges).length;
+  const found = `${count(charged)} characters of ${count(keys)} keys, ${count(exact)} of them known exactly; ${count(wrong.length)} wrong`;
+  return judged('ledger', what, wrong.length === 0, found, wrong);
+};
+
+export const judge = (findings: Findings): Invariant[] => [
+  ...ofFaults(findings),
+  ...listening(findings),
+  ...responsive(findings),
+  ...alive(findings),
+  memory(findings),
+  handles(findings),
+  slots(findings),
+  ledger(findings),
+];

@@ -1,0 +1,54 @@
+/**
+ * Soaks the service: many clients of all kinds for a long time, every frame looked at, and a report.
+ *
+ *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S] [--out FOLDER]
+ *
+ * Exit codes: 0 every invariant was kept, 1 one was not, 2 the command was not understood or the machine does not allow it.
+ */
+import { ConfigError } from '../../src/config.js';
+import { Progress } from './progress.js';
+import { describeVerdict, writeReport } from './report.js';
+import { Soak, SoakError } from './soak.js';
+import { UsageError, readOptions, usage } from './options.js';
+
+/** Ctrl-C comes twice under npm, which passes on what the whole group got. */
+const signalEchoMs = 500;
+
+const run = async (args: readonly string[]): Promise<number> => {
+  const options = readOptions(args);
+  if (options === null) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const progress = new Progress(process.stderr);
+  const soak = new Soak(options, progress);
+  let interruptedAtMs = -Infinity;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      const sinceMs = performance.now() - interruptedAtMs;
+      if (sinceMs < signalEchoMs) return;
+      interruptedAtMs = performance.now();
+      progress.say(sinceMs === Infinity ? 'ending early; once more to wait for nothing' : 'ended');
+      if (sinceMs !== Infinity) process.exit(1);
+      soak.interrupt();
+    });
+  const startedAt = new Date();
+  const result = await soak.run();
+  const files = writeReport(options, startedAt, result);
+  progress.say('');
+  process.stdout.write(describeVerdict(result, options.seed));
+  process.stdout.write(`\n${files.join('\n')}\n`);
+  return result.invariants.some(({ passed }) => passed === false) ? 1 : 0;
+};
+
+try {
+  process.exitCode = await run(process.argv.slice(2));
+} catch (error) {
+  if (error instanceof UsageError) {
+    process.stderr.write(`soak: ${error.message}\n\n${usage}`);
+    process.exitCode = 2;
+  } else if (error instanceof SoakError || error instanceof ConfigError) {
+    process.stderr.write(`soak: ${error.message}\n`);
+    process.exitCode = 2;
+  } else throw error;
+}

@@ -1,0 +1,107 @@
+/** The command line of a soak. */
+import { parseArgs } from 'node:util';
+
+export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S] [--out FOLDER]
+                   [--url URL --key K[,K...] [--ops-url URL]]
+
+  --minutes N    how long it is measured (default 10); starting, calibrating and ending come on top
+  --sockets N    WebSockets on which hardly anything happens (default 2000)
+  --contexts N   clients that stream over WebSockets, in real time; by default as many as this machine holds,
+                 found by trying, less a part
+  --streams N    clients over HTTP (default 8)
+  --seed S       a whole number; the same seed gives the same schedule (default 1)
+  --out FOLDER   where soak.json and soak.html go (default: the folder it is run in)
+  --url URL      soaks a service that runs already, such as http://127.0.0.1:8080, with the keys of --key; each key
+                 carries six clients. Its process and its store are then not looked at.
+  --ops-url URL  where that service has its metrics
+
+Exit codes: 0 every invariant was kept, 1 one was not, 2 the command was not understood.
+`;
+
+export class UsageError extends Error {}
+
+export interface Remote {
+  readonly url: URL;
+  readonly keys: readonly string[];
+  readonly opsUrl: string | null;
+}
+
+export interface SoakOptions {
+  readonly minutes: number;
+  readonly sockets: number;
+  /** `null`: as many as the machine holds. */
+  readonly contexts: number | null;
+  readonly streams: number;
+  readonly seed: number;
+  readonly out: string;
+  /** `null`: the service is started, and ended. */
+  readonly remote: Remote | null;
+}
+
+const number = (name: string, text: string, min: number, max: number): number => {
+  const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : NaN;
+  if (!(value >= min && value <= max))
+    throw new UsageError(`--${name} is a number from ${String(min)} to ${String(max)}, not "${text}"`);
+  return value;
+};
+
+const whole = (name: string, text: string, max: number): number => {
+  const value = number(name, text, 0, max);
+  if (!Number.isInteger(value)) throw new UsageError(`--${name} is a whole number, not "${text}"`);
+  return value;
+};
+
+const parse = (args: readonly string[]) => {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        minutes: { type: 'string', default: '10' },
+        sockets: { type: 'string', default: '2000' },
+        contexts: { type: 'string' },
+        streams: { type: 'string', default: '8' },
+        seed: { type: 'string', default: '1' },
+        out: { type: 'string', default: '.' },
+        url: { type: 'string' },
+        key: { type: 'string' },
+        'ops-url': { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+};
+
+const readRemote = (values: ReturnType<typeof parse>): Remote | null => {
+  const { url, key, 'ops-url': opsUrl = null } = values;
+  if (url === undefined) {
+    if (key !== undefined || opsUrl !== null) throw new UsageError('--key and --ops-url go with --url');
+    return null;
+  }
+  if (key === undefined) throw new UsageError('--url needs --key');
+  if (!URL.canParse(url) || new URL(url).protocol !== 'http:')
+    throw new UsageError(`--url is an http:// address, not "${url}"`);
+  if (opsUrl !== null && !URL.canParse(opsUrl))
+    throw new UsageError(`--ops-url is an address, not "${opsUrl}"`);
+  const keys = key.split(',').map((part) => part.trim());
+  return { url: new URL(url), keys, opsUrl: opsUrl?.replace(/\/$/, '') ?? null };
+};
+
+/**
+ * @returns `null` when the help is asked for
+ * @throws {UsageError} in words for a terminal
+ */
+export const readOptions = (args: readonly string[]): SoakOptions | null => {
+  const values = parse(args);
+  if (values.help) return null;
+  return {
+    minutes: number('minutes', values.minutes, 0.1, 100_000),
+    sockets: whole('sockets', values.sockets, 16_000),
+    contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
+    streams: whole('streams', values.streams, 1_000),
+    seed: whole('seed', values.seed, 2 ** 32 - 1),
+    out: values.out,
+    remote: readRemote(values),
+  };
+};

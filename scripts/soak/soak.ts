@@ -1,0 +1,366 @@
+/**
+ * One soak: the service and the load as processes of their own, calibrated, warmed up, measured, ended, judged.
+ *
+ *   starting --> (calibration) --> warm-up --> measured --(time, or Ctrl-C)--> ending --> over
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { prefixOf } from '../../src/admission/keys.js';
+import { readUsage } from '../../src/admission/usage.js';
+import { readConfig } from '../../src/config.js';
+import { countHandles, readOpenFilesMax } from '../load/process-facts.js';
+import { Service } from '../load/service.js';
+import { calibrate, type Calibrated } from './calibrate.js';
+import { judge, type Findings, type Handles, type Invariant, type Rest } from './invariants.js';
+import { httpKeysNeeded, keysNeeded } from './keys.js';
+import { Load } from './load.js';
+import { Monitor } from './monitor.js';
+import type { SoakOptions } from './options.js';
+import type { Progress } from './progress.js';
+import type { Fault, KeyRing, LoadTick, Target } from './protocol.js';
+import { stepOf, type Reading, type Step } from './series.js';
+import { ServiceLog } from './service-log.js';
+
+/** Besides sockets: files of a process, its threads', connections that are being closed. */
+const filesBesides = 200;
+/** Of the whole, that is not judged for memory; and the most of it. */
+const warmUpShare = 0.25;
+const warmUpMsMax = 15 * 60_000;
+/** For the service to notice that all have left. */
+const restMsMax = 10_000;
+
+/** What is in the way of a soak on this machine, and what to do about it. */
+export class SoakError extends Error {}
+
+export interface SoakResult {
+  readonly contexts: number;
+  readonly calibrated: Calibrated | null;
+  readonly endedEarly: boolean;
+  readonly measuredMs: number;
+  readonly warmUpMs: number;
+  readonly invariants: readonly Invariant[];
+  readonly faults: readonly Fault[];
+  readonly findings: Findings;
+  readonly steps: readonly Step[];
+  readonly last: LoadTick | null;
+}
+
+const fetchVoices = async (baseUrl: string, key: string): Promise<readonly string[]> => {
+  const response = await fetch(`${baseUrl}/v1/tts/speakers`, { headers: { 'x-api-key': key } });
+  if (!response.ok) throw new SoakError(`${baseUrl} answers ${String(response.status)} to the key`);
+  return ((await response.json()) as { speaker_ids: string[] }).speaker_ids;
+};
+
+/** Speaks once, so that what is loaded with the first use is there before figures are taken. */
+const warm = async (baseUrl: string, key: string, voice: string): Promise<void> => {
+  for (const encoding of ['mp3', 'opus', 'pcm']) {
+    const response = await fetch(`${baseUrl}/v1/tts`, {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      body: JSON.stringify({ text: 'Good morning.', voice, response_format: encoding }),
+    });
+    await response.arrayBuffer();
+  }
+};
+
+export class Soak {
+  readonly #options: SoakOptions;
+  readonly #progress: Progress;
+  readonly #load: Load;
+  readonly #log = new ServiceLog();
+  readonly #faults: Fault[] = [];
+  readonly #steps: Step[] = [];
+  readonly #interrupted: Promise<void>;
+  #interrupt: () => void = () => undefined;
+  #isInterrupted = false;
+  #failure: Error | null = null;
+  #service: Service | null = null;
+  #monitor: Monitor | null = null;
+  #phase: Step['phase'] | 'ending' = 'calibration';
+  #phaseStartMs = 0;
+  #phaseMs: number | null = null;
+  #startedMs = 0;
+  #reading: Reading | null = null;
+  #last: LoadTick | null = null;
+  #looked: LoadTick[] = [];
+
+  constructor(options: SoakOptions, progress: Progress) {
+    this.#options = options;
+    this.#progress = progress;
+    this.#interrupted = new Promise((resolve) => (this.#interrupt = resolve));
+    this.#load = new Load({
+      onTick: (tick) => void this.#onTick(tick),
+      onFault: (fault) => {
+        this.#faults.push(fault);
+        const at = `${(fault.atMs / 1000).toFixed(1)} s, ${fault.where}, seed ${String(options.seed)}`;
+        progress.say(`  ${fault.kind}: ${fault.what} (${at})`);
+      },
+    });
+  }
+
+  /** Ends it now, with a report of what was until then. Idempotent. */
+  interrupt(): void {
+    this.#isInterrupted = true;
+    this.#interrupt();
+  }
+
+  /**
+   * @throws {SoakError} what is in the way, before it begins
+   */
+  async run(): Promise<SoakResult> {
+    this.#checkFiles();
+    try {
+      return await this.#run();
+    } finally {
+      this.#monitor?.stop();
+      this.#load.close();
+      // Only after a fault of the soak itself is it still there.
+      await this.#service?.stop().catch(() => undefined);
+    }
+  }
+
+  #checkFiles(): void {
+    const { sockets, contexts, streams, remote } = this.#options;
+    const max = readOpenFilesMax(process.pid);
+    const needed = sockets + (contexts ?? 500) + 2 * streams + filesBesides;
+    if (max === null || max >= needed) return;
+    const side = remote === null ? 'the service and the load' : 'the load';
+    throw new SoakError(
+      `${side} need ${String(needed)} open files, and may have ${String(max)}: raise the limit (ulimit -n ${String(needed)}) or take fewer --sockets`,
+    );
+  }
+
+  async #run(): Promise<SoakResult> {
+    const { minutes, seed, sockets, streams } = this.#options;
+    const { baseUrl, opsUrl, keys } = await this.#start();
+    const voices = await fetchVoices(baseUrl, keys.idle);
+    await warm(baseUrl, keys.idle, voices[0] ?? '');
+    const monitor = new Monitor({ service: this.#service, log: this.#log, baseUrl, opsUrl });
+    this.#monitor = monitor;
+    await monitor.status();
+    const atStart = this.#handles();
+    monitor.start();
+    const { hostname, port } = new URL(baseUrl);
+    const target: Target = { host: hostname, port: Number(port || 80), voices };
+    this.#startedMs = performance.now();
+    await this.#load.begin({
+      type: 'begin',
+      target,
+      settings: { seed, idleSockets: sockets, httpClients: streams },
+    });
+    const calibrated = await this.#populate(keys);
+    const contexts = calibrated?.contexts ?? this.#options.contexts ?? 0;
+    const measuredForMs = minutes * 60_000;
+    const warmUpMs = Math.min(warmUpMsMax, measuredForMs * warmUpShare);
+    this.#load.reset();
+    this.#enter('warm-up', measuredForMs);
+    const measureStartMs = performance.now();
+    await this.#wait(warmUpMs);
+    // Counts go on: what breaks in the warm-up is broken. Only memory is not judged by it.
+    this.#phase = 'measured';
+    await this.#wait(measuredForMs - warmUpMs);
+    const measuredMs = performance.now() - measureStartMs;
+    const endedEarly = this.#isInterrupted;
+    return await this.#end({ atStart, calibrated, contexts, endedEarly, measuredMs, warmUpMs });
+  }
+
+  async #start(): Promise<{ baseUrl: string; opsUrl: string | null; keys: KeyRing }> {
+    const { remote, streams } = this.#options;
+    if (remote !== null) {
+      const { url, keys, opsUrl } = remote;
+      return { baseUrl: url.origin, opsUrl, keys: { sockets: keys, http: keys, idle: keys[0]! } };
+    }
+    const { modelsDir, synthesisThreads, actorThreads } = readConfig(process.env);
+    const httpKeys = httpKeysNeeded(streams);
+    const service = await Service.start({
+      modelsDir,
+      synthesisThreads,
+      actorThreads,
+      keys: 1 + httpKeys,
+      onLogLine: (line) => this.#log.onLine(line),
+      ownGroup: true,
+    });
+    this.#service = service;
+    void service.exited.then((end) => this.#onServiceEnd(end));
+    return {
+      baseUrl: `http://127.0.0.1:${String(service.port)}`,
+      opsUrl: service.opsPort === null ? null : `http://127.0.0.1:${String(service.opsPort)}`,
+      keys: { sockets: [], http: service.keys.slice(1, 1 + httpKeys), idle: service.keys[0]! },
+    };
+  }
+
+  /** A service that ends amid the soak ends the soak: nothing more is to be learnt. */
+  #onServiceEnd(end: string): void {
+    if (this.#phase === 'ending') return;
+    this.#failure = new Error(`the service ended with ${end}`);
+    this.#progress.say(this.#failure.message);
+    this.interrupt();
+  }
+
+  /** With as many clients as were asked for, or as many as the machine holds. */
+  async #populate(keys: KeyRing): Promise<Calibrated | null> {
+    const populate = async (contexts: number): Promise<void> => {
+      await this.#load.populate({ type: 'population', contexts, keys: this.#withKeys(keys, contexts) });
+    };
+    this.#enter('calibration', null);
+    const { contexts, remote } = this.#options;
+    if (contexts !== null) {
+      await populate(contexts);
+      return null;
+    }
+    const max = remote === null ? 4_000 : remote.keys.length * 6;
+    const calibrated = await calibrate({
+      max,
+      populate,
+      look: (ms) => this.#look(ms),
+      onStep: (tried) => this.#progress.say(`trying ${String(tried)} streaming clients`),
+    });
+    const { held, trouble } = calibrated;
+    this.#progress.say(
+      `${String(held)} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${String(calibrated.contexts)}`,
+    );
+    await populate(calibrated.contexts);
+    return calibrated;
+  }
+
+  #withKeys(keys: KeyRing, contexts: number): KeyRing {
+    const service = this.#service;
+    if (service === null) return keys;
+    const first = 1 + keys.http.length;
+    const missing = first + keysNeeded(contexts) - service.keys.length;
+    if (missing > 0) service.addKeys(missing);
+    return { ...keys, sockets: service.keys.slice(first) };
+  }
+
+  async #look(ms: number): Promise<readonly LoadTick[]> {
+    this.#load.reset();
+    this.#looked = [];
+    await this.#wait(ms);
+    return this.#looked;
+  }
+
+  async #wait(ms: number): Promise<void> {
+    if (this.#isInterrupted) return;
+    const timer = new AbortController();
+    const slept = sleep(ms, undefined, { signal: timer.signal }).catch(() => undefined);
+    await Promise.race([slept, this.#interrupted]);
+    timer.abort();
+  }
+
+  #enter(phase: Step['phase'], ms: number | null): void {
+    this.#phase = phase;
+    this.#phaseStartMs = performance.now();
+    this.#phaseMs = ms;
+  }
+
+  async #onTick(tick: LoadTick): Promise<void> {
+    this.#last = tick;
+    this.#looked.push(tick);
+    const nowMs = performance.now();
+    const elapsedMs = nowMs - this.#phaseStartMs;
+    this.#progress.show({
+      phase: this.#phase,
+      elapsedMs,
+      leftMs: this.#phaseMs === null ? null : this.#phaseMs - elapsedMs,
+      tick,
+      step: this.#steps.at(-1) ?? null,
+    });
+    const monitor = this.#monitor;
+    const phase = this.#phase;
+    if (!tick.endsStep || monitor === null || phase === 'ending') return;
+    const reading = { atMs: nowMs - this.#startedMs, tick, sample: await monitor.sample() };
+    if (this.#reading !== null) this.#steps.push(stepOf(this.#reading, reading, phase));
+    this.#reading = reading;
+  }
+
+  #handles(): Handles {
+    const service = this.#service;
+    return (service === null ? null : countHandles(service.pid)) ?? { files: null, threads: null };
+  }
+
+  async #end(
+    so: Pick<SoakResult, 'calibrated' | 'contexts' | 'endedEarly' | 'measuredMs' | 'warmUpMs'> & {
+      readonly atStart: Handles;
+    },
+  ): Promise<SoakResult> {
+    const { atStart, ...result } = so;
+    const monitor = this.#monitor!;
+    const beforeEnd = this.#last;
+    const threadRestarts = (await monitor.sample()).threadRestarts;
+    this.#phase = 'ending';
+    this.#phaseStartMs = performance.now();
+    this.#phaseMs = null;
+    const { firstAudioMs, charges } = await this.#load.stop();
+    const rest = this.#failure === null ? await this.#awaitRest(monitor) : null;
+    monitor.stop();
+    const atEnd = this.#handles();
+    const { end, ledger } = await this.#stopService(charges);
+    const last = this.#last ?? beforeEnd;
+    if (last === null) throw new SoakError('the load never reported');
+    const findings: Findings = {
+      faultCounts: last.faults,
+      faults: this.#faults,
+      underruns: last.underruns,
+      unjudged: last.unjudged,
+      firstAudioMs,
+      steps: this.#steps.filter(({ phase }) => phase === 'measured'),
+      probes: monitor.probes,
+      answers: monitor.answers,
+      end,
+      log: this.#options.remote === null ? { errors: this.#log.errors, told: this.#log.told } : null,
+      threadRestarts,
+      atStart,
+      atEnd,
+      rest,
+      charges,
+      ledger,
+    };
+    return {
+      ...result,
+      invariants: judge(findings),
+      faults: this.#faults,
+      findings,
+      steps: this.#steps,
+      last,
+    };
+  }
+
+  /** Until nothing is left, or it is clear that something stays. */
+  async #awaitRest(monitor: Monitor): Promise<Rest> {
+    const endMs = performance.now() + restMsMax;
+    for (;;) {
+      const status = await monitor.status();
+      const { streams, contexts } = await monitor.sample();
+      const rest: Rest = {
+        requestsInFlight: status?.requestsInFlight ?? null,
+        openContexts: status?.openContexts ?? null,
+        streams,
+        contexts,
+      };
+      const isOver = Object.values(rest).every((value) => value === null || value === 0);
+      if (isOver || performance.now() > endMs) {
+        // Connections of the probes, and those that were just closed.
+        await sleep(500);
+        return rest;
+      }
+      await sleep(250);
+    }
+  }
+
+  async #stopService(
+    charges: Findings['charges'],
+  ): Promise<{ end: string | null; ledger: ReadonlyMap<string, number> | null }> {
+    const service = this.#service;
+    if (service === null) return { end: null, ledger: null };
+    let ledger: ReadonlyMap<string, number> | null = null;
+    const readLedger = (dataDir: string): void => {
+      const used = readUsage(dataDir, { account: null, sinceMs: null }).flatMap(({ keys }) => keys);
+      const byPrefix = new Map(used.map(({ prefix, characters }) => [prefix, characters]));
+      ledger = new Map(Object.keys(charges).map((key) => [key, byPrefix.get(prefixOf(key)) ?? 0]));
+    };
+    this.#service = null;
+    // A bad end is an invariant that broke, not a fault of the soak.
+    await service.stop(readLedger).catch(() => undefined);
+    const end = await service.exited;
+    return { end: this.#failure === null ? end : `${end}, amid the soak`, ledger };
+  }
+}

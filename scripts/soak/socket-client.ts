@@ -1,0 +1,268 @@
+/** A client that streams over WebSockets: one life after the other, each as it was drawn. */
+import {
+  SocketConnection,
+  encodeBinaryMessage,
+  encodeMessage,
+  type Leaving,
+} from '../load/socket-connection.js';
+import type { ServerFrame } from '../load/server-frame.js';
+import { ContextRun, answerMsMax } from './context-run.js';
+import type { LoopClock } from './loop-clock.js';
+import { drawLife, type LifePlan, type WrongFrame } from './population.js';
+import type { Target } from './protocol.js';
+import type { Tally } from './tally.js';
+
+export const socketPath = '/v1/tts/ws';
+
+/** A player's buffer: the socket is not read while more than this is waiting to be heard. */
+const aheadMsMax = 1_000;
+const aheadMsMin = 500;
+/** Of these milliseconds one who stalls reads nothing for some. */
+const stallEveryMs = 12_000;
+const stallMs = 5_000;
+
+export interface ClientParts {
+  readonly seed: number;
+  readonly client: number;
+  readonly key: string;
+  readonly target: Target;
+  readonly clock: LoopClock;
+  readonly tally: Tally;
+  /** When its first life begins. */
+  readonly beginMs: number;
+}
+
+/** A frame that is refused, and how the error begins. */
+const wrongMessage = (wrong: WrongFrame, target: Target): { frame: Buffer; error: string } => {
+  const start = { voice_id: target.voices[0], model_id: 'default' };
+  switch (wrong) {
+    case 'no-object':
+      return { frame: encodeMessage(['no frame']), error: 'invalid frame: ' };
+    case 'unknown-context':
+      return {
+        frame: encodeMessage({ send_text: 'Nobody hears this.', context_id: 'nobody' }),
+        error: 'unknown context_id: nobody',
+      };
+    case 'unknown-voice':
+      return {
+        frame: encodeMessage({ start_context: { ...start, voice_id: 'nobody' } }),
+        error: "Unknown voice 'nobody'",
+      };
+    case 'two-kinds':
+      return { frame: encodeMessage({ send_text: 'Both.', flush: true }), error: 'invalid frame: ' };
+    case 'wrong-format':
+      return {
+        frame: encodeMessage({ start_context: { ...start, response_format: { encoding: 'flac' } } }),
+        error: 'invalid frame: ',
+      };
+    case 'binary':
+      return { frame: encodeBinaryMessage(Buffer.alloc(64, 7)), error: 'invalid frame: binary' };
+  }
+};
+
+type State = 'away' | 'connecting' | 'here' | 'leaving' | 'gone';
+
+export class SocketClient {
+  readonly #parts: ClientParts;
+  readonly #runs = new Map<string, ContextRun>();
+  /** Beginnings of errors that were provoked, in their order. */
+  readonly #provoked: string[] = [];
+  #state: State = 'away';
+  #sinceMs: number;
+  #life = -1;
+  #plan: LifePlan;
+  #connection: SocketConnection | null = null;
+  #nextContext = 0;
+  #isPaused = false;
+  #isStopping = false;
+
+  constructor(parts: ClientParts) {
+    this.#parts = parts;
+    this.#plan = drawLife(parts.seed, parts.client, 0);
+    this.#sinceMs = parts.beginMs - this.#plan.pauseMs;
+  }
+
+  /** It was stopped and has left. */
+  get isGone(): boolean {
+    return this.#state === 'gone';
+  }
+
+  /** What it speaks is spoken to its end; then it leaves for good. */
+  stop(): void {
+    this.#isStopping = true;
+    for (const run of this.#runs.values()) run.stop();
+  }
+
+  tick(nowMs: number): void {
+    switch (this.#state) {
+      case 'away':
+        if (this.#isStopping) this.#state = 'gone';
+        else if (nowMs - this.#sinceMs >= this.#plan.pauseMs) this.#connect(nowMs);
+        return;
+      case 'here':
+        this.#live(nowMs);
+        return;
+      case 'connecting':
+      case 'leaving':
+        if (nowMs - this.#sinceMs <= answerMsMax) return;
+        this.#fault('sockets', `the service does not end a socket's ${this.#state}`);
+        this.#connection?.close();
+        this.#end();
+        return;
+      case 'gone':
+    }
+  }
+
+  get #name(): string {
+    return `${String(this.#parts.client)}.${String(this.#life)}`;
+  }
+
+  #connect(nowMs: number): void {
+    const { client, key, seed, tally, target } = this.#parts;
+    this.#plan = drawLife(seed, client, ++this.#life);
+    tally.lives++;
+    this.#state = 'connecting';
+    this.#sinceMs = nowMs;
+    this.#nextContext = 0;
+    this.#isPaused = false;
+    this.#provoked.length = 0;
+    const { host, port } = target;
+    const connection = new SocketConnection(
+      { host, port, path: socketPath, key, wantsAll: true },
+      {
+        onAudio: () => undefined,
+        onMessage: (json) => this.#onMessage(json),
+        onError: (error) => {
+          this.#fault('sockets', error.message);
+          if (this.#state === 'here') tally.sockets--;
+          this.#end();
+        },
+      },
+    );
+    this.#connection = connection;
+    connection.opened().then(
+      () => {
+        if (this.#state !== 'connecting' || this.#connection !== connection) return;
+        this.#state = 'here';
+        tally.sockets++;
+      },
+      // Told by `onError`.
+      () => undefined,
+    );
+  }
+
+  #live(nowMs: number): void {
+    for (const run of this.#runs.values()) run.tick(nowMs);
+    const last = [...this.#runs.values()].at(-1);
+    const { contexts, vanishes } = this.#plan;
+    const isLastContext = this.#nextContext === contexts.length;
+    if (vanishes && isLastContext && !this.#isStopping && last?.isCut(nowMs) === true) {
+      this.#leave(nowMs);
+      return;
+    }
+    this.#read(nowMs);
+    const overlaps = contexts[this.#nextContext - 1]?.overlaps === true && this.#runs.size === 1;
+    const isFree = last === undefined || (overlaps && last.isLast);
+    if (!isFree) return;
+    if (!this.#isStopping && !isLastContext) this.#begin(nowMs);
+    else if (last === undefined && this.#provoked.length === 0) this.#leave(nowMs);
+  }
+
+  #begin(nowMs: number): void {
+    const { contexts, reader, vanishes, wrong } = this.#plan;
+    const { clock, key, tally, target } = this.#parts;
+    const index = this.#nextContext++;
+    const provocation = wrong[index] ?? null;
+    if (provocation !== null) {
+      const { frame, error } = wrongMessage(provocation, target);
+      this.#provoked.push(error);
+      this.#connection?.write(frame);
+    }
+    const id = `${this.#name}.${String(index)}`;
+    const run = new ContextRun(
+      {
+        id,
+        plan: contexts[index]!,
+        reader,
+        vanishes: vanishes && index === contexts.length - 1,
+        key,
+        target,
+        clock,
+        tally,
+        write: (frame) => this.#connection?.write(frame),
+      },
+      nowMs,
+    );
+    this.#runs.set(id, run);
+  }
+
+  /** Reads as its kind does. */
+  #read(nowMs: number): void {
+    const { reader } = this.#plan;
+    if (reader === 'eager' || this.#isStopping) {
+      this.#setPaused(false);
+      return;
+    }
+    const isStalled = reader === 'stalling' && (nowMs + this.#parts.client * 1_000) % stallEveryMs < stallMs;
+    let aheadMs = 0;
+    for (const run of this.#runs.values()) aheadMs += run.aheadMs(nowMs);
+    if (isStalled || aheadMs > aheadMsMax) this.#setPaused(true);
+    else if (aheadMs < aheadMsMin) this.#setPaused(false);
+  }
+
+  #setPaused(isPaused: boolean): void {
+    if (this.#isPaused === isPaused) return;
+    this.#isPaused = isPaused;
+    if (isPaused) this.#connection?.pause();
+    else this.#connection?.resume();
+  }
+
+  #onMessage(json: string): void {
+    const { tally } = this.#parts;
+    const nowMs = performance.now();
+    tally.frames++;
+    let frame: ServerFrame;
+    try {
+      frame = JSON.parse(json) as ServerFrame;
+    } catch {
+      this.#fault('frames', `no JSON: ${json.slice(0, 200)}`);
+      return;
+    }
+    if (frame.error !== undefined && this.#provoked[0] !== undefined) {
+      if (frame.error.startsWith(this.#provoked[0])) {
+        this.#provoked.shift();
+        return;
+      }
+    }
+    const id = frame.context_id ?? '';
+    const run = this.#runs.get(id);
+    if (run === undefined) {
+      this.#fault('frames', `a frame of no context that is open: ${json.slice(0, 200)}`);
+      return;
+    }
+    run.onFrame(frame, nowMs);
+    if (run.isOver) this.#runs.delete(id);
+  }
+
+  #leave(nowMs: number): void {
+    const how: Leaving = this.#plan.ending;
+    this.#state = 'leaving';
+    this.#sinceMs = nowMs;
+    this.#parts.tally.sockets--;
+    this.#connection?.leave(how, () => {
+      if (this.#state === 'leaving') this.#end();
+    });
+  }
+
+  #end(): void {
+    for (const run of this.#runs.values()) run.abandon();
+    this.#runs.clear();
+    this.#connection = null;
+    this.#state = 'away';
+    this.#sinceMs = performance.now();
+  }
+
+  #fault(kind: 'frames' | 'sockets', what: string): void {
+    this.#parts.tally.fault(kind, this.#name, what);
+  }
+}
