@@ -3,7 +3,7 @@
 export interface ChartLine {
   readonly name: string;
   /** Number of a colour of the page's style. */
-  readonly color: 1 | 2 | 3 | 4 | 5;
+  readonly color: 1 | 2 | 3 | 4 | 5 | 6;
   /** One a step; `null` where nothing is known. */
   readonly values: readonly (number | null)[];
 }

@@ -3,13 +3,13 @@ export const pageStyle = `
 :root {
   --back: #f6f7f9; --card: #fff; --text: #1b1f24; --quiet: #5d6672; --line: #dfe3e8; --grid: #e9ecef;
   --kept: #11734b; --broken: #b3261e; --unjudged: #6a6f76;
-  --c1: #2563c9; --c2: #c2660b; --c3: #b3261e; --c4: #7b8794; --c5: #6d4bb8;
+  --c1: #2563c9; --c2: #c2660b; --c3: #b3261e; --c4: #7b8794; --c5: #6d4bb8; --c6: #1a8a8a;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --back: #14171b; --card: #1c2026; --text: #e6e9ed; --quiet: #9aa4b0; --line: #2d333b; --grid: #262c33;
     --kept: #4cc38a; --broken: #ff7b72; --unjudged: #9aa4b0;
-    --c1: #6ea8fe; --c2: #f0a24b; --c3: #ff7b72; --c4: #8b97a5; --c5: #b79cf5;
+    --c1: #6ea8fe; --c2: #f0a24b; --c3: #ff7b72; --c4: #8b97a5; --c5: #b79cf5; --c6: #56c2c2;
   }
 }
 * { box-sizing: border-box; }

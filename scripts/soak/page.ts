@@ -105,6 +105,7 @@ const chartsOf = (steps: readonly Step[]): Chart[] => {
         { name: 'front', color: 3, values: of(({ cpu }) => cpu?.front ?? null) },
         { name: 'other', color: 5, values: of(({ cpu }) => cpu?.other ?? null) },
         { name: 'load', color: 4, values: of(({ loadCpu }) => loadCpu) },
+        { name: 'other programs', color: 6, values: of(({ othersCpu }) => othersCpu) },
       ],
     },
   ];
@@ -145,7 +146,7 @@ const tilesOf = ({ settings, summary, measuredMs }: SoakReport): string => {
     tile(
       'CPU of the service',
       `${number(summary['serviceCpuCores'], 2)} cores`,
-      `front ${number(summary['frontCpuCores'], 2)}; the load ${number(summary['loadCpuCores'], 2)}`,
+      `front ${number(summary['frontCpuCores'], 2)}; the load ${number(summary['loadCpuCores'], 2)}, other programs ${number(summary['othersCpuCores'], 2)}`,
     ),
   ].join('');
 };

@@ -33,6 +33,9 @@ export interface SoakReport {
   readonly series: SoakResult['steps'];
 }
 
+/** In cores: above it, a soak says that it was not alone. */
+const othersCpuMax = 0.2;
+
 const mean = (values: readonly number[]): number | null =>
   values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -68,6 +71,7 @@ const summaryOf = ({ findings, last, steps }: SoakResult): SoakReport['summary']
     ),
     frontCpuCores: round(mean(cpu.map(({ front }) => front)), 3),
     loadCpuCores: round(mean(measured.map(({ loadCpu }) => loadCpu))),
+    othersCpuCores: round(mean(measured.flatMap(({ othersCpu }) => (othersCpu === null ? [] : [othersCpu])))),
   };
 };
 
@@ -115,7 +119,8 @@ const verdict = (passed: boolean | null): string =>
   passed === null ? 'not judged' : passed ? 'kept' : 'BROKEN';
 
 /** For a terminal: the table of invariants, and the first occurrences of what broke them. */
-export const describeVerdict = ({ invariants, endedEarly, measuredMs }: SoakResult, seed: number): string => {
+export const describeVerdict = (result: SoakResult, seed: number): string => {
+  const { invariants, endedEarly, measuredMs } = result;
   const rows = invariants.map(({ name, passed, found }) => [verdict(passed), name, found]);
   const broken = invariants.filter(({ passed }) => passed === false);
   const examples = broken.flatMap(({ name, examples: first }) =>
@@ -125,5 +130,10 @@ export const describeVerdict = ({ invariants, endedEarly, measuredMs }: SoakResu
   const end = endedEarly ? ', ended early' : '';
   const sum =
     broken.length === 0 ? 'every invariant was kept' : `${String(broken.length)} invariants were broken`;
-  return `${formatTable(rows)}${examples.join('')}\n${minutes} minutes${end}: ${sum}\n`;
+  const others = summaryOf(result)['othersCpuCores'] ?? 0;
+  const busy =
+    others > othersCpuMax
+      ? `Other programs took ${others.toFixed(2)} cores: what came late may be theirs.\n`
+      : '';
+  return `${formatTable(rows)}${examples.join('')}\n${minutes} minutes${end}: ${sum}\n${busy}`;
 };

@@ -1,4 +1,5 @@
 /** The time series of a soak: a row a step, of what the load and the service tell. */
+import { cpus } from 'node:os';
 import type { CpuTimes } from '../load/threads.js';
 import type { ServiceSample } from './monitor.js';
 import type { LoadTick } from './protocol.js';
@@ -27,6 +28,8 @@ export interface Step {
   /** In cores, over the step. */
   readonly cpu: { readonly [role in keyof CpuTimes]: number } | null;
   readonly loadCpu: number;
+  /** What all other programs of the machine took; `null` where the system does not tell. */
+  readonly othersCpu: number | null;
 }
 
 /** Clock ticks of `/proc` are hundredths of a second. */
@@ -37,7 +40,13 @@ export interface Reading {
   readonly atMs: number;
   readonly tick: LoadTick;
   readonly sample: ServiceSample;
+  /** Of all the machine's cores so far. */
+  readonly busyMs: number;
 }
+
+/** Milliseconds that the machine's cores were busy so far. */
+export const machineBusyMs = (): number =>
+  cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);
 
 export const totalFaults = ({ faults }: LoadTick): number =>
   Object.values(faults).reduce((sum, value) => sum + value, 0);
@@ -59,6 +68,9 @@ export const stepOf = (before: Reading, after: Reading, phase: Step['phase']): S
   // A reset between the two begins the count anew.
   const audioMs = tick.audioMs >= before.tick.audioMs ? tick.audioMs - before.tick.audioMs : tick.audioMs;
   const { p50, p95, p99, count } = tick.firstAudioMs;
+  const cpu = cpuCores(before.sample.cpu, sample.cpu, ms);
+  const loadCpu = (tick.cpuMs - before.tick.cpuMs) / ms;
+  const ours = cpu === null ? null : cpu.front + cpu.actor + cpu.synthesis + cpu.other + loadCpu;
   return {
     atMs: Math.round(after.atMs),
     phase,
@@ -79,7 +91,8 @@ export const stepOf = (before: Reading, after: Reading, phase: Step['phase']): S
     probeP99Ms: sample.probeP99Ms,
     bufferedBytes: sample.bufferedBytes,
     serviceUnderruns: sample.underruns,
-    cpu: cpuCores(before.sample.cpu, sample.cpu, ms),
-    loadCpu: (tick.cpuMs - before.tick.cpuMs) / ms,
+    cpu,
+    loadCpu,
+    othersCpu: ours === null ? null : Math.max(0, (after.busyMs - before.busyMs) / ms - ours),
   };
 };

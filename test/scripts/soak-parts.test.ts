@@ -1,0 +1,212 @@
+/** The parts of a soak that decide: who its clients are, what an underrun is, what grows, what the report says. */
+import t from 'tap';
+import { calibrate, calibration, troubleOf } from '../../scripts/soak/calibrate.js';
+import { keyOfClient, keyOfHttpClient, httpKeysNeeded, keysNeeded } from '../../scripts/soak/keys.js';
+import { LoopClock } from '../../scripts/soak/loop-clock.js';
+import { UsageError, readOptions } from '../../scripts/soak/options.js';
+import { Player, judgeDry } from '../../scripts/soak/player.js';
+import {
+  drawHttp,
+  drawIdlePauseMs,
+  drawLife,
+  isTidy,
+  lifeEndings,
+  wrongFrames,
+} from '../../scripts/soak/population.js';
+import { parseSamples, sumOf } from '../../scripts/soak/prometheus.js';
+import type { LoadTick } from '../../scripts/soak/protocol.js';
+import { Tally, faultsToldMax } from '../../scripts/soak/tally.js';
+import { trendOf, troughs } from '../../scripts/soak/trend.js';
+
+const livesOf = (seed: number, clients: number, lives: number) =>
+  Array.from({ length: clients * lives }, (_, i) => ({
+    client: i % clients,
+    plan: drawLife(seed, i % clients, Math.floor(i / clients)),
+  }));
+
+void t.test('the same seed gives the same population, another one another', (t) => {
+  t.same(livesOf(7, 5, 5), livesOf(7, 5, 5));
+  t.notSame(livesOf(7, 5, 5), livesOf(8, 5, 5));
+  t.same(drawHttp(7, 1, 2), drawHttp(7, 1, 2));
+  t.notSame(drawHttp(7, 1, 2), drawHttp(7, 1, 3));
+  t.equal(drawIdlePauseMs(7, 1, 2), drawIdlePauseMs(7, 1, 2));
+  t.not(drawIdlePauseMs(7, 1, 2), drawIdlePauseMs(7, 2, 2));
+  t.end();
+});
+
+void t.test('every kind of client, context and request is in it', (t) => {
+  const lives = livesOf(1, 100, 10).map(({ plan }) => plan);
+  const contexts = lives.flatMap((life) => life.contexts);
+  const turns = contexts.flatMap((context) => context.turns);
+  const kinds = <T>(values: readonly T[]) => [...new Set(values)].sort();
+  t.same(kinds(lives.map(({ reader }) => reader)), ['eager', 'paced', 'slow', 'stalling']);
+  t.same(kinds(lives.map(({ ending }) => ending)), [...lifeEndings].sort());
+  t.same(kinds(lives.map(({ vanishes }) => vanishes)), [false, true]);
+  t.same(
+    kinds(lives.flatMap(({ wrong }) => wrong.filter((frame) => frame !== null))),
+    [...wrongFrames].sort(),
+  );
+  t.same(kinds(contexts.map(({ format }) => format.encoding)), [
+    'alaw',
+    'linear16',
+    'mp3',
+    'mulaw',
+    'opus',
+    'pcm',
+    'wav',
+  ]);
+  t.same(kinds(contexts.map(({ ending }) => ending)), ['cancel', 'close', 'close-unflushed']);
+  t.same(kinds(turns.map(({ flushes }) => flushes)), ['sentence', 'turn']);
+  t.ok(turns.every(({ text }) => text.endsWith('.') && !text.includes('  ')));
+  const requests = Array.from({ length: 500 }, (_, i) => drawHttp(1, i % 10, i));
+  t.same(kinds(requests.map(({ route }) => route)), ['stream', 'webhook', 'whole']);
+  t.equal(kinds(requests.map(({ wrong }) => String(wrong))).length, 4);
+  t.ok(requests.some(({ abortAfterMs }) => abortAfterMs !== null));
+  t.end();
+});
+
+void t.test('what a tidy client sends is spoken to the end, and its key is no other’s', (t) => {
+  for (const { client, plan } of livesOf(3, 40, 20))
+    if (isTidy(client))
+      t.ok(!plan.vanishes && plan.contexts.every(({ ending }) => ending !== 'cancel'), `client ${client}`);
+  const sockets = Array.from({ length: keysNeeded(40) }, (_, i) => `s${i}`);
+  const http = Array.from({ length: httpKeysNeeded(9) }, (_, i) => `h${i}`);
+  const keys = { sockets, http, idle: 'idle' };
+  const users = Map.groupBy(
+    Array.from({ length: 40 }, (_, client) => client),
+    (client) => keyOfClient(keys, client),
+  );
+  for (const clients of users.values()) {
+    t.equal(new Set(clients.map(isTidy)).size, 1, 'tidy and untidy do not share a key');
+    t.ok(clients.length <= 9, 'a key has a slot for each of its clients');
+  }
+  t.ok(
+    Array.from({ length: 9 }, (_, client) => keyOfHttpClient(keys, client)).every((key) =>
+      http.includes(key),
+    ),
+  );
+  t.end();
+});
+
+void t.test('a player that has heard all it got is dry until more comes', (t) => {
+  const player = new Player();
+  t.equal(player.onAudio(100, 1_000), null, 'the first audio is played at once');
+  t.equal(player.onAudio(300, 1_050), null);
+  t.equal(player.aheadMs(1_100), 200);
+  t.equal(player.heardMs(1_100), 100);
+  t.equal(player.onAudio(500, 1_450), 1_300, 'dry since 300 ms after the first');
+  t.equal(player.aheadMs(1_450), 200, 'what comes late is played when it comes');
+  t.equal(player.onAudio(500, 1_800), null, 'a chunk without audio is none');
+  player.begin();
+  t.equal(player.isPlaying, false);
+  t.equal(player.onAudio(50, 9_000), null);
+  t.end();
+});
+
+void t.test('dry is an underrun only where the text was there and the client in time', (t) => {
+  const dry = { sinceMs: 1_000, untilMs: 1_300, textCompleteMs: 0, clientLateMs: 0 };
+  t.equal(judgeDry(dry), 'underrun');
+  t.equal(judgeDry({ ...dry, untilMs: 1_015 }), 'none', 'shorter than anyone hears');
+  t.equal(judgeDry({ ...dry, textCompleteMs: null }), 'early', 'the text is not complete');
+  t.equal(judgeDry({ ...dry, textCompleteMs: 1_150 }), 'early', 'it has only just been sent');
+  t.equal(judgeDry({ ...dry, clientLateMs: 290 }), 'unjudged', 'the client itself was late by as much');
+  t.equal(judgeDry({ ...dry, clientLateMs: 100 }), 'underrun', 'it was late, but not by as much');
+  t.end();
+});
+
+void t.test('the clock of a loop tells how late it was since then', (t) => {
+  const clock = new LoopClock(20, 0);
+  for (const ms of [20, 40, 160, 180]) clock.tick(ms);
+  t.equal(clock.latenessMs(100, 185), 100);
+  t.equal(clock.latenessMs(170, 185), 0);
+  t.equal(clock.latenessMs(170, 400), 200, 'a tick that is still to come counts');
+  t.end();
+});
+
+void t.test('a trend is found among noise, and garbage is not taken for growth', (t) => {
+  const hour = 3_600_000;
+  const points = Array.from({ length: 720 }, (_, i) => ({
+    atMs: (i * hour) / 720,
+    value: 300 + (i * 5) / 720 + (i % 2 === 0 ? 1 : -1),
+  }));
+  const trend = trendOf(points);
+  t.ok(trend !== null && Math.abs(trend.slopePerHour - 5) < 0.2);
+  t.ok(trend !== null && trend.standardErrorPerHour < 0.3);
+  // Collected once a minute, after a growth that varies.
+  const sawtooth = points.map(({ atMs }, i) => ({ atMs, value: 300 + ((i % 12) * i) / 100 }));
+  t.ok((trendOf(sawtooth)?.slopePerHour ?? 0) > 10);
+  t.equal(trendOf(troughs(sawtooth, 60_000))?.slopePerHour, 0);
+  t.equal(trendOf(points.slice(0, 2)), null);
+  t.end();
+});
+
+void t.test('samples of metrics are summed by name and labels', (t) => {
+  const samples = parseSamples(
+    '# HELP a b\na{kind="x",path="q\\"}"} 1\na{kind="y"} 2.5e1 1700000000000\nb +Inf\n\nnonsense\n',
+  );
+  t.equal(sumOf(samples, 'a'), 26);
+  t.equal(sumOf(samples, 'a', { kind: 'y' }), 25);
+  t.equal(sumOf(samples, 'b'), Infinity);
+  t.equal(sumOf(samples, 'c'), null);
+  t.end();
+});
+
+void t.test('faults are counted all, and the first of each kind told', (t) => {
+  const told: string[] = [];
+  const tally = new Tally(performance.now(), ({ kind }) => told.push(kind));
+  for (let i = 0; i < 100; i++) tally.fault('words', 'x', 'lost');
+  tally.fault('frames', 'x', 'wrong');
+  tally.reset();
+  t.equal(tally.faults.words, 100, 'a reset forgets none');
+  t.equal(told.filter((kind) => kind === 'words').length, faultsToldMax);
+  t.equal(told.filter((kind) => kind === 'frames').length, 1);
+  t.end();
+});
+
+const quiet = { p50: 1, p95: 1, p99: 1, max: 1, count: 9 };
+const tick = (fields: Partial<LoadTick>) =>
+  ({ underruns: 0, firstAudioMs: quiet, loopLateMs: quiet, ...fields }) as LoadTick;
+
+void t.test(
+  'calibration takes a part of the last number that held, and a noisy moment is no limit',
+  async (t) => {
+    const tried: number[] = [];
+    let noise = 1;
+    const found = await calibrate({
+      max: 1_000,
+      populate: async (contexts) => void tried.push(contexts),
+      look: async () => {
+        const isNoisy = tried.length === 2 && noise-- > 0;
+        return [tick({ underruns: isNoisy || tried.at(-1)! > 50 ? 3 : 0 })];
+      },
+      onStep: () => undefined,
+    });
+    t.equal(found.held, tried.at(-2));
+    t.ok(found.held > 30 && found.held <= 50);
+    t.equal(found.contexts, Math.floor(found.held * calibration.share));
+    t.equal(found.trouble, '3 underruns');
+    t.equal(troubleOf([tick({})]), null);
+    t.match(troubleOf([tick({ firstAudioMs: { ...quiet, p99: 500 } })]), /first audio/);
+    t.match(troubleOf([tick({ loopLateMs: { ...quiet, p99: 500 } })]), /late/);
+  },
+);
+
+void t.test('a command line that cannot be meant is refused by name', (t) => {
+  for (const [args, message] of [
+    [['--minutes', 'soon'], /--minutes/],
+    [['--minutes', '0'], /--minutes/],
+    [['--sockets', '1.5'], /--sockets/],
+    [['--contexts', '-1'], /contexts/],
+    [['--key', 'k'], /--url/],
+    [['--url', 'http://a'], /--key/],
+    [['--url', 'https://a', '--key', 'k'], /http:/],
+    [['--nothing'], /nothing/],
+    [['extra'], /extra/],
+  ] as const)
+    t.throws(() => readOptions(args), Object.assign(new UsageError(), { message }), args.join(' '));
+  t.equal(readOptions(['--help']), null);
+  const options = readOptions(['--url', 'http://127.0.0.1:9', '--key', 'a, b', '--ops-url', 'http://x:1/']);
+  t.same(options?.remote?.keys, ['a', 'b']);
+  t.equal(options?.remote?.opsUrl, 'http://x:1');
+  t.end();
+});
