@@ -14,4 +14,4 @@ const replies = [
   'The meeting was moved to the small room on the second floor because the large one is being painted this week.',
 ];
 
-export const turnTexts: readonly string[] = [...sentences.filter((text) => text.endsWith('.')), ...replies];
+export const turnTexts: readonly string[] = [...sentences.filter((text) => /\.$/.test(text)), ...replies];

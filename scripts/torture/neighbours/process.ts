@@ -1,7 +1,7 @@
 /** The neighbours' process: they listen from the first command to the second, and then it reports. */
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sentences } from '../../bench/texts.js';
+import { sentences } from '../../load/texts.js';
 import type { NeighboursCommand, NeighboursPlan, NeighboursReport } from './report.js';
 import { SocketNeighbour } from './socket-neighbour.js';
 import { StreamNeighbour } from './stream-neighbour.js';

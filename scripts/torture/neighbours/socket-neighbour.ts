@@ -1,7 +1,8 @@
 /** Someone who listens over a WebSocket, context after context, and looks at each frame of it. */
-import { CheckedContext, type ServerFrame } from '../../bench/checked-context.js';
-import { SocketConnection } from '../../bench/socket-connection.js';
+import { CheckedContext } from '../../bench/checked-context.js';
+import { SocketConnection } from '../../load/socket-connection.js';
 import { encodeStart, socketPath } from '../../bench/socket-stream.js';
+import type { ServerFrame } from '../../load/server-frame.js';
 import { Playback } from './playback.js';
 import type { NeighbourParts } from './stream-neighbour.js';
 
