@@ -1,7 +1,7 @@
 /** Clients of the floods: a connection of bytes, and a WebSocket that counts what it is told. */
 import { type Socket, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SocketConnection, encodeMessage } from '../../bench/socket-connection.js';
+import { SocketConnection, encodeMessage } from '../../load/socket-connection.js';
 import { socketPath } from '../../bench/socket-stream.js';
 import { countOne } from './flood.js';
 

@@ -1,6 +1,6 @@
 /** Clients who have much spoken and read little of it, or nothing, over HTTP and WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeMessage } from '../../bench/socket-connection.js';
+import { encodeMessage } from '../../load/socket-connection.js';
 import { socketPath } from '../../bench/socket-stream.js';
 import { ByteClient, speechRequest } from './clients.js';
 import type { Flood } from './flood.js';
