@@ -1,0 +1,81 @@
+/**
+ * Finds threads that hang: inside a step that does not end, or with an event loop that does not turn.
+ *
+ * It counts the time that it saw pass, beat by beat, not that of any clock: a machine that was suspended, or a front
+ * thread that was held up, is late itself, and a late beat counts as little more than one in time.
+ */
+import type { Clock } from '../monotonic.js';
+import type { Vitals } from './vitals.js';
+
+export interface WatchdogLimits {
+  readonly watchdogBeatMs: number;
+  readonly threadHangMsMax: number;
+}
+
+interface Watched {
+  readonly onHung: () => void;
+  beats: number;
+  steps: number;
+  /** On the watchdog's own clock: when they last changed. */
+  beatMs: number;
+  stepMs: number;
+}
+
+export class Watchdog {
+  readonly #limits: WatchdogLimits;
+  readonly #clock: Clock;
+  readonly #watched = new Map<Vitals, Watched>();
+  readonly #timer: NodeJS.Timeout;
+  #lookedMs: number;
+  /** Time that was seen to pass. */
+  #seenMs = 0;
+
+  constructor(options: { readonly limits: WatchdogLimits; readonly clock: Clock }) {
+    this.#limits = options.limits;
+    this.#clock = options.clock;
+    this.#lookedMs = this.#clock();
+    this.#timer = setInterval(() => this.look(), this.#limits.watchdogBeatMs).unref();
+  }
+
+  /** @param onHung called at most once; the thread is then no longer watched. Must not throw */
+  watch(vitals: Vitals, onHung: () => void): void {
+    const { beats, steps } = vitals;
+    this.#watched.set(vitals, { onHung, beats, steps, beatMs: this.#seenMs, stepMs: this.#seenMs });
+  }
+
+  /** Idempotent. */
+  unwatch(vitals: Vitals): void {
+    this.#watched.delete(vitals);
+  }
+
+  /** Called by its own timer. */
+  look(): void {
+    const nowMs = this.#clock();
+    this.#seenMs += Math.min(nowMs - this.#lookedMs, 2 * this.#limits.watchdogBeatMs);
+    this.#lookedMs = nowMs;
+    for (const [vitals, watched] of this.#watched) {
+      if (!this.#isHung(vitals, watched)) continue;
+      this.#watched.delete(vitals);
+      watched.onHung();
+    }
+  }
+
+  /** Idempotent. */
+  close(): void {
+    clearInterval(this.#timer);
+    this.#watched.clear();
+  }
+
+  #isHung(vitals: Vitals, watched: Watched): boolean {
+    const { beats, steps, isStepping } = vitals;
+    if (beats !== watched.beats) {
+      watched.beats = beats;
+      watched.beatMs = this.#seenMs;
+    }
+    if (steps !== watched.steps || !isStepping) {
+      watched.steps = steps;
+      watched.stepMs = this.#seenMs;
+    }
+    return this.#seenMs - Math.min(watched.beatMs, watched.stepMs) > this.#limits.threadHangMsMax;
+  }
+}
