@@ -12,6 +12,8 @@ import { openStore, type Store } from './admission/store.js';
 import type { Config, TlsFiles } from './config.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
+import type { Voices } from './dispatch/generations.js';
+import { VoiceReload } from './dispatch/reload.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
 import { limits } from './limits.js';
@@ -31,6 +33,12 @@ export interface AppParts {
   readonly actorEntry?: URL;
 }
 
+const readVoices = async (modelsDir: string): Promise<Voices> => {
+  const packs = await readPacks(modelsDir);
+  const { speakerIds, sampleRateHz } = catalogueOf(packs);
+  return { packs, catalogue: { speakerIds, sampleRateHz: () => sampleRateHz } };
+};
+
 /** Milliseconds for running steps to end once they are cancelled; one takes about 25. */
 const STEP_END_MS_MAX = 5_000;
 
@@ -47,6 +55,7 @@ export class App {
   readonly #store: Store;
   readonly #ledger: Ledger;
   readonly #dispatcher: Dispatcher;
+  readonly #reload: VoiceReload;
   readonly #server: Server;
   readonly #ops: OpsServer;
   #drained: Promise<boolean> | undefined;
@@ -58,6 +67,7 @@ export class App {
       readonly store: Store;
       readonly ledger: Ledger;
       readonly dispatcher: Dispatcher;
+      readonly reload: VoiceReload;
       readonly server: Server;
       readonly ops: OpsServer;
     },
@@ -67,6 +77,7 @@ export class App {
     this.#store = parts.store;
     this.#ledger = parts.ledger;
     this.#dispatcher = parts.dispatcher;
+    this.#reload = parts.reload;
     this.#server = parts.server;
     this.#ops = parts.ops;
   }
@@ -83,7 +94,10 @@ export class App {
     const { config, log } = parts;
     /** Set when all is loaded. */
     let serving: Readiness | null = null;
-    const readiness: Readiness = { reasons: () => serving?.reasons() ?? ['voices are loading'] };
+    const readiness: Readiness = {
+      reasons: () => serving?.reasons() ?? ['voices are loading'],
+      warnings: () => serving?.warnings() ?? [],
+    };
     const metrics = new Metrics();
     const { opsHost: host, opsPort: port } = config;
     const ops = await OpsServer.listen({ host, port, metrics, readiness, log });
@@ -103,13 +117,11 @@ export class App {
     const { config, log } = parts;
     const certificate = config.tls === null ? null : readCertificate(config.tls);
     if (certificate !== null) warnOf(certificate, log);
-    const packs = await readPacks(config.modelsDir);
-    const catalogue = catalogueOf(packs);
+    const voices = await readVoices(config.modelsDir);
     // First of all: its threads load while the store is opened, which waits for the disk.
     const dispatcher = new Dispatcher({
       config,
-      voices: { speakerIds: catalogue.speakerIds, sampleRateHz: () => catalogue.sampleRateHz },
-      packs,
+      voices,
       limits,
       log,
       metrics,
@@ -135,8 +147,9 @@ export class App {
       clock: Date.now,
       log,
     });
-    const readiness = {
-      reasons: () => [...(dispatcher.isWhole ? [] : ['threads are starting again']), ...admission.faults()],
+    const readiness: Readiness = {
+      reasons: () => [...dispatcher.faults(), ...admission.faults()],
+      warnings: () => dispatcher.warnings(),
     };
     const server = createServer({
       config,
@@ -147,7 +160,8 @@ export class App {
       log,
       metrics,
     });
-    const app = new App({ log, tls: config.tls, store, ledger, dispatcher, server, ops });
+    const reload = new VoiceReload({ dispatcher, read: () => readVoices(config.modelsDir), log });
+    const app = new App({ log, tls: config.tls, store, ledger, dispatcher, reload, server, ops });
     try {
       await dispatcher.ready();
     } catch (error) {
@@ -180,6 +194,11 @@ export class App {
     }
   }
 
+  /** Reads the voices again. Streams go on; should it fail, so do the voices that there are. Told in the log. */
+  reloadVoices(): void {
+    this.#reload.request();
+  }
+
   /** What is going on now, for the log. */
   async status() {
     const { reasons, streams, sockets, contexts, bufferedBytes, bufferedAudioMs, restarts, eventLoopDelay } =
@@ -195,6 +214,7 @@ export class App {
       sockets,
       openContexts: contexts,
       runningSegments: this.#dispatcher.runningSegments,
+      ...this.#dispatcher.voiceStatus(),
       threads: this.#dispatcher.threads,
       threadsWhole: this.#dispatcher.isWhole,
       threadRestarts: restarts,
@@ -233,6 +253,7 @@ export class App {
   }
 
   async #drain(): Promise<boolean> {
+    this.#reload.close();
     this.#server.stopAccepting();
     const inFlight = this.#server.inFlight;
     if (inFlight > 0) this.#log.info({ inFlight }, 'draining');

@@ -49,6 +49,12 @@ export const limits = {
   pronunciationsCachedMax: 4_096,
   /** Jobs (segments) that one synthesis thread holds and turns between; each costs about 0.3 MiB of model state. */
   jobsPerThreadMax: 128,
+  /** Milliseconds that a thread may take for a step, or not turn its event loop, before it counts as hung. */
+  threadHangMsMax: 10_000,
+  /** Milliseconds between looks at that. */
+  watchdogBeatMs: 1_000,
+  /** Synthesis threads that hang inside native code, where they cannot be ended, and are replaced all the same. */
+  hungThreadsReplacedMax: 2,
   /** Target compute of one synthesis step: the longest that a new utterance waits for a busy thread. */
   stepComputeMsTarget: 25,
   /** Milliseconds of audio, made but not yet handed to its socket, above which a context gets no further segment. */

@@ -57,8 +57,10 @@ const main = async (): Promise<void> => {
   // Their default action would end the process without a drain.
   process.on('SIGUSR2', () => void started.then(async (app) => log.info(await app.status(), 'status')));
   process.on('SIGHUP', () => {
-    log.warn('SIGHUP: restart the service to have it read the voices again');
-    void started.then((app) => app.renewCertificate());
+    void started.then((app) => {
+      app.renewCertificate();
+      app.reloadVoices();
+    });
   });
   process.on('uncaughtException', (error) => {
     log.fatal(describeFault(error), 'a fault that nothing caught');
@@ -69,7 +71,11 @@ const main = async (): Promise<void> => {
   const { app, port, opsPort } = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
-  log.info({ host, port, tls: config.tls !== null, opsHost, opsPort, startMs }, 'listening');
+  const { voices, executionProviders } = await app.status();
+  log.info(
+    { host, port, tls: config.tls !== null, opsHost, opsPort, voices, executionProviders, startMs },
+    'listening',
+  );
   onStarted(app);
 };
 

@@ -1,11 +1,18 @@
 /**
  * Entry of an actor thread: hosts contexts, passes them commands and chunks, and mails their frames to the front.
  */
-import { parentPort, type MessagePort } from 'node:worker_threads';
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { packFrames, TurnBatch, unpackCommands } from '../src/dispatch/mail.js';
 import { ACTOR_READY } from '../src/dispatch/messages.js';
 import { faultPlace } from '../src/fault.js';
-import type { ActorCommand, ActorThreadMessage, ChunkMail, Frame } from '../src/dispatch/messages.js';
+import type {
+  ActorCommand,
+  ActorThreadData,
+  ActorThreadMessage,
+  ChunkMail,
+  Frame,
+} from '../src/dispatch/messages.js';
+import { Vitals } from '../src/dispatch/vitals.js';
 import { nameThread } from '../src/thread-name.js';
 import { loadEncoders } from './audio/encoders.js';
 import { ContextActor } from './context.js';
@@ -14,6 +21,7 @@ import { EarlyMail } from './early-mail.js';
 if (parentPort === null) throw new Error('actors.js is the entry of a worker thread');
 const front = parentPort;
 nameThread('actor');
+new Vitals((workerData as ActorThreadData).vitals).live();
 
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail();

@@ -12,10 +12,12 @@ import type {
   SynthesisHello,
   SynthesisJob,
   SynthesisResult,
+  SynthesisThreadData,
 } from '../src/dispatch/messages.js';
+import { Vitals, type NativeGuard } from '../src/dispatch/vitals.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
-import type { Engine } from './engines/engine.js';
+import type { Engine, SegmentSynthesis } from './engines/engine.js';
 import { Turns } from './turns.js';
 
 /** Milliseconds between attempts to load the voices; a thread that cannot load stays, as piscina does not replace it. */
@@ -31,18 +33,21 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Loads the engine, reports to the front thread, and returns the job handler that piscina calls.
- * @param load may reject: the front thread is told why, and it is tried again
+ * @param load may reject: the front thread is told why, and it is tried again. All native code that it and its engine
+ *   run goes through the guard
  */
 export const serveSynthesis = async (
-  controlBuffer: SharedArrayBuffer,
-  load: () => Promise<Engine>,
+  data: Pick<SynthesisThreadData, 'control' | 'vitals'>,
+  load: (native: NativeGuard) => Promise<Engine>,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
   nameThread('synthesis');
-  const control = new JobControl(controlBuffer);
+  const control = new JobControl(data.control);
+  const vitals = new Vitals(data.vitals);
+  vitals.live();
   /** By number of the actor thread. Kept when that dies: what a late job tells it is heard by nobody. */
   const actorPorts = new Map<number, MessagePort>();
   const turns = new Turns();
-  const engine = await loadPatiently(load, actorPorts);
+  const engine = await loadPatiently(() => load(vitals.native), actorPorts);
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
     let port = actorPorts.get(job.actor);
@@ -53,7 +58,7 @@ export const serveSynthesis = async (
       await pause(PORT_RETRY_MS);
       port = actorPorts.get(job.actor);
     }
-    const synthesis = engine.open(job);
+    let synthesis: SegmentSynthesis | undefined;
     let samples = 0;
     let effort: SynthesisEffort | null = null;
     for (;;) {
@@ -62,12 +67,15 @@ export const serveSynthesis = async (
       try {
         if (control.isCancelled(job.slot)) return { type: 'cancelled', effort };
         const stepMs: number = monotonicMs();
+        vitals.setStepping(true);
         control.setStepping(job.slot, true);
+        synthesis ??= engine.open(job);
         chunk = await synthesis.step();
         const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
         effort = { startedMs, computeMs: computeMs + monotonicMs() - stepMs };
-        control.setStepping(job.slot, false);
       } finally {
+        control.setStepping(job.slot, false);
+        vitals.setStepping(false);
         turns.leave();
       }
       const { contextId, segment } = job;
@@ -109,7 +117,7 @@ const loadPatiently = async (
     const startedMs = performance.now();
     try {
       const engine = await load();
-      sayReady(actorPorts, performance.now() - startedMs);
+      sayReady(engine, actorPorts, performance.now() - startedMs);
       return engine;
     } catch (error) {
       say({ type: 'load-failed', threadId, message: reasonOf(error) });
@@ -118,11 +126,12 @@ const loadPatiently = async (
   }
 };
 
-const sayReady = (actorPorts: Map<number, MessagePort>, loadMs: number): void => {
+const sayReady = (engine: Engine, actorPorts: Map<number, MessagePort>, loadMs: number): void => {
   const { port1, port2 } = new MessageChannel();
   port1.on('message', (message: SynthesisControl) => actorPorts.set(message.actor, message.port));
   port1.unref();
-  say({ type: 'ready', threadId, control: port2, loadMs }, [port2]);
+  const { executionProvider } = engine;
+  say({ type: 'ready', threadId, control: port2, loadMs, executionProvider }, [port2]);
 };
 
 const say = (message: SynthesisHello, transfer: MessagePort[] = []): void => {

@@ -2,8 +2,9 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ExecutionProvider } from '../../src/config.js';
+import { unguarded } from '../../src/dispatch/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
-import { loadEngines } from '../../workers/engines/loader.js';
+import { loadEngines, threadLog } from '../../workers/engines/loader.js';
 import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 export interface BareThreadData {
@@ -19,7 +20,11 @@ const { packs, executionProvider, voice, text, control } = workerData as BareThr
 const running = new Int32Array(control);
 // This thread's alone, and what the service gives its own: to other programs on the machine both yield alike.
 setPriority(10);
-const engine = await loadEngines(packs, executionProvider);
+const engine = await loadEngines(packs, {
+  provider: executionProvider,
+  native: unguarded,
+  log: threadLog('warn'),
+});
 const segmenter = new Segmenter();
 const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
 

@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import typia from 'typia';
 import { readConfig } from '../../src/config.js';
+import { unguarded } from '../../src/dispatch/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { Espeak } from '../../workers/engines/espeak.js';
 import { readPacks } from '../../workers/engines/manifest.js';
@@ -129,7 +130,8 @@ const loadStart = performance.now();
 const packs = await readPacks(modelsDir);
 const espeak = await Espeak.load();
 const engines: SyrinxEngine[] = [];
-for (const pack of packs) engines.push(await SyrinxEngine.load(pack, executionProvider, espeak, silentLog));
+const means = { provider: executionProvider, native: unguarded, log: silentLog };
+for (const pack of packs) engines.push(await SyrinxEngine.load(pack, espeak, means));
 const loadMs = performance.now() - loadStart;
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -91,4 +91,6 @@ export interface Health {
   status: 'ok' | 'ready' | 'not ready';
   /** Why not ready, one phrase each. */
   reasons?: string[];
+  /** What the operator should see to, whether ready or not. */
+  warnings?: string[];
 }

@@ -1,6 +1,6 @@
 /**
  * The actor threads: starts them, carries mail to and from them, links them to the synthesis threads, and replaces
- * one that dies. A context stays on the thread where it was opened.
+ * one that dies or hangs. A context stays on the thread where it was opened.
  *
  * A thread's number is its own: the replacement of a dead one has another. Ports keep no common order, so a job for
  * the new thread may reach a synthesis thread before the new port does; under its old number it would speak to the dead.
@@ -12,7 +12,9 @@ import { limits } from '../limits.js';
 import type { Log } from '../log.js';
 import { packCommands, TurnBatch, unpackFrames, type FrameMail } from './mail.js';
 import { ACTOR_READY } from './messages.js';
-import type { ActorCommand, ActorThreadMessage, Frame } from './messages.js';
+import type { ActorCommand, ActorThreadData, ActorThreadMessage, Frame } from './messages.js';
+import { Vitals } from './vitals.js';
+import type { Watchdog } from './watchdog.js';
 
 interface ActorThreadsEvents {
   frame: [frame: Frame];
@@ -40,6 +42,7 @@ const FAILED_START_DELAY_MS = 1_000;
 export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   readonly #entry: URL;
   readonly #log: Log;
+  readonly #watchdog: Watchdog;
   readonly #size: number;
   readonly #threads = new Map<number, ActorThread>();
   readonly #respawns = new Set<NodeJS.Timeout>();
@@ -47,10 +50,16 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   #closing = false;
   #restarts = 0;
 
-  constructor(options: { readonly threads: number; readonly entry: URL; readonly log: Log }) {
+  constructor(options: {
+    readonly threads: number;
+    readonly watchdog: Watchdog;
+    readonly entry: URL;
+    readonly log: Log;
+  }) {
     super();
     this.#entry = options.entry;
     this.#log = options.log;
+    this.#watchdog = options.watchdog;
     this.#size = options.threads;
     for (let i = 0; i < options.threads; i++) this.#spawn();
   }
@@ -124,7 +133,10 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   /** @returns the thread's number */
   #spawn(): number {
     const actor = this.#nextActor++;
+    const vitals = new Vitals();
+    const workerData: ActorThreadData = { vitals: vitals.buffer };
     const worker = new Worker(this.#entry, {
+      workerData,
       name: `actors-${actor}`,
       execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: limits.actorHeapMiBMax },
@@ -139,13 +151,21 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       if (mail !== ACTOR_READY) for (const frame of unpackFrames(mail)) this.emit('frame', frame);
       else {
         thread.ready = true;
+        this.#watchdog.watch(vitals, () => {
+          this.#log.error({ actor }, 'an actor thread hangs: it is ended');
+          // It runs no native code that this could meet.
+          void worker.terminate();
+        });
         this.emit('changed');
       }
     });
     worker.on('error', (error: Error) =>
       this.#log.error({ actor, ...describeFault(error) }, 'actor thread failed'),
     );
-    worker.on('exit', () => this.#onExit(actor, thread.ready));
+    worker.on('exit', () => {
+      this.#watchdog.unwatch(vitals);
+      this.#onExit(actor, thread.ready);
+    });
     return actor;
   }
 

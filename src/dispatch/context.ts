@@ -17,7 +17,9 @@ import type { ContextMeter } from './context-meter.js';
 import type { Frame } from './messages.js';
 import type { ContextSchedule, ScheduledSegment, Scheduler } from './scheduler.js';
 import type { Activity, ContextOptions, FrameSink, SpeechContext } from './speech.js';
-import type { JobOutcome, SynthesisPool } from './synthesis-pool.js';
+import type { Generation, Generations } from './generations.js';
+import type { Job } from './synthesis-pool.js';
+import type { JobOutcome } from './synthesis-thread.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
@@ -28,11 +30,10 @@ const DEFAULT_TEMPERATURE = 1;
 export interface ContextParts {
   readonly id: number;
   readonly actor: number;
-  readonly sampleRateHz: number;
   readonly options: ContextOptions;
   readonly sink: FrameSink;
   readonly scheduler: Scheduler;
-  readonly pool: SynthesisPool;
+  readonly generations: Generations;
   readonly actors: ActorThreads;
   readonly meter: ContextMeter;
   /** The context needs no more mail: called once. */
@@ -50,11 +51,14 @@ export class Context implements SpeechContext {
   readonly actor: number;
   readonly schedule: ContextSchedule;
   readonly #parts: ContextParts;
+  readonly #sampleRateHz: number;
+  /** Whose threads speak it. */
+  #generation: Generation;
   readonly #segmenter = new Segmenter();
   readonly #pending: (string | Flush)[] = [];
   /** Flushes whose text is cut, with the number of segments before them. */
   readonly #flushes: { readonly flushId: string; readonly segments: number }[] = [];
-  readonly #slots = new Map<ScheduledSegment, number>();
+  readonly #jobs = new Map<ScheduledSegment, Job>();
   readonly #retries = new Map<ScheduledSegment, number>();
   readonly #seeds = new Map<ScheduledSegment, number>();
   readonly #utteranceSeed = randomSeed();
@@ -80,15 +84,17 @@ export class Context implements SpeechContext {
     this.#parts = parts;
     this.id = parts.id;
     this.actor = parts.actor;
-    const { format, framing, timestamps, clientContextId } = parts.options;
+    const { format, framing, timestamps, clientContextId, voiceId } = parts.options;
     this.schedule = parts.scheduler.open(parts.options.group ?? parts.options.lease, parts.meter.resumed);
+    this.#generation = parts.generations.enter();
+    this.#sampleRateHz = this.#generation.voices.sampleRateHz(voiceId);
     parts.actors.send(parts.actor, {
       type: 'open',
       contextId: parts.id,
       format,
       framing,
       timestamps,
-      engineSampleRateHz: parts.sampleRateHz,
+      engineSampleRateHz: this.#sampleRateHz,
       ...(clientContextId !== undefined && { clientContextId }),
     });
   }
@@ -104,6 +110,12 @@ export class Context implements SpeechContext {
         this.#unhandedFrames > 0;
     if (isSpeaking) return 'speaking';
     return !this.#over && this.#segmenter.holdsWords ? 'holding' : 'idle';
+  }
+
+  /** Text was cut, or is about to be, and not all that it became is heard. */
+  get #isMidUtterance(): boolean {
+    if (this.activity === 'holding') return this.#nextSegment > this.#turnStart;
+    return this.activity === 'speaking' || this.#jobs.size > 0;
   }
 
   append(text: string): void {
@@ -153,6 +165,7 @@ export class Context implements SpeechContext {
     this.schedule.handed(frame.durationMs);
     // A whole result is charged when it is complete: one that fails is free.
     if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
+    this.renew();
   }
 
   release(): void {
@@ -188,6 +201,18 @@ export class Context implements SpeechContext {
       case 'timestamps':
     }
     this.#parts.sink(frame);
+    this.renew();
+  }
+
+  /**
+   * Lets the voices of now speak from here on, if others speak it and nothing of an utterance is under way. One whose
+   * voice is no longer among them, or has another rate, stays with those that it has.
+   */
+  renew(): void {
+    const { generations, options } = this.#parts;
+    if (this.#over || generations.isCurrent(this.#generation)) return;
+    if (this.#isMidUtterance) return;
+    this.#generation = generations.move(this.#generation, options.voiceId, this.#sampleRateHz);
   }
 
   /** Ends the context short, telling its transport. */
@@ -207,7 +232,7 @@ export class Context implements SpeechContext {
       this.#sendFlushes();
       this.#sendMark(segment);
     }
-    const { pool, options } = this.#parts;
+    const { options } = this.#parts;
     let seed = this.#seeds.get(segment);
     if (seed === undefined) this.#seeds.set(segment, (seed = randomSeed()));
     const job = {
@@ -224,12 +249,12 @@ export class Context implements SpeechContext {
       utteranceSeed: this.#utteranceSeed,
       actor: this.actor,
     };
-    // Last, so that whatever can fail has not: the slot is given back by the job's end.
-    const slot = pool.reserve(playFromMs);
-    this.#slots.set(segment, slot);
-    void pool
-      .run({ ...job, slot })
-      .then((outcome) => this.#guarded(segment, () => this.#onOutcome(segment, readySinceMs, outcome)));
+    // Last, so that whatever can fail has not.
+    const running = this.#generation.pool.run(job, playFromMs);
+    this.#jobs.set(segment, running);
+    void running.outcome.then((outcome) =>
+      this.#guarded(segment, () => this.#onOutcome(segment, readySinceMs, outcome)),
+    );
     this.#feed();
   }
 
@@ -245,18 +270,18 @@ export class Context implements SpeechContext {
 
   /** The scheduler moved the playback clock of a running segment. */
   moved(segment: ScheduledSegment, playFromMs: number): void {
-    const slot = this.#slots.get(segment);
-    if (slot !== undefined) this.#parts.pool.setPlayFrom(slot, playFromMs);
+    this.#jobs.get(segment)?.setPlayFrom(playFromMs);
   }
 
   #onOutcome(segment: ScheduledSegment, readySinceMs: number, outcome: JobOutcome): void {
-    this.#slots.delete(segment);
+    this.#jobs.delete(segment);
     switch (outcome.type) {
       case 'done': {
-        const audioMs = (outcome.samples * 1000) / this.#parts.sampleRateHz;
+        const audioMs = (outcome.samples * 1000) / this.#sampleRateHz;
         this.#parts.meter.made(readySinceMs, outcome.effort, audioMs);
         this.#forget(segment);
         this.schedule.finished(segment, audioMs);
+        this.renew();
         return;
       }
       case 'cancelled':
@@ -379,7 +404,7 @@ export class Context implements SpeechContext {
   /** Stops everything below: no segment starts, running ones end at their next step, the actor forgets. */
   #abandon(): void {
     if (this.#over) return;
-    for (const slot of this.#slots.values()) this.#parts.pool.cancel(slot);
+    for (const job of this.#jobs.values()) job.cancel();
     this.#parts.actors.send(this.actor, { type: 'cancel', contextId: this.id });
     this.#parts.scheduler.close(this.schedule);
     this.#finish();
@@ -390,6 +415,7 @@ export class Context implements SpeechContext {
     this.#over = true;
     this.#pending.length = 0;
     this.#flushes.length = 0;
+    this.#parts.generations.leave(this.#generation);
     this.#parts.onOver(this);
   }
 }

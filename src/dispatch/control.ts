@@ -1,5 +1,5 @@
 /**
- * What the front thread and the synthesis threads share while a job runs: plain arrays over one SharedArrayBuffer,
+ * What the front thread and a synthesis thread share while a job runs: plain arrays over one SharedArrayBuffer,
  * indexed by the job's slot. A slot belongs to one job from dispatch until its promise settled.
  */
 

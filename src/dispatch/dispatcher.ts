@@ -1,36 +1,43 @@
 /**
  * The stage between transports and threads: opens contexts, gives them to the scheduler, and carries frames back.
- * Owns the synthesis pool and the actor threads, and links every one of the former to every one of the latter.
+ * Owns the synthesis threads and the actor threads, and links every one of the former to every one of the latter.
  */
 import type { Config } from '../config.js';
 import type { Limits } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs } from '../monotonic.js';
+import { Abandoned } from './abandoned.js';
 import { ActorThreads } from './actor-threads.js';
 import { Context } from './context.js';
 import { ContextMeter } from './context-meter.js';
+import { Generations, type Voices } from './generations.js';
 import { Scheduler } from './scheduler.js';
 import type { ContextSchedule } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext, VoiceCatalogue } from './speech.js';
-import { SynthesisPool } from './synthesis-pool.js';
-import type { VoicePack } from '../../workers/engines/voice-pack.js';
+import type { SynthesisThread } from './synthesis-thread.js';
+import { Watchdog } from './watchdog.js';
 
 export type DispatcherLimits = Readonly<
   Record<
     keyof Pick<
       Limits,
-      'contextsMax' | 'unsentAudioMsMax' | 'unsentAudioMsPerLeaseMax' | 'synthesisHeapMiBMax'
+      | 'contextsMax'
+      | 'unsentAudioMsMax'
+      | 'unsentAudioMsPerLeaseMax'
+      | 'synthesisHeapMiBMax'
+      | 'jobsPerThreadMax'
+      | 'threadHangMsMax'
+      | 'watchdogBeatMs'
+      | 'hungThreadsReplacedMax'
     >,
     number
   >
 >;
 
 export interface DispatcherOptions {
-  readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider'>;
-  readonly voices: VoiceCatalogue;
-  /** What the threads load. */
-  readonly packs: readonly VoicePack[];
+  readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider' | 'logLevel'>;
+  readonly voices: Voices;
   readonly limits: DispatcherLimits;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -39,12 +46,27 @@ export interface DispatcherOptions {
   readonly actorEntry: URL;
 }
 
+/** What speaks now. */
+export interface VoiceStatus {
+  /** Counts up with every reload of the voices. */
+  readonly generation: number;
+  readonly voices: number;
+  /** Contexts that still speak with the voices from before a reload. */
+  readonly contextsOfOlderVoices: number;
+  readonly voicesAreLoading: boolean;
+  /** What the threads use: one, or several when they could not all have the same. */
+  readonly executionProviders: readonly string[];
+  /** Synthesis threads that hang where they cannot be ended. */
+  readonly hungThreads: number;
+}
+
 export class Dispatcher implements Speech {
-  readonly voices: VoiceCatalogue;
   readonly #contextsMax: number;
   readonly #log: Log;
   readonly #metrics: Metrics;
-  readonly #pool: SynthesisPool;
+  readonly #watchdog: Watchdog;
+  readonly #abandoned: Abandoned;
+  readonly #generations: Generations;
   readonly #actors: ActorThreads;
   readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
@@ -53,35 +75,46 @@ export class Dispatcher implements Speech {
 
   constructor(options: DispatcherOptions) {
     const { config, limits, log } = options;
-    this.voices = options.voices;
     this.#contextsMax = limits.contextsMax;
     this.#log = log;
     this.#metrics = options.metrics;
-    this.#pool = new SynthesisPool({
+    this.#watchdog = new Watchdog({ limits, clock: monotonicMs });
+    this.#abandoned = new Abandoned(limits.hungThreadsReplacedMax);
+    this.#generations = new Generations(options.voices, {
       threads: config.synthesisThreads,
-      packs: options.packs,
       executionProvider: config.executionProvider,
+      logLevel: config.logLevel,
       heapMiBMax: limits.synthesisHeapMiBMax,
+      watchdog: this.#watchdog,
+      abandoned: this.#abandoned,
       log,
       entry: options.synthesisEntry,
     });
-    this.#actors = new ActorThreads({ threads: config.actorThreads, entry: options.actorEntry, log });
+    this.#actors = new ActorThreads({
+      threads: config.actorThreads,
+      watchdog: this.#watchdog,
+      entry: options.actorEntry,
+      log,
+    });
     this.#scheduler = new Scheduler({
       clock: monotonicMs,
       threads: config.synthesisThreads,
-      jobsMax: this.#pool.capacity,
+      jobsMax: config.synthesisThreads * limits.jobsPerThreadMax,
       unsentAudioMsMax: limits.unsentAudioMsMax,
       unsentAudioMsPerLeaseMax: limits.unsentAudioMsPerLeaseMax,
       start: (schedule, ...started) => this.#bySchedule.get(schedule)?.start(...started),
       moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
     });
     this.#scheduler.setPaused(true);
-    this.#pool.on('thread', (threadId) => {
-      for (const actor of this.#actors.actors) this.#link(threadId, actor);
+    this.#generations.on('thread', (thread) => {
+      for (const actor of this.#actors.actors) this.#link(thread, actor);
     });
-    this.#pool.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
+    this.#generations.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
+    this.#generations.on('switched', () => {
+      for (const context of this.#contexts.values()) context.renew();
+    });
     this.#actors.on('started', (actor) => {
-      for (const threadId of this.#pool.threadIds) this.#link(threadId, actor);
+      for (const thread of this.#generations.ready) this.#link(thread, actor);
     });
     this.#actors.on('lost', (actor) => this.#failContextsOf(actor));
     this.#actors.on('frame', (frame) => this.#contexts.get(frame.contextId)?.deliver(frame));
@@ -92,14 +125,19 @@ export class Dispatcher implements Speech {
    * is inside a model's load any more, where ending it would abort the process.
    */
   async ready(): Promise<void> {
-    const [pool, actors] = await Promise.allSettled([this.#pool.loaded(), this.#actors.loaded()]);
-    if (pool.status === 'rejected') throw pool.reason;
+    const { pool } = this.#generations.current;
+    const [loaded, actors] = await Promise.allSettled([pool.loaded(), this.#actors.loaded()]);
+    if (loaded.status === 'rejected') throw loaded.reason;
     if (actors.status === 'rejected') throw actors.reason;
   }
 
-  /** All threads alive and loaded. */
+  get voices(): VoiceCatalogue {
+    return this.#generations.current.voices;
+  }
+
+  /** All threads alive and loaded, but for those that hang and were replaced. */
   get isWhole(): boolean {
-    return this.#pool.isWhole && this.#actors.isWhole;
+    return this.#generations.current.pool.isWhole && this.#actors.isWhole;
   }
 
   get openContexts(): number {
@@ -118,12 +156,41 @@ export class Dispatcher implements Speech {
 
   /** Threads that are ready. */
   get threads(): { readonly synthesis: number; readonly actor: number } {
-    return { synthesis: this.#pool.readyThreads, actor: this.#actors.readyThreads };
+    return { synthesis: this.#generations.current.pool.ready.length, actor: this.#actors.readyThreads };
   }
 
   /** Threads that were replaced. */
   get restarts(): { readonly synthesis: number; readonly actor: number } {
-    return { synthesis: this.#pool.restarts, actor: this.#actors.restarts };
+    return { synthesis: this.#generations.restarts, actor: this.#actors.restarts };
+  }
+
+  /** Why no speech should be sent here now. */
+  faults(): readonly string[] {
+    if (this.isWhole) return [];
+    const { lostThreads } = this.#generations.current.pool;
+    return lostThreads > 0
+      ? [`${lostThreads} synthesis threads hang inside a model run and were not replaced: restart the service`]
+      : ['threads are starting again'];
+  }
+
+  /** What the operator should see to, though speech may be sent here. */
+  warnings(): readonly string[] {
+    const { size } = this.#abandoned;
+    return size === 0
+      ? []
+      : [`${size} synthesis threads hang inside a model run: restart the service when convenient`];
+  }
+
+  voiceStatus(): VoiceStatus {
+    const { number, voices, pool } = this.#generations.current;
+    return {
+      generation: number,
+      voices: voices.speakerIds.length,
+      contextsOfOlderVoices: this.#generations.olderContexts,
+      voicesAreLoading: this.#generations.isLoading,
+      executionProviders: [...new Set(pool.ready.map(({ executionProvider }) => executionProvider))],
+      hungThreads: this.#abandoned.size,
+    };
   }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
@@ -133,11 +200,10 @@ export class Dispatcher implements Speech {
     const context = new Context({
       id: this.#nextContextId++,
       actor,
-      sampleRateHz: this.voices.sampleRateHz(options.voiceId),
       options,
       sink,
       scheduler: this.#scheduler,
-      pool: this.#pool,
+      generations: this.#generations,
       actors: this.#actors,
       meter: new ContextMeter(this.#metrics, monotonicMs, options),
       onOver: (over) => {
@@ -150,19 +216,34 @@ export class Dispatcher implements Speech {
     return context;
   }
 
+  /** Resolves when no context is with older voices than those of now: others can then be loaded. */
+  voicesSettled(): Promise<void> {
+    return this.#generations.alone();
+  }
+
+  /**
+   * Loads voices beside those that speak, which go on; then new contexts, and others between two utterances, have them.
+   * To be called when `voicesSettled`.
+   * @throws the reason why they cannot be loaded: all is then as it was
+   */
+  loadVoices(voices: Voices): Promise<void> {
+    return this.#generations.load(voices);
+  }
+
   /**
    * Fails what is still open, then ends the threads: synthesis first, which must not be inside a model run.
    * @returns false if a synthesis thread was still in a run after `timeoutMs`: the process must then end by signal
    */
   async close(timeoutMs: number): Promise<boolean> {
     for (const context of [...this.#contexts.values()]) context.fail('the service is shutting down');
-    const clean = await this.#pool.close(timeoutMs);
+    const clean = await this.#generations.close(timeoutMs);
+    this.#watchdog.close();
     await this.#actors.close();
-    return clean;
+    return clean && this.#abandoned.size === 0;
   }
 
-  #link(threadId: number, actor: number): void {
-    const port = this.#pool.link(threadId, actor);
+  #link(thread: SynthesisThread, actor: number): void {
+    const port = thread.link(actor);
     if (port !== undefined) this.#actors.link(actor, port);
   }
 

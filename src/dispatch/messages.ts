@@ -9,7 +9,7 @@
  */
 import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat } from '../api/formats.js';
-import type { ExecutionProvider } from '../config.js';
+import type { ExecutionProvider, LogLevel } from '../config.js';
 import type { Replacement } from '../text/normalise/normalise.js';
 import type { Span } from '../text/words.js';
 import type { VoicePack } from '../../workers/engines/voice-pack.js';
@@ -22,8 +22,17 @@ export interface SynthesisThreadData {
   /** Found to be whole by the front thread. */
   readonly packs: readonly VoicePack[];
   readonly executionProvider: ExecutionProvider;
+  readonly logLevel: LogLevel;
   /** Backs `JobControl`. */
   readonly control: SharedArrayBuffer;
+  /** Backs `Vitals`. */
+  readonly vitals: SharedArrayBuffer;
+}
+
+/** What an actor thread is started with. */
+export interface ActorThreadData {
+  /** Backs `Vitals`. */
+  readonly vitals: SharedArrayBuffer;
 }
 
 /** One segment to speak, as an engine needs to know it. */
@@ -89,6 +98,8 @@ export type SynthesisHello =
       readonly threadId: number;
       readonly control: MessagePort;
       readonly loadMs: number;
+      /** What the models run on. */
+      readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
     }
   | { readonly type: 'load-failed'; readonly threadId: number; readonly message: string };
 

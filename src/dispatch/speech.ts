@@ -71,6 +71,7 @@ export interface VoiceCatalogue {
 }
 
 export interface Speech {
+  /** Those of this moment: a reload puts another catalogue in its place. */
   readonly voices: VoiceCatalogue;
   /** `null` while nothing more can be taken on: too many contexts, or no thread alive. The lease is then the caller's. */
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null;

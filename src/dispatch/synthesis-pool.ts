@@ -1,125 +1,119 @@
 /**
- * The synthesis threads, under piscina. Knows threads and jobs, nothing of contexts or order.
+ * Synthesis threads that have the same voices. Knows threads and jobs, nothing of contexts or order.
  *
- * A thread that dies takes with it every job it held, but only the job whose step was running is to blame: that one
- * is reported as failed, the others as interrupted, to be run again. piscina starts the replacement.
+ * A thread that dies is replaced. So is one that hangs, as far as it can be: in JavaScript or WebAssembly it is ended;
+ * inside native code it cannot be, and is abandoned, with another beside it.
  */
 import { EventEmitter, once } from 'node:events';
-import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import { Piscina } from 'piscina';
-import type { ExecutionProvider } from '../config.js';
-import { describeFault, faultPlace } from '../fault.js';
-import { limits } from '../limits.js';
-import type { Log } from '../log.js';
-import { JobControl } from './control.js';
-import type {
-  SynthesisControl,
-  SynthesisHello,
-  SynthesisJob,
-  SynthesisResult,
-  SynthesisThreadData,
-} from './messages.js';
-import type { VoicePack } from '../../workers/engines/voice-pack.js';
+import type { Abandoned } from './abandoned.js';
+import { SynthesisThread } from './synthesis-thread.js';
+import type { JobOutcome, JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
+import type { Watchdog } from './watchdog.js';
 
-export interface SynthesisPoolOptions {
+export interface SynthesisPoolOptions extends SynthesisThreadOptions {
   readonly threads: number;
-  readonly packs: readonly VoicePack[];
-  readonly executionProvider: ExecutionProvider;
-  /** Of each thread's heap: exhausting it ends that thread. */
-  readonly heapMiBMax: number;
-  readonly log: Log;
-  /** The compiled entry of a synthesis thread. */
-  readonly entry: URL;
+  readonly watchdog: Watchdog;
+  /** Shared by all pools of the process. */
+  readonly abandoned: Abandoned;
 }
 
-/** `failed` also stands for a job whose step killed its thread: running it again would do so again. */
-export type JobOutcome =
-  | SynthesisResult
-  /** The thread died in another job's step. */
-  | { readonly type: 'interrupted' };
+/** A segment that was given to a pool. */
+export interface Job {
+  /** Never rejects. */
+  readonly outcome: Promise<JobOutcome>;
+  /** The listener's clock moved. */
+  setPlayFrom(playFromMs: number): void;
+  /** Asks it to end at its next step. */
+  cancel(): void;
+}
 
 interface SynthesisPoolEvents {
   /** A thread has its voices loaded: link it to the actor threads. */
-  thread: [threadId: number];
+  thread: [thread: SynthesisThread];
   /** The number of ready threads changed. */
   capacity: [readyThreads: number];
   /** A thread loaded its voices, or could not. */
   hello: [];
+  /** A thread that died or hangs is replaced. */
+  restart: [];
 }
 
-interface ReadyThread {
-  readonly control: MessagePort;
+/** Milliseconds before a thread that could not even start is started anew: what it lacks it will lack again. */
+const RESTART_DELAY_MS = 1_000;
+
+class PooledJob implements Job {
+  readonly request: JobRequest;
+  readonly outcome: Promise<JobOutcome>;
+  readonly #settle: (outcome: JobOutcome) => void;
+  #playFromMs: number;
+  #place: { readonly thread: SynthesisThread; readonly slot: number } | undefined;
+  #isSettled = false;
+
+  constructor(request: JobRequest, playFromMs: number) {
+    this.request = request;
+    this.#playFromMs = playFromMs;
+    const { promise, resolve } = Promise.withResolvers<JobOutcome>();
+    this.outcome = promise;
+    this.#settle = (outcome) => {
+      this.#isSettled = true;
+      resolve(outcome);
+    };
+  }
+
+  /** While it waits for a thread: it was cancelled. */
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  startOn(thread: SynthesisThread): void {
+    const { slot, outcome } = thread.run(this.request, this.#playFromMs);
+    this.#place = { thread, slot };
+    void outcome.then(this.#settle);
+  }
+
+  setPlayFrom(playFromMs: number): void {
+    this.#playFromMs = playFromMs;
+    if (!this.#isSettled) this.#place?.thread.setPlayFrom(this.#place.slot, playFromMs);
+  }
+
+  cancel(): void {
+    if (this.#isSettled) return;
+    if (this.#place === undefined) this.#settle({ type: 'cancelled', effort: null });
+    else this.#place.thread.cancel(this.#place.slot);
+  }
 }
 
 export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
-  readonly #threads: number;
-  readonly #log: Log;
-  readonly #control: JobControl;
-  readonly #freeSlots: number[];
-  readonly #ready = new Map<number, ReadyThread>();
+  readonly #options: SynthesisPoolOptions;
+  readonly #threads = new Set<SynthesisThread>();
   /** Threads that could not load their voices and try again, with the reason. */
-  readonly #failed = new Map<number, string>();
-  readonly #running = new Set<Promise<unknown>>();
-  readonly #pool: Piscina;
+  readonly #failed = new Map<SynthesisThread, string>();
+  /** Jobs that no thread had room for. The scheduler starts no more than all threads together hold. */
+  readonly #waiting: PooledJob[] = [];
+  readonly #restartTimers = new Set<NodeJS.Timeout>();
+  #size: number;
   #closing = false;
-  #restarts = 0;
 
   constructor(options: SynthesisPoolOptions) {
     super();
-    this.#threads = options.threads;
-    this.#log = options.log;
-    this.#control = new JobControl(options.threads * limits.jobsPerThreadMax);
-    this.#freeSlots = Array.from({ length: this.#control.slots }, (_, slot) => slot);
-    const workerData: SynthesisThreadData = {
-      packs: options.packs,
-      executionProvider: options.executionProvider,
-      control: this.#control.buffer,
-    };
-    this.#pool = new Piscina({
-      filename: options.entry.href,
-      workerData,
-      minThreads: options.threads,
-      maxThreads: options.threads,
-      concurrentTasksPerWorker: limits.jobsPerThreadMax,
-      idleTimeout: Number.POSITIVE_INFINITY,
-      // The default freezes an idle thread's event loop: no messages, no timers.
-      atomics: 'disabled',
-      // The front thread's sends must not wait behind inference.
-      niceIncrement: 10,
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: options.heapMiBMax },
-      // piscina would hand jobs to a thread that is still loading; ready ones are quicker even when busy.
-      loadBalancer: (_task, workers) => {
-        let best = null;
-        for (const worker of workers) {
-          if (!this.#ready.has(worker.id) || worker.terminating || worker.destroyed) continue;
-          if (worker.currentUsage >= limits.jobsPerThreadMax) continue;
-          if (best === null || worker.currentUsage < best.currentUsage) best = worker;
-        }
-        return best;
-      },
-    });
-    this.#pool.on('message', (message: SynthesisHello) => this.#onHello(message));
-    this.#pool.on('error', (error: Error) => this.#log.error(describeFault(error), 'synthesis thread ended'));
+    this.#options = options;
+    this.#size = options.threads;
+    for (let i = 0; i < options.threads; i++) this.#start();
   }
 
-  /** Threads that can take jobs now. */
-  get readyThreads(): number {
-    return this.#ready.size;
+  /** The threads that are ready: they can take jobs, and be linked. */
+  get ready(): SynthesisThread[] {
+    return [...this.#threads].filter((thread) => thread.isReady);
   }
 
+  /** Every thread that is to be there is ready. */
   get isWhole(): boolean {
-    return this.#ready.size === this.#threads;
+    return this.#size === this.#options.threads && this.ready.length === this.#size;
   }
 
-  /** Threads that died in service. */
-  get restarts(): number {
-    return this.#restarts;
-  }
-
-  /** Jobs that can be with the threads at once. */
-  get capacity(): number {
-    return this.#control.slots;
+  /** Threads that are missing for good: they hang, and were not replaced. */
+  get lostThreads(): number {
+    return this.#options.threads - this.#size;
   }
 
   /**
@@ -127,111 +121,139 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
    * @throws the reason of one that could not, when none is loading any more
    */
   async loaded(): Promise<void> {
-    while (this.#ready.size + this.#failed.size < this.#threads) await once(this, 'hello');
-    for (const message of this.#failed.values()) throw new Error(message);
+    while (!this.#closing && this.ready.length + this.#failed.size < this.#size) await once(this, 'hello');
+    for (const reason of this.#failed.values()) throw new Error(reason);
   }
 
-  /** The threads that are ready, by id. */
-  get threadIds(): Iterable<number> {
-    return this.#ready.keys();
-  }
-
-  /**
-   * Takes a slot for a job.
-   * @throws if none is free: the scheduler never starts more than `capacity` jobs
-   */
-  reserve(playFromMs: number): number {
-    const slot = this.#freeSlots.pop();
-    if (slot === undefined) throw new Error('no free job slot');
-    this.#control.begin(slot, playFromMs);
-    return slot;
-  }
-
-  /** Runs a job in its reserved slot, which is free again when the promise resolves. Never rejects. */
-  run(job: SynthesisJob): Promise<JobOutcome> {
-    const settled = this.#run(job).finally(() => {
-      this.#freeSlots.push(job.slot);
-      this.#running.delete(settled);
-    });
-    this.#running.add(settled);
-    return settled;
-  }
-
-  setPlayFrom(slot: number, playFromMs: number): void {
-    this.#control.setPlayFrom(slot, playFromMs);
-  }
-
-  cancel(slot: number): void {
-    this.#control.cancel(slot);
-  }
-
-  /** Gives a synthesis thread a port to an actor thread; what the actor shall listen on is returned. */
-  link(threadId: number, actor: number): MessagePort | undefined {
-    const thread = this.#ready.get(threadId);
-    if (thread === undefined) return undefined;
-    const { port1, port2 } = new MessageChannel();
-    const message: SynthesisControl = { type: 'actor', actor, port: port1 };
-    thread.control.postMessage(message, [port1]);
-    return port2;
+  /** Runs a job as soon as a thread has room. */
+  run(request: JobRequest, playFromMs: number): Job {
+    const job = new PooledJob(request, playFromMs);
+    void job.outcome.then(() => this.#serveWaiting());
+    this.#waiting.push(job);
+    this.#serveWaiting();
+    return job;
   }
 
   /**
-   * Ends all threads, once no job runs: ending a thread inside a model run aborts the process.
-   * @returns false if jobs still ran after `timeoutMs`; the threads are then left as they are
+   * Ends all threads: first their jobs, at their next step, then the threads, each when it is outside native code.
+   * @returns false if that took longer than `timeoutMs`, or a thread hangs inside: the process must then end by signal
    */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
-    for (let slot = 0; slot < this.#control.slots; slot++) this.#control.cancel(slot);
+    this.emit('hello');
+    for (const timer of this.#restartTimers) clearTimeout(timer);
+    for (const job of this.#waiting.splice(0)) job.cancel();
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<false>((resolve) => {
       timer = setTimeout(() => resolve(false), timeoutMs);
     });
-    const idle = Promise.allSettled([...this.#running]).then(() => true);
-    const clean = await Promise.race([idle, timeout]);
+    const threads = [...this.#threads];
+    const ended = Promise.all(threads.map((thread) => this.#close(thread, timeout))).then(() => true);
+    const clean = await Promise.race([ended, timeout]);
     clearTimeout(timer);
-    if (clean) await this.#pool.destroy();
     return clean;
   }
 
-  async #run(job: SynthesisJob): Promise<JobOutcome> {
-    try {
-      return (await this.#pool.run(job)) as SynthesisResult;
-    } catch (error) {
-      // Jobs report their own failures as results: a rejection means that the thread died.
-      if (!this.#control.isStepping(job.slot)) return { type: 'interrupted' };
-      return { type: 'failed', reason: `its synthesis thread ended: ${faultPlace(error)}` };
+  async #close(thread: SynthesisThread, timeout: Promise<unknown>): Promise<void> {
+    await Promise.race([thread.idle(), timeout]);
+    await thread.end();
+    this.#options.watchdog.unwatch(thread.vitals);
+    this.#threads.delete(thread);
+  }
+
+  /** Ready threads only, the least busy first: piscina itself would hand jobs to one that is still loading. */
+  #serveWaiting(): void {
+    while (this.#waiting.length > 0) {
+      if (this.#waiting[0]?.isSettled === true) this.#waiting.shift();
+      else {
+        let best: SynthesisThread | undefined;
+        for (const thread of this.#threads)
+          if (thread.hasRoom && (best === undefined || thread.jobs < best.jobs)) best = thread;
+        if (best === undefined) return;
+        this.#waiting.shift()?.startOn(best);
+      }
     }
   }
 
-  #onHello(message: SynthesisHello): void {
-    switch (message.type) {
-      case 'ready':
-        this.#failed.delete(message.threadId);
-        this.#ready.set(message.threadId, { control: message.control });
-        message.control.unref();
-        // The port closes with the thread, however that ends; piscina's own event no longer knows its id by then.
-        message.control.on('close', () => this.#onThreadGone(message.threadId));
-        this.#log.debug({ threadId: message.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
-        this.emit('thread', message.threadId);
-        this.emit('capacity', this.#ready.size);
-        break;
-      case 'load-failed':
-        this.#failed.set(message.threadId, message.message);
-        this.#log.error(
-          { threadId: message.threadId, reason: message.message },
-          'voices could not be loaded',
-        );
-        break;
-    }
+  #start(): void {
+    const thread = new SynthesisThread(this.#options);
+    this.#threads.add(thread);
+    thread.on('ready', () => {
+      this.#failed.delete(thread);
+      if (!this.#closing) this.#options.watchdog.watch(thread.vitals, () => this.#onHung(thread));
+      this.emit('thread', thread);
+      this.#changed();
+    });
+    thread.on('load-failed', (reason) => {
+      this.#options.log.error({ reason }, 'voices could not be loaded');
+      this.#failed.set(thread, reason);
+      this.emit('hello');
+    });
+    thread.on('gone', () => {
+      this.#options.watchdog.unwatch(thread.vitals);
+      if (!this.#closing) {
+        this.#options.log.error({ threadId: thread.threadId }, 'synthesis thread gone; a new one starts');
+        this.emit('restart');
+      }
+      this.#changed();
+    });
+    thread.on('dead', () => this.#onDead(thread));
+  }
+
+  #changed(): void {
+    this.emit('capacity', this.ready.length);
+    this.#serveWaiting();
     this.emit('hello');
   }
 
-  #onThreadGone(threadId: number): void {
-    if (!this.#ready.delete(threadId)) return;
-    if (!this.#closing) {
-      this.#restarts++;
-      this.#log.error({ threadId }, 'synthesis thread gone; a new one starts');
+  #onDead(thread: SynthesisThread): void {
+    if (this.#closing) return;
+    this.#options.log.error('a synthesis thread ended while it loaded; a new one starts');
+    void thread.end();
+    this.#failed.set(thread, 'a synthesis thread ended while it loaded: see the log');
+    this.emit('hello');
+    const timer = setTimeout(() => {
+      this.#restartTimers.delete(timer);
+      this.#failed.delete(thread);
+      this.#threads.delete(thread);
+      this.#start();
+    }, RESTART_DELAY_MS);
+    this.#restartTimers.add(timer);
+  }
+
+  #onHung(thread: SynthesisThread): void {
+    const { log, abandoned } = this.#options;
+    const { threadId } = thread;
+    const isOutside = thread.vitals.bar();
+    thread.abandon();
+    this.#threads.delete(thread);
+    const ended = thread.end();
+    const isReplaced = isOutside || abandoned.add(ended);
+    if (isOutside) log.error({ threadId }, 'a synthesis thread hangs: it is ended, and a new one starts');
+    else {
+      const remedy = isReplaced
+        ? 'a new one starts beside it; restart the service when convenient'
+        : 'too many do for it to be replaced; restart the service';
+      log.error(
+        { threadId, hungThreads: abandoned.size },
+        `a synthesis thread hangs inside a model run, where it cannot be ended: ${remedy}`,
+      );
+      void ended.then(() => log.warn({ threadId }, 'a synthesis thread that hung came back, and was ended'));
     }
-    this.emit('capacity', this.#ready.size);
+    if (isReplaced) this.#startAnother();
+    else {
+      this.#size--;
+      void ended.then(() => {
+        this.#size++;
+        this.#startAnother();
+      });
+    }
+    this.#changed();
+  }
+
+  #startAnother(): void {
+    if (this.#closing) return;
+    this.emit('restart');
+    this.#start();
   }
 }

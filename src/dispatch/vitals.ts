@@ -21,6 +21,9 @@ const BEAT_MS = 500;
 /** Runs a call of native code that cannot be broken off. */
 export type NativeGuard = <T>(run: () => Promise<T>) => Promise<T>;
 
+/** For a program of its own, which is not ended by anyone. */
+export const unguarded: NativeGuard = (run) => run();
+
 export class Vitals {
   readonly buffer: SharedArrayBuffer;
   readonly #fields: Int32Array;

@@ -6,6 +6,8 @@ import { reply } from './reply.js';
 export interface Readiness {
   /** Why no speech should be sent here now, one phrase each; empty when it may. */
   reasons(): readonly string[];
+  /** What the operator should see to all the same. */
+  warnings(): readonly string[];
 }
 
 const answer = (status: number, value: Health) => ({
@@ -21,9 +23,11 @@ export const healthAnswer = () => answer(200, { status: 'ok' });
 /** Voices are loaded, the threads are whole, the store works, and nothing is draining. */
 export const readyAnswer = (readiness: Readiness) => {
   const reasons = readiness.reasons();
+  const warnings = readiness.warnings();
+  const seen = warnings.length === 0 ? {} : { warnings: [...warnings] };
   return reasons.length === 0
-    ? answer(200, { status: 'ready' })
-    : answer(503, { status: 'not ready', reasons: [...reasons] });
+    ? answer(200, { status: 'ready', ...seen })
+    : answer(503, { status: 'not ready', reasons: [...reasons], ...seen });
 };
 
 /** `GET /healthz` */

@@ -2,7 +2,7 @@
 import type { Admission } from '../admission/admission.js';
 import { openApiDocument } from '../api/openapi.js';
 import type { SpeakerList } from '../api/responses.js';
-import type { VoiceCatalogue } from '../dispatch/speech.js';
+import type { Speech } from '../dispatch/speech.js';
 import type { Handler } from './handler.js';
 import { reply, replyError } from './reply.js';
 
@@ -19,14 +19,21 @@ const keyedJson =
   };
 
 /** `GET /v1/tts/speakers`: the catalogue of this moment. */
-export const speakersRoute = (admission: Admission, voices: VoiceCatalogue): Handler =>
+export const speakersRoute = (admission: Admission, speech: Pick<Speech, 'voices'>): Handler =>
   keyedJson(admission, () => {
-    const list: SpeakerList = { speaker_ids: [...voices.speakerIds] };
+    const list: SpeakerList = { speaker_ids: [...speech.voices.speakerIds] };
     return JSON.stringify(list);
   });
 
-/** `GET /openapi.json`: built once, here. */
-export const openApiRoute = (admission: Admission, voices: VoiceCatalogue): Handler => {
-  const document = JSON.stringify(openApiDocument(voices.speakerIds));
-  return keyedJson(admission, () => document);
+/** `GET /openapi.json`: built here, and again when it is asked for after the voices changed. */
+export const openApiRoute = (admission: Admission, speech: Pick<Speech, 'voices'>): Handler => {
+  let { voices } = speech;
+  let document = JSON.stringify(openApiDocument(voices.speakerIds));
+  return keyedJson(admission, () => {
+    if (voices !== speech.voices) {
+      ({ voices } = speech);
+      document = JSON.stringify(openApiDocument(voices.speakerIds));
+    }
+    return document;
+  });
 };

@@ -139,6 +139,7 @@ export const createServer = (parts: ServerParts): Server => {
   const speechParts = { speech, admission, isDraining: () => draining };
   const ready: Readiness = {
     reasons: () => (draining ? [...readiness.reasons(), 'draining'] : readiness.reasons()),
+    warnings: () => readiness.warnings(),
   };
 
   const sockets = new Sockets({ services, speech, admission });
@@ -153,8 +154,8 @@ export const createServer = (parts: ServerParts): Server => {
       method: 'post' as const,
       handler: speechRoute(speechParts, parse, responder),
     })),
-    { path: '/v1/tts/speakers', method: 'get', handler: speakersRoute(admission, speech.voices) },
-    { path: '/openapi.json', method: 'get', handler: openApiRoute(admission, speech.voices) },
+    { path: '/v1/tts/speakers', method: 'get', handler: speakersRoute(admission, speech) },
+    { path: '/openapi.json', method: 'get', handler: openApiRoute(admission, speech) },
     { path: '/healthz', method: 'get', handler: healthRoute },
     { path: '/readyz', method: 'get', handler: readyRoute(ready) },
   ];

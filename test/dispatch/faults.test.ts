@@ -5,14 +5,14 @@ import type { Frame } from '../../src/dispatch/messages.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
+import { scriptedVoices } from '../support/scripted-voices.js';
 
 const LETTER_SAMPLES = 1_200;
 
 const start = async (threads = 2) => {
   const dispatcher = new Dispatcher({
-    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu' },
-    packs: [],
-    voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
+    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
+    voices: scriptedVoices,
     // A heap that is soon full.
     limits: { ...limits, synthesisHeapMiBMax: 64 },
     log: createLog('silent'),

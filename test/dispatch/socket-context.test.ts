@@ -7,15 +7,15 @@ import type { SpeechContext } from '../../src/dispatch/speech.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
+import { scriptedVoices } from '../support/scripted-voices.js';
 
 const LETTER_SAMPLES = 1_200;
 
 const start = async (threads = 2) => {
   const dispatcher = new Dispatcher({
-    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu' },
-    packs: [],
+    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
     limits: { ...limits, synthesisHeapMiBMax: 64 },
-    voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
+    voices: scriptedVoices,
     log: createLog('silent'),
     metrics: new Metrics(),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),

@@ -18,7 +18,7 @@ const build = (host: string, port: number) =>
     config: { host, port, dataDir: '.', corsOrigins: [] },
     speech: new FakeSpeech(),
     admission: new FakeAdmission(),
-    readiness: { reasons: () => [] },
+    readiness: { reasons: () => [], warnings: () => [] },
     log: recordingLog([]),
     metrics: new Metrics(),
   });

@@ -6,13 +6,13 @@ import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
 import { eventually, GOOD_KEY, startFront } from '../support/front-server.js';
 import { openNative, openWs, type SocketClient } from '../support/socket-client.js';
+import { scriptedVoices } from '../support/scripted-voices.js';
 
 const start = async (t: Parameters<typeof startFront>[0]) => {
   const dispatcher = new Dispatcher({
-    config: { synthesisThreads: 2, actorThreads: 1, executionProvider: 'cpu' },
-    packs: [],
+    config: { synthesisThreads: 2, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
     limits: { ...limits, synthesisHeapMiBMax: 64 },
-    voices: { speakerIds: ['scripted'], sampleRateHz: () => 24_000 },
+    voices: scriptedVoices,
     log: createLog('silent'),
     metrics: new Metrics(),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),

@@ -6,8 +6,9 @@ import { ContextMeter } from '../../src/dispatch/context-meter.js';
 import type { ActorCommand, Frame } from '../../src/dispatch/messages.js';
 import { Scheduler } from '../../src/dispatch/scheduler.js';
 import type { ContextOptions } from '../../src/dispatch/speech.js';
-import type { JobOutcome, SynthesisPool } from '../../src/dispatch/synthesis-pool.js';
 import { Metrics } from '../../src/metrics.js';
+import type { Generations } from '../../src/dispatch/generations.js';
+import type { JobOutcome } from '../../src/dispatch/synthesis-thread.js';
 
 /** Nobody reads it. */
 const metrics = new Metrics();
@@ -59,13 +60,12 @@ export const acts: fc.Arbitrary<Act[]> = fc.array(
   { maxLength: 60, size: 'max' },
 );
 
-interface Job {
+interface Request {
   readonly contextId: number;
   readonly segment: number;
   readonly text: string;
-  readonly slot: number;
 }
-interface Running extends Job {
+interface Running extends Request {
   isCancelled: boolean;
   settle: (outcome: JobOutcome) => void;
 }
@@ -97,9 +97,9 @@ export class Stage {
   readonly #contexts: Context[] = [];
   readonly #lines: Line[] = [];
   readonly #running: Running[] = [];
-  readonly #slots = new Set<number>();
   readonly #scheduler: Scheduler;
-  #slot = 0;
+  /** Contexts that are with a generation of voices. */
+  #entered = 0;
   #nowMs = 0;
 
   constructor() {
@@ -191,7 +191,7 @@ export class Stage {
     });
     if (this.#scheduler.leases > 0 || this.#scheduler.runningSegments > 0)
       throw new Error('the scheduler keeps some');
-    if (this.#slots.size > 0) throw new Error('a slot of the pool is lost');
+    if (this.#entered !== 0) throw new Error(`${this.#entered} contexts have not left their voices`);
   }
 
   #checkSpoken(line: Line): void {
@@ -208,19 +208,33 @@ export class Stage {
     const line = new Line();
     this.#lines.push(line);
     const pool = {
-      reserve: () => {
-        this.#slots.add(++this.#slot);
-        return this.#slot;
+      run: (request: Request) => {
+        const running: Running = { ...request, isCancelled: false, settle: () => undefined };
+        this.#running.push(running);
+        return {
+          // Answers when the schedule says so, and then at once.
+          outcome: {
+            then: (settle: (outcome: JobOutcome) => void) => {
+              running.settle = settle;
+            },
+          },
+          cancel: () => {
+            running.isCancelled = true;
+          },
+          setPlayFrom: () => undefined,
+        };
       },
-      // Answers when the schedule says so, and then at once.
-      run: (job: Job) => ({
-        then: (settle: (outcome: JobOutcome) => void) =>
-          this.#running.push({ ...job, isCancelled: false, settle }),
-      }),
-      cancel: (slot: number) => {
-        for (const job of this.#running) if (job.slot === slot) job.isCancelled = true;
+    };
+    const voices = { speakerIds: ['scripted'], sampleRateHz: () => 1_000 };
+    const generations = {
+      enter: () => {
+        this.#entered++;
+        return { number: 1, voices, pool };
       },
-      setPlayFrom: () => undefined,
+      leave: () => {
+        this.#entered--;
+      },
+      isCurrent: () => true,
     };
     const actors = { send: (_actor: number, command: ActorCommand) => this.#command(line, command) };
     const options: ContextOptions = {
@@ -240,11 +254,10 @@ export class Stage {
     const context = new Context({
       id,
       actor: 0,
-      sampleRateHz: 1_000,
       options,
       sink: (frame) => this.#told(line, frame),
       scheduler: this.#scheduler,
-      pool: pool as unknown as SynthesisPool,
+      generations: generations as unknown as Generations,
       actors: actors as unknown as ActorThreads,
       meter: new ContextMeter(metrics, () => this.#nowMs, options),
       onOver: () => undefined,
@@ -275,7 +288,6 @@ export class Stage {
   #finishJob(job: Running | undefined, how: 'done' | 'interrupted' | 'failed'): void {
     if (job === undefined) return;
     this.#running.splice(this.#running.indexOf(job), 1);
-    this.#slots.delete(job.slot);
     const samples = job.text.length * MS_A_CHARACTER;
     if (job.isCancelled) job.settle({ type: 'cancelled', effort: null });
     else if (how === 'failed') job.settle({ type: 'failed', reason: 'scheduled' });

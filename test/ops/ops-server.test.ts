@@ -12,7 +12,7 @@ const start = async (t: Test, text: () => Promise<string> = () => Promise.resolv
     host: '127.0.0.1',
     port: 0,
     metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', text },
-    readiness: { reasons: () => reasons },
+    readiness: { reasons: () => reasons, warnings: () => [] },
     log: recordingLog(lines),
   });
   t.teardown(() => ops.close());
@@ -95,7 +95,7 @@ t.test('a port that cannot be had is one clear line that names the variables', a
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   t.teardown(() => other.close());
   const { port } = other.address() as AddressInfo;
-  const readiness = { reasons: () => [] };
+  const readiness = { reasons: () => [], warnings: () => [] };
   const metrics = { contentType: '', text: () => Promise.resolve('') };
   await t.rejects(OpsServer.listen({ host: '127.0.0.1', port, metrics, readiness, log: recordingLog([]) }), {
     name: 'ListenError',

@@ -72,6 +72,8 @@ export interface Front {
   readonly metrics: Metrics;
   /** Reasons for which the stages below are not ready. */
   readonly reasons: string[];
+  /** What the operator should see to. */
+  readonly warnings: string[];
   client(): Promise<RawClient>;
   /** A client that has sent a request. */
   sent(request: RequestOptions | Buffer): Promise<RawClient>;
@@ -89,6 +91,7 @@ export const startFront = async (
 ): Promise<Front> => {
   const lines: LogLine[] = [];
   const reasons: string[] = [];
+  const warnings: string[] = [];
   const speech = new FakeSpeech();
   const metrics = new Metrics();
   const admission = new FakeAdmission();
@@ -98,7 +101,7 @@ export const startFront = async (
     config: { host: '127.0.0.1', port: 0, dataDir, corsOrigins: options.corsOrigins ?? [] },
     speech,
     admission,
-    readiness: { reasons: () => reasons },
+    readiness: { reasons: () => reasons, warnings: () => warnings },
     log: recordingLog(lines),
     metrics,
     bounds: { ...frontBounds, ...options.bounds },
@@ -125,6 +128,7 @@ export const startFront = async (
     lines,
     metrics,
     reasons,
+    warnings,
     client,
     sent: async (request) => {
       const opened = await client();

@@ -35,6 +35,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 class ScriptedEngine implements Engine {
   readonly sampleRateHz = 24_000;
   readonly voiceIds = ['scripted'];
+  readonly executionProvider = 'cpu';
 
   open(request: SegmentRequest) {
     let letter = 0;
@@ -58,6 +59,4 @@ class ScriptedEngine implements Engine {
   }
 }
 
-const { control } = workerData as SynthesisThreadData;
-
-export default await serveSynthesis(control, () => Promise.resolve(new ScriptedEngine()));
+export default await serveSynthesis(workerData as SynthesisThreadData, () => Promise.resolve(new ScriptedEngine()));

@@ -1,6 +1,7 @@
 /** The voices that the repository ships, loaded as a synthesis thread loads them, and what tests want of their speech. */
 import { join } from 'node:path';
 import type { WordTime } from '../../src/dispatch/messages.js';
+import { unguarded } from '../../src/dispatch/vitals.js';
 import { type Span, wordSpans } from '../../src/text/words.js';
 import type { Engine, SegmentRequest } from '../../workers/engines/engine.js';
 import { Espeak } from '../../workers/engines/espeak.js';
@@ -11,14 +12,15 @@ import { SyrinxEngine } from '../../workers/engines/syrinx.js';
 import { packageRoot } from './package-root.js';
 
 export const modelsDir = join(packageRoot, 'models');
-const quiet = { debug: () => {}, warn: () => {} };
+export const quiet = { debug: () => {}, warn: () => {} };
+const means = { provider: 'cpu', native: unguarded, log: quiet } as const;
 
-export const loadVoices = async (): Promise<Engine> => loadEngines(await readPacks(modelsDir), 'cpu', quiet);
+export const loadVoices = async (): Promise<Engine> => loadEngines(await readPacks(modelsDir), means);
 
 /** The engine of the default pack, with what the service does not see of it. */
 export const loadDefaultPack = async (): Promise<SyrinxEngine> => {
   const [pack] = await readPacks(modelsDir);
-  return SyrinxEngine.load(pack!, 'cpu', await Espeak.load(), quiet);
+  return SyrinxEngine.load(pack!, await Espeak.load(), means);
 };
 
 /** The phones of the default pack, and their names. */

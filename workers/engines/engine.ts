@@ -1,6 +1,7 @@
 /**
  * What every voice format implements. An engine belongs to one thread: a model session cannot cross threads.
  */
+import type { ExecutionProvider } from '../../src/config.js';
 import type { SegmentRequest, WordTime } from '../../src/dispatch/messages.js';
 
 export type { SegmentRequest } from '../../src/dispatch/messages.js';
@@ -28,6 +29,8 @@ export interface Engine {
   readonly sampleRateHz: number;
   /** The default voice first. */
   readonly voiceIds: readonly string[];
+  /** What its models run on: the CPU, unless all of them are elsewhere. */
+  readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
   /** Cheap: no model runs before the first step. Throws if the voice is unknown. */
   open(request: SegmentRequest): SegmentSynthesis;
 }

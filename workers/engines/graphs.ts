@@ -70,7 +70,7 @@ export const toBigInt = (value: number): bigint => bigIntegers[value] ?? BigInt(
 
 export class Graphs {
   readonly hiddenSize: number;
-  readonly #sessions: Sessions;
+  readonly #run: Sessions['run'];
   readonly #ids = integers(4 * 64);
   readonly #place = floats(2 * 64);
   readonly #hidden = floats(64 * 192);
@@ -78,7 +78,7 @@ export class Graphs {
   readonly #position = floats(4 * 256);
 
   constructor(sessions: Sessions, manifest: Manifest) {
-    this.#sessions = sessions;
+    this.#run = sessions.run;
     this.hiddenSize = manifest.hiddenSize;
   }
 
@@ -93,7 +93,7 @@ export class Graphs {
     mix: Float32Array,
   ): Promise<{ hidden: Float32Array; duration: Float32Array }> {
     const count = place.length / 2;
-    const { hidden, duration } = await this.#sessions.encoder.run({
+    const { hidden, duration } = await this.#run.encoder({
       ids: new Tensor('int64', ids, [4, count]),
       place: float(place, [2, count]),
       speaker: float(mix, [1, mix.length]),
@@ -116,7 +116,7 @@ export class Graphs {
     position: Float32Array;
   }): Promise<FrameParameters> {
     const { hidden, index, position } = feeds;
-    const out = await this.#sessions.frames.run({
+    const out = await this.#run.frames({
       hidden: float(hidden, [1, this.hiddenSize, hidden.length / this.hiddenSize]),
       index: new Tensor('int64', index, [index.length]),
       position: float(position, [4, index.length]),
@@ -146,7 +146,7 @@ export class Graphs {
     warp: Float32Array,
   ): Promise<{ pcm: Float32Array; state: DecoderState }> {
     const count = f0.length;
-    const out = await this.#sessions.decoder.run({
+    const out = await this.#run.decoder({
       f0: float(f0, [count]),
       voicing: float(voicing, [count]),
       cepstra: float(cepstra, [count, cepstraPerSubFrame]),

@@ -4,15 +4,28 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
 import type { ExecutionProvider } from '../../src/config.js';
+import type { NativeGuard } from '../../src/dispatch/vitals.js';
 import type { Log } from '../../src/log.js';
 import { type GraphName, type VoicePack, VoicePackError } from './voice-pack.js';
 
 /** What a thread says while it loads. */
 export type EngineLog = Pick<Log, 'debug' | 'warn'>;
 
-export type Sessions = Readonly<Record<GraphName, InferenceSession>>;
+/** What a pack is loaded with. */
+export interface EngineMeans {
+  readonly provider: ExecutionProvider;
+  /** Around every load and run of a model. */
+  readonly native: NativeGuard;
+  readonly log: EngineLog;
+}
 
-const graphNames = ['encoder', 'frames', 'decoder'] as const;
+type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.ReturnType>;
+
+/** The graphs of a pack, each to be run. */
+export interface Sessions {
+  readonly run: Readonly<Record<GraphName, Run>>;
+  readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
+}
 
 // One compute thread a session and no pool to spin: cores are shared by running a synthesis thread on each, and a
 // spinning pool would take the front thread's.
@@ -27,18 +40,24 @@ const options = (executionProviders: readonly string[]): InferenceSession.Sessio
 const firstLine = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
 
-const create = async (pack: VoicePack, providers: readonly string[]): Promise<Sessions> => {
-  const sessions: Partial<Record<GraphName, InferenceSession>> = {};
-  for (const name of graphNames) {
+const create = async (
+  pack: VoicePack,
+  native: NativeGuard,
+  providers: readonly string[],
+): Promise<Sessions['run']> => {
+  const sessions: InferenceSession[] = [];
+  const load = async (name: GraphName): Promise<Run> => {
     const path = pack.graphPaths[name];
     try {
-      sessions[name] = await InferenceSession.create(path, options(providers));
+      const session = await native(() => InferenceSession.create(path, options(providers)));
+      sessions.push(session);
+      return (feeds) => native(() => session.run(feeds));
     } catch (error) {
-      for (const session of Object.values(sessions)) await session.release();
+      for (const session of sessions) await session.release();
       throw new VoicePackError(`${path}: the model cannot be loaded: ${firstLine(error)}`);
     }
-  }
-  return sessions as Sessions;
+  };
+  return { encoder: await load('encoder'), frames: await load('frames'), decoder: await load('decoder') };
 };
 
 /**
@@ -62,8 +81,7 @@ const hasCuda = (): boolean => {
  */
 export const createSessions = async (
   pack: VoicePack,
-  provider: ExecutionProvider,
-  log: EngineLog,
+  { provider, native, log }: EngineMeans,
 ): Promise<Sessions> => {
   if (provider === 'cuda' && !hasCuda())
     log.warn(
@@ -71,14 +89,14 @@ export const createSessions = async (
     );
   else if (provider !== 'cpu' && hasCuda()) {
     try {
-      const sessions = await create(pack, ['cuda', 'cpu']);
+      const run = await create(pack, native, ['cuda', 'cpu']);
       log.debug({ pack: pack.manifest.name, provider: 'cuda' }, 'voice pack loaded');
-      return sessions;
+      return { run, executionProvider: 'cuda' };
     } catch (error) {
       log.warn({ pack: pack.manifest.name, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
     }
   }
-  const sessions = await create(pack, ['cpu']);
+  const run = await create(pack, native, ['cpu']);
   log.debug({ pack: pack.manifest.name, provider: 'cpu' }, 'voice pack loaded');
-  return sessions;
+  return { run, executionProvider: 'cpu' };
 };

@@ -1,5 +1,4 @@
 /** The engine of our own voice packs (format syrinx-1). */
-import type { ExecutionProvider } from '../../src/config.js';
 import { clausesOf } from './clauses.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import type { Espeak } from './espeak.js';
@@ -8,7 +7,7 @@ import { type Manifest, type Speaker, type VoicePack, VoicePackError } from './v
 import { PhoneSet } from './phones.js';
 import { Pronouncer } from './pronunciation.js';
 import { Prosody } from './prosody.js';
-import { type EngineLog, createSessions } from './sessions.js';
+import { type EngineMeans, type Sessions, createSessions } from './sessions.js';
 import { Timeline } from './timeline.js';
 import { PhoneTrack } from './track.js';
 import { Segment, Turn } from './voice.js';
@@ -37,15 +36,17 @@ const voiceOf = (speaker: Speaker, { logMean }: Manifest['trainingF0']): Voice =
 export class SyrinxEngine implements Engine {
   readonly sampleRateHz: number;
   readonly voiceIds: readonly string[];
+  readonly executionProvider: Sessions['executionProvider'];
   readonly #manifest: Manifest;
   readonly #graphs: Graphs;
   readonly #pronouncer: Pronouncer;
   readonly #voices: ReadonlyMap<string, Voice>;
   readonly #turn = new Turn();
 
-  private constructor(manifest: Manifest, graphs: Graphs, pronouncer: Pronouncer) {
+  private constructor(manifest: Manifest, sessions: Sessions, pronouncer: Pronouncer) {
     this.#manifest = manifest;
-    this.#graphs = graphs;
+    this.#graphs = new Graphs(sessions, manifest);
+    this.executionProvider = sessions.executionProvider;
     this.#pronouncer = pronouncer;
     this.sampleRateHz = manifest.sampleRateHz;
     this.#voices = new Map(
@@ -55,16 +56,11 @@ export class SyrinxEngine implements Engine {
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or is not what the manifest says */
-  static async load(
-    pack: VoicePack,
-    provider: ExecutionProvider,
-    espeak: Espeak,
-    log: EngineLog,
-  ): Promise<SyrinxEngine> {
+  static async load(pack: VoicePack, espeak: Espeak, means: EngineMeans): Promise<SyrinxEngine> {
     const { manifest } = pack;
-    const sessions = await createSessions(pack, provider, log);
+    const sessions = await createSessions(pack, means);
     const pronouncer = new Pronouncer(espeak, new PhoneSet(manifest.phones));
-    const engine = new SyrinxEngine(manifest, new Graphs(sessions, manifest), pronouncer);
+    const engine = new SyrinxEngine(manifest, sessions, pronouncer);
     try {
       await engine.#warmUp();
     } catch (error) {
