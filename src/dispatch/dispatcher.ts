@@ -169,7 +169,9 @@ export class Dispatcher implements Speech {
     if (this.isWhole) return [];
     const { lostThreads } = this.#generations.current.pool;
     return lostThreads > 0
-      ? [`${lostThreads} synthesis threads hang inside a model run and were not replaced: restart the service`]
+      ? [
+          `${lostThreads} synthesis threads hang inside a model run and were not replaced: restart the service`,
+        ]
       : ['threads are starting again'];
   }
 
@@ -224,9 +226,10 @@ export class Dispatcher implements Speech {
   /**
    * Loads voices beside those that speak, which go on; then new contexts, and others between two utterances, have them.
    * To be called when `voicesSettled`.
+   * @returns false if it was closed meanwhile
    * @throws the reason why they cannot be loaded: all is then as it was
    */
-  loadVoices(voices: Voices): Promise<void> {
+  loadVoices(voices: Voices): Promise<boolean> {
     return this.#generations.load(voices);
   }
 

@@ -121,9 +121,11 @@ export class Generations extends EventEmitter<GenerationsEvents> {
 
   /**
    * Loads voices while the current ones go on speaking, then makes them current. To be called when `alone`.
+   * @returns false if it was closed meanwhile
    * @throws the reason why they cannot be loaded: all is then as it was
    */
-  async load(voices: Voices): Promise<void> {
+  async load(voices: Voices): Promise<boolean> {
+    if (this.#closing) return false;
     if (this.#loading !== undefined || this.#older !== undefined) throw new Error('two generations are live');
     const next = this.#begin(voices);
     this.#loading = next;
@@ -131,16 +133,18 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       await next.pool.loaded();
     } catch (error) {
       await this.#end(next);
+      if (this.#isClosing) return false;
       throw error;
     } finally {
       this.#loading = undefined;
     }
-    if (this.#closing) return;
+    if (this.#isClosing) return false;
     this.#older = this.#current;
     this.#current = next;
     this.emit('capacity', next.pool.ready.length);
     this.emit('switched');
     this.#closeOlder();
+    return true;
   }
 
   /** @returns as `SynthesisPool.close` */
@@ -149,6 +153,11 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     this.emit('closed');
     const clean = await Promise.all(this.#all.map(({ pool }) => pool.close(timeoutMs)));
     return clean.every(Boolean);
+  }
+
+  /** Asked anew after each wait. */
+  get #isClosing(): boolean {
+    return this.#closing;
   }
 
   get #all(): Live[] {

@@ -20,14 +20,14 @@ export class VoiceReload {
   readonly #parts: VoiceReloadParts;
   #running = false;
   #again = false;
-  #closed = false;
+  #isClosed = false;
 
   constructor(parts: VoiceReloadParts) {
     this.#parts = parts;
   }
 
   request(): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     if (this.#running) {
       this.#again = true;
       this.#parts.log.info('the voices are being reloaded: they will be read once more after that');
@@ -36,7 +36,7 @@ export class VoiceReload {
 
   /** No other begins; one that is loading ends with its threads. Idempotent. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
   }
 
   async #run(): Promise<void> {
@@ -44,7 +44,7 @@ export class VoiceReload {
     do {
       this.#again = false;
       await this.#reload();
-    } while (this.#again && !this.#closed);
+    } while (this.#again && !this.#isClosed);
     this.#running = false;
   }
 
@@ -56,15 +56,12 @@ export class VoiceReload {
       log.info({ contextsOfOlderVoices }, 'the voices will be read when those before are no longer in use');
     try {
       await dispatcher.voicesSettled();
-      if (this.#closed) return;
       // What is asked for from here on was not seen by this reading.
       this.#again = false;
       const startedMs = performance.now();
       const voices = await read();
-      if (this.#closed) return;
       const before = dispatcher.voices.speakerIds;
-      await dispatcher.loadVoices(voices);
-      if (this.#closed) return;
+      if (!(await dispatcher.loadVoices(voices))) return;
       const now = dispatcher.voices.speakerIds;
       const { generation, executionProviders } = dispatcher.voiceStatus();
       log.info(
@@ -79,10 +76,12 @@ export class VoiceReload {
         'voices reloaded',
       );
     } catch (error) {
-      if (this.#closed) return;
       // A pack's fault names the file, and no text was there to be quoted.
       const reason = error instanceof Error ? error.message : faultPlace(error);
-      log.error({ reason }, 'the voices were not reloaded, those from before go on: mend it, then SIGHUP again');
+      log.error(
+        { reason },
+        'the voices were not reloaded, those from before go on: mend it, then SIGHUP again',
+      );
     }
   }
 }

@@ -187,7 +187,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
 
   async #end(): Promise<void> {
     this.vitals.bar();
-    for (let pollMs: number = OUTSIDE_POLL_MS.first; this.vitals.isInside; ) {
+    for (let pollMs: number = OUTSIDE_POLL_MS.first; this.vitals.isInside;) {
       await new Promise((resolve) => setTimeout(resolve, pollMs));
       pollMs = Math.min(2 * pollMs, OUTSIDE_POLL_MS.last);
     }

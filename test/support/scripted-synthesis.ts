@@ -59,4 +59,6 @@ class ScriptedEngine implements Engine {
   }
 }
 
-export default await serveSynthesis(workerData as SynthesisThreadData, () => Promise.resolve(new ScriptedEngine()));
+export default await serveSynthesis(workerData as SynthesisThreadData, () =>
+  Promise.resolve(new ScriptedEngine()),
+);
