@@ -13,6 +13,7 @@ import { Segmenter } from '../text/segments.js';
 import { faultPlace } from '../fault.js';
 import { limits } from '../limits.js';
 import type { ActorThreads } from './actor-threads.js';
+import { Charges } from './charges.js';
 import type { ContextMeter } from './context-meter.js';
 import type { Frame } from './messages.js';
 import type { ContextSchedule, ScheduledSegment, Scheduler } from './scheduler.js';
@@ -40,10 +41,6 @@ export interface ContextParts {
   readonly onOver: (context: Context) => void;
 }
 
-interface Flush {
-  readonly flushId: string;
-}
-
 const randomSeed = (): number => randomInt(2 ** 32);
 
 export class Context implements SpeechContext {
@@ -55,17 +52,14 @@ export class Context implements SpeechContext {
   /** Whose threads speak it. */
   #generation: Generation;
   readonly #segmenter = new Segmenter();
-  readonly #pending: (string | Flush)[] = [];
+  readonly #pending: (string | { readonly flushId: string })[] = [];
   /** Flushes whose text is cut, with the number of segments before them. */
   readonly #flushes: { readonly flushId: string; readonly segments: number }[] = [];
   readonly #jobs = new Map<ScheduledSegment, Job>();
-  readonly #retries = new Map<ScheduledSegment, number>();
-  readonly #seeds = new Map<ScheduledSegment, number>();
+  /** Of segments that were started: run again, they have the same seed. */
+  readonly #attempts = new Map<ScheduledSegment, { readonly seed: number; retries: number }>();
   readonly #utteranceSeed = randomSeed();
-  /** Code points of segments not charged yet, from segment `#nextCharge` on. */
-  readonly #charges: number[] = [];
-  #unspokenCharacters = 0;
-  #nextCharge = 0;
+  readonly #charges = new Charges();
   #nextSegment = 0;
   #nextMark = 0;
   /** Segments before the last flush that was cut: they are of a turn that is complete. */
@@ -143,11 +137,9 @@ export class Context implements SpeechContext {
     // Text before a flush that is still to be cut is of a turn that is complete, and so is all that was cut before.
     if (flushed >= 0) return characters;
     for (const segment of this.#segmenter.flush()) characters += codePointCount(segment.text);
-    characters += this.#unspokenCharacters;
-    this.#unspokenCharacters = 0;
     const kept = Math.max(this.#nextMark, this.#turnStart);
     this.schedule.withdraw(kept);
-    for (const dropped of this.#charges.splice(kept - this.#nextCharge)) characters += dropped;
+    characters += this.#charges.drop(kept);
     this.#nextSegment = kept;
     return characters;
   }
@@ -210,8 +202,7 @@ export class Context implements SpeechContext {
    */
   renew(): void {
     const { generations, options } = this.#parts;
-    if (this.#over || generations.isCurrent(this.#generation)) return;
-    if (this.#isMidUtterance) return;
+    if (this.#over || generations.isCurrent(this.#generation) || this.#isMidUtterance) return;
     this.#generation = generations.move(this.#generation, options.voiceId, this.#sampleRateHz);
   }
 
@@ -233,8 +224,8 @@ export class Context implements SpeechContext {
       this.#sendMark(segment);
     }
     const { options } = this.#parts;
-    let seed = this.#seeds.get(segment);
-    if (seed === undefined) this.#seeds.set(segment, (seed = randomSeed()));
+    const attempt = this.#attempts.get(segment) ?? { seed: randomSeed(), retries: 0 };
+    this.#attempts.set(segment, attempt);
     const job = {
       contextId: this.id,
       segment: segment.index,
@@ -245,7 +236,7 @@ export class Context implements SpeechContext {
       after: segment.after,
       voiceId: options.voiceId,
       temperature: options.temperature ?? DEFAULT_TEMPERATURE,
-      seed,
+      seed: attempt.seed,
       utteranceSeed: this.#utteranceSeed,
       actor: this.actor,
     };
@@ -279,7 +270,7 @@ export class Context implements SpeechContext {
       case 'done': {
         const audioMs = (outcome.samples * 1000) / this.#sampleRateHz;
         this.#parts.meter.made(readySinceMs, outcome.effort, audioMs);
-        this.#forget(segment);
+        this.#attempts.delete(segment);
         this.schedule.finished(segment, audioMs);
         this.renew();
         return;
@@ -299,19 +290,13 @@ export class Context implements SpeechContext {
 
   /** Runs a bystander of a thread's death again: the same seed gives the same samples, of which the actor drops what it has. */
   #retry(segment: ScheduledSegment): void {
-    const retries = (this.#retries.get(segment) ?? 0) + 1;
-    if (this.#over || retries > limits.segmentRetriesMax) {
+    const attempt = this.#attempts.get(segment);
+    if (this.#over || attempt === undefined || ++attempt.retries > limits.segmentRetriesMax) {
       this.schedule.finished(segment, 0);
       this.fail('its synthesis threads kept ending');
       return;
     }
-    this.#retries.set(segment, retries);
     this.schedule.requeue(segment);
-  }
-
-  #forget(segment: ScheduledSegment): void {
-    this.#retries.delete(segment);
-    this.#seeds.delete(segment);
   }
 
   #feed(): void {
@@ -370,11 +355,9 @@ export class Context implements SpeechContext {
 
   #enqueue(segments: ReturnType<Segmenter['push']>): void {
     for (const segment of segments) {
-      this.#unspokenCharacters += codePointCount(segment.text);
+      this.#charges.add(codePointCount(segment.text));
       if (!segment.speak) continue;
-      // White space between segments is charged with the one after it.
-      this.#charges.push(this.#unspokenCharacters);
-      this.#unspokenCharacters = 0;
+      this.#charges.endSegment();
       this.schedule.enqueue({ ...segment, index: this.#nextSegment++ });
     }
   }
@@ -393,11 +376,7 @@ export class Context implements SpeechContext {
   }
 
   #chargeUpTo(segment: number): void {
-    let characters = 0;
-    while (this.#nextCharge <= segment) {
-      characters += this.#charges.shift() ?? 0;
-      this.#nextCharge++;
-    }
+    const characters = this.#charges.take(segment);
     if (characters > 0) this.#parts.options.lease.settle(characters);
   }
 

@@ -41,11 +41,13 @@ export class VoiceReload {
 
   async #run(): Promise<void> {
     this.#running = true;
-    do {
-      this.#again = false;
-      await this.#reload();
-    } while (this.#again && !this.#isClosed);
+    do await this.#reload();
+    while (this.#isWantedAgain());
     this.#running = false;
+  }
+
+  #isWantedAgain(): boolean {
+    return this.#again && !this.#isClosed;
   }
 
   /** Never rejects. */
