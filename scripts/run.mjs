@@ -13,6 +13,8 @@ if (entry === undefined) {
   process.exit(2);
 }
 await buildOrExit({ ifStale: true });
+// onnxruntime reports to its makers otherwise; benchmarks load it without src/main.js.
+process.env.ORT_DISABLE_TELEMETRY = '1';
 const path = join(root, 'dist', entry);
 process.argv = [process.argv[0], path, ...rest];
 await import(pathToFileURL(path).href);

@@ -32,6 +32,8 @@ const showFirstKey = (config: Config, log: ReturnType<typeof createLog>) => (key
 const SIGNAL_ECHO_MS = 250;
 
 const main = async (): Promise<void> => {
+  // onnxruntime tells its makers of every session and run, unless this is set before a thread loads it.
+  process.env['ORT_DISABLE_TELEMETRY'] = '1';
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();

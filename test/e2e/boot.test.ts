@@ -2,6 +2,7 @@
 import {
   appendFileSync,
   cpSync,
+  existsSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -125,4 +126,12 @@ t.test('the first start makes one key, for its owner alone; the next start makes
   t.equal((await second.get('/v1/tts/speakers', { 'x-api-key': key })).status, 200, 'the key still works');
   t.throws(() => second.key, 'no other was made');
   t.equal(second.stderr, '', 'no warnings');
+});
+
+t.test('nothing is reported to anyone: onnxruntime keeps no identity and no outbox', async (t) => {
+  const home = join(folder, 'home');
+  const service = await startService(t, { ...oneThread, HOME: home });
+  t.equal((await service.get('/readyz', {})).status, 200, 'the models are loaded');
+  t.match(await service.stop(), { code: 0 });
+  t.notOk(existsSync(home), 'where it would put them');
 });
