@@ -68,7 +68,7 @@ export const damagedStore = (path: string, finding: string): StoreError =>
   new StoreError(
     'damaged',
     `The store ${path} is damaged (${finding.replaceAll(/\s+/g, ' ')}): restore a backup ` +
-      '(npm run store -- restore FILE), or move it away with its -wal and -shm to start with an empty one',
+      `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
   );
 
 const fullDisk = (path: string): StoreError =>
@@ -203,6 +203,8 @@ const openFile = (dataDir: string, busyMsMax: number): DatabaseSync => {
     return database;
   } catch (error) {
     database.close();
+    // Our own statements: what they cannot be run on is not the schema that it says.
+    if (sqliteKind(error) === sqlite.error) throw damagedStore(path, (error as Error).message);
     throw error;
   }
 };

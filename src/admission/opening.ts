@@ -14,6 +14,7 @@ import {
 } from './database.js';
 import { makeFile, makeFolder, syncFolder } from './files.js';
 import { StoreHold } from './hold.js';
+import { markPath } from './mark.js';
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
@@ -42,11 +43,13 @@ const makeUnlessThere = (dataDir: string): void => {
     // Another process may have been faster.
     if (isThere(path)) return;
     checkNotRestoring(dataDir);
-    if (existsSync(logPath(dataDir)))
+    // What a store leaves beside it tells that there was one.
+    const left = [logPath(dataDir), markPath(dataDir)].find((name) => existsSync(name));
+    if (left !== undefined)
       throw new StoreError(
         'missing',
-        `There is no store at ${path}, but the write-ahead log of one: put ${path} back, or restore a backup ` +
-          `(npm run store -- restore FILE), or move ${path}-wal and ${path}-shm away to start with an empty store`,
+        `There is no store at ${path}, but there was one, which left ${left}: put it back, or restore a backup ` +
+          `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
       );
     make(dataDir);
   } finally {

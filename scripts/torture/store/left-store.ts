@@ -1,0 +1,181 @@
+/**
+ * A store as a kill leaves it, its last commits in its write-ahead log only, or as an orderly end does, without a log;
+ * and the same one again after each damage. It is put back into the same file: one in another file would be another
+ * store.
+ */
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { Administration } from '../../../src/admission/administration.js';
+import { logPath, openExisting, storePath } from '../../../src/admission/database.js';
+import { newWriter, prepareAppendBatch, type LedgerEntry } from '../../../src/admission/entries.js';
+import { markPath, prepareMark } from '../../../src/admission/mark.js';
+
+/** What must be as it was, or not be served. */
+export interface Balances {
+  readonly accounts: readonly Readonly<Record<string, unknown>>[];
+  readonly keys: readonly Readonly<Record<string, unknown>>[];
+}
+
+const ACCOUNTS = 5;
+const HOUR_MS = 3_600_000;
+const START_MS = Date.UTC(2026, 0, 1);
+/** Entries of a commit, of those that are in the log only. */
+const COMMIT_ENTRIES = 6;
+const LOGGED_COMMITS = 8;
+
+const readBalances = (database: DatabaseSync): Balances => ({
+  accounts: database.prepare('SELECT * FROM accounts ORDER BY id').all(),
+  keys: database.prepare('SELECT * FROM api_keys ORDER BY id').all(),
+});
+
+/** As the service would read them. @throws what reading meets */
+export const balancesOf = (dataDir: string): Balances => {
+  const database = openExisting(dataDir);
+  try {
+    return readBalances(database);
+  } finally {
+    database.close();
+  }
+};
+
+/** Charges the first account as a request does. @returns the credits */
+export const chargeOnce = (dataDir: string): number => {
+  const database = openExisting(dataDir);
+  try {
+    const amount = 17;
+    prepareAppendBatch(database)([usage(newWriter(), 1, 1, amount, START_MS + 900 * HOUR_MS)]);
+    return amount;
+  } finally {
+    database.close();
+  }
+};
+
+const usage = (
+  writer: number,
+  entry: number,
+  accountId: number,
+  credits: number,
+  atMs: number,
+): LedgerEntry => ({
+  writer,
+  entry,
+  accountId,
+  // Every account has two keys, made in turn.
+  keyId: accountId + (entry % 2) * ACCOUNTS,
+  requestId: `request-${writer}-${entry}`,
+  kind: entry % 11 === 0 ? 'refund' : 'usage',
+  amount: entry % 11 === 0 ? credits : -credits,
+  characters: credits,
+  beginsRequest: entry % 11 !== 0,
+  atMs,
+});
+
+/** How the service that had it ended. */
+export type End = 'killed' | 'closed';
+
+export class LeftStore {
+  readonly dataDir: string;
+  readonly balances: Balances;
+  /** The store's file as it was some commits before the log begins. */
+  readonly olderFile: Buffer;
+  readonly #files: Readonly<Record<End, ReadonlyMap<string, Buffer>>>;
+  #end: End = 'killed';
+
+  private constructor(
+    dataDir: string,
+    balances: Balances,
+    olderFile: Buffer,
+    files: Readonly<Record<End, ReadonlyMap<string, Buffer>>>,
+  ) {
+    this.dataDir = dataDir;
+    this.balances = balances;
+    this.olderFile = olderFile;
+    this.#files = files;
+  }
+
+  /**
+   * @param dataDir that there is not yet
+   * @param entries of its ledger, about
+   */
+  static make(dataDir: string, entries: number, random: () => number): LeftStore {
+    const administration = new Administration(dataDir);
+    const keys: string[] = [];
+    for (let i = 0; i < ACCOUNTS * 2; i += 1)
+      keys.push(administration.createKey(`account ${i % ACCOUNTS}`, i < ACCOUNTS - 1 ? 1_000_000 : null).key);
+    administration.revoke(keys[3] ?? '');
+    const database = openExisting(dataDir);
+    const append = prepareAppendBatch(database);
+    const writer = newWriter();
+    let last = 0;
+    const commit = (count: number): void => {
+      append(
+        Array.from({ length: count }, () => {
+          last += 1;
+          const credits = 1 + Math.floor(random() * 900);
+          return usage(writer, last, 1 + Math.floor(random() * ACCOUNTS), credits, START_MS + last * 60_000);
+        }),
+      );
+    };
+    const checkpoint = () => database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    commit(Math.ceil(entries / 2));
+    checkpoint();
+    const olderFile = readFileSync(storePath(dataDir));
+    commit(Math.ceil(entries / 2));
+    checkpoint();
+    for (let i = 0; i < LOGGED_COMMITS; i += 1) commit(COMMIT_ENTRIES);
+    administration.revoke(keys[7] ?? '');
+    administration.credit('account 1', 500);
+    prepareMark(dataDir, database)();
+    const balances = readBalances(database);
+    const paths = [storePath(dataDir), logPath(dataDir), `${storePath(dataDir)}-shm`, markPath(dataDir)];
+    const read = () =>
+      new Map(
+        paths.filter((path) => existsSync(path)).map((path) => [basename(path), readFileSync(path)] as const),
+      );
+    const killed = read();
+    administration.close();
+    database.close();
+    const store = new LeftStore(dataDir, balances, olderFile, { killed, closed: read() });
+    store.putBack('killed');
+    return store;
+  }
+
+  pathOf(name: string): string {
+    return join(this.dataDir, name);
+  }
+
+  /** As it was. */
+  bytesOf(name: string): Buffer {
+    const bytes = this.#files[this.#end].get(name);
+    if (bytes === undefined) throw new Error(`there is no ${name}`);
+    return bytes;
+  }
+
+  /** Takes a file out of its place, if it is there, to be put back as the same file. */
+  setAside(name: string): void {
+    if (existsSync(this.pathOf(name))) renameSync(this.pathOf(name), `${this.dataDir}-${name}`);
+  }
+
+  /** Undoes any damage, and what was made of it. */
+  putBack(end: End): void {
+    this.#end = end;
+    mkdirSync(this.dataDir, { recursive: true });
+    const main = basename(storePath(this.dataDir));
+    for (const name of readdirSync(this.dataDir))
+      if (name !== main || !lstatSync(this.pathOf(name)).isFile())
+        rmSync(this.pathOf(name), { recursive: true });
+    const aside = `${this.dataDir}-${main}`;
+    if (existsSync(aside)) renameSync(aside, this.pathOf(main));
+    for (const [name, bytes] of this.#files[end]) writeFileSync(this.pathOf(name), bytes, { mode: 0o600 });
+  }
+}
