@@ -48,6 +48,18 @@ const warnOf = (certificate: Certificate, log: Log): void => {
   if (doubt !== null) log.warn({ validFrom, validTo }, doubt);
 };
 
+/** Checked before anything is written to it. */
+const openWithKey = (dataDir: string, onFirstKey: AppParts['onFirstKey']): Store => {
+  const store = openStore(dataDir);
+  try {
+    makeFirstKey(dataDir, onFirstKey);
+    return store;
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+};
+
 export class App {
   readonly #log: Log;
   readonly #tls: TlsFiles | null;
@@ -130,8 +142,7 @@ export class App {
     });
     let store: Store;
     try {
-      makeFirstKey(config.dataDir, parts.onFirstKey);
-      store = openStore(config.dataDir);
+      store = openWithKey(config.dataDir, parts.onFirstKey);
     } catch (error) {
       // A thread can be ended once it has loaded, or could not.
       await dispatcher.ready().catch(() => undefined);

@@ -2,5 +2,6 @@
 import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
 import type { Scenario } from './scenario.js';
+import { damagedStore } from './store/damaged-store.js';
 
-export const scenarios: readonly Scenario[] = [fuzz, connections, requests, sockets, slow];
+export const scenarios: readonly Scenario[] = [fuzz, connections, requests, sockets, slow, damagedStore];

@@ -64,10 +64,18 @@ export const missingStore = (path: string): StoreError =>
     `There is no store at ${path}: put it back where it was, or set DATA_DIR to the folder that has it`,
   );
 
+/** SQLite tells all that it finds, in as many lines. */
+const FINDING_LENGTH_MAX = 200;
+
+const shorten = (finding: string): string => {
+  const line = finding.replaceAll(/\s+/g, ' ');
+  return line.length > FINDING_LENGTH_MAX ? `${line.slice(0, FINDING_LENGTH_MAX)}...` : line;
+};
+
 export const damagedStore = (path: string, finding: string): StoreError =>
   new StoreError(
     'damaged',
-    `The store ${path} is damaged (${finding.replaceAll(/\s+/g, ' ')}): restore a backup ` +
+    `The store ${path} is damaged (${shorten(finding)}): restore a backup ` +
       `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
   );
 

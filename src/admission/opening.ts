@@ -14,7 +14,7 @@ import {
 } from './database.js';
 import { makeFile, makeFolder, syncFolder } from './files.js';
 import { StoreHold } from './hold.js';
-import { markPath } from './mark.js';
+import { checkMark, markPath, readMark } from './mark.js';
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
@@ -66,17 +66,23 @@ export interface HeldDatabase {
 /**
  * Opens the store, making the folder (mode 0700) and the file (0600) when they are not there.
  *
- * @throws {StoreError} when it cannot be read and written
+ * @throws {StoreError} when it cannot be read and written, or lacks what was committed to it
  */
 export const openDatabase = (dataDir: string): HeldDatabase => {
   let hold: StoreHold | undefined;
+  let database: DatabaseSync | undefined;
   try {
     makeFolder(dataDir);
     accessSync(dataDir, constants.W_OK | constants.X_OK);
     makeUnlessThere(dataDir);
     hold = StoreHold.share(dataDir, limits.storeBusyMsMax);
-    return { database: openExisting(dataDir), hold };
+    // Read first: what others commit in between only makes the store more.
+    const mark = readMark(dataDir);
+    database = openExisting(dataDir);
+    checkMark(dataDir, mark, database);
+    return { database, hold };
   } catch (error) {
+    database?.close();
     hold?.release();
     throw wordStoreError(dataDir, error);
   }

@@ -6,7 +6,6 @@ import type { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.js';
 import { Connection } from './connection.js';
 import type { StoreHold } from './hold.js';
-import { readMark } from './mark.js';
 import { openDatabase } from './opening.js';
 import { verifyAtStart } from './verification.js';
 
@@ -97,11 +96,10 @@ export class Store {
  * @throws {StoreError} when the store cannot be read and written, is damaged, or lacks what was committed to it
  */
 export const openStore = (dataDir: string, wholeBytesMax: number = limits.storeCheckBytesMax): Store => {
-  const mark = readMark(dataDir);
   const { database, hold } = openDatabase(dataDir);
   let store: Store | undefined;
   try {
-    verifyAtStart(dataDir, database, mark, wholeBytesMax);
+    verifyAtStart(dataDir, database, wholeBytesMax);
     store = new Store(dataDir, hold);
     store.probe();
     return store;

@@ -16,7 +16,6 @@ import {
   storePath,
   wordStoreError,
 } from './database.js';
-import { checkMark, type readMark } from './mark.js';
 import { migrations } from './schema.js';
 
 /** A damaged store can have as many as it has rows: the first ones tell enough. */
@@ -66,7 +65,9 @@ const integrityOf = (database: DatabaseSync, table: string | null): string[] => 
   const findings = database
     .prepare(`PRAGMA integrity_check${which}`)
     .all()
-    .map((row) => String(row['integrity_check']));
+    .flatMap((row) => String(row['integrity_check']).split('\n'))
+    // A heading of what follows.
+    .filter((line) => !line.startsWith('***'));
   return findings.length === 1 && findings[0] === 'ok' ? [] : findings;
 };
 
@@ -178,24 +179,17 @@ const bytesOf = (database: DatabaseSync): number =>
   pragma(database, 'page_count') * pragma(database, 'page_size');
 
 /**
- * Finds damage at the start rather than at some request, and what is lost.
+ * Finds damage at the start rather than at some request.
  *
- * @param mark read before `database` was opened
  * @param wholeBytesMax of a store that is read whole
  * @throws {StoreError} when it finds any
  */
-export const verifyAtStart = (
-  dataDir: string,
-  database: DatabaseSync,
-  mark: ReturnType<typeof readMark>,
-  wholeBytesMax: number,
-): void => {
+export const verifyAtStart = (dataDir: string, database: DatabaseSync, wholeBytesMax: number): void => {
   const path = storePath(dataDir);
   try {
     const find = bytesOf(database) <= wholeBytesMax ? findDamage : findQuickly;
     const [finding] = find(database, path);
     if (finding !== undefined) throw damagedStore(path, finding);
-    checkMark(dataDir, mark, database);
   } catch (error) {
     if (error instanceof StoreError) throw error;
     throw wordStoreError(dataDir, error);

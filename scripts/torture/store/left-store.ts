@@ -85,6 +85,8 @@ export type End = 'killed' | 'closed';
 
 export class LeftStore {
   readonly dataDir: string;
+  /** Of the first account. */
+  readonly key: string;
   readonly balances: Balances;
   /** The store's file as it was some commits before the log begins. */
   readonly olderFile: Buffer;
@@ -93,11 +95,13 @@ export class LeftStore {
 
   private constructor(
     dataDir: string,
+    key: string,
     balances: Balances,
     olderFile: Buffer,
     files: Readonly<Record<End, ReadonlyMap<string, Buffer>>>,
   ) {
     this.dataDir = dataDir;
+    this.key = key;
     this.balances = balances;
     this.olderFile = olderFile;
     this.#files = files;
@@ -111,7 +115,9 @@ export class LeftStore {
     const administration = new Administration(dataDir);
     const keys: string[] = [];
     for (let i = 0; i < ACCOUNTS * 2; i += 1)
-      keys.push(administration.createKey(`account ${i % ACCOUNTS}`, i < ACCOUNTS - 1 ? 1_000_000 : null).key);
+      keys.push(
+        administration.createKey(`account ${i % ACCOUNTS}`, i < ACCOUNTS - 1 ? 1_000_000_000 : null).key,
+      );
     administration.revoke(keys[3] ?? '');
     const database = openExisting(dataDir);
     const append = prepareAppendBatch(database);
@@ -145,7 +151,7 @@ export class LeftStore {
     const killed = read();
     administration.close();
     database.close();
-    const store = new LeftStore(dataDir, balances, olderFile, { killed, closed: read() });
+    const store = new LeftStore(dataDir, keys[0] ?? '', balances, olderFile, { killed, closed: read() });
     store.putBack('killed');
     return store;
   }
