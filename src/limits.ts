@@ -47,6 +47,8 @@ export const limits = {
   firstPhonemeTextMax: 72,
   /** Pronunciations of single words that a synthesis thread remembers, to align words with phonemes. */
   pronunciationsCachedMax: 4_096,
+  /** Milliseconds without anything to pronounce after which it forgets them: they are words of texts. */
+  pronunciationsKeptMs: 1_000,
   /** Jobs (segments) that one synthesis thread holds and turns between; each costs about 0.3 MiB of model state. */
   jobsPerThreadMax: 128,
   /** Milliseconds that a thread may take for a step, or not turn its event loop, before it counts as hung. */

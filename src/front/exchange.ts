@@ -11,6 +11,7 @@ import { STATUS_CODES } from 'node:http';
 import { errors } from '../errors.js';
 import type { Header } from './cors.js';
 import { describeFault } from '../fault.js';
+import { forgetLastMatch } from '../last-match.js';
 import type { Services } from './services.js';
 import type { HttpResponse } from './uws.js';
 
@@ -235,6 +236,7 @@ export class Exchange {
       },
       'request',
     );
+    forgetLastMatch();
   }
 
   #tell(listener: () => void): void {

@@ -1,4 +1,5 @@
 /** Atoms of text to phones, word by word as the text has them, whatever espeak-ng makes of their borders. */
+import { forgetLastMatch } from '../../src/last-match.js';
 import { limits } from '../../src/limits.js';
 import { alignWords } from './alignment.js';
 import type { Atom } from './clauses.js';
@@ -24,8 +25,9 @@ interface Sequence extends PhoneString {
 export class Pronouncer {
   readonly phones: PhoneSet;
   readonly #espeak: Espeak;
-  /** Pronunciations of atoms alone, the least recently used first. */
+  /** Pronunciations of atoms alone, the least recently used first. They are words of texts: kept while one is spoken. */
   readonly #alone = new Map<string, Sequence>();
+  #forgetting: NodeJS.Timeout | undefined;
 
   constructor(espeak: Espeak, phones: PhoneSet) {
     this.#espeak = espeak;
@@ -36,6 +38,8 @@ export class Pronouncer {
   pronounce(atoms: readonly Atom[]): SpokenAtom[] {
     const [first] = atoms;
     if (first === undefined) return [];
+    this.#forgetting ??= setTimeout(() => this.#forget(), limits.pronunciationsKeptMs).unref();
+    this.#forgetting.refresh();
     if (atoms.length === 1) return [this.#spell(this.#pronounceAlone(first))];
     const groups = this.#espeak.groups(textOf(atoms), first.voice);
     if (groups.length === atoms.length && atoms.every(({ spoken }) => plainWord.test(spoken)))
@@ -75,6 +79,11 @@ export class Pronouncer {
       from = to;
     }
     return spoken;
+  }
+
+  #forget(): void {
+    this.#alone.clear();
+    forgetLastMatch();
   }
 
   #pronounceAlone({ spoken, voice }: Atom): Sequence {

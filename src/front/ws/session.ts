@@ -10,6 +10,7 @@ import { unknownVoiceMessage } from '../../api/unknown-voice.js';
 import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
 import type { Speech } from '../../dispatch/speech.js';
 import { errors, type SocketErrorCode } from '../../errors.js';
+import { forgetLastMatch } from '../../last-match.js';
 import type { Log } from '../../log.js';
 import type { Metrics, RefusalReason } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
@@ -219,6 +220,7 @@ export class Session {
       'socket',
     );
     onOver(this);
+    forgetLastMatch();
   }
 
   #onClientFrame(frame: ClientFrame): void {

@@ -1,0 +1,43 @@
+/**
+ * The real service, its own entry and all, that writes snapshots of the heaps of all its threads when it gets
+ * SIGWINCH, into the folder `SNAPSHOTS`; an empty file `done` says that they are whole.
+ *
+ * What is in an ArrayBuffer is in no snapshot: sockets' buffers, samples, the memory of WebAssembly.
+ */
+import { createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { getHeapSnapshot, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Worker } from 'node:worker_threads';
+
+// Longer strings would be cut in a snapshot.
+setFlagsFromString('--heap-snapshot-string-limit=1048576');
+
+const folder = process.env['SNAPSHOTS'] ?? '';
+const workers: Worker[] = [];
+process.on('worker', (worker) => workers.push(worker));
+
+/** Names of fields are let go after some rounds only, with the shapes of objects that have them. */
+const collectGarbage = async (): Promise<void> => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let round = 0; round < 5; round++) {
+    collect();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+};
+
+const write = async (): Promise<void> => {
+  await collectGarbage();
+  mkdirSync(folder, { recursive: true });
+  const snapshots = [getHeapSnapshot, ...workers.map((worker) => () => worker.getHeapSnapshot())];
+  for (const [place, take] of snapshots.entries()) {
+    const name = place === 0 ? 'front' : `thread-${place}`;
+    await pipeline(await take(), createWriteStream(join(folder, `${name}.heapsnapshot`)));
+  }
+  writeFileSync(join(folder, 'done'), '');
+};
+process.on('SIGWINCH', () => void write());
+
+await import('../../src/main.js');
