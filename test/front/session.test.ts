@@ -427,6 +427,8 @@ t.test('one line a socket, without text, ids or keys of the client', (t) => {
       fields: {
         requestId: 'request-1',
         keyId: 7,
+        route: '/v1/tts/ws',
+        status: 101,
         outcome: 'client',
         code: 1000,
         contexts: 1,
@@ -438,5 +440,14 @@ t.test('one line a socket, without text, ids or keys of the client', (t) => {
   ]);
   t.notMatch(JSON.stringify(lines), /secret|words/i);
   t.equal(speech.contexts.length, 1);
+  t.end();
+});
+
+t.test('what a client wrote does not linger in what regular expressions remember', (t) => {
+  const { say, session } = createSession();
+  say(start(), text(' secret words '), flush('f1'));
+  session.closed(1000);
+  // The runtime keeps the whole subject of the last match.
+  t.equal((RegExp as unknown as Record<string, string>)['$_'], '');
   t.end();
 });
