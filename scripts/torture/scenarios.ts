@@ -3,5 +3,14 @@ import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
 import type { Scenario } from './scenario.js';
 import { damagedStore } from './store/damaged-store.js';
+import { threads } from './threads/threads.js';
 
-export const scenarios: readonly Scenario[] = [fuzz, connections, requests, sockets, slow, damagedStore];
+export const scenarios: readonly Scenario[] = [
+  fuzz,
+  connections,
+  requests,
+  sockets,
+  slow,
+  threads,
+  damagedStore,
+];

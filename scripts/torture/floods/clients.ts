@@ -68,8 +68,19 @@ export class ByteClient {
   }
 }
 
-export const speechRequest = (key: string, voice: string, text: string, path = '/v1/tts/stream'): string => {
-  const body = JSON.stringify({ text, voice, response_format: { encoding: 'pcm', sample_rate: 24_000 } });
+export const speechRequest = (
+  key: string,
+  voice: string,
+  text: string,
+  path = '/v1/tts/stream',
+  timestamps = false,
+): string => {
+  const body = JSON.stringify({
+    text,
+    voice,
+    response_format: { encoding: 'pcm', sample_rate: 24_000 },
+    timestamps,
+  });
   const head = [
     `POST ${path} HTTP/1.1`,
     'Host: flood',

@@ -5,6 +5,7 @@ import { Neighbours } from '../neighbours/neighbours.js';
 import { describeNeighbours, isUndisturbed } from '../neighbours/report.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { TortureService } from '../service.js';
+import { speakersOf } from '../speakers.js';
 import { leftOpen, longHeads, slowBodies, slowHeads } from './connection-floods.js';
 import type { Flood } from './flood.js';
 import { aborted, manyKeys, oneKey } from './request-floods.js';
@@ -77,11 +78,7 @@ export const scenarioOf = (
   async run(options) {
     const service = await TortureService.start();
     try {
-      const [key = ''] = service.makeKeys(1);
-      const response = await fetch(`http://127.0.0.1:${String(service.port)}/v1/tts/speakers`, {
-        headers: { 'x-api-key': key },
-      });
-      const { speaker_ids: voices } = (await response.json()) as { speaker_ids: string[] };
+      const voices = await speakersOf(service);
       await sleep(settleMs);
       const rows: TortureRow[] = [];
       for (const flood of floods) {

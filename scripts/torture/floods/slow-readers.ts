@@ -8,9 +8,12 @@ import type { Flood } from './flood.js';
 /** Bytes a second: the last is slower than speech plays, in base64. */
 const rates = [0, 0, 1_000, 5_000, 20_000];
 const tickMs = 250;
+const statusEveryS = 5;
 /** Longer than a reader may stall. */
 const runMs = 75_000;
 const readersPerKey = 9;
+/** Each has 20 s of speech made ahead, at most: what a few new ones a second want, two cores make and the neighbours' too. */
+const newEveryMs = 400;
 
 const text = 'Nobody is in a hurry to hear this, and still it has to be kept until somebody is. '.repeat(60);
 
@@ -36,11 +39,20 @@ export const slowReaders: Flood = {
   fault: 'slow readers',
   injected: 'five minutes of speech each, read at 0, 1, 5 and 20 kB/s, half over HTTP, half over WebSockets',
   async run({ service, voice, count, keys, progress }) {
-    const readerCount = Math.ceil(count / 4);
+    const readerCount = Math.ceil(count / 5);
     const all = keys(Math.ceil(readerCount / readersPerKey));
     const pssBefore = (await service.status()).rssMiB;
     const readers: SlowReader[] = [];
+    const reading = setInterval(() => {
+      for (const reader of readers) {
+        if (reader.rate === 0 || reader.client.isClosed) continue;
+        reader.allowance += (reader.rate * tickMs) / 1000;
+        if (reader.allowance > 0) reader.client.socket.resume();
+      }
+    }, tickMs);
     for (let i = 0; i < readerCount; i++) {
+      progress(`${String(i)} of ${String(readerCount)} slow readers have begun`);
+      await sleep(newEveryMs);
       const key = all[Math.floor(i / readersPerKey)]!;
       const client = new ByteClient(service.port);
       readers.push({ client, rate: rates[Math.floor(i / 2) % rates.length]!, allowance: 0 });
@@ -66,19 +78,17 @@ export const slowReaders: Flood = {
     }
     const startedMs = performance.now();
     let rssMiBMax = 0;
-    let closedEarly = 0;
+    let secondsBefore = 0;
     while (performance.now() - startedMs < runMs) {
-      for (const reader of readers) {
-        if (reader.rate === 0 || reader.client.isClosed) continue;
-        reader.allowance += (reader.rate * tickMs) / 1000;
-        if (reader.allowance > 0) reader.client.socket.resume();
-      }
       await sleep(tickMs);
-      closedEarly = readers.filter(({ client, rate }) => client.isClosed && rate >= rates.at(-1)!).length;
       const seconds = Math.round((performance.now() - startedMs) / 1000);
-      if (seconds % 5 === 0) rssMiBMax = Math.max(rssMiBMax, (await service.status()).rssMiB);
       progress(`${String(seconds)} of ${String(runMs / 1000)} s with ${String(readerCount)} slow readers`);
+      if (seconds - secondsBefore < statusEveryS) continue;
+      secondsBefore = seconds;
+      rssMiBMax = Math.max(rssMiBMax, (await service.status()).rssMiB);
     }
+    clearInterval(reading);
+    const closedEarly = readers.filter(({ client, rate }) => client.isClosed && rate === rates.at(-1)).length;
     const { requestsInFlight } = await service.status();
     const silent = readers.filter(({ rate }) => rate === 0).length;
     for (const { client } of readers) client.reset();

@@ -13,6 +13,7 @@ import { Neighbours } from '../neighbours/neighbours.js';
 import { describeNeighbours, isUndisturbed } from '../neighbours/report.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { TortureService } from '../service.js';
+import { speakersOf } from '../speakers.js';
 import { inputOf, type Vocabulary } from './input.js';
 import { Storm } from './storm.js';
 
@@ -22,13 +23,6 @@ const goodKeyCount = 6;
 const failuresToldMax = 5;
 /** Before the service is at rest after its start. */
 const settleMs = 500;
-
-const voicesOf = async (port: number, key: string): Promise<string[]> => {
-  const response = await fetch(`http://127.0.0.1:${String(port)}/v1/tts/speakers`, {
-    headers: { 'x-api-key': key },
-  });
-  return ((await response.json()) as { speaker_ids: string[] }).speaker_ids;
-};
 
 const sharesOf = (counts: ReadonlyMap<string, number>): string => {
   const sum = [...counts.values()].reduce((all, count) => all + count, 0);
@@ -43,7 +37,7 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
   let neighbours: Neighbours | null = null;
   try {
     const goodKeys = service.makeKeys(goodKeyCount);
-    const voices = await voicesOf(service.port, goodKeys[0]!);
+    const voices = await speakersOf(service);
     const vocabulary: Vocabulary = {
       goodKeys,
       brokeKeys: service.makeKeys(4, 0),

@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { TortureService } from '../service.js';
+import { speakersOf } from '../speakers.js';
 import type { NeighboursCommand, NeighboursReport } from './report.js';
 
 const processPath = fileURLToPath(new URL('./process.js', import.meta.url));
@@ -22,15 +23,16 @@ export class Neighbours {
     this.#child = child;
   }
 
-  /** They listen when it resolves, with a key of their own: two over HTTP, two over WebSockets. */
-  static async start(service: TortureService, seed: number): Promise<Neighbours> {
+  /**
+   * They listen when it resolves, with a key of their own: two over HTTP, two over WebSockets.
+   *
+   * @param toleratesFailures an utterance may fail, as long as it is seen to
+   */
+  static async start(service: TortureService, seed: number, toleratesFailures = false): Promise<Neighbours> {
+    const [voice = ''] = await speakersOf(service);
     const [key = ''] = service.makeKeys(1);
-    const response = await fetch(`http://127.0.0.1:${String(service.port)}/v1/tts/speakers`, {
-      headers: { 'x-api-key': key },
-    });
-    const { speaker_ids: voices } = (await response.json()) as { speaker_ids: string[] };
     const neighbours = new Neighbours(fork(processPath, { serialization: 'advanced' }));
-    const plan = { port: service.port, key, voice: voices[0]!, streams: 2, sockets: 2, seed };
+    const plan = { port: service.port, key, voice, streams: 2, sockets: 2, seed, toleratesFailures };
     await neighbours.#ask({ type: 'start', plan });
     return neighbours;
   }

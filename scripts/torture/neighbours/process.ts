@@ -13,6 +13,7 @@ const endMsMax = 20_000;
 const faultsToldMax = 10;
 
 let utterances = 0;
+let failures = 0;
 let faultCount = 0;
 const faults: string[] = [];
 const onFault = (what: string): void => {
@@ -66,6 +67,10 @@ const start = async (plan: NeighboursPlan): Promise<() => Promise<NeighboursRepo
     nextText: () => sentences[sentence++ % sentences.length]!,
     onUtterance: () => utterances++,
     onFault,
+    onFailure: (what: string) => {
+      if (plan.toleratesFailures) failures++;
+      else onFault(what);
+    },
   });
   const sockets = Array.from(
     { length: plan.sockets },
@@ -93,6 +98,7 @@ const start = async (plan: NeighboursPlan): Promise<() => Promise<NeighboursRepo
       Math.max(0, ...all.map(({ playback }) => playback[name]));
     return {
       utterances,
+      failures,
       audioMs: all.reduce((sum, { playback }) => sum + playback.audioMs, 0),
       firstAudioMsMax: maxOf('firstAudioMsMax'),
       dryMsMax: maxOf('dryMsMax'),

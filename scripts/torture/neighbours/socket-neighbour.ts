@@ -94,6 +94,13 @@ export class SocketNeighbour {
       this.#fault(`a frame of no context that is open: ${json.slice(0, 200)}`);
       return;
     }
+    if (frame.error !== undefined) {
+      this.#parts.onFailure(`${this.#parts.name}: ${frame.error}`);
+      this.#context = null;
+      this.playback.ended();
+      this.#parts.onUtterance();
+      return;
+    }
     context.onFrame(frame);
     this.playback.audio(performance.now(), context.durationMs - this.#earlierMs);
     if (frame.flush_completed !== undefined) this.playback.ended();

@@ -17,6 +17,8 @@ export interface NeighbourParts {
   readonly nextText: () => string;
   readonly onUtterance: () => void;
   readonly onFault: (what: string) => void;
+  /** A failure that a client sees for what it is. */
+  readonly onFailure: (what: string) => void;
 }
 
 /** What a page may end short of its words: what an encoder looks ahead, and rounding. */
@@ -80,14 +82,18 @@ export class StreamNeighbour {
     });
     this.#request = asked;
     asked.on('error', (error) => {
-      if (this.#request === asked) this.#fault(`the connection broke: ${error.message}`);
+      if (!isAnswered && this.#request === asked) this.#fault(`the connection broke: ${error.message}`);
     });
+    let isAnswered = false;
     asked.on('close', () => {
-      if (this.#request !== asked) return;
+      if (isAnswered || this.#request !== asked) return;
       this.#fault('the connection was closed before an answer');
       this.#over();
     });
-    asked.on('response', (response) => this.#listen(response, text.split(' ')));
+    asked.on('response', (response) => {
+      isAnswered = true;
+      this.#listen(response, text.split(' '));
+    });
     asked.end(body);
   }
 
@@ -95,7 +101,9 @@ export class StreamNeighbour {
     const pages = new OggPages();
     let pending = '';
     let endSeconds = 0;
-    if (response.statusCode !== 200) this.#fault(`answered ${String(response.statusCode)}`);
+    const { statusCode = 0 } = response;
+    if (statusCode >= 500) this.#parts.onFailure(`${this.#parts.name}: answered ${String(statusCode)}`);
+    else if (statusCode !== 200) this.#fault(`answered ${String(statusCode)}`);
     const onRecord = (record: StreamRecord): void => {
       if (record.audio_chunk !== undefined) {
         const fault = pages.push(Buffer.from(record.audio_chunk, 'base64'));
@@ -120,7 +128,7 @@ export class StreamNeighbour {
     });
     response.on('error', () => undefined);
     response.on('close', () => {
-      if (!response.complete) this.#fault('the stream was cut');
+      if (!response.complete) this.#parts.onFailure(`${this.#parts.name}: the stream was cut`);
       else if (response.statusCode === 200) {
         if (pending !== '') this.#fault('the stream ended inside a record');
         if (words.length > 0) this.#fault(`${String(words.length)} words are lost`);

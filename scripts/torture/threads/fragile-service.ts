@@ -1,0 +1,18 @@
+/** The service as it is, its voices included, but for threads that break where a text tells them to. */
+import { writeFirstKey } from '../../../src/admission/first-key.js';
+import { App } from '../../../src/app.js';
+import { readConfig } from '../../../src/config.js';
+import { createLog } from '../../../src/log.js';
+
+const config = readConfig(process.env);
+const log = createLog(config.logLevel);
+const { app, port } = await App.start({
+  config,
+  log,
+  onFirstKey: (key) => void writeFirstKey(config.dataDir, key),
+  synthesisEntry: new URL('./fragile-synthesis.js', import.meta.url),
+  actorEntry: new URL('./fragile-actors.js', import.meta.url),
+});
+process.on('SIGUSR2', () => void app.status().then((status) => log.info(status, 'status')));
+process.once('SIGTERM', () => void app.drain().then(() => process.exit(0)));
+log.info({ port }, 'listening');
