@@ -2,11 +2,11 @@
 import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../../src/dispatch/messages.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from '../../../workers/engines/engine.js';
-import { loadEngines } from '../../../workers/engines/loader.js';
+import { loadEngines, threadLog } from '../../../workers/engines/loader.js';
 import { serveSynthesis } from '../../../workers/synthesis-thread.js';
 import { synthesisFaults, type SynthesisFault } from './faults.js';
 
-const { control, packs, executionProvider } = workerData as SynthesisThreadData;
+const data = workerData as SynthesisThreadData;
 
 const exhaustHeap = (): never => {
   const hoard: unknown[] = [];
@@ -40,6 +40,12 @@ const fragile = (engine: Engine): Engine => ({
 });
 
 /** piscina calls a module's default export. */
-export default await serveSynthesis(control, async () =>
-  fragile(await loadEngines(packs, executionProvider)),
+export default await serveSynthesis(data, async (native) =>
+  fragile(
+    await loadEngines(data.packs, {
+      provider: data.executionProvider,
+      native,
+      log: threadLog(data.logLevel),
+    }),
+  ),
 );
