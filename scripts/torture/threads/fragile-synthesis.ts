@@ -36,6 +36,7 @@ const breakingOn = (synthesis: SegmentSynthesis, text: string): SegmentSynthesis
 const fragile = (engine: Engine): Engine => ({
   sampleRateHz: engine.sampleRateHz,
   voiceIds: engine.voiceIds,
+  executionProvider: engine.executionProvider,
   open: (request: SegmentRequest) => breakingOn(engine.open(request), request.text),
 });
 
