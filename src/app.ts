@@ -18,10 +18,14 @@ import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
 import { limits } from './limits.js';
 import type { Log } from './log.js';
+import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, pssBytes } from './process-facts.js';
 import { OpsServer } from './ops/ops-server.js';
+import { planFor, type Plan } from './plan.js';
+import { inMiB } from './worst-case.js';
 import { catalogueOf, readPacks } from '../workers/engines/manifest.js';
+import type { VoicePack } from '../workers/engines/voice-pack.js';
 
 export interface AppParts {
   readonly config: Config;
@@ -41,6 +45,29 @@ const readVoices = async (modelsDir: string): Promise<Voices> => {
 
 /** Milliseconds for running steps to end once they are cancelled; one takes about 25. */
 const STEP_END_MS_MAX = 5_000;
+
+const modelBytesOf = (packs: readonly VoicePack[]): number =>
+  packs.flatMap(({ manifest }) => Object.values(manifest.files)).reduce((sum, file) => sum + file.bytes, 0);
+
+/** What all pools come to when they are full, and which of them are smaller here than in limits.ts. */
+const tell = (
+  { bounds, factor, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
+  config: Config,
+  log: Log,
+): void => {
+  const { contextsMax, socketsMax, connectionsMax } = bounds;
+  const memoryMaxMiB = Math.round(memoryMaxBytes / 2 ** 20);
+  const pools = { contextsMax, socketsMax, connectionsMax, files: worstCase.files };
+  log.info(
+    { mib: inMiB(worstCase), memoryMaxMiB, poolsFactor: Math.round(factor * 1000) / 1000, ...pools },
+    'worst case',
+  );
+  if (synthesisThreads < config.synthesisThreads)
+    log.warn(
+      { synthesisThreads, cores: config.synthesisThreads },
+      'fewer synthesis threads than cores, for want of memory',
+    );
+};
 
 const warnOf = (certificate: Certificate, log: Log): void => {
   const doubt = doubtOf(certificate, new Date());
@@ -98,6 +125,7 @@ export class App {
    * Serves when it resolves.
    *
    * @throws {CertificateError} the certificate or its key cannot be used
+   * @throws {MachineError} the worst case is more than the machine has
    * @throws {VoicePackError} a model file is missing or damaged
    * @throws {StoreError} the data folder or the store cannot be used
    * @throws {ListenError} an address cannot be listened on
@@ -130,11 +158,14 @@ export class App {
     const certificate = config.tls === null ? null : readCertificate(config.tls);
     if (certificate !== null) warnOf(certificate, log);
     const voices = await readVoices(config.modelsDir);
+    const plan = planFor(config, readMachine(), modelBytesOf(voices.packs));
+    tell(plan, config, log);
+    const { bounds, synthesisThreads } = plan;
     // First of all: its threads load while the store is opened, which waits for the disk.
     const dispatcher = new Dispatcher({
-      config,
+      config: { ...config, synthesisThreads },
       voices,
-      limits,
+      limits: bounds,
       log,
       metrics,
       synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),
@@ -165,6 +196,7 @@ export class App {
     const server = createServer({
       config,
       certificate,
+      bounds,
       speech: dispatcher,
       admission,
       readiness,

@@ -38,6 +38,8 @@ export interface Config {
   readonly modelsDir: string;
   /** `SYNTHESIS_THREADS`: default, the cores of the machine. */
   readonly synthesisThreads: number;
+  /** It was set, and is not the number of cores, of which as many are taken as the memory allows. */
+  readonly synthesisThreadsGiven: boolean;
   /** `ACTOR_THREADS`: default, one for every eight cores, at least one. */
   readonly actorThreads: number;
   /** `CREDITS_PER_CHARACTER`: charged for a code point of text. */
@@ -50,6 +52,12 @@ export interface Config {
   readonly executionProvider: ExecutionProvider;
   /** `TLS_CERT` and `TLS_KEY`: with them the service speaks TLS, and nothing else; `null` without. */
   readonly tls: TlsFiles | null;
+  /** `MEMORY_MAX_MIB`: what the process may come to at worst; `null`: four fifths of the machine's memory. */
+  readonly memoryMaxMiB: number | null;
+  /** `CONTEXTS_MAX`: utterances at once; `null`: as many as the memory allows. */
+  readonly contextsMax: number | null;
+  /** `SOCKETS_MAX`: WebSockets at once; `null`: as many as memory and open files allow. */
+  readonly socketsMax: number | null;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -62,6 +70,9 @@ const integer = (env: Environment, name: string, fallback: number, min: number, 
     throw new ConfigError(`${name} must be a whole number from ${min} to ${max}, not "${raw}"`);
   return value;
 };
+
+const optionalInteger = (env: Environment, name: string, min: number, max: number): number | null =>
+  nonEmpty(env, name, '') === '' ? null : integer(env, name, 0, min, max);
 
 const oneOf = <T extends string>(env: Environment, name: string, values: readonly T[], fallback: T): T => {
   const raw = env[name]?.trim();
@@ -118,11 +129,15 @@ export const readConfig = (env: Environment): Config => {
     dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
     modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),
+    synthesisThreadsGiven: nonEmpty(env, 'SYNTHESIS_THREADS', '') !== '',
     actorThreads: integer(env, 'ACTOR_THREADS', Math.max(1, Math.floor(cores / 8)), 1, 64),
     creditsPerCharacter: integer(env, 'CREDITS_PER_CHARACTER', 1, 0, 1_000_000),
     corsOrigins: origins(env, 'CORS_ORIGINS'),
     logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
     executionProvider: oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto'),
     tls: tlsFiles(env),
+    memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
+    contextsMax: optionalInteger(env, 'CONTEXTS_MAX', 1, 1_000_000),
+    socketsMax: optionalInteger(env, 'SOCKETS_MAX', 1, 1_000_000),
   });
 };

@@ -28,7 +28,7 @@ export const limits = {
   /** Requests and generating sockets in flight for one key; one more is answered 429. */
   slotsPerKey: 9,
   /** Code points of all texts that HTTP requests are having spoken; above it new requests are answered 503. */
-  requestCharactersInFlightMax: 64 * MiB,
+  requestCharactersInFlightMax: 16 * MiB,
 
   /** Contexts open at once over all keys; one more request is answered 503. */
   contextsMax: 4_096,
@@ -63,6 +63,8 @@ export const limits = {
   unsentAudioMsMax: 20_000,
   /** The same over all contexts of one lease: they share a socket, and a slow one is slow for all of them. */
   unsentAudioMsPerLeaseMax: 40_000,
+  /** Bytes of it over all contexts. What one may have shrinks as they fill: see shared-pool.ts. */
+  unsentAudioBytesMax: 1_024 * MiB,
   /** Times that a segment is run again after a thread died in another utterance's step. */
   segmentRetriesMax: 3,
 
@@ -83,6 +85,8 @@ export const limits = {
 
   /** Certificates whose connections are served: a renewal beyond closes those that were made with the oldest. */
   certificatesInUseMax: 8,
+  /** Connections open at once, WebSockets and what has sent nothing yet included; one more is closed unheard. */
+  connectionsMax: 20_480,
   /** WebSockets open at once; one more is answered 503. */
   socketsMax: 16_384,
   /** Contexts of one WebSocket. */
@@ -97,14 +101,20 @@ export const limits = {
   socketIdMax: 1_024,
   /** Flushes of one context that are not completed. */
   flushesPendingMax: 256,
+  /** UTF-16 units of the ids of such flushes, over all WebSockets. */
+  flushIdUnitsInFlightMax: 8 * MiB,
   /** Characters of one WebSocket that are not spoken yet. */
   socketCharactersMax: 4 * MiB,
   /** The same over all WebSockets. */
-  socketCharactersInFlightMax: 64 * MiB,
+  socketCharactersInFlightMax: 16 * MiB,
   /** Bytes in the library's buffer of one WebSocket above which nothing more is handed to it. */
   socketBufferedBytesMax: 512 * KiB,
+  /** Bytes in such buffers over all WebSockets. What one may have shrinks as they fill. */
+  socketBufferedBytesInFlightMax: 256 * MiB,
   /** Bytes of answers (not of speech) that wait for one WebSocket: who asks on and reads none is dropped. */
   socketAnswerBytesMax: 4 * MiB,
+  /** UTF-16 units of them over all WebSockets. What one may have shrinks as they fill, to 4 KiB. */
+  socketAnswerBytesInFlightMax: 64 * MiB,
   /** Milliseconds without a sign of life after which a WebSocket is dropped. */
   socketSilenceMsMax: 60_000,
   /** Milliseconds of it after which a ping goes out, and then between pings. */
@@ -120,6 +130,8 @@ export const limits = {
   resultMemoryInFlightBytesMax: 512 * MiB,
   /** Bytes of all results in such files; a request that would go over it fails. */
   resultSpoolBytesMax: 16 * 1024 * MiB,
+  /** Such files open at once; a request that would want one more fails. */
+  resultSpoolFilesMax: 512,
 
   /** Connections to the ops listener; one more is closed at once. */
   opsConnectionsMax: 64,

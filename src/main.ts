@@ -6,11 +6,12 @@ import { ConfigError, readConfig, type Config } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
 import { ListenError } from './front/server.js';
+import { MachineError } from './plan.js';
 import { createLog } from './log.js';
 import { VoicePackError } from '../workers/engines/voice-pack.js';
 
 /** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
-const expected = [ConfigError, CertificateError, StoreError, ListenError, VoicePackError];
+const expected = [ConfigError, CertificateError, MachineError, StoreError, ListenError, VoicePackError];
 
 const fail = (error: unknown): never => {
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));

@@ -12,6 +12,7 @@ import { codePointCount, endOfSlice } from '../text/code-points.js';
 import { Segmenter } from '../text/segments.js';
 import { faultPlace } from '../fault.js';
 import { limits } from '../limits.js';
+import { heldBytesAMs } from './audio-bytes.js';
 import type { ActorThreads } from './actor-threads.js';
 import { Charges } from './charges.js';
 import type { ContextMeter } from './context-meter.js';
@@ -76,12 +77,12 @@ export class Context implements SpeechContext {
 
   constructor(parts: ContextParts) {
     this.#parts = parts;
-    this.id = parts.id;
-    this.actor = parts.actor;
-    const { format, framing, timestamps, clientContextId, voiceId } = parts.options;
-    this.schedule = parts.scheduler.open(parts.options.group ?? parts.options.lease, parts.meter.resumed);
+    ({ id: this.id, actor: this.actor } = parts);
+    const { format, framing, timestamps, clientContextId, voiceId, group, lease } = parts.options;
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(voiceId);
+    const bytesAMs = heldBytesAMs(format, this.#sampleRateHz);
+    this.schedule = parts.scheduler.open(group ?? lease, { bytesAMs, onResumed: parts.meter.resumed });
     parts.actors.send(parts.actor, {
       type: 'open',
       contextId: parts.id,
@@ -348,8 +349,7 @@ export class Context implements SpeechContext {
     if (!this.#ended || this.#cutToEnd) return false;
     this.#cutToEnd = true;
     // A request for blank text is answered by a short silence; on a socket nothing was asked for.
-    const isSocket = this.#parts.options.framing === 'socket';
-    this.#enqueue(isSocket ? this.#segmenter.flush() : this.#segmenter.end());
+    this.#enqueue(this.#segmenter[this.#parts.options.framing === 'socket' ? 'flush' : 'end']());
     return true;
   }
 

@@ -25,6 +25,7 @@ export type DispatcherLimits = Readonly<
       | 'contextsMax'
       | 'unsentAudioMsMax'
       | 'unsentAudioMsPerLeaseMax'
+      | 'unsentAudioBytesMax'
       | 'synthesisHeapMiBMax'
       | 'jobsPerThreadMax'
       | 'threadHangMsMax'
@@ -102,6 +103,7 @@ export class Dispatcher implements Speech {
       jobsMax: config.synthesisThreads * limits.jobsPerThreadMax,
       unsentAudioMsMax: limits.unsentAudioMsMax,
       unsentAudioMsPerLeaseMax: limits.unsentAudioMsPerLeaseMax,
+      unsentAudioBytesMax: limits.unsentAudioBytesMax,
       start: (schedule, ...started) => this.#bySchedule.get(schedule)?.start(...started),
       moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
     });
@@ -193,6 +195,11 @@ export class Dispatcher implements Speech {
       executionProviders: [...new Set(pool.ready.map(({ executionProvider }) => executionProvider))],
       hungThreads: this.#abandoned.size,
     };
+  }
+
+  /** Bytes of audio, made or being made, that no socket has yet. */
+  get unsentAudioBytes(): number {
+    return this.#scheduler.room.bytes;
   }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {

@@ -11,6 +11,8 @@
  */
 import type { Segment } from '../text/segments.js';
 import type { Clock } from '../monotonic.js';
+import { AudioRoom } from './audio-room.js';
+import { LeaseSchedule } from './lease-schedule.js';
 
 /** Speech of about 14 characters a second; only used until a segment's true duration is known. */
 const ESTIMATED_MS_PER_CHARACTER = 70;
@@ -31,6 +33,8 @@ export interface SchedulerOptions {
   readonly unsentAudioMsMax: number;
   /** Over all contexts of a lease; by default twice that of one. */
   readonly unsentAudioMsPerLeaseMax?: number;
+  /** Bytes of it over all contexts; without, as many as they come to. */
+  readonly unsentAudioBytesMax?: number;
   /**
    * Starts a segment; the caller reports its end through `ContextSchedule.finished` or `requeue`.
    * @param readySinceMs since when it has waited for nothing but a thread
@@ -55,11 +59,20 @@ interface RunningSegment {
  */
 export type OnResumed = (nowMs: number, segment: number) => void;
 
+export interface ScheduleOptions {
+  /** What a millisecond of its audio takes of the room. */
+  readonly bytesAMs?: number;
+  readonly onResumed?: OnResumed;
+}
+
 /** One context as the scheduler sees it. */
 export class ContextSchedule {
   readonly lease: object;
   readonly #scheduler: Scheduler;
   readonly #group: LeaseSchedule;
+  /** What it holds of the pool, a millisecond. */
+  readonly #bytesAMs: number;
+  #heldBytes = 0;
   readonly #queued: ScheduledSegment[] = [];
   readonly #running: RunningSegment[] = [];
   #playbackStartMs: number;
@@ -80,10 +93,11 @@ export class ContextSchedule {
     lease: object,
     group: LeaseSchedule,
     nowMs: number,
-    onResumed: OnResumed,
+    { bytesAMs = 0, onResumed = () => undefined }: ScheduleOptions,
   ) {
     this.#onResumed = onResumed;
     this.#scheduler = scheduler;
+    this.#bytesAMs = bytesAMs;
     this.#group = group;
     this.lease = lease;
     this.#playbackStartMs = nowMs;
@@ -136,6 +150,7 @@ export class ContextSchedule {
       this.#madeMs += durationMs;
       this.#group.unsentMs += durationMs;
     }
+    this.#hold();
     this.#tellMoved();
     this.#scheduler.ended(this);
   }
@@ -148,6 +163,7 @@ export class ContextSchedule {
       this.#queued.push(segment);
       this.#queued.sort((a, b) => a.index - b.index);
     }
+    this.#hold();
     this.#scheduler.ended(this);
   }
 
@@ -158,6 +174,7 @@ export class ContextSchedule {
     const wasFull = this.#group.isFull();
     this.#handedMs += durationMs;
     this.#group.unsentMs -= durationMs;
+    this.#hold();
     if (isFirst || (wasFull && !this.#group.isFull())) this.#scheduler.wake();
     if (!this.#gated || this.isGated()) return;
     this.#opened();
@@ -170,6 +187,7 @@ export class ContextSchedule {
     this.#dropped = true;
     this.#group.unsentMs -= this.unsentMs;
     this.#queued.length = 0;
+    this.#hold();
   }
 
   /** When the next segment to start is due. */
@@ -188,8 +206,10 @@ export class ContextSchedule {
     // Run again: what was made after it waits for it, and would keep the gate shut for ever.
     if ((this.#queued[0]?.index ?? this.#startedEnd) < this.#startedEnd) return false;
     if (this.#group.isFull()) return true;
-    const inFlightMs = this.#running.reduce((sum, running) => sum + running.estimatedMs, 0);
-    return this.unsentMs + inFlightMs > this.#scheduler.unsentAudioMsMax;
+    const aheadMs = this.#aheadMs();
+    return (
+      aheadMs > this.#scheduler.unsentAudioMsMax || !this.#scheduler.room.isFor(aheadMs * this.#bytesAMs)
+    );
   }
 
   /** For the scheduler: moves the next segment from queued to running. */
@@ -199,6 +219,7 @@ export class ContextSchedule {
     const playFromMs = this.dueMs();
     this.#startedEnd = Math.max(this.#startedEnd, segment.index + 1);
     this.#running.push({ segment, estimatedMs: segment.text.length * ESTIMATED_MS_PER_CHARACTER });
+    this.#hold();
     return { segment, playFromMs };
   }
 
@@ -209,6 +230,19 @@ export class ContextSchedule {
     this.#readySinceMs = this.#scheduler.nowMs();
     const [next] = this.#queued;
     if (next !== undefined) this.#onResumed(this.#readySinceMs, next.index);
+  }
+
+  /** Audio that waits for its socket, and what is being made. */
+  #aheadMs(): number {
+    return this.#running.reduce((sum, running) => sum + running.estimatedMs, this.unsentMs);
+  }
+
+  /** Takes from the pool what it has now, or gives back what it has no more. */
+  #hold(): void {
+    const heldBytes = this.#dropped ? 0 : Math.round(this.#aheadMs() * this.#bytesAMs);
+    const changeBytes = heldBytes - this.#heldBytes;
+    this.#heldBytes = heldBytes;
+    this.#scheduler.room.change(changeBytes);
   }
 
   /** All but what an encoder may hold back. */
@@ -241,49 +275,17 @@ export class ContextSchedule {
   }
 }
 
-/** The contexts of one lease, in turn. */
-class LeaseSchedule {
-  readonly contexts = new Set<ContextSchedule>();
-  readonly #unsentMsMax: number;
-  running = 0;
-  /** When its last segment to run ended. */
-  idleSinceMs = Number.NEGATIVE_INFINITY;
-  /** Over its contexts. */
-  unsentMs = 0;
-
-  constructor(unsentMsMax: number) {
-    this.#unsentMsMax = unsentMsMax;
-  }
-
-  isFull(): boolean {
-    return this.unsentMs > this.#unsentMsMax;
-  }
-
-  /** The lease's next context: the earliest due; among equals the one that waited longest (insertion order). */
-  next(): ContextSchedule | undefined {
-    let best: ContextSchedule | undefined;
-    for (const context of this.contexts) {
-      if (!context.isReady() || (this.running > 0 && !context.heard)) continue;
-      if (best === undefined || context.dueMs() < best.dueMs()) best = context;
-    }
-    return best;
-  }
-
-  /** Moves the context behind its siblings. */
-  rotate(context: ContextSchedule): void {
-    this.contexts.delete(context);
-    this.contexts.add(context);
-  }
-}
-
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #leases = new Map<object, LeaseSchedule>();
+  /** What audio takes until its socket has it, over all contexts. */
+  readonly room: AudioRoom;
   #running = 0;
   #paused = false;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+    this.room = new AudioRoom(options.unsentAudioBytesMax ?? Number.POSITIVE_INFINITY, () => this.wake());
   }
 
   get unsentAudioMsMax(): number {
@@ -311,13 +313,13 @@ export class Scheduler {
   }
 
   /** @param lease contexts with the same lease share its one running segment */
-  open(lease: object, onResumed: OnResumed = () => undefined): ContextSchedule {
+  open(lease: object, options: ScheduleOptions = {}): ContextSchedule {
     let group = this.#leases.get(lease);
     if (group === undefined) {
       const { unsentAudioMsMax, unsentAudioMsPerLeaseMax = 2 * unsentAudioMsMax } = this.#options;
       this.#leases.set(lease, (group = new LeaseSchedule(unsentAudioMsPerLeaseMax)));
     }
-    const schedule = new ContextSchedule(this, lease, group, this.nowMs(), onResumed);
+    const schedule = new ContextSchedule(this, lease, group, this.nowMs(), options);
     group.contexts.add(schedule);
     return schedule;
   }

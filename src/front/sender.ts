@@ -17,9 +17,11 @@ import type { HttpResponse } from './uws.js';
 export type AudioFrame = Extract<Frame, { type: 'audio' }>;
 
 interface Entry {
-  readonly bytes: Uint8Array;
+  bytes: Uint8Array;
   /** The frame that `bytes` completes. */
   readonly frame: AudioFrame | null;
+  /** The bytes are no part of a mail any more. */
+  isOwn: boolean;
 }
 
 export interface StreamHead {
@@ -85,10 +87,10 @@ export class StreamSender implements Pulsed, Runnable {
     return this.#queuedBytes;
   }
 
-  /** Queues a record, never copied. */
+  /** Queues a record, which is copied only if it has to wait. */
   send(bytes: Uint8Array, frame: AudioFrame | null): void {
     if (this.#exchange.isOver) return;
-    this.#queue.push({ bytes, frame });
+    this.#queue.push({ bytes, frame, isOwn: false });
     this.#queuedBytes += bytes.length;
     if (this.#queuedBytes > limits.senderQueueBytesMax) {
       this.#exchange.fail('the gate of backpressure let too much through');
@@ -113,7 +115,7 @@ export class StreamSender implements Pulsed, Runnable {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#blocked) return;
+    if (this.#scheduled) return;
     this.#scheduled = true;
     this.#exchange.services.turn.schedule(this);
   }
@@ -130,7 +132,17 @@ export class StreamSender implements Pulsed, Runnable {
       this.#write(bytes);
       if (this.#exchange.isOver) return;
     }
-    if (this.#ended && !this.#blocked) this.#finish();
+    if (this.#blocked) this.#keepQueued();
+    else if (this.#ended) this.#finish();
+  }
+
+  /** What goes on waiting shall not keep the whole mail in memory that it came with. */
+  #keepQueued(): void {
+    for (const entry of this.#queue.slice(this.#at)) {
+      if (entry.isOwn) continue;
+      entry.bytes = new Uint8Array(entry.bytes);
+      entry.isOwn = true;
+    }
   }
 
   #pieceBytes(): number {

@@ -13,6 +13,7 @@ import type { Metrics } from '../metrics.js';
 import { monotonicMs, type Clock } from '../monotonic.js';
 import { ByteBudget } from './byte-budget.js';
 import type { Certificate } from './certificate.js';
+import { Connections } from './connections.js';
 import { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
 import { frontFigures, type FrontFigures } from './figures.js';
@@ -133,6 +134,7 @@ export const createServer = (parts: ServerParts): Server => {
     textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
     resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),
     spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
+    spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
   };
   let draining = false;
   let closed = false;
@@ -142,6 +144,7 @@ export const createServer = (parts: ServerParts): Server => {
     warnings: () => readiness.warnings(),
   };
 
+  const connections = new Connections({ connectionsMax: bounds.connectionsMax, clock, log });
   const sockets = new Sockets({ services, speech, admission });
   const speechRoutes = [
     ['/v1/tts', speechBody, wholeResponder(config.dataDir)],
@@ -160,8 +163,15 @@ export const createServer = (parts: ServerParts): Server => {
     { path: '/readyz', method: 'get', handler: readyRoute(ready) },
   ];
   const addAllRoutes = (app: TemplatedApp): void => {
+    connections.watch(app);
     // Before the catch-all: the library takes handlers in the order of their registration.
-    addSocketRoute(app, SOCKET_PATH, { services, admission, sockets, isDraining: () => draining });
+    addSocketRoute(app, SOCKET_PATH, {
+      services,
+      admission,
+      sockets,
+      isDraining: () => draining,
+      onEnded: () => connections.webSocketEnded(),
+    });
     addRoutes(app, services, routes);
   };
   const listener = new Listener(addAllRoutes, parts.certificate ?? null);

@@ -23,6 +23,8 @@ export type FrontBounds = Readonly<
     | 'resultMemoryBytesMax'
     | 'resultMemoryInFlightBytesMax'
     | 'resultSpoolBytesMax'
+    | 'resultSpoolFilesMax'
+    | 'connectionsMax'
     | 'senderQueueBytesMax'
     | 'socketsMax'
     | 'contextsPerSocketMax'
@@ -31,7 +33,10 @@ export type FrontBounds = Readonly<
     | 'socketCharactersMax'
     | 'socketCharactersInFlightMax'
     | 'socketBufferedBytesMax'
+    | 'socketBufferedBytesInFlightMax'
     | 'socketAnswerBytesMax'
+    | 'socketAnswerBytesInFlightMax'
+    | 'flushIdUnitsInFlightMax'
     | 'socketSilenceMsMax'
     | 'socketPingMs'
     | 'slotIdleMsMax'
@@ -59,4 +64,6 @@ export interface Services {
   readonly resultBudget: ByteBudget;
   /** Bytes of results in temporary files. */
   readonly spoolBudget: ByteBudget;
+  /** Temporary files. */
+  readonly spoolFileBudget: ByteBudget;
 }

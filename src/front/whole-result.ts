@@ -40,6 +40,7 @@ export class WholeResult {
   #spooling = false;
   #waiting: Piece[] = [];
   #reservedBytes = 0;
+  #spoolFiles = 0;
   #onSealed: ((source: LengthSource) => void) | null = null;
   #closed = false;
 
@@ -56,11 +57,13 @@ export class WholeResult {
   /** @param onKept called when the bytes are where they will be sent from: at once in memory, later in a file */
   add(bytes: Uint8Array, onKept: () => void): void {
     if (this.#closed) return;
-    if (this.#keepInMemory(bytes)) {
+    // A copy: what comes is a part of a mail with the frames of others, which would all stay in memory.
+    const own = new Uint8Array(bytes);
+    if (this.#keepInMemory(own)) {
       onKept();
       return;
     }
-    this.#waiting.push({ bytes, onKept });
+    this.#waiting.push({ bytes: own, onKept });
     if (this.#spooling) return;
     this.#spooling = true;
     this.#writeAll().catch((error: unknown) => this.#fault(error));
@@ -104,11 +107,15 @@ export class WholeResult {
     this.#spool?.close();
     this.#services.spoolBudget.giveBack(this.#reservedBytes);
     this.#reservedBytes = 0;
+    this.#services.spoolFileBudget.giveBack(this.#spoolFiles);
+    this.#spoolFiles = 0;
   }
 
   /** Writes until nothing waits. Runs once at a time. */
   async #writeAll(): Promise<void> {
     if (this.#spool === null) {
+      if (!this.#services.spoolFileBudget.take(1)) throw new Error('too many spooled results');
+      this.#spoolFiles = 1;
       const spool = await ResultSpool.create(this.#options.spoolFolder);
       if (this.#closed) {
         spool.close();

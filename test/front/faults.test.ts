@@ -41,6 +41,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
     turn: new Turn(),
     bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
     textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
+    spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
     resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),
     spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
   };

@@ -42,6 +42,8 @@ const THREADS = 2;
 const JOBS_MAX = 3;
 const MS_A_CHARACTER = 50;
 const UNSENT_MS_MAX = 2_000;
+/** With this, four contexts that hold a second of 48 bytes a millisecond each are too many. */
+const UNSENT_BYTES_MAX = 48 * 20_000;
 
 export interface Act {
   readonly act: (typeof ACTS)[number] | (typeof WORK)[number];
@@ -108,6 +110,7 @@ export class Stage {
       threads: THREADS,
       jobsMax: JOBS_MAX,
       unsentAudioMsMax: UNSENT_MS_MAX,
+      unsentAudioBytesMax: UNSENT_BYTES_MAX,
       start: (schedule, ...started) =>
         this.#contexts.find((context) => context.schedule === schedule)?.start(...started),
       moved: () => undefined,
@@ -189,6 +192,7 @@ export class Stage {
       context.release();
       if (line.closes !== 1) throw new Error(`a lease was closed ${line.closes} times`);
     });
+    if (this.#scheduler.room.bytes !== 0) throw new Error('audio is still counted');
     if (this.#scheduler.leases > 0 || this.#scheduler.runningSegments > 0)
       throw new Error('the scheduler keeps some');
     if (this.#entered !== 0) throw new Error(`${this.#entered} contexts have not left their voices`);

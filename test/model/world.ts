@@ -1,6 +1,7 @@
 /** Some sockets of one key, over one schedule of steps, and what must hold after each of them. */
 import type { GrowingLease } from '../../src/admission/lease.js';
 import { limits } from '../../src/limits.js';
+import { SharedPool } from '../../src/shared-pool.js';
 import { errors } from '../../src/errors.js';
 import { ByteBudget } from '../../src/front/byte-budget.js';
 import type { Runnable } from '../../src/front/turn.js';
@@ -42,6 +43,11 @@ export class World {
   readonly #lines: LogLine[] = [];
   readonly #due: Runnable[] = [];
   readonly #textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
+  readonly #pools = {
+    buffered: new SharedPool(24_000),
+    answers: new SharedPool(64_000),
+    flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
+  };
   readonly #contextBudget = new ByteBudget(bounds.contextsPerKeyMax);
   readonly #over: Session[] = [];
   #nowMs = 1_000_000;
@@ -99,6 +105,9 @@ export class World {
     if (this.#books.slots !== 0 || this.#books.reserved !== 0) throw new Error('books are not at zero');
     // Taken whole, so that nothing of them is out.
     if (!this.#textBudget.take(bounds.socketCharactersInFlightMax)) throw new Error('text is still counted');
+    if (!this.#pools.flushIds.take(bounds.flushIdUnitsInFlightMax)) throw new Error('ids are still counted');
+    if (this.#pools.buffered.bytes !== 0) throw new Error('bytes of buffers are still counted');
+    if (this.#pools.answers.bytes !== 0) throw new Error('answers are still counted');
     if (!this.#contextBudget.take(bounds.contextsPerKeyMax)) throw new Error('contexts are still counted');
   }
 
@@ -153,6 +162,7 @@ export class World {
       metrics,
       route: '/v1/tts/ws',
       bounds,
+      pools: this.#pools,
       contextBudget: this.#contextBudget,
       isDraining: () => this.#draining,
       onOver: (over) => this.#over.push(over),

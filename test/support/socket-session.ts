@@ -3,6 +3,7 @@ import type { Admittance } from '../../src/admission/admission.js';
 import type { GrowingLease } from '../../src/admission/lease.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
+import { SharedPool } from '../../src/shared-pool.js';
 import { ByteBudget } from '../../src/front/byte-budget.js';
 import type { Runnable } from '../../src/front/turn.js';
 import { Session, type SessionBounds } from '../../src/front/ws/session.js';
@@ -146,6 +147,11 @@ export const createSession = (
     metrics,
     route: '/v1/tts/ws',
     bounds: { ...limits, ...options.bounds },
+    pools: {
+      buffered: new SharedPool(limits.socketBufferedBytesInFlightMax),
+      answers: new SharedPool(limits.socketAnswerBytesInFlightMax),
+      flushIds: new ByteBudget(limits.flushIdUnitsInFlightMax),
+    },
     contextBudget: new ByteBudget(limits.contextsPerKeyMax),
     isDraining: () => state.draining,
     onOver: () => (state.over += 1),

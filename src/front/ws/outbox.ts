@@ -5,6 +5,8 @@
  * The library's own buffer takes any amount. It is given no more than a bound, and the rest waits here, not handed:
  * that closes the gate of backpressure, and generation for a slow reader pauses.
  */
+import type { SharedPool } from '../../shared-pool.js';
+import type { ByteBudget } from '../byte-budget.js';
 import type { Runnable, Turn } from '../turn.js';
 
 /** The part of the library's socket that is used. */
@@ -22,10 +24,12 @@ export interface SocketHandle {
 }
 
 interface Waiting {
-  readonly message: string | Uint8Array;
+  message: string | Uint8Array;
   /** Of answers, which are bounded apart: what is spoken is bounded by the gate. */
   readonly answerBytes: number;
   readonly onHanded: (() => void) | null;
+  /** Or dropped. */
+  isHanded: boolean;
 }
 
 /** One context's place in the outbox. */
@@ -39,10 +43,24 @@ export interface OutboxBounds {
   readonly senderQueueBytesMax: number;
 }
 
+/** What all sockets share. */
+export interface SocketPools {
+  /** Bytes in the library's buffers. */
+  readonly buffered: SharedPool;
+  /** Answers that wait, in UTF-16 units. */
+  readonly answers: SharedPool;
+  /** The ids of flushes that are not completed, in UTF-16 units. */
+  readonly flushIds: ByteBudget;
+}
+
+/** Answers that may wait for a socket however much waits for others. */
+const ANSWER_BYTES_MIN = 4 * 1024;
+
 export interface OutboxParts {
   readonly socket: SocketHandle;
   readonly turn: Pick<Turn, 'schedule'>;
   readonly bounds: OutboxBounds;
+  readonly pools: Omit<SocketPools, 'flushIds'>;
   /** More waits than is bounded. Not called from within `post` or `answer`. */
   readonly onOverflow: () => void;
   /** Runs a callback of an entry; must not throw. */
@@ -57,6 +75,9 @@ export class Outbox implements Runnable {
   readonly #ready = new Set<Lane>();
   #bytes = 0;
   #answerBytes = 0;
+  #bufferedBytes = 0;
+  /** Since the last run: their bytes are parts of a mail with those of others. */
+  #fresh: Waiting[] = [];
   #scheduled = false;
   #closed = false;
 
@@ -81,12 +102,12 @@ export class Outbox implements Runnable {
 
   /** Speech: frames that the gate bounds. @param onHanded called once the socket has it */
   post(lane: Lane, message: string | Uint8Array, onHanded: (() => void) | null = null): void {
-    this.#add(lane, { message, answerBytes: 0, onHanded });
+    this.#add(lane, { message, answerBytes: 0, onHanded, isHanded: false });
   }
 
   /** An answer to a frame of the client's: who asks without reading would pile them up. */
   answer(lane: Lane, message: string, onHanded: (() => void) | null = null): void {
-    this.#add(lane, { message, answerBytes: sizeOf(message), onHanded });
+    this.#add(lane, { message, answerBytes: sizeOf(message), onHanded, isHanded: false });
   }
 
   /** Drops what waits in a lane. */
@@ -104,14 +125,25 @@ export class Outbox implements Runnable {
   run(): void {
     this.#scheduled = false;
     if (this.#closed) return;
-    const { bounds, guard, onOverflow, socket } = this.#parts;
+    const { guard, onOverflow, socket } = this.#parts;
     const handed: (() => void)[] = [];
     // An exception does not come out of `cork`.
     socket.cork(() => guard(() => this.#hand(handed)));
     for (const callback of handed) guard(callback);
+    // A callback may have closed it.
+    if (!this.#isOpen()) return;
+    this.noteBuffered();
+    this.#keepFresh();
     // Only what the socket did not take: a turn's input may ask for much at once.
-    if (this.#answerBytes > bounds.socketAnswerBytesMax || this.#bytes > bounds.senderQueueBytesMax)
-      guard(onOverflow);
+    if (this.#isOverflowing()) guard(onOverflow);
+  }
+
+  /** Counts what the library holds for the socket. @returns its bytes */
+  noteBuffered(): number {
+    const bytes = this.#closed ? 0 : this.#parts.socket.getBufferedAmount();
+    this.#parts.pools.buffered.change(bytes - this.#bufferedBytes);
+    this.#bufferedBytes = bytes;
+    return bytes;
   }
 
   /** Sends what waits as it is, whatever the socket buffers: before a close. Nothing is called back. */
@@ -123,7 +155,12 @@ export class Outbox implements Runnable {
 
   /** Forgets everything. Idempotent. */
   close(): void {
+    if (this.#closed) return;
     this.#closed = true;
+    this.noteBuffered();
+    this.#parts.pools.answers.change(-this.#answerBytes);
+    this.#answerBytes = 0;
+    this.#fresh = [];
     for (const lane of this.#ready) lane.waiting.length = 0;
     this.#ready.clear();
   }
@@ -134,7 +171,29 @@ export class Outbox implements Runnable {
     this.#ready.add(lane);
     this.#bytes += sizeOf(entry.message);
     this.#answerBytes += entry.answerBytes;
+    this.#parts.pools.answers.change(entry.answerBytes);
+    if (typeof entry.message !== 'string') this.#fresh.push(entry);
     this.#schedule();
+  }
+
+  /** What goes on waiting shall not keep the whole mail in memory that it came with. */
+  #keepFresh(): void {
+    for (const entry of this.#fresh)
+      if (!entry.isHanded && typeof entry.message !== 'string') entry.message = new Uint8Array(entry.message);
+    this.#fresh = [];
+  }
+
+  #isOpen(): boolean {
+    return !this.#closed;
+  }
+
+  #isOverflowing(): boolean {
+    const { bounds, pools } = this.#parts;
+    if (this.#bytes > bounds.senderQueueBytesMax) return true;
+    const answerBytesMax = pools.answers.allowance(bounds.socketAnswerBytesMax);
+    return (
+      this.#answerBytes > Math.max(Math.min(ANSWER_BYTES_MIN, bounds.socketAnswerBytesMax), answerBytesMax)
+    );
   }
 
   #schedule(): void {
@@ -144,8 +203,12 @@ export class Outbox implements Runnable {
   }
 
   #hand(handed: (() => void)[]): void {
-    const { bounds, socket } = this.#parts;
-    while (socket.getBufferedAmount() < bounds.socketBufferedBytesMax) {
+    const { bounds, pools, socket } = this.#parts;
+    const bufferedBytesMax = pools.buffered.allowance(bounds.socketBufferedBytesMax);
+    for (;;) {
+      const bufferedBytes = socket.getBufferedAmount();
+      // Into an empty buffer goes a frame at any time: where nothing is held up, it does not stay there.
+      if (bufferedBytes > 0 && bufferedBytes >= bufferedBytesMax) return;
       const entry = this.#next();
       if (entry === null) return;
       socket.send(entry.message);
@@ -167,7 +230,9 @@ export class Outbox implements Runnable {
   }
 
   #forget(entry: Waiting): void {
+    entry.isHanded = true;
     this.#bytes -= sizeOf(entry.message);
     this.#answerBytes -= entry.answerBytes;
+    this.#parts.pools.answers.change(-entry.answerBytes);
   }
 }

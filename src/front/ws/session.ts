@@ -17,7 +17,7 @@ import type { Clock } from '../../monotonic.js';
 import type { Turn } from '../turn.js';
 import type { ByteBudget } from '../byte-budget.js';
 import { describeFault } from '../../fault.js';
-import { Lane, Outbox, type OutboxBounds, type SocketHandle } from './outbox.js';
+import { Lane, Outbox, type OutboxBounds, type SocketHandle, type SocketPools } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
 import { SocketContext } from './socket-context.js';
 import type { SocketLease } from './socket-lease.js';
@@ -45,6 +45,7 @@ export interface SessionParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly bounds: SessionBounds;
+  readonly pools: SocketPools;
   /** Contexts of all sockets of the key. */
   readonly contextBudget: ByteBudget;
   /** No new contexts are taken on. */
@@ -89,6 +90,7 @@ export class Session {
       socket: parts.socket,
       turn: parts.turn,
       bounds: parts.bounds,
+      pools: parts.pools,
       onOverflow: () => this.#drop('flooded'),
       guard: (callback) => this.guard(callback),
     });
@@ -269,6 +271,7 @@ export class Session {
         lease,
         share,
         outbox: this.#outbox,
+        flushIdBudget: pools.flushIds,
         open: (sink) =>
           speech.open(
             {
@@ -343,7 +346,7 @@ export class Session {
   /** Pings, and drops a socket that takes nothing or is silent. @returns whether it was dropped */
   #checkLife(nowMs: number): boolean {
     const { bounds, socket } = this.#parts;
-    const bufferedBytes = socket.getBufferedAmount();
+    const bufferedBytes = this.#outbox.noteBuffered();
     // With an empty buffer there is nothing to take.
     if (bufferedBytes < this.#bufferedBytes || bufferedBytes === 0) this.#takenMs = nowMs;
     this.#bufferedBytes = bufferedBytes;

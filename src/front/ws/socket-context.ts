@@ -15,6 +15,7 @@ import { limits } from '../../limits.js';
 import type { Clock } from '../../monotonic.js';
 import type { Frame } from '../../dispatch/messages.js';
 import type { Activity, FrameSink, SpeechContext } from '../../dispatch/speech.js';
+import type { ByteBudget } from '../byte-budget.js';
 import { isBlank } from '../../text/words.js';
 import { CharacterCount } from './character-count.js';
 import { Lane, type Outbox } from './outbox.js';
@@ -27,6 +28,7 @@ export interface SocketContextParts {
   readonly lease: SocketLease;
   readonly share: LeaseShare;
   readonly outbox: Outbox;
+  readonly flushIdBudget: ByteBudget;
   /** Opens the context below; `null` when nothing more can be taken on. */
   readonly open: (sink: FrameSink) => SpeechContext | null;
   /** Something happened that may have changed the activity. */
@@ -114,7 +116,8 @@ export class SocketContext {
   }
 
   flush(flushId: string = randomUUID()): void {
-    if (this.#flushes.length >= limits.flushesPendingMax) {
+    const { flushIdBudget } = this.#parts;
+    if (this.#flushes.length >= limits.flushesPendingMax || !flushIdBudget.take(flushId.length)) {
       this.#parts.onRefused('flushesExhausted');
       this.#tell('flushesExhausted', flushId);
       return;
@@ -140,6 +143,7 @@ export class SocketContext {
   cancel(): void {
     this.#parts.outbox.discard(this.#lane);
     this.#state = 'over';
+    this.#forgetFlushes();
     this.#speech?.release();
     this.#parts.outbox.answer(this.#lane, contextClosed(this.clientContextId));
     this.#parts.onOver(this);
@@ -148,6 +152,7 @@ export class SocketContext {
   /** The socket is gone. Nothing is sent, and nobody told. Idempotent. */
   abandon(): void {
     this.#state = 'over';
+    this.#forgetFlushes();
     this.#speech?.release();
   }
 
@@ -226,15 +231,21 @@ export class SocketContext {
   #onFlushed(): void {
     const flush = this.#flushes.shift();
     if (flush === undefined) throw new Error('a flush was completed that nobody asked for');
+    this.#parts.flushIdBudget.giveBack(flush.flushId.length);
     if (flush.refusal === null) this.answer(flushCompleted(flush.flushId, this.clientContextId));
     else this.#tell(flush.refusal, flush.flushId);
     this.#parts.onChange(this);
+  }
+
+  #forgetFlushes(): void {
+    for (const { flushId } of this.#flushes.splice(0)) this.#parts.flushIdBudget.giveBack(flushId.length);
   }
 
   /** The last frame is with the socket. */
   #end(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
+    this.#forgetFlushes();
     this.#speech?.release();
     this.#parts.onOver(this);
   }

@@ -23,6 +23,8 @@ export interface SocketRouteParts {
   readonly admission: Pick<Admission, 'authenticate'>;
   readonly sockets: Sockets;
   readonly isDraining: () => boolean;
+  /** A WebSocket's connection ended. */
+  readonly onEnded: () => void;
 }
 
 /** What the library keeps with a socket. */
@@ -134,6 +136,7 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
     pong: (ws) => guard(ws, (session) => session.heard()),
     drain: (ws) => guard(ws, (session) => session.drained()),
     close: (ws, code) => {
+      parts.onEnded();
       const attached = ws.getUserData();
       try {
         attached.session?.closed(code);

@@ -6,10 +6,11 @@
 import type { Admission } from '../../admission/admission.js';
 import type { ActiveKey } from '../../admission/store.js';
 import type { Speech } from '../../dispatch/speech.js';
+import { SharedPool } from '../../shared-pool.js';
 import { ByteBudget } from '../byte-budget.js';
 import { Registry } from '../registry.js';
 import type { FrontBounds, Services } from '../services.js';
-import type { SocketHandle } from './outbox.js';
+import type { SocketHandle, SocketPools } from './outbox.js';
 import { Session } from './session.js';
 import { SocketLease } from './socket-lease.js';
 
@@ -32,6 +33,7 @@ interface SocketsOfKey {
 export class Sockets {
   readonly #parts: SocketsParts;
   readonly #textBudget: ByteBudget;
+  readonly #pools: SocketPools;
   readonly #sessions = new Set<Session>();
   readonly #registry = new Registry<Session>();
   readonly #byKey = new Map<number, SocketsOfKey>();
@@ -42,7 +44,13 @@ export class Sockets {
 
   constructor(parts: SocketsParts) {
     this.#parts = parts;
-    this.#textBudget = new ByteBudget(parts.services.bounds.socketCharactersInFlightMax);
+    const { bounds } = parts.services;
+    this.#textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
+    this.#pools = {
+      buffered: new SharedPool(bounds.socketBufferedBytesInFlightMax),
+      answers: new SharedPool(bounds.socketAnswerBytesInFlightMax),
+      flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
+    };
   }
 
   get size(): number {
@@ -99,6 +107,7 @@ export class Sockets {
       log,
       metrics,
       bounds,
+      pools: this.#pools,
       contextBudget: ofKey.contextBudget,
       isDraining: () => this.#draining,
       onOver: (over) => this.#forget(over),

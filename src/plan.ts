@@ -1,0 +1,168 @@
+/**
+ * Fits the service to its machine. The bounds of `limits.ts` are those of a large one; where they do not fit, all pools
+ * shrink by one factor. What was asked for by name is never made smaller: if it cannot fit, the service does not start.
+ */
+import type { Config } from './config.js';
+import { limits } from './limits.js';
+import type { Machine } from './machine.js';
+import { inMiB, worstCaseOf, type Bounds, type Threads, type WorstCase } from './worst-case.js';
+
+const MiB = 1024 * 1024;
+
+/** Of the machine's memory, without `MEMORY_MAX_MIB`: the system and its socket buffers want some too. */
+const MEMORY_PART = 0.8;
+/** Below it a service is of no use. */
+const FACTOR_MIN = 1 / 64;
+/** Where the number of threads is ours to choose, there are no more than leave the pools this size. */
+const FACTOR_FOR_THREADS = 1 / 8;
+const CONNECTIONS_MIN = 64;
+/** Of the connections; the others are for requests. */
+const SOCKETS_PART = 0.8;
+const CONTEXTS_OF_ONE_KEY_PART = 0.25;
+/** Halvings of the interval in which the factor is looked for. */
+const STEPS = 24;
+
+/** The worst case does not fit the machine. The message is one line for the operator. */
+export class MachineError extends Error {
+  override readonly name = 'MachineError';
+}
+
+export interface Plan {
+  readonly bounds: Bounds;
+  readonly synthesisThreads: number;
+  readonly worstCase: WorstCase;
+  /** The pools are so much of those of `limits.ts`. */
+  readonly factor: number;
+  readonly memoryMaxBytes: number;
+}
+
+export type PlanConfig = Pick<
+  Config,
+  | 'synthesisThreads'
+  | 'synthesisThreadsGiven'
+  | 'actorThreads'
+  | 'memoryMaxMiB'
+  | 'contextsMax'
+  | 'socketsMax'
+  | 'tls'
+>;
+
+const filesFor = (machine: Machine, threads: Threads): number => {
+  const without = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
+  return machine.filesMax - without;
+};
+
+const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => {
+  const part = (bound: number): number => Math.max(1, Math.floor(bound * factor));
+  const contextsMax = config.contextsMax ?? part(limits.contextsMax);
+  const resultSpoolFilesMax = Math.min(limits.resultSpoolFilesMax, Math.floor(files / 8));
+  const connectionsMax = Math.min(
+    config.socketsMax === null
+      ? part(limits.connectionsMax)
+      : Math.max(config.socketsMax / SOCKETS_PART, config.socketsMax + CONNECTIONS_MIN),
+    files - resultSpoolFilesMax,
+  );
+  return {
+    ...limits,
+    contextsMax,
+    contextsPerKeyMax: Math.min(
+      limits.contextsPerKeyMax,
+      Math.max(limits.contextsPerSocketMax, Math.floor(contextsMax * CONTEXTS_OF_ONE_KEY_PART)),
+    ),
+    connectionsMax: Math.floor(connectionsMax),
+    socketsMax:
+      config.socketsMax ?? Math.floor(Math.min(limits.socketsMax * factor, connectionsMax * SOCKETS_PART)),
+    resultSpoolFilesMax,
+    unsentAudioBytesMax: part(limits.unsentAudioBytesMax),
+    resultMemoryInFlightBytesMax: part(limits.resultMemoryInFlightBytesMax),
+    // At least one of the largest of each: what a request may have does not depend on the machine.
+    bodyBytesInFlightMax: Math.max(4 * limits.bodyBytesMax, part(limits.bodyBytesInFlightMax)),
+    requestCharactersInFlightMax: Math.max(limits.bodyBytesMax, part(limits.requestCharactersInFlightMax)),
+    socketCharactersInFlightMax: Math.max(
+      limits.socketCharactersMax,
+      part(limits.socketCharactersInFlightMax),
+    ),
+    socketBufferedBytesInFlightMax: part(limits.socketBufferedBytesInFlightMax),
+    socketAnswerBytesInFlightMax: part(limits.socketAnswerBytesInFlightMax),
+    flushIdUnitsInFlightMax: Math.max(
+      limits.flushesPendingMax * limits.socketIdMax,
+      part(limits.flushIdUnitsInFlightMax),
+    ),
+  };
+};
+
+const memoryMaxBytesOf = (config: PlanConfig, machine: Machine): number => {
+  const machineMiB = Math.floor(machine.memoryBytes / MiB);
+  if (config.memoryMaxMiB === null) return machine.memoryBytes * MEMORY_PART;
+  if (config.memoryMaxMiB > machineMiB)
+    throw new MachineError(
+      `MEMORY_MAX_MIB is ${config.memoryMaxMiB}, and this machine (or its control group) has ${machineMiB} MiB`,
+    );
+  return config.memoryMaxMiB * MiB;
+};
+
+const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: PlanConfig): never => {
+  const { total, ...parts } = inMiB(worstCase);
+  const told = Object.entries(parts)
+    .filter(([, mib]) => mib >= 8)
+    .map(([name, mib]) => `${name} ${mib}`)
+    .join(', ');
+  const smaller = [
+    ...(config.synthesisThreadsGiven && config.synthesisThreads > 1 ? ['SYNTHESIS_THREADS'] : []),
+    ...(config.actorThreads > 1 ? ['ACTOR_THREADS'] : []),
+    ...(config.contextsMax === null ? [] : ['CONTEXTS_MAX']),
+    ...(config.socketsMax === null ? [] : ['SOCKETS_MAX']),
+  ];
+  const what = config.memoryMaxMiB === null ? 'this machine leaves' : 'MEMORY_MAX_MIB allows';
+  throw new MachineError(
+    `at worst ${total} MiB of memory would be used (${told}), and ${what} ${Math.floor(memoryMaxBytes / MiB)} MiB: ` +
+      `${smaller.length > 0 ? `lower ${smaller.join(' or ')}, or ` : ''}give it more memory`,
+  );
+};
+
+/**
+ * @param modelBytes of the graphs of all voice packs
+ * @throws {MachineError} what is needed at worst, what there is, and which variables to change
+ */
+export const planFor = (config: PlanConfig, machine: Machine, modelBytes: number): Plan => {
+  const memoryMaxBytes = memoryMaxBytesOf(config, machine);
+  const threadsOf = (synthesisThreads: number): Threads => ({
+    synthesisThreads,
+    actorThreads: config.actorThreads,
+    modelBytes,
+    tls: config.tls !== null,
+  });
+  const at = (factor: number, synthesisThreads: number) => {
+    const threads = threadsOf(synthesisThreads);
+    const bounds = boundsAt(factor, config, filesFor(machine, threads));
+    return { bounds, worstCase: worstCaseOf(bounds, threads) };
+  };
+  const fits = (factor: number, synthesisThreads: number): boolean =>
+    at(factor, synthesisThreads).worstCase.memoryBytes <= memoryMaxBytes;
+
+  let { synthesisThreads } = config;
+  if (!config.synthesisThreadsGiven)
+    while (synthesisThreads > 1 && !fits(FACTOR_FOR_THREADS, synthesisThreads)) synthesisThreads--;
+
+  const files = filesFor(machine, threadsOf(synthesisThreads));
+  const filesNeeded = Math.max(CONNECTIONS_MIN, config.socketsMax ?? 0) * 1.25;
+  if (files < filesNeeded)
+    throw new MachineError(
+      `${Math.ceil(machine.filesMax - files + filesNeeded)} files would be open at once, and this process may open ` +
+        `${machine.filesMax}: raise the limit (ulimit -n, LimitNOFILE=)${config.socketsMax === null ? '' : ' or lower SOCKETS_MAX'}`,
+    );
+
+  let factor = 1;
+  if (!fits(factor, synthesisThreads)) {
+    if (!fits(FACTOR_MIN, synthesisThreads))
+      refuseMemory(at(FACTOR_MIN, synthesisThreads).worstCase, memoryMaxBytes, config);
+    let [low, high] = [FACTOR_MIN, 1];
+    for (let step = 0; step < STEPS; step++) {
+      const middle = (low + high) / 2;
+      if (fits(middle, synthesisThreads)) low = middle;
+      else high = middle;
+    }
+    factor = low;
+  }
+  return { ...at(factor, synthesisThreads), synthesisThreads, factor, memoryMaxBytes };
+};
