@@ -3,48 +3,57 @@
  *
  *   built --listen--> accepting --stopAccepting--> closed to new ones --close--> closed
  *
- * The library cannot exchange an app's certificate. So with TLS one app accepts, and gives each connection as it comes,
- * before a byte is read, to an app that has the certificate of the day; those of earlier ones keep what they have.
+ * The library cannot exchange an app's certificate, and to hand a connection from one app to another corrupts its heap
+ * when that one speaks TLS. So a renewal makes another app that listens on the same port, and then the one before
+ * stops to: the port is never without one, and connections stay where they are.
  */
 import { limits } from '../limits.js';
-import { appWith, type Certificate } from './certificate.js';
+import { appWith, CertificateError, type Certificate } from './certificate.js';
+import type { Connections } from './connections.js';
 import {
-  addChild,
   closeListenSocket,
   createApp,
-  listenExclusively,
+  listenOn,
   localPort,
-  removeChild,
   type ListenSocket,
   type TemplatedApp,
 } from './uws.js';
 
-interface CertifiedApp {
-  readonly certificate: Certificate;
+interface Serving {
+  readonly certificate: Certificate | null;
   readonly app: TemplatedApp;
 }
 
+export interface ListenerParts {
+  /** Called for each app. */
+  readonly addRoutes: (app: TemplatedApp) => void;
+  readonly connections: Pick<Connections, 'watch'>;
+  /** `null`: no TLS. */
+  readonly certificate: Certificate | null;
+}
+
 export class Listener {
-  readonly #addRoutes: (app: TemplatedApp) => void;
-  readonly #accepting = createApp();
+  readonly #parts: ListenerParts;
   /** The newest last. */
-  readonly #certified: CertifiedApp[] = [];
+  readonly #serving: Serving[] = [];
+  #host = '';
   #socket: ListenSocket | null = null;
 
-  /**
-   * @param addRoutes called for each app
-   * @param certificate `null`: no TLS
-   * @throws {CertificateError} it is of a kind that the library does not take
-   */
-  constructor(addRoutes: (app: TemplatedApp) => void, certificate: Certificate | null) {
-    this.#addRoutes = addRoutes;
-    if (certificate === null) addRoutes(this.#accepting);
-    else this.#use(certificate);
+  /** @throws {CertificateError} it is of a kind that the library does not take */
+  constructor(parts: ListenerParts) {
+    this.#parts = parts;
+    this.#serving.push(this.#serve(parts.certificate));
+  }
+
+  /** Whether another process could listen on the same port: it is for the caller to see that none does. */
+  get isShared(): boolean {
+    return this.#parts.certificate !== null;
   }
 
   /** @returns the port, or `null` when it cannot be had */
   listen(host: string, port: number): number | null {
-    this.#socket = listenExclusively(this.#accepting, host, port);
+    this.#host = host;
+    this.#socket = listenOn(this.#newest.app, host, port, this.isShared);
     return this.#socket === null ? null : localPort(this.#socket);
   }
 
@@ -55,8 +64,15 @@ export class Listener {
    * @throws {CertificateError} and everything stays as it is
    */
   renew(certificate: Certificate): boolean {
-    if (this.#certified.at(-1)?.certificate.pem === certificate.pem) return false;
-    this.#use(certificate);
+    const before = this.#socket;
+    if (before === null || this.#newest.certificate?.pem === certificate.pem) return false;
+    const serving = this.#serve(certificate);
+    const socket = listenOn(serving.app, this.#host, localPort(before), this.isShared);
+    if (socket === null) throw new CertificateError('TLS_CERT: the port cannot be listened on a second time');
+    closeListenSocket(before);
+    this.#socket = socket;
+    this.#serving.push(serving);
+    if (this.#serving.length > limits.certificatesInUseMax) this.#serving.shift()?.app.close();
     return true;
   }
 
@@ -68,17 +84,17 @@ export class Listener {
   /** Ends all connections. */
   close(): void {
     this.stopAccepting();
-    this.#accepting.close();
-    for (const { app } of this.#certified) app.close();
+    for (const { app } of this.#serving) app.close();
   }
 
-  #use(certificate: Certificate): void {
-    const app = appWith(certificate);
-    this.#addRoutes(app);
-    const before = this.#certified.at(-1);
-    if (before !== undefined) removeChild(this.#accepting, before.app);
-    addChild(this.#accepting, app);
-    this.#certified.push({ certificate, app });
-    if (this.#certified.length > limits.certificatesInUseMax) this.#certified.shift()?.app.close();
+  get #newest(): Serving {
+    return this.#serving.at(-1)!;
+  }
+
+  #serve(certificate: Certificate | null): Serving {
+    const app = certificate === null ? createApp() : appWith(certificate);
+    this.#parts.connections.watch(app);
+    this.#parts.addRoutes(app);
+    return { certificate, app };
   }
 }

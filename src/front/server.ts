@@ -3,7 +3,7 @@
  *
  *   built --listen--> serving --stopAccepting--> draining --close--> closed
  */
-import { createServer as createNetServer } from 'node:net';
+import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import type { Admission } from '../admission/admission.js';
 import { parseSpeechRequest } from '../api/speech-request.js';
 import { parseVoicePlatform } from '../api/voice-platform.js';
@@ -101,12 +101,15 @@ export interface Server {
   close(): void;
 }
 
-/** Asks the system why an address cannot be had, which the library does not tell. */
-const whyNot = (host: string, port: number): Promise<string> =>
+/** Asks the system whether an address can be had, and why not, which the library does not tell. */
+const probe = (host: string, port: number): Promise<{ port: number } | { code: string }> =>
   new Promise((resolve) => {
-    const probe = createNetServer();
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve('EADDRINUSE')));
+    const server = createNetServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve({ code: error.code ?? error.message }));
+    server.listen({ host, port, exclusive: true }, () => {
+      const found = (server.address() as AddressInfo).port;
+      server.close(() => resolve({ port: found }));
+    });
   });
 
 const speechBody: Parser = (body, head) => parseSpeechRequest(body, head.contentType);
@@ -163,7 +166,6 @@ export const createServer = (parts: ServerParts): Server => {
     { path: '/readyz', method: 'get', handler: readyRoute(ready) },
   ];
   const addAllRoutes = (app: TemplatedApp): void => {
-    connections.watch(app);
     // Before the catch-all: the library takes handlers in the order of their registration.
     addSocketRoute(app, SOCKET_PATH, {
       services,
@@ -174,7 +176,11 @@ export const createServer = (parts: ServerParts): Server => {
     });
     addRoutes(app, services, routes);
   };
-  const listener = new Listener(addAllRoutes, parts.certificate ?? null);
+  const listener = new Listener({
+    addRoutes: addAllRoutes,
+    connections,
+    certificate: parts.certificate ?? null,
+  });
 
   return {
     readiness: ready,
@@ -184,8 +190,13 @@ export const createServer = (parts: ServerParts): Server => {
     },
     async listen() {
       const { host, port } = config;
-      const bound = listener.listen(host, port);
-      if (bound === null) throw new ListenError(host, port, await whyNot(host, port));
+      // A port that can be shared could be another's, and the library shares none that the system picks.
+      const probed = listener.isShared ? await probe(host, port) : { port };
+      const bound = 'port' in probed ? listener.listen(host, probed.port) : null;
+      if (bound === null) {
+        const refused = 'code' in probed ? probed : await probe(host, port);
+        throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE');
+      }
       return { port: bound };
     },
     renewCertificate: (certificate) => listener.renew(certificate),

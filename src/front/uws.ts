@@ -16,8 +16,9 @@ export type { HttpRequest, HttpResponse, TemplatedApp, WebSocket };
 export type SocketContext = us_socket_context_t;
 export type ListenSocket = us_listen_socket;
 
-/** Without it, listening shares the port: a second process would bind silently and take half of the connections. */
+/** Without it, a second process would bind silently and take half of the connections. */
 const EXCLUSIVE_PORT = 1;
+const SHARED_PORT = 0;
 
 type Native = Pick<typeof namespace, 'App' | 'SSLApp' | 'us_listen_socket_close' | 'us_socket_local_port'> & {
   _cfg(option: 'silent'): void;
@@ -49,30 +50,22 @@ export const createTlsApp = (files: {
   });
 };
 
-/** Calls that the library's own types leave out. */
-interface Parent {
-  getDescriptor(): unknown;
-  addChildAppDescriptor(child: unknown): void;
-  removeChildAppDescriptor(child: unknown): void;
-}
-
-const asParent = (app: TemplatedApp): Parent => app as unknown as Parent;
-
-/** `parent` gives the connections that it accepts to its children, in turn, and serves none itself. */
-export const addChild = (parent: TemplatedApp, child: TemplatedApp): void =>
-  asParent(parent).addChildAppDescriptor(asParent(child).getDescriptor());
-
-export const removeChild = (parent: TemplatedApp, child: TemplatedApp): void =>
-  asParent(parent).removeChildAppDescriptor(asParent(child).getDescriptor());
-
-/** @returns the listen socket, or `null` when the port cannot be had; the library does not say why */
-export const listenExclusively = (app: TemplatedApp, host: string, port: number): ListenSocket | null => {
+/**
+ * @param isShared others may listen on the port too
+ * @returns the listen socket, or `null` when the port cannot be had; the library does not say why
+ */
+export const listenOn = (
+  app: TemplatedApp,
+  host: string,
+  port: number,
+  isShared: boolean,
+): ListenSocket | null => {
   let result: ListenSocket | null = null;
   // Called back before `listen` returns.
   (app.listen as (...parameters: unknown[]) => unknown)(
     host,
     port,
-    EXCLUSIVE_PORT,
+    isShared ? SHARED_PORT : EXCLUSIVE_PORT,
     (socket: ListenSocket | false) => {
       result = socket === false ? null : socket;
     },

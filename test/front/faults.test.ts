@@ -9,7 +9,7 @@ import { Pulse } from '../../src/front/pulse.js';
 import { Registry } from '../../src/front/registry.js';
 import { frontBounds, type Services } from '../../src/front/services.js';
 import { Turn } from '../../src/front/turn.js';
-import { closeListenSocket, createApp, listenExclusively, localPort } from '../../src/front/uws.js';
+import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
 import { Metrics } from '../../src/metrics.js';
 import { monotonicMs } from '../../src/monotonic.js';
 import { header, RawClient } from '../support/raw-client.js';
@@ -47,7 +47,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
   };
   const app = createApp();
   app.any('/fault', wrapHandler(services, '/fault', handler));
-  const socket = listenExclusively(app, '127.0.0.1', 0);
+  const socket = listenOn(app, '127.0.0.1', 0, false);
   if (socket === null) throw new Error('no port');
   t.teardown(() => {
     closeListenSocket(socket);

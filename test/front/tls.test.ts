@@ -82,6 +82,31 @@ t.test('every kind of answer goes over it', { skip }, async (t) => {
   ws.terminate();
 });
 
+t.test('hundreds of connections, one after another', { skip }, async (t) => {
+  const front = await startTls(t);
+  const renewed = makeCertificate(folder, 'meanwhile');
+  let answered = 0;
+  const ask = async (port: number, ca: string) => {
+    const client = await RawClient.open(port, ca);
+    client.send('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+    if ((await client.response()).status === 200) answered++;
+    client.destroy();
+  };
+  for (let i = 0; i < 400; i++) await ask(front.port, certificate!.ca);
+  front.server.renewCertificate(readCertificate(renewed));
+  for (let i = 0; i < 100; i++) await ask(front.port, renewed.ca);
+  t.equal(answered, 500);
+});
+
+t.test('a port that another has is not shared with it', { skip }, async (t) => {
+  const front = await startTls(t);
+  const config = { host: '127.0.0.1', port: front.port, dataDir: front.dataDir, corsOrigins: [] };
+  const second = await startFront(t, { certificate: certificate!, parts: { config } }).catch(
+    (error: unknown) => error,
+  );
+  t.match(second, { name: 'ListenError', code: 'EADDRINUSE' });
+});
+
 t.test('who does not speak it is closed, and disturbs nobody', { skip }, async (t) => {
   const front = await startTls(t);
   const streaming = await front.client();

@@ -271,7 +271,7 @@ export class Session {
         lease,
         share,
         outbox: this.#outbox,
-        flushIdBudget: pools.flushIds,
+        flushIdBudget: this.#parts.pools.flushIds,
         open: (sink) =>
           speech.open(
             {
