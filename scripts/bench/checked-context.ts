@@ -35,6 +35,7 @@ export class CheckedContext {
       audio: new OggPages(),
       timestamps: true,
       trailMs: null,
+      wordMarginMs: null,
       msPerCharacter: null,
       onFault: (_kind, what) => parts.onFault(`${parts.id}: ${what}`),
     });

@@ -25,6 +25,8 @@ export interface ContextCheckParts {
   readonly timestamps: boolean;
   /** Milliseconds of audio after the last word, at a flush; `null` where texts do not end with a full stop. */
   readonly trailMs: Range | null;
+  /** Milliseconds of audio behind a word when it is told; `null` where words are told apart from their audio. */
+  readonly wordMarginMs: Range | null;
   /** Milliseconds of audio for a character; `null` where it is not looked at. */
   readonly msPerCharacter: Range | null;
   readonly onFault: (kind: FrameFault, what: string) => void;
@@ -149,6 +151,13 @@ export class ContextCheck {
       this.#startSeconds = start;
       this.#endSeconds = end;
     }
+    const { wordMarginMs } = this.#parts;
+    const marginMs = this.durationMs - this.#endSeconds * 1000;
+    if (wordMarginMs !== null && !(marginMs >= wordMarginMs.min && marginMs <= wordMarginMs.max))
+      this.#fault(
+        'audio',
+        `the word "${words.at(-1) ?? ''}" is told with ${marginMs.toFixed(0)} ms of audio behind it`,
+      );
   }
 
   #onFlushed(flushId: string): void {

@@ -4,11 +4,12 @@
  *   starting --> writing --(all flushed)--> listening --(heard)--> resting --> writing ... --> closing --> over
  *   any of these --(planned cut)--> cancelled --> over
  */
-import { ContextCheck, type FrameKind, type Range } from '../load/context-check.js';
+import { ContextCheck, type FrameKind } from '../load/context-check.js';
 import { createAudioCheck } from '../load/audio-check.js';
 import type { ServerFrame } from '../load/server-frame.js';
 import { encodeMessage } from '../load/socket-connection.js';
 import type { LoopClock } from './loop-clock.js';
+import { msPerCharacter, trailMs, wordMarginMs } from './plausible.js';
 import { Player, judgeDry } from './player.js';
 import type { ContextPlan, Reader, TurnPlan } from './population.js';
 import type { Target } from './protocol.js';
@@ -16,9 +17,6 @@ import type { Tally } from './tally.js';
 
 /** What comes within this is answered in time; speech has the time that it takes besides. */
 export const answerMsMax = 15_000;
-/** After the last word of a sentence that ends with a full stop, in every voice. */
-const trailMs: Range = { min: 120, max: 480 };
-const msPerCharacter: Range = { min: 25, max: 200 };
 /** Those who read slower than they could. */
 const slowestSpeed = 0.5;
 
@@ -97,6 +95,7 @@ export class ContextRun {
       audio: createAudioCheck(format),
       timestamps,
       trailMs,
+      wordMarginMs: wordMarginMs(format),
       msPerCharacter,
       onFault: (kind, what) => parts.tally.fault(kind, parts.id, what),
     });
@@ -271,24 +270,19 @@ export class ContextRun {
     tally.audioMs += moreMs;
     if (this.#isEnding && this.#state !== 'closing') return;
     const receivedMs = this.#check.durationMs - this.#durationAtTurnMs;
-    const isJudged = reader === 'eager' || reader === 'paced';
+    const isPrompt = reader === 'eager' || reader === 'paced';
     // Of mp3 and Opus the first chunk may hold no more than what ends the turn before.
     if (!this.#heardAny && moreMs > 0) {
       this.#heardAny = true;
-      if (isJudged && this.#spokenAtMs !== null) tally.heardFirst(nowMs - this.#spokenAtMs);
+      if (isPrompt && this.#spokenAtMs !== null) tally.heardFirst(nowMs - this.#spokenAtMs);
     }
     const drySinceMs = this.#player.onAudio(receivedMs, this.#playMs(nowMs));
-    if (drySinceMs === null || !isJudged) return;
+    // What an encoder has left at the close is no speech that anybody waits for.
+    const isSpeaking = this.#state === 'writing' || this.#deadlines.some(({ characters }) => characters > 0);
+    if (drySinceMs === null || !isPrompt || !isSpeaking) return;
     const clientLateMs = clock.latenessMs(drySinceMs, nowMs);
-    const moment = {
-      sinceMs: drySinceMs,
-      untilMs: nowMs,
-      textCompleteMs: this.#textCompleteMs,
-      clientLateMs,
-    };
-    const dry = judgeDry(moment);
-    if (dry === 'underrun') tally.underrun(id, nowMs - drySinceMs);
-    else if (dry === 'unjudged') tally.unjudged++;
+    const textCompleteMs = this.#textCompleteMs;
+    tally.dry(id, judgeDry({ sinceMs: drySinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
   }
 
   #onFlushed(nowMs: number): void {

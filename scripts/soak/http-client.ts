@@ -4,6 +4,7 @@ import { createAudioCheck } from '../load/audio-check.js';
 import { ContextCheck } from '../load/context-check.js';
 import type { WordTimes } from '../load/server-frame.js';
 import type { LoopClock } from './loop-clock.js';
+import { wordMarginMs } from './plausible.js';
 import { Player, judgeDry } from './player.js';
 import { drawHttp, type HttpPlan } from './population.js';
 import type { Target } from './protocol.js';
@@ -214,6 +215,7 @@ class Answer {
       audio: createAudioCheck(plan.format),
       timestamps: plan.timestamps,
       trailMs: null,
+      wordMarginMs: plan.route === 'stream' ? wordMarginMs(plan.format) : null,
       msPerCharacter: isFile ? null : { min: 25, max: 250 },
       onFault: (kind, what) => parts.tally.fault(kind, name, what),
     });
@@ -288,10 +290,8 @@ class Answer {
     const sinceMs = this.#player.onAudio(durationMs, nowMs);
     if (sinceMs === null) return;
     const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-    const moment = { sinceMs, untilMs: nowMs, textCompleteMs: this.#askedMs, clientLateMs };
-    const dry = judgeDry(moment);
-    if (dry === 'underrun') tally.underrun(this.#name, nowMs - sinceMs);
-    else if (dry === 'unjudged') tally.unjudged++;
+    const textCompleteMs = this.#askedMs;
+    tally.dry(this.#name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
   }
 
   #fault(what: string): void {

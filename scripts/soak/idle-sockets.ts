@@ -72,6 +72,7 @@ class IdleSocket {
       audio: createAudioCheck({ encoding: 'pcm', sampleRateHz: 32_000 }),
       timestamps: false,
       trailMs: null,
+      wordMarginMs: null,
       msPerCharacter: null,
       onFault: (kind, what) => tally.fault(kind, this.#name, what),
     });

@@ -96,7 +96,7 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
   const values = parse(args);
   if (values.help) return null;
   return {
-    minutes: number('minutes', values.minutes, 0.1, 100_000),
+    minutes: number('minutes', values.minutes, 0.05, 100_000),
     sockets: whole('sockets', values.sockets, 16_000),
     contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
     streams: whole('streams', values.streams, 1_000),

@@ -25,13 +25,19 @@ export const dryBounds = {
   firstAudioMs: 200,
 } as const;
 
-export const judgeDry = ({ sinceMs, untilMs, textCompleteMs, clientLateMs }: DryMoment): DryKind => {
+export interface DryVerdict {
+  readonly kind: DryKind;
+  /** Milliseconds by which audio came later than it had to. */
+  readonly lateMs: number;
+}
+
+export const judgeDry = ({ sinceMs, untilMs, textCompleteMs, clientLateMs }: DryMoment): DryVerdict => {
   const { toleranceMs, firstAudioMs } = dryBounds;
-  if (untilMs - sinceMs <= toleranceMs) return 'none';
-  if (textCompleteMs === null) return 'early';
+  if (untilMs - sinceMs <= toleranceMs) return { kind: 'none', lateMs: 0 };
+  if (textCompleteMs === null) return { kind: 'early', lateMs: 0 };
   const lateMs = untilMs - Math.max(sinceMs, textCompleteMs + firstAudioMs);
-  if (lateMs <= toleranceMs) return 'early';
-  return clientLateMs >= lateMs - toleranceMs ? 'unjudged' : 'underrun';
+  if (lateMs <= toleranceMs) return { kind: 'early', lateMs: 0 };
+  return { kind: clientLateMs >= lateMs - toleranceMs ? 'unjudged' : 'underrun', lateMs };
 };
 
 export class Player {

@@ -45,7 +45,9 @@ export interface SoakResult {
 }
 
 const fetchVoices = async (baseUrl: string, key: string): Promise<readonly string[]> => {
-  const response = await fetch(`${baseUrl}/v1/tts/speakers`, { headers: { 'x-api-key': key } });
+  const response = await fetch(`${baseUrl}/v1/tts/speakers`, { headers: { 'x-api-key': key } }).catch(() => {
+    throw new SoakError(`nobody answers at ${baseUrl}`);
+  });
   if (!response.ok) throw new SoakError(`${baseUrl} answers ${String(response.status)} to the key`);
   return ((await response.json()) as { speaker_ids: string[] }).speaker_ids;
 };
@@ -271,7 +273,9 @@ export class Soak {
     });
     const monitor = this.#monitor;
     const phase = this.#phase;
-    if (!tick.endsStep || monitor === null || phase === 'ending') return;
+    // The first is what the first step is told from.
+    const isDue = tick.endsStep || this.#reading === null;
+    if (!isDue || monitor === null || phase === 'ending') return;
     const reading = {
       atMs: nowMs - this.#startedMs,
       tick,

@@ -1,5 +1,6 @@
 /** What the clients of a soak met with, in memory that does not grow with its length. */
 import { createHistogram } from 'node:perf_hooks';
+import type { DryVerdict } from './player.js';
 import { faultKinds, type Charges, type Fault, type FaultKind, type Quantiles } from './protocol.js';
 
 /** Of each kind that are told. */
@@ -78,9 +79,12 @@ export class Tally {
     this.#tell(kind, where, what);
   }
 
-  underrun(where: string, lateMs: number): void {
+  /** A player had nothing to play. */
+  dry(where: string, { kind, lateMs }: DryVerdict): void {
+    if (kind === 'unjudged') this.unjudged++;
+    if (kind !== 'underrun') return;
     this.underruns++;
-    this.#tell('underruns', where, `nothing to play for ${lateMs.toFixed(0)} ms`);
+    this.#tell('underruns', where, `audio comes ${lateMs.toFixed(0)} ms late`);
   }
 
   heardFirst(ms: number): void {

@@ -105,12 +105,13 @@ void t.test('a player that has heard all it got is dry until more comes', (t) =>
 
 void t.test('dry is an underrun only where the text was there and the client in time', (t) => {
   const dry = { sinceMs: 1_000, untilMs: 1_300, textCompleteMs: 0, clientLateMs: 0 };
-  t.equal(judgeDry(dry), 'underrun');
-  t.equal(judgeDry({ ...dry, untilMs: 1_015 }), 'none', 'shorter than anyone hears');
-  t.equal(judgeDry({ ...dry, textCompleteMs: null }), 'early', 'the text is not complete');
-  t.equal(judgeDry({ ...dry, textCompleteMs: 1_150 }), 'early', 'it has only just been sent');
-  t.equal(judgeDry({ ...dry, clientLateMs: 290 }), 'unjudged', 'the client itself was late by as much');
-  t.equal(judgeDry({ ...dry, clientLateMs: 100 }), 'underrun', 'it was late, but not by as much');
+  t.same(judgeDry(dry), { kind: 'underrun', lateMs: 300 });
+  const kind = (fields: object) => judgeDry({ ...dry, ...fields }).kind;
+  t.equal(kind({ untilMs: 1_015 }), 'none', 'shorter than anyone hears');
+  t.equal(kind({ textCompleteMs: null }), 'early', 'the text is not complete');
+  t.equal(kind({ textCompleteMs: 1_150 }), 'early', 'it has only just been sent');
+  t.equal(kind({ clientLateMs: 290 }), 'unjudged', 'the client itself was late by as much');
+  t.equal(kind({ clientLateMs: 100 }), 'underrun', 'it was late, but not by as much');
   t.end();
 });
 

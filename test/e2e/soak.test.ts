@@ -1,0 +1,64 @@
+/** A soak of some seconds: of the real service, and of one that loses or doubles a single frame. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { startThief, type Theft } from '../support/frame-thief.js';
+import { runScript, startService } from '../support/service.js';
+
+interface Report {
+  readonly passed: boolean;
+  readonly invariants: readonly { readonly name: string; readonly passed: boolean | null }[];
+  readonly summary: Readonly<Record<string, number | null>>;
+  readonly series: readonly unknown[];
+}
+
+/** They tell of the machine as much as of the service. */
+const ofTime = ['underruns', 'first-audio', 'event-loop', 'probe'];
+
+const soak = async (t: Test, args: readonly string[]) => {
+  const out = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
+  t.teardown(() => rmSync(out, { recursive: true, force: true }));
+  const always = ['--minutes', '0.1', '--sockets', '20', '--out', out];
+  const ended = await runScript('scripts/soak/main.js', [...always, ...args], {});
+  if (!existsSync(join(out, 'soak.html'))) throw new Error(ended.stderr);
+  const report = JSON.parse(readFileSync(join(out, 'soak.json'), 'utf8')) as Report;
+  const page = readFileSync(join(out, 'soak.html'), 'utf8');
+  const broken = report.invariants.flatMap(({ name, passed }) => (passed === false ? [name] : []));
+  return { ...ended, report, page, broken };
+};
+
+const withoutTime = (names: readonly string[]) => names.filter((name) => !ofTime.includes(name));
+
+// At once: most of it is waiting.
+t.jobs = 2;
+
+void t.test('a soak of the service keeps every invariant, and says so', async (t) => {
+  const { broken, code, page, report, stdout } = await soak(t, ['--contexts', '5', '--streams', '2']);
+  t.same(withoutTime(broken), [], stdout);
+  t.equal(code, broken.length === 0 ? 0 : 1, 'the exit code is that of the report');
+  t.equal(report.passed, broken.length === 0);
+  t.ok((report.summary['frames'] ?? 0) > 50);
+  t.ok(report.series.length > 0);
+  const judged = report.invariants.filter(({ passed }) => passed !== null).map(({ name }) => name);
+  for (const name of ['frames', 'words', 'flushes', 'ledger', 'slots', 'handles', 'log', 'alive'])
+    t.ok(judged.includes(name), `${name} is judged`);
+  t.match(page, /uPlot/);
+  t.notMatch(page, /<(?:script|link|img)[^>]*(?:src|href)=/, 'the page needs nothing else');
+});
+
+void t.test('one frame of audio that is lost or doubled on its way is found', async (t) => {
+  const service = await startService(t);
+  // The only client of this seed has 237 characters spoken in pcm, with timestamps.
+  const run = async (theft: Theft) => {
+    const port = await startThief(t, service.port, theft, 9);
+    const url = `http://127.0.0.1:${String(port)}`;
+    return soak(t, ['--url', url, '--key', service.key, '--seed', '8', '--contexts', '1', '--streams', '0']);
+  };
+  const [none, lost, doubled] = await Promise.all([run('none'), run('lost'), run('doubled')]);
+  t.same(withoutTime(none.broken), [], `the proxy itself breaks nothing\n${none.stdout}`);
+  t.equal(lost.code, 1);
+  t.ok(lost.broken.includes('audio'), lost.stdout);
+  t.equal(doubled.code, 1);
+  t.ok(doubled.broken.includes('audio'), doubled.stdout);
+});
