@@ -10,6 +10,7 @@ const tests = filesIn(['test'], /\.ts$/);
 const documents = [
   ...readdirSync(packageRoot).filter((name) => name.endsWith('.md')),
   'src/client/README.md',
+  ...filesIn(['scripts/deploy'], /\.md$/),
 ];
 
 interface Package {
