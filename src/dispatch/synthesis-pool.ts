@@ -41,6 +41,17 @@ interface SynthesisPoolEvents {
 /** Milliseconds before a thread that could not even start is started anew: what it lacks it will lack again. */
 const RESTART_DELAY_MS = 1_000;
 
+/** @returns whether it came true in time */
+const within = async (ms: number, event: Promise<unknown>): Promise<boolean> => {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const inTime = await Promise.race([event.then(() => true), timeout]);
+  clearTimeout(timer);
+  return inTime;
+};
+
 class PooledJob implements Job {
   readonly request: JobRequest;
   readonly outcome: Promise<JobOutcome>;
@@ -143,19 +154,13 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.emit('hello');
     for (const timer of this.#restartTimers) clearTimeout(timer);
     for (const job of this.#waiting.splice(0)) job.cancel();
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), timeoutMs);
-    });
     const threads = [...this.#threads];
-    const ended = Promise.all(threads.map((thread) => this.#close(thread, timeout))).then(() => true);
-    const clean = await Promise.race([ended, timeout]);
-    clearTimeout(timer);
-    return clean;
+    await within(timeoutMs / 2, Promise.all(threads.map((thread) => thread.idle())));
+    // One that is outside native code is ended now, even in the middle of a step.
+    return within(timeoutMs / 2, Promise.all(threads.map((thread) => this.#end(thread))));
   }
 
-  async #close(thread: SynthesisThread, timeout: Promise<unknown>): Promise<void> {
-    await Promise.race([thread.idle(), timeout]);
+  async #end(thread: SynthesisThread): Promise<void> {
     await thread.end();
     this.#options.watchdog.unwatch(thread.vitals);
     this.#threads.delete(thread);

@@ -188,7 +188,8 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   async #end(): Promise<void> {
     this.vitals.bar();
     for (let pollMs: number = OUTSIDE_POLL_MS.first; this.vitals.isInside;) {
-      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      // One that hangs for ever must not keep the process.
+      await new Promise((resolve) => setTimeout(resolve, pollMs).unref());
       pollMs = Math.min(2 * pollMs, OUTSIDE_POLL_MS.last);
     }
     await this.#pool.destroy();
@@ -229,7 +230,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   #onGone(port: MessagePort): void {
     if (this.#port !== port) return;
     this.#port = undefined;
-    this.emit('gone');
+    if (this.#ended === undefined) this.emit('gone');
   }
 
   /** piscina starts no more threads once one ended while it loaded. */

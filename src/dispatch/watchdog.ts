@@ -12,6 +12,8 @@ export interface WatchdogLimits {
   readonly threadHangMsMax: number;
 }
 
+type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping'>;
+
 interface Watched {
   readonly onHung: () => void;
   beats: number;
@@ -24,7 +26,7 @@ interface Watched {
 export class Watchdog {
   readonly #limits: WatchdogLimits;
   readonly #clock: Clock;
-  readonly #watched = new Map<Vitals, Watched>();
+  readonly #watched = new Map<Signs, Watched>();
   readonly #timer: NodeJS.Timeout;
   #lookedMs: number;
   /** Time that was seen to pass. */
@@ -38,13 +40,13 @@ export class Watchdog {
   }
 
   /** @param onHung called at most once; the thread is then no longer watched. Must not throw */
-  watch(vitals: Vitals, onHung: () => void): void {
+  watch(vitals: Signs, onHung: () => void): void {
     const { beats, steps } = vitals;
     this.#watched.set(vitals, { onHung, beats, steps, beatMs: this.#seenMs, stepMs: this.#seenMs });
   }
 
   /** Idempotent. */
-  unwatch(vitals: Vitals): void {
+  unwatch(vitals: Signs): void {
     this.#watched.delete(vitals);
   }
 
@@ -66,7 +68,7 @@ export class Watchdog {
     this.#watched.clear();
   }
 
-  #isHung(vitals: Vitals, watched: Watched): boolean {
+  #isHung(vitals: Signs, watched: Watched): boolean {
     const { beats, steps, isStepping } = vitals;
     if (beats !== watched.beats) {
       watched.beats = beats;

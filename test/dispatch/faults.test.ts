@@ -1,106 +1,17 @@
+/** Threads that die in mid-utterance. */
 import t from 'tap';
-import { Dispatcher } from '../../src/dispatch/dispatcher.js';
-import type { Lease } from '../../src/admission/lease.js';
-import type { Frame } from '../../src/dispatch/messages.js';
 import { limits } from '../../src/limits.js';
-import { createLog } from '../../src/log.js';
-import { Metrics } from '../../src/metrics.js';
-import { scriptedVoices } from '../support/scripted-voices.js';
-
-const LETTER_SAMPLES = 1_200;
-
-const start = async (threads = 2) => {
-  const dispatcher = new Dispatcher({
-    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
-    voices: scriptedVoices,
-    // A heap that is soon full.
-    limits: { ...limits, synthesisHeapMiBMax: 64 },
-    log: createLog('silent'),
-    metrics: new Metrics(),
-    synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
-    actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
-  });
-  await dispatcher.ready();
-  return dispatcher;
-};
-
-/** A lease that counts. */
-const lease = () => {
-  const account = { settled: 0, closed: 0 };
-  const granted: Lease = {
-    keyId: 1,
-    settle: (characters) => {
-      account.settled += characters;
-    },
-    close: () => {
-      account.closed++;
-    },
-    void: () => {
-      account.closed++;
-    },
-  };
-  return { account, granted };
-};
-
-interface Outcome {
-  ending: 'closed' | 'failed';
-  reason: string | undefined;
-  letters: string;
-  settled: number;
-  closes: number;
-}
-
-const optionsOf = (granted: Lease, timestamps = false) =>
-  ({
-    lease: granted,
-    voiceId: 'scripted',
-    temperature: null,
-    format: { encoding: 'pcm', sampleRateHz: 24_000 },
-    framing: 'stream',
-    timestamps,
-  }) as const;
-
-/** Speaks a text and reads the letters back from the levels of the samples. */
-const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promise<Outcome> =>
-  new Promise((resolve, reject) => {
-    const { account, granted } = lease();
-    const samples: Buffer[] = [];
-    const onFrame = (frame: Frame): void => {
-      if (frame.type === 'audio') {
-        const record = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
-        samples.push(Buffer.from((JSON.parse(record) as { audio_chunk: string }).audio_chunk, 'base64'));
-        context?.handed(frame);
-      } else if (frame.type === 'closed' || frame.type === 'failed') {
-        context?.release();
-        context?.release();
-        const pcm = Buffer.concat(samples);
-        let letters = '';
-        for (let at = 0; at + 2 * LETTER_SAMPLES <= pcm.length; at += 2 * LETTER_SAMPLES) {
-          letters += String.fromCharCode(Math.floor(pcm.readInt16LE(at) / 50));
-        }
-        const reason = frame.type === 'failed' ? frame.reason : undefined;
-        resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
-      }
-    };
-    const context = dispatcher.open(optionsOf(granted, timestamps), onFrame);
-    if (context === null) {
-      reject(new Error('not taken'));
-      return;
-    }
-    context.append(text);
-    context.end();
-  });
-
-const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
-const long = sentence.repeat(6).trim();
-
-/** Waits for a condition that is to come true; the caller asserts it afterwards. */
-const until = async (condition: () => boolean): Promise<void> => {
-  for (let i = 0; i < 4_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
-};
-
-const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.isWhole);
-const untilIdle = (dispatcher: Dispatcher) => until(() => dispatcher.runningSegments === 0);
+import type { Frame } from '../../src/dispatch/messages.js';
+import {
+  lease,
+  long,
+  optionsOf,
+  sentence,
+  speak,
+  start,
+  untilIdle,
+  untilWhole,
+} from '../support/dispatch-bench.js';
 
 t.test('a text comes out letter for letter, is charged and its lease closed once', async (t) => {
   const dispatcher = await start();
@@ -131,7 +42,7 @@ for (const marker of ['!throw', '!reject-late', '!exit', '!heap'])
   });
 
 t.test('an utterance that kills its thread is not run again', async (t) => {
-  const dispatcher = await start(1);
+  const dispatcher = await start({ threads: 1 });
   const outcome = await speak(dispatcher, 'Just !exit now.');
   t.equal(outcome.ending, 'failed');
   await untilWhole(dispatcher);
@@ -155,7 +66,7 @@ for (const marker of ['!actor-exit', '!actor-throw'])
   );
 
 t.test('an utterance is run again a few times, not for ever', async (t) => {
-  const dispatcher = await start(1);
+  const dispatcher = await start({ threads: 1 });
   const bystander = speak(dispatcher, `${sentence.slice(0, 40)} !slow`);
   for (let i = 0; i <= limits.segmentRetriesMax; i++)
     t.match(await speak(dispatcher, 'Just !exit now.'), { ending: 'failed' });
@@ -166,7 +77,7 @@ t.test('an utterance is run again a few times, not for ever', async (t) => {
 });
 
 t.test('a job is cancelled between two steps', async (t) => {
-  const dispatcher = await start(1);
+  const dispatcher = await start({ threads: 1 });
   const first = Promise.withResolvers<undefined>();
   const { account, granted } = lease();
   const context = dispatcher.open(optionsOf(granted), () => first.resolve(undefined));

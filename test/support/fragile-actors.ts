@@ -10,6 +10,7 @@ parentPort?.on('message', (message: ActorThreadMessage) => {
   for (const command of unpackCommands(message.mail)) {
     if (command.type !== 'segment') continue;
     if (command.words.includes('!actor-exit')) process.exit(4);
+    if (command.words.includes('!actor-spin')) for (;;);
     if (command.words.includes('!actor-throw')) throw new Error('scripted fault');
   }
 });

@@ -4,12 +4,26 @@
  */
 import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../src/dispatch/messages.js';
+import type { NativeGuard } from '../../src/dispatch/vitals.js';
 import type { Engine, EngineChunk, SegmentRequest } from '../../workers/engines/engine.js';
 import { serveSynthesis } from '../../workers/synthesis-thread.js';
+import type { Script } from './scripted-voices.js';
 
 export const LETTER_SAMPLES = 1_200;
 const LETTERS_A_STEP = 5;
 const SLOW_STEP_MS = 200;
+
+const data = workerData as SynthesisThreadData;
+/** The service reads real packs, where it is started as such. */
+const script = data.packs[0] as Partial<Script> | undefined;
+
+/** Stands for a model run that hangs: nothing but the guard tells it from any wait. */
+const waitInside = async (native: NativeGuard): Promise<void> => {
+  await native(() => {
+    Atomics.wait(new Int32Array(script?.latch ?? new SharedArrayBuffer(4)), 0, 0);
+    return Promise.resolve();
+  });
+};
 
 const exhaustHeap = (): never => {
   const hoard: unknown[] = [];
@@ -17,7 +31,7 @@ const exhaustHeap = (): never => {
 };
 
 /** What a text does when its second step runs. */
-const faults: Record<string, () => void> = {
+const faults: Record<string, (native: NativeGuard) => void | Promise<void>> = {
   '!throw': () => {
     throw new Error('scripted fault');
   },
@@ -28,6 +42,11 @@ const faults: Record<string, () => void> = {
   },
   '!exit': () => process.exit(3),
   '!heap': exhaustHeap,
+  '!spin': () => {
+    for (;;);
+  },
+  '!stuck': () => new Promise(() => undefined),
+  '!inside': waitInside,
 };
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -37,6 +56,12 @@ class ScriptedEngine implements Engine {
   readonly voiceIds = ['scripted'];
   readonly executionProvider = 'cpu';
 
+  readonly #native: NativeGuard;
+
+  constructor(native: NativeGuard) {
+    this.#native = native;
+  }
+
   open(request: SegmentRequest) {
     let letter = 0;
     return {
@@ -44,7 +69,8 @@ class ScriptedEngine implements Engine {
         // As long as a real step, or much longer: the event loop turns meanwhile.
         await pause(request.text.includes('!slow') ? SLOW_STEP_MS : 1);
         if (letter > 0)
-          for (const [marker, fault] of Object.entries(faults)) if (request.text.includes(marker)) fault();
+          for (const [marker, fault] of Object.entries(faults))
+            if (request.text.includes(marker)) await fault(this.#native);
         // The thread must still be in this step when a fault of the loop itself strikes.
         if (request.text.includes('!reject-late') && letter > 0) await pause(50);
         if (letter >= request.text.length) return null;
@@ -59,6 +85,20 @@ class ScriptedEngine implements Engine {
   }
 }
 
-export default await serveSynthesis(workerData as SynthesisThreadData, () =>
-  Promise.resolve(new ScriptedEngine()),
-);
+const load = async (native: NativeGuard): Promise<Engine> => {
+  switch (script?.load) {
+    case 'broken':
+      throw new Error('scripted fault of a pack');
+    case 'slow':
+      await waitInside(native);
+      break;
+    case 'exit':
+      process.exit(5);
+      break;
+    case 'at once':
+    case undefined:
+  }
+  return new ScriptedEngine(native);
+};
+
+export default await serveSynthesis(data, load);

@@ -1,9 +1,35 @@
-/** The catalogue of scripted-synthesis.ts. */
+/** Voices of scripted-synthesis.ts, and what a test tells its threads with them. */
 import type { Voices } from '../../src/dispatch/generations.js';
+import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
-export const voicesOf = (...speakerIds: string[]): Voices => ({
-  catalogue: { speakerIds, sampleRateHz: () => 24_000 },
-  packs: [],
-});
+/** In the place of a pack. */
+export interface Script {
+  /** How a thread loads; `slow`: inside native code, until it is let go. */
+  readonly load: 'at once' | 'broken' | 'slow' | 'exit';
+  /** [0]: 1 when what waits inside native code is let go. */
+  readonly latch: SharedArrayBuffer;
+}
 
-export const scriptedVoices = voicesOf('scripted');
+export interface ScriptedVoices extends Voices {
+  /** Lets go whoever waits inside native code, now and from now on. */
+  letGo(): void;
+}
+
+export const voicesOf = (
+  speakerIds: readonly string[],
+  load: Script['load'] = 'at once',
+  sampleRateHz = 24_000,
+): ScriptedVoices => {
+  const script: Script = { load, latch: new SharedArrayBuffer(4) };
+  return {
+    catalogue: { speakerIds, sampleRateHz: () => sampleRateHz },
+    packs: [script as unknown as VoicePack],
+    letGo: () => {
+      const latch = new Int32Array(script.latch);
+      Atomics.store(latch, 0, 1);
+      Atomics.notify(latch, 0);
+    },
+  };
+};
+
+export const scriptedVoices = voicesOf(['scripted']);

@@ -1,0 +1,108 @@
+/** A dispatcher with scripted engines (scripted-synthesis.ts), and what it says read back letter by letter. */
+import { Dispatcher, type DispatcherLimits } from '../../src/dispatch/dispatcher.js';
+import type { Voices } from '../../src/dispatch/generations.js';
+import type { Lease } from '../../src/admission/lease.js';
+import type { Frame } from '../../src/dispatch/messages.js';
+import { limits } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { Metrics } from '../../src/metrics.js';
+import { scriptedVoices } from './scripted-voices.js';
+
+const LETTER_SAMPLES = 1_200;
+
+export const start = async ({
+  threads = 2,
+  bounds = {},
+  voices = scriptedVoices,
+}: { threads?: number; bounds?: Partial<DispatcherLimits>; voices?: Voices } = {}) => {
+  const dispatcher = new Dispatcher({
+    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
+    voices,
+    // A heap that is soon full.
+    limits: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
+    log: createLog('silent'),
+    metrics: new Metrics(),
+    synthesisEntry: new URL('scripted-synthesis.js', import.meta.url),
+    actorEntry: new URL('fragile-actors.js', import.meta.url),
+  });
+  await dispatcher.ready();
+  return dispatcher;
+};
+
+/** A lease that counts. */
+export const lease = () => {
+  const account = { settled: 0, closed: 0 };
+  const granted: Lease = {
+    keyId: 1,
+    settle: (characters) => {
+      account.settled += characters;
+    },
+    close: () => {
+      account.closed++;
+    },
+    void: () => {
+      account.closed++;
+    },
+  };
+  return { account, granted };
+};
+
+export interface Outcome {
+  ending: 'closed' | 'failed';
+  reason: string | undefined;
+  letters: string;
+  settled: number;
+  closes: number;
+}
+
+export const optionsOf = (granted: Lease, timestamps = false) =>
+  ({
+    lease: granted,
+    voiceId: 'scripted',
+    temperature: null,
+    format: { encoding: 'pcm', sampleRateHz: 24_000 },
+    framing: 'stream',
+    timestamps,
+  }) as const;
+
+/** Speaks a text and reads the letters back from the levels of the samples. */
+export const speak = (dispatcher: Dispatcher, text: string, timestamps = false): Promise<Outcome> =>
+  new Promise((resolve, reject) => {
+    const { account, granted } = lease();
+    const samples: Buffer[] = [];
+    const onFrame = (frame: Frame): void => {
+      if (frame.type === 'audio') {
+        const record = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
+        samples.push(Buffer.from((JSON.parse(record) as { audio_chunk: string }).audio_chunk, 'base64'));
+        context?.handed(frame);
+      } else if (frame.type === 'closed' || frame.type === 'failed') {
+        context?.release();
+        context?.release();
+        const pcm = Buffer.concat(samples);
+        let letters = '';
+        for (let at = 0; at + 2 * LETTER_SAMPLES <= pcm.length; at += 2 * LETTER_SAMPLES) {
+          letters += String.fromCharCode(Math.floor(pcm.readInt16LE(at) / 50));
+        }
+        const reason = frame.type === 'failed' ? frame.reason : undefined;
+        resolve({ ending: frame.type, reason, letters, settled: account.settled, closes: account.closed });
+      }
+    };
+    const context = dispatcher.open(optionsOf(granted, timestamps), onFrame);
+    if (context === null) {
+      reject(new Error('not taken'));
+      return;
+    }
+    context.append(text);
+    context.end();
+  });
+
+export const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
+export const long = sentence.repeat(6).trim();
+
+/** Waits for a condition that is to come true; the caller asserts it afterwards. */
+export const until = async (condition: () => boolean): Promise<void> => {
+  for (let i = 0; i < 4_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+
+export const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.isWhole);
+export const untilIdle = (dispatcher: Dispatcher) => until(() => dispatcher.runningSegments === 0);
