@@ -172,7 +172,8 @@ const damages: Readonly<Record<string, Damage>> = {
   'a text in place of the file': ({ store }) =>
     writeFileSync(store.pathOf(main), 'A note that was saved under the wrong name.\n'.repeat(200)),
 
-  'the file of another store': ({ store, other }) => writeFileSync(store.pathOf(main), other.bytesOf(main)),
+  'the file of another store': ({ store, other }) =>
+    writeFileSync(store.pathOf(main), other.bytesOf(main, 'killed')),
   'the mark is gone': gone(mark),
   'bits in the mark': change(mark, flipSome),
   'the mark is cut': truncated(mark),
@@ -240,10 +241,11 @@ const logDamages: Readonly<Record<string, Damage>> = {
   'garbage in place of the log': overwritten(log),
   'garbage behind the end of the log': ({ store, random }) =>
     appendFileSync(store.pathOf(log), garbage(random, 1 + below(random, 10_000))),
-  'the log of another store': ({ store, other }) => writeFileSync(store.pathOf(log), other.bytesOf(log)),
+  'the log of another store': ({ store, other }) =>
+    writeFileSync(store.pathOf(log), other.bytesOf(log, 'killed')),
   'both of another store': ({ store, other }) => {
-    writeFileSync(store.pathOf(main), other.bytesOf(main));
-    writeFileSync(store.pathOf(log), other.bytesOf(log));
+    writeFileSync(store.pathOf(main), other.bytesOf(main, 'killed'));
+    writeFileSync(store.pathOf(log), other.bytesOf(log, 'killed'));
   },
 
   'bits in the index of the log': change(index, flipSome),

@@ -161,8 +161,8 @@ export class LeftStore {
   }
 
   /** As it was. */
-  bytesOf(name: string): Buffer {
-    const bytes = this.#files[this.#end].get(name);
+  bytesOf(name: string, end: End = this.#end): Buffer {
+    const bytes = this.#files[end].get(name);
     if (bytes === undefined) throw new Error(`there is no ${name}`);
     return bytes;
   }

@@ -1,0 +1,121 @@
+/**
+ * Sees the ledger through a connection of its own, as any other program would, and remembers what it saw: that was
+ * committed, and must be there for ever as it was.
+ */
+import { createHash } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { verifyStore } from '../../../src/admission/backup.js';
+import { storePath } from '../../../src/admission/database.js';
+
+interface Row {
+  readonly id: number;
+  readonly request_id: string | null;
+  readonly kind: string;
+  readonly amount: number;
+}
+
+/** The hash of all rows up to one, in order. */
+interface Seen {
+  readonly id: number;
+  readonly hash: string;
+}
+
+const nothing: Seen = { id: 0, hash: '' };
+
+const extend = (seen: Seen, row: Row): Seen => ({
+  id: row.id,
+  hash: createHash('sha256').update(seen.hash).update(JSON.stringify(row)).digest('base64'),
+});
+
+export class Witness {
+  readonly #dataDir: string;
+  #database: DatabaseSync | null = null;
+  /** What has been checked after a kill, which later checks go on from. */
+  #checked = nothing;
+  #seen = nothing;
+  #granted = 0;
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir;
+  }
+
+  /** Credits granted, by all the ledger that was checked. */
+  get granted(): number {
+    return this.#granted;
+  }
+
+  get entries(): number {
+    return this.#checked.id;
+  }
+
+  /** Looks at what was committed since. It has no lock afterwards. */
+  look(): void {
+    for (const row of this.#rowsAfter(this.#seen.id)) this.#seen = extend(this.#seen, row);
+  }
+
+  /**
+   * After the service is gone: all that was seen is there, and is as it was.
+   *
+   * @returns what is wrong; and what each request was charged since the last check
+   */
+  check(thorough: boolean): {
+    readonly wrong: readonly string[];
+    readonly charges: ReadonlyMap<string, number>;
+  } {
+    const wrong: string[] = [];
+    const charges = new Map<string, number>();
+    const from = thorough ? nothing : this.#checked;
+    let read = from;
+    let atSeen = this.#seen.id === from.id ? from.hash : '';
+    for (const row of this.#rowsAfter(from.id)) {
+      if (row.id !== read.id + 1) wrong.push(`after entry ${String(read.id)} comes ${String(row.id)}`);
+      read = extend(read, row);
+      if (row.id === this.#seen.id) atSeen = read.hash;
+      if (row.id <= this.#checked.id) continue;
+      if (row.kind === 'grant') this.#granted += row.amount;
+      else if (row.request_id !== null)
+        charges.set(row.request_id, (charges.get(row.request_id) ?? 0) - row.amount);
+    }
+    if (read.id < this.#seen.id)
+      wrong.push(`${String(this.#seen.id - read.id)} entries that were seen are gone`);
+    else if (atSeen !== this.#seen.hash) wrong.push('an entry that was seen is another one now');
+    this.#checked = read;
+    this.#seen = read;
+    wrong.push(...this.#wrongBalances());
+    this.close();
+    if (thorough)
+      try {
+        verifyStore(this.#dataDir);
+      } catch (error) {
+        wrong.push((error as Error).message);
+      }
+    return { wrong, charges };
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#database?.close();
+    this.#database = null;
+  }
+
+  #open(): DatabaseSync {
+    return (this.#database ??= new DatabaseSync(storePath(this.#dataDir), {
+      readOnly: true,
+      timeout: 2_000,
+    }));
+  }
+
+  #rowsAfter(id: number): Row[] {
+    return this.#open().prepare('SELECT * FROM ledger WHERE id > ? ORDER BY id').all(id) as unknown as Row[];
+  }
+
+  #wrongBalances(): string[] {
+    return this.#open()
+      .prepare(
+        `SELECT name FROM accounts WHERE balance <>
+           coalesce((SELECT sum(amount) FROM ledger WHERE account_id = accounts.id), 0)`,
+      )
+      .all()
+      .map((row) => `the balance of ${String(row['name'])} is not the sum of its entries`);
+  }
+}
