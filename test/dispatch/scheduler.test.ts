@@ -16,6 +16,7 @@ interface Start {
   schedule: ContextSchedule;
   segment: ScheduledSegment;
   playFromMs: number;
+  readySinceMs?: number;
 }
 
 /** A scheduler on a clock that the test moves, whose starts are recorded and ended by hand. */
@@ -28,7 +29,8 @@ const bench = ({ threads = 1, jobsMax = 1, unsentAudioMsMax = 10_000 } = {}) => 
     threads,
     jobsMax,
     unsentAudioMsMax,
-    start: (schedule, started, playFromMs) => starts.push({ schedule, segment: started, playFromMs }),
+    start: (schedule, started, playFromMs, readySinceMs) =>
+      starts.push({ schedule, segment: started, playFromMs, readySinceMs }),
     moved: (schedule, moved, playFromMs) => moves.push({ schedule, segment: moved, playFromMs }),
   });
   return { clock, starts, moves, scheduler };
@@ -352,5 +354,53 @@ t.test('a segment that is run again is not held up by the audio that waits for i
   context.finished(starts.find((started) => started.segment.index === 2)?.segment ?? segment(2), 9_000);
   t.equal(last(starts).segment.index, 1, 'although nine seconds are unsent');
   t.equal(context.runningSegments, 1);
+  t.end();
+});
+
+t.test('a segment waits from when nothing but a thread is missing', (t) => {
+  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 1_000 });
+  const a = scheduler.open({});
+  const b = scheduler.open({});
+  a.enqueue(segment(0));
+  t.equal(last(starts).readySinceMs, 0, 'at once');
+  clock.nowMs = 10;
+  b.enqueue(segment(0));
+  a.enqueue(segment(1));
+  clock.nowMs = 50;
+  a.finished(last(starts).segment, 900);
+  t.match(last(starts), { schedule: b, readySinceMs: 10 }, 'since its text was there');
+  clock.nowMs = 80;
+  b.finished(last(starts).segment, 900);
+  t.match(
+    last(starts),
+    { schedule: a, readySinceMs: 50 },
+    'since the segment before it ended, not since its text',
+  );
+  a.enqueue(segment(2));
+  clock.nowMs = 90;
+  a.finished(last(starts).segment, 900);
+  t.equal(starts.length, 3, 'the gate is shut');
+  clock.nowMs = 500;
+  a.handed(1_800);
+  t.match(last(starts), { schedule: a, readySinceMs: 500 }, 'since the gate opened');
+  t.end();
+});
+
+t.test('a context is told when there is something to make again: text, or an open gate', (t) => {
+  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 1_000 });
+  const resumed: [number, number][] = [];
+  const context = scheduler.open({}, (nowMs, index) => resumed.push([nowMs, index]));
+  context.enqueue(segment(0));
+  context.enqueue(segment(1));
+  t.strictSame(resumed.splice(0), [[0, 0]], 'not for text behind other text');
+  clock.nowMs = 20;
+  context.finished(last(starts).segment, 2_000);
+  clock.nowMs = 700;
+  context.handed(1_900);
+  t.strictSame(resumed.splice(0), [[700, 1]], 'the gate opened');
+  context.finished(last(starts).segment, 100);
+  clock.nowMs = 900;
+  context.enqueue(segment(2));
+  t.strictSame(resumed, [[900, 2]], 'all before was made');
   t.end();
 });

@@ -1,0 +1,194 @@
+/** The metrics of a whole service after traffic that is known to the last frame. */
+import { join } from 'node:path';
+import t from 'tap';
+import { Administration } from '../../src/admission/administration.js';
+import { temporaryFolder } from '../admission/support.js';
+import { labelsOf, parseExposition } from '../support/exposition.js';
+import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
+import { SCRIPTED, startService, until, type Service } from '../support/service.js';
+import { openWs } from '../support/socket-client.js';
+
+const folder = temporaryFolder(t);
+const dataDir = join(folder, 'data');
+const administration = new Administration(dataDir);
+const rich = administration.createKey('rich', 10_000_000).key;
+const poor = administration.createKey('poor', 3).key;
+administration.close();
+const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
+const service = await startService(t, env, SCRIPTED);
+
+/** All series of one scrape. */
+const scrape = async (of: Service): Promise<Map<string, number>> => {
+  const text = await (await fetch(`${of.opsUrl}/metrics`)).text();
+  return new Map([...parseExposition(text).values()].flatMap(({ samples }) => [...samples]));
+};
+
+const send = async (request: RequestOptions): Promise<number> => {
+  const client = await RawClient.open(service.port);
+  client.send(requestBytes(request));
+  const { status } = await client.response();
+  client.destroy();
+  return status;
+};
+
+/** 600 ms with the scripted engine: 50 ms a character. */
+const text = 'Hello there.';
+const pcm = { encoding: 'pcm', sample_rate: 24_000 };
+const ask = (path: string, body: object, key: string | null = rich): RequestOptions => ({
+  method: 'POST',
+  path,
+  key,
+  body: JSON.stringify(body),
+});
+const speech = { text, voice: 'wren', response_format: pcm };
+
+t.test('a scrape agrees with what was asked', async (t) => {
+  const before = await scrape(service);
+  t.equal(before.get('syrinx_ready'), 1);
+  for (const [path, body, key, status] of [
+    ['/v1/tts/stream', speech, rich, 200],
+    ['/v1/tts/stream', speech, rich, 200],
+    ['/v1/tts', speech, rich, 200],
+    ['/v1/tts', speech, null, 401],
+    ['/v1/tts', speech, 'svc_sk_unknown', 401],
+    ['/v1/tts', speech, poor, 402],
+    ['/v1/tts', { ...speech, voice: 'nobody' }, rich, 422],
+    ['/v1/tts', { ...speech, temperature: 'hot' }, rich, 422],
+    ['/v1/nothing', speech, rich, 404],
+  ] as const)
+    t.equal(await send(ask(path, body, key)), status, `${path} ${status}`);
+  const socket = await openWs(service.port, rich);
+  socket.start('a', { voice_id: 'wren', response_format: { encoding: 'linear16', sample_rate: 24_000 } });
+  socket.text('a', text);
+  socket.flush('a', 'first');
+  await socket.frame(({ flush_id }) => flush_id === 'first');
+  socket.text('a', text);
+  socket.flush('a', 'second');
+  await socket.frame(({ flush_id }) => flush_id === 'second');
+  socket.text('b', text);
+  socket.send('{');
+  socket.start('c', { voice_id: 'nobody' });
+  await socket.until(() => socket.frames.filter(({ error }) => error !== undefined).length === 3);
+
+  // The last request's end, and the end of its job, may be told after its bytes.
+  const seen = async () => (await scrape(service)).get('syrinx_queue_wait_seconds_count');
+  t.ok(await until(async () => (await seen()) === 5));
+  const now = await scrape(service);
+  const moved = [...now].filter(([series, value]) => value !== (before.get(series) ?? 0));
+  const counts = moved.filter(([series]) => /^syrinx_\w+_(?:total|count)\b/.test(series));
+  const rounded = counts.map(([series, value]) => [series, Math.round(value * 1_000) / 1_000] as const);
+  const {
+    syrinx_synthesis_seconds_total: synthesis,
+    syrinx_underruns_total: underruns = 0,
+    ...exact
+  } = Object.fromEntries(rounded);
+  t.ok(synthesis! > 0);
+  t.ok(underruns >= 0);
+  const lag = exact['syrinx_playback_lag_seconds_count']!;
+  t.ok(lag >= 4, 'a chunk at least of each that is listened to');
+  t.strictSame(exact, {
+    'syrinx_first_audio_seconds_count{route="/v1/tts/stream"}': 2,
+    'syrinx_first_audio_seconds_count{route="/v1/tts"}': 1,
+    'syrinx_first_audio_seconds_count{route="/v1/tts/ws"}': 2,
+    syrinx_queue_wait_seconds_count: 5,
+    syrinx_real_time_factor_count: 5,
+    'syrinx_speech_seconds_total{encoding="pcm"}': 1.8,
+    'syrinx_speech_seconds_total{encoding="linear16"}': 1.2,
+    'syrinx_requests_total{route="/v1/tts/stream",status="200"}': 2,
+    'syrinx_requests_total{route="/v1/tts",status="200"}': 1,
+    'syrinx_requests_total{route="/v1/tts",status="401"}': 2,
+    'syrinx_requests_total{route="/v1/tts",status="402"}': 1,
+    'syrinx_requests_total{route="/v1/tts",status="422"}': 2,
+    'syrinx_requests_total{route="*",status="404"}': 1,
+    'syrinx_requests_total{route="/v1/tts/ws",status="101"}': 1,
+    'syrinx_refusals_total{reason="keyMissing"}': 1,
+    'syrinx_refusals_total{reason="keyUnknown"}': 1,
+    'syrinx_refusals_total{reason="creditExhausted"}': 1,
+    'syrinx_refusals_total{reason="voiceUnknown"}': 2,
+    'syrinx_refusals_total{reason="requestInvalid"}': 1,
+    'syrinx_refusals_total{reason="contextUnknown"}': 1,
+    'syrinx_refusals_total{reason="frameInvalid"}': 1,
+    syrinx_playback_lag_seconds_count: lag,
+  });
+  t.match([now.get('syrinx_sockets'), now.get('syrinx_contexts')], [1, 1]);
+  socket.close();
+  t.ok(await until(async () => (await scrape(service)).get('syrinx_sockets') === 0));
+  t.equal((await scrape(service)).get('syrinx_contexts'), 0);
+});
+
+t.test('what is being spoken, and what waits for a reader, shows while it does', async (t) => {
+  const client = await RawClient.open(service.port);
+  t.teardown(() => client.destroy());
+  client.socket.pause();
+  const long = {
+    ...speech,
+    text: 'All is well that ends well. '.repeat(600),
+    response_format: { ...pcm, sample_rate: 48_000 },
+  };
+  client.send(requestBytes(ask('/v1/tts/stream', long)));
+  const gauges = async () => {
+    const now = await scrape(service);
+    return {
+      streams: now.get('syrinx_streams{route="/v1/tts/stream"}'),
+      bytes: now.get('syrinx_buffered_bytes')!,
+      audio: now.get('syrinx_buffered_audio_seconds')!,
+    };
+  };
+  t.ok(await until(async () => (await gauges()).audio > 10));
+  const held = await gauges();
+  t.equal(held.streams, 1);
+  t.ok(held.audio < 60, `${held.audio} s: the gate is shut`);
+  t.ok(held.bytes > 500_000, `${held.bytes} bytes`);
+  client.destroy();
+  t.ok(await until(async () => (await gauges()).streams === 0));
+  t.match(await gauges(), { bytes: 0, audio: 0 });
+});
+
+t.test('threads that die are counted', async (t) => {
+  const killer = await RawClient.open(service.port);
+  killer.send(requestBytes(ask('/v1/tts/stream', { ...speech, text: '!exit please, now' })));
+  const restarts = async () => (await scrape(service)).get('syrinx_thread_restarts_total{kind="synthesis"}');
+  t.ok(await until(async () => (await restarts()) === 1));
+  killer.destroy();
+  t.ok(await until(async () => (await scrape(service)).get('syrinx_ready') === 1), 'and another is there');
+  const failures = (await scrape(service)).get('syrinx_failures_total{route="/v1/tts/stream"}');
+  t.equal(failures, 1);
+});
+
+t.test('nothing that a client writes becomes a label', async (t) => {
+  const junk = (place: number): string => `x${place.toString(36)}y`;
+  const wave = async (from: number) => {
+    for (let i = from; i < from + 60; i++) {
+      const name = junk(i);
+      await Promise.all([
+        send({ method: 'POST', path: `/${name}?${name}=${name}`, key: `svc_sk_${name}`, body: '' }),
+        send({ method: name.toUpperCase(), path: '/v1/tts', key: name, headers: [`x-${name}: ${name}`] }),
+        send(ask('/v1/tts', { ...speech, voice: name })),
+        send(ask('/v1/tts/stream', { ...speech, response_format: { encoding: name } })),
+        send(ask('/v1/tts/stream', { ...speech, [name]: name })),
+      ]);
+    }
+    const socket = await openWs(service.port, rich);
+    for (let i = from; i < from + 60; i++) {
+      socket.start(junk(i), { voice_id: junk(i) });
+      socket.flush(junk(i), junk(i));
+      socket.send({ [junk(i)]: junk(i) });
+    }
+    await socket.until(() => socket.frames.length === 180);
+    socket.close();
+  };
+  await wave(0);
+  const first = new Set((await scrape(service)).keys());
+  await wave(1_000);
+  const second = await scrape(service);
+  t.strictSame(
+    [...second.keys()].filter((series) => !first.has(series)),
+    [],
+  );
+  const values = [...second.keys()].flatMap((series) => [...labelsOf(series).values()]);
+  t.strictSame(
+    values.filter((value) => /x\w+y/.test(value)),
+    [],
+  );
+  t.ok(second.size < 400, `${second.size} series`);
+});

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { errors } from '../src/errors.js';
+import { Metrics, type Figures } from '../src/metrics.js';
+import { EventLoopDelay, openFiles, openFilesMax, pssBytes } from '../src/process-facts.js';
+import { parseExposition } from './support/exposition.js';
+import { packageRoot } from './support/package-root.js';
+import { readSource } from './support/source-files.js';
+
+const figures: Figures = {
+  reasons: [],
+  streams: new Map([['/v1/tts', 3]]),
+  sockets: 5,
+  contexts: 7,
+  bufferedBytes: 11_000,
+  bufferedAudioMs: 1_500,
+  ledgerEntriesQueued: 13,
+  eventLoopDelay: (quantile) => quantile / 10,
+  restarts: { synthesis: 1, actor: 2, ledger: 4 },
+};
+
+/** One sample of a scrape. */
+const scrape = async (metrics: Metrics) => {
+  const families = parseExposition(await metrics.text());
+  return (series: string) =>
+    families.get(series.replace(/(?:_(?:sum|count|bucket))?(?:\{.*)?$/, ''))?.samples.get(series);
+};
+
+t.test('what is counted comes out, in the format of Prometheus', async (t) => {
+  const metrics = new Metrics();
+  metrics.firstAudio('/v1/tts/stream', 4);
+  metrics.segment(2, 100, 2_000);
+  metrics.segment(-1, 50, null);
+  metrics.speechIn('opus').inc(1.5);
+  metrics.speechIn('opus').inc(0.25);
+  metrics.playback(0);
+  metrics.playback(30);
+  metrics.request('/v1/tts', 200);
+  metrics.request('/v1/tts', null);
+  metrics.refused('creditExhausted');
+  metrics.failed('/v1/tts');
+  const of = await scrape(metrics);
+  t.equal(of('syrinx_first_audio_seconds_count{route="/v1/tts/stream"}'), 1);
+  t.equal(of('syrinx_first_audio_seconds_sum{route="/v1/tts/stream"}'), 0.004);
+  t.equal(of('syrinx_first_audio_seconds_bucket{le="0.0025",route="/v1/tts/stream"}'), 0);
+  t.equal(of('syrinx_first_audio_seconds_bucket{le="0.005",route="/v1/tts/stream"}'), 1);
+  t.match([of('syrinx_queue_wait_seconds_count'), of('syrinx_queue_wait_seconds_sum')], [2, 0.002]);
+  t.equal(of('syrinx_synthesis_seconds_total'), 0.15000000000000002);
+  t.match([of('syrinx_real_time_factor_count'), of('syrinx_real_time_factor_sum')], [1, 0.05]);
+  t.equal(of('syrinx_speech_seconds_total{encoding="opus"}'), 1.75);
+  t.match([of('syrinx_playback_lag_seconds_count'), of('syrinx_underruns_total')], [2, 1]);
+  t.equal(of('syrinx_playback_lag_seconds_bucket{le="0"}'), 1, 'in time is a bucket of its own');
+  t.equal(of('syrinx_requests_total{route="/v1/tts",status="200"}'), 1);
+  t.equal(of('syrinx_requests_total{route="/v1/tts",status="none"}'), 1);
+  t.equal(of('syrinx_refusals_total{reason="creditExhausted"}'), 1);
+  t.equal(of('syrinx_failures_total{route="/v1/tts"}'), 1);
+});
+
+t.test('gauges are of the moment that they are asked', async (t) => {
+  const metrics = new Metrics();
+  let of = await scrape(metrics);
+  t.match([of('syrinx_ready'), of('syrinx_sockets')], [0, 0], 'before there is a stage to ask');
+  metrics.watch(() => figures);
+  of = await scrape(metrics);
+  of = await scrape(metrics);
+  t.equal(of('syrinx_ready'), 1);
+  t.equal(of('syrinx_streams{route="/v1/tts"}'), 3);
+  t.match([of('syrinx_sockets'), of('syrinx_contexts'), of('syrinx_buffered_bytes')], [5, 7, 11_000]);
+  t.match([of('syrinx_buffered_audio_seconds'), of('syrinx_ledger_entries_queued')], [1.5, 13]);
+  for (const [kind, count] of Object.entries(figures.restarts))
+    t.equal(of(`syrinx_thread_restarts_total{kind="${kind}"}`), count, 'not more for being asked twice');
+  t.equal(of('syrinx_event_loop_delay_seconds{quantile="0.99"}'), 0.099);
+  const version = (JSON.parse(readSource('package.json')) as { version: string }).version;
+  t.equal(of(`syrinx_build_info{version="${version}",node="${process.version}"}`), 1);
+  t.ok(of('syrinx_pss_bytes')! > 1e6);
+  t.ok(of('process_cpu_seconds_total')! > 0);
+});
+
+t.test('every reason to refuse is there from the start, and no registry knows another', async (t) => {
+  const busy = new Metrics();
+  busy.refused('slotsExhausted');
+  const of = await scrape(new Metrics());
+  for (const code of Object.keys(errors).filter((name) => name !== 'internal'))
+    t.equal(of(`syrinx_refusals_total{reason="${code}"}`), 0, code);
+});
+
+t.test('the table of metrics has exactly those that there are', (t) => {
+  const table = readFileSync(join(packageRoot, 'scripts/deploy/metrics.md'), 'utf8');
+  const told = [...table.matchAll(/^\| `(\w+)(?:\{[\w,]+\})?` +\|/gm)].map(([, name]) => name ?? '');
+  const there = new Metrics().catalogue.map(({ name }) => name);
+  t.ok(there.length > 20);
+  t.strictSame(told.toSorted(), there.toSorted());
+  t.end();
+});
+
+t.test('alerts ask for metrics that there are', (t) => {
+  const rules = readFileSync(join(packageRoot, 'scripts/deploy/prometheus/alerts.yml'), 'utf8');
+  const expressions = rules.split('\n').filter((line) => !/^\s*(?:#|summary|description)/.test(line));
+  const asked = [...expressions.join('\n').matchAll(/\b(?:syrinx|process)_\w+/g)].map(([name]) => name);
+  const there = new Set(new Metrics().catalogue.map(({ name }) => name));
+  t.ok(asked.length >= 6);
+  t.strictSame(
+    asked.filter((name) => !there.has(name.replace(/_(?:bucket|sum|count)$/, ''))),
+    [],
+  );
+  t.end();
+});
+
+t.test('what the system tells of the process', { skip: process.platform !== 'linux' }, async (t) => {
+  t.ok((await pssBytes()) > 10e6);
+  t.ok((await pssBytes()) < 4 * process.memoryUsage.rss());
+  t.ok((await openFiles())! >= 3);
+  t.ok((await openFilesMax())! >= (await openFiles())!);
+});
+
+t.test('a delay of the event loop is seen, and asking does not forget it', async (t) => {
+  const delay = new EventLoopDelay();
+  t.equal(delay.seconds(1), 0, 'nothing was measured yet');
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  const end = performance.now() + 100;
+  while (performance.now() < end);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  const worst = delay.seconds(1);
+  t.ok(worst >= 0.08, `${worst} s`);
+  t.ok(delay.seconds(0.5) <= worst);
+  t.equal(delay.seconds(1), worst);
+  delay.close();
+  delay.close();
+});
