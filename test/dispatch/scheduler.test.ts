@@ -389,7 +389,7 @@ t.test('a segment waits from when nothing but a thread is missing', (t) => {
 t.test('a context is told when there is something to make again: text, or an open gate', (t) => {
   const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 1_000 });
   const resumed: [number, number][] = [];
-  const context = scheduler.open({}, (nowMs, index) => resumed.push([nowMs, index]));
+  const context = scheduler.open({}, { onResumed: (nowMs, index) => resumed.push([nowMs, index]) });
   context.enqueue(segment(0));
   context.enqueue(segment(1));
   t.strictSame(resumed.splice(0), [[0, 0]], 'not for text behind other text');

@@ -200,7 +200,8 @@ export class Session {
     this.#outbox.close();
     this.#parts.lease.giveBack();
     const { clock, id, lease, log, onOver, route } = this.#parts;
-    const elapsedMs = (fromMs: number, toMs: number): number => Math.round((toMs - fromMs) * 10) / 10;
+    const elapsedMs = (fromMs: number, toMs: number | undefined): number | undefined =>
+      toMs && Math.round((toMs - fromMs) * 10) / 10;
     log.info(
       {
         requestId: id,
@@ -213,10 +214,7 @@ export class Session {
         frames: this.#frames,
         characters: this.#characters,
         spokenCharacters: lease.settledCharacters,
-        firstAudioMs:
-          this.#firstAudioMs === undefined
-            ? undefined
-            : elapsedMs(this.#firstTextMs ?? this.#startMs, this.#firstAudioMs),
+        firstAudioMs: elapsedMs(this.#firstTextMs ?? this.#startMs, this.#firstAudioMs),
         totalMs: elapsedMs(this.#startMs, clock()),
       },
       'socket',
