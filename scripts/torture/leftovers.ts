@@ -8,9 +8,15 @@ const restMsMax = 25_000;
 const filesMax = 4;
 const slotsOfKey = 9;
 
-const isAtRest = (status: Status): boolean =>
-  status.requestsInFlight === 0 &&
-  status.openContexts === 0 &&
+/** What is meant to be there. */
+export interface Stays {
+  readonly sockets: number;
+  readonly contexts: number;
+}
+
+const isAtRest = (status: Status, stays: Stays): boolean =>
+  status.requestsInFlight === stays.sockets &&
+  status.openContexts === stays.contexts &&
   status.runningSegments === 0 &&
   status.threadsWhole;
 
@@ -40,16 +46,17 @@ export const leftoversOf = async (
   filesBefore: number,
   keys: readonly string[],
   voice: string,
+  stays: Stays = { sockets: 0, contexts: 0 },
 ): Promise<string[]> => {
   const endMs = performance.now() + restMsMax;
   let status = await service.status();
-  while (!isAtRest(status) || service.openFiles > filesBefore + filesMax) {
+  while (!isAtRest(status, stays) || service.openFiles > filesBefore + filesMax) {
     if (performance.now() > endMs) break;
     await sleep(200);
     status = await service.status();
   }
   const left: string[] = [];
-  if (!isAtRest(status)) left.push(`not at rest: ${JSON.stringify(status)}`);
+  if (!isAtRest(status, stays)) left.push(`not at rest: ${JSON.stringify(status)}`);
   if (service.openFiles > filesBefore + filesMax)
     left.push(`${String(service.openFiles)} open files, before ${String(filesBefore)}`);
   for (const key of keys) if (!(await slotsAreFree(service.port, key, voice))) left.push('slots of a key');

@@ -1,6 +1,8 @@
 /** Every scenario of `npm run torture`, in the order in which they run. */
+import { fileLimit } from './floods/file-limit.js';
 import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
+import { halfOpen } from './half-open/half-open.js';
 import { kills } from './kills/kills.js';
 import type { Scenario } from './scenario.js';
 import { damagedStore } from './store/damaged-store.js';
@@ -12,6 +14,8 @@ export const scenarios: readonly Scenario[] = [
   requests,
   sockets,
   slow,
+  halfOpen,
+  fileLimit,
   threads,
   kills,
   damagedStore,

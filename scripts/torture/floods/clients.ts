@@ -91,6 +91,18 @@ export const speechRequest = (
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 };
 
+export const handshakeRequest = (key: string): string =>
+  [
+    `GET ${socketPath} HTTP/1.1`,
+    'Host: flood',
+    `X-Api-Key: ${key}`,
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==',
+    '\r\n',
+  ].join('\r\n');
+
 const kinds = ['context_started', 'flush_completed', 'context_closed', 'error', 'audio_chunk'];
 
 export class CountingSocket {

@@ -1,8 +1,7 @@
 /** Clients who have much spoken and read little of it, or nothing, over HTTP and WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeMessage } from '../../load/socket-connection.js';
-import { socketPath } from '../../bench/socket-stream.js';
-import { ByteClient, speechRequest } from './clients.js';
+import { ByteClient, handshakeRequest, speechRequest } from './clients.js';
 import type { Flood } from './flood.js';
 
 /** Bytes a second: the last is slower than speech plays, in base64. */
@@ -16,18 +15,6 @@ const readersPerKey = 9;
 const newEveryMs = 400;
 
 const text = 'Nobody is in a hurry to hear this, and still it has to be kept until somebody is. '.repeat(60);
-
-const handshake = (key: string): string =>
-  [
-    `GET ${socketPath} HTTP/1.1`,
-    'Host: flood',
-    `X-Api-Key: ${key}`,
-    'Connection: Upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==',
-    '\r\n',
-  ].join('\r\n');
 
 interface SlowReader {
   readonly client: ByteClient;
@@ -58,7 +45,7 @@ export const slowReaders: Flood = {
       readers.push({ client, rate: rates[Math.floor(i / 2) % rates.length]!, allowance: 0 });
       if (i % 2 === 0) client.socket.write(speechRequest(key, voice, text));
       else {
-        client.socket.write(handshake(key));
+        client.socket.write(handshakeRequest(key));
         await client.status();
         client.socket.write(
           Buffer.concat([
