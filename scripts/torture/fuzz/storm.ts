@@ -18,10 +18,17 @@ export interface StormParts {
   readonly isAlive: () => boolean;
 }
 
-/** Milliseconds after which one who waits for an answer, or for more of it, goes. */
-const quietMsMax = { wait: 100, patient: 600 } as const;
+/**
+ * Milliseconds after which one who waits for an answer, or for more of it, goes: some times what answers take, since
+ * on a busy machine all would be gone before theirs.
+ */
+const quietMs = { min: 60, max: 2_000, answersMin: 3 } as const;
+/** One who is patient waits so much longer, for speech. */
+const patience = 6;
+/** What one answer counts in the mean of the time that they take. */
+const answerWeight = 0.02;
 /** After which the service must have left one who said that it sends no more; and one who says no more. */
-const closedMsMax = 10_000;
+const closedMsMax = 20_000;
 const lingerMsMax = 45_000;
 const sweepMs = 20;
 /** Of an answer, as much is looked at. */
@@ -40,6 +47,8 @@ export class Storm {
   readonly #open = new Set<Shot>();
   readonly #over = Promise.withResolvers<undefined>();
   #sweep: NodeJS.Timeout | null = null;
+  /** From a connection to its first answer. */
+  #answerMsMean = 0;
 
   constructor(parts: StormParts) {
     this.#parts = parts;
@@ -70,7 +79,8 @@ export class Storm {
       const input = inputAt(index);
       this.#tell(this.kinds, input.kind);
       const address = addresses > 1 ? `127.0.0.${String(2 + (index % addresses))}` : '127.0.0.1';
-      const shot: Shot = new Shot(index, input, { port, address }, (answers, fault) => {
+      const shot: Shot = new Shot(index, input, { port, address }, (answers, fault, answerMs) => {
+        if (answerMs !== null) this.#answerMsMean += answerWeight * (answerMs - this.#answerMsMean);
         this.#open.delete(shot);
         this.done++;
         for (const answer of answers) this.#tell(this.answers, answer);
@@ -85,12 +95,14 @@ export class Storm {
 
   #onSweep(): void {
     const nowMs = performance.now();
-    for (const shot of this.#open) shot.sweep(nowMs);
+    const waitMs = Math.min(quietMs.max, Math.max(quietMs.min, quietMs.answersMin * this.#answerMsMean));
+    for (const shot of this.#open) shot.sweep(nowMs, waitMs);
     this.#fill();
   }
 }
 
-type OnOver = (answers: readonly string[], fault: string | null) => void;
+/** @param answerMs until its first; `null` where none came */
+type OnOver = (answers: readonly string[], fault: string | null, answerMs: number | null) => void;
 
 /** One input on its way. */
 class Shot {
@@ -102,6 +114,7 @@ class Shot {
   readonly #answers: string[] = [];
   #heardMs = this.#startMs;
   #heardBytes = 0;
+  #answerMs: number | null = null;
   #isUpgraded = false;
   #isAfterUpgradeDone = false;
   #fault: string | null = null;
@@ -121,16 +134,17 @@ class Shot {
     this.#socket.on('close', () => this.#close());
   }
 
-  sweep(nowMs: number): void {
-    const quietMs = nowMs - this.#heardMs;
+  /** @param waitMs for how long an answer is waited for */
+  sweep(nowMs: number, waitMs: number): void {
+    const silentMs = nowMs - this.#heardMs;
     const { ending } = this.#input;
     if (ending === 'linger') {
       // A WebSocket may be silent for a minute; a request, or what would be one, may not.
-      if (this.#isUpgraded && quietMs > quietMsMax.patient) this.#leave(null);
-      else if (quietMs > lingerMsMax) this.#leave('the service keeps the connection');
+      if (this.#isUpgraded && silentMs > waitMs * patience) this.#leave(null);
+      else if (silentMs > lingerMsMax) this.#leave('the service keeps the connection');
     } else if (ending === 'half-close' && !this.#isWaitingForUpgrade) {
-      if (quietMs > closedMsMax) this.#leave('the service keeps a connection whose client said its last');
-    } else if (quietMs > quietMsMax[ending === 'patient' ? 'patient' : 'wait']) this.#leave(null);
+      if (silentMs > closedMsMax) this.#leave('the service keeps a connection whose client said its last');
+    } else if (silentMs > waitMs * (ending === 'patient' ? patience : 1)) this.#leave(null);
   }
 
   get #isWaitingForUpgrade(): boolean {
@@ -155,6 +169,7 @@ class Shot {
 
   #onData(bytes: Buffer): void {
     this.#heardMs = performance.now();
+    this.#answerMs ??= this.#heardMs - this.#startMs;
     this.#heardBytes += bytes.length;
     if (this.#heardBytes > lookedBytesMax) {
       // It speaks, and at length: that was seen, and the rest of it is not worth the cores.
@@ -192,6 +207,6 @@ class Shot {
     if (this.#isOver) return;
     this.#isOver = true;
     const seen = this.#answers.length === 0 ? ['none'] : [...new Set(this.#answers)];
-    this.#onOver(seen, this.#fault);
+    this.#onOver(seen, this.#fault, this.#answerMs);
   }
 }

@@ -35,7 +35,7 @@ export interface NeighboursReport {
  * Far above what a loaded machine needs, far below what a person calls broken: the torture and the service share the
  * cores, and what is to be found is a service that hangs.
  */
-const usualLateMsMax = 5_000;
+const usualLateMsMax = 10_000;
 
 /** @param lateMsMax that the kind of fault allows */
 export const isUndisturbed = (report: NeighboursReport, lateMsMax = usualLateMsMax): boolean =>
