@@ -38,9 +38,9 @@ export interface AppParts {
 }
 
 const readVoices = async (modelsDir: string): Promise<Voices> => {
-  const packs = await readPacks(modelsDir);
+  const { packs, release } = await readPacks(modelsDir);
   const { speakerIds, sampleRateHz } = catalogueOf(packs);
-  return { packs, catalogue: { speakerIds, sampleRateHz: () => sampleRateHz } };
+  return { packs, release, catalogue: { speakerIds, sampleRateHz: () => sampleRateHz } };
 };
 
 /** Milliseconds for running steps to end once they are cancelled; one takes about 25. */

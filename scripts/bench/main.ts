@@ -69,7 +69,7 @@ if (!(minutes >= 0.5)) throw new Error('--minutes must be at least 0.5');
 if (values.readme && word !== 'all') throw new Error('--readme goes with the table of all');
 
 const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
-const packs = await readPacks(modelsDir);
+const { packs, release } = await readPacks(modelsDir);
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
 const serviceOptions = { modelsDir, synthesisThreads, actorThreads, keys: keysNeeded };
@@ -147,6 +147,7 @@ try {
   await programRuns[word]();
 } finally {
   load.close();
+  release();
 }
 
 const machine = describeMachine();

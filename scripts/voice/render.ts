@@ -127,11 +127,12 @@ const { modelsDir, executionProvider } = readConfig({
   ...process.env,
 });
 const loadStart = performance.now();
-const packs = await readPacks(modelsDir);
+const { packs, release } = await readPacks(modelsDir);
 const espeak = await Espeak.load();
 const engines: SyrinxEngine[] = [];
 const means = { provider: executionProvider, native: unguarded, log: silentLog };
 for (const pack of packs) engines.push(await SyrinxEngine.load(pack, espeak, means));
+release();
 const loadMs = performance.now() - loadStart;
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -19,6 +19,8 @@ export interface Voices {
   readonly catalogue: VoiceCatalogue;
   /** What its threads load. */
   readonly packs: readonly VoicePack[];
+  /** No thread will load them any more. Idempotent. */
+  release(): void;
 }
 
 export interface Generation {
@@ -29,6 +31,7 @@ export interface Generation {
 }
 
 interface Live extends Generation {
+  readonly release: () => void;
   contexts: number;
   isClosing: boolean;
 }
@@ -125,7 +128,10 @@ export class Generations extends EventEmitter<GenerationsEvents> {
    * @throws the reason why they cannot be loaded: all is then as it was
    */
   async load(voices: Voices): Promise<boolean> {
-    if (this.#closing) return false;
+    if (this.#closing) {
+      voices.release();
+      return false;
+    }
     if (this.#loading !== undefined || this.#older !== undefined) throw new Error('two generations are live');
     const next = this.#begin(voices);
     this.#loading = next;
@@ -151,7 +157,9 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
     this.emit('closed');
-    const clean = await Promise.all(this.#all.map(({ pool }) => pool.close(timeoutMs)));
+    const all = this.#all;
+    const clean = await Promise.all(all.map(({ pool }) => pool.close(timeoutMs)));
+    for (const { release } of all) release();
     return clean.every(Boolean);
   }
 
@@ -164,9 +172,16 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return [this.#current, this.#older, this.#loading].filter((live) => live !== undefined);
   }
 
-  #begin({ catalogue, packs }: Voices): Live {
+  #begin({ catalogue, packs, release }: Voices): Live {
     const pool = new SynthesisPool({ ...this.#options, packs });
-    const live: Live = { number: ++this.#numbers, voices: catalogue, pool, contexts: 0, isClosing: false };
+    const live: Live = {
+      number: ++this.#numbers,
+      voices: catalogue,
+      pool,
+      release,
+      contexts: 0,
+      isClosing: false,
+    };
     pool.on('restart', () => this.#restarts++);
     pool.on('thread', (thread) => this.emit('thread', thread));
     pool.on('capacity', (readyThreads) => {
@@ -188,7 +203,8 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   }
 
   /** Its threads hang at worst, and then the watchdog deals with them. */
-  async #end({ pool }: Live): Promise<void> {
+  async #end({ pool, release }: Live): Promise<void> {
     while (!(await pool.close(CLOSE_MS_MAX)) && !this.#closing);
+    release();
   }
 }

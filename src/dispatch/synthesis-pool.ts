@@ -97,6 +97,8 @@ class PooledJob implements Job {
 export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   readonly #options: SynthesisPoolOptions;
   readonly #threads = new Set<SynthesisThread>();
+  /** Threads that hang in JavaScript, on their way out. */
+  readonly #ending = new Set<SynthesisThread>();
   /** Threads that could not load their voices and try again, with the reason. */
   readonly #failed = new Map<SynthesisThread, string>();
   /** Jobs that no thread had room for. The scheduler starts no more than all threads together hold. */
@@ -154,7 +156,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.emit('hello');
     for (const timer of this.#restartTimers) clearTimeout(timer);
     for (const job of this.#waiting.splice(0)) job.cancel();
-    const threads = [...this.#threads];
+    const threads = [...this.#threads, ...this.#ending];
     await within(timeoutMs / 2, Promise.all(threads.map((thread) => thread.idle())));
     // One that is outside native code is ended now, even in the middle of a step.
     return within(timeoutMs / 2, Promise.all(threads.map((thread) => this.#end(thread))));
@@ -164,6 +166,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     await thread.end();
     this.#options.watchdog.unwatch(thread.vitals);
     this.#threads.delete(thread);
+    this.#ending.delete(thread);
   }
 
   /** Ready threads only, the least busy first: piscina itself would hand jobs to one that is still loading. */
@@ -234,8 +237,11 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.#threads.delete(thread);
     const ended = thread.end();
     const isReplaced = isOutside || abandoned.add(ended);
-    if (isOutside) log.error({ threadId }, 'a synthesis thread hangs: it is ended, and a new one starts');
-    else {
+    if (isOutside) {
+      log.error({ threadId }, 'a synthesis thread hangs: it is ended, and a new one starts');
+      this.#ending.add(thread);
+      void ended.then(() => this.#ending.delete(thread));
+    } else {
       const remedy = isReplaced
         ? 'a new one starts beside it; restart the service when convenient'
         : 'too many do for it to be replaced; restart the service';

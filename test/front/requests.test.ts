@@ -207,6 +207,11 @@ t.test('/readyz tells why it is not ready; /healthz does not mind', async (t) =>
   t.equal(ready.status, 503);
   t.same(JSON.parse(ready.body.toString()), { status: 'not ready', reasons: ['voices are loading'] });
   t.equal((await RawClient.ask(front.port, { path: '/healthz' })).status, 200);
+  front.reasons.length = 0;
+  front.warnings.push('a thread hangs');
+  const warned = await RawClient.ask(front.port, { path: '/readyz' });
+  t.equal(warned.status, 200, 'a warning takes no speech away');
+  t.same(JSON.parse(warned.body.toString()), { status: 'ready', warnings: ['a thread hangs'] });
 });
 
 t.test(

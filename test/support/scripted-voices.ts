@@ -24,6 +24,7 @@ export const voicesOf = (
   return {
     catalogue: { speakerIds, sampleRateHz: () => sampleRateHz },
     packs: [script as unknown as VoicePack],
+    release: () => undefined,
     letGo: () => {
       const latch = new Int32Array(script.latch);
       Atomics.store(latch, 0, 1);

@@ -8,25 +8,46 @@ import { Espeak } from '../../workers/engines/espeak.js';
 import { loadEngines } from '../../workers/engines/loader.js';
 import { readPacks } from '../../workers/engines/manifest.js';
 import { PhoneSet } from '../../workers/engines/phones.js';
+import type { EngineMeans } from '../../workers/engines/sessions.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx.js';
 import { packageRoot } from './package-root.js';
 
 export const modelsDir = join(packageRoot, 'models');
-export const quiet = { debug: () => {}, warn: () => {} };
+const quiet = { debug: () => {}, warn: () => {} };
 const means = { provider: 'cpu', native: unguarded, log: quiet } as const;
 
-export const loadVoices = async (): Promise<Engine> => loadEngines(await readPacks(modelsDir), means);
+/** @throws {VoicePackError} as at the start of the service */
+export const loadFrom = async (folder: string, more: Partial<EngineMeans> = {}): Promise<Engine> => {
+  const { packs, release } = await readPacks(folder);
+  try {
+    return await loadEngines(packs, { ...means, ...more });
+  } finally {
+    release();
+  }
+};
+
+export const loadVoices = (): Promise<Engine> => loadFrom(modelsDir);
+
+const defaultPack = async () => {
+  const { packs, release } = await readPacks(modelsDir);
+  const [pack] = packs;
+  if (pack === undefined) throw new Error('there is no pack');
+  return { pack, release };
+};
 
 /** The engine of the default pack, with what the service does not see of it. */
 export const loadDefaultPack = async (): Promise<SyrinxEngine> => {
-  const [pack] = await readPacks(modelsDir);
-  return SyrinxEngine.load(pack!, await Espeak.load(), means);
+  const { pack, release } = await defaultPack();
+  const engine = await SyrinxEngine.load(pack, await Espeak.load(), means);
+  release();
+  return engine;
 };
 
 /** The phones of the default pack, and their names. */
 export const loadPhones = async (): Promise<{ phones: PhoneSet; names: readonly string[] }> => {
-  const [pack] = await readPacks(modelsDir);
-  const names = pack!.manifest.phones;
+  const { pack, release } = await defaultPack();
+  release();
+  const names = pack.manifest.phones;
   return { phones: new PhoneSet(names), names };
 };
 

@@ -3,7 +3,7 @@
  * with one is found here, at boot, and told in a line that names the file.
  */
 import { createHash } from 'node:crypto';
-import { readFile, readdir } from 'node:fs/promises';
+import { type FileHandle, open, readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import typia from 'typia';
 import { missingPhones } from './phones.js';
@@ -12,6 +12,8 @@ import { type Manifest, type PackFile, type VoicePack, VoicePackError } from './
 /** The pack whose first speaker is the default; the others follow by name. */
 const defaultPack = 'syrinx-en';
 const manifestName = 'manifest.json';
+/** Of a file, in one go: a fraction of a millisecond. */
+const hashedBytes = 256 * 1024;
 
 const validateManifest = typia.createValidate<Manifest>();
 
@@ -48,15 +50,42 @@ const parseManifest = (path: string, bytes: Buffer): Manifest => {
   return result.data;
 };
 
-const verifyFile = async (path: string, { bytes, sha256 }: PackFile): Promise<void> => {
-  const content = await read(path);
-  if (content.length !== bytes)
-    throw new VoicePackError(`${path}: the file has ${content.length} bytes, its manifest says ${bytes}`);
-  if (createHash('sha256').update(content).digest('hex') !== sha256)
+/** Piece by piece: a model of hundreds of megabytes is neither held in memory nor hashed in one go. */
+const hashOf = async (file: FileHandle): Promise<string> => {
+  const hash = createHash('sha256');
+  const pieces = file.createReadStream({ start: 0, highWaterMark: hashedBytes, autoClose: false });
+  for await (const piece of pieces) hash.update(piece as Buffer);
+  return hash.digest('hex');
+};
+
+const verifyFile = async (path: string, file: FileHandle, { bytes, sha256 }: PackFile): Promise<void> => {
+  const { size } = await file.stat();
+  if (size !== bytes)
+    throw new VoicePackError(`${path}: the file has ${size} bytes, its manifest says ${bytes}`);
+  let found: string;
+  try {
+    found = await hashOf(file);
+  } catch (error) {
+    throw new VoicePackError(`${path}: ${reasonOf(error)}`);
+  }
+  if (found !== sha256)
     throw new VoicePackError(`${path}: the file is not the one of its manifest (sha256 differs)`);
 };
 
-const readPack = async (folder: string): Promise<VoicePack> => {
+/** @returns the path by which to open it */
+const openGraph = async (path: string, expected: PackFile, held: FileHandle[]): Promise<string> => {
+  let file: FileHandle;
+  try {
+    file = await open(path);
+  } catch (error) {
+    throw new VoicePackError(`${path}: ${reasonOf(error)}`);
+  }
+  held.push(file);
+  await verifyFile(path, file, expected);
+  return process.platform === 'linux' ? `/proc/self/fd/${file.fd}` : path;
+};
+
+const readPack = async (folder: string, held: FileHandle[]): Promise<VoicePack> => {
   const manifestPath = join(folder, manifestName);
   const manifest = parseManifest(manifestPath, await read(manifestPath));
   const { encoder, frames, decoder } = manifest.files;
@@ -65,9 +94,12 @@ const readPack = async (folder: string): Promise<VoicePack> => {
     frames: join(folder, frames.path),
     decoder: join(folder, decoder.path),
   };
-  for (const name of ['encoder', 'frames', 'decoder'] as const)
-    await verifyFile(graphPaths[name], manifest.files[name]);
-  return { manifest, manifestPath, graphPaths };
+  const graphFiles = {
+    encoder: await openGraph(graphPaths.encoder, encoder, held),
+    frames: await openGraph(graphPaths.frames, frames, held),
+    decoder: await openGraph(graphPaths.decoder, decoder, held),
+  };
+  return { manifest, manifestPath, graphPaths, graphFiles };
 };
 
 const packFolders = async (modelsDir: string): Promise<string[]> => {
@@ -81,19 +113,39 @@ const packFolders = async (modelsDir: string): Promise<string[]> => {
   }
 };
 
+export interface ReadPacks {
+  /** The default one first. */
+  readonly packs: readonly VoicePack[];
+  /** Closes the files, which threads can load until then though their names be taken by others. Idempotent. */
+  release(): void;
+}
+
 /**
- * Reads and verifies all packs, the default one first. Loads no model.
+ * Reads and verifies all packs. Loads no model.
  *
  * @throws {VoicePackError} in one line that names the file
  */
-export const readPacks = async (modelsDir: string): Promise<VoicePack[]> => {
+export const readPacks = async (modelsDir: string): Promise<ReadPacks> => {
+  const held: FileHandle[] = [];
+  const release = () => {
+    for (const file of held.splice(0)) void file.close();
+  };
+  try {
+    return { packs: await readAll(modelsDir, held), release };
+  } catch (error) {
+    release();
+    throw error;
+  }
+};
+
+const readAll = async (modelsDir: string, held: FileHandle[]): Promise<VoicePack[]> => {
   const names = await packFolders(modelsDir);
   names.sort((a, b) => Number(b === defaultPack) - Number(a === defaultPack) || (a < b ? -1 : 1));
   if (names.length === 0) throw new VoicePackError(`${modelsDir}: the folder has no voice pack`);
   const packs: VoicePack[] = [];
   const owners = new Map<string, string>();
   for (const name of names) {
-    const pack = await readPack(join(modelsDir, name));
+    const pack = await readPack(join(modelsDir, name), held);
     for (const { id } of pack.manifest.speakers) {
       const owner = owners.get(id);
       if (owner !== undefined)

@@ -47,14 +47,14 @@ const create = async (
 ): Promise<Sessions['run']> => {
   const sessions: InferenceSession[] = [];
   const load = async (name: GraphName): Promise<Run> => {
-    const path = pack.graphPaths[name];
     try {
-      const session = await native(() => InferenceSession.create(path, options(providers)));
+      const file = pack.graphFiles[name];
+      const session = await native(() => InferenceSession.create(file, options(providers)));
       sessions.push(session);
       return (feeds) => native(() => session.run(feeds));
     } catch (error) {
       for (const session of sessions) await session.release();
-      throw new VoicePackError(`${path}: the model cannot be loaded: ${firstLine(error)}`);
+      throw new VoicePackError(`${pack.graphPaths[name]}: the model cannot be loaded: ${firstLine(error)}`);
     }
   };
   return { encoder: await load('encoder'), frames: await load('frames'), decoder: await load('decoder') };

@@ -57,5 +57,8 @@ export type GraphName = keyof Manifest['files'];
 export interface VoicePack {
   readonly manifest: Manifest;
   readonly manifestPath: string;
+  /** To be told to people. */
   readonly graphPaths: Readonly<Record<GraphName, string>>;
+  /** To be opened: leads to the very file that was verified, whatever has its name by now, where that can be had. */
+  readonly graphFiles: Readonly<Record<GraphName, string>>;
 }

@@ -2,12 +2,10 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { unguarded } from '../../../src/dispatch/vitals.js';
-import { loadEngines } from '../../../workers/engines/loader.js';
 import { catalogueOf, readPacks } from '../../../workers/engines/manifest.js';
 import type { EngineLog } from '../../../workers/engines/sessions.js';
 import { VoicePackError } from '../../../workers/engines/voice-pack.js';
-import { modelsDir, quiet, requestOf } from '../../support/voices.js';
+import { loadFrom, modelsDir, requestOf } from '../../support/voices.js';
 
 type Json = Record<string, unknown>;
 
@@ -28,9 +26,13 @@ const editManifest = (folder: string, edit: (manifest: Json) => void): void => {
   writeFileSync(path, JSON.stringify(manifest));
 };
 
-const readCatalogue = async (folder: string) => catalogueOf(await readPacks(folder));
-const load = async (folder: string, provider: 'auto' | 'cpu' | 'cuda' = 'cpu', log: EngineLog = quiet) =>
-  loadEngines(await readPacks(folder), { provider, native: unguarded, log });
+const readCatalogue = async (folder: string) => {
+  const { packs, release } = await readPacks(folder);
+  release();
+  return catalogueOf(packs);
+};
+const load = (folder: string, provider: 'auto' | 'cpu' | 'cuda' = 'cpu', log?: EngineLog) =>
+  loadFrom(folder, { provider, ...(log !== undefined && { log }) });
 
 const faultOf = async (run: Promise<unknown>): Promise<string> => {
   try {
