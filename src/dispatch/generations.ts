@@ -20,7 +20,7 @@ export interface Voices {
   /** What its threads load. */
   readonly packs: readonly VoicePack[];
   /** No thread will load them any more. Idempotent. */
-  release(): void;
+  readonly release: () => void;
 }
 
 export interface Generation {

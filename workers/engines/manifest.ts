@@ -117,7 +117,7 @@ export interface ReadPacks {
   /** The default one first. */
   readonly packs: readonly VoicePack[];
   /** Closes the files, which threads can load until then though their names be taken by others. Idempotent. */
-  release(): void;
+  readonly release: () => void;
 }
 
 /**
