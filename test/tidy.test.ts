@@ -1,6 +1,6 @@
 /** The rules of the house that no compiler checks. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import t from 'tap';
 import { packageRoot } from './support/package-root.js';
 import { filesIn, importsOf, readSource } from './support/source-files.js';
@@ -253,6 +253,51 @@ t.test('CI installs every program that a test asks for', (t) => {
   const installed = readSource('.ci/run');
   t.strictSame(
     asked.filter((name) => !new RegExp(`[( ]${name}:`).test(installed)),
+    [],
+  );
+  t.end();
+});
+
+/** As GitHub makes it of a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+
+t.test('what a document links to is there, headings too', (t) => {
+  const links = documents.flatMap((path) =>
+    [...readSource(path).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(
+      ([, target = '', anchor]) => ({
+        path,
+        target: target === '' ? path : join(dirname(path), target),
+        anchor,
+      }),
+    ),
+  );
+  t.ok(links.length > 20);
+  const isThere = ({ target, anchor }: (typeof links)[number]): boolean => {
+    if (!existsSync(join(packageRoot, target))) return false;
+    if (anchor === undefined) return true;
+    const headings = [...readSource(target).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
+    return headings.some((heading) => anchorOf(heading) === anchor);
+  };
+  t.strictSame(
+    links.filter((link) => !isThere(link)),
+    [],
+  );
+  t.end();
+});
+
+t.test('the operator’s page has every reason of /readyz', (t) => {
+  const page = readSource('scripts/deploy/README.md');
+  const [, ofTheStore = ''] =
+    /const phrases[^{]*\{([^}]*)\}/.exec(readSource('src/admission/admission.ts')) ?? [];
+  const reasons = [...ofTheStore.matchAll(/'([^']+)',$/gm)].map(([, phrase]) => phrase ?? '');
+  t.ok(reasons.length > 10);
+  reasons.push('voices are loading', 'draining', 'threads are starting again');
+  t.strictSame(
+    reasons.filter((reason) => !page.includes(`\`${reason}\``)),
     [],
   );
   t.end();

@@ -2,7 +2,6 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
@@ -149,19 +148,14 @@ t.test('npm run usage', async (t) => {
   t.match(JSON.parse(stdout.slice(stdout.indexOf('{'))), { since: '2026-07-01T00:00:00.000Z' });
 });
 
-t.test('the backup of a store in use', { skip: missingTool('sqlite3') }, async (t) => {
+t.test('npm run store', async (t) => {
   const dir = t.testdir();
-  await inShell(block('sh', '.backup').replace('data/', `${service.dataDir}/`), dir);
-  const backup = new DatabaseSync(join(dir, 'store-backup.sqlite'));
-  t.match(backup.prepare(`SELECT balance FROM accounts WHERE name = 'ada'`).get(), { balance: 60_000 });
-  backup.close();
-});
-
-t.test('what the README links to is there', (t) => {
-  const links = [...readSource('README.md').matchAll(/\]\((?!https?:|#)([^)]+)\)/g)].map(
-    ([, path]) => path ?? '',
-  );
-  t.ok(links.length > 4);
-  for (const link of links) t.ok(statSync(join(packageRoot, link)), link);
-  t.end();
+  const [backup = '', verify = '', restore = ''] = block('sh', 'store -- backup')
+    .replaceAll('/backups/', `${dir}/`)
+    .trim()
+    .split('\n')
+    .map((line) => line.replace(/ +#.*$/, ''));
+  t.match((await inShell(backup, packageRoot)).stdout, /store-\d{4}-\d\d-\d\d\.sqlite: \d+ accounts/);
+  t.match((await inShell(verify, packageRoot)).stdout, 'is good');
+  await t.rejects(inShell(restore, packageRoot), 'the service runs');
 });
