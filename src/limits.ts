@@ -112,7 +112,7 @@ export const limits = {
   /** Bytes in such buffers over all WebSockets. What one may have shrinks as they fill. */
   socketBufferedBytesInFlightMax: 256 * MiB,
   /** Bytes of answers (not of speech) that wait for one WebSocket: who asks on and reads none is dropped. */
-  socketAnswerBytesMax: 4 * MiB,
+  socketAnswerBytesMax: 1 * MiB,
   /** UTF-16 units of them over all WebSockets. What one may have shrinks as they fill, to 4 KiB. */
   socketAnswerBytesInFlightMax: 64 * MiB,
   /** Milliseconds without a sign of life after which a WebSocket is dropped. */

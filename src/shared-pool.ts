@@ -1,9 +1,10 @@
 /**
  * Bytes that many hold parts of, none of whom can take them all: what a member may hold shrinks as the pool fills. So
- * those who hold much are stopped first and long before the pool is full, and there is always room for who holds little.
+ * those who hold much are stopped first, and who holds nothing has room until the pool is full. Of N members who take
+ * all that they may, and give back as they go, none holds more than 1 / (N + 16) of it in the long run.
  */
 
-/** A member may hold this part of what is free: with N greedy ones, 1 / (N + 16) of the pool is left free. */
+/** A member may hold this part of what is free. */
 const PART_OF_FREE = 16;
 
 export class SharedPool {

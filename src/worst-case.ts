@@ -35,8 +35,8 @@ export const unitBytes = {
   /** A connection as it idles, and a session; of TLS, with its own state. */
   connection: 8 * KiB,
   tlsConnection: 40 * KiB,
-  /** The largest frame, a second of 48 kHz PCM in base64: goes into an empty buffer also when the pool is full. */
-  socketFrame: 136 * KiB,
+  /** The largest frame, 200 ms of 48 kHz PCM in base64 and a long id: goes into an empty buffer also when the pool is full. */
+  socketFrame: 32 * KiB,
   /** Answers that a socket may have when the pool is full, two bytes a unit. */
   socketAnswers: 8 * KiB,
   /** A code point that waits: two UTF-16 units, and the times of its word in a whole result. */

@@ -1,0 +1,156 @@
+/** The worst case, added up and fitted to machines. */
+import t from 'tap';
+import { limits } from '../../src/limits.js';
+import { memoryFiles, readMachine } from '../../src/machine.js';
+import { MachineError, planFor, type PlanConfig } from '../../src/plan.js';
+import { inMiB, unitBytes, worstCaseOf, type Bounds, type Threads } from '../../src/worst-case.js';
+import { planConfig } from '../support/plans.js';
+
+const MiB = 1024 * 1024;
+const GiB = 1024 * MiB;
+const MODEL_BYTES = 9 * MiB;
+const threads: Threads = { synthesisThreads: 2, actorThreads: 1, modelBytes: MODEL_BYTES, tls: false };
+const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
+  planFor(planConfig(changed), { memoryBytes, filesMax }, MODEL_BYTES);
+
+t.test('every pool counts with what it holds', (t) => {
+  const before = worstCaseOf(limits, threads);
+  const sum = Object.values(before.parts).reduce((all, part) => all + part, 0);
+  t.equal(before.memoryBytes, sum);
+  const grown: Readonly<Partial<Record<keyof Bounds, number>>> = {
+    contextsMax: unitBytes.context,
+    connectionsMax: unitBytes.connection,
+    socketsMax: unitBytes.socketFrame + unitBytes.socketAnswers,
+    unsentAudioBytesMax: 1,
+    resultMemoryInFlightBytesMax: 1,
+    bodyBytesInFlightMax: 1,
+    requestCharactersInFlightMax: unitBytes.requestCharacter,
+    socketCharactersInFlightMax: unitBytes.socketCharacter,
+    socketBufferedBytesInFlightMax: 1,
+    socketAnswerBytesInFlightMax: unitBytes.answerUnit,
+    flushIdUnitsInFlightMax: unitBytes.flushIdUnit,
+    ledgerQueueMax: unitBytes.ledgerEntry,
+    jobsPerThreadMax: threads.synthesisThreads * unitBytes.job,
+  };
+  for (const [name, bytes] of Object.entries(grown) as [keyof Bounds, number][]) {
+    const after = worstCaseOf({ ...limits, [name]: limits[name] + 1 }, threads);
+    t.equal(after.memoryBytes - before.memoryBytes, bytes, name);
+  }
+  const more = worstCaseOf(limits, { ...threads, actorThreads: 3, tls: true });
+  t.equal(
+    more.memoryBytes - before.memoryBytes,
+    2 * unitBytes.actorThread + limits.connectionsMax * (unitBytes.tlsConnection - unitBytes.connection),
+  );
+  const files = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
+  t.equal(before.files - files, limits.connectionsMax + limits.resultSpoolFilesMax);
+  t.match(inMiB(before), { total: Math.round(sum / MiB), unsentAudio: 1024 });
+  t.end();
+});
+
+t.test('a large machine has the pools of limits.ts', (t) => {
+  const { bounds, factor, synthesisThreads } = plan(64 * GiB);
+  t.equal(factor, 1);
+  t.equal(synthesisThreads, 2);
+  t.strictSame(bounds, { ...limits });
+  t.end();
+});
+
+t.test('on a smaller one all of them shrink by one factor, and the worst case fits', (t) => {
+  let before = 1;
+  for (const memoryBytes of [8, 6, 4, 2, 1].map((gib) => gib * GiB)) {
+    const { bounds, factor, memoryMaxBytes, worstCase } = plan(memoryBytes);
+    t.equal(memoryMaxBytes, memoryBytes * 0.8);
+    t.ok(worstCase.memoryBytes <= memoryMaxBytes, `${memoryBytes / GiB} GiB`);
+    if (factor < 1) t.ok(worstCase.memoryBytes > 0.99 * memoryMaxBytes, 'and little is given away');
+    t.ok(factor <= before);
+    t.ok(
+      bounds.contextsMax >= bounds.contextsPerKeyMax &&
+        bounds.contextsPerKeyMax >= limits.contextsPerSocketMax,
+    );
+    t.ok(bounds.connectionsMax > bounds.socketsMax);
+    t.ok(bounds.bodyBytesInFlightMax >= limits.bodyBytesMax);
+    t.ok(bounds.socketCharactersInFlightMax >= limits.socketCharactersMax);
+    before = factor;
+  }
+  const small = plan(2 * GiB).bounds;
+  t.ok(small.contextsMax > 200, `${small.contextsMax} contexts on 2 GiB`);
+  t.ok(small.socketsMax > 1_000, `${small.socketsMax} sockets on 2 GiB`);
+  t.end();
+});
+
+t.test('threads are as many as cores, or as fit; a number that was set stays', (t) => {
+  const cores = { synthesisThreads: 32 };
+  t.equal(plan(64 * GiB, cores).synthesisThreads, 32);
+  const fitted = plan(4 * GiB, cores);
+  t.ok(fitted.synthesisThreads > 1 && fitted.synthesisThreads < 32, `${fitted.synthesisThreads}`);
+  t.throws(() => plan(4 * GiB, { ...cores, synthesisThreadsGiven: true }), /lower SYNTHESIS_THREADS/);
+  t.end();
+});
+
+t.test('what was set and cannot fit is refused in one line that says what to change', (t) => {
+  const refusals: readonly (readonly [number, Partial<PlanConfig>, RegExp])[] = [
+    [2 * GiB, { memoryMaxMiB: 4_096 }, /^MEMORY_MAX_MIB is 4096, and this machine .* has 2048 MiB$/],
+    [
+      8 * GiB,
+      { memoryMaxMiB: 256 },
+      /^at worst \d+ MiB .*MEMORY_MAX_MIB allows 256 MiB: give it more memory$/,
+    ],
+    [
+      2 * GiB,
+      { contextsMax: 100_000 },
+      /contexts 81250.*this machine leaves 1638 MiB: lower CONTEXTS_MAX, or give it/,
+    ],
+    [2 * GiB, { socketsMax: 900_000, actorThreads: 2 }, /lower ACTOR_THREADS or SOCKETS_MAX, or/],
+    [256 * MiB, {}, /this machine leaves 204 MiB: give it more memory/],
+  ];
+  for (const [memoryBytes, changed, told] of refusals) {
+    const refused = (): unknown => plan(memoryBytes, changed);
+    t.throws(refused, MachineError);
+    t.throws(refused, told);
+  }
+  t.end();
+});
+
+t.test('what was set and fits is as it was set, and the rest makes room', (t) => {
+  const free = plan(4 * GiB).bounds;
+  const { bounds, worstCase } = plan(4 * GiB, { contextsMax: 2_000, socketsMax: 5_000 });
+  t.equal(bounds.contextsMax, 2_000);
+  t.equal(bounds.socketsMax, 5_000);
+  t.ok(bounds.connectionsMax >= 6_250);
+  t.ok(bounds.unsentAudioBytesMax < free.unsentAudioBytesMax);
+  t.ok(worstCase.memoryBytes <= 0.8 * 4 * GiB);
+  t.equal(plan(4 * GiB, { memoryMaxMiB: 1_024 }).memoryMaxBytes, GiB);
+  t.end();
+});
+
+t.test('connections and spooled results never need more files than there are', (t) => {
+  for (const filesMax of [256, 1_024, 4_096, 20_000]) {
+    const { bounds, worstCase } = plan(64 * GiB, {}, filesMax);
+    t.ok(worstCase.files <= filesMax, `${worstCase.files} of ${filesMax}`);
+    t.ok(bounds.socketsMax < bounds.connectionsMax && bounds.socketsMax >= 0.7 * bounds.connectionsMax);
+    t.ok(bounds.resultSpoolFilesMax > 0);
+  }
+  t.throws(() => plan(64 * GiB, {}, 128), /may open 128: raise the limit \(ulimit -n, LimitNOFILE=\)$/);
+  t.throws(() => plan(64 * GiB, { socketsMax: 5_000 }, 4_096), /or lower SOCKETS_MAX$/);
+  t.equal(plan(64 * GiB, {}, Number.POSITIVE_INFINITY).bounds.connectionsMax, limits.connectionsMax);
+  t.end();
+});
+
+t.test('a control group’s bound is looked for in both versions, from the group up', (t) => {
+  t.strictSame(memoryFiles('0::/system.slice/syrinx.service\n'), [
+    '/sys/fs/cgroup/system.slice/syrinx.service/memory.max',
+    '/sys/fs/cgroup/system.slice/memory.max',
+    '/sys/fs/cgroup/memory.max',
+  ]);
+  t.strictSame(memoryFiles('0::/\n'), ['/sys/fs/cgroup/memory.max']);
+  t.strictSame(memoryFiles('5:cpu,cpuacct:/a\n4:memory:/docker/b\n'), [
+    '/sys/fs/cgroup/memory/docker/b/memory.limit_in_bytes',
+    '/sys/fs/cgroup/memory/docker/memory.limit_in_bytes',
+    '/sys/fs/cgroup/memory/memory.limit_in_bytes',
+  ]);
+  t.strictSame(memoryFiles(''), []);
+  const machine = readMachine();
+  t.ok(machine.memoryBytes > 100 * MiB);
+  t.ok(machine.filesMax >= 256);
+  t.end();
+});

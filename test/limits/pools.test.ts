@@ -1,0 +1,206 @@
+/** Pools that many share: who holds much is stopped, who holds little goes on, and the whole stays within its bound. */
+import t from 'tap';
+import { AudioRoom } from '../../src/dispatch/audio-room.js';
+import { heldBytesAMs } from '../../src/dispatch/audio-bytes.js';
+import { Scheduler, type ContextSchedule, type ScheduledSegment } from '../../src/dispatch/scheduler.js';
+import { SharedPool } from '../../src/shared-pool.js';
+import { startFront, GOOD_KEY, eventually } from '../support/front-server.js';
+import { RawClient, requestBytes } from '../support/raw-client.js';
+import { openWs } from '../support/socket-client.js';
+
+t.test('members who take all they may come to equal parts, and leave one for a newcomer', (t) => {
+  const BYTES = 10_000_000;
+  for (const members of [1, 10, 100, 1_000]) {
+    const pool = new SharedPool(BYTES);
+    const held = Array.from({ length: members }, () => 0);
+    let most = 0;
+    for (let round = 0; round < 300; round++)
+      held.forEach((bytes, member) => {
+        // What was read goes; the member takes as much as it then may, and no step at a time.
+        const left = Math.floor(bytes * 0.9);
+        pool.change(left - bytes);
+        const more = Math.max(0, Math.floor(pool.allowance(BYTES)) - left);
+        pool.change(more);
+        held[member] = left + more;
+        most = Math.max(most, pool.bytes);
+      });
+    t.ok(most < BYTES, `${members} members: ${most}`);
+    const part = BYTES / (members + 16);
+    t.ok(
+      Math.max(...held) < 1.5 * part,
+      `none holds much more than its part: ${Math.max(...held)} of ${part}`,
+    );
+    t.ok(pool.allowance(BYTES) > 0.6 * part, `for one more: ${pool.allowance(BYTES)} of ${part}`);
+  }
+  t.end();
+});
+
+t.test('who may have little at best has it as long as others leave it', (t) => {
+  const pool = new SharedPool(1_600);
+  t.equal(pool.allowance(10), 10);
+  pool.change(1_520);
+  t.equal(pool.allowance(10), 5);
+  pool.change(80);
+  t.ok(pool.isFull);
+  t.equal(pool.allowance(10), 0);
+  pool.change(100);
+  t.equal(pool.allowance(10), 0, 'also when it is over');
+  t.end();
+});
+
+t.test('who waits for room is told when there is some', (t) => {
+  let told = 0;
+  const room = new AudioRoom(16_000, () => (told += 1));
+  room.change(15_000);
+  t.notOk(room.isFor(100));
+  t.ok(room.isFor(60));
+  room.change(-10);
+  t.equal(told, 0, 'not for a few bytes');
+  room.change(-100);
+  t.equal(told, 1);
+  room.change(-1_000);
+  t.equal(told, 1, 'nobody waits any more');
+  room.change(2_110);
+  t.notOk(room.isFor(0), 'full');
+  room.change(-1);
+  t.equal(told, 2, 'the first byte of a full room counts');
+  t.end();
+});
+
+t.test('a millisecond of audio counts as what is larger, its samples or its base64', (t) => {
+  t.equal(heldBytesAMs({ encoding: 'pcm', sampleRateHz: 48_000 }, 24_000), 128);
+  t.equal(heldBytesAMs({ encoding: 'mulaw', sampleRateHz: 8_000 }, 24_000), 48);
+  t.equal(heldBytesAMs({ encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 384 }, 24_000), 64);
+  t.end();
+});
+
+t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is spoken for', (t) => {
+  const started: { schedule: ContextSchedule; segment: ScheduledSegment }[] = [];
+  const POOL = 8 * 1024 * 1024;
+  const BYTES_A_MS = 48;
+  const SEGMENT_MS = 700;
+  const scheduler = new Scheduler({
+    clock: () => 0,
+    threads: 2,
+    jobsMax: 256,
+    unsentAudioMsMax: 20_000,
+    unsentAudioBytesMax: POOL,
+    start: (schedule, segment) => started.push({ schedule, segment }),
+    moved: () => undefined,
+  });
+  const segment = (index: number): ScheduledSegment => ({
+    index,
+    text: 'ten letter',
+    words: [],
+    tokenContinues: false,
+    speak: true,
+    before: '',
+    after: '',
+  });
+  const open = () => {
+    const schedule = scheduler.open({}, { bytesAMs: BYTES_A_MS });
+    for (let index = 0; index < 30; index++) schedule.enqueue(segment(index));
+    return schedule;
+  };
+  const work = (): void => {
+    for (let next = started.shift(); next !== undefined; next = started.shift())
+      next.schedule.finished(next.segment, SEGMENT_MS);
+  };
+  const greedy = Array.from({ length: 100 }, open);
+  work();
+  t.ok(scheduler.room.bytes < POOL, `${scheduler.room.bytes}`);
+  t.ok(
+    greedy.every(({ unsentMs }) => unsentMs < 20_000),
+    'stopped before their own bound',
+  );
+  const newcomer = open();
+  work();
+  t.ok(newcomer.unsentMs >= SEGMENT_MS, 'it has something to play');
+
+  const more = Array.from({ length: 100 }, open);
+  work();
+  const overshoot = 256 * SEGMENT_MS * BYTES_A_MS;
+  t.ok(scheduler.room.bytes <= POOL + overshoot, `${scheduler.room.bytes}`);
+  for (const schedule of [...greedy, newcomer]) schedule.handed(schedule.unsentMs);
+  work();
+  t.ok(
+    more.every(({ unsentMs }) => unsentMs > 0),
+    'room that is given back goes to those who wait',
+  );
+  for (const schedule of [...greedy, newcomer, ...more]) scheduler.close(schedule);
+  t.equal(scheduler.room.bytes, 0);
+  t.end();
+});
+
+t.test(
+  'connections beyond the bound are closed, those there are go on, and there is room again',
+  async (t) => {
+    const front = await startFront(t, { bounds: { connectionsMax: 20 } });
+    const socket = await openWs(front.port, GOOD_KEY);
+    const ask = requestBytes({ path: '/healthz' });
+    const kept = await Promise.all(Array.from({ length: 10 }, () => front.client()));
+    const flood = await Promise.all(Array.from({ length: 60 }, () => RawClient.open(front.port)));
+    await eventually(() => flood.filter((client) => client.isClosed || client.error !== null).length >= 51);
+    t.equal(flood.filter((client) => client.isClosed).length, 51, 'all but the nine that there was room for');
+    for (const client of kept) {
+      client.send(ask);
+      t.equal((await client.response()).status, 200);
+    }
+    socket.start('a');
+    await socket.frame((frame) => frame.context_started !== undefined);
+    t.equal(
+      front.lines.filter(({ message }) => message.startsWith('too many connections')).length,
+      1,
+      'told once',
+    );
+    for (const client of flood) client.destroy();
+    socket.ws.terminate();
+    await eventually(() => front.server.inFlight === 0);
+    let again: RawClient | undefined;
+    do {
+      again?.destroy();
+      again = await front.client();
+      again.send(ask);
+      await again.until(() => again!.receivedBytes > 0);
+    } while (again.receivedBytes === 0);
+    t.equal((await again.response()).status, 200);
+  },
+);
+
+t.test('answers that nobody reads: the greedy are closed, one who reads is not', async (t) => {
+  const front = await startFront(t, {
+    bounds: { socketBufferedBytesMax: 4_096, socketAnswerBytesInFlightMax: 16 * 40_000 },
+  });
+  const open = async () => {
+    const client = await RawClient.open(front.port);
+    client.send(
+      Buffer.from(
+        'GET /v1/tts/ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+          `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nx-api-key: ${GOOD_KEY}\r\n\r\n`,
+      ),
+    );
+    await client.until(() => client.receivedBytes > 0);
+    return client;
+  };
+  const good = await openWs(front.port, GOOD_KEY);
+  const greedy = await Promise.all(Array.from({ length: 4 }, open));
+  // A frame that is refused with its name: a few bytes ask for a hundred.
+  const asks = Buffer.concat(
+    Array.from({ length: 4_000 }, () => Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x7b, 0x7d])),
+  );
+  for (const client of greedy) client.socket.pause();
+  for (let round = 0; round < 40; round++) {
+    for (const client of greedy) client.send(asks);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  const flooded = () =>
+    front.lines.filter(({ message, fields }) => message === 'socket' && fields['outcome'] === 'flooded')
+      .length;
+  await eventually(() => flooded() === greedy.length);
+  t.equal(flooded(), greedy.length);
+  good.flush('nobody');
+  t.match(await good.frame((frame) => frame.error !== undefined), { context_id: 'nobody' });
+  t.equal(good.closed, null);
+  good.ws.terminate();
+  for (const client of greedy) client.destroy();
+});
