@@ -4,6 +4,9 @@ import { Dice } from '../dice.js';
 import { ByteClient, speechRequest } from './clients.js';
 import { countOne, formatCounts, type Flood, type FloodParts } from './flood.js';
 
+/** Generous: what is to be found is a request that is never answered. */
+const answerMsMax = 60_000;
+
 /** Runs `act` so often, so many at a time. */
 const repeat = async (
   count: number,
@@ -20,7 +23,7 @@ const repeat = async (
 const ask = async ({ service }: FloodParts, request: string): Promise<string> => {
   const client = new ByteClient(service.port);
   client.socket.write(request);
-  const status = await client.status();
+  const status = await client.status(answerMsMax);
   // A stream is heard to its end.
   if (status === '200') for (let i = 0; i < 2_000 && !client.isWhole && !client.isClosed; i++) await sleep(5);
   const isCut = status === '200' && !client.isWhole;
@@ -48,13 +51,13 @@ export const oneKey: Flood = {
 
 export const manyKeys: Flood = {
   fault: 'requests of many keys',
-  injected: '128 at a time, over 40 keys, a short sentence each',
+  injected: '64 at a time, over 40 keys, a short sentence each',
   async run(parts) {
     const { count, keys, progress, voice } = parts;
     const all = keys(40);
     const answers = new Map<string, number>();
     const total = count * 2;
-    await repeat(total, 128, async (index) => {
+    await repeat(total, 64, async (index) => {
       const request = speechRequest(all[index % all.length]!, voice, 'Hi.');
       countOne(answers, await ask(parts, request));
       progress(`${String(index)} of ${String(total)}: ${formatCounts(answers)}`);
