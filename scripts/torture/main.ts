@@ -11,6 +11,9 @@ import { scenarios } from './scenarios.js';
 import { formatFaults } from './fault-table.js';
 import { formatTable } from '../table.js';
 
+// So that what was started ends too.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {

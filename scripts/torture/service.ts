@@ -84,9 +84,13 @@ export class TortureService {
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    // It does not outlive who tortures it.
+    const endWithUs = (): void => void this.#child.kill('SIGKILL');
+    process.once('exit', endWithUs);
     this.exited = new Promise((resolve, reject) => {
       this.#child.once('error', reject);
       this.#child.once('close', (code, signal) => {
+        process.off('exit', endWithUs);
         this.#exit = { code, signal };
         resolve(this.#exit);
       });

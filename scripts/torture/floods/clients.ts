@@ -157,7 +157,9 @@ export class CountingSocket {
     while (!this.errors.has(mark) && this.end === null && performance.now() < endMs) await sleep(5);
     // It is no answer to the flood.
     if (!this.errors.delete(mark)) return false;
-    this.counts.set('error', this.of('error') - 1);
+    const others = this.of('error') - 1;
+    if (others > 0) this.counts.set('error', others);
+    else this.counts.delete('error');
     return true;
   }
 

@@ -112,6 +112,8 @@ const start = async (plan: NeighboursPlan): Promise<() => Promise<NeighboursRepo
 
 let end: (() => Promise<NeighboursReport>) | null = null;
 
+process.once('disconnect', () => process.exit());
+
 process.on('message', (command: NeighboursCommand) => {
   const answer = async (): Promise<void> => {
     if (command.type === 'start') {
@@ -121,7 +123,6 @@ process.on('message', (command: NeighboursCommand) => {
     }
     const report = await end?.();
     process.send?.({ type: 'report', report });
-    process.disconnect();
   };
   answer().catch((error: unknown) => {
     process.send?.({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
