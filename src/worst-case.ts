@@ -32,7 +32,7 @@ export const unitBytes = {
   job: 320 * KiB,
   /** An mp3 encoder (the largest), a resampler, and the two ends of a context on both threads. */
   context: 832 * KiB,
-  /** A connection as it idles, and a session; of TLS, with its own state. */
+  /** A connection as it idles, and a session; of TLS, with a record of 16 KiB each way. */
   connection: 8 * KiB,
   tlsConnection: 40 * KiB,
   /** The largest frame, 200 ms of 48 kHz PCM in base64 and a long id: goes into an empty buffer also when the pool is full. */
