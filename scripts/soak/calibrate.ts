@@ -5,8 +5,8 @@
 import type { LoadTick } from './protocol.js';
 
 export const calibration = {
-  first: 8,
-  growth: 1.35,
+  first: 16,
+  growth: 1.5,
   /** Of each number, before it is looked at: clients begin, and come into their rhythm. */
   settleMs: 3_000,
   lookMs: 7_000,
@@ -56,10 +56,13 @@ export const calibrate = async (parts: CalibrateParts): Promise<Calibrated> => {
     trouble = troubleOf(await parts.look(calibration.lookMs));
     // A noisy second is not a limit: twice is.
     if (trouble !== null) trouble = troubleOf(await parts.look(calibration.lookMs));
-    if (trouble !== null) break;
-    held = contexts;
-    if (contexts === parts.max) break;
-    next = Math.ceil(contexts * calibration.growth);
+    if (trouble === null) {
+      held = contexts;
+      // After one that did not hold, smaller ones were looked for.
+      if (contexts === parts.max || contexts < calibration.first) break;
+      next = Math.ceil(contexts * calibration.growth);
+    } else if (held > 0 || contexts === 1) break;
+    else next = Math.ceil(contexts / 2);
   }
   return { contexts: Math.max(1, Math.floor(held * calibration.share)), held, trouble };
 };

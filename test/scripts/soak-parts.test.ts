@@ -186,6 +186,14 @@ void t.test(
     t.ok(found.held > 30 && found.held <= 50);
     t.equal(found.contexts, Math.floor(found.held * calibration.share));
     t.equal(found.trouble, '3 underruns');
+    let small = 0;
+    const weak = await calibrate({
+      max: 1_000,
+      populate: async (contexts) => void (small = contexts),
+      look: async () => [tick({ underruns: small > 5 ? 1 : 0 })],
+      onStep: () => undefined,
+    });
+    t.equal(weak.held, 4, 'a machine that does not hold the first number is tried with less');
     t.equal(troubleOf([tick({})]), null);
     t.match(troubleOf([tick({ firstAudioMs: { ...quiet, p99: 500 } })]), /first audio/);
     t.match(troubleOf([tick({ loopLateMs: { ...quiet, p99: 500 } })]), /late/);
