@@ -140,7 +140,8 @@ export class HttpClient {
     call.on('error', (error: NodeJS.ErrnoException) => {
       if (!isCurrent()) return;
       // A kept connection that idled is closed by the service, as it says: asked anew, on a new one.
-      if (call.reusedSocket && error.code === 'ECONNRESET') this.#send(body, path);
+      if (call.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE'))
+        this.#send(body, path);
       else {
         this.#parts.tally.fault('statuses', this.#name, error.message);
         this.#end();

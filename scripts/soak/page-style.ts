@@ -39,7 +39,8 @@ section > table ul { margin: 4px 0 0; padding-left: 18px; font-size: 13px; }
 #charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(560px, 100%), 1fr)); gap: 16px; }
 .chart { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 14px; min-width: 0; }
 .uplot, .uplot * { font-family: inherit; }
-.u-legend { font-size: 13px; color: var(--quiet); text-align: left; }
+.uplot .u-legend { font-size: 13px; color: var(--quiet); text-align: left; margin: 4px 0 0; }
+.u-legend th { font-weight: 400; }
 .u-legend.u-inline .u-value { min-width: 4.5em; text-align: left; font-variant-numeric: tabular-nums; }
 .u-select { background: color-mix(in srgb, var(--c1) 18%, transparent); }
 .u-cursor-x, .u-cursor-y { border-color: var(--quiet) !important; }

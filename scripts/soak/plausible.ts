@@ -6,7 +6,7 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import type { Range } from '../load/context-check.js';
 
 /** Milliseconds of audio after the last word of a sentence with a full stop, at a flush. */
-export const trailMs: Range = { min: 200, max: 330 };
+export const trailMs: Range = { min: 150, max: 380 };
 
 export const msPerCharacter: Range = { min: 25, max: 200 };
 
@@ -14,7 +14,7 @@ export const msPerCharacter: Range = { min: 25, max: 200 };
 export const wordMarginMs = ({ encoding }: AudioFormat): Range => {
   switch (encoding) {
     case 'mp3':
-      return { min: -140, max: 160 };
+      return { min: -190, max: 190 };
     case 'opus':
       return { min: -30, max: 210 };
     case 'pcm':

@@ -37,13 +37,19 @@ export const trendOf = (points: readonly Point[]): Trend | null => {
   return { slopePerHour: slope * hourMs, standardErrorPerHour: error * hourMs, points: count };
 };
 
-/** The least value of each period: what is left when garbage has been collected. */
+/** The least value of each whole period: what is left when garbage has been collected. */
 export const troughs = (points: readonly Point[], periodMs: number): Point[] => {
-  const least = new Map<number, Point>();
+  const [first, last] = [points[0], points.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  // A period that has only begun may have no trough yet; a point stands for the time up to the next.
+  const stepMs = points.length < 2 ? 0 : (last.atMs - first.atMs) / (points.length - 1);
+  const whole = Math.floor((last.atMs + stepMs - first.atMs) / periodMs + 1e-6);
+  const least: Point[] = [];
   for (const point of points) {
-    const period = Math.floor(point.atMs / periodMs);
-    const found = least.get(period);
-    if (found === undefined || point.value < found.value) least.set(period, point);
+    const period = Math.floor((point.atMs - first.atMs) / periodMs);
+    if (period >= whole) break;
+    const found = least[period];
+    if (found === undefined || point.value < found.value) least[period] = point;
   }
-  return [...least.values()];
+  return least.filter(Boolean);
 };

@@ -1,0 +1,195 @@
+/** What a soak says of what it found: verdicts that are right, and a page that nothing in it can break. */
+import t from 'tap';
+import { bars, judge, memoryTrend, type Findings } from '../../scripts/soak/invariants.js';
+import { renderPage } from '../../scripts/soak/page.js';
+import { progressLines } from '../../scripts/soak/progress.js';
+import { faultKinds, type FaultKind, type LoadTick } from '../../scripts/soak/protocol.js';
+import type { SoakReport } from '../../scripts/soak/report.js';
+import { stepOf, type Reading, type Step } from '../../scripts/soak/series.js';
+import { ServiceLog } from '../../scripts/soak/service-log.js';
+
+const quantiles = { p50: 5, p95: 20, p99: 30, max: 40, count: 100 };
+const noFaults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
+
+const tickAt = (atMs: number): LoadTick => ({
+  sockets: 50,
+  streams: 10,
+  turns: 1,
+  contexts: 1,
+  lives: 1,
+  requests: 1,
+  frames: 9,
+  audioMs: atMs * 8,
+  underruns: 0,
+  unjudged: 0,
+  faults: noFaults,
+  firstAudioMs: quantiles,
+  loopLateMs: quantiles,
+  endsStep: true,
+  cpuMs: atMs / 10,
+  rssBytes: 5e7,
+});
+
+const readingAt = (atMs: number, pssBytes: number): Reading => ({
+  atMs,
+  tick: tickAt(atMs),
+  busyMs: atMs * 1.5,
+  sample: {
+    pssBytes,
+    rssBytes: pssBytes * 1.1,
+    frontHeapBytes: 2e7,
+    cpu: { front: atMs / 100, actor: 0, synthesis: atMs / 20, other: 0 },
+    files: 60,
+    threads: 16,
+    loopDelayMs: { p50: 1, p99: 12, max: 20 },
+    streams: 10,
+    contexts: 10,
+    underruns: 0,
+    threadRestarts: 0,
+    bufferedBytes: 0,
+    probeP99Ms: 3,
+    probeMaxMs: 4,
+  },
+});
+
+/** Of an hour, in steps of five seconds. */
+const stepsOf = (pssAt: (minute: number) => number): Step[] =>
+  Array.from({ length: 720 }, (_, i) => {
+    const atMs = (i + 1) * 5_000;
+    return stepOf(readingAt(atMs - 5_000, 0), readingAt(atMs, pssAt(atMs / 60_000)), 'measured');
+  });
+
+const good: Findings = {
+  faultCounts: noFaults,
+  faults: [],
+  underruns: 0,
+  unjudged: 2,
+  firstAudioMs: quantiles,
+  steps: stepsOf((minute) => 3e8 + minute * 1e3),
+  probes: quantiles,
+  answers: { asked: 100, missed: 0, faults: [] },
+  end: '0',
+  log: { errors: 0, told: [] },
+  threadRestarts: 0,
+  atStart: { files: 50, threads: 16 },
+  atEnd: { files: 50, threads: 16 },
+  rest: { requestsInFlight: 0, openContexts: 0, streams: 0, contexts: 0 },
+  charges: { a: { min: 100, max: 100 }, b: { min: 50, max: 90 } },
+  ledger: new Map([
+    ['a', 100],
+    ['b', 70],
+  ]),
+};
+
+const broken = (findings: Partial<Findings>) =>
+  judge({ ...good, ...findings })
+    .filter(({ passed }) => passed === false)
+    .map(({ name }) => name);
+
+void t.test('each invariant is broken by what breaks it, and by nothing else', (t) => {
+  t.same(broken({}), []);
+  for (const kind of faultKinds) {
+    const fault = { kind, atMs: 1, where: '1.2.3', what: 'wrong' };
+    t.same(broken({ faultCounts: { ...noFaults, [kind]: 1 }, faults: [fault] }), [kind]);
+  }
+  t.same(broken({ underruns: 1 }), ['underruns']);
+  t.same(broken({ firstAudioMs: { ...quantiles, p99: bars.firstAudioP99Ms + 1 } }), ['first-audio']);
+  t.same(broken({ probes: { ...quantiles, p99: bars.probeP99Ms + 1 } }), ['probe']);
+  t.same(broken({ answers: { asked: 9, missed: 1, faults: ['late'] } }), ['operator']);
+  t.same(broken({ end: 'SIGKILL, amid the soak' }), ['alive']);
+  t.same(broken({ threadRestarts: 1 }), ['alive']);
+  t.same(broken({ log: { errors: 1, told: ['{}'] } }), ['log']);
+  t.same(broken({ steps: stepsOf((minute) => 3e8 + minute * 1e5) }), ['memory']);
+  t.same(broken({ atEnd: { files: 50 + bars.moreFiles + 1, threads: 16 } }), ['handles']);
+  t.same(broken({ atEnd: { files: 50, threads: 16 + bars.moreThreads + 1 } }), ['handles']);
+  t.same(broken({ rest: { ...good.rest!, contexts: 1 } }), ['slots']);
+  for (const [key, characters] of [
+    ['a', 99],
+    ['a', 101],
+    ['b', 49],
+    ['b', 91],
+  ] as const)
+    t.same(
+      broken({ ledger: new Map([...good.ledger!, [key, characters]]) }),
+      ['ledger'],
+      `${key} ${characters}`,
+    );
+  t.end();
+});
+
+void t.test('what cannot be known is not judged', (t) => {
+  const elsewhere = judge({
+    ...good,
+    end: null,
+    log: null,
+    rest: null,
+    ledger: null,
+    atEnd: { files: null, threads: null },
+    firstAudioMs: { ...quantiles, count: 0 },
+    steps: good.steps.slice(0, 60),
+  });
+  const unjudged = elsewhere.filter(({ passed }) => passed === null).map(({ name }) => name);
+  t.same(unjudged.sort(), ['alive', 'first-audio', 'handles', 'ledger', 'log', 'memory', 'slots']);
+  t.end();
+});
+
+void t.test('a step tells what happened in it, and memory is judged without its garbage', (t) => {
+  const step = good.steps[100]!;
+  t.equal(step.speechPerSecond, 8);
+  t.same(step.cpu, { front: 0.1, actor: 0, synthesis: 0.5, other: 0 });
+  t.ok(Math.abs((step.othersCpu ?? 0) - 0.8) < 0.001, 'busy 1.5, the service 0.6, the load 0.1');
+  const garbage = stepsOf((minute) => 3e8 + (minute % 1) * 5e7);
+  t.ok(Math.abs(memoryTrend(garbage, ({ pssBytes }) => pssBytes).trend?.slopePerHour ?? 9) < 0.01);
+  const lines = progressLines({
+    phase: 'measured',
+    elapsedMs: 61_000,
+    leftMs: 3_599_000,
+    tick: tickAt(1),
+    step,
+  });
+  t.match(lines[0], /0:01:01, 0:59:59 left/);
+  t.end();
+});
+
+void t.test('the log’s errors are counted, and its status line answers', async (t) => {
+  const log = new ServiceLog();
+  log.onLine('{"level":30,"msg":"socket"}');
+  log.onLine('{"level":50,"msg":"socket failed"}');
+  log.onLine('Segmentation fault');
+  t.equal(log.errors, 2);
+  t.match(log.told[1], /Segmentation/);
+  const line = '{"level":30,"requestsInFlight":3,"openContexts":4,"threadsWhole":true,"msg":"status"}';
+  const status = await log.status(() => log.onLine(line), 1_000);
+  t.equal(status?.openContexts, 4);
+  t.equal(await log.status(() => undefined, 1), null);
+});
+
+void t.test('the page stands alone, and nothing that it tells can break it', (t) => {
+  const evil = '</script><img src=x onerror=alert(1)> & "quoted"';
+  const invariants = judge({
+    ...good,
+    faultCounts: { ...noFaults, frames: 1 },
+    faults: [{ kind: 'frames', atMs: 1_000, where: '1.0.0', what: evil }],
+  });
+  const report: SoakReport = {
+    startedAt: '2026-01-02T03:04:05.000Z',
+    version: '1.2.3',
+    machine: { processor: evil, cores: 2, memoryGiB: 4, system: 'linux x64', node: 'v22' },
+    settings: { minutes: 60, sockets: 9, contexts: 9, calibrated: null, streams: 1, seed: 1, url: null },
+    endedEarly: true,
+    measuredMs: 1_000,
+    warmUpMs: 100,
+    passed: false,
+    summary: {},
+    invariants,
+    faults: [],
+    series: good.steps,
+  };
+  const page = renderPage(report, { script: 'var uPlot;', style: '.uplot{}' });
+  t.equal(page.match(/<script>/g)?.length, 2);
+  t.equal(page.match(/<\/script>/g)?.length, 2);
+  t.notMatch(page, /<img/);
+  t.match(page, /ended early/);
+  t.match(page, /1 invariants were broken/);
+  t.end();
+});
