@@ -117,6 +117,8 @@ export const limits = {
   socketAnswerBytesInFlightMax: 64 * MiB,
   /** Milliseconds without a sign of life after which a WebSocket is dropped. */
   socketSilenceMsMax: 60_000,
+  /** Milliseconds that a WebSocket may be busy with the audio that it has been sent, before silence counts. */
+  socketHearingMsMax: 600_000,
   /** Milliseconds of it after which a ping goes out, and then between pings. */
   socketPingMs: 20_000,
   /** Milliseconds in which nothing is generated after which a WebSocket gives its slot back. */

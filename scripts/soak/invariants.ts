@@ -53,7 +53,7 @@ export interface Findings {
   readonly answers: { readonly asked: number; readonly missed: number; readonly faults: readonly string[] };
   /** `null`: the service runs elsewhere, or was not there to the end. */
   readonly end: string | null;
-  readonly log: { readonly errors: number; readonly told: readonly string[] } | null;
+  readonly log: { readonly errors: number; readonly drops: number; readonly told: readonly string[] } | null;
   readonly threadRestarts: number | null;
   readonly atStart: Handles;
   readonly atEnd: Handles;
@@ -198,9 +198,9 @@ const alive = ({ end, log, threadRestarts }: Findings): Invariant[] => [
   ),
   judged(
     'log',
-    'The log has no error',
-    log === null ? null : log.errors === 0,
-    log === null ? 'not seen' : `${count(log.errors)} lines`,
+    'The log has no error, and nobody that was dropped as silent, stalled or flooding',
+    log === null ? null : log.errors + log.drops === 0,
+    log === null ? 'not seen' : `${count(log.errors)} errors, ${count(log.drops)} dropped`,
     log?.told ?? [],
   ),
 ];

@@ -16,9 +16,13 @@ interface Line {
   readonly msg?: string;
 }
 
+/** How the service says that it has dropped somebody for a reason of its own; none of the clients gives one. */
+const dropped = /"outcome":"(?:reader-stalled|silent|flooded|failed)"/;
+
 export class ServiceLog {
   readonly #told: string[] = [];
   #errors = 0;
+  #drops = 0;
   #onStatus: (status: Status) => void = () => undefined;
 
   /** Lines that tell of an error. */
@@ -26,17 +30,24 @@ export class ServiceLog {
     return this.#errors;
   }
 
-  /** The first of them. */
+  /** Connections that it dropped. */
+  get drops(): number {
+    return this.#drops;
+  }
+
+  /** The first of both. */
   get told(): readonly string[] {
     return this.#told;
   }
 
   onLine(text: string): void {
     const level = Number(/"level":(\d+)/.exec(text)?.[1] ?? errorLevel);
-    if (level >= errorLevel) {
-      this.#errors++;
-      if (this.#told.length < linesToldMax) this.#told.push(text.slice(0, 500));
-    } else if (text.includes('"msg":"status"')) this.#onStatus(JSON.parse(text) as Line & Status);
+    const isError = level >= errorLevel;
+    const isDrop = !isError && dropped.test(text);
+    if (isError) this.#errors++;
+    if (isDrop) this.#drops++;
+    if ((isError || isDrop) && this.#told.length < linesToldMax) this.#told.push(text.slice(0, 500));
+    if (text.includes('"msg":"status"')) this.#onStatus(JSON.parse(text) as Line & Status);
   }
 
   /** @param ask has the service write its status. @returns `null` when it does not within the time */

@@ -286,6 +286,11 @@ export class Soak {
     this.#reading = reading;
   }
 
+  #logFindings(): Findings['log'] {
+    const { drops, errors, told } = this.#log;
+    return { drops, errors, told };
+  }
+
   #handles(): Handles {
     const service = this.#service;
     return (service === null ? null : countHandles(service.pid)) ?? { files: null, threads: null };
@@ -320,7 +325,7 @@ export class Soak {
       probes: monitor.probes,
       answers: monitor.answers,
       end,
-      log: this.#options.remote === null ? { errors: this.#log.errors, told: this.#log.told } : null,
+      log: this.#options.remote === null ? this.#logFindings() : null,
       threadRestarts,
       atStart,
       atEnd,

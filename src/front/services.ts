@@ -38,6 +38,7 @@ export type FrontBounds = Readonly<
     | 'socketAnswerBytesInFlightMax'
     | 'flushIdUnitsInFlightMax'
     | 'socketSilenceMsMax'
+    | 'socketHearingMsMax'
     | 'socketPingMs'
     | 'slotIdleMsMax'
     | 'keyRecheckMsMax',

@@ -13,7 +13,7 @@ import {
 } from '../../src/front/ws/server-frames.js';
 import type { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSocket } from '../support/socket-session.js';
-import type { SteppedContext, SteppedSpeech } from './speech.js';
+import { AUDIO_FRAME_MS, type SteppedContext, type SteppedSpeech } from './speech.js';
 import { ExpectedLane, Wire } from './wire.js';
 
 type Id = string | null;
@@ -34,6 +34,7 @@ export interface Surroundings {
   readonly speech: SteppedSpeech;
   /** Told of what is sent: an error's text, or the first key. */
   readonly onMessage: (kind: string) => void;
+  readonly nowMs: () => number;
   readonly contextsPerSocketMax: number;
   readonly charactersMax: number;
   /** Whether the key may have one more context. */
@@ -87,6 +88,8 @@ export class Peer {
   isOver = false;
   heardMs: number;
   takenMs: number;
+  #handedMs = 0;
+  #audioFrames = 0;
 
   constructor(
     session: (socket: FakeSocket) => { session: Session; lease: SocketLease },
@@ -95,9 +98,22 @@ export class Peer {
   ) {
     this.#around = around;
     this.heardMs = this.takenMs = nowMs;
-    this.socket = new WatchedSocket(this.wire, around.onMessage);
+    this.socket = new WatchedSocket(this.wire, (kind) => {
+      if (kind.includes('audio')) this.#handed();
+      around.onMessage(kind);
+    });
     ({ session: this.session, lease: this.lease } = session(this.socket));
     this.socket.onClosed = (code) => this.session.closed(code);
+  }
+
+  /** By then a listener, however slow, has heard all that was sent. */
+  get hearingUntilMs(): number {
+    return this.#handedMs + this.#audioFrames * 2 * AUDIO_FRAME_MS;
+  }
+
+  #handed(): void {
+    this.#handedMs = this.#around.nowMs();
+    this.#audioFrames++;
   }
 
   get unspoken(): number {

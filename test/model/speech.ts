@@ -13,6 +13,7 @@ import { isBlank } from '../../src/text/words.js';
 /** Audio frames that may be unhanded before nothing more is made. */
 export const UNHANDED_MAX = 4;
 export const FRAMES_A_SEGMENT_MAX = 3;
+export const AUDIO_FRAME_MS = 40;
 
 interface Segment {
   readonly characters: number;
@@ -170,7 +171,10 @@ export class SteppedContext implements SpeechContext {
     segment.framesLeft -= 1;
     this.#unhanded += 1;
     const bytes = this.#message({ audio_chunk: `${this.#serial}.${number}` });
-    this.#emit({ type: 'audio', contextId: 0, segment: number, durationMs: 40, bytes }, characters);
+    this.#emit(
+      { type: 'audio', contextId: 0, segment: number, durationMs: AUDIO_FRAME_MS, bytes },
+      characters,
+    );
     if (this.#options.timestamps) {
       const timings = { words: [`${number}`], start_seconds: [number], end_seconds: [number + 1] };
       this.#emit({

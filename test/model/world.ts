@@ -120,6 +120,7 @@ export class World {
     const around: Surroundings = {
       speech: this.#speech,
       onMessage: (kind) => this.#meet(kind),
+      nowMs: () => this.#nowMs,
       contextsPerSocketMax: bounds.contextsPerSocketMax,
       charactersMax: bounds.socketCharactersMax,
       hasContextLeft: () => this.#sum((peer) => peer.contexts.size) < bounds.contextsPerKeyMax,
@@ -288,7 +289,7 @@ export class World {
     if (
       step?.act === 'pass' &&
       isTurnOver &&
-      this.#nowMs - peer.heardMs > bounds.socketSilenceMsMax + 200 &&
+      this.#nowMs - Math.max(peer.heardMs, peer.hearingUntilMs) > bounds.socketSilenceMsMax + 200 &&
       socket.bufferedBytes === 0
     )
       throw new Error('a silent socket is kept');

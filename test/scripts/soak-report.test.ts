@@ -69,7 +69,7 @@ const good: Findings = {
   probes: quantiles,
   answers: { asked: 100, missed: 0, faults: [] },
   end: '0',
-  log: { errors: 0, told: [] },
+  log: { errors: 0, drops: 0, told: [] },
   threadRestarts: 0,
   atStart: { files: 50, threads: 16 },
   atEnd: { files: 50, threads: 16 },
@@ -98,7 +98,8 @@ void t.test('each invariant is broken by what breaks it, and by nothing else', (
   t.same(broken({ answers: { asked: 9, missed: 1, faults: ['late'] } }), ['operator']);
   t.same(broken({ end: 'SIGKILL, amid the soak' }), ['alive']);
   t.same(broken({ threadRestarts: 1 }), ['alive']);
-  t.same(broken({ log: { errors: 1, told: ['{}'] } }), ['log']);
+  t.same(broken({ log: { errors: 1, drops: 0, told: ['{}'] } }), ['log']);
+  t.same(broken({ log: { errors: 0, drops: 1, told: ['{}'] } }), ['log']);
   t.same(broken({ steps: stepsOf((minute) => 3e8 + minute * 1e5) }), ['memory']);
   t.same(broken({ atEnd: { files: 50 + bars.moreFiles + 1, threads: 16 } }), ['handles']);
   t.same(broken({ atEnd: { files: 50, threads: 16 + bars.moreThreads + 1 } }), ['handles']);
@@ -156,7 +157,11 @@ void t.test('the log’s errors are counted, and its status line answers', async
   log.onLine('{"level":30,"msg":"socket"}');
   log.onLine('{"level":50,"msg":"socket failed"}');
   log.onLine('Segmentation fault');
+  log.onLine('{"level":30,"outcome":"client","msg":"socket"}');
   t.equal(log.errors, 2);
+  t.equal(log.drops, 0);
+  log.onLine('{"level":30,"outcome":"silent","msg":"socket"}');
+  t.equal(log.drops, 1);
   t.match(log.told[1], /Segmentation/);
   const line = '{"level":30,"requestsInFlight":3,"openContexts":4,"threadsWhole":true,"msg":"status"}';
   const status = await log.status(() => log.onLine(line), 1_000);

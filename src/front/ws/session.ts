@@ -20,15 +20,12 @@ import { describeFault } from '../../fault.js';
 import { Lane, Outbox, type OutboxBounds, type SocketHandle, type SocketPools } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
 import { SocketContext } from './socket-context.js';
+import { SignsOfLife, type LifeBounds } from './signs-of-life.js';
 import type { SocketLease } from './socket-lease.js';
 
-export interface SessionBounds extends OutboxBounds {
+export interface SessionBounds extends OutboxBounds, LifeBounds {
   readonly contextsPerSocketMax: number;
   readonly slotIdleMsMax: number;
-  readonly readerStallMsMax: number;
-  readonly stallRearmMs: number;
-  readonly socketSilenceMsMax: number;
-  readonly socketPingMs: number;
 }
 
 export interface SessionParts {
@@ -69,11 +66,7 @@ export class Session {
   readonly #startMs: number;
   #outcome: SessionOutcome | null = null;
   #isOver = false;
-  // Signs of life.
-  #heardMs: number;
-  #takenMs: number;
-  #pingedMs: number;
-  #bufferedBytes = 0;
+  readonly #life: SignsOfLife;
   /** When a context last spoke, or text came. */
   #busyMs = 0;
   // For the log.
@@ -85,7 +78,8 @@ export class Session {
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
-    this.#startMs = this.#heardMs = this.#takenMs = this.#pingedMs = parts.clock();
+    this.#startMs = parts.clock();
+    this.#life = new SignsOfLife(parts.bounds, this.#startMs);
     this.#outbox = new Outbox({
       socket: parts.socket,
       turn: parts.turn,
@@ -145,12 +139,17 @@ export class Session {
 
   /** The client gave a sign of life. */
   heard(): void {
-    this.#heardMs = this.#parts.clock();
+    this.#life.heard(this.#parts.clock());
+  }
+
+  /** The client answered a ping: it has read all that was sent before. */
+  ponged(): void {
+    this.#life.ponged(this.#parts.clock());
   }
 
   /** The socket takes more. */
   drained(): void {
-    this.#takenMs = this.#parts.clock();
+    this.#life.taken(this.#parts.clock());
     this.#outbox.drained();
   }
 
@@ -288,7 +287,10 @@ export class Session {
         onRefused: (reason) => metrics.refused(reason),
         onFirstAudio: (ms) => metrics.firstAudio(route, ms),
         onChange: (changed) => this.#onChange(changed),
-        onAudio: (nowMs) => (this.#firstAudioMs ??= nowMs),
+        onAudio: (durationMs, nowMs) => {
+          this.#firstAudioMs ??= nowMs;
+          this.#life.handed(durationMs, nowMs);
+        },
         onOver: (over) => this.#onContextOver(over),
         onFault: (reason) => {
           metrics.failed(route);
@@ -343,25 +345,14 @@ export class Session {
 
   /** Pings, and drops a socket that takes nothing or is silent. @returns whether it was dropped */
   #checkLife(nowMs: number): boolean {
-    const { bounds, socket } = this.#parts;
     const bufferedBytes = this.#outbox.noteBuffered();
-    // With an empty buffer there is nothing to take.
-    if (bufferedBytes < this.#bufferedBytes || bufferedBytes === 0) this.#takenMs = nowMs;
-    this.#bufferedBytes = bufferedBytes;
-    if (nowMs - this.#takenMs >= bounds.readerStallMsMax) {
-      this.#drop('reader-stalled');
+    const sign = this.#life.check(bufferedBytes, nowMs);
+    if (sign === 'silent' || sign === 'reader-stalled') {
+      this.#drop(sign);
       return true;
     }
-    const silentMs = nowMs - (bufferedBytes > 0 ? Math.max(this.#heardMs, this.#takenMs) : this.#heardMs);
-    if (silentMs >= bounds.socketSilenceMsMax) {
-      this.#drop('silent');
-      return true;
-    }
-    // The system calls a slow reader's socket writable late; a small write finds out whether it takes more.
-    const pingMs = bufferedBytes > 0 ? bounds.stallRearmMs : bounds.socketPingMs;
-    if (nowMs - Math.max(this.#pingedMs, bufferedBytes > 0 ? this.#takenMs : this.#heardMs) >= pingMs) {
-      this.#pingedMs = nowMs;
-      socket.ping();
+    if (sign === 'ping') {
+      this.#parts.socket.ping();
       if (bufferedBytes > 0) this.#outbox.drained();
     }
     return false;

@@ -35,7 +35,7 @@ export interface SocketContextParts {
   readonly onChange: (context: SocketContext) => void;
   readonly clock: Clock;
   /** Audio was handed to the socket. */
-  readonly onAudio: (nowMs: number) => void;
+  readonly onAudio: (durationMs: number, nowMs: number) => void;
   /** It was the first since a frame gave the silent context something to speak. */
   readonly onFirstAudio: (ms: number) => void;
   /** A text or a flush was refused. */
@@ -169,7 +169,7 @@ export class SocketContext {
     this.#speech?.handed(frame);
     if (this.#awaitedSinceMs !== undefined) this.#parts.onFirstAudio(nowMs - this.#awaitedSinceMs);
     this.#awaitedSinceMs = undefined;
-    this.#parts.onAudio(nowMs);
+    this.#parts.onAudio(frame.durationMs, nowMs);
     this.#parts.onChange(this);
   }
 

@@ -133,7 +133,7 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
         else session.message(Buffer.from(message).toString('utf8'));
       }),
     ping: (ws) => guard(ws, (session) => session.heard()),
-    pong: (ws) => guard(ws, (session) => session.heard()),
+    pong: (ws) => guard(ws, (session) => session.ponged()),
     drain: (ws) => guard(ws, (session) => session.drained()),
     close: (ws, code) => {
       parts.onEnded();

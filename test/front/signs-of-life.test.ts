@@ -1,0 +1,88 @@
+/** Who is dropped for silence, and who is only slow: a fake clock, and beats as the session has them. */
+import t, { type Test } from 'tap';
+import { limits } from '../../src/limits.js';
+import { SignsOfLife } from '../../src/front/ws/signs-of-life.js';
+
+const BEAT_MS = 200;
+const { socketHearingMsMax, socketPingMs, socketSilenceMsMax } = limits;
+
+/** Beats until something is said but a ping. @returns when, from the start, and the pings until then */
+const fate = (
+  life: SignsOfLife,
+  fromMs: number,
+  untilMs: number,
+  onPing: (nowMs: number) => void = () => undefined,
+) => {
+  for (let nowMs = fromMs; nowMs <= untilMs; nowMs += BEAT_MS) {
+    const sign = life.check(0, nowMs);
+    if (sign === 'ping') onPing(nowMs);
+    else if (sign !== null) return { sign, atMs: nowMs };
+  }
+  return null;
+};
+
+const near = (t: Test, found: ReturnType<typeof fate>, atMs: number): void => {
+  t.equal(found?.sign, 'silent');
+  t.ok(Math.abs((found?.atMs ?? 0) - atMs) <= BEAT_MS, `${found?.atMs} ms, about ${atMs}`);
+};
+
+t.test('who was sent nothing is dropped after a minute of silence', (t) => {
+  near(t, fate(new SignsOfLife(limits, 0), 0, 1e7), socketSilenceMsMax);
+  t.end();
+});
+
+t.test(
+  'who was sent minutes of speech may read them as they play, or half as fast, before it answers',
+  (t) => {
+    const speechMs = 150_000;
+    const life = new SignsOfLife(limits, 0);
+    life.handed(speechMs, 0);
+    near(t, fate(life, 0, 1e7), 2 * speechMs + socketSilenceMsMax);
+
+    const slow = new SignsOfLife(limits, 0);
+    slow.handed(speechMs, 0);
+    // Each ping lies behind what was sent before it.
+    const readMs = 2 * speechMs;
+    t.equal(
+      fate(slow, 0, 1e6, (nowMs) => {
+        if (nowMs >= readMs) slow.ponged(nowMs);
+      }),
+      null,
+    );
+    t.end();
+  },
+);
+
+t.test('who has read everything and then is silent is dropped as soon as anyone', (t) => {
+  const life = new SignsOfLife(limits, 0);
+  life.handed(500_000, 0);
+  let answeredMs = 0;
+  const found = fate(life, 0, 1e7, (nowMs) => {
+    if (answeredMs > 0) return;
+    answeredMs = nowMs;
+    life.ponged(nowMs);
+  });
+  t.equal(answeredMs, socketPingMs);
+  near(t, found, answeredMs + socketSilenceMsMax);
+  t.end();
+});
+
+t.test('a pong says nothing of what was sent after its ping', (t) => {
+  const life = new SignsOfLife(limits, 0);
+  life.handed(10_000, 0);
+  let pings = 0;
+  const found = fate(life, 0, 1e7, (nowMs) => {
+    if (++pings > 1) return;
+    life.handed(100_000, nowMs);
+    life.ponged(nowMs);
+  });
+  near(t, found, socketPingMs + 2 * 100_000 + socketSilenceMsMax);
+  t.end();
+});
+
+t.test('nobody is waited for without an end', (t) => {
+  const life = new SignsOfLife(limits, 0);
+  for (let i = 0; i < 100; i++) life.handed(3_600_000, 0);
+  near(t, fate(life, 0, 1e8), socketHearingMsMax + socketSilenceMsMax);
+  t.end();
+});
