@@ -13,7 +13,7 @@ export const calibration = {
   firstAudioP99MsMax: 120,
   loopLateP99MsMax: 60,
   /** Of the last number that held. */
-  share: 0.7,
+  share: 0.6,
 } as const;
 
 export interface Calibrated {
