@@ -4,15 +4,19 @@ import { encodeMessage } from '../../load/socket-connection.js';
 import { ByteClient, handshakeRequest, speechRequest } from './clients.js';
 import type { Flood } from './flood.js';
 
-/** Bytes a second: the last is slower than speech plays, in base64. */
-const rates = [0, 0, 1_000, 5_000, 20_000];
+/**
+ * Bytes a second; speech that is heard as it plays is 64 kB/s here. Whoever reads at the last of them is never dropped.
+ * Below it, the system may open the window so rarely, once a sixteenth of its buffer is read, that a minute passes
+ * between two signs of life: the buffers of the loopback grow to as much as 32 MB.
+ */
+const rates = [0, 0, 1_000, 20_000, 50_000];
 const tickMs = 250;
 const statusEveryS = 5;
 /** Longer than a reader may stall. */
 const runMs = 75_000;
 const readersPerKey = 9;
-/** Each has 20 s of speech made ahead, at most: what a few new ones a second want, two cores make and the neighbours' too. */
-const newEveryMs = 400;
+/** Each has as much made at once as the system and the service keep for it: not all shall ask for that together. */
+const newEveryMs = 500;
 
 const text = 'Nobody is in a hurry to hear this, and still it has to be kept until somebody is. '.repeat(60);
 
@@ -24,9 +28,9 @@ interface SlowReader {
 
 export const slowReaders: Flood = {
   fault: 'slow readers',
-  injected: 'five minutes of speech each, read at 0, 1, 5 and 20 kB/s, half over HTTP, half over WebSockets',
+  injected: 'five minutes of speech each, read at 0, 1, 20 and 50 kB/s, half over HTTP, half over WebSockets',
   async run({ service, voice, count, keys, progress }) {
-    const readerCount = Math.ceil(count / 5);
+    const readerCount = Math.ceil(count / 10);
     const all = keys(Math.ceil(readerCount / readersPerKey));
     const pssBefore = (await service.status()).rssMiB;
     const readers: SlowReader[] = [];
@@ -81,7 +85,7 @@ export const slowReaders: Flood = {
     for (const { client } of readers) client.reset();
     const outcome =
       `those who read nothing (${String(silent)}) are dropped: ${String(requestsInFlight)} of all still served; ` +
-      `${String(closedEarly)} of those at 20 kB/s were cut; memory ${String(pssBefore)} to ${String(rssMiBMax)} MiB at most`;
+      `${String(closedEarly)} of those at 50 kB/s were cut; memory ${String(pssBefore)} to ${String(rssMiBMax)} MiB at most`;
     // The neighbours' two sockets and two streams are among those in flight.
     const held = closedEarly === 0 && requestsInFlight <= readerCount - silent + 4;
     return { count: readerCount, outcome, held };

@@ -65,12 +65,14 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
     const addresses = process.platform === 'linux' ? 100 : 1;
     const storm = new Storm({ port: service.port, inputAt, count, parallel, addresses, onFault, isAlive });
     const startedMs = performance.now();
+    let told = 0;
     const timer = setInterval(() => {
       const rate = Math.round((storm.done * 1000) / (performance.now() - startedMs));
       const faults = String(failures.length + service.faultCount);
       progress(
         `${String(storm.done)} of ${String(count)} inputs, ${String(rate)} a second, ${faults} faults`,
       );
+      for (; told < service.faults.length; told++) process.stderr.write(`\n${service.faults[told] ?? ''}\n`);
       if (service.exit !== null) for (const index of storm.underWay) onFault(index, 'the service exited');
     }, 250);
     await storm.run();
@@ -82,7 +84,6 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
     }
     const report = await neighbours.end();
     const left = await leftoversOf(service, filesBefore, goodKeys, voices[0]!);
-    for (const line of service.faults.slice(0, failuresToldMax)) process.stderr.write(`\n${line}\n`);
     const { code, signal } = await service.stop();
     const kinds = `answers: ${sharesOf(storm.answers)}`;
     const ended = code === 0 ? 'exit 0' : `ended with ${String(code ?? signal)}`;
