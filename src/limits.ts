@@ -150,6 +150,9 @@ export const limits = {
   /** Milliseconds after which fewer of them get one, when more is charged. */
   leaseStepMs: 60_000,
 
+  /** Bytes of log lines that wait while the log cannot be written; what comes on top is dropped. */
+  logBytesWaitingMax: 1 * MiB,
+
   /** Ledger entries waiting for the writer; above it nothing is admitted. */
   ledgerQueueMax: 65_536,
   /** Ledger entries of one commit. */

@@ -6,6 +6,9 @@ import { halfOpen } from './half-open/half-open.js';
 import { kills } from './kills/kills.js';
 import type { Scenario } from './scenario.js';
 import { damagedStore } from './store/damaged-store.js';
+import { clock } from './surroundings/clock.js';
+import { damagedVoices } from './surroundings/damaged-voices.js';
+import { fullDisk } from './surroundings/full-disk.js';
 import { threads } from './threads/threads.js';
 
 export const scenarios: readonly Scenario[] = [
@@ -19,4 +22,7 @@ export const scenarios: readonly Scenario[] = [
   threads,
   kills,
   damagedStore,
+  damagedVoices,
+  fullDisk,
+  clock,
 ];

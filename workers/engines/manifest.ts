@@ -3,7 +3,7 @@
  * with one is found here, at boot, and told in a line that names the file.
  */
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, readFile, readdir } from 'node:fs/promises';
+import { type FileHandle, open, readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import typia from 'typia';
 import { missingPhones } from './phones.js';
@@ -12,6 +12,8 @@ import { type Manifest, type PackFile, type VoicePack, VoicePackError } from './
 /** The pack whose first speaker is the default; the others follow by name. */
 const defaultPack = 'syrinx-en';
 const manifestName = 'manifest.json';
+/** What is larger is not read into memory: ours has 4 KiB. */
+const manifestBytesMax = 1024 * 1024;
 /** Of a file, in one go: a fraction of a millisecond. */
 const hashedBytes = 256 * 1024;
 
@@ -21,14 +23,6 @@ const reasonOf = (error: unknown): string => {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'ENOENT') return 'the file is missing';
   return code === undefined ? String(error) : `the file cannot be read (${code})`;
-};
-
-const read = async (path: string): Promise<Buffer> => {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    throw new VoicePackError(`${path}: ${reasonOf(error)}`);
-  }
 };
 
 const parseManifest = (path: string, bytes: Buffer): Manifest => {
@@ -48,6 +42,19 @@ const parseManifest = (path: string, bytes: Buffer): Manifest => {
   const missing = missingPhones(result.data.phones);
   if (missing.length > 0) throw new VoicePackError(`${path}: phones lacks ${missing.join(', ')}`);
   return result.data;
+};
+
+const readManifest = async (path: string): Promise<Manifest> => {
+  let bytes: Buffer;
+  try {
+    const { size } = await stat(path);
+    if (size > manifestBytesMax)
+      throw new VoicePackError(`${path}: the file has ${size} bytes, too many for a manifest`);
+    bytes = await readFile(path);
+  } catch (error) {
+    throw error instanceof VoicePackError ? error : new VoicePackError(`${path}: ${reasonOf(error)}`);
+  }
+  return parseManifest(path, bytes);
 };
 
 /** Piece by piece: a model of hundreds of megabytes is neither held in memory nor hashed in one go. */
@@ -87,7 +94,7 @@ const openGraph = async (path: string, expected: PackFile, held: FileHandle[]): 
 
 const readPack = async (folder: string, held: FileHandle[]): Promise<VoicePack> => {
   const manifestPath = join(folder, manifestName);
-  const manifest = parseManifest(manifestPath, await read(manifestPath));
+  const manifest = await readManifest(manifestPath);
   const { encoder, frames, decoder } = manifest.files;
   const graphPaths = {
     encoder: join(folder, encoder.path),

@@ -6,6 +6,7 @@ import { Dice } from '../dice.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';
 import type { TortureService } from '../service.js';
+import { speak } from '../speak.js';
 import { startOutcome, Tally } from '../start-outcome.js';
 import { applyDamage, damageNames } from './damage.js';
 import { balancesOf, LeftStore, type End } from './left-store.js';
@@ -20,27 +21,12 @@ type Stores = Readonly<Record<keyof typeof ENTRIES, LeftStore>>;
 
 const TEXT = 'A charge.';
 
-/** @returns the status of a whole request; 0 when there was no response */
-const speak = async (service: TortureService, key: string): Promise<number> => {
-  try {
-    const response = await fetch(`http://127.0.0.1:${String(service.port)}/v1/tts`, {
-      method: 'POST',
-      headers: { 'x-api-key': key, 'content-type': 'application/json' },
-      body: JSON.stringify({ text: TEXT, voice: 'wren', response_format: 'pcm' }),
-    });
-    await response.arrayBuffer();
-    return response.status;
-  } catch {
-    return 0;
-  }
-};
-
 const balanceOf = (store: LeftStore): number => Number(balancesOf(store.dataDir).accounts[0]?.['balance']);
 
 /** A request is charged what it costs, or refused because the store fails. `null`: so it was. */
 const chargeFault = async (service: TortureService, store: LeftStore): Promise<string | null> => {
   const before = balanceOf(store);
-  const status = await speak(service, store.key);
+  const status = (await speak(service.port, store.key, TEXT)).status;
   // Ends when its entries are durable, or given up.
   const { code } = await service.stop();
   if (code !== 0) return `it ended with ${String(code)}`;
@@ -110,9 +96,10 @@ const tryRunning = async (store: LeftStore, damage: () => void): Promise<string>
   const { service } = outcome;
   const answers = new Tally();
   try {
-    await speak(service, store.key);
+    await speak(service.port, store.key, TEXT);
     damage();
-    for (let i = 0; i < REQUESTS; i += 1) answers.add(String(await speak(service, store.key)));
+    for (let i = 0; i < REQUESTS; i += 1)
+      answers.add(String((await speak(service.port, store.key, TEXT)).status));
     if (answers.of('500') > 0 || (answers.of('0') > 0 && service.exit === null))
       return `answers ${answers.toString()}`;
     const ended = service.exit;
