@@ -19,6 +19,9 @@ const GRANTED = 100_000_000;
 /** A whole result of this text goes to its file: it is over what memory takes. */
 const LONG_TEXT = 'Nobody had told the baker about the change. '.repeat(120);
 
+/** Milliseconds after which its speech has begun, and has a while to go. */
+const SPOOLING_MS = 700;
+
 /** Until not a byte more fits. */
 const fill = (path: string): void => {
   for (let bytes = 2 ** 20; bytes >= 512; bytes /= 2)
@@ -64,10 +67,15 @@ const fillInTraffic = async (disk: string, options: TortureOptions): Promise<Tor
       if ((traffic.statuses.get(500) ?? 0) > 0) seen.add('rounds with a 500 of a result that found no room');
       options.progress(`${String(i + 1)} of ${String(options.count)}: ${seen.toString()}`);
     }
+    const spooling = speak(service.port, keys[1] ?? '', LONG_TEXT);
+    await sleep(SPOOLING_MS);
     fill(filler);
-    const spooled = await speak(service.port, keys[1] ?? '', LONG_TEXT);
+    const { status } = await spooling;
     rmSync(filler);
-    if (spooled.status === 200) wrong.push('a result was spooled to a full disk');
+    if (status !== 500) wrong.push(`a result that found no room was answered ${String(status)}`);
+    else seen.add('result that found no room: 500');
+    if (!(await comes(async () => (await readinessOf(service.port)) === '')))
+      wrong.push('not ready at the end');
     const { code } = await service.stop();
     if (code !== 0) wrong.push(`it ended with ${String(code)}`);
     wrong.push(...witness.check(true).wrong);
