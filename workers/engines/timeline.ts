@@ -84,6 +84,8 @@ export class Timeline {
     const size = windowPhones[Math.min(this.#windowsMade++, windowPhones.length - 1)]!;
     while (!track.complete && track.ready < from + size + this.#margin) track.advance();
     const to = Math.min(track.length, from + size);
+    // What was left of the text had no sound.
+    if (to === from) return;
     const first = Math.max(0, from - this.#margin);
     const last = Math.min(track.length, to + this.#margin);
     const count = last - first;

@@ -90,6 +90,10 @@ export class SocketNeighbour {
   #onMessage(json: string): void {
     const frame = JSON.parse(json) as ServerFrame;
     const context = this.#context;
+    const isLate =
+      frame.context_id !== `${this.#parts.name}.${String(this.#contexts - 1)}` || context === null;
+    // What was written to a context before it was known that it had failed.
+    if (isLate && frame.error !== undefined && this.#parts.plan.toleratesFailures) return;
     if (context === null) {
       this.#fault(`a frame of no context that is open: ${json.slice(0, 200)}`);
       return;

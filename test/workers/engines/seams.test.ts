@@ -139,3 +139,13 @@ t.test('what is beside a segment may be anything', async (t) => {
       t.ok(words.every(({ endSample }) => endSample <= pcm.length));
     }
 });
+
+t.test('no sound anywhere, neither in a segment nor beside it, is a short silence', async (t) => {
+  for (const mark of ['\u0301', '\u200d', '\ufe0f', '\u0000', '.']) {
+    const beside = { before: mark.repeat(32), after: mark.repeat(20) };
+    const { pcm, words } = await speak(engine, mark.repeat(180), beside);
+    t.ok(pcm.length > milliseconds(100), JSON.stringify(mark));
+    t.ok(pcm.every((sample) => sample === 0));
+    t.equal(words.length, 1);
+  }
+});
