@@ -40,7 +40,7 @@ const change =
   ({ store, random }) => {
     const bytes = readFileSync(store.pathOf(name));
     work(bytes, random);
-    writeFileSync(store.pathOf(name), bytes);
+    writeFileSync(store.pathOf(name), bytes, { flag: 'r+' });
   };
 
 const flip = (bytes: Buffer, at: number, random: () => number): void => {
