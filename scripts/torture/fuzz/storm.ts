@@ -118,6 +118,7 @@ class Shot {
   #isUpgraded = false;
   #isAfterUpgradeDone = false;
   #fault: string | null = null;
+  #isLeaving = false;
   #isOver = false;
 
   constructor(index: number, input: Input, to: { port: number; address: string }, onOver: OnOver) {
@@ -199,6 +200,8 @@ class Shot {
   }
 
   #leave(fault: string | null): void {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
     this.#fault ??= fault;
     this.#socket.resetAndDestroy();
   }
