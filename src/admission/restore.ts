@@ -26,7 +26,7 @@ import {
   storePath,
   wordStoreError,
 } from './database.js';
-import { makeFile, makeFolder, syncFile, syncFolder } from './files.js';
+import { makeFile, makeFolder, makeOwn, syncFile, syncFolder } from './files.js';
 import { StoreHold } from './hold.js';
 
 export interface Restored {
@@ -137,9 +137,10 @@ export const restore = (dataDir: string, file: string, nowMs: number): Restored 
     const fresh = `${path}.new`;
     for (const left of [fresh, `${fresh}-journal`]) rmSync(left, { force: true });
     try {
-      // Made first, for its mode and its owner.
+      // Made first: nobody reads it before it is as it should be.
       makeFile(fresh);
       copyFileSync(source, fresh);
+      makeOwn(fresh);
       syncFile(fresh);
       verifyBackup(fresh);
       const kept = takePlace(dataDir, path, fresh, nowMs);

@@ -1,5 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import {
+  chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -169,6 +171,7 @@ t.test(
     other.close();
     t.equal(balanceOf(dataDir), 123);
     t.match(store('restore', storePath(dataDir)), { status: 1, stderr: /is the store itself/ });
+    chmodSync(file, 0o644);
     const { status, stdout, stderr } = store('restore', file);
     t.equal(status, 0, stderr);
     const [, kept = ''] = /The store that was there is (.*)\n$/.exec(stdout) ?? [];
@@ -191,6 +194,20 @@ t.test(
     t.end();
   },
 );
+
+t.test('root restores for the user whose folder it is', { skip: process.getuid?.() !== 0 }, (t) => {
+  const dataDir = makeStore(t, 100);
+  const store = runner(dataDir);
+  const file = join(temporaryFolder(t), 'backup');
+  store('backup', file);
+  const uid = 65_534;
+  for (const name of ['.', ...readdirSync(dataDir)]) chownSync(join(dataDir, name), uid, uid);
+  t.match(store('restore', file), { status: 0 });
+  credit(dataDir, 1);
+  const owners = readdirSync(dataDir).map((name) => statSync(join(dataDir, name)).uid);
+  t.ok(owners.length > 3 && owners.every((owner) => owner === uid), `${owners.join()} of ${uid}`);
+  t.end();
+});
 
 /** A store as a kill leaves it: its last commits are in its log only. */
 const makeCrashed = (t: Test): string => {
