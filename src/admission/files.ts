@@ -1,5 +1,15 @@
 /** Files of the data folder: only the service's user reads them, and what is made of them survives a power cut. */
-import { closeSync, existsSync, fchownSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  fchownSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
 /** Root puts files into a folder of another user, whose service has to open them. */
