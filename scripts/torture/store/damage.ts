@@ -16,6 +16,8 @@ const log = 'store.sqlite-wal';
 const index = 'store.sqlite-shm';
 const mark = 'store.sqlite-mark';
 const PAGE_BYTES = 4_096;
+/** Milliseconds that somebody's own SQL waits for the service's write. */
+const BUSY_MS_MAX = 10_000;
 /** Of the log: a header, then frames of a head and a page. */
 const LOG_HEAD_BYTES = 32;
 const FRAME_BYTES = 24 + PAGE_BYTES;
@@ -88,7 +90,7 @@ const overwritten =
 const sql =
   (script: string | ((random: () => number) => string)): Damage =>
   ({ store, random }) => {
-    const database = new DatabaseSync(store.pathOf(main));
+    const database = new DatabaseSync(store.pathOf(main), { timeout: BUSY_MS_MAX });
     try {
       database.exec(typeof script === 'string' ? script : script(random));
     } finally {
@@ -100,7 +102,7 @@ const sql =
 const behindTriggers =
   (name: string, script: (random: () => number) => string): Damage =>
   ({ store, random }) => {
-    const database = new DatabaseSync(store.pathOf(main));
+    const database = new DatabaseSync(store.pathOf(main), { timeout: BUSY_MS_MAX });
     try {
       const row = database.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').get(name);
       database.exec(`DROP TRIGGER ${name}; ${script(random)}; ${String(row?.['sql'])}`);
