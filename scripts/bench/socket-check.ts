@@ -4,10 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerFrame } from '../load/server-frame.js';
-import { CheckedContext } from './checked-context.js';
+import { CheckedContext } from '../load/checked-context.js';
 import type { LoadCommand, LoadResult, Target } from './protocol.js';
+import { seededRandom } from '../load/random.js';
 import { SocketConnection } from '../load/socket-connection.js';
-import { encodeStart, socketPath } from './socket-stream.js';
+import { encodeStart, socketPath } from '../load/context-start.js';
 import { sentences } from '../load/texts.js';
 
 type Command = Extract<LoadCommand, { type: 'check' }>;
@@ -43,6 +44,7 @@ class CheckedSocket {
   readonly #name: string;
   readonly #tally: Tally;
   readonly #connection: SocketConnection;
+  readonly #random: () => number;
   readonly #contexts = new Map<string, CheckedContext>();
   #opened = 0;
   #sentence: number;
@@ -55,6 +57,7 @@ class CheckedSocket {
     this.#target = target;
     this.#name = String(index);
     this.#sentence = index;
+    this.#random = seededRandom(index);
     this.#tally = tally;
     this.#connection = new SocketConnection(
       { port: target.port, path: socketPath, key, wantsAll: true },
@@ -82,9 +85,10 @@ class CheckedSocket {
     const id = `${this.#name}.${String(this.#opened++)}`;
     const context = new CheckedContext({
       id,
-      turns: 1 + Math.floor(Math.random() * turnsMax),
-      isCancelled: Math.random() < cancelledShare,
+      turns: 1 + Math.floor(this.#random() * turnsMax),
+      isCancelled: this.#random() < cancelledShare,
       write: (frame) => this.#connection.write(frame),
+      random: this.#random,
       nextText: () => sentences[this.#sentence++ % sentences.length]!,
       onOver: () => {
         this.#contexts.delete(id);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FrameGauge } from './frame-gauge.js';
 import type { LoadCommand, LoadResult } from './protocol.js';
 import { SocketConnection, encodeMessage } from '../load/socket-connection.js';
-import { encodeStart, socketPath } from './socket-stream.js';
+import { encodeStart, socketPath } from '../load/context-start.js';
 
 type Command<T extends LoadCommand['type']> = Extract<LoadCommand, { type: T }>;
 

@@ -1,24 +1,9 @@
 /** Turns of one context of a WebSocket, as a listener hears them: the counterpart of a stream over HTTP. */
 import { bytesPerMs } from './playing-time.js';
 import type { Target } from './protocol.js';
+import { encodeStart, socketPath } from '../load/context-start.js';
 import { SocketConnection, audioOverheadBytes, encodeMessage } from '../load/socket-connection.js';
 import type { StreamHandlers } from './stream-connection.js';
-
-export const socketPath = '/v1/tts/ws';
-
-/** @param fields of the `start_context` object besides those that every context of the benchmark has */
-export const encodeStart = (target: Target, contextId?: string, fields: object = {}): Buffer => {
-  const { format } = target;
-  return encodeMessage({
-    start_context: {
-      voice_id: target.voice,
-      model_id: 'default',
-      response_format: { encoding: format.encoding, sample_rate: format.sampleRateHz },
-      ...fields,
-    },
-    ...(contextId !== undefined && { context_id: contextId }),
-  });
-};
 
 /** Text and flush, in the bytes of one write. */
 export const encodeTurn = (text: string): Buffer =>

@@ -1,5 +1,6 @@
 /** Follows the audio of one stream, in any format: that it is well formed, and how long it plays. */
 import type { AudioFormat } from '../../src/api/formats.js';
+import { Mp3File } from './mp3-file.js';
 import { MpegFrames } from './mpeg-frames.js';
 import { OggPages } from './ogg-pages.js';
 
@@ -97,5 +98,22 @@ export const createAudioCheck = (format: AudioFormat): AudioCheck => {
       return new MpegFrames();
     case 'opus':
       return new OggPages();
+  }
+};
+
+/** Of a whole file, which is pushed at once. */
+export const createFileCheck = (format: AudioFormat): AudioCheck => {
+  switch (format.encoding) {
+    case 'wav':
+    case 'linear16':
+      // Its header tells the length.
+      return new WavSamples(format.sampleRateHz, true);
+    case 'mp3':
+      return new Mp3File();
+    case 'pcm':
+    case 'mulaw':
+    case 'alaw':
+    case 'opus':
+      return createAudioCheck(format);
   }
 };

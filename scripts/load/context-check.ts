@@ -1,9 +1,9 @@
 /**
- * Looks at every frame of one context of a WebSocket: its audio by the rules of its format, words one by one, flushes
+ * Looks at every frame of one context of a WebSocket, or of one answer over HTTP told in such frames: its audio by the rules of its format, words one by one, flushes
  * by id, and that nothing comes before its beginning or after its end. It is told what its client sends.
  *
  *   open --closing()--> closing --context_closed--> over
- *   open, closing --cancelled()--> cancelled --context_closed--> over
+ *   open, closing --cancelled()--> cancelled --context_closed--> over;  open --ended()--> over
  */
 import type { AudioCheck } from './audio-check.js';
 import type { ServerFrame, WordTimes } from './server-frame.js';
@@ -71,11 +71,6 @@ export class ContextCheck {
     return this.#parts.audio.durationMs;
   }
 
-  /** Flushes that are not completed. */
-  get pendingFlushes(): number {
-    return this.#flushes.length;
-  }
-
   /** Text that is sent, of whole words. */
   text(text: string): void {
     this.#sentCharacters += text.length;
@@ -96,6 +91,13 @@ export class ContextCheck {
 
   cancelled(): void {
     this.#state = 'cancelled';
+  }
+
+  /** Its transport tells of the end by its own: all has come by then. */
+  ended(): void {
+    if (this.#flushes.length > 0) this.#fault('flushes', 'ended before its last flush');
+    this.#checkComplete();
+    this.#state = 'over';
   }
 
   onFrame(frame: ServerFrame): FrameKind {
@@ -183,6 +185,7 @@ export class ContextCheck {
     if (words === this.#flushedWords) return;
     const spokenMs = this.durationMs - this.#flushedMs;
     const spokenCharacters = characters - this.#flushedCharacters;
+    if (spokenMs <= 0) this.#fault('audio', `no audio for ${String(spokenCharacters)} characters`);
     const restMs = this.durationMs - this.#endSeconds * 1000;
     if (timestamps && restMs < -lookaheadMs) this.#fault('audio', 'audio ends before its words');
     if (timestamps && trailMs !== null && !(restMs >= trailMs.min && restMs <= trailMs.max))
@@ -200,10 +203,14 @@ export class ContextCheck {
     if (this.#state === 'closing') {
       if (!this.#closeFlushed || this.#flushes.length > 0)
         this.#fault('flushes', 'closed before its last flush');
-      if (this.#sentWords > 0 && !this.#parts.audio.isComplete)
-        this.#fault('audio', 'the end of the audio is lost');
+      this.#checkComplete();
     } else if (this.#state !== 'cancelled') this.#fault('frames', 'closed without being asked');
     this.#state = 'over';
+  }
+
+  #checkComplete(): void {
+    if (this.#sentWords > 0 && !this.#parts.audio.isComplete)
+      this.#fault('audio', 'the end of the audio is lost');
   }
 
   #fault(kind: FrameFault, what: string): void {

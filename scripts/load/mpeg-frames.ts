@@ -15,9 +15,15 @@ const samplesPerFrame = [1152, 576] as const;
 
 export class MpegFrames implements AudioCheck {
   #durationMs = 0;
+  #frames = 0;
 
   get durationMs(): number {
     return this.#durationMs;
+  }
+
+  /** How many came. */
+  get frames(): number {
+    return this.#frames;
   }
 
   readonly isComplete = true;
@@ -35,6 +41,7 @@ export class MpegFrames implements AudioCheck {
         return 'an MPEG frame has a wrong head';
       const padding = (bytes[at + 2]! >> 1) & 1;
       at += Math.floor((samplesPerFrame[version] * bitrate * 125) / rateHz) + padding;
+      this.#frames++;
       this.#durationMs += (samplesPerFrame[version] * 1000) / rateHz;
     }
     return at === bytes.length ? null : 'a chunk ends within an MPEG frame';

@@ -12,12 +12,14 @@ export const calibration = {
   lookMs: 7_000,
   firstAudioP99MsMax: 120,
   loopLateP99MsMax: 60,
-  /** Of the last number that held. */
+  /** Of the last number that held, unless another is asked for. */
   share: 0.6,
 } as const;
 
 export interface Calibrated {
   readonly contexts: number;
+  /** Of those that held. */
+  readonly share: number;
   /** The last number that held, and why the next did not; `null` where it was not tried further. */
   readonly held: number;
   readonly trouble: string | null;
@@ -25,6 +27,8 @@ export interface Calibrated {
 
 export interface CalibrateParts {
   readonly max: number;
+  /** How much of what held is taken. */
+  readonly share: number;
   /** Resolves when so many clients are at it. */
   readonly populate: (contexts: number) => Promise<void>;
   /** What the load met with in that time, begun anew. */
@@ -64,5 +68,5 @@ export const calibrate = async (parts: CalibrateParts): Promise<Calibrated> => {
     } else if (held > 0 || contexts === 1) break;
     else next = Math.ceil(contexts / 2);
   }
-  return { contexts: Math.max(1, Math.floor(held * calibration.share)), held, trouble };
+  return { contexts: Math.max(1, Math.floor(held * parts.share)), share: parts.share, held, trouble };
 };

@@ -1,11 +1,7 @@
 /** A client over HTTP: one request after the other, each as it was drawn, every record of its answer looked at. */
 import { Agent, request, type ClientRequest, type IncomingMessage } from 'node:http';
-import { createAudioCheck } from '../load/audio-check.js';
-import { ContextCheck } from '../load/context-check.js';
-import type { WordTimes } from '../load/server-frame.js';
+import { HttpAnswer } from './http-answer.js';
 import type { LoopClock } from './loop-clock.js';
-import { wordMarginMs } from './plausible.js';
-import { Player, judgeDry } from './player.js';
 import { drawHttp, type HttpPlan } from './population.js';
 import type { Target } from './protocol.js';
 import type { Tally } from './tally.js';
@@ -21,9 +17,6 @@ export interface HttpParts {
   readonly clock: LoopClock;
   readonly tally: Tally;
 }
-
-type StreamRecord =
-  { readonly type: 'audio'; readonly audio_chunk: string } | ({ readonly type: 'timestamps' } & WordTimes);
 
 const paths = {
   stream: '/v1/tts/stream',
@@ -166,7 +159,7 @@ export class HttpClient {
       response.resume().on('end', () => isCurrent() && this.#end());
       return;
     }
-    const answer = new Answer(this.#parts, this.#plan, this.#name, this.#sinceMs);
+    const answer = new HttpAnswer(this.#parts, this.#plan, this.#name, this.#sinceMs);
     const parts: Buffer[] = [];
     response.on('data', (bytes: Buffer) => {
       if (!isCurrent()) return;
@@ -191,111 +184,5 @@ export class HttpClient {
     if (this.#plan.wrong === null) this.#parts.tally.streams--;
     this.#state = 'resting';
     this.#sinceMs = performance.now();
-  }
-}
-
-/** What is said in one response. */
-class Answer {
-  readonly #parts: HttpParts;
-  readonly #plan: HttpPlan;
-  readonly #name: string;
-  readonly #askedMs: number;
-  readonly #check: ContextCheck;
-  readonly #player = new Player();
-  #rest: Buffer = Buffer.alloc(0);
-  #heardAny = false;
-
-  constructor(parts: HttpParts, plan: HttpPlan, name: string, askedMs: number) {
-    this.#parts = parts;
-    this.#plan = plan;
-    this.#name = name;
-    this.#askedMs = askedMs;
-    const isFile = plan.route === 'whole' && plan.format.encoding !== 'linear16';
-    this.#check = new ContextCheck({
-      id: name,
-      audio: createAudioCheck(plan.format),
-      timestamps: plan.timestamps,
-      trailMs: null,
-      wordMarginMs: plan.route === 'stream' ? wordMarginMs(plan.format) : null,
-      msPerCharacter: isFile ? null : { min: 25, max: 250 },
-      onFault: (kind, what) => parts.tally.fault(kind, name, what),
-    });
-    this.#check.onFrame({ context_started: {} });
-    this.#check.text(plan.text);
-    this.#check.flush('end');
-  }
-
-  records(bytes: Buffer): void {
-    const text = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    let from = 0;
-    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n', from)) {
-      this.#record(text.toString('utf8', from, end));
-      from = end + 2;
-    }
-    this.#rest = text.subarray(from);
-  }
-
-  samples(bytes: Buffer): void {
-    // Only whole samples are looked at; the last byte of a part may be half of one.
-    const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    const whole = all.length - (all.length % 2);
-    this.#rest = all.subarray(whole);
-    if (whole > 0) this.#audio(all.toString('base64', 0, whole));
-  }
-
-  whole(body: Buffer): void {
-    const { audio, timestamps } = JSON.parse(body.toString('utf8')) as {
-      audio: string;
-      timestamps?: WordTimes | null;
-    };
-    if (timestamps !== undefined && timestamps !== null) this.#check.onFrame({ timestamps });
-    const bytes = Buffer.from(audio, 'base64');
-    const { format, text } = this.#plan;
-    // Its head is that of a file, which no stream has; so its length alone is looked at.
-    const bitsPerSecond =
-      'bitrateKbps' in format
-        ? format.bitrateKbps * 1000
-        : format.sampleRateHz * (/law$/.test(format.encoding) ? 8 : 16);
-    const msPerCharacter = (bytes.length * 8_000) / bitsPerSecond / text.length;
-    if (!(msPerCharacter >= 15 && msPerCharacter <= 300))
-      this.#fault(`${String(bytes.length)} bytes of audio for ${String(text.length)} characters`);
-    this.#parts.tally.audioMs += (bytes.length * 8_000) / bitsPerSecond;
-  }
-
-  end(): void {
-    if (this.#rest.length > 0) this.#fault('the body ends within a record');
-    if (this.#plan.route !== 'whole') this.#check.onFrame({ flush_completed: true, flush_id: 'end' });
-    this.#parts.tally.spoken(this.#parts.key, this.#plan.text.length);
-  }
-
-  #record(text: string): void {
-    this.#parts.tally.frames++;
-    if (!text.startsWith('data: ')) {
-      this.#fault(`no record: ${text.slice(0, 100)}`);
-      return;
-    }
-    const record = JSON.parse(text.slice('data: '.length)) as StreamRecord;
-    if (record.type === 'audio') this.#audio(record.audio_chunk);
-    else this.#check.onFrame({ timestamps: record });
-  }
-
-  #audio(base64: string): void {
-    const { clock, tally } = this.#parts;
-    const nowMs = performance.now();
-    const beforeMs = this.#check.durationMs;
-    this.#check.onFrame({ audio_chunk: base64 });
-    const { durationMs } = this.#check;
-    tally.audioMs += durationMs - beforeMs;
-    if (!this.#heardAny) tally.heardFirst(nowMs - this.#askedMs);
-    this.#heardAny = true;
-    const sinceMs = this.#player.onAudio(durationMs, nowMs);
-    if (sinceMs === null) return;
-    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-    const textCompleteMs = this.#askedMs;
-    tally.dry(this.#name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
-  }
-
-  #fault(what: string): void {
-    this.#parts.tally.fault('frames', this.#name, what);
   }
 }

@@ -4,11 +4,11 @@
  */
 import { createAudioCheck } from '../load/audio-check.js';
 import { ContextCheck } from '../load/context-check.js';
+import { socketPath } from '../load/context-start.js';
 import type { ServerFrame } from '../load/server-frame.js';
 import { SocketConnection, encodeMessage } from '../load/socket-connection.js';
 import { drawIdlePauseMs } from './population.js';
 import type { Target } from './protocol.js';
-import { socketPath } from './socket-client.js';
 import type { Tally } from './tally.js';
 
 /** Handshakes at a time: more than these the backlog of a listening socket may refuse. */

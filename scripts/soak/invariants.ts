@@ -2,6 +2,7 @@
 import { trendOf, troughs, type Point, type Trend } from './trend.js';
 import type { Charges, Fault, FaultKind, Quantiles } from './protocol.js';
 import type { Step } from './series.js';
+import type { StoreFindings } from './store-findings.js';
 
 export const bars = {
   firstAudioP99Ms: 200,
@@ -54,13 +55,14 @@ export interface Findings {
   /** `null`: the service runs elsewhere, or was not there to the end. */
   readonly end: string | null;
   readonly log: { readonly errors: number; readonly drops: number; readonly told: readonly string[] } | null;
+  /** In the soak; `null`: not told. */
   readonly threadRestarts: number | null;
   readonly atStart: Handles;
   readonly atEnd: Handles;
   readonly rest: Rest | null;
   readonly charges: Charges;
-  /** Characters by key, as the store has them. */
-  readonly ledger: ReadonlyMap<string, number> | null;
+  /** `null`: it is elsewhere. */
+  readonly store: StoreFindings | null;
 }
 
 const count = (value: number): string => value.toLocaleString('en');
@@ -163,17 +165,29 @@ const slope = (trend: Trend | null): string =>
     ? 'not known'
     : `${trend.slopePerHour.toFixed(2)} ± ${trend.standardErrorPerHour.toFixed(2)} MB an hour`;
 
+/** @returns `null` where the points scatter too much to tell: unless it grows beyond twice what they leave open */
+const staysFlat = ({ slopePerHour, standardErrorPerHour }: Trend): boolean | null => {
+  const bar = bars.memorySlopeMBPerHour;
+  if (standardErrorPerHour <= bar) return slopePerHour <= bar;
+  return slopePerHour - 2 * standardErrorPerHour > bar ? false : null;
+};
+
 const memory = ({ steps }: Findings): Invariant => {
   const { trend, minutes } = memoryTrend(steps, ({ pssBytes }) => pssBytes);
   const heap = memoryTrend(steps, ({ frontHeapBytes }) => frontHeapBytes).trend;
   const isLong = minutes >= bars.memoryMinutesMin;
   const found = `PSS ${slope(trend)}; the front thread's heap ${slope(heap)}`;
-  const short = isLong ? '' : `; judged from ${String(bars.memoryMinutesMin)} minutes after warm-up on`;
+  const passed = isLong && trend !== null ? staysFlat(trend) : null;
+  const why = !isLong
+    ? `; judged from ${String(bars.memoryMinutesMin)} minutes after warm-up on`
+    : trend !== null && passed === null
+      ? '; the error of the slope is beyond the bar: a longer soak tells'
+      : '';
   return judged(
     'memory',
     `Memory (PSS) grows by at most ${String(bars.memorySlopeMBPerHour)} MB an hour after warm-up`,
-    isLong && trend !== null ? trend.slopePerHour <= bars.memorySlopeMBPerHour : null,
-    `${found}${short}`,
+    passed,
+    `${found}${why}`,
   );
 };
 
@@ -187,23 +201,36 @@ const handles = ({ atStart, atEnd }: Findings): Invariant => {
   return judged('handles', what, passed, found);
 };
 
-const alive = ({ end, log, threadRestarts }: Findings): Invariant[] => [
-  judged(
+const describeRestarts = (restarts: number | null): string => {
+  if (restarts === null) return 'restarts of threads not told';
+  return restarts < 0 ? 'its count of restarts began anew' : `${count(restarts)} threads started again`;
+};
+
+const staysAlive = ({ end, threadRestarts }: Findings): boolean | null => {
+  if (threadRestarts !== null && threadRestarts !== 0) return false;
+  if (end !== null) return end === '0';
+  return threadRestarts === null ? null : true;
+};
+
+const alive = (findings: Findings): Invariant => {
+  const { end, threadRestarts } = findings;
+  const how = end === null ? 'it runs elsewhere' : `ended with ${end}`;
+  return judged(
     'alive',
     'The service and its threads live all along, and it ends well',
-    end === null ? null : end === '0' && (threadRestarts ?? 0) === 0,
-    end === null
-      ? 'it runs elsewhere'
-      : `ended with ${end}; ${threadRestarts === null ? 'restarts of threads not told' : `${count(threadRestarts)} threads started again`}`,
-  ),
+    staysAlive(findings),
+    `${how}; ${describeRestarts(threadRestarts)}`,
+  );
+};
+
+const quietLog = ({ log }: Findings): Invariant =>
   judged(
     'log',
     'The log has no error, and nobody that was dropped as silent, stalled or flooding',
     log === null ? null : log.errors + log.drops === 0,
     log === null ? 'not seen' : `${count(log.errors)} errors, ${count(log.drops)} dropped`,
     log?.told ?? [],
-  ),
-];
+  );
 
 const slots = ({ rest }: Findings): Invariant => {
   const what = 'When all clients have left, no request, context or stream is left';
@@ -218,30 +245,45 @@ const slots = ({ rest }: Findings): Invariant => {
   );
 };
 
-const ledger = ({ charges, ledger: store }: Findings): Invariant => {
+const elsewhere = 'the store is elsewhere';
+
+const ledger = ({ charges, store }: Findings): Invariant => {
   const what = 'Every key is charged for what its clients heard, to the character where none broke off';
-  if (store === null) return judged('ledger', what, null, 'the store is elsewhere');
+  if (store === null) return judged('ledger', what, null, elsewhere);
+  const { ledger: charged } = store;
+  if (charged instanceof Error) return judged('ledger', what, false, 'it cannot be read', [charged.message]);
   const wrong: string[] = [];
-  let [exact, charged] = [0, 0];
+  let [exact, sum] = [0, 0];
   for (const [key, { min, max }] of Object.entries(charges)) {
-    const characters = store.get(key) ?? 0;
-    charged += characters;
+    const characters = charged.get(key) ?? 0;
+    sum += characters;
     if (min === max) exact++;
     if (characters < min || characters > max)
       wrong.push(`a key is charged ${count(characters)} where ${count(min)} to ${count(max)} are due`);
   }
   const keys = Object.keys(charges).length;
-  const found = `${count(charged)} characters of ${count(keys)} keys, ${count(exact)} of them known exactly; ${count(wrong.length)} wrong`;
+  const found = `${count(sum)} characters of ${count(keys)} keys, ${count(exact)} of them known exactly; ${count(wrong.length)} wrong`;
   return judged('ledger', what, wrong.length === 0, found, wrong);
+};
+
+const wholeStore = ({ store }: Findings): Invariant => {
+  const what = 'When the service has ended, its store is good throughout';
+  if (store === null) return judged('store', what, null, elsewhere);
+  const { entries } = store;
+  return entries instanceof Error
+    ? judged('store', what, false, 'it is damaged, or cannot be read', [entries.message])
+    : judged('store', what, true, `${count(entries)} entries, all read`);
 };
 
 export const judge = (findings: Findings): Invariant[] => [
   ...ofFaults(findings),
   ...listening(findings),
   ...responsive(findings),
-  ...alive(findings),
+  alive(findings),
+  quietLog(findings),
   memory(findings),
   handles(findings),
   slots(findings),
   ledger(findings),
+  wholeStore(findings),
 ];

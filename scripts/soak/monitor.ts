@@ -29,7 +29,6 @@ export interface ServiceSample {
   readonly bufferedBytes: number | null;
   /** Of `GET /healthz` since the last sample. */
   readonly probeP99Ms: number;
-  readonly probeMaxMs: number;
 }
 
 export interface MonitorParts {
@@ -111,7 +110,6 @@ export class Monitor {
       threadRestarts: metric('syrinx_thread_restarts_total'),
       bufferedBytes: metric('syrinx_buffered_bytes'),
       probeP99Ms: probes.p99,
-      probeMaxMs: probes.max,
     };
   }
 

@@ -1,13 +1,16 @@
 /** The command line of a soak. */
 import { parseArgs } from 'node:util';
+import { calibration } from './calibrate.js';
 
-export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S] [--out FOLDER]
-                   [--url URL --key K[,K...] [--ops-url URL]]
+export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
+                   [--share F] [--out FOLDER] [--url URL --key K[,K...] [--ops-url URL]]
 
   --minutes N    how long it is measured (default 10); starting, calibrating and ending come on top
   --sockets N    WebSockets on which hardly anything happens (default 2000)
   --contexts N   clients that stream over WebSockets, in real time; by default as many as this machine holds,
                  found by trying, less a part
+  --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.6). Near 1, what comes late
+                 may be want of capacity.
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)
   --out FOLDER   where soak.json and soak.html go (default: the folder it is run in)
@@ -31,6 +34,8 @@ export interface SoakOptions {
   readonly sockets: number;
   /** `null`: as many as the machine holds. */
   readonly contexts: number | null;
+  /** Of the clients that the machine holds; nothing where their number is given. */
+  readonly share: number;
   readonly streams: number;
   readonly seed: number;
   readonly out: string;
@@ -59,6 +64,7 @@ const parse = (args: readonly string[]) => {
         minutes: { type: 'string', default: '10' },
         sockets: { type: 'string', default: '2000' },
         contexts: { type: 'string' },
+        share: { type: 'string' },
         streams: { type: 'string', default: '8' },
         seed: { type: 'string', default: '1' },
         out: { type: 'string', default: '.' },
@@ -95,10 +101,13 @@ const readRemote = (values: ReturnType<typeof parse>): Remote | null => {
 export const readOptions = (args: readonly string[]): SoakOptions | null => {
   const values = parse(args);
   if (values.help) return null;
+  if (values.share !== undefined && values.contexts !== undefined)
+    throw new UsageError('--share is of what the machine holds, and --contexts tells another number');
   return {
     minutes: number('minutes', values.minutes, 0.05, 100_000),
     sockets: whole('sockets', values.sockets, 16_000),
     contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
+    share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
     streams: whole('streams', values.streams, 1_000),
     seed: whole('seed', values.seed, 2 ** 32 - 1),
     out: values.out,

@@ -124,7 +124,9 @@ const tilesOf = ({ settings, summary, measuredMs }: SoakReport): string => {
     tile(
       'Streaming clients',
       number(settings.contexts),
-      calibrated === null ? 'as asked for' : `of ${number(calibrated.held)} that the machine held`,
+      calibrated === null
+        ? 'as asked for'
+        : `${number(calibrated.share * 100)} % of ${number(calibrated.held)} that the machine held`,
     ),
     tile('Clients over HTTP', number(settings.streams), `${number(summary['httpRequests'])} requests`),
     tile(

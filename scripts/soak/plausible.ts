@@ -8,7 +8,13 @@ import type { Range } from '../load/context-check.js';
 /** Milliseconds of audio after the last word of a sentence with a full stop, at a flush. */
 export const trailMs: Range = { min: 150, max: 380 };
 
+/** After the last word of all, where encoders are finished and files have what fills their last frame. */
+export const endTrailMs: Range = { min: 100, max: 600 };
+
 export const msPerCharacter: Range = { min: 25, max: 200 };
+
+/** Of texts over HTTP, which may be of many short sentences. */
+export const httpMsPerCharacter: Range = { min: 25, max: 250 };
 
 /** Of audio behind a word when it is told: a chunk at most, less what an encoder keeps back. */
 export const wordMarginMs = ({ encoding }: AudioFormat): Range => {

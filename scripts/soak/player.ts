@@ -50,19 +50,10 @@ export class Player {
     this.#playingSinceMs = null;
   }
 
-  get isPlaying(): boolean {
-    return this.#playingSinceMs !== null;
-  }
-
   /** Milliseconds that are received and not heard yet. */
   aheadMs(nowMs: number): number {
     if (this.#playingSinceMs === null) return 0;
     return Math.max(0, this.#receivedMs - (nowMs - this.#playingSinceMs));
-  }
-
-  /** Milliseconds of the turn that are heard. */
-  heardMs(nowMs: number): number {
-    return this.#playingSinceMs === null ? 0 : Math.min(this.#receivedMs, nowMs - this.#playingSinceMs);
   }
 
   /** @param receivedMs of the turn so far. @returns since when it was dry; `null` when it was not */

@@ -120,12 +120,16 @@ const verdict = (passed: boolean | null): string =>
 
 /** For a terminal: the table of invariants, and the first occurrences of what broke them. */
 export const describeVerdict = (result: SoakResult, seed: number): string => {
-  const { invariants, endedEarly, measuredMs } = result;
+  const { calibrated, invariants, endedEarly, measuredMs } = result;
   const rows = invariants.map(({ name, passed, found }) => [verdict(passed), name, found]);
   const broken = invariants.filter(({ passed }) => passed === false);
   const examples = broken.flatMap(({ name, examples: first }) =>
     first.length === 0 ? [] : [`\n${name} (seed ${String(seed)}):\n`, ...first.map((line) => `  ${line}\n`)],
   );
+  const clients =
+    calibrated === null
+      ? ''
+      : `${String(calibrated.contexts)} streaming clients: ${(calibrated.share * 100).toFixed(0)} % of the ${String(calibrated.held)} that the machine held\n`;
   const minutes = (measuredMs / 60_000).toFixed(1);
   const end = endedEarly ? ', ended early' : '';
   const sum =
@@ -135,5 +139,5 @@ export const describeVerdict = (result: SoakResult, seed: number): string => {
     others > othersCpuMax
       ? `Other programs took ${others.toFixed(2)} cores: what came late may be theirs.\n`
       : '';
-  return `${formatTable(rows)}${examples.join('')}\n${minutes} minutes${end}: ${sum}\n${busy}`;
+  return `${formatTable(rows)}${examples.join('')}\n${minutes} minutes${end}: ${sum}\n${clients}${busy}`;
 };

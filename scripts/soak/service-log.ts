@@ -23,7 +23,8 @@ export class ServiceLog {
   readonly #told: string[] = [];
   #errors = 0;
   #drops = 0;
-  #onStatus: (status: Status) => void = () => undefined;
+  /** Signals that come together are one: the line that answers it answers all who wait. */
+  readonly #waiting = new Set<(status: Status) => void>();
 
   /** Lines that tell of an error. */
   get errors(): number {
@@ -47,17 +48,21 @@ export class ServiceLog {
     if (isError) this.#errors++;
     if (isDrop) this.#drops++;
     if ((isError || isDrop) && this.#told.length < linesToldMax) this.#told.push(text.slice(0, 500));
-    if (text.includes('"msg":"status"')) this.#onStatus(JSON.parse(text) as Line & Status);
+    if (!text.includes('"msg":"status"')) return;
+    const status = JSON.parse(text) as Line & Status;
+    for (const onStatus of this.#waiting) onStatus(status);
   }
 
   /** @param ask has the service write its status. @returns `null` when it does not within the time */
   status(ask: () => void, withinMs: number): Promise<Status | null> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(null), withinMs);
-      this.#onStatus = (status) => {
+      const end = (status: Status | null): void => {
         clearTimeout(timer);
+        this.#waiting.delete(end);
         resolve(status);
       };
+      const timer = setTimeout(() => end(null), withinMs);
+      this.#waiting.add(end);
       ask();
     });
   }

@@ -4,8 +4,6 @@
  *   starting --> (calibration) --> warm-up --> measured --(time, or Ctrl-C)--> ending --> over
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { prefixOf } from '../../src/admission/keys.js';
-import { readUsage } from '../../src/admission/usage.js';
 import { readConfig } from '../../src/config.js';
 import { countHandles, readOpenFilesMax } from '../load/process-facts.js';
 import { Service } from '../load/service.js';
@@ -19,6 +17,7 @@ import type { Progress } from './progress.js';
 import type { Fault, KeyRing, LoadTick, Target } from './protocol.js';
 import { machineBusyMs, stepOf, type Reading, type Step } from './series.js';
 import { ServiceLog } from './service-log.js';
+import { readStore, type StoreFindings } from './store-findings.js';
 
 /** Besides sockets: files of a process, its threads', connections that are being closed. */
 const filesBesides = 200;
@@ -51,6 +50,8 @@ const fetchVoices = async (baseUrl: string, key: string): Promise<readonly strin
   if (!response.ok) throw new SoakError(`${baseUrl} answers ${String(response.status)} to the key`);
   return ((await response.json()) as { speaker_ids: string[] }).speaker_ids;
 };
+
+const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of them`;
 
 /** Speaks once, so that what is loaded with the first use is there before figures are taken. */
 const warm = async (baseUrl: string, key: string, voice: string): Promise<void> => {
@@ -136,6 +137,7 @@ export class Soak {
     this.#monitor = monitor;
     await monitor.status();
     const atStart = this.#handles();
+    const restartsBefore = (await monitor.sample()).threadRestarts;
     monitor.start();
     const { hostname, port } = new URL(baseUrl);
     const target: Target = { host: hostname, port: Number(port || 80), voices };
@@ -158,7 +160,15 @@ export class Soak {
     await this.#wait(measuredForMs - warmUpMs);
     const measuredMs = performance.now() - measureStartMs;
     const endedEarly = this.#isInterrupted;
-    return await this.#end({ atStart, calibrated, contexts, endedEarly, measuredMs, warmUpMs });
+    return await this.#end({
+      atStart,
+      restartsBefore,
+      calibrated,
+      contexts,
+      endedEarly,
+      measuredMs,
+      warmUpMs,
+    });
   }
 
   async #start(): Promise<{ baseUrl: string; opsUrl: string | null; keys: KeyRing }> {
@@ -200,7 +210,7 @@ export class Soak {
       await this.#load.populate({ type: 'population', contexts, keys: this.#withKeys(keys, contexts) });
     };
     this.#enter('calibration', null);
-    const { contexts, remote } = this.#options;
+    const { contexts, remote, share } = this.#options;
     if (contexts !== null) {
       await populate(contexts);
       return null;
@@ -208,6 +218,7 @@ export class Soak {
     const max = remote === null ? 4_000 : remote.keys.length * 6;
     const calibrated = await calibrate({
       max,
+      share,
       populate,
       look: (ms) => this.#look(ms),
       onStep: (tried) => this.#progress.say(`trying ${String(tried)} streaming clients`),
@@ -215,7 +226,7 @@ export class Soak {
     const { held, trouble } = calibrated;
     if (held === 0) this.#progress.say('not even the first held: is the machine busy with something else?');
     this.#progress.say(
-      `${String(held)} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${String(calibrated.contexts)}`,
+      `${String(held)} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${String(calibrated.contexts)} (${asPercent(share)})`,
     );
     await populate(calibrated.contexts);
     return calibrated;
@@ -299,20 +310,22 @@ export class Soak {
   async #end(
     so: Pick<SoakResult, 'calibrated' | 'contexts' | 'endedEarly' | 'measuredMs' | 'warmUpMs'> & {
       readonly atStart: Handles;
+      /** Of a service that runs elsewhere there may have been some. */
+      readonly restartsBefore: number | null;
     },
   ): Promise<SoakResult> {
-    const { atStart, ...result } = so;
+    const { atStart, restartsBefore, ...result } = so;
     const monitor = this.#monitor!;
     const beforeEnd = this.#last;
-    const threadRestarts = (await monitor.sample()).threadRestarts;
     this.#phase = 'ending';
     this.#phaseStartMs = performance.now();
     this.#phaseMs = null;
     const { firstAudioMs, charges } = await this.#load.stop();
     const rest = this.#failure === null ? await this.#awaitRest(monitor) : null;
+    const { threadRestarts } = await monitor.sample();
     monitor.stop();
     const atEnd = this.#handles();
-    const { end, ledger } = await this.#stopService(charges);
+    const { end, store } = await this.#stopService(Object.keys(charges));
     const last = this.#last ?? beforeEnd;
     if (last === null) throw new SoakError('the load never reported');
     const findings: Findings = {
@@ -326,12 +339,12 @@ export class Soak {
       answers: monitor.answers,
       end,
       log: this.#options.remote === null ? this.#logFindings() : null,
-      threadRestarts,
+      threadRestarts: threadRestarts === null ? null : threadRestarts - (restartsBefore ?? 0),
       atStart,
       atEnd,
       rest,
       charges,
-      ledger,
+      store,
     };
     return {
       ...result,
@@ -365,21 +378,18 @@ export class Soak {
     }
   }
 
-  async #stopService(
-    charges: Findings['charges'],
-  ): Promise<{ end: string | null; ledger: ReadonlyMap<string, number> | null }> {
+  async #stopService(keys: readonly string[]): Promise<{ end: string | null; store: StoreFindings | null }> {
     const service = this.#service;
-    if (service === null) return { end: null, ledger: null };
-    let ledger: ReadonlyMap<string, number> | null = null;
-    const readLedger = (dataDir: string): void => {
-      const used = readUsage(dataDir, { account: null, sinceMs: null }).flatMap(({ keys }) => keys);
-      const byPrefix = new Map(used.map(({ prefix, characters }) => [prefix, characters]));
-      ledger = new Map(Object.keys(charges).map((key) => [key, byPrefix.get(prefixOf(key)) ?? 0]));
-    };
+    if (service === null) return { end: null, store: null };
+    let store: StoreFindings | null = null;
     this.#service = null;
-    // A bad end is an invariant that broke, not a fault of the soak.
-    await service.stop(readLedger).catch(() => undefined);
+    // A bad end is an invariant that broke, not a fault of the soak; the store is read before that is told.
+    await service
+      .stop((dataDir) => (store = readStore(dataDir, keys)))
+      .catch((error: unknown) => {
+        if (store === null) throw error;
+      });
     const end = await service.exited;
-    return { end: this.#failure === null ? end : `${end}, amid the soak`, ledger };
+    return { end: this.#failure === null ? end : `${end}, amid the soak`, store };
   }
 }

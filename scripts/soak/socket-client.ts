@@ -5,14 +5,13 @@ import {
   encodeMessage,
   type Leaving,
 } from '../load/socket-connection.js';
+import { socketPath } from '../load/context-start.js';
 import type { ServerFrame } from '../load/server-frame.js';
 import { ContextRun, answerMsMax } from './context-run.js';
 import type { LoopClock } from './loop-clock.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';
 import type { Target } from './protocol.js';
 import type { Tally } from './tally.js';
-
-export const socketPath = '/v1/tts/ws';
 
 /** A player's buffer: the socket is not read while more than this is waiting to be heard. */
 const aheadMsMax = 1_000;

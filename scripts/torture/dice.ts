@@ -1,4 +1,5 @@
-/** Chance that can be had again: all draws follow from a seed (mulberry32). */
+/** Chance that can be had again: all draws follow from a seed. */
+import { seededRandom } from '../load/random.js';
 
 export interface Weighted<T> {
   readonly weight: number;
@@ -6,21 +7,17 @@ export interface Weighted<T> {
 }
 
 export class Dice {
-  #state: number;
+  readonly #random: () => number;
 
   /** @param index of what is drawn for: each has draws of its own, whatever was drawn for others */
   constructor(seed: number, index = 0) {
-    this.#state = (Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(index + 1, 0xc2b2ae35)) >>> 0;
+    this.#random = seededRandom(Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(index + 1, 0xc2b2ae35));
     this.unit();
   }
 
   /** From 0, below 1. */
   unit(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    const state = this.#state;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    return this.#random();
   }
 
   chance(share: number): boolean {

@@ -53,9 +53,8 @@ export class TortureService {
   readonly dataDir: string;
   /** Lines of level error and fatal, the first of them. */
   readonly faults: string[] = [];
-  /** All of those; and warnings. */
+  /** All of those. */
   faultCount = 0;
-  warningCount = 0;
   readonly #child: ChildProcess;
   readonly #ownsDataDir: boolean;
   readonly #onLine: ((line: string) => void) | undefined;
@@ -205,8 +204,7 @@ export class TortureService {
     if (level > warning) {
       this.faultCount++;
       if (this.faults.length < keptLinesMax) this.faults.push(line);
-    } else if (level === warning) this.warningCount++;
-    else if (line.endsWith('"msg":"listening"}')) {
+    } else if (line.endsWith('"msg":"listening"}')) {
       this.#listening.resolve((JSON.parse(line) as LogLine & { port: number }).port);
     } else if (line.endsWith('"msg":"status"}')) {
       const status = JSON.parse(line) as LogLine & Status;

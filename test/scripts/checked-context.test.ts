@@ -1,6 +1,7 @@
 /** The benchmark's check of a WebSocket's frames is worth something only if it sees each way of going wrong. */
 import t from 'tap';
-import { CheckedContext } from '../../scripts/bench/checked-context.js';
+import { CheckedContext } from '../../scripts/load/checked-context.js';
+import { seededRandom } from '../../scripts/load/random.js';
 import type { ServerFrame } from '../../scripts/load/server-frame.js';
 import { OggStream } from '../../workers/audio/ogg.js';
 
@@ -50,6 +51,7 @@ const check = (frames: readonly ServerFrame[]): { faults: string[]; isOver: bool
     turns: 2,
     isCancelled: false,
     write: () => undefined,
+    random: seededRandom(1),
     nextText: () => 'good morning',
     onOver: () => (isOver = true),
     onFault: (what) => faults.push(what),

@@ -93,12 +93,11 @@ void t.test('a player that has heard all it got is dry until more comes', (t) =>
   t.equal(player.onAudio(100, 1_000), null, 'the first audio is played at once');
   t.equal(player.onAudio(300, 1_050), null);
   t.equal(player.aheadMs(1_100), 200);
-  t.equal(player.heardMs(1_100), 100);
   t.equal(player.onAudio(500, 1_450), 1_300, 'dry since 300 ms after the first');
   t.equal(player.aheadMs(1_450), 200, 'what comes late is played when it comes');
   t.equal(player.onAudio(500, 1_800), null, 'a chunk without audio is none');
   player.begin();
-  t.equal(player.isPlaying, false);
+  t.equal(player.aheadMs(1_800), 0, 'a new turn has nothing yet');
   t.equal(player.onAudio(50, 9_000), null);
   t.end();
 });
@@ -175,6 +174,7 @@ void t.test(
     let noise = 1;
     const found = await calibrate({
       max: 1_000,
+      share: 0.9,
       populate: async (contexts) => void tried.push(contexts),
       look: async () => {
         const isNoisy = tried.length === 2 && noise-- > 0;
@@ -184,16 +184,18 @@ void t.test(
     });
     t.equal(found.held, tried.at(-2));
     t.ok(found.held > 30 && found.held <= 50);
-    t.equal(found.contexts, Math.floor(found.held * calibration.share));
+    t.equal(found.contexts, Math.floor(found.held * 0.9));
     t.equal(found.trouble, '3 underruns');
     let small = 0;
     const weak = await calibrate({
       max: 1_000,
+      share: 0.1,
       populate: async (contexts) => void (small = contexts),
       look: async () => [tick({ underruns: small > 5 ? 1 : 0 })],
       onStep: () => undefined,
     });
     t.equal(weak.held, 4, 'a machine that does not hold the first number is tried with less');
+    t.equal(weak.contexts, 1, 'a part of little is one');
     t.equal(troubleOf([tick({})]), null);
     t.match(troubleOf([tick({ firstAudioMs: { ...quiet, p99: 500 } })]), /first audio/);
     t.match(troubleOf([tick({ loopLateMs: { ...quiet, p99: 500 } })]), /late/);
@@ -206,6 +208,8 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
     [['--minutes', '0'], /--minutes/],
     [['--sockets', '1.5'], /--sockets/],
     [['--contexts', '-1'], /contexts/],
+    [['--share', '0'], /--share/],
+    [['--share', '0.9', '--contexts', '4'], /--contexts/],
     [['--key', 'k'], /--url/],
     [['--url', 'http://a'], /--key/],
     [['--url', 'https://a', '--key', 'k'], /http:/],
@@ -214,6 +218,8 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
   ] as const)
     t.throws(() => readOptions(args), Object.assign(new UsageError(), { message }), args.join(' '));
   t.equal(readOptions(['--help']), null);
+  t.equal(readOptions([])?.share, calibration.share);
+  t.equal(readOptions(['--share', '0.95'])?.share, 0.95);
   const options = readOptions(['--url', 'http://127.0.0.1:9', '--key', 'a, b', '--ops-url', 'http://x:1/']);
   t.same(options?.remote?.keys, ['a', 'b']);
   t.equal(options?.remote?.opsUrl, 'http://x:1');

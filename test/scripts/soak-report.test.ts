@@ -1,4 +1,5 @@
 /** What a soak says of what it found: verdicts that are right, and a page that nothing in it can break. */
+import { closeSync, openSync, writeSync } from 'node:fs';
 import t from 'tap';
 import { bars, judge, memoryTrend, type Findings } from '../../scripts/soak/invariants.js';
 import { renderPage } from '../../scripts/soak/page.js';
@@ -7,6 +8,9 @@ import { faultKinds, type FaultKind, type LoadTick } from '../../scripts/soak/pr
 import type { SoakReport } from '../../scripts/soak/report.js';
 import { stepOf, type Reading, type Step } from '../../scripts/soak/series.js';
 import { ServiceLog } from '../../scripts/soak/service-log.js';
+import { readStore } from '../../scripts/soak/store-findings.js';
+import { Administration } from '../../src/admission/administration.js';
+import { storePath } from '../../src/admission/database.js';
 
 const quantiles = { p50: 5, p95: 20, p99: 30, max: 40, count: 100 };
 const noFaults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
@@ -48,7 +52,6 @@ const readingAt = (atMs: number, pssBytes: number): Reading => ({
     threadRestarts: 0,
     bufferedBytes: 0,
     probeP99Ms: 3,
-    probeMaxMs: 4,
   },
 });
 
@@ -58,6 +61,11 @@ const stepsOf = (pssAt: (minute: number) => number): Step[] =>
     const atMs = (i + 1) * 5_000;
     return stepOf(readingAt(atMs - 5_000, 0), readingAt(atMs, pssAt(atMs / 60_000)), 'measured');
   });
+
+const ledger = new Map([
+  ['a', 100],
+  ['b', 70],
+]);
 
 const good: Findings = {
   faultCounts: noFaults,
@@ -75,10 +83,7 @@ const good: Findings = {
   atEnd: { files: 50, threads: 16 },
   rest: { requestsInFlight: 0, openContexts: 0, streams: 0, contexts: 0 },
   charges: { a: { min: 100, max: 100 }, b: { min: 50, max: 90 } },
-  ledger: new Map([
-    ['a', 100],
-    ['b', 70],
-  ]),
+  store: { ledger, entries: 7 },
 };
 
 const broken = (findings: Partial<Findings>) =>
@@ -111,10 +116,15 @@ void t.test('each invariant is broken by what breaks it, and by nothing else', (
     ['b', 91],
   ] as const)
     t.same(
-      broken({ ledger: new Map([...good.ledger!, [key, characters]]) }),
+      broken({ store: { ledger: new Map([...ledger, [key, characters]]), entries: 7 } }),
       ['ledger'],
       `${key} ${characters}`,
     );
+  const unreadable = new Error('no such table');
+  t.same(broken({ store: { ledger: unreadable, entries: 7 } }), ['ledger']);
+  t.same(broken({ store: { ledger, entries: unreadable } }), ['store']);
+  t.same(broken({ end: null, threadRestarts: 1 }), ['alive'], 'a service elsewhere tells of its threads');
+  t.same(broken({ threadRestarts: -1 }), ['alive'], 'it was started anew meanwhile');
   t.end();
 });
 
@@ -124,13 +134,44 @@ void t.test('what cannot be known is not judged', (t) => {
     end: null,
     log: null,
     rest: null,
-    ledger: null,
+    store: null,
+    threadRestarts: null,
     atEnd: { files: null, threads: null },
     firstAudioMs: { ...quantiles, count: 0 },
     steps: good.steps.slice(0, 60),
   });
   const unjudged = elsewhere.filter(({ passed }) => passed === null).map(({ name }) => name);
-  t.same(unjudged.sort(), ['alive', 'first-audio', 'handles', 'ledger', 'log', 'memory', 'slots']);
+  t.same(unjudged.sort(), ['alive', 'first-audio', 'handles', 'ledger', 'log', 'memory', 'slots', 'store']);
+  t.end();
+});
+
+void t.test('growth of memory is judged where its error allows it, and both are told', (t) => {
+  const memoryOf = (pssAt: (minute: number) => number) =>
+    judge({ ...good, steps: stepsOf(pssAt) }).find(({ name }) => name === 'memory')!;
+  const noisy = (growth: number) => (minute: number) =>
+    3e8 + minute * growth + (Math.floor(minute / 3) % 2) * 2e7;
+  const open = memoryOf(noisy(0));
+  t.equal(open.passed, null);
+  t.match(open.found, /PSS -?\d+\.\d+ ± \d+\.\d+ MB an hour.*beyond the bar/);
+  t.equal(memoryOf(noisy(1e7)).passed, false, 'far beyond what the scatter leaves open');
+  const flat = memoryOf((minute) => 3e8 + (Math.floor(minute / 3) % 2) * 1e5);
+  t.equal(flat.passed, true);
+  t.match(flat.found, /PSS -?\d+\.\d+ ± 0\.\d+ MB an hour/);
+  t.end();
+});
+
+void t.test('the store is read as it is, and one that cannot be is told of', (t) => {
+  const dataDir = t.testdir();
+  const missing = readStore(dataDir, []);
+  t.ok(missing.ledger instanceof Error && missing.entries instanceof Error);
+  const administration = new Administration(dataDir);
+  const { key } = administration.createKey(null, null);
+  administration.close();
+  t.same(readStore(dataDir, [key]), { ledger: new Map([[key, 0]]), entries: 0 });
+  const handle = openSync(storePath(dataDir), 'r+');
+  writeSync(handle, Buffer.alloc(2_000, 0xa5), 0, 2_000, 4_096);
+  closeSync(handle);
+  t.ok(readStore(dataDir, [key]).entries instanceof Error);
   t.end();
 });
 
@@ -167,6 +208,14 @@ void t.test('the log’s errors are counted, and its status line answers', async
   const status = await log.status(() => log.onLine(line), 1_000);
   t.equal(status?.openContexts, 4);
   t.equal(await log.status(() => undefined, 1), null);
+  let asked = 0;
+  const ask = () => (++asked === 2 ? log.onLine(line) : undefined);
+  const both = await Promise.all([log.status(ask, 1_000), log.status(ask, 1_000)]);
+  t.same(
+    both.map((each) => each?.requestsInFlight),
+    [3, 3],
+    'two who ask at once are both answered',
+  );
 });
 
 void t.test('the page stands alone, and nothing that it tells can break it', (t) => {

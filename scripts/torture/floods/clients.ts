@@ -2,7 +2,7 @@
 import { type Socket, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SocketConnection, encodeMessage } from '../../load/socket-connection.js';
-import { socketPath } from '../../bench/socket-stream.js';
+import { socketPath } from '../../load/context-start.js';
 import { countOne } from './flood.js';
 
 const keptBytesMax = 16 * 1024;

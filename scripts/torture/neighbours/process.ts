@@ -1,6 +1,7 @@
 /** The neighbours' process: they listen from the first command to the second, and then it reports. */
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { seededRandom } from '../../load/random.js';
 import { sentences } from '../../load/texts.js';
 import type { NeighboursCommand, NeighboursPlan, NeighboursReport } from './report.js';
 import { SocketNeighbour } from './socket-neighbour.js';
@@ -61,10 +62,12 @@ class Probe {
 
 const start = async (plan: NeighboursPlan): Promise<() => Promise<NeighboursReport>> => {
   let sentence = plan.seed;
+  const random = seededRandom(plan.seed);
   const parts = (name: string) => ({
     plan,
     name,
     nextText: () => sentences[sentence++ % sentences.length]!,
+    random,
     onUtterance: () => utterances++,
     onFault,
     onFailure: (what: string) => {

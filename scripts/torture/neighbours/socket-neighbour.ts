@@ -1,7 +1,7 @@
 /** Someone who listens over a WebSocket, context after context, and looks at each frame of it. */
-import { CheckedContext } from '../../bench/checked-context.js';
+import { CheckedContext } from '../../load/checked-context.js';
 import { SocketConnection } from '../../load/socket-connection.js';
-import { encodeStart, socketPath } from '../../bench/socket-stream.js';
+import { encodeStart, socketPath } from '../../load/context-start.js';
 import type { ServerFrame } from '../../load/server-frame.js';
 import { Playback } from './playback.js';
 import type { NeighbourParts } from './stream-neighbour.js';
@@ -67,7 +67,7 @@ export class SocketNeighbour {
   }
 
   #start(): void {
-    const { plan, name, nextText, onFault, onUtterance } = this.#parts;
+    const { plan, name, nextText, random, onFault, onUtterance } = this.#parts;
     const id = `${name}.${String(this.#contexts++)}`;
     this.#context = new CheckedContext({
       id,
@@ -75,6 +75,7 @@ export class SocketNeighbour {
       isCancelled: this.#contexts % 8 === 0,
       write: (frame) => this.#connection.write(frame),
       nextText,
+      random,
       onOver: () => {
         this.#context = null;
         this.playback.ended();
@@ -83,8 +84,7 @@ export class SocketNeighbour {
       onFault,
     });
     const format = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 } as const;
-    const target = { port: plan.port, keys: [plan.key], voice: plan.voice, format };
-    this.#connection.write(encodeStart(target, id, { timestamps: true }));
+    this.#connection.write(encodeStart({ voice: plan.voice, format }, id, { timestamps: true }));
   }
 
   #onMessage(json: string): void {

@@ -15,6 +15,8 @@ export interface NeighbourParts {
   readonly plan: NeighboursPlan;
   readonly name: string;
   readonly nextText: () => string;
+  /** From 0, below 1. */
+  readonly random: () => number;
   readonly onUtterance: () => void;
   readonly onFault: (what: string) => void;
   /** A failure that a client sees for what it is. */

@@ -1,12 +1,12 @@
 /**
- * One context of a WebSocket of the benchmark's check: speaks turn after turn, and looks at every frame.
+ * One context of a WebSocket: speaks turn after turn, and looks at every frame.
  *
  *   starting --> speaking (turn after turn) --> closing --> over;  speaking --> cancelled --> over
  */
-import { ContextCheck } from '../load/context-check.js';
-import { OggPages } from '../load/ogg-pages.js';
-import type { ServerFrame } from '../load/server-frame.js';
-import { encodeMessage } from '../load/socket-connection.js';
+import { ContextCheck } from './context-check.js';
+import { OggPages } from './ogg-pages.js';
+import type { ServerFrame } from './server-frame.js';
+import { encodeMessage } from './socket-connection.js';
 
 export interface ContextParts {
   readonly id: string;
@@ -15,6 +15,8 @@ export interface ContextParts {
   readonly isCancelled: boolean;
   readonly write: (frame: Buffer) => void;
   readonly nextText: () => string;
+  /** From 0, below 1: where texts are cut. */
+  readonly random: () => number;
   /** Called once. */
   readonly onOver: () => void;
   readonly onFault: (what: string) => void;
@@ -57,13 +59,11 @@ export class CheckedContext {
 
   /** The next turn, its text in pieces cut anywhere. Only when idle. */
   speak(): void {
-    const { id, nextText } = this.#parts;
+    const { id, nextText, random } = this.#parts;
     const text = nextText();
     const flushId = `${id}-${String(this.#turns++)}`;
     this.#state = 'speaking';
-    const [a, b] = [Math.random(), Math.random()]
-      .map((share) => Math.floor(share * text.length))
-      .sort(byValue);
+    const [a, b] = [random(), random()].map((share) => Math.floor(share * text.length)).sort(byValue);
     this.#check.text(text);
     for (const piece of [text.slice(0, a), text.slice(a, b), text.slice(b)])
       this.#write({ send_text: piece });

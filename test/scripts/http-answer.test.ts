@@ -1,0 +1,131 @@
+/** The soak's look at answers over HTTP takes what the service makes, and sees what is cut, lost or too long. */
+import t from 'tap';
+import { HttpAnswer } from '../../scripts/soak/http-answer.js';
+import { LoopClock } from '../../scripts/soak/loop-clock.js';
+import type { HttpPlan } from '../../scripts/soak/population.js';
+import type { FaultKind } from '../../scripts/soak/protocol.js';
+import { Tally } from '../../scripts/soak/tally.js';
+import type { AudioFormat } from '../../src/api/formats.js';
+import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
+
+await loadEncoders();
+
+const text = 'One moment, please.';
+const chunkMs = 200;
+const chunks = 6;
+const timestamps = {
+  words: ['One', 'moment,', 'please.'],
+  start_seconds: [0.05, 0.3, 0.6],
+  end_seconds: [0.3, 0.6, 0.95],
+};
+
+const formats: readonly AudioFormat[] = [
+  { encoding: 'pcm', sampleRateHz: 24_000 },
+  { encoding: 'alaw', sampleRateHz: 8_000 },
+  { encoding: 'wav', sampleRateHz: 22_050 },
+  { encoding: 'linear16', sampleRateHz: 16_000 },
+  { encoding: 'mp3', sampleRateHz: 44_100, bitrateKbps: 192 },
+  { encoding: 'mp3', sampleRateHz: 16_000, bitrateKbps: 32 },
+  { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 32 },
+];
+
+/** Payloads of a stream, and the whole file. */
+const encode = async (format: AudioFormat, count = chunks): Promise<{ stream: Buffer[]; file: Buffer }> => {
+  const encoder = await createEncoder(format);
+  const samples = (encoder.sampleRateHz * chunkMs) / 1000;
+  const payloads = Array.from({ length: count }, (_, chunk) =>
+    encoder.encode(
+      Int16Array.from({ length: samples }, (_, i) => 8_000 * Math.sin((chunk * samples + i) / 20)),
+    ),
+  ).concat(encoder.finish());
+  const sound = Buffer.concat(payloads);
+  const file = Buffer.concat([encoder.fileHeader(sound.length), sound]);
+  const stream = payloads
+    .filter((payload) => payload.length > 0)
+    .map((payload, i) => Buffer.concat([encoder.chunkHeader(payload.length, i === 0), payload]));
+  encoder.dispose();
+  return { stream, file };
+};
+
+const planOf = (route: HttpPlan['route'], format: AudioFormat): HttpPlan => ({
+  route,
+  format,
+  voice: 0,
+  timestamps: route !== 'webhook',
+  text,
+  abortAfterMs: null,
+  wrong: null,
+  pauseMs: 0,
+});
+
+/** @returns kinds of faults that are found */
+const faultsOf = (plan: HttpPlan, feed: (answer: HttpAnswer) => void): FaultKind[] => {
+  const faults: FaultKind[] = [];
+  const nowMs = performance.now();
+  const tally = new Tally(nowMs, ({ kind }) => kind !== 'underruns' && faults.push(kind));
+  const answer = new HttpAnswer({ key: 'k', clock: new LoopClock(20, nowMs), tally }, plan, 'a', nowMs);
+  feed(answer);
+  answer.end();
+  return faults;
+};
+
+const wholeFaults = (format: AudioFormat, file: Buffer, members: object = { timestamps }) =>
+  faultsOf(planOf('whole', format), (answer) =>
+    answer.whole(Buffer.from(JSON.stringify({ audio: file.toString('base64'), ...members }))),
+  );
+
+for (const format of formats) {
+  const name = `${format.encoding} at ${format.sampleRateHz} Hz`;
+  void t.test(`a whole ${name} is looked at to its end`, async (t) => {
+    const { file } = await encode(format);
+    t.same(wholeFaults(format, file), []);
+    t.ok(wholeFaults(format, file, {}).includes('words'), 'the times that were asked for are missing');
+    const twoOfThree = {
+      words: timestamps.words.slice(0, 2),
+      start_seconds: timestamps.start_seconds.slice(0, 2),
+      end_seconds: timestamps.end_seconds.slice(0, 2),
+    };
+    t.ok(wholeFaults(format, file, { timestamps: twoOfThree }).includes('words'), 'the last word is lost');
+    const cut = Math.floor(file.length * 0.7);
+    t.ok(wholeFaults(format, file.subarray(0, cut)).includes('audio'), 'the file is cut');
+    t.ok(wholeFaults(format, (await encode(format, chunks + 4)).file).includes('audio'), 'it goes on');
+  });
+}
+
+const record = (fields: object): Buffer => Buffer.from(`data: ${JSON.stringify(fields)}\n\n`);
+
+void t.test('a stream is looked at to the end of its body', async (t) => {
+  const format: AudioFormat = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 32 };
+  const { stream } = await encode(format);
+  const plan = { ...planOf('stream', format), timestamps: false };
+  const streamFaults = (parts: readonly Buffer[]) =>
+    faultsOf(plan, (answer) => {
+      for (const part of parts)
+        answer.records(record({ type: 'audio', audio_chunk: part.toString('base64') }));
+    });
+  t.same(streamFaults(stream), []);
+  t.same(streamFaults(stream.slice(0, -1)), ['audio'], 'its last page is lost');
+  t.ok(streamFaults([]).includes('audio'), 'it has no audio');
+  t.same(
+    faultsOf(plan, (answer) => {
+      for (const part of stream)
+        answer.records(record({ type: 'audio', audio_chunk: part.toString('base64') }));
+      answer.records(Buffer.from('data: {"type"\n\ndata: '));
+    }),
+    ['frames', 'frames'],
+    'a record is no JSON, another is cut',
+  );
+});
+
+void t.test('raw samples end with a whole one', async (t) => {
+  const format: AudioFormat = { encoding: 'pcm', sampleRateHz: 16_000 };
+  const sound = Buffer.concat((await encode(format)).stream);
+  const plan = planOf('webhook', format);
+  const rawFaults = (bytes: Buffer) =>
+    faultsOf(plan, (answer) => {
+      answer.samples(bytes.subarray(0, 1_001));
+      answer.samples(bytes.subarray(1_001));
+    });
+  t.same(rawFaults(sound), []);
+  t.same(rawFaults(sound.subarray(0, -1)), ['frames']);
+});
