@@ -132,7 +132,7 @@ export class App {
    */
   static async start(parts: AppParts): Promise<{ app: App; port: number; opsPort: number }> {
     const { config, log } = parts;
-    /** Set when all is loaded. */
+    /** Set when all is loaded, and it listens. */
     let serving: Readiness | null = null;
     const readiness: Readiness = {
       reasons: () => serving?.reasons() ?? ['voices are loading'],
@@ -143,9 +143,11 @@ export class App {
     const ops = await OpsServer.listen({ host, port, metrics, readiness, log });
     try {
       const app = await App.#load(parts, metrics, ops);
+      const bound = await app.#listen();
+      // Not before: whoever asks at the ops port may send speech, or stop the process that this one follows.
       serving = app.#server.readiness;
       metrics.watch(() => app.#figures());
-      return { app, port: await app.#listen(), opsPort: ops.port };
+      return { app, port: bound, opsPort: ops.port };
     } catch (error) {
       await ops.close();
       throw error;

@@ -3,12 +3,13 @@
 #
 #   sudo scripts/deploy/upgrade.sh FROM TO      two ports of syrinx@.service that nginx knows (syrinx-upstream.conf)
 #
+# Whether it is ready is asked at the ops port, which is 10,000 above: plain HTTP on 127.0.0.1, whatever HOST and TLS_CERT are.
 # The new process runs what /opt/syrinx/current names now. The old one, told to stop, takes nothing new: from that moment
 # nginx finds its port closed and asks the other. What it was speaking it speaks to the end, for up to 30 s.
 set -euo pipefail
 
-if [[ $# -ne 2 || $1 == "$2" || ! $1$2 =~ ^[0-9]+$ ]]; then
-  echo "usage: $0 FROM TO (two ports)" >&2
+if [[ $# -ne 2 || $1 == "$2" || ! $1 =~ ^[0-9]{4}$ || ! $2 =~ ^[0-9]{4}$ ]]; then
+  echo "usage: $0 FROM TO (two ports of four digits)" >&2
   exit 2
 fi
 from=$1 to=$2
@@ -18,13 +19,18 @@ if ! systemctl is-active --quiet "syrinx@$from"; then
   exit 1
 fi
 if systemctl is-active --quiet "syrinx@$to"; then
-  echo "syrinx@$to runs already: stop it first" >&2
+  cat >&2 <<END
+syrinx@$to runs already. If an upgrade was cut off, go on from there:
+  curl -fsS --max-time 2 http://127.0.0.1:1$to/readyz && systemctl enable syrinx@$to &&
+    systemctl disable --now syrinx@$from
+or begin anew: systemctl stop syrinx@$to, and this once more.
+END
   exit 1
 fi
 
 systemctl start "syrinx@$to"
 for ((tries = 120; tries > 0; tries--)); do
-  curl -fs -o /dev/null "http://127.0.0.1:$to/readyz" && break
+  curl -fs --max-time 2 -o /dev/null "http://127.0.0.1:1$to/readyz" && break
   systemctl is-active --quiet "syrinx@$to" || tries=1
   sleep 0.25
 done
@@ -35,8 +41,9 @@ if ((tries == 0)); then
 fi
 echo "syrinx@$to is ready; syrinx@$from drains"
 
-# Returns when the old process has ended. With the next boot the new one comes up.
-systemctl stop "syrinx@$from"
-systemctl disable --quiet "syrinx@$from"
+# With the next boot the new one comes up: first, so that a script that is cut off leaves one that does.
 systemctl enable --quiet "syrinx@$to"
+systemctl disable --quiet "syrinx@$from"
+# Returns when the old process has ended.
+systemctl stop "syrinx@$from"
 echo "syrinx@$to has it all"

@@ -17,9 +17,18 @@ export interface TortureRow {
   readonly count: number;
   /** What was seen, in words and figures. */
   readonly outcome: string;
-  /** Whether all that must hold did. */
-  readonly held: boolean;
+  /** Whether all that must hold did; `null`: it was not run here, and `outcome` says why. */
+  readonly held: boolean | null;
 }
+
+/** A row of a fault that this machine, or this user, cannot bring about. */
+export const notRun = (fault: string, injected: string, why: string): TortureRow => ({
+  fault,
+  injected,
+  count: 0,
+  outcome: why,
+  held: null,
+});
 
 export interface Scenario {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** The service behind nginx, set up by the files that the operator's page gives out. Its engine is scripted. */
 import { join } from 'node:path';
 import t from 'tap';
-import { ask, startProxy, textOf, type Answer } from '../support/proxy.js';
+import { ask, CONNECTIONS_OF_ADDRESS, startProxy, textOf, type Answer } from '../support/proxy.js';
 import { SCRIPTED, startService, until } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
 import { missingTool } from '../support/tools.js';
@@ -167,6 +167,24 @@ t.test('behind nginx', { skip }, async (t) => {
     again.close();
     t.match(await again.closing(), { code: 1005 });
   });
+
+  await t.test(
+    'one address with too many connections is told so, and not that the service is away',
+    async (t) => {
+      const clients = await Promise.all(
+        Array.from({ length: CONNECTIONS_OF_ADDRESS }, () =>
+          openWs(proxy.port, key, { ca: proxy.certificate }),
+        ),
+      );
+      const refused = await post('/v1/tts', speech('Yes.'));
+      t.equal(refused.status, 429);
+      t.same(JSON.parse(await textOf(refused)), { error: 'Too many connections from this address' });
+      t.match(refused.requestId, /^\w{32}$/);
+      for (const client of clients) client.close();
+      await Promise.all(clients.map((client) => client.closing()));
+      t.ok(await until(async () => (await ask(proxy, { path: '/healthz' })).status === 200));
+    },
+  );
 
   await t.test('only what is public is there, and no key is in the log', async (t) => {
     t.equal((await ask(proxy, { path: '/healthz' })).status, 200);

@@ -1,11 +1,13 @@
 /** A release takes over from another behind nginx, by the script that the operator's page gives out. Engines are scripted. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { packageRoot } from '../support/package-root.js';
-import { ask, freePorts, startProxy, textOf } from '../support/proxy.js';
+import { ask, freeUnitPorts, startProxy, textOf } from '../support/proxy.js';
 import { SCRIPTED, runScript, until, type Exit, type StreamRecord } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
 import { missingTool } from '../support/tools.js';
@@ -26,10 +28,9 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
   const units = new Units(t, join(folder, 'units'), {
     ENTRY: SCRIPTED,
     DATA_DIR: dataDir,
-    OPS_PORT: '0',
     SYNTHESIS_THREADS: '1',
   });
-  const [first = 0, second = 0] = await freePorts(2);
+  const [first, second] = await freeUnitPorts();
   const proxy = await startProxy(t, join(folder, 'nginx'), [first, second]);
   const isReady = (port: number) =>
     fetch(`http://127.0.0.1:${port}/readyz`).then(
@@ -139,7 +140,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
       t.ok(answered > 10);
       t.ok(linesOf(to, 'request').length > before, 'the new process answered some of them');
       t.equal(units.exitCode(from), '0');
-      t.same(units.installed.slice(-2), [`disable ${from}`, `enable ${to}`]);
+      t.same(units.installed.slice(-2), [`enable ${to}`, `disable ${from}`]);
     });
 
   await t.test('what both processes charged is in the store', async (t) => {
@@ -150,11 +151,34 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
 
   await t.test('a release that does not come up is stopped, and the old one serves on', async (t) => {
     units.set(second, `MODELS_DIR=${folder}`);
+    const before = units.installed;
     const { code, output } = await upgrade(first, second);
     t.equal(code, 1);
     t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} serves on`);
     t.ok(await isReady(first));
     t.equal(units.exitCode(second), '1');
+    t.same(units.installed, before);
+  });
+
+  await t.test('a release whose port is taken is never ready, though its ops port answers', async (t) => {
+    const taken = createServer().listen(second, '127.0.0.1');
+    await once(taken, 'listening');
+    t.teardown(() => taken.close());
+    units.set(second, 'LOG_LEVEL=info');
+    const { code, output } = await upgrade(first, second);
+    t.equal(code, 1);
+    t.match(output, `syrinx@${second} is not ready, and was stopped`);
+    t.ok(await isReady(first));
+  });
+
+  await t.test('one that was cut off after the start of the new says how to go on', async (t) => {
+    t.equal(units.run('start', second), 0);
+    t.ok(await until(() => isReady(second)));
+    const { code, output } = await upgrade(first, second);
+    t.equal(code, 1);
+    t.match(output, `systemctl disable --now syrinx@${first}`);
+    t.ok((await isReady(first)) && (await isReady(second)), 'it touched neither');
+    t.equal(units.run('stop', second), 0);
   });
 
   await t.test('it moves nothing where there is nothing to move', async (t) => {

@@ -20,6 +20,9 @@ const replace = (source: string, from: string, to: string, times = 1): string =>
   return pieces.join(to);
 };
 
+/** What one address may hold open, instead of 2,048. */
+export const CONNECTIONS_OF_ADDRESS = 32;
+
 /** Ports that are free now: nobody else asks for one between here and their use, as far as one can help it. */
 export const freePorts = async (count: number): Promise<number[]> => {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
@@ -30,6 +33,23 @@ export const freePorts = async (count: number): Promise<number[]> => {
   }
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   return ports;
+};
+
+/** Ports of two units: of four digits, and the ops port of each, 10,000 above, is free too. */
+export const freeUnitPorts = async (): Promise<[number, number]> => {
+  const isFree = (port: number): Promise<boolean> =>
+    new Promise((resolve) => {
+      const server = createServer();
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+    });
+  const found: number[] = [];
+  for (let port = 2_000 + Math.floor(Math.random() * 5_000); port < 8_000; port++) {
+    if ((await isFree(port)) && (await isFree(10_000 + port))) found.push(port);
+    const [first, second] = found;
+    if (first !== undefined && second !== undefined) return [first, second];
+  }
+  throw new Error('no ports for two units');
 };
 
 export interface Proxy {
@@ -79,6 +99,7 @@ export const startProxy = async (
   site = replace(site, 'listen [::]:443 ssl;', '');
   site = replace(site, '/etc/ssl/syrinx/fullchain.pem', path('cert.pem'));
   site = replace(site, '/etc/ssl/syrinx/privkey.pem', path('key.pem'));
+  site = replace(site, 'syrinx_address 2048', `syrinx_address ${CONNECTIONS_OF_ADDRESS}`);
   site = replace(site, '/var/log/nginx/syrinx.log', path('access.log'));
   writeFileSync(path('site.conf'), site);
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(

@@ -20,7 +20,7 @@ case $1 in
     echo "$port" >>started
     rm -f "exit.$port"
     [[ -e env.$port ]] && export "$(cat "env.$port")"
-    PORT=$port UNITS=$PWD nohup bash -c '
+    PORT=$port OPS_PORT=1$port UNITS=$PWD nohup bash -c '
       cd "$RELEASE"
       "$NODE" --disable-warning=ExperimentalWarning dist/$ENTRY >>"$UNITS/log.$PORT" 2>&1 &
       echo $! >"$UNITS/pid.$PORT"

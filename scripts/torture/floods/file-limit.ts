@@ -2,15 +2,18 @@
  * More connections than the process may have files: what it keeps for itself must not be taken, who listens is not
  * disturbed, and it serves again as soon as they leave.
  */
+import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readFrontCpuMs } from '../../load/process-facts.js';
 import { leftoversOf } from '../leftovers.js';
-import type { Scenario } from '../scenario.js';
+import { notRun, type Scenario } from '../scenario.js';
 import { TortureService } from '../service.js';
 import { speakersOf } from '../speakers.js';
 import { ByteClient, CountingSocket, handshakeRequest } from './clients.js';
 
+const fault = 'file limit';
 const filesMax = 400;
+const injected = `connections to a process that may open ${String(filesMax)} files`;
 const watchedMs = 5_000;
 /** Of a core, while connections stand in the queue: one that is asked for all the time takes all of it. */
 const cpuShareMax = 0.25;
@@ -21,6 +24,8 @@ export const fileLimit: Scenario = {
   about: 'more connections than the process may have files open (prlimit)',
   defaultCount: 1_000,
   async run({ count, progress }) {
+    const { error } = spawnSync('prlimit', ['--version']);
+    if (error !== undefined) return [notRun(fault, injected, `prlimit (util-linux): ${error.message}`)];
     const service = await TortureService.start({ launcher: ['prlimit', `--nofile=${String(filesMax)}`] });
     try {
       const voice = (await speakersOf(service))[0]!;
@@ -73,8 +78,7 @@ export const fileLimit: Scenario = {
         service.faultCount === 0 &&
         left.length === 0 &&
         exit.code === 0;
-      const injected = `connections to a process that may open ${String(filesMax)} files`;
-      return [{ fault: 'file limit', injected, count, outcome: outcome.join('; '), held }];
+      return [{ fault, injected, count, outcome: outcome.join('; '), held }];
     } finally {
       await service.kill();
     }

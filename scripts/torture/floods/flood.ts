@@ -6,6 +6,8 @@ export interface FloodParts {
   readonly voice: string;
   /** About how many connections; each flood makes of it what is much for its kind. */
   readonly count: number;
+  /** What is drawn by chance follows from it. */
+  readonly seed: number;
   /** As many new keys. */
   readonly keys: (count: number) => string[];
   readonly progress: (text: string) => void;

@@ -40,7 +40,7 @@ const runFlood = async (
   try {
     const { fault, injected } = flood;
     const said = (text: string): void => progress(`${fault}: ${text}`);
-    const result = await flood.run({ service, voice, count, keys, progress: said });
+    const result = await flood.run({ service, voice, count, seed, keys, progress: said });
     const report = (await neighbours?.end()) ?? null;
     said('at its end');
     const left = await leftoversOf(service, filesBefore, made.slice(0, 2), voice);

@@ -70,9 +70,9 @@ export const aborted: Flood = {
   fault: 'requests aborted',
   injected: 'connection reset 0 to 30 ms after a request of each kind, over 20 keys',
   async run(parts) {
-    const { count, keys, progress, service, voice } = parts;
+    const { count, keys, progress, seed, service, voice } = parts;
     const all = keys(20);
-    const dice = new Dice(count);
+    const dice = new Dice(seed);
     const total = count * 10;
     const paths = ['/v1/tts/stream', '/v1/tts', '/v1/tts/stream', '/v1/tts/speakers'];
     const text = 'This is a sentence whose end nobody will wait for. '.repeat(4);

@@ -1,5 +1,8 @@
 /** Clients who have much spoken and read little of it, or nothing, over HTTP and WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { heldBytesAMs } from '../../../src/dispatch/audio-bytes.js';
+import { limits } from '../../../src/limits.js';
+import { unitBytes } from '../../../src/worst-case.js';
 import { encodeMessage } from '../../load/socket-connection.js';
 import { ByteClient, handshakeRequest, speechRequest } from './clients.js';
 import type { Flood } from './flood.js';
@@ -18,6 +21,21 @@ const readersPerKey = 9;
 /** Each has as much made at once as the system and the service keep for it: not all shall ask for that together. */
 const newEveryMs = 500;
 
+/** Of the voices; and what a WebSocket gets that asks for none, which is the more of both halves. */
+const engineSampleRateHz = 24_000;
+const sampleRateHz = 32_000;
+/** A segment begins as long as less than `unsentAudioMsMax` is unsent, and is then made whole; slow speech. */
+const segmentMsMax = limits.segmentCharactersMax * 100;
+/** What the documented bounds let one of them take (scripts/deploy/limits.md), kernel's buffers not included. */
+const readerMiBMax =
+  ((limits.unsentAudioMsMax + segmentMsMax) *
+    heldBytesAMs({ encoding: 'pcm', sampleRateHz }, engineSampleRateHz) +
+    limits.socketBufferedBytesMax +
+    unitBytes.context) /
+  2 ** 20;
+/** Neighbours, and garbage of two kinds of threads that is not collected yet. */
+const slackMiB = 128;
+
 const text = 'Nobody is in a hurry to hear this, and still it has to be kept until somebody is. '.repeat(60);
 
 interface SlowReader {
@@ -32,7 +50,7 @@ export const slowReaders: Flood = {
   async run({ service, voice, count, keys, progress }) {
     const readerCount = Math.ceil(count / 10);
     const all = keys(Math.ceil(readerCount / readersPerKey));
-    const pssBefore = (await service.status()).rssMiB;
+    const rssMiBBefore = (await service.status()).rssMiB;
     const readers: SlowReader[] = [];
     const reading = setInterval(() => {
       for (const reader of readers) {
@@ -83,11 +101,14 @@ export const slowReaders: Flood = {
     const { requestsInFlight } = await service.status();
     const silent = readers.filter(({ rate }) => rate === 0).length;
     for (const { client } of readers) client.reset();
+    const rssMiBAllowed = Math.round(rssMiBBefore + readerCount * readerMiBMax + slackMiB);
     const outcome =
       `those who read nothing (${String(silent)}) are dropped: ${String(requestsInFlight)} of all still served; ` +
-      `${String(closedEarly)} of those at 50 kB/s were cut; memory ${String(pssBefore)} to ${String(rssMiBMax)} MiB at most`;
+      `${String(closedEarly)} of those at 50 kB/s were cut; ` +
+      `memory ${String(rssMiBBefore)} to ${String(rssMiBMax)} MiB at most, by the limits ${String(rssMiBAllowed)}`;
     // The neighbours' two sockets and two streams are among those in flight.
-    const held = closedEarly === 0 && requestsInFlight <= readerCount - silent + 4;
+    const held =
+      closedEarly === 0 && requestsInFlight <= readerCount - silent + 4 && rssMiBMax <= rssMiBAllowed;
     return { count: readerCount, outcome, held };
   },
 };

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { leftoversOf } from '../leftovers.js';
 import { Neighbours } from '../neighbours/neighbours.js';
 import { describeNeighbours, isUndisturbed } from '../neighbours/report.js';
-import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
+import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { TortureService } from '../service.js';
 import { speakersOf } from '../speakers.js';
 import { Cable } from './network.js';
@@ -83,9 +83,7 @@ export const halfOpen: Scenario = {
     try {
       cable = Cable.lay();
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      process.stderr.write(`half-open: not run: ${why}\n`);
-      return [{ fault, injected, count: 0, outcome: `not run here: ${why}`, held: true }];
+      return [notRun(fault, injected, error instanceof Error ? error.message : String(error))];
     }
     try {
       return [await torture(cable, options)];

@@ -1,6 +1,6 @@
 /** The scenario of the full disk: a small one of its own, filled and emptied in traffic. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Administration } from '../../../src/admission/administration.js';
@@ -8,12 +8,14 @@ import { verifyStore } from '../../../src/admission/backup.js';
 import { Traffic } from '../kills/traffic.js';
 import { Witness } from '../kills/witness.js';
 import { Dice } from '../dice.js';
-import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
+import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';
 import { TortureService } from '../service.js';
 import { comes, readinessOf, speak } from '../speak.js';
 import { Tally } from '../start-outcome.js';
 
+const storeFault = 'disk of the store full';
+const logFault = 'disk of the log full';
 const DISK_MIB = 24;
 const GRANTED = 100_000_000;
 /** A whole result of this text goes to its file: it is over what memory takes. */
@@ -84,7 +86,7 @@ const fillInTraffic = async (disk: string, options: TortureOptions): Promise<Tor
     await service.kill();
   }
   return {
-    fault: 'disk of the store full',
+    fault: storeFault,
     injected: `a disk of ${String(DISK_MIB)} MiB filled to its last byte in traffic over HTTP and WebSocket, then emptied`,
     count: options.count,
     outcome: `${seen.toString()}; new requests 503 meanwhile, ${String(witness.entries)} entries, none that was seen lost, the store verifies ${wrong.join('; ')}`,
@@ -92,21 +94,28 @@ const fillInTraffic = async (disk: string, options: TortureOptions): Promise<Tor
   };
 };
 
+/** @returns where it listens, as its log says; 0 while it does not */
+const portIn = (log: string): number => {
+  const lines = readFileSync(log, { flag: 'a+', encoding: 'utf8' }).split('\n');
+  const line = lines.find((text) => text.endsWith('"msg":"listening"}'));
+  return line === undefined ? 0 : (JSON.parse(line) as { port: number }).port;
+};
+
 /** Standard output goes to a file on the full disk. */
 const fullLog = async (disk: string, scratch: string): Promise<TortureRow> => {
-  const port = 20_000 + (process.pid % 10_000);
   const filler = join(disk, 'filler');
   mkdirSync(join(disk, 'log'));
   const log = join(disk, 'log', 'out');
   const service = TortureService.spawn({
     dataDir: join(scratch, 'logged'),
-    env: { ...environment, PORT: String(port), LOG_FILE: log },
+    env: { ...environment, LOG_FILE: log },
     launcher: ['sh', '-c', 'exec "$0" "$@" >> "$LOG_FILE"'],
   });
   service.listening().catch(() => undefined);
   const wrong: string[] = [];
   try {
-    if (!(await comes(async () => (await readinessOf(port)) === '', 60_000))) wrong.push('it did not start');
+    if (!(await comes(() => Promise.resolve(portIn(log) > 0), 60_000))) wrong.push('it did not start');
+    const port = portIn(log);
     const [key = ''] = service.makeKeys(1);
     fill(filler);
     for (let i = 0; i < 20; i += 1) {
@@ -122,7 +131,7 @@ const fullLog = async (disk: string, scratch: string): Promise<TortureRow> => {
     rmSync(filler, { force: true });
   }
   return {
-    fault: 'disk of the log full',
+    fault: logFault,
     injected: 'standard output is a file on a disk that is full, 20 requests meanwhile',
     count: 1,
     outcome: wrong.length === 0 ? 'it serves on, and ends as it should' : wrong.join('; '),
@@ -140,17 +149,11 @@ export const fullDisk: Scenario = {
       const disk = join(scratch, 'disk');
       mkdirSync(disk);
       const size = `size=${String(DISK_MIB)}m`;
-      const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', size, 'tmpfs', disk]).status === 0;
-      if (!mounted)
-        return [
-          {
-            fault: 'disk full',
-            injected: '',
-            count: 0,
-            outcome: 'missing: no disk may be mounted here',
-            held: true,
-          },
-        ];
+      const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', size, 'tmpfs', disk], { encoding: 'utf8' });
+      if (mounted.status !== 0) {
+        const why = `no disk may be mounted here: ${mounted.error?.message ?? mounted.stderr}`;
+        return [storeFault, logFault].map((fault) => notRun(fault, 'a small disk, filled', why));
+      }
       try {
         return [await fillInTraffic(disk, options), await fullLog(disk, scratch)];
       } finally {

@@ -1,7 +1,7 @@
 /** How threads are told to break: by a sentence, `Break by exit.` */
 
-export const synthesisFaults = ['throw', 'exit', 'heap'] as const;
-export const actorFaults = ['actor-throw', 'actor-exit', 'actor-heap'] as const;
+export const synthesisFaults = ['throw', 'exit', 'heap', 'spin'] as const;
+export const actorFaults = ['actor-throw', 'actor-exit', 'actor-heap', 'actor-spin'] as const;
 
 export type SynthesisFault = (typeof synthesisFaults)[number];
 export type ActorFault = (typeof actorFaults)[number];

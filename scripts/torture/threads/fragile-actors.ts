@@ -11,12 +11,17 @@ const exhaustHeap = (): never => {
   for (;;) hoard.push(new Array(2 ** 20).fill(hoard));
 };
 
+const spin = (): never => {
+  for (;;);
+};
+
 const faults: Readonly<Record<ActorFault, () => void>> = {
   'actor-throw': () => {
     throw new Error('injected');
   },
   'actor-exit': () => process.exit(4),
   'actor-heap': exhaustHeap,
+  'actor-spin': spin,
 };
 
 parentPort?.on('message', (message: ActorThreadMessage) => {

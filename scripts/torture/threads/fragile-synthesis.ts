@@ -13,12 +13,17 @@ const exhaustHeap = (): never => {
   for (;;) hoard.push(new Array(2 ** 20).fill(hoard));
 };
 
+const spin = (): never => {
+  for (;;);
+};
+
 const faults: Readonly<Record<SynthesisFault, () => void>> = {
   throw: () => {
     throw new Error('injected');
   },
   exit: () => process.exit(3),
   heap: exhaustHeap,
+  spin,
 };
 
 const breakingOn = (synthesis: SegmentSynthesis, text: string): SegmentSynthesis => {

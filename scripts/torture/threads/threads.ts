@@ -1,9 +1,10 @@
 /**
- * Threads that throw, exit and exhaust their heaps, under load: one at a time, the next when the service is whole
+ * Threads that throw, exit, exhaust their heaps and hang, under load: one at a time, the next when the service is whole
  * again. Who listens meanwhile must not notice the end of a synthesis thread; the end of an actor thread ends what was
  * being spoken on it, and must be seen to.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../../../src/limits.js';
 import { ByteClient, speechRequest } from '../floods/clients.js';
 import { countOne, formatCounts } from '../floods/flood.js';
 import { leftoversOf } from '../leftovers.js';
@@ -17,6 +18,10 @@ import { actorFaults, breaking, synthesisFaults, type ThreadFault } from './faul
 const fragileEntry = new URL('./fragile-service.js', import.meta.url);
 /** Heaps of half a gigabyte take their time to fill. */
 const heapShare = 0.2;
+/** Each hangs for as long as the watchdog bears it. */
+const hangShare = 0.03;
+/** What waits on a thread that hangs waits until it is given up, and then for another. */
+const hangLateMsMax = limits.threadHangMsMax + 2 * limits.watchdogBeatMs + 10_000;
 /** All that while the thread does nothing else, and its contexts wait. */
 const heapLateMsMax = 30_000;
 const wholeMsMax = 30_000;
@@ -29,9 +34,21 @@ const injectedBy: Readonly<Record<ThreadFault, string>> = {
   throw: 'an exception in a step of the engine',
   exit: 'process.exit in a step of the engine',
   heap: 'a synthesis thread’s heap filled in a step of the engine',
+  spin: 'a step of the engine that spins in JavaScript for ever',
   'actor-throw': 'an exception that nothing catches in an actor thread',
   'actor-exit': 'process.exit in an actor thread',
   'actor-heap': 'an actor thread’s heap filled',
+  'actor-spin': 'an actor thread that spins for ever',
+};
+
+const timesOf = (fault: ThreadFault, count: number): number => {
+  if (fault.includes('heap')) return Math.ceil(count * heapShare);
+  return fault.includes('spin') ? Math.ceil(count * hangShare) : count;
+};
+
+const lateMsMaxOf = (fault: ThreadFault): number | undefined => {
+  if (fault.includes('heap')) return heapLateMsMax;
+  return fault.includes('spin') ? hangLateMsMax : undefined;
 };
 
 /** @returns how its answer ended: `500`, `cut`, or what must not be */
@@ -100,7 +117,7 @@ const torture = async (
       died === (fault === 'throw' ? 0 : times) &&
       slowestMs < wholeMsMax &&
       left.length === 0 &&
-      isUndisturbed(report, fault.includes('heap') ? heapLateMsMax : undefined);
+      isUndisturbed(report, lateMsMaxOf(fault));
     return {
       fault: `thread: ${fault}`,
       injected: injectedBy[fault],
@@ -119,7 +136,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
     entry: fragileEntry,
     env: { SYNTHESIS_THREADS: '2', ACTOR_THREADS: '2' },
     onLine: (line) => {
-      if (/"msg":"(?:synthesis|actor) thread gone/.test(line)) deaths++;
+      if (/"msg":"(?:synthesis thread gone|actor thread gone|a synthesis thread hangs)/.test(line)) deaths++;
     },
   });
   try {
@@ -127,8 +144,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
     await sleep(settleMs);
     const rows: TortureRow[] = [];
     for (const fault of [...synthesisFaults, ...actorFaults]) {
-      const times = fault.includes('heap') ? Math.ceil(options.count * heapShare) : options.count;
-      rows.push(await torture(service, fault, voice, times, options, () => deaths));
+      rows.push(await torture(service, fault, voice, timesOf(fault, options.count), options, () => deaths));
       if (service.exit !== null) throw new Error(`the service ended at ${fault}: ${service.stderr}`);
     }
     return rows;
@@ -139,7 +155,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
 
 export const threads: Scenario = {
   name: 'threads',
-  about: 'synthesis and actor threads that throw, exit and exhaust their heaps, under load',
+  about: 'synthesis and actor threads that throw, exit, exhaust their heaps and hang, under load',
   defaultCount: 100,
   run,
 };
