@@ -212,8 +212,9 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
     const lives = new Lives(folder);
     for (let i = 1; i <= options.count; i += 1) {
       await lives.live(i, new Dice(options.seed, i));
+      const last = lives.wrong.at(-1) ?? 'none';
       options.progress(
-        `kill ${String(i)} of ${String(options.count)}: ${String(lives.entries)} entries, ${String(lives.wrong.length)} wrong`,
+        `kill ${String(i)} of ${String(options.count)}: ${String(lives.entries)} entries, wrong: ${last}`,
       );
     }
     await lives.finish();
