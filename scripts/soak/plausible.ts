@@ -9,7 +9,7 @@ import type { Range } from '../load/context-check.js';
 export const trailMs: Range = { min: 150, max: 380 };
 
 /** After the last word of all, where encoders are finished and files have what fills their last frame. */
-export const endTrailMs: Range = { min: 100, max: 600 };
+export const endTrailMs: Range = { min: 150, max: 400 };
 
 export const msPerCharacter: Range = { min: 25, max: 200 };
 
