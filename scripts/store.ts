@@ -3,7 +3,9 @@
  *
  * Exit codes: 0 done, 1 it is damaged or cannot be done, 2 the command was not understood.
  */
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { AdministrationError } from '../src/admission/administration.js';
 import { backUp, verifyBackup, verifyStore, type Contents } from '../src/admission/backup.js';
 import { storePath } from '../src/admission/database.js';
 import { restore } from '../src/admission/restore.js';
@@ -47,7 +49,16 @@ const verify = ({ dataDir, file }: Command): void => {
   else tell(`${file} is good`, verifyBackup(file));
 };
 
+/** A store in a folder that nobody named helps nobody: the service goes on with its own. */
+const refuseUnnamed = (dataDir: string): void => {
+  if ((process.env['DATA_DIR'] ?? '').trim() === '' && !existsSync(dataDir))
+    throw new AdministrationError(
+      `There is no folder ${dataDir}: set DATA_DIR to the one that the service has`,
+    );
+};
+
 const putBack = ({ dataDir, file }: Command): void => {
+  refuseUnnamed(dataDir);
   const { contents, kept } = restore(dataDir, file, Date.now());
   tell(storePath(dataDir), contents);
   if (kept !== null) process.stdout.write(`The store that was there is ${kept}\n`);

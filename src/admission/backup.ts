@@ -112,14 +112,36 @@ export const verifyStore = (dataDir: string): Contents => {
   }
 };
 
+/** One snapshot, however much is written meanwhile, with what is in the log; the copy has none. */
+const snapshot = (database: DatabaseSync, target: string): void => {
+  database.prepare('VACUUM INTO ?').run(target);
+};
+
+/**
+ * Copies a backup, with its log where it has one, into one file.
+ *
+ * @param target an empty file
+ * @throws {AdministrationError} the backup cannot be read
+ * @throws of SQLite, when the target's disk is full
+ */
+export const copyBackup = (source: string, target: string): void => {
+  const database = openToRead(source);
+  try {
+    snapshot(database, target);
+  } catch (error) {
+    throw sqliteKind(error) === sqlite.full ? error : wordFileError(source, error);
+  } finally {
+    database.close();
+  }
+};
+
 const copyTo = (dataDir: string, temporary: string): void => {
   const mark = readMark(dataDir);
   const database = openToRead(storePath(dataDir));
   try {
     checkOrigin(database, storePath(dataDir));
     checkMark(dataDir, mark, database);
-    // One snapshot, however much is written meanwhile; the copy has no write-ahead log.
-    database.prepare('VACUUM INTO ?').run(temporary);
+    snapshot(database, temporary);
   } catch (error) {
     if (sqliteKind(error) === sqlite.full)
       throw new AdministrationError(`The disk of ${temporary} is full: make room on it`);

@@ -1,15 +1,5 @@
 /** Files of the data folder: only the service's user reads them, and what is made of them survives a power cut. */
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  fchownSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  statSync,
-} from 'node:fs';
+import { closeSync, existsSync, fchownSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** Root puts files into a folder of another user, whose service has to open them. */
@@ -56,10 +46,3 @@ export const syncFile = (path: string): void => {
 
 /** A rename is durable when its folder is. */
 export const syncFolder = syncFile;
-
-/** Makes a copy what `makeFile` makes: it got mode and owner of what it was copied from. */
-export const makeOwn = (path: string): void => {
-  const owner = ownerOf(dirname(path));
-  if (owner !== null) chownSync(path, owner.uid, owner.gid);
-  chmodSync(path, 0o600);
-};

@@ -5,10 +5,13 @@ import { limits } from '../limits.js';
 import {
   StoreError,
   checkNotRestoring,
+  checkOrigin,
   logPath,
   migrate,
   openExisting,
   pragma,
+  sqlite,
+  sqliteKind,
   storePath,
   wordStoreError,
 } from './database.js';
@@ -57,6 +60,29 @@ const makeUnlessThere = (dataDir: string): void => {
   }
 };
 
+/**
+ * By a connection that changes nothing: one that may write folds the log when it is closed, and with it goes what SQLite
+ * does not find in it any more.
+ *
+ * @throws {StoreError} the store lacks what was committed to it, or a restore was cut off
+ */
+const checkReached = (dataDir: string): void => {
+  // Read first: what others commit in between only makes the store more.
+  const mark = readMark(dataDir);
+  if (mark === null) return;
+  checkNotRestoring(dataDir);
+  const database = new DatabaseSync(storePath(dataDir), { readOnly: true, timeout: limits.storeBusyMsMax });
+  try {
+    checkOrigin(database, storePath(dataDir));
+    checkMark(dataDir, mark, database);
+  } catch (error) {
+    // Another schema than it says: worded where the store is opened.
+    if (sqliteKind(error) !== sqlite.error) throw error;
+  } finally {
+    database.close();
+  }
+};
+
 /** A connection to the store, which stays in its place until the hold is released. */
 export interface HeldDatabase {
   readonly database: DatabaseSync;
@@ -76,10 +102,8 @@ export const openDatabase = (dataDir: string): HeldDatabase => {
     accessSync(dataDir, constants.W_OK | constants.X_OK);
     makeUnlessThere(dataDir);
     hold = StoreHold.share(dataDir, limits.storeBusyMsMax);
-    // Read first: what others commit in between only makes the store more.
-    const mark = readMark(dataDir);
+    checkReached(dataDir);
     database = openExisting(dataDir);
-    checkMark(dataDir, mark, database);
     return { database, hold };
   } catch (error) {
     database?.close();

@@ -4,10 +4,11 @@
  */
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { StoreError } from '../../src/admission/database.js';
+import { StoreError, openExisting } from '../../src/admission/database.js';
+import { newWriter, prepareAppendBatch } from '../../src/admission/entries.js';
 import { limits } from '../../src/limits.js';
 import { openStore } from '../../src/admission/store.js';
-import { LeftStore, balancesOf, chargeOnce } from '../../scripts/torture/store/left-store.js';
+import { LeftStore, balancesOf } from '../../scripts/torture/store/left-store.js';
 import { applyDamage, damageNames } from '../../scripts/torture/store/damage.js';
 import { seededRandom } from '../support/random.js';
 import { temporaryFolder } from './support.js';
@@ -15,6 +16,8 @@ import { temporaryFolder } from './support.js';
 const SEED = 20_261;
 const ROUNDS = 2;
 const ENTRIES = 400;
+/** Later than all of these. */
+const AT_MS = Date.UTC(2026, 6, 1);
 const ends = ['killed', 'closed'] as const;
 
 const random = seededRandom(SEED);
@@ -33,9 +36,34 @@ const startOf = (wholeBytesMax: number): StoreError | null => {
   }
 };
 
+const CHARGE = 17;
+
+/** Charges the first account as a request does. @returns the credits */
+const chargeOnce = (): number => {
+  const database = openExisting(store.dataDir);
+  try {
+    const entry = {
+      writer: newWriter(),
+      entry: 1,
+      accountId: 1,
+      keyId: 1,
+      requestId: 'request',
+      kind: 'usage',
+      amount: -CHARGE,
+      characters: CHARGE,
+      beginsRequest: true,
+      atMs: AT_MS,
+    } as const;
+    prepareAppendBatch(database)([entry]);
+    return CHARGE;
+  } finally {
+    database.close();
+  }
+};
+
 const refusedOrCharged = (): number | 'refused' => {
   try {
-    return chargeOnce(store.dataDir);
+    return chargeOnce();
   } catch (error) {
     if (error instanceof StoreError || (error as { code?: string }).code === 'ERR_SQLITE_ERROR')
       return 'refused';

@@ -21,7 +21,9 @@ import { StoreError, logPath, storePath } from '../../src/admission/database.js'
 import { openDatabase } from '../../src/admission/opening.js';
 import { restore } from '../../src/admission/restore.js';
 import { openStore } from '../../src/admission/store.js';
+import { LeftStore } from '../../scripts/torture/store/left-store.js';
 import { balances, temporaryFolder } from '../admission/support.js';
+import { seededRandom } from '../support/random.js';
 
 const compiled = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const program = compiled('scripts/store.js');
@@ -227,6 +229,95 @@ const copyOf = (t: Test, dataDir: string): string => {
   return copy;
 };
 
+/** What the next start makes of it: a balance, or the fault that it is refused with. */
+const startOf = (dataDir: string): number | string | undefined => {
+  try {
+    openStore(dataDir).close();
+    return balanceOf(dataDir);
+  } catch (error) {
+    if (error instanceof StoreError) return error.fault;
+    throw error;
+  }
+};
+
+t.test('a backup with a log beside it is restored with what is in that', (t) => {
+  const crashed = makeCrashed(t);
+  const dataDir = makeStore(t, 7);
+  const log = readFileSync(logPath(crashed));
+  const { status, stdout, stderr } = runner(dataDir)('restore', storePath(crashed));
+  t.equal(status, 0, stderr);
+  t.match(stdout, /: 1 account, 1 key, 2 entries/);
+  t.equal(balanceOf(dataDir), 111);
+  openStore(dataDir).close();
+  t.ok(readFileSync(logPath(crashed)).equals(log), 'the backup is as it was');
+  t.end();
+});
+
+const keptBy = (stdout: string): string => /The store that was there is (.*)\n$/.exec(stdout)?.[1] ?? '';
+
+t.test('the log of a store that lacks something is kept as it is, with all that it can have', (t) => {
+  const left = LeftStore.make(join(temporaryFolder(t), 'data'), 20, seededRandom(7));
+  const log = Buffer.from(left.bytesOf('store.sqlite-wal'));
+  // The third page in it: SQLite takes it and all behind it for a commit that was cut off.
+  log.fill(0xa5, 32 + 2 * (24 + 4_096) + 1_000, 32 + 2 * (24 + 4_096) + 1_100);
+  writeFileSync(logPath(left.dataDir), log, { flag: 'r+' });
+  t.equal(startOf(left.dataDir), 'short', 'a start is refused, and leaves all as it was');
+  const file = join(temporaryFolder(t), 'backup');
+  runner(makeStore(t, 7))('backup', file);
+  const store = runner(left.dataDir);
+  t.match(store('verify'), { status: 1, stderr: /lacks what had been committed/ });
+  const { status, stdout, stderr } = store('restore', file);
+  t.equal(status, 0, stderr);
+  const kept = keptBy(stdout);
+  t.ok(readFileSync(kept).equals(left.bytesOf('store.sqlite')), 'its file');
+  t.ok(readFileSync(`${kept}-wal`).equals(log), 'its log');
+  t.equal(startOf(left.dataDir), 7);
+  t.end();
+});
+
+t.test('where no mark tells whether a log is whole, the log is kept besides', (t) => {
+  const crashed = makeCrashed(t);
+  const log = readFileSync(logPath(crashed));
+  const file = join(temporaryFolder(t), 'backup');
+  runner(makeStore(t, 7))('backup', file);
+  const other = new DatabaseSync(storePath(crashed));
+  other.prepare('SELECT * FROM ledger').all();
+  const store = runner(crashed);
+  t.match(store('restore', file), { status: 1, stderr: /another program has it open/ });
+  t.same(
+    readdirSync(crashed).filter((name) => name.includes('before-restore')),
+    [],
+    'nothing was kept when nothing was done',
+  );
+  const { stdout } = runner(copyOf(t, crashed))('restore', file);
+  other.close();
+  const kept = keptBy(stdout);
+  t.ok(readFileSync(`${kept}-wal`).equals(log));
+  t.equal(balanceOf(join(kept, '..')), 7);
+  const again = makeStore(t, 1);
+  t.match(runner(again)('restore', kept), { status: 0 }, 'the two are still one store');
+  t.equal(balanceOf(again), 111);
+  t.end();
+});
+
+t.test('a restore makes no store in a default folder that is not there', (t) => {
+  const file = join(temporaryFolder(t), 'backup');
+  runner(makeStore(t, 7))('backup', file);
+  const cwd = temporaryFolder(t);
+  for (const DATA_DIR of [undefined, ' ']) {
+    const env = { PATH: process.env['PATH'], ...(DATA_DIR === undefined ? {} : { DATA_DIR }) };
+    const { status, stderr } = spawnSync(process.execPath, [...flags, program, 'restore', file], {
+      cwd,
+      env,
+      encoding: 'utf8',
+    });
+    t.equal(status, 1);
+    t.match(stderr, /^There is no folder .*\/data: set DATA_DIR to the one that the service has\n$/);
+  }
+  t.same(readdirSync(cwd), []);
+  t.end();
+});
+
 /** @returns whether it was killed before it came to its end */
 const restoreUntil = (dataDir: string, file: string, killAt: number): Promise<boolean> => {
   const child = spawn(
@@ -241,17 +332,6 @@ const restoreUntil = (dataDir: string, file: string, killAt: number): Promise<bo
       else reject(new Error(`restore ended with ${code}`));
     });
   });
-};
-
-/** What the next start makes of it: a balance, or the fault that it is refused with. */
-const startOf = (dataDir: string): number | string | undefined => {
-  try {
-    openStore(dataDir).close();
-    return balanceOf(dataDir);
-  } catch (error) {
-    if (error instanceof StoreError) return error.fault;
-    throw error;
-  }
 };
 
 const CONCURRENT = 4;

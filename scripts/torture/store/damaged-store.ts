@@ -17,6 +17,19 @@ const ENTRIES = { small: 600, large: 60_000 } as const;
 const ends: readonly End[] = ['killed', 'closed'];
 const sizes = ['small', 'large'] as const;
 
+interface Case {
+  readonly name: string;
+  readonly end: End;
+  readonly size: keyof typeof ENTRIES;
+}
+
+/** Every damage to either store; what is first tried on the one is tried on the other when all have had a turn. */
+const cases: readonly Case[] = [0, 1].flatMap((round) =>
+  ends
+    .flatMap((end) => damageNames[end].map((name) => ({ name, end })))
+    .map(({ name, end }, index) => ({ name, end, size: sizes[(index + round) % 2] ?? 'small' })),
+);
+
 type Stores = Readonly<Record<keyof typeof ENTRIES, LeftStore>>;
 
 const TEXT = 'A charge.';
@@ -56,15 +69,25 @@ const tryStart = async (store: LeftStore): Promise<string> => {
   }
 };
 
+/** What so many turns have tried. */
+const coverage = (count: number): string => {
+  const tried = cases.slice(0, count);
+  const namesOf = (some: readonly Case[]) => String(new Set(some.map(({ name }) => name)).size);
+  const parts = ends.flatMap((end) =>
+    sizes.map((size) => {
+      const these = tried.filter((one) => one.end === end && one.size === size);
+      return `${String(these.length)} of ${String(damageNames[end].length)} to a ${size} store that was ${end}`;
+    }),
+  );
+  return `${namesOf(tried)} of ${namesOf(cases)} kinds of damage: ${parts.join(', ')} (small: read whole at a start)`;
+};
+
 const atStarts = async (stores: Stores, options: TortureOptions): Promise<TortureRow> => {
   const tally = new Tally();
   const wrong: string[] = [];
   for (let i = 0; i < options.count; i += 1) {
     const dice = new Dice(options.seed, i);
-    const end = dice.pick(ends);
-    const size = dice.pick(sizes);
-    const names = damageNames[end];
-    const name = names[i % names.length] ?? '';
+    const { name, end, size } = cases[i % cases.length]!;
     const store = stores[size];
     store.putBack(end);
     applyDamage(name, {
@@ -80,7 +103,7 @@ const atStarts = async (stores: Stores, options: TortureOptions): Promise<Tortur
   }
   return {
     fault: 'store damaged, at a start',
-    injected: `${String(damageNames.killed.length)} kinds of damage to file, log, side files and contents, of a store that was killed or closed, below and above the size that is read whole`,
+    injected: `${coverage(options.count)}; of file, log, side files and contents`,
     count: options.count,
     outcome: `${tally.toString()}; refused: exit 1 and one line with path and cause; served: every balance and key as before, the next charge right ${wrong.join('; ')}`,
     held: wrong.length === 0,
@@ -133,10 +156,10 @@ const whileRunning = async (stores: Stores, options: TortureOptions): Promise<To
   const tally = new Tally();
   const wrong: string[] = [];
   const names = damageNames.killed;
-  const count = Math.ceil(options.count / 4);
+  const count = Math.max(Math.ceil(options.count / 4), Math.min(options.count, names.length));
   for (let i = 0; i < count; i += 1) {
     const dice = new Dice(options.seed, 1_000_000 + i);
-    const name = names[(i * 7) % names.length] ?? '';
+    const name = names[i % names.length] ?? '';
     const store = stores.small;
     store.putBack('killed');
     const tools = { store, other: stores.large, random: () => dice.unit() };
@@ -148,7 +171,7 @@ const whileRunning = async (stores: Stores, options: TortureOptions): Promise<To
   }
   return {
     fault: 'store damaged, while it runs',
-    injected: 'the same kinds, between two requests; then SIGKILL and a start',
+    injected: `${String(Math.min(count, names.length))} of these kinds, between two requests; then SIGKILL and a start`,
     count,
     outcome: `${tally.toString()}; no 500, and the process lives but where its mapped memory was cut off (SIGBUS); the next start refuses or serves what verifies ${wrong.join('; ')}`,
     held: wrong.length === 0,
@@ -158,7 +181,7 @@ const whileRunning = async (stores: Stores, options: TortureOptions): Promise<To
 export const damagedStore: Scenario = {
   name: 'store-damage',
   about: 'a store damaged in so many ways: refused with its cause, or served with the balances that it had',
-  defaultCount: 200,
+  defaultCount: cases.length,
   run: (options) =>
     inScratch(async (folder) => {
       const dice = new Dice(options.seed);

@@ -27,7 +27,6 @@ export interface Balances {
 }
 
 const ACCOUNTS = 5;
-const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 0, 1);
 /** Entries of a commit, of those that are in the log only. */
 const COMMIT_ENTRIES = 6;
@@ -43,18 +42,6 @@ export const balancesOf = (dataDir: string): Balances => {
   const database = openExisting(dataDir);
   try {
     return readBalances(database);
-  } finally {
-    database.close();
-  }
-};
-
-/** Charges the first account as a request does. @returns the credits */
-export const chargeOnce = (dataDir: string): number => {
-  const database = openExisting(dataDir);
-  try {
-    const amount = 17;
-    prepareAppendBatch(database)([usage(newWriter(), 1, 1, amount, START_MS + 900 * HOUR_MS)]);
-    return amount;
   } finally {
     database.close();
   }
