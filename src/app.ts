@@ -173,40 +173,44 @@ export class App {
       synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),
       actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
     });
-    let store: Store;
+    let store: Store | undefined;
+    let ledger: Ledger | undefined;
+    let app: App;
     try {
       store = openWithKey(config.dataDir, parts.onFirstKey);
+      ledger = new Ledger({ dataDir: config.dataDir, limits, log });
+      const admission = createAdmission({
+        store,
+        ledger,
+        limits,
+        creditsPerCharacter: config.creditsPerCharacter,
+        clock: Date.now,
+        log,
+      });
+      const readiness: Readiness = {
+        reasons: () => [...dispatcher.faults(), ...admission.faults()],
+        warnings: () => dispatcher.warnings(),
+      };
+      const server = createServer({
+        config,
+        certificate,
+        bounds,
+        speech: dispatcher,
+        admission,
+        readiness,
+        log,
+        metrics,
+      });
+      const reload = new VoiceReload({ dispatcher, read: () => readVoices(config.modelsDir), log });
+      app = new App({ log, tls: config.tls, store, ledger, dispatcher, reload, server, ops });
     } catch (error) {
       // A thread can be ended once it has loaded, or could not.
       await dispatcher.ready().catch(() => undefined);
       await dispatcher.close(STEP_END_MS_MAX);
+      await ledger?.close();
+      store?.close();
       throw error;
     }
-    const ledger = new Ledger({ dataDir: config.dataDir, limits, log });
-    const admission = createAdmission({
-      store,
-      ledger,
-      limits,
-      creditsPerCharacter: config.creditsPerCharacter,
-      clock: Date.now,
-      log,
-    });
-    const readiness: Readiness = {
-      reasons: () => [...dispatcher.faults(), ...admission.faults()],
-      warnings: () => dispatcher.warnings(),
-    };
-    const server = createServer({
-      config,
-      certificate,
-      bounds,
-      speech: dispatcher,
-      admission,
-      readiness,
-      log,
-      metrics,
-    });
-    const reload = new VoiceReload({ dispatcher, read: () => readVoices(config.modelsDir), log });
-    const app = new App({ log, tls: config.tls, store, ledger, dispatcher, reload, server, ops });
     try {
       await dispatcher.ready();
     } catch (error) {

@@ -39,12 +39,21 @@ const main = async (): Promise<void> => {
   const log = createLog(config.logLevel);
   const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();
 
-  /** Ending a thread inside a model run aborts the process: every way out leads through here. */
+  /** Ending a thread inside a model run aborts the process: every way out leads through here. Never rejects. */
   const stop = async (exitCode: number): Promise<void> => {
-    // Before the start is over there is nothing to drain: it stops when it is.
-    if (await (await started).drain()) process.exit(exitCode);
-    process.removeAllListeners('SIGTERM');
-    process.kill(process.pid, 'SIGTERM');
+    try {
+      // Before the start is over there is nothing to drain: it stops when it is.
+      if (await (await started).drain()) process.exit(exitCode);
+      if (exitCode === 0) {
+        process.removeAllListeners('SIGTERM');
+        process.kill(process.pid, 'SIGTERM');
+        return;
+      }
+    } catch (error) {
+      log.fatal(describeFault(error), 'the drain failed');
+    }
+    // To a supervisor SIGTERM is an end that was asked for: after it, nobody would start the service again.
+    process.kill(process.pid, 'SIGKILL');
   };
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

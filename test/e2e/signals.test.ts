@@ -91,3 +91,18 @@ t.test('SIGHUP and SIGUSR2 end nothing; the latter tells what is going on', asyn
   );
   t.match(await service.stop(), { code: 0, signal: null });
 });
+
+for (const drain of ['hangs', 'fails'])
+  t.test(`a fault that nothing catches, and a drain that ${drain}: a supervisor sees a crash`, async (t) => {
+    const service = await startService(t, { ...oneThread, DRAIN: drain }, 'test/support/faulty-main.js');
+    service.process.kill('SIGWINCH');
+    // SIGTERM would pass for an end that was asked for, and the service stay down.
+    t.match(await service.exited, { code: null, signal: 'SIGKILL' });
+    t.ok(service.lines.some(({ msg }) => msg === 'a fault that nothing caught'));
+    t.equal(service.lines.filter(({ msg }) => msg === 'the drain failed').length, drain === 'fails' ? 1 : 0);
+  });
+
+t.test('SIGTERM with a thread that hangs is still an end that was asked for', async (t) => {
+  const service = await startService(t, { ...oneThread, DRAIN: 'hangs' }, 'test/support/faulty-main.js');
+  t.match(await service.stop(), { code: null, signal: 'SIGTERM' });
+});

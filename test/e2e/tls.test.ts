@@ -19,6 +19,7 @@ const oneThread = { SYNTHESIS_THREADS: '1' };
 t.test('what cannot be used is named in one line, and the service does not start', { skip }, async (t) => {
   const good = certificateOf('good');
   const other = certificateOf('other');
+  const weak = makeCertificate(folder, 'weak', ['rsa:1024']);
   const text = join(folder, 'text.pem');
   writeFileSync(text, 'no PEM at all\n');
   const torn = join(folder, 'torn.pem');
@@ -44,6 +45,11 @@ t.test('what cannot be used is named in one line, and the service does not start
       'an encrypted key',
       { TLS_CERT: good.certPath, TLS_KEY: encryptKey(good.keyPath) },
       /TLS_KEY: .*openssl pkey -in/,
+    ],
+    [
+      'a key that is too short',
+      { TLS_CERT: weak.certPath, TLS_KEY: weak.keyPath },
+      /TLS_CERT: .*of a kind that is not served/,
     ],
   ];
   await Promise.all(

@@ -13,12 +13,14 @@ const openssl = (...args: readonly string[]): void => {
   execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 };
 
-/** Signed by itself, for localhost and 127.0.0.1. */
-export const makeCertificate = (folder: string, name: string): TestCertificate => {
+const P256 = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
+
+/** Signed by itself, for localhost and 127.0.0.1. @param kind of the key, as `openssl req -newkey` wants it */
+export const makeCertificate = (folder: string, name: string, kind = P256): TestCertificate => {
   const [certPath, keyPath] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)];
   const names = 'subjectAltName=DNS:localhost,IP:127.0.0.1';
   openssl(
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+    ...['req', '-x509', '-newkey', ...kind, '-nodes', '-days', '2'],
     ...['-subj', `/CN=${name}`, '-addext', names, '-keyout', keyPath, '-out', certPath],
   );
   return { certPath, keyPath, ca: readFileSync(certPath, 'utf8') };
