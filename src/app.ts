@@ -43,9 +43,6 @@ const readVoices = async (modelsDir: string): Promise<Voices> => {
   return { packs, release, catalogue: { speakerIds, sampleRateHz: () => sampleRateHz } };
 };
 
-/** Milliseconds for running steps to end once they are cancelled; one takes about 25. */
-const STEP_END_MS_MAX = 5_000;
-
 const modelBytesOf = (packs: readonly VoicePack[]): number =>
   packs.flatMap(({ manifest }) => Object.values(manifest.files)).reduce((sum, file) => sum + file.bytes, 0);
 
@@ -206,7 +203,7 @@ export class App {
     } catch (error) {
       // A thread can be ended once it has loaded, or could not.
       await dispatcher.ready().catch(() => undefined);
-      await dispatcher.close(STEP_END_MS_MAX);
+      await dispatcher.close(limits.stepEndMsMax);
       await ledger?.close();
       store?.close();
       throw error;
@@ -313,7 +310,7 @@ export class App {
     await Promise.race([this.#server.whenIdle(), hurried]);
     clearTimeout(timer);
     this.#server.close();
-    const clean = await this.#dispatcher.close(STEP_END_MS_MAX);
+    const clean = await this.#dispatcher.close(limits.stepEndMsMax);
     await this.#ledger.close();
     this.#store.close();
     // Last: until here it tells who asks that the service is draining.

@@ -142,8 +142,10 @@ export const limits = {
   /** Milliseconds that such a request may take to arrive, and its answer to be read. */
   opsRequestMsMax: 10_000,
 
-  /** Milliseconds that work in flight may take after SIGTERM; with the end of the threads it stays below 30 s. */
+  /** Milliseconds that work in flight may take after SIGTERM. */
   drainMsMax: 25_000,
+  /** Milliseconds for running steps to end once they are cancelled; one takes about 25. */
+  stepEndMsMax: 5_000,
 
   /** Characters that a request is charged for before it gets an entry in the ledger: what a kill can lose of it. */
   leaseStepCharacters: 1_000,

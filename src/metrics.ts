@@ -64,6 +64,8 @@ const latencyBuckets = [
 ];
 /** From twenty times quicker than it plays to slower than that. */
 const rateBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 5, 10];
+/** A player's own buffer hides what is not later; a bucket of the lag ends there. */
+const UNDERRUN_MS_MIN = 5;
 const lagBuckets = [0, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -136,7 +138,9 @@ export class Metrics {
   });
   readonly #underruns = new Counter({
     name: 'syrinx_underruns_total',
-    help: 'Times that a listener who keeps reading had nothing left to play amid an utterance because audio was late',
+    help:
+      'Times that a listener who keeps reading had nothing left to play amid an utterance because audio was late, by ' +
+      'more than the 5 ms that its player hides',
     ...this.#registers,
   });
 
@@ -186,7 +190,7 @@ export class Metrics {
   /** @param lateMs of one chunk of audio */
   playback(lateMs: number): void {
     this.#lag.observe(lateMs / 1000);
-    if (lateMs > 0) this.#underruns.inc();
+    if (lateMs > UNDERRUN_MS_MIN) this.#underruns.inc();
   }
 
   /** @param status `null` when no answer had begun */

@@ -7,7 +7,7 @@ const STEPS = 256;
 export class AudioRoom {
   readonly #pool: SharedPool;
   readonly #onRoom: () => void;
-  /** In the pool when somebody was last found to wait. */
+  /** The most in the pool at which somebody was found to wait, since those who wait were told. */
   #crowdedBytes: number | null = null;
 
   /** @param onRoom called when those who were refused may have room now */
@@ -24,7 +24,8 @@ export class AudioRoom {
   /** Whether one that holds so many bytes may add to them. */
   isFor(heldBytes: number): boolean {
     const isRoom = !this.#pool.isFull && heldBytes <= this.#pool.allowance(Number.POSITIVE_INFINITY);
-    if (!isRoom) this.#crowdedBytes = this.#pool.bytes;
+    // Who looks again and again must not put off by it when it is told.
+    if (!isRoom) this.#crowdedBytes = Math.max(this.#crowdedBytes ?? 0, this.#pool.bytes);
     return isRoom;
   }
 

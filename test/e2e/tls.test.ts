@@ -19,7 +19,7 @@ const oneThread = { SYNTHESIS_THREADS: '1' };
 t.test('what cannot be used is named in one line, and the service does not start', { skip }, async (t) => {
   const good = certificateOf('good');
   const other = certificateOf('other');
-  const weak = makeCertificate(folder, 'weak', ['rsa:1024']);
+  const rare = makeCertificate(folder, 'rare', ['ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1']);
   const text = join(folder, 'text.pem');
   writeFileSync(text, 'no PEM at all\n');
   const torn = join(folder, 'torn.pem');
@@ -47,8 +47,8 @@ t.test('what cannot be used is named in one line, and the service does not start
       /TLS_KEY: .*openssl pkey -in/,
     ],
     [
-      'a key that is too short',
-      { TLS_CERT: weak.certPath, TLS_KEY: weak.keyPath },
+      'a key of a kind that is not served',
+      { TLS_CERT: rare.certPath, TLS_KEY: rare.keyPath },
       /TLS_CERT: .*of a kind that is not served/,
     ],
   ];

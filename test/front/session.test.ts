@@ -188,6 +188,23 @@ t.test('barge-in: what is queued is gone, the answer comes at once, and the id i
   t.end();
 });
 
+t.test('cancelled in the turn that started it, a context still says that it started', (t) => {
+  const { heard, say, session, socket, turn } = createSession();
+  say(start(), text('Hello.'), cancel(), start(), cancel(), start());
+  const told = () => heard().map((frame) => `${kindOf(frame)} ${frame.context_id ?? ''}`);
+  const [started, closed] = ['context_started a', 'context_closed a'];
+  t.strictSame(told(), [started, closed, started, closed, started], 'each before the next of its id');
+  socket.stalled = true;
+  socket.bufferedBytes = limits.socketBufferedBytesMax;
+  say(cancel(), start(), start('b'), cancel());
+  socket.stalled = false;
+  socket.bufferedBytes = 0;
+  session.drained();
+  turn();
+  t.strictSame(told(), [closed, 'context_started b', started, closed]);
+  t.end();
+});
+
 t.test('a context that closes takes no frames but its cancel', (t) => {
   const { heard, say, session, speech } = createSession();
   speech.script = () => undefined;

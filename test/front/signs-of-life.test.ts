@@ -45,7 +45,7 @@ t.test(
     const readMs = 2 * speechMs;
     t.equal(
       fate(slow, 0, 1e6, (nowMs) => {
-        if (nowMs >= readMs) slow.ponged(nowMs);
+        if (nowMs >= readMs) slow.ponged(slow.mark, nowMs);
       }),
       null,
     );
@@ -60,7 +60,7 @@ t.test('who has read everything and then is silent is dropped as soon as anyone'
   const found = fate(life, 0, 1e7, (nowMs) => {
     if (answeredMs > 0) return;
     answeredMs = nowMs;
-    life.ponged(nowMs);
+    life.ponged(life.mark, nowMs);
   });
   t.equal(answeredMs, socketPingMs);
   near(t, found, answeredMs + socketSilenceMsMax);
@@ -73,10 +73,41 @@ t.test('a pong says nothing of what was sent after its ping', (t) => {
   let pings = 0;
   const found = fate(life, 0, 1e7, (nowMs) => {
     if (++pings > 1) return;
+    const mark = life.mark;
     life.handed(100_000, nowMs);
-    life.ponged(nowMs);
+    life.ponged(mark, nowMs);
   });
   near(t, found, socketPingMs + 2 * 100_000 + socketSilenceMsMax);
+  t.end();
+});
+
+t.test('several pings are out: each pong is known for the one that it answers', (t) => {
+  const marks: string[] = [];
+  const life = new SignsOfLife(limits, 0);
+  const hand = (durationMs: number): void => {
+    marks.push(life.mark);
+    life.handed(durationMs, 0);
+  };
+  hand(100_000);
+  hand(100_000);
+  marks.push(life.mark);
+  const [, second, third] = marks;
+  // The first ping's pong never comes: a client may answer only the last of several.
+  life.ponged(second!, 1_000);
+  near(t, fate(life, 1_000, 1e7), 1_000 + 2 * 100_000 + socketSilenceMsMax);
+  life.ponged(third!, 2_000);
+  near(t, fate(life, 2_000, 1e7), 2_000 + socketSilenceMsMax);
+  t.end();
+});
+
+t.test('a pong that nobody asked for is a sign of life, and says nothing of what was read', (t) => {
+  const life = new SignsOfLife(limits, 0);
+  life.handed(100_000, 0);
+  for (const mark of ['', 'ping', '-1', '1e5', '100001', '9'.repeat(40), '\u0000']) life.ponged(mark, 1_000);
+  near(t, fate(life, 1_000, 1e7), 2 * 100_000 + socketSilenceMsMax);
+  // Made up: as if nothing had been read. It gains no time.
+  life.ponged('0', 150_000);
+  near(t, fate(life, 150_000, 1e7), 2 * 100_000 + socketSilenceMsMax);
   t.end();
 });
 

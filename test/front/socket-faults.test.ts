@@ -155,3 +155,23 @@ t.test('after a barge-in nothing of what was cut off is heard', async (t) => {
   }
   client.close();
 });
+
+t.test(
+  'a fault after a socket was ended does not leave the handler, which would end the process',
+  async (t) => {
+    class FailingMetrics extends Metrics {
+      override refused(): void {
+        throw new Error('scripted');
+      }
+    }
+    const front = await startFront(t, { parts: { metrics: new FailingMetrics() } });
+    const client = await openWs(front.port, 'svc_sk_unknown');
+    await eventually(() => front.lines.some(({ message }) => message === 'socket failed'));
+    await client.until(() => client.closed !== null);
+    t.equal(client.closed?.code, 1008);
+    const other = await openWs(front.port, GOOD_KEY);
+    other.start('a', { voice_id: 'ada' });
+    await other.frame(({ context_started }) => context_started !== undefined);
+    other.close();
+  },
+);

@@ -48,6 +48,18 @@ t.test('who may have little at best has it as long as others leave it', (t) => {
   t.end();
 });
 
+t.test('who looks for room again and again does not put off being told', (t) => {
+  let told = 0;
+  const room = new AudioRoom(256_000, () => (told += 1));
+  room.change(250_000);
+  for (let freed = 0; freed < 1_500; freed += 100) {
+    t.notOk(room.isFor(10_000));
+    room.change(-100);
+  }
+  t.equal(told, 1, 'after each 1,000');
+  t.end();
+});
+
 t.test('who waits for room is told when there is some', (t) => {
   let told = 0;
   const room = new AudioRoom(16_000, () => (told += 1));

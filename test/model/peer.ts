@@ -23,6 +23,8 @@ type Start = Extract<ClientFrame, { type: 'start' }>;
 interface Open {
   readonly id: Id;
   readonly below: SteppedContext;
+  /** The answer to its start. */
+  readonly started: string;
   readonly lane: ExpectedLane;
   readonly flushes: { readonly flushId: string; readonly refusal: SocketErrorCode | null }[];
   state: 'open' | 'closing' | 'failed';
@@ -195,13 +197,18 @@ export class Peer {
         context.state = 'closing';
         if (!context.below.ended) throw new Error('a context closes whose text has no end');
         return;
-      case 'cancel':
+      case 'cancel': {
+        // The answer to its start is not dropped.
+        const isStartAnswered = context.lane.waiting[0]?.message !== context.started;
         this.wire.forget(context.lane);
         context.lane.isComplete = false;
+        context.lane.isFinishing = true;
+        if (!isStartAnswered) this.wire.expect(context.lane, context.started);
         this.wire.expect(context.lane, contextClosed(id));
         context.lane.isComplete = true;
         this.contexts.delete(id);
         if (!context.below.released) throw new Error('a cancelled context goes on');
+      }
     }
   }
 
@@ -257,6 +264,7 @@ export class Peer {
     const context: Open = {
       id,
       below,
+      started: contextStarted(frame, id),
       lane: new ExpectedLane(id),
       flushes: [],
       state: 'open',
@@ -264,7 +272,7 @@ export class Peer {
     };
     this.contexts.set(id, context);
     this.#byContext.set(below, context);
-    this.wire.expect(context.lane, contextStarted(frame, id));
+    this.wire.expect(context.lane, context.started);
   }
 
   #checkDropped({ below }: Open, refusal: SocketErrorCode | null): void {

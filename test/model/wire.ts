@@ -14,6 +14,8 @@ export class ExpectedLane {
   readonly waiting: Expected[] = [];
   /** Its terminal frame is expected: nothing may be, after it. */
   isComplete = false;
+  /** Its context was cancelled: what it is yet to be sent goes out in one piece. */
+  isFinishing = false;
   /** Whose messages went before its first, and how many. */
   readonly overtaken = new Map<ExpectedLane, number>();
 
@@ -29,6 +31,8 @@ export class Wire {
   onlyMessage: string | null = null;
   isOrderly = true;
   sentCharacters = 0;
+  /** Some of its last answers are sent, and some are not. */
+  #finishing: ExpectedLane | null = null;
   sent = 0;
   bytes = 0;
   answerBytes = 0;
@@ -63,7 +67,11 @@ export class Wire {
     this.sentCharacters += entry?.characters ?? 0;
     lane.overtaken.clear();
     if (lane.waiting.length === 0) this.#lanes.delete(lane);
-    if (this.isOrderly) this.#checkTurns(lane);
+    if (this.#finishing !== null && this.#finishing !== lane)
+      throw new Error(`${message} amid the last answers of ${this.#finishing.id}`);
+    const isFirst = this.#finishing === null;
+    this.#finishing = lane.isFinishing && lane.waiting.length > 0 ? lane : null;
+    if (this.isOrderly && isFirst) this.#checkTurns(lane);
   }
 
   /** The first lane in age that waits for it; of one id, the older context must be over. */

@@ -30,7 +30,7 @@ export class FakeSocket implements SocketHandle {
     return this.stalled ? 0 : 1;
   }
 
-  ping(): number {
+  ping(_mark: string): number {
     this.pings += 1;
     return 1;
   }

@@ -8,8 +8,6 @@ export class Hearing {
   readonly #msMax: number;
   #untilMs = 0;
   #handedMs = 0;
-  /** Audio that had been handed when the oldest ping that is not answered went out. */
-  #pingedAtMs: number | null = null;
 
   constructor(msMax: number) {
     this.#msMax = msMax;
@@ -22,14 +20,19 @@ export class Hearing {
     this.#untilMs = Math.min(untilMs, nowMs + this.#msMax);
   }
 
-  pinged(): void {
-    this.#pingedAtMs ??= this.#handedMs;
+  /**
+   * What a ping carries, and its pong back: the audio that was handed before it. So every pong is known for what it
+   * answers, though pings overtake their pongs and a client may answer only the last of several.
+   */
+  get mark(): string {
+    return String(Math.floor(this.#handedMs));
   }
 
-  ponged(nowMs: number): void {
-    if (this.#pingedAtMs === null) return;
-    const unreadMs = this.#handedMs - this.#pingedAtMs;
-    this.#pingedAtMs = null;
+  /** @param mark of the ping; one that is none of ours, as in a pong that nobody asked for, says nothing */
+  ponged(mark: string, nowMs: number): void {
+    if (!/^\d{1,15}$/.test(mark) || Number(mark) > this.#handedMs) return;
+    const unreadMs = this.#handedMs - Number(mark);
+    // Never later: who makes a mark up gains no time.
     this.#untilMs = Math.min(this.#untilMs, nowMs + unreadMs * slowness);
   }
 

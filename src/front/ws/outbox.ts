@@ -13,7 +13,8 @@ import type { Runnable, Turn } from '../turn.js';
 export interface SocketHandle {
   /** @returns 1: sent, 0: buffered, 2: dropped */
   send(message: string | Uint8Array): number;
-  ping(): number;
+  /** @param mark comes back in the pong */
+  ping(mark: string): number;
   getBufferedAmount(): number;
   /** Runs it with all that is sent in it in one piece. */
   cork(write: () => void): unknown;
@@ -35,6 +36,8 @@ interface Waiting {
 /** One context's place in the outbox. */
 export class Lane {
   readonly waiting: Waiting[] = [];
+  /** It keeps its turn until it is empty. */
+  isFinishing = false;
 }
 
 export interface OutboxBounds {
@@ -108,6 +111,16 @@ export class Outbox implements Runnable {
   /** An answer to a frame of the client's: who asks without reading would pile them up. */
   answer(lane: Lane, message: string, onHanded: (() => void) | null = null): void {
     this.#add(lane, { message, answerBytes: sizeOf(message), onHanded, isHanded: false });
+  }
+
+  /**
+   * Drops what waits in a lane for its last answers, which follow each other without another's frame between: the
+   * lane's context is over, and its id may be that of the next one.
+   */
+  finish(lane: Lane, answers: readonly string[]): void {
+    this.discard(lane);
+    lane.isFinishing = true;
+    for (const message of answers) this.answer(lane, message);
   }
 
   /** Drops what waits in a lane. */
@@ -220,7 +233,8 @@ export class Outbox implements Runnable {
   #next(): Waiting | null {
     for (const lane of this.#ready) {
       const entry = lane.waiting.shift();
-      this.#ready.delete(lane);
+      const keepsTurn = lane.isFinishing && lane.waiting.length > 0;
+      if (!keepsTurn) this.#ready.delete(lane);
       if (entry === undefined) continue;
       if (lane.waiting.length > 0) this.#ready.add(lane);
       this.#forget(entry);

@@ -142,9 +142,9 @@ export class Session {
     this.#life.heard(this.#parts.clock());
   }
 
-  /** The client answered a ping: it has read all that was sent before. */
-  ponged(): void {
-    this.#life.ponged(this.#parts.clock());
+  /** The client answered a ping: it has read all that was sent before. @param mark what the ping carried */
+  ponged(mark: string): void {
+    this.#life.ponged(mark, this.#parts.clock());
   }
 
   /** The socket takes more. */
@@ -308,7 +308,7 @@ export class Session {
       }
       this.#openedContexts++;
       this.#contexts.set(contextId, context);
-      context.answer(contextStarted({ voiceId, timestamps, format }, contextId));
+      context.begin(contextStarted({ voiceId, timestamps, format }, contextId));
     }
   }
 
@@ -352,7 +352,7 @@ export class Session {
       return true;
     }
     if (sign === 'ping') {
-      this.#parts.socket.ping();
+      this.#parts.socket.ping(this.#life.mark);
       if (bufferedBytes > 0) this.#outbox.drained();
     }
     return false;

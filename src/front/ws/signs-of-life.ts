@@ -32,10 +32,15 @@ export class SignsOfLife {
     this.#heardMs = nowMs;
   }
 
-  /** It answered a ping. */
-  ponged(nowMs: number): void {
+  /** What the next ping carries. */
+  get mark(): string {
+    return this.#hearing.mark;
+  }
+
+  /** It answered a ping. @param mark what that carried */
+  ponged(mark: string, nowMs: number): void {
     this.#heardMs = nowMs;
-    this.#hearing.ponged(nowMs);
+    this.#hearing.ponged(mark, nowMs);
   }
 
   /** Its socket takes more. */
@@ -62,7 +67,6 @@ export class SignsOfLife {
     const pingMs = isBuffered ? bounds.stallRearmMs : bounds.socketPingMs;
     if (nowMs - Math.max(this.#pingedMs, isBuffered ? this.#takenMs : this.#heardMs) < pingMs) return null;
     this.#pingedMs = nowMs;
-    this.#hearing.pinged();
     return 'ping';
   }
 }

@@ -2,7 +2,7 @@
  * One context of a WebSocket: what its frames do, and what it answers.
  *
  *   open --close_context--> closing --(all spoken and handed)--> over     flush_completed <id>:close, context_closed
- *   open, closing --cancel_context--> over                                context_closed
+ *   open, closing --cancel_context--> over                                (context_started,) context_closed
  *   open, closing --(fault)--> failed --(told)--> over                    error
  *   any --(socket gone)--> over                                           nothing
  *
@@ -65,6 +65,8 @@ export class SocketContext {
   /** Why text is refused until the next flush. */
   #refusal: LeaseRefusal | null = null;
   #characters = 0;
+  /** Its first answer, until that is with the socket: who waits for it shall not wait in vain. */
+  #started: string | null = null;
   /** Since when first audio is waited for. */
   #awaitedSinceMs: number | undefined;
 
@@ -95,6 +97,14 @@ export class SocketContext {
   /** Code points that were accepted. */
   get characters(): number {
     return this.#characters;
+  }
+
+  /** Answers the frame that opened it. */
+  begin(message: string): void {
+    this.#started = message;
+    this.#parts.outbox.answer(this.#lane, message, () => {
+      this.#started = null;
+    });
   }
 
   /** Answers in the order of this context's frames. */
@@ -139,13 +149,13 @@ export class SocketContext {
     this.#drive((speech) => speech.end());
   }
 
-  /** Drops what is queued, and answers at once. */
+  /** Drops what is queued but the answer to its start, and answers at once. */
   cancel(): void {
-    this.#parts.outbox.discard(this.#lane);
     this.#state = 'over';
     this.#forgetFlushes();
     this.#speech?.release();
-    this.#parts.outbox.answer(this.#lane, contextClosed(this.clientContextId));
+    const closed = contextClosed(this.clientContextId);
+    this.#parts.outbox.finish(this.#lane, this.#started === null ? [closed] : [this.#started, closed]);
     this.#parts.onOver(this);
   }
 

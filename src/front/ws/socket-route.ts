@@ -80,8 +80,11 @@ const onUpgrade =
     }
   };
 
-const onOpen = ({ services, sockets }: SocketRouteParts, ws: WebSocket<Attached>): void => {
-  const attached = ws.getUserData();
+const onOpen = (
+  { services, sockets }: SocketRouteParts,
+  ws: WebSocket<Attached>,
+  attached: Attached,
+): void => {
   if (attached.key !== null) {
     attached.session = sockets.open(attached.id, attached.key, ws);
     return;
@@ -102,6 +105,15 @@ const onOpen = ({ services, sockets }: SocketRouteParts, ws: WebSocket<Attached>
   );
 };
 
+/** The library throws when it is asked for a socket that it has ended. */
+const closeIfOpen = (ws: WebSocket<Attached>): void => {
+  try {
+    ws.close();
+  } catch {
+    // Over already.
+  }
+};
+
 export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {
   const { services } = parts;
   const { bounds, log } = services;
@@ -120,11 +132,12 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
     closeOnBackpressureLimit: false,
     upgrade: onUpgrade(parts, path),
     open: (ws) => {
+      const attached = ws.getUserData();
       try {
-        onOpen(parts, ws);
+        onOpen(parts, ws, attached);
       } catch (error) {
-        log.error({ requestId: ws.getUserData().id, ...describeFault(error) }, 'socket failed');
-        ws.close();
+        log.error({ requestId: attached.id, ...describeFault(error) }, 'socket failed');
+        closeIfOpen(ws);
       }
     },
     message: (ws, message, isBinary) =>
@@ -133,7 +146,7 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
         else session.message(Buffer.from(message).toString('utf8'));
       }),
     ping: (ws) => guard(ws, (session) => session.heard()),
-    pong: (ws) => guard(ws, (session) => session.ponged()),
+    pong: (ws, mark) => guard(ws, (session) => session.ponged(Buffer.from(mark).toString('latin1'))),
     drain: (ws) => guard(ws, (session) => session.drained()),
     close: (ws, code) => {
       parts.onEnded();
