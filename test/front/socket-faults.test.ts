@@ -157,7 +157,7 @@ t.test('after a barge-in nothing of what was cut off is heard', async (t) => {
 });
 
 t.test(
-  'a fault after a socket was ended does not leave the handler, which would end the process',
+  'a fault while a socket opens, after its end, is logged once, and the service serves on',
   async (t) => {
     class FailingMetrics extends Metrics {
       override refused(): void {
@@ -173,5 +173,8 @@ t.test(
     other.start('a', { voice_id: 'ada' });
     await other.frame(({ context_started }) => context_started !== undefined);
     other.close();
+    const faults = front.lines.filter(({ level }) => level === 'error');
+    t.match(faults, [{ message: 'socket failed' }]);
+    t.equal(faults.length, 1, 'the second end is none');
   },
 );
