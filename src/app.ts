@@ -22,7 +22,7 @@ import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, pssBytes } from './process-facts.js';
 import { OpsServer } from './ops/ops-server.js';
-import { planFor, type Plan } from './plan.js';
+import { checkReload, planFor, type Models, type Plan } from './plan.js';
 import { inMiB } from './worst-case.js';
 import { catalogueOf, readPacks } from '../workers/engines/manifest.js';
 import type { VoicePack } from '../workers/engines/voice-pack.js';
@@ -43,8 +43,12 @@ const readVoices = async (modelsDir: string): Promise<Voices> => {
   return { packs, release, catalogue: { speakerIds, sampleRateHz: () => sampleRateHz } };
 };
 
-const modelBytesOf = (packs: readonly VoicePack[]): number =>
-  packs.flatMap(({ manifest }) => Object.values(manifest.files)).reduce((sum, file) => sum + file.bytes, 0);
+const modelsOf = (packs: readonly VoicePack[]): Models => ({
+  modelBytes: packs
+    .flatMap(({ manifest }) => Object.values(manifest.files))
+    .reduce((sum, file) => sum + file.bytes, 0),
+  packs: packs.length,
+});
 
 /** What all pools come to when they are full, and which of them are smaller here than in limits.ts. */
 const tell = (
@@ -157,7 +161,7 @@ export class App {
     const certificate = config.tls === null ? null : readCertificate(config.tls);
     if (certificate !== null) warnOf(certificate, log);
     const voices = await readVoices(config.modelsDir);
-    const plan = planFor(config, readMachine(), modelBytesOf(voices.packs));
+    const plan = planFor(config, readMachine(), modelsOf(voices.packs));
     tell(plan, config, log);
     const { bounds, synthesisThreads } = plan;
     // First of all: its threads load while the store is opened, which waits for the disk.
@@ -198,7 +202,17 @@ export class App {
         log,
         metrics,
       });
-      const reload = new VoiceReload({ dispatcher, read: () => readVoices(config.modelsDir), log });
+      const readNext = async (): Promise<Voices> => {
+        const next = await readVoices(config.modelsDir);
+        try {
+          checkReload(plan, config, modelsOf(dispatcher.packs), modelsOf(next.packs));
+          return next;
+        } catch (error) {
+          next.release();
+          throw error;
+        }
+      };
+      const reload = new VoiceReload({ dispatcher, read: readNext, log });
       app = new App({ log, tls: config.tls, store, ledger, dispatcher, reload, server, ops });
     } catch (error) {
       // A thread can be ended once it has loaded, or could not.
@@ -279,6 +293,8 @@ export class App {
       ...this.#server.figures,
       reasons: this.#server.readiness.reasons(),
       contexts: this.#dispatcher.openContexts,
+      olderVoiceContexts: this.#dispatcher.voiceStatus().contextsOfOlderVoices,
+      hungThreads: this.#dispatcher.voiceStatus().hungThreads,
       bufferedAudioMs: this.#dispatcher.unsentAudioMs,
       ledgerEntriesQueued: this.#ledger.queued,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),

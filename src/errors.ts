@@ -73,6 +73,12 @@ export const errors = {
     ...json({ error: 'Too many contexts are open' }),
     socketText: 'Too many contexts are open',
   },
+  /** A context idled with a voice that a reload took away. */
+  voiceRetired: {
+    status: 503,
+    ...json({ error: 'The voice was replaced' }),
+    socketText: 'The voice was replaced: start another context',
+  },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof errors;

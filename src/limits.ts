@@ -55,6 +55,10 @@ export const limits = {
   threadHangMsMax: 10_000,
   /** Milliseconds between looks at that. */
   watchdogBeatMs: 1_000,
+  /** Milliseconds that a synthesis thread may take to load its voices before it counts as hung. */
+  voicesLoadMsMax: 60_000,
+  /** Milliseconds after a reload from which on contexts that keep the voices before, and do not speak, are ended. */
+  olderVoicesMsMax: 600_000,
   /** Synthesis threads that hang inside native code, where they cannot be ended, and are replaced all the same. */
   hungThreadsReplacedMax: 2,
   /** Target compute of one synthesis step: the longest that a new utterance waits for a busy thread. */

@@ -6,18 +6,29 @@ import { ConfigError, readConfig, type Config } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
 import { ListenError } from './front/server.js';
+import { VoicesHangError } from './dispatch/synthesis-pool.js';
 import { MachineError } from './plan.js';
 import { createLog } from './log.js';
 import { VoicePackError } from '../workers/engines/voice-pack.js';
 
 /** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
-const expected = [ConfigError, CertificateError, MachineError, StoreError, ListenError, VoicePackError];
+const expected = [
+  ConfigError,
+  CertificateError,
+  MachineError,
+  StoreError,
+  ListenError,
+  VoicePackError,
+  VoicesHangError,
+];
 
 const fail = (error: unknown): never => {
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
   const isExpected = expected.some((kind) => error instanceof kind);
   const remedy = error instanceof VoicePackError ? '; restore it from the repository, or set MODELS_DIR' : '';
   process.stderr.write(`syrinx: ${isExpected ? message + remedy : stack}\n`);
+  // An exit would wait for the thread that hangs.
+  if (error instanceof VoicesHangError) process.kill(process.pid, 'SIGKILL');
   process.exit(1);
 };
 

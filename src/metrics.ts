@@ -39,6 +39,10 @@ export interface Figures {
   readonly streams: ReadonlyMap<string, number>;
   readonly sockets: number;
   readonly contexts: number;
+  /** Contexts that keep the voices from before a reload. */
+  readonly olderVoiceContexts: number;
+  /** Synthesis threads that hang where they cannot be ended. */
+  readonly hungThreads: number;
   readonly bufferedBytes: number;
   readonly bufferedAudioMs: number;
   readonly ledgerEntriesQueued: number;
@@ -52,6 +56,8 @@ const nothing: Figures = {
   streams: new Map(),
   sockets: 0,
   contexts: 0,
+  olderVoiceContexts: 0,
+  hungThreads: 0,
   bufferedBytes: 0,
   bufferedAudioMs: 0,
   ledgerEntriesQueued: 0,
@@ -247,6 +253,14 @@ export class Metrics {
       ],
       syrinx_sockets: ['WebSockets that are open', () => figures().sockets],
       syrinx_contexts: ['Contexts that are open, of requests and of WebSockets', () => figures().contexts],
+      syrinx_older_voice_contexts: [
+        'Contexts that keep the voices from before a reload',
+        () => figures().olderVoiceContexts,
+      ],
+      syrinx_hung_threads: [
+        'Synthesis threads that hang inside native code, where they cannot be ended',
+        () => figures().hungThreads,
+      ],
       syrinx_buffered_bytes: ['Bytes that wait for sockets to take them', () => figures().bufferedBytes],
       syrinx_buffered_audio_seconds: [
         'Audio that is made and not yet with its socket',

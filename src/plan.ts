@@ -47,6 +47,9 @@ export type PlanConfig = Pick<
   | 'tls'
 >;
 
+/** Of all voice packs. */
+export type Models = Pick<Threads, 'modelBytes' | 'packs'>;
+
 const filesFor = (machine: Machine, threads: Threads): number => {
   const without = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
   return machine.filesMax - without;
@@ -121,15 +124,14 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
 };
 
 /**
- * @param modelBytes of the graphs of all voice packs
  * @throws {MachineError} what is needed at worst, what there is, and which variables to change
  */
-export const planFor = (config: PlanConfig, machine: Machine, modelBytes: number): Plan => {
+export const planFor = (config: PlanConfig, machine: Machine, models: Models): Plan => {
   const memoryMaxBytes = memoryMaxBytesOf(config, machine);
   const threadsOf = (synthesisThreads: number): Threads => ({
     synthesisThreads,
     actorThreads: config.actorThreads,
-    modelBytes,
+    ...models,
     tls: config.tls !== null,
   });
   const at = (factor: number, synthesisThreads: number) => {
@@ -165,4 +167,27 @@ export const planFor = (config: PlanConfig, machine: Machine, modelBytes: number
     factor = low;
   }
   return { ...at(factor, synthesisThreads), synthesisThreads, factor, memoryMaxBytes };
+};
+
+/**
+ * Whether other voices may be loaded beside those that speak: the pools were fitted to the voices of the start.
+ *
+ * @throws {MachineError} if that could take more memory than there is for the service
+ */
+export const checkReload = (plan: Plan, config: PlanConfig, current: Models, next: Models): void => {
+  const { bounds, synthesisThreads, memoryMaxBytes } = plan;
+  const worstCase = worstCaseOf(bounds, {
+    synthesisThreads,
+    actorThreads: config.actorThreads,
+    modelBytes: current.modelBytes,
+    nextModelBytes: next.modelBytes,
+    packs: Math.max(current.packs, next.packs),
+    tls: config.tls !== null,
+  });
+  const total = Math.ceil(worstCase.memoryBytes / MiB);
+  if (worstCase.memoryBytes > memoryMaxBytes)
+    throw new MachineError(
+      `with them at worst ${total} MiB of memory would be used, and ${Math.floor(memoryMaxBytes / MiB)} MiB are there: ` +
+        'restart the service, which fits its pools to them, or give it more memory',
+    );
 };

@@ -14,6 +14,10 @@ export interface Threads {
   readonly actorThreads: number;
   /** Bytes of the graphs of all voice packs. */
   readonly modelBytes: number;
+  /** The same of those that a reload would load beside them; without, as many again. */
+  readonly nextModelBytes?: number;
+  /** Voice packs: each generation holds the files of its own open. */
+  readonly packs: number;
   /** Connections are encrypted. */
   readonly tls: boolean;
 }
@@ -52,6 +56,7 @@ export const unitBytes = {
 /** Files: the standard streams, the store and its log, graphs while they are loaded, ports, pipes of the threads. */
 const FILES_OF_PROCESS = 48;
 const FILES_A_THREAD = 4;
+const GRAPHS_A_PACK = 3;
 
 export interface WorstCase {
   /** Bytes by part, in the order in which they are told. */
@@ -61,14 +66,15 @@ export interface WorstCase {
 }
 
 export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
-  const { synthesisThreads, actorThreads, modelBytes, tls } = threads;
+  const { synthesisThreads, actorThreads, modelBytes, nextModelBytes = modelBytes, packs, tls } = threads;
   const unit = unitBytes;
+  const threadOf = (graphBytes: number) => unit.synthesisThread + unit.modelByte * graphBytes;
   const parts = {
     process: unit.process + (actorThreads - 1) * unit.actorThread,
     // While voices are reloaded there are those of before too; and threads that hang, which cannot be ended.
     synthesis:
-      (2 * synthesisThreads + bounds.hungThreadsReplacedMax) *
-        (unit.synthesisThread + unit.modelByte * modelBytes) +
+      synthesisThreads * (threadOf(modelBytes) + threadOf(nextModelBytes)) +
+      bounds.hungThreadsReplacedMax * threadOf(Math.max(modelBytes, nextModelBytes)) +
       synthesisThreads * bounds.jobsPerThreadMax * unit.job,
     contexts: bounds.contextsMax * unit.context,
     unsentAudio: bounds.unsentAudioBytesMax,
@@ -88,7 +94,8 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     memoryBytes: Object.values(parts).reduce((sum, bytes) => sum + bytes, 0),
     files:
       FILES_OF_PROCESS +
-      FILES_A_THREAD * (synthesisThreads + actorThreads) +
+      FILES_A_THREAD * (2 * synthesisThreads + bounds.hungThreadsReplacedMax + actorThreads) +
+      2 * GRAPHS_A_PACK * packs +
       bounds.connectionsMax +
       bounds.resultSpoolFilesMax +
       bounds.opsConnectionsMax,

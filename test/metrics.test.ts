@@ -13,6 +13,8 @@ const figures: Figures = {
   streams: new Map([['/v1/tts', 3]]),
   sockets: 5,
   contexts: 7,
+  olderVoiceContexts: 17,
+  hungThreads: 19,
   bufferedBytes: 11_000,
   bufferedAudioMs: 1_500,
   ledgerEntriesQueued: 13,
@@ -68,6 +70,7 @@ t.test('gauges are of the moment that they are asked', async (t) => {
   t.equal(of('syrinx_ready'), 1);
   t.equal(of('syrinx_streams{route="/v1/tts"}'), 3);
   t.match([of('syrinx_sockets'), of('syrinx_contexts'), of('syrinx_buffered_bytes')], [5, 7, 11_000]);
+  t.match([of('syrinx_older_voice_contexts'), of('syrinx_hung_threads')], [17, 19]);
   t.match([of('syrinx_buffered_audio_seconds'), of('syrinx_ledger_entries_queued')], [1.5, 13]);
   for (const [kind, count] of Object.entries(figures.restarts))
     t.equal(of(`syrinx_thread_restarts_total{kind="${kind}"}`), count, 'not more for being asked twice');

@@ -15,6 +15,11 @@ export class Abandoned {
     return this.#threads.size;
   }
 
+  /** More than are replaced: what made them hang will have others too. */
+  get isOverBound(): boolean {
+    return this.size > this.#replacedMax;
+  }
+
   /**
    * @param ended resolves when the thread has come back, and was ended
    * @returns whether another thread may take its place
@@ -22,6 +27,6 @@ export class Abandoned {
   add(ended: Promise<void>): boolean {
     this.#threads.add(ended);
     void ended.then(() => this.#threads.delete(ended));
-    return this.#threads.size <= this.#replacedMax;
+    return !this.isOverBound;
   }
 }

@@ -16,7 +16,7 @@ import { heldBytesAMs } from './audio-bytes.js';
 import type { ActorThreads } from './actor-threads.js';
 import { Charges } from './charges.js';
 import type { ContextMeter } from './context-meter.js';
-import type { Frame } from './messages.js';
+import type { FailureCode, Frame } from './messages.js';
 import type { ContextSchedule, ScheduledSegment, Scheduler } from './scheduler.js';
 import type { Activity, ContextOptions, FrameSink, SpeechContext } from './speech.js';
 import type { Generation, Generations } from './generations.js';
@@ -42,8 +42,6 @@ export interface ContextParts {
   readonly onOver: (context: Context) => void;
 }
 
-const randomSeed = (): number => randomInt(2 ** 32);
-
 export class Context implements SpeechContext {
   readonly id: number;
   readonly actor: number;
@@ -59,7 +57,7 @@ export class Context implements SpeechContext {
   readonly #jobs = new Map<ScheduledSegment, Job>();
   /** Of segments that were started: run again, they have the same seed. */
   readonly #attempts = new Map<ScheduledSegment, { readonly seed: number; retries: number }>();
-  readonly #utteranceSeed = randomSeed();
+  readonly #utteranceSeed = randomInt(2 ** 32);
   readonly #charges = new Charges();
   #nextSegment = 0;
   #nextMark = 0;
@@ -169,7 +167,6 @@ export class Context implements SpeechContext {
     this.#parts.options.lease.close();
   }
 
-  /** A frame of this context came from its actor. */
   deliver(frame: Frame): void {
     if (this.#over) return;
     switch (frame.type) {
@@ -197,21 +194,24 @@ export class Context implements SpeechContext {
     this.renew();
   }
 
-  /**
-   * Lets the voices of now speak from here on, if others speak it and nothing of an utterance is under way. One whose
-   * voice is no longer among them, or has another rate, stays with those that it has.
-   */
+  /** Moves to the voices of now when nothing of an utterance is under way, if its voice is there at its rate. */
   renew(): void {
     const { generations, options } = this.#parts;
     if (this.#over || generations.isCurrent(this.#generation) || this.#isMidUtterance) return;
     this.#generation = generations.move(this.#generation, options.voiceId, this.#sampleRateHz);
   }
 
-  /** Ends the context short, telling its transport. */
-  fail(reason: string): void {
+  /** It keeps older voices, and is not heard. */
+  get isOutdated(): boolean {
+    if (this.#over || this.activity === 'speaking' || this.#jobs.size > 0) return false;
+    return !this.#parts.generations.isCurrent(this.#generation);
+  }
+
+  /** Ends the context short, telling its transport; without a code it is a fault of ours. */
+  fail(reason: string, code?: FailureCode): void {
     if (this.#over) return;
     this.#abandon();
-    this.#parts.sink({ type: 'failed', contextId: this.id, reason });
+    this.#parts.sink({ type: 'failed', contextId: this.id, reason, code });
   }
 
   /** The scheduler starts one of this context's segments: in the turn of any other, whom a fault must not meet. */
@@ -225,7 +225,7 @@ export class Context implements SpeechContext {
       this.#sendMark(segment);
     }
     const { options } = this.#parts;
-    const attempt = this.#attempts.get(segment) ?? { seed: randomSeed(), retries: 0 };
+    const attempt = this.#attempts.get(segment) ?? { seed: randomInt(2 ** 32), retries: 0 };
     this.#attempts.set(segment, attempt);
     const job = {
       contextId: this.id,

@@ -17,6 +17,7 @@ import type { ContextSchedule } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext, VoiceCatalogue } from './speech.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import { Watchdog } from './watchdog.js';
+import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 export type DispatcherLimits = Readonly<
   Record<
@@ -30,6 +31,8 @@ export type DispatcherLimits = Readonly<
       | 'jobsPerThreadMax'
       | 'threadHangMsMax'
       | 'watchdogBeatMs'
+      | 'voicesLoadMsMax'
+      | 'olderVoicesMsMax'
       | 'hungThreadsReplacedMax'
     >,
     number
@@ -88,6 +91,8 @@ export class Dispatcher implements Speech {
       heapMiBMax: limits.synthesisHeapMiBMax,
       watchdog: this.#watchdog,
       abandoned: this.#abandoned,
+      voicesLoadMsMax: limits.voicesLoadMsMax,
+      olderVoicesMsMax: limits.olderVoicesMsMax,
       log,
       entry: options.synthesisEntry,
     });
@@ -115,6 +120,10 @@ export class Dispatcher implements Speech {
     this.#generations.on('switched', () => {
       for (const context of this.#contexts.values()) context.renew();
     });
+    this.#generations.on('overdue', () => {
+      for (const context of [...this.#contexts.values()])
+        if (context.isOutdated) context.fail('its voices were taken away by a reload', 'voiceRetired');
+    });
     this.#actors.on('started', (actor) => {
       for (const thread of this.#generations.ready) this.#link(thread, actor);
     });
@@ -124,7 +133,9 @@ export class Dispatcher implements Speech {
 
   /**
    * Resolves when every thread is ready; rejects with the reason when one cannot load its voices. Either way no thread
-   * is inside a model's load any more, where ending it would abort the process.
+   * is inside a model's load any more, where ending it would abort the process, but for those that `close` then tells of.
+   *
+   * @throws {VoicesHangError} if one took too long
    */
   async ready(): Promise<void> {
     const { pool } = this.#generations.current;
@@ -135,6 +146,11 @@ export class Dispatcher implements Speech {
 
   get voices(): VoiceCatalogue {
     return this.#generations.current.voices;
+  }
+
+  /** What they are loaded from. */
+  get packs(): readonly VoicePack[] {
+    return this.#generations.current.packs;
   }
 
   /** All threads alive and loaded, but for those that hang and were replaced. */
@@ -180,9 +196,17 @@ export class Dispatcher implements Speech {
   /** What the operator should see to, though speech may be sent here. */
   warnings(): readonly string[] {
     const { size } = this.#abandoned;
-    return size === 0
-      ? []
-      : [`${size} synthesis threads hang inside a model run: restart the service when convenient`];
+    const { olderContexts } = this.#generations;
+    return [
+      ...(size === 0
+        ? []
+        : [`${size} synthesis threads hang inside a model run: restart the service when convenient`]),
+      ...(olderContexts === 0
+        ? []
+        : [
+            `${olderContexts} contexts keep the voices from before a reload: their memory, and the next reload, wait`,
+          ]),
+    ];
   }
 
   voiceStatus(): VoiceStatus {

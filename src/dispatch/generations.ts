@@ -3,9 +3,10 @@
  * voices of now; one that is under way keeps those with which it began.
  *
  *   loading --ready--> current --(the next is current)--> older --(nobody is with it)--> closed
- *   loading --(cannot load)--> closed
+ *   loading --(cannot load, or not in time)--> closed
  *
- * There are at most two at a time.
+ * There are at most two at a time. So that nobody keeps the next from being loaded, who idles with older voices is told
+ * to end after a time.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
@@ -23,10 +24,16 @@ export interface Voices {
   readonly release: () => void;
 }
 
+export interface GenerationsOptions extends Omit<SynthesisPoolOptions, 'packs'> {
+  /** Milliseconds that older voices are kept for who does not speak. */
+  readonly olderVoicesMsMax: number;
+}
+
 export interface Generation {
   /** 1, 2, 3 ... */
   readonly number: number;
   readonly voices: VoiceCatalogue;
+  readonly packs: readonly VoicePack[];
   readonly pool: SynthesisPool;
 }
 
@@ -43,15 +50,23 @@ interface GenerationsEvents {
   capacity: [readyThreads: number];
   /** Other voices are those of now: contexts in which nothing is under way can move to them. */
   switched: [];
+  /** Older voices were kept for long enough: contexts that do not speak are to end. Again and again, until all did. */
+  overdue: [];
   /** An older generation is closed. */
   closed: [];
 }
 
+/** Milliseconds between looks for contexts of older voices that came to rest. */
+const OVERDUE_LOOK_MS = 1_000;
+
 /** Milliseconds that the threads of a generation nobody is with may take to end; then it is tried again. */
 const CLOSE_MS_MAX = 5_000;
 
+const gpuThreads = ({ pool }: Generation): number =>
+  pool.ready.filter(({ executionProvider }) => executionProvider === 'cuda').length;
+
 export class Generations extends EventEmitter<GenerationsEvents> {
-  readonly #options: Omit<SynthesisPoolOptions, 'packs'>;
+  readonly #options: GenerationsOptions;
   readonly #log: Log;
   #current: Live;
   #older: Live | undefined;
@@ -59,8 +74,9 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   #numbers = 0;
   #restarts = 0;
   #closing = false;
+  #overdueTimer: NodeJS.Timeout | undefined;
 
-  constructor(voices: Voices, options: Omit<SynthesisPoolOptions, 'packs'>) {
+  constructor(voices: Voices, options: GenerationsOptions) {
     super();
     this.#options = options;
     this.#log = options.log;
@@ -133,10 +149,17 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       return false;
     }
     if (this.#loading !== undefined || this.#older !== undefined) throw new Error('two generations are live');
+    const { size, isOverBound } = this.#options.abandoned;
+    if (isOverBound) {
+      voices.release();
+      throw new Error(`${size} synthesis threads hang inside a model run: restart the service`);
+    }
     const next = this.#begin(voices);
     this.#loading = next;
     try {
       await next.pool.loaded();
+      if (gpuThreads(next) < gpuThreads(this.#current))
+        throw new Error('CUDA cannot be used for them beside those that speak (see the log)');
     } catch (error) {
       await this.#end(next);
       if (this.#isClosing) return false;
@@ -146,7 +169,9 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     }
     if (this.#isClosing) return false;
     this.#older = this.#current;
+    this.#older.pool.retire();
     this.#current = next;
+    this.#overdueTimer = setTimeout(() => this.#tellOverdue(), this.#options.olderVoicesMsMax).unref();
     this.emit('capacity', next.pool.ready.length);
     this.emit('switched');
     this.#closeOlder();
@@ -156,6 +181,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   /** @returns as `SynthesisPool.close` */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
+    clearTimeout(this.#overdueTimer);
     this.emit('closed');
     const all = this.#all;
     const clean = await Promise.all(all.map(({ pool }) => pool.close(timeoutMs)));
@@ -177,6 +203,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     const live: Live = {
       number: ++this.#numbers,
       voices: catalogue,
+      packs,
       pool,
       release,
       contexts: 0,
@@ -195,6 +222,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     if (older === undefined || older.isClosing || older.contexts > 0) return;
     // What still runs of it is of contexts that are over.
     older.isClosing = true;
+    clearTimeout(this.#overdueTimer);
     void this.#end(older).then(() => {
       this.#older = undefined;
       if (!this.#closing) this.#log.info({ generation: older.number }, 'the voices before are unloaded');
@@ -202,7 +230,12 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     });
   }
 
-  /** Its threads hang at worst, and then the watchdog deals with them. */
+  #tellOverdue(): void {
+    this.#overdueTimer = setTimeout(() => this.#tellOverdue(), OVERDUE_LOOK_MS).unref();
+    this.emit('overdue');
+  }
+
+  /** Its threads hang at worst, in a step or as they load: then the watchdog takes them out of the pool. */
   async #end({ pool, release }: Live): Promise<void> {
     while (!(await pool.close(CLOSE_MS_MAX)) && !this.#closing);
     release();

@@ -180,6 +180,9 @@ export interface WordTimings {
   readonly end_seconds: number[];
 }
 
+/** Ends of a context that are no fault of the service. */
+export type FailureCode = 'voiceRetired';
+
 /** Actor thread to front thread. Bytes are ready to send. */
 export type Frame =
   | {
@@ -209,4 +212,10 @@ export type Frame =
   /** Terminal: everything was released. */
   | { readonly type: 'closed'; readonly contextId: number }
   /** Terminal: the context ends here, short. */
-  | { readonly type: 'failed'; readonly contextId: number; readonly reason: string };
+  | {
+      readonly type: 'failed';
+      readonly contextId: number;
+      readonly reason: string;
+      /** Why, for the client; absent when it is a fault of the service. */
+      readonly code?: FailureCode | undefined;
+    };

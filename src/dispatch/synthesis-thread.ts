@@ -187,7 +187,9 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
 
   async #end(): Promise<void> {
     this.vitals.bar();
-    for (let pollMs: number = OUTSIDE_POLL_MS.first; this.vitals.isInside;) {
+    // A thread that died inside says so for ever, unless another follows it.
+    const isInside = () => this.vitals.isInside && this.#pool.threads.length > 0;
+    for (let pollMs: number = OUTSIDE_POLL_MS.first; isInside();) {
       // One that hangs for ever must not keep the process.
       await new Promise((resolve) => setTimeout(resolve, pollMs).unref());
       pollMs = Math.min(2 * pollMs, OUTSIDE_POLL_MS.last);

@@ -14,6 +14,11 @@ export interface WatchdogLimits {
 
 type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping'>;
 
+interface Deadline {
+  readonly onOver: () => void;
+  readonly dueMs: number;
+}
+
 interface Watched {
   readonly onHung: () => void;
   beats: number;
@@ -27,6 +32,7 @@ export class Watchdog {
   readonly #limits: WatchdogLimits;
   readonly #clock: Clock;
   readonly #watched = new Map<Signs, Watched>();
+  readonly #deadlines = new Set<Deadline>();
   readonly #timer: NodeJS.Timeout;
   #lookedMs: number;
   /** Time that was seen to pass. */
@@ -50,11 +56,27 @@ export class Watchdog {
     this.#watched.delete(vitals);
   }
 
+  /**
+   * For what shows no signs of life, as a load.
+   * @param onOver called at most once, when so much time was seen to pass. Must not throw
+   * @returns calls it off. Idempotent
+   */
+  expect(withinMs: number, onOver: () => void): () => void {
+    const deadline = { onOver, dueMs: this.#seenMs + withinMs };
+    this.#deadlines.add(deadline);
+    return () => this.#deadlines.delete(deadline);
+  }
+
   /** Called by its own timer. */
   look(): void {
     const nowMs = this.#clock();
     this.#seenMs += Math.min(nowMs - this.#lookedMs, 2 * this.#limits.watchdogBeatMs);
     this.#lookedMs = nowMs;
+    for (const deadline of this.#deadlines) {
+      if (this.#seenMs <= deadline.dueMs) continue;
+      this.#deadlines.delete(deadline);
+      deadline.onOver();
+    }
     for (const [vitals, watched] of this.#watched) {
       if (!this.#isHung(vitals, watched)) continue;
       this.#watched.delete(vitals);
@@ -66,6 +88,7 @@ export class Watchdog {
   close(): void {
     clearInterval(this.#timer);
     this.#watched.clear();
+    this.#deadlines.clear();
   }
 
   #isHung(vitals: Signs, watched: Watched): boolean {

@@ -82,6 +82,7 @@ t.test('a context moves when it idles, if its voice is there at the same rate', 
 for (const [load, reason] of [
   ['broken', /scripted fault of a pack/],
   ['exit', /ended while it loaded/],
+  ['exit inside', /ended while it loaded/],
 ] as const)
   t.test(`voices that cannot be loaded change nothing: ${load}`, async (t) => {
     const dispatcher = await start();
@@ -135,6 +136,91 @@ t.test('a thread of older voices that hangs inside native code does not keep the
   await dispatcher.voicesSettled();
   t.equal(dispatcher.voiceStatus().hungThreads, 1);
   t.same(dispatcher.faults(), []);
+  t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
+  voices.letGo();
+  await until(() => dispatcher.voiceStatus().hungThreads === 0);
+  t.ok(await dispatcher.close(endMs));
+});
+
+for (const load of ['slow', 'stuck'] as const)
+  t.test(`voices whose load does not end are given up: ${load}`, async (t) => {
+    const dispatcher = await start({
+      bounds: { voicesLoadMsMax: 1_000, watchdogBeatMs: 50, hungThreadsReplacedMax: 1 },
+    });
+    const stuck = voicesOf(['other'], load);
+    await t.rejects(dispatcher.loadVoices(stuck), {
+      name: 'VoicesHangError',
+      message: 'the voices were not loaded within 1 s',
+    });
+    t.match(dispatcher.voiceStatus(), { generation: 1, voicesAreLoading: false });
+    t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
+    t.equal(dispatcher.restarts.synthesis, 0);
+    if (load === 'slow') {
+      t.equal(dispatcher.voiceStatus().hungThreads, 2);
+      await t.rejects(dispatcher.loadVoices(voicesOf(['other'])), /^2 synthesis threads hang/);
+      stuck.letGo();
+      await until(() => dispatcher.voiceStatus().hungThreads === 0);
+    }
+    t.ok(await dispatcher.loadVoices(voicesOf(['scripted'])), 'the next may');
+    t.ok(await dispatcher.close(endMs));
+  });
+
+t.test('a start whose load does not end is given up', async (t) => {
+  const stuck = voicesOf(['scripted'], 'stuck');
+  await t.rejects(start({ voices: stuck, bounds: { voicesLoadMsMax: 500, watchdogBeatMs: 50 } }), {
+    name: 'VoicesHangError',
+  });
+});
+
+t.test('who idles with a voice that is gone is told to end after a time, and nobody else', async (t) => {
+  const dispatcher = await start({ voices: voicesOf(['ada', 'wren']), bounds: { olderVoicesMsMax: 50 } });
+  const idle = openSocket(dispatcher, 'ada');
+  await idle.speakTurn('As ever.', '1');
+  const holding = openSocket(dispatcher, 'wren');
+  holding.context.append('This is said. But this is');
+  await until(() => holding.context.activity === 'holding');
+  const speaking = openSocket(dispatcher, 'ada');
+  const moved = openSocket(dispatcher, 'wren');
+  speaking.context.append(`${long} !slow and more`);
+  speaking.context.flush('1');
+  await dispatcher.loadVoices(voicesOf(['wren']));
+  t.match(dispatcher.warnings(), [/^3 contexts keep the voices from before a reload/]);
+  await until(() => older(dispatcher) === 1);
+  for (const { frames } of [idle, holding])
+    t.match(frames.at(-1), { type: 'failed', code: 'voiceRetired', reason: /taken away by a reload/ });
+  t.notOk(speaking.frames.some(({ type }) => type === 'failed'));
+  await until(() => older(dispatcher) === 0);
+  t.match(speaking.frames.at(-1), { type: 'failed', code: 'voiceRetired' });
+  t.ok(
+    speaking.frames.some((frame) => frame.type === 'flushed' && frame.flushId === '1'),
+    'its turn was spoken',
+  );
+  t.same(dispatcher.warnings(), []);
+  await moved.speakTurn('And on.', '1');
+  for (const { context } of [idle, holding, speaking, moved]) context.release();
+  await dispatcher.voicesSettled();
+  t.ok(await dispatcher.close(endMs));
+});
+
+t.test('voices that would leave the GPU are not taken', async (t) => {
+  const dispatcher = await start({ voices: voicesOf(['scripted'], 'cuda') });
+  t.same(dispatcher.voiceStatus().executionProviders, ['cuda']);
+  await t.rejects(dispatcher.loadVoices(voicesOf(['scripted'])), /^CUDA cannot be used for them/);
+  t.match(dispatcher.voiceStatus(), { generation: 1, executionProviders: ['cuda'] });
+  t.ok(await dispatcher.loadVoices(voicesOf(['scripted'], 'cuda')));
+  t.ok(await dispatcher.close(endMs));
+});
+
+t.test('older voices whose threads all hang fail who waits for them', async (t) => {
+  const voices = voicesOf(['scripted']);
+  const bounds = { threadHangMsMax: 2_500, watchdogBeatMs: 100, hungThreadsReplacedMax: 0 };
+  const dispatcher = await start({ threads: 1, voices, bounds });
+  const victim = speak(dispatcher, 'Now !inside it hangs.');
+  const neighbour = speak(dispatcher, long);
+  await dispatcher.loadVoices(voicesOf(['scripted']));
+  t.match(await victim, { ending: 'failed', reason: 'its synthesis thread hangs' });
+  t.match(await neighbour, { ending: 'failed', reason: 'the threads of its voices hang' });
+  await dispatcher.voicesSettled();
   t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   voices.letGo();
   await until(() => dispatcher.voiceStatus().hungThreads === 0);

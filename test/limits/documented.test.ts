@@ -41,7 +41,7 @@ t.test('every bound of limits.ts is there, with its value', (t) => {
 
 t.test('those with a star are those that a small machine makes smaller', (t) => {
   const machine = { memoryBytes: 1024 * MiB, filesMax: 1_024 };
-  const { bounds } = planFor(planConfig(), machine, 8 * MiB);
+  const { bounds } = planFor(planConfig(), machine, { modelBytes: 8 * MiB, packs: 1 });
   const smaller = (Object.keys(limits) as (keyof typeof limits)[]).filter(
     (name) => bounds[name] < limits[name],
   );

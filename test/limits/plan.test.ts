@@ -2,16 +2,16 @@
 import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { memoryFiles, readMachine } from '../../src/machine.js';
-import { MachineError, planFor, type PlanConfig } from '../../src/plan.js';
+import { checkReload, MachineError, planFor, type PlanConfig } from '../../src/plan.js';
 import { inMiB, unitBytes, worstCaseOf, type Bounds, type Threads } from '../../src/worst-case.js';
 import { planConfig } from '../support/plans.js';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
-const MODEL_BYTES = 9 * MiB;
-const threads: Threads = { synthesisThreads: 2, actorThreads: 1, modelBytes: MODEL_BYTES, tls: false };
+const models = { modelBytes: 9 * MiB, packs: 1 };
+const threads: Threads = { synthesisThreads: 2, actorThreads: 1, ...models, tls: false };
 const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
-  planFor(planConfig(changed), { memoryBytes, filesMax }, MODEL_BYTES);
+  planFor(planConfig(changed), { memoryBytes, filesMax }, models);
 
 t.test('every pool counts with what it holds', (t) => {
   const before = worstCaseOf(limits, threads);
@@ -43,6 +43,12 @@ t.test('every pool counts with what it holds', (t) => {
   );
   const files = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
   t.equal(before.files - files, limits.connectionsMax + limits.resultSpoolFilesMax);
+  const another = worstCaseOf(limits, { ...threads, packs: 2, synthesisThreads: 3 });
+  t.equal(
+    another.files - before.files,
+    2 * 3 + 2 * 4,
+    'two generations hold the graphs of a pack, and are linked',
+  );
   t.match(inMiB(before), { total: Math.round(sum / MiB), unsentAudio: 1024 });
   t.end();
 });
@@ -133,6 +139,21 @@ t.test('connections and spooled results never need more files than there are', (
   t.throws(() => plan(64 * GiB, {}, 128), /may open 128: raise the limit \(ulimit -n, LimitNOFILE=\)$/);
   t.throws(() => plan(64 * GiB, { socketsMax: 5_000 }, 4_096), /or lower SOCKETS_MAX$/);
   t.equal(plan(64 * GiB, {}, Number.POSITIVE_INFINITY).bounds.connectionsMax, limits.connectionsMax);
+  t.end();
+});
+
+t.test('voices that do not fit beside those that speak are not loaded', (t) => {
+  const config = planConfig();
+  const fitted = plan(4 * GiB);
+  t.doesNotThrow(() => checkReload(fitted, config, models, models));
+  t.doesNotThrow(() => checkReload(fitted, config, models, { modelBytes: 1 * MiB, packs: 9 }));
+  const larger = { ...models, modelBytes: 64 * MiB };
+  t.throws(() => checkReload(fitted, config, models, larger), MachineError);
+  t.throws(
+    () => checkReload(fitted, config, models, larger),
+    /^with them at worst 3\d+ MiB .* 3276 MiB are there: restart/,
+  );
+  t.doesNotThrow(() => checkReload(plan(64 * GiB), config, models, larger));
   t.end();
 });
 

@@ -54,7 +54,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 class ScriptedEngine implements Engine {
   readonly sampleRateHz = 24_000;
   readonly voiceIds = ['scripted'];
-  readonly executionProvider = 'cpu';
+  readonly executionProvider = script?.load === 'cuda' ? 'cuda' : 'cpu';
 
   readonly #native: NativeGuard;
 
@@ -92,10 +92,17 @@ const load = async (native: NativeGuard): Promise<Engine> => {
     case 'slow':
       await waitInside(native);
       break;
+    case 'stuck':
+      await new Promise(() => undefined);
+      break;
     case 'exit':
       process.exit(5);
       break;
+    case 'exit inside':
+      await native(() => process.exit(5));
+      break;
     case 'at once':
+    case 'cuda':
     case undefined:
   }
   return new ScriptedEngine(native);

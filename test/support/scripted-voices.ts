@@ -4,8 +4,11 @@ import type { VoicePack } from '../../workers/engines/voice-pack.js';
 
 /** In the place of a pack. */
 export interface Script {
-  /** How a thread loads; `slow`: inside native code, until it is let go. */
-  readonly load: 'at once' | 'broken' | 'slow' | 'exit';
+  /**
+   * How a thread loads. `slow`: inside native code, until it is let go; `stuck`: never, outside of it; `exit inside`: it
+   * dies in native code; `cuda`: at once, and says that it runs on a GPU.
+   */
+  readonly load: 'at once' | 'broken' | 'slow' | 'stuck' | 'exit' | 'exit inside' | 'cuda';
   /** [0]: 1 when what waits inside native code is let go. */
   readonly latch: SharedArrayBuffer;
 }

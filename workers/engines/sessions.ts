@@ -14,7 +14,7 @@ export type EngineLog = Pick<Log, 'debug' | 'warn'>;
 /** What a pack is loaded with. */
 export interface EngineMeans {
   readonly provider: ExecutionProvider;
-  /** Around every load and run of a model. */
+  /** Around every load, run and release of a model. */
   readonly native: NativeGuard;
   readonly log: EngineLog;
 }
@@ -53,7 +53,7 @@ const create = async (
       sessions.push(session);
       return (feeds) => native(() => session.run(feeds));
     } catch (error) {
-      for (const session of sessions) await session.release();
+      for (const session of sessions) await native(() => session.release());
       throw new VoicePackError(`${pack.graphPaths[name]}: the model cannot be loaded: ${firstLine(error)}`);
     }
   };

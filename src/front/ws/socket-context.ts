@@ -13,7 +13,7 @@ import { randomUUID } from 'node:crypto';
 import { errors, type SocketErrorCode } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { Clock } from '../../monotonic.js';
-import type { Frame } from '../../dispatch/messages.js';
+import type { FailureCode, Frame } from '../../dispatch/messages.js';
 import type { Activity, FrameSink, SpeechContext } from '../../dispatch/speech.js';
 import type { ByteBudget } from '../byte-budget.js';
 import { isBlank } from '../../text/words.js';
@@ -38,8 +38,8 @@ export interface SocketContextParts {
   readonly onAudio: (durationMs: number, nowMs: number) => void;
   /** It was the first since a frame gave the silent context something to speak. */
   readonly onFirstAudio: (ms: number) => void;
-  /** A text or a flush was refused. */
-  readonly onRefused: (reason: LeaseRefusal | 'flushesExhausted') => void;
+  /** A text or a flush was refused, or the context ended. */
+  readonly onRefused: (reason: LeaseRefusal | 'flushesExhausted' | FailureCode) => void;
   /** Called once: the id is free, and the context below is released. */
   readonly onOver: (context: SocketContext) => void;
   /** For the log: never what a client wrote. */
@@ -228,9 +228,12 @@ export class SocketContext {
         return;
       case 'failed':
         this.#state = 'failed';
-        this.#parts.onFault(frame.reason);
-        outbox.answer(this.#lane, errorFrame(errors.internal.socketText, this.clientContextId), () =>
-          this.#end(),
+        if (frame.code === undefined) this.#parts.onFault(frame.reason);
+        else this.#parts.onRefused(frame.code);
+        outbox.answer(
+          this.#lane,
+          errorFrame(errors[frame.code ?? 'internal'].socketText, this.clientContextId),
+          () => this.#end(),
         );
         return;
       case 'head':
