@@ -25,7 +25,12 @@ export const start = async ({
     synthesisEntry: new URL('scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('fragile-actors.js', import.meta.url),
   });
-  await dispatcher.ready();
+  try {
+    await dispatcher.ready();
+  } catch (error) {
+    await dispatcher.close(1_000);
+    throw error;
+  }
   return dispatcher;
 };
 
