@@ -53,9 +53,10 @@ t.test(
   },
 );
 
-t.test('who has read everything and then is silent is dropped as soon as anyone', (t) => {
+t.test('who has read everything may be playing it, and read nothing until it is through', (t) => {
+  const speechMs = 500_000;
   const life = new SignsOfLife(limits, 0);
-  life.handed(500_000, 0);
+  life.handed(speechMs, 0);
   let answeredMs = 0;
   const found = fate(life, 0, 1e7, (nowMs) => {
     if (answeredMs > 0) return;
@@ -63,6 +64,19 @@ t.test('who has read everything and then is silent is dropped as soon as anyone'
     life.ponged(life.mark, nowMs);
   });
   t.equal(answeredMs, socketPingMs);
+  near(t, found, speechMs + socketSilenceMsMax);
+  t.end();
+});
+
+t.test('who has played everything and then is silent is dropped as soon as anyone', (t) => {
+  const life = new SignsOfLife(limits, 0);
+  life.handed(10_000, 0);
+  let answeredMs = 0;
+  const found = fate(life, 0, 1e7, (nowMs) => {
+    if (answeredMs > 0) return;
+    answeredMs = nowMs;
+    life.ponged(life.mark, nowMs);
+  });
   near(t, found, answeredMs + socketSilenceMsMax);
   t.end();
 });
@@ -96,7 +110,7 @@ t.test('several pings are out: each pong is known for the one that it answers', 
   life.ponged(second!, 1_000);
   near(t, fate(life, 1_000, 1e7), 1_000 + 2 * 100_000 + socketSilenceMsMax);
   life.ponged(third!, 2_000);
-  near(t, fate(life, 2_000, 1e7), 2_000 + socketSilenceMsMax);
+  near(t, fate(life, 2_000, 1e7), 2 * 100_000 + socketSilenceMsMax);
   t.end();
 });
 

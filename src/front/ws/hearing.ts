@@ -1,4 +1,7 @@
-/** Until when a WebSocket may still be reading what it has been sent, see signs-of-life.ts. */
+/**
+ * Until when a WebSocket may be busy with what it has been sent, see signs-of-life.ts: reading it, or playing what it has
+ * read. A player with a full buffer reads nothing, pings included, until it has played some of it.
+ */
 
 /** Who reads at half the speed of playback is still a listener. */
 const slowness = 2;
@@ -6,7 +9,8 @@ const slowness = 2;
 export class Hearing {
   /** The most that it may be: a peer that is gone without a word is not waited for longer. */
   readonly #msMax: number;
-  #untilMs = 0;
+  #readMs = 0;
+  #playedMs = 0;
   #handedMs = 0;
 
   constructor(msMax: number) {
@@ -16,8 +20,10 @@ export class Hearing {
   /** Audio is with the socket. */
   handed(durationMs: number, nowMs: number): void {
     this.#handedMs += durationMs;
-    const untilMs = Math.max(this.#untilMs, nowMs) + durationMs * slowness;
-    this.#untilMs = Math.min(untilMs, nowMs + this.#msMax);
+    const after = (untilMs: number, ms: number): number =>
+      Math.min(Math.max(untilMs, nowMs) + ms, nowMs + this.#msMax);
+    this.#readMs = after(this.#readMs, durationMs * slowness);
+    this.#playedMs = after(this.#playedMs, durationMs);
   }
 
   /**
@@ -33,11 +39,11 @@ export class Hearing {
     if (!/^\d{1,15}$/.test(mark) || Number(mark) > this.#handedMs) return;
     const unreadMs = this.#handedMs - Number(mark);
     // Never later: who makes a mark up gains no time.
-    this.#untilMs = Math.min(this.#untilMs, nowMs + unreadMs * slowness);
+    this.#readMs = Math.min(this.#readMs, nowMs + unreadMs * slowness);
   }
 
-  /** In the past once all must have been read. */
+  /** In the past once all must have been read, and played. */
   get untilMs(): number {
-    return this.#untilMs;
+    return Math.max(this.#readMs, this.#playedMs);
   }
 }

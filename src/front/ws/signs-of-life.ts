@@ -2,7 +2,8 @@
  * Whether the other end of a WebSocket is still there: what it says, what it takes, how it answers pings.
  *
  * Kernels hold megabytes, minutes of telephone speech: a client that reads at the pace of playback gets to a ping that
- * lies behind them when it has heard them, and is not silent until then. A pong says that all before its ping was read.
+ * lies behind them when it has heard them, and is not silent until then. A pong says that all before its ping was read;
+ * but a player that has read minutes ahead reads nothing while it plays them.
  */
 import { Hearing } from './hearing.js';
 
