@@ -13,10 +13,15 @@ import type {
   Frame,
 } from '../src/dispatch/messages.js';
 import { Vitals } from '../src/dispatch/vitals.js';
+import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { loadEncoders } from './audio/encoders.js';
 import { ContextActor } from './context.js';
 import { EarlyMail } from './early-mail.js';
+import { RunQueue } from './run-queue.js';
+
+/** Of work between two looks at the mail: about two frames of the slowest codec. */
+const TURN_MS = 4;
 
 if (parentPort === null) throw new Error('actors.js is the entry of a worker thread');
 const front = parentPort;
@@ -31,24 +36,41 @@ const outgoing = new TurnBatch<Frame>((frames) => {
   front.postMessage(mail, [mail.body]);
 });
 
+const forget = (contextId: number): void => {
+  const context = contexts.get(contextId);
+  if (context === undefined) return;
+  context.dispose();
+  queue.remove(context);
+  contexts.delete(contextId);
+};
+
 /** Runs a context's reaction; a fault ends that context and no other. */
-const guarded = (contextId: number, react: () => void): void => {
+const guarded = <T>(contextId: number, react: () => T): T | null => {
   try {
-    react();
+    return react();
   } catch (error) {
-    contexts.get(contextId)?.dispose();
-    contexts.delete(contextId);
+    forget(contextId);
     const reason = faultPlace(error);
     outgoing.add({ type: 'failed', contextId, reason });
+    return null;
   }
 };
 
+const queue = new RunQueue<ContextActor>({
+  clock: monotonicMs,
+  turnMs: TURN_MS,
+  step: (context) => guarded(context.id, () => context.step()),
+  endTurn: () => outgoing.flush(),
+  defer: setImmediate,
+});
+
 const open = (command: Extract<ActorCommand, { type: 'open' }>): void => {
   const { contextId } = command;
-  const context = new ContextActor(command, (frame) => {
+  const emit = (frame: Frame): void => {
     outgoing.add(frame);
-    if (frame.type === 'closed' || frame.type === 'failed') contexts.delete(contextId);
-  });
+    if (frame.type === 'closed' || frame.type === 'failed') forget(contextId);
+  };
+  const context = new ContextActor(command, emit, (woken) => queue.wake(woken));
   contexts.set(contextId, context);
   for (const mail of early.take(contextId)) context.chunk(mail);
 };
@@ -70,8 +92,7 @@ const onCommand = (command: ActorCommand): void => {
         contexts.get(contextId)?.close();
         return;
       case 'cancel':
-        contexts.get(contextId)?.dispose();
-        contexts.delete(contextId);
+        forget(contextId);
     }
   });
 };

@@ -5,6 +5,8 @@
  * in any order of segments. The head mark decides: chunks of its segment are released as they come, those of later
  * segments wait. Some codecs' encoders are made at leisure: until there is one, everything waits.
  *
+ * Mail is only taken in; the work is done by steps of a frame at most, when the thread's run queue calls for one.
+ *
  *   open --segment*--> speaking --flush--> speaking --close--> closed
  *   any --dispose (cancel, fault)--> gone, without a frame
  *   open --(no encoder could be made)--> failed
@@ -33,6 +35,7 @@ interface Inbox {
 export class ContextActor {
   readonly #open: OpenCommand;
   readonly #emit: (frame: Frame) => void;
+  readonly #wake: (context: ContextActor) => void;
   readonly #marks: Mark[] = [];
   readonly #inboxes = new Map<number, Inbox>();
   #frames: FrameMaker | undefined;
@@ -40,30 +43,34 @@ export class ContextActor {
   #begun: SegmentCommand | undefined;
   #disposed = false;
 
-  constructor(open: OpenCommand, emit: (frame: Frame) => void) {
+  /** @param wake called whenever a step may find something to do */
+  constructor(open: OpenCommand, emit: (frame: Frame) => void, wake: (context: ContextActor) => void) {
     this.#open = open;
     this.#emit = emit;
+    this.#wake = wake;
     const encoder = createEncoder(open.format);
     if (encoder instanceof Promise) void this.#beginWith(encoder);
     else this.#begin(encoder);
   }
 
+  get id(): number {
+    return this.#open.contextId;
+  }
+
   segment(command: SegmentCommand): void {
-    this.#marks.push({ type: 'segment', command });
-    this.#release();
+    this.#mark({ type: 'segment', command });
   }
 
   flush(flushId: string): void {
-    this.#marks.push({ type: 'flush', flushId });
-    this.#release();
+    this.#mark({ type: 'flush', flushId });
   }
 
   close(): void {
-    this.#marks.push({ type: 'close' });
-    this.#release();
+    this.#mark({ type: 'close' });
   }
 
   chunk(mail: ChunkMail): void {
+    if (this.#disposed) return;
     let inbox = this.#inboxes.get(mail.segment);
     if (inbox === undefined) {
       inbox = { chunks: [], receivedSamples: 0, done: false };
@@ -75,7 +82,30 @@ export class ContextActor {
       inbox.receivedSamples = mail.startSample + mail.pcm.length;
       inbox.chunks.push(mail);
     }
-    this.#release();
+    this.#wake(this);
+  }
+
+  /**
+   * Works off the head mark, as far as what has come allows, by a frame at most.
+   * @returns milliseconds of speech that went into it; `null` when there is nothing to do until something comes
+   */
+  step(): number | null {
+    const frames = this.#frames;
+    const mark = this.#marks[0];
+    if (frames === undefined || mark === undefined || this.#disposed) return null;
+    switch (mark.type) {
+      case 'segment':
+        return this.#stepSegment(frames, mark.command);
+      case 'flush':
+        frames.flush(mark.flushId);
+        this.#marks.shift();
+        return 0;
+      case 'close':
+        frames.finish();
+        this.dispose();
+        this.#emit({ type: 'closed', contextId: this.id });
+        return null;
+    }
   }
 
   /** Frees what the context holds. No frame follows. Idempotent. */
@@ -95,48 +125,36 @@ export class ContextActor {
   async #beginWith(encoder: Promise<Encoder>): Promise<void> {
     try {
       this.#begin(await encoder);
-      this.#release();
+      if (!this.#disposed) this.#wake(this);
     } catch (error) {
       if (this.#disposed) return;
       this.dispose();
       const reason = faultPlace(error);
-      this.#emit({ type: 'failed', contextId: this.#open.contextId, reason });
+      this.#emit({ type: 'failed', contextId: this.id, reason });
     }
   }
 
-  /** Works off the marks as far as what has come allows. */
-  #release(): void {
-    const frames = this.#frames;
-    if (frames === undefined || this.#disposed) return;
-    for (let mark = this.#marks[0]; mark !== undefined; mark = this.#marks[0]) {
-      switch (mark.type) {
-        case 'segment':
-          if (!this.#releaseSegment(frames, mark.command)) return;
-          break;
-        case 'flush':
-          frames.flush(mark.flushId);
-          break;
-        case 'close':
-          frames.finish();
-          this.dispose();
-          this.#emit({ type: 'closed', contextId: this.#open.contextId });
-          return;
-      }
-      this.#marks.shift();
-    }
+  #mark(mark: Mark): void {
+    if (this.#disposed) return;
+    this.#marks.push(mark);
+    this.#wake(this);
   }
 
-  /** @returns whether the segment is complete */
-  #releaseSegment(frames: FrameMaker, command: SegmentCommand): boolean {
+  #stepSegment(frames: FrameMaker, command: SegmentCommand): number | null {
     const inbox = this.#inboxes.get(command.segment);
-    if (inbox === undefined) return false;
+    if (inbox === undefined) return null;
     if (this.#begun !== command) frames.beginSegment(command);
     this.#begun = command;
-    for (const chunk of inbox.chunks) frames.speak(chunk);
-    inbox.chunks.length = 0;
-    if (!inbox.done) return false;
+    const [chunk] = inbox.chunks;
+    if (chunk !== undefined) {
+      const { durationMs, isLast } = frames.speak(chunk);
+      if (isLast) inbox.chunks.shift();
+      return durationMs;
+    }
+    if (!inbox.done) return null;
     frames.endSegment(inbox.receivedSamples);
     this.#inboxes.delete(command.segment);
-    return true;
+    this.#marks.shift();
+    return 0;
   }
 }

@@ -21,10 +21,14 @@ export class FrameMaker {
   readonly #path: AudioPath;
   readonly #framer: Framer;
   readonly #words: WordClock | undefined;
+  readonly #engineSampleRateHz: number;
   readonly #frameSamplesMax: number;
   readonly #isSocket: boolean;
   #segment = 0;
   #spoke = false;
+  /** Of the chunk that frames are made of. */
+  #spokenSamples = 0;
+  #toldWords = 0;
 
   /** @param encoder is owned, and disposed of, by the maker */
   constructor(open: OpenCommand, encoder: Encoder, emit: (frame: Frame) => void) {
@@ -35,6 +39,7 @@ export class FrameMaker {
     this.#framer = createFramer(open.framing, encoder, open.clientContextId);
     this.#words = open.timestamps ? new WordClock(open.engineSampleRateHz) : undefined;
     if (open.framing !== 'whole') this.#words?.silence(this.#path.streamDelaySamples);
+    this.#engineSampleRateHz = open.engineSampleRateHz;
     this.#frameSamplesMax = Math.max(1, Math.round((open.engineSampleRateHz * FRAME_MS_MAX) / 1000));
   }
 
@@ -43,15 +48,21 @@ export class FrameMaker {
     this.#words?.beginSegment(command);
   }
 
-  speak(chunk: Chunk): void {
+  /**
+   * Makes the next frame of a chunk, which is given again until its last one is made.
+   * @returns milliseconds of speech that went into it
+   */
+  speak(chunk: Chunk): { readonly durationMs: number; readonly isLast: boolean } {
     this.#spoke = true;
-    let nextWord = 0;
-    for (let start = 0; start < chunk.pcm.length; start += this.#frameSamplesMax) {
-      const end = Math.min(chunk.pcm.length, start + this.#frameSamplesMax);
-      const { payload, durationMs } = this.#path.encode(chunk.pcm.subarray(start, end));
-      this.#emitAudio(payload, durationMs);
-      nextWord = this.#tellWords(chunk.words, nextWord, chunk.startSample + end);
-    }
+    const start = this.#spokenSamples;
+    const end = Math.min(chunk.pcm.length, start + this.#frameSamplesMax);
+    const { payload, durationMs } = this.#path.encode(chunk.pcm.subarray(start, end));
+    this.#emitAudio(payload, durationMs);
+    this.#toldWords = this.#tellWords(chunk.words, this.#toldWords, chunk.startSample + end);
+    const isLast = end === chunk.pcm.length;
+    this.#spokenSamples = isLast ? 0 : end;
+    if (isLast) this.#toldWords = 0;
+    return { durationMs: ((end - start) * 1000) / this.#engineSampleRateHz, isLast };
   }
 
   /** @param samples of the whole segment */

@@ -7,8 +7,8 @@ import type { LoadTick } from './protocol.js';
 export const calibration = {
   first: 16,
   growth: 1.5,
-  /** Of each number, before it is looked at: clients begin, and come into their rhythm. */
-  settleMs: 3_000,
+  /** Of each number, before it is looked at: clients begin, and come into their rhythm; others leave. */
+  settleMs: 4_000,
   lookMs: 7_000,
   firstAudioP99MsMax: 120,
   loopLateP99MsMax: 60,

@@ -96,7 +96,7 @@ export const unpackFrames = (mail: FrameMail): Frame[] => {
 
 /**
  * Collects what is added within one turn of the event loop and hands it over once, when its input was read: every
- * message of a port is a tick of its own, so under load a tick would be a batch of one.
+ * message of a port is a tick of its own, so under load a tick would be a batch of one. Or earlier, when it is flushed.
  */
 export class TurnBatch<T> {
   #items: T[] = [];
@@ -111,11 +111,15 @@ export class TurnBatch<T> {
     this.#items.push(item);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(() => this.#flush());
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.flush();
+    });
   }
 
-  #flush(): void {
-    this.#scheduled = false;
+  /** Hands over what there is, now. */
+  flush(): void {
+    if (this.#items.length === 0) return;
     const items = this.#items;
     this.#items = [];
     this.#send(items);

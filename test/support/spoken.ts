@@ -15,6 +15,11 @@ export interface ScriptedSegment {
   readonly flush?: boolean;
 }
 
+/** Wakes an actor whose thread has nothing else to do. */
+export const stepThrough = (actor: ContextActor): void => {
+  while (actor.step() !== null);
+};
+
 export interface Spoken {
   readonly frames: readonly Frame[];
   /** Decoded from base64, one an audio record (`whole`: the one file). */
@@ -56,6 +61,7 @@ export const speak = async (
         if (frame.type === 'closed') resolve();
         if (frame.type === 'failed') reject(new Error(frame.reason));
       },
+      stepThrough,
     );
     segments.forEach(({ pcm, words = [], flush = false }, segment) => {
       const texts = words.map(({ text }) => text);

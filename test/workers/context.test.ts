@@ -4,6 +4,7 @@ import type { ChunkMail, Frame, Framing, WordTime } from '../../src/dispatch/mes
 import { loadEncoders } from '../../workers/audio/encoders.js';
 import { ContextActor } from '../../workers/context.js';
 import { seededRandom } from '../support/random.js';
+import { stepThrough } from '../support/spoken.js';
 
 const RATE_HZ = 24_000;
 
@@ -18,6 +19,7 @@ const open = (
   const actor = new ContextActor(
     { type: 'open', contextId: 1, format, framing, timestamps, engineSampleRateHz: RATE_HZ },
     (frame) => frames.push(frame),
+    stepThrough,
   );
   return { actor, frames };
 };

@@ -3,6 +3,7 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import type { Frame } from '../../src/dispatch/messages.js';
 import { loadEncoders } from '../../workers/audio/encoders.js';
 import { ContextActor } from '../../workers/context.js';
+import { stepThrough } from '../support/spoken.js';
 
 const ENGINE_RATE_HZ = 24_000;
 
@@ -19,7 +20,7 @@ const framesOf = (format: AudioFormat, sizes: readonly number[]): Frame[] => {
     timestamps: false,
     engineSampleRateHz: ENGINE_RATE_HZ,
   } as const;
-  const actor = new ContextActor(open, (frame) => frames.push(frame));
+  const actor = new ContextActor(open, (frame) => frames.push(frame), stepThrough);
   actor.segment({ type: 'segment', contextId: 1, segment: 0, words: [], tokenContinues: false });
   actor.close();
   let startSample = 0;

@@ -7,7 +7,7 @@ import type { Framing } from '../../../src/dispatch/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/context.js';
 import { decodersOf } from '../../support/decoders.js';
-import { speak, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
+import { speak, stepThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
 import { envelope, spansOver, tonesAt, toInt16 } from '../../support/tones.js';
 import { missingTool } from '../../support/tools.js';
 
@@ -151,6 +151,7 @@ const openOpus = (sampleRateHz: number, frames: string[]) =>
       engineSampleRateHz: ENGINE_HZ,
     },
     (frame) => frames.push(frame.type),
+    stepThrough,
   );
 
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
