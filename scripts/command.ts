@@ -1,4 +1,5 @@
-/** What the commands of an operator have in common: how they end. */
+/** What commands have in common: how they read their arguments, and how those of an operator end. */
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { AdministrationError } from '../src/admission/administration.js';
 import { DamageError } from '../src/admission/backup.js';
 import { StoreError } from '../src/admission/database.js';
@@ -6,6 +7,25 @@ import { ConfigError } from '../src/config.js';
 
 /** The command line was not understood. */
 export class UsageError extends Error {}
+
+/** @throws {UsageError} for what the options do not allow */
+export const parseCommandLine = <const Config extends ParseArgsConfig>(
+  config: Config,
+): ReturnType<typeof parseArgs<Config>> => {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+};
+
+/** @throws {UsageError} if there is no command of that name, or the name is empty */
+export const commandNamed = <Row>(rows: Readonly<Record<string, Row>>, name: string): Row => {
+  if (name === '') throw new UsageError('a command is missing');
+  const row = Object.hasOwn(rows, name) ? rows[name] : undefined;
+  if (row === undefined) throw new UsageError(`there is no command "${name}"`);
+  return row;
+};
 
 /** Told in their own words; anything else is a defect and keeps its stack. */
 const expected = [AdministrationError, ConfigError, DamageError, StoreError];

@@ -4,11 +4,10 @@
  * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
  */
 import { existsSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { Administration, AdministrationError, type ListedKey } from '../src/admission/administration.js';
 import { storePath } from '../src/admission/database.js';
 import { readConfig } from '../src/config.js';
-import { runCommand, UsageError } from './command.js';
+import { commandNamed, parseCommandLine, runCommand, UsageError } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND
@@ -83,32 +82,25 @@ const commands: Readonly<Record<string, CommandRow>> = {
   list: { run: list, operands: 0, takesOptions: false },
 };
 
-const parse = (args: readonly string[]) => {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        account: { type: 'string' },
-        credits: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-};
+const parse = (args: readonly string[]) =>
+  parseCommandLine({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      account: { type: 'string' },
+      credits: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
 
 const run = (args: readonly string[]): void => {
   const { values, positionals } = parse(args);
-  const [name, ...operands] = positionals;
+  const [name = '', ...operands] = positionals;
   if (values.help === true || name === 'help') {
     process.stdout.write(usage);
     return;
   }
-  if (name === undefined) throw new UsageError('a command is missing');
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined) throw new UsageError(`there is no command "${name}"`);
+  const command = commandNamed(commands, name);
   if (operands.length !== command.operands)
     throw new UsageError(`"${name}" takes ${command.operands} operands, not ${operands.length}`);
   const { account = null, credits: amount } = values;

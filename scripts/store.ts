@@ -4,13 +4,12 @@
  * Exit codes: 0 done, 1 it is damaged or cannot be done, 2 the command was not understood.
  */
 import { existsSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { AdministrationError } from '../src/admission/administration.js';
 import { backUp, verifyBackup, verifyStore, type Contents } from '../src/admission/backup.js';
 import { storePath } from '../src/admission/database.js';
 import { restore } from '../src/admission/restore.js';
 import { readConfig } from '../src/config.js';
-import { runCommand, UsageError } from './command.js';
+import { commandNamed, parseCommandLine, runCommand, UsageError } from './command.js';
 import { formatTime } from './table.js';
 
 const usage = `Usage: npm run store -- COMMAND
@@ -76,28 +75,21 @@ const commands: Readonly<Record<string, CommandRow>> = {
   restore: { run: putBack, operandsMin: 1, takesForce: false },
 };
 
-const parse = (args: readonly string[]) => {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { force: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-};
+const parse = (args: readonly string[]) =>
+  parseCommandLine({
+    args: [...args],
+    allowPositionals: true,
+    options: { force: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+  });
 
 runCommand('store', usage, (args) => {
   const { values, positionals } = parse(args);
-  const [name, ...operands] = positionals;
+  const [name = '', ...operands] = positionals;
   if (values.help === true || name === 'help') {
     process.stdout.write(usage);
     return;
   }
-  if (name === undefined) throw new UsageError('a command is missing');
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined) throw new UsageError(`there is no command "${name}"`);
+  const command = commandNamed(commands, name);
   const [file = ''] = operands;
   if (operands.length > 1 || operands.length < command.operandsMin || (operands.length === 1 && file === ''))
     throw new UsageError(`"${name}" takes ${command.operandsMin === 1 ? 'a file' : 'a file, or none'}`);

@@ -3,10 +3,9 @@
  *
  * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
  */
-import { parseArgs } from 'node:util';
 import { readUsage, type AccountUse, type Use } from '../src/admission/usage.js';
 import { readConfig } from '../src/config.js';
-import { runCommand, UsageError } from './command.js';
+import { parseCommandLine, runCommand, UsageError } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] [--json]
@@ -105,21 +104,16 @@ const json = (accounts: readonly AccountUse[], sinceMs: number | null): string =
     2,
   )}\n`;
 
-const parse = (args: readonly string[]) => {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        account: { type: 'string' },
-        since: { type: 'string' },
-        json: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values;
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-};
+const parse = (args: readonly string[]) =>
+  parseCommandLine({
+    args: [...args],
+    options: {
+      account: { type: 'string' },
+      since: { type: 'string' },
+      json: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  }).values;
 
 const run = (args: readonly string[]): void => {
   const { account = null, since, json: asJson, help } = parse(args);

@@ -1,16 +1,7 @@
-/** The service under test: the real one, as a child process, on a free port and with a store of its own. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { Administration } from '../../src/admission/administration.js';
+/** The service under load: the real one, with a store of its own, and what is measured of its process. */
 import { readMemory } from './process-facts.js';
+import { ServiceProcess, type Exit, type Ports } from './service-process.js';
 import { type CpuTimes, readCpuTimes } from './threads.js';
-
-const mainPath = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 export interface ServiceOptions {
   readonly modelsDir: string;
@@ -24,88 +15,48 @@ export interface ServiceOptions {
   readonly ownGroup?: boolean;
 }
 
-interface Listening {
-  readonly port: number;
-  /** `null` from a service that has no ops listener. */
-  readonly opsPort: number | null;
-}
-
-/** The ports, once the log says that it listens; the log is read on. */
-const listening = (child: ChildProcess, onLogLine: (line: string) => void): Promise<Listening> =>
-  new Promise((resolve, reject) => {
-    let isListening = false;
-    const onLine = (line: string): void => {
-      onLogLine(line);
-      if (isListening || !line.includes('"listening"')) return;
-      const { port, opsPort = null } = JSON.parse(line) as { port: number; opsPort?: number };
-      isListening = true;
-      resolve({ port, opsPort });
-    };
-    createInterface({ input: child.stdout! })
-      .on('line', onLine)
-      .on('close', () => reject(new Error('the service did not start')));
-  });
+const describeExit = ({ code, signal }: Exit): string => String(code ?? signal);
 
 export class Service {
   readonly port: number;
   readonly opsPort: number | null;
-  readonly dataDir: string;
   readonly keys: string[] = [];
   /** Of the process. Its end is not an error of this promise. */
   readonly exited: Promise<string>;
-  readonly #child: ChildProcess;
+  readonly #process: ServiceProcess;
 
-  private constructor(child: ChildProcess, { port, opsPort }: Listening, dataDir: string) {
-    this.#child = child;
+  private constructor(process: ServiceProcess, { port, opsPort }: Ports) {
+    this.#process = process;
     this.port = port;
     this.opsPort = opsPort;
-    this.dataDir = dataDir;
-    this.exited = once(child, 'exit').then(([code, signal]) => String(code ?? signal));
+    this.exited = process.exited.then(describeExit);
   }
 
   /** Ready to speak when it resolves. */
   static async start(options: ServiceOptions): Promise<Service> {
-    const dataDir = mkdtempSync(join(tmpdir(), 'syrinx-load-'));
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', mainPath], {
+    const { modelsDir, synthesisThreads, actorThreads, onLogLine, ownGroup = false } = options;
+    const process = new ServiceProcess({
       env: {
-        ...process.env,
-        HOST: '127.0.0.1',
-        PORT: '0',
-        OPS_HOST: '127.0.0.1',
-        OPS_PORT: '0',
-        DATA_DIR: dataDir,
-        MODELS_DIR: options.modelsDir,
-        SYNTHESIS_THREADS: String(options.synthesisThreads),
-        ACTOR_THREADS: String(options.actorThreads),
-        LOG_LEVEL: 'info',
+        MODELS_DIR: modelsDir,
+        SYNTHESIS_THREADS: String(synthesisThreads),
+        ACTOR_THREADS: String(actorThreads),
       },
-      stdio: ['ignore', 'pipe', 'inherit'],
-      detached: options.ownGroup === true,
+      ...(onLogLine !== undefined && { onLine: onLogLine }),
+      ownGroup,
+      showsErrors: true,
     });
-    try {
-      const ports = await listening(child, options.onLogLine ?? (() => undefined));
-      const service = new Service(child, ports, dataDir);
-      service.addKeys(options.keys);
-      return service;
-    } catch (error) {
-      child.kill('SIGKILL');
-      rmSync(dataDir, { recursive: true, force: true });
-      throw error;
-    }
+    const service = new Service(process, await process.listening());
+    service.addKeys(options.keys);
+    return service;
   }
 
   get pid(): number {
-    return this.#child.pid!;
+    return this.#process.pid;
   }
 
   /** Makes more keys, each of an account of its own that is not metered. */
   addKeys(count: number): void {
-    const administration = new Administration(this.dataDir);
-    try {
-      for (let i = 0; i < count; i++) this.keys.push(administration.createKey(null, null).key);
-    } finally {
-      administration.close();
-    }
+    this.keys.push(...this.#process.makeKeys(count));
   }
 
   /** Proportional set size in MiB: pages that several threads map count once. `null` where the system has none. */
@@ -120,21 +71,15 @@ export class Service {
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+    this.#process.signal(signal);
   }
 
   /**
    * @param onStopped called before its store is removed
    * @throws if it did not end well
    */
-  async stop(onStopped: (dataDir: string) => void = () => undefined): Promise<void> {
-    this.signal('SIGTERM');
-    const end = await this.exited;
-    try {
-      onStopped(this.dataDir);
-    } finally {
-      rmSync(this.dataDir, { recursive: true, force: true });
-    }
+  async stop(onStopped?: (dataDir: string) => void): Promise<void> {
+    const end = describeExit(await this.#process.end('SIGTERM', onStopped));
     if (end !== '0') throw new Error(`the service ended with ${end}`);
   }
 }

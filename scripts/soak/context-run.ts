@@ -314,6 +314,8 @@ export class ContextRun {
 
   #cancel(nowMs: number): void {
     this.#check.cancelled();
+    // What it has not heard it drops.
+    this.#player.begin();
     this.#write({ cancel_context: true });
     this.#become('cancelled', nowMs);
   }

@@ -6,10 +6,11 @@
  * Exit codes: 0 every invariant was kept, 1 one was not, 2 the command was not understood or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
+import { UsageError } from '../command.js';
 import { Progress } from './progress.js';
 import { describeVerdict, writeReport } from './report.js';
 import { Soak, SoakError } from './soak.js';
-import { UsageError, readOptions, usage } from './options.js';
+import { readOptions, usage } from './options.js';
 
 /** Ctrl-C comes twice under npm, which passes on what the whole group got. */
 const signalEchoMs = 500;

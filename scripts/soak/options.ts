@@ -1,5 +1,5 @@
 /** The command line of a soak. */
-import { parseArgs } from 'node:util';
+import { parseCommandLine, UsageError } from '../command.js';
 import { calibration } from './calibrate.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
@@ -20,8 +20,6 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
 
 Exit codes: 0 every invariant was kept, 1 one was not, 2 the command was not understood.
 `;
-
-export class UsageError extends Error {}
 
 export interface Remote {
   readonly url: URL;
@@ -56,28 +54,23 @@ const whole = (name: string, text: string, max: number): number => {
   return value;
 };
 
-const parse = (args: readonly string[]) => {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        minutes: { type: 'string', default: '10' },
-        sockets: { type: 'string', default: '2000' },
-        contexts: { type: 'string' },
-        share: { type: 'string' },
-        streams: { type: 'string', default: '8' },
-        seed: { type: 'string', default: '1' },
-        out: { type: 'string', default: '.' },
-        url: { type: 'string' },
-        key: { type: 'string' },
-        'ops-url': { type: 'string' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    }).values;
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-};
+const parse = (args: readonly string[]) =>
+  parseCommandLine({
+    args: [...args],
+    options: {
+      minutes: { type: 'string', default: '10' },
+      sockets: { type: 'string', default: '2000' },
+      contexts: { type: 'string' },
+      share: { type: 'string' },
+      streams: { type: 'string', default: '8' },
+      seed: { type: 'string', default: '1' },
+      out: { type: 'string', default: '.' },
+      url: { type: 'string' },
+      key: { type: 'string' },
+      'ops-url': { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  }).values;
 
 const readRemote = (values: ReturnType<typeof parse>): Remote | null => {
   const { url, key, 'ops-url': opsUrl = null } = values;

@@ -241,6 +241,8 @@ export class SocketClient {
     }
     run.onFrame(frame, nowMs);
     if (run.isOver) this.#runs.delete(id);
+    // At once, before all that lies in the buffers of the system is read: a slow reader reads little by little.
+    if (this.#state === 'here') this.#read(nowMs);
   }
 
   #leave(nowMs: number): void {

@@ -1,5 +1,6 @@
 /** What a start comes to: it serves, or is refused as an operator should meet it. */
-import { TortureService, type TortureServiceOptions } from './service.js';
+import type { ServiceProcessOptions } from '../load/service-process.js';
+import { TortureService } from './service.js';
 
 export type StartOutcome =
   | { readonly kind: 'serves'; readonly service: TortureService }
@@ -10,8 +11,8 @@ export type StartOutcome =
 /** Longer than any start takes, on a machine that has other things to do. */
 const START_MS_MAX = 60_000;
 
-export const startOutcome = async (options: TortureServiceOptions): Promise<StartOutcome> => {
-  const service = TortureService.spawn(options);
+export const startOutcome = async (options: ServiceProcessOptions): Promise<StartOutcome> => {
+  const service = new TortureService(options);
   let timer: NodeJS.Timeout | undefined;
   const hung = new Promise<'hung'>((resolve) => {
     timer = setTimeout(() => resolve('hung'), START_MS_MAX);

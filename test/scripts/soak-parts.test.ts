@@ -3,7 +3,8 @@ import t from 'tap';
 import { calibrate, calibration, troubleOf } from '../../scripts/soak/calibrate.js';
 import { keyOfClient, keyOfHttpClient, httpKeysNeeded, keysNeeded } from '../../scripts/soak/keys.js';
 import { LoopClock } from '../../scripts/soak/loop-clock.js';
-import { UsageError, readOptions } from '../../scripts/soak/options.js';
+import { UsageError } from '../../scripts/command.js';
+import { readOptions } from '../../scripts/soak/options.js';
 import { Player, judgeDry } from '../../scripts/soak/player.js';
 import {
   drawHttp,

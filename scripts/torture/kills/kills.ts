@@ -149,8 +149,7 @@ class Lives {
   }
 
   async #killedStart(dice: Dice): Promise<void> {
-    const service = TortureService.spawn({ dataDir: this.#dataDir, env: environment });
-    service.listening().catch(() => undefined);
+    const service = new TortureService({ dataDir: this.#dataDir, env: environment });
     await sleep(dice.below(START_MS_MAX));
     if (dice.chance(0.3)) this.#credit(dice.between(1, 5_000));
     await service.kill();
@@ -159,8 +158,7 @@ class Lives {
   /** The store is being made: the next start makes it, and its key works. */
   async #firstStart(number: number, dice: Dice): Promise<void> {
     const dataDir = join(this.#folder, `first-${String(number)}`);
-    const killed = TortureService.spawn({ dataDir, env: environment });
-    killed.listening().catch(() => undefined);
+    const killed = new TortureService({ dataDir, env: environment });
     await sleep(dice.below(START_MS_MAX));
     await killed.kill();
     const { service } = await startTimed(dataDir);

@@ -106,12 +106,11 @@ const fullLog = async (disk: string, scratch: string): Promise<TortureRow> => {
   const filler = join(disk, 'filler');
   mkdirSync(join(disk, 'log'));
   const log = join(disk, 'log', 'out');
-  const service = TortureService.spawn({
+  const service = new TortureService({
     dataDir: join(scratch, 'logged'),
     env: { ...environment, LOG_FILE: log },
     launcher: ['sh', '-c', 'exec "$0" "$@" >> "$LOG_FILE"'],
   });
-  service.listening().catch(() => undefined);
   const wrong: string[] = [];
   try {
     if (!(await comes(() => Promise.resolve(portIn(log) > 0), 60_000))) wrong.push('it did not start');
