@@ -17,6 +17,8 @@ export interface ServiceProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** By default the production entry. */
   readonly entry?: URL;
+  /** Node's own, such as `['--inspect=127.0.0.1:0']`. */
+  readonly nodeOptions?: readonly string[];
   /** A command that runs the service, such as `['prlimit', '--nofile=64']`: what it starts keeps its process id. */
   readonly launcher?: readonly string[];
   /** Called with each line of the log, as it was written. */
@@ -39,6 +41,8 @@ export interface Ports {
 }
 
 const keptErrorsMax = 4_000;
+/** What Node writes of who comes and goes. */
+const inspectorTalk = /^(?:Debugger |For help, see: )/;
 
 export class ServiceProcess {
   readonly exited: Promise<Exit>;
@@ -51,13 +55,16 @@ export class ServiceProcess {
 
   /** It may not listen yet, nor ever. */
   constructor(options: ServiceProcessOptions) {
-    const { dataDir, entry = mainEntry, env, launcher = [], onLine = () => undefined } = options;
+    const { dataDir, entry = mainEntry, env, launcher = [], nodeOptions = [], onLine } = options;
     this.#ownsDataDir = dataDir === undefined;
     this.dataDir = dataDir ?? mkdtempSync(join(tmpdir(), 'syrinx-child-'));
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', fileURLToPath(entry)];
+    const ownOptions = ['--disable-warning=ExperimentalWarning', ...nodeOptions];
+    const node = [process.execPath, ...ownOptions, fileURLToPath(entry)];
     const [program = '', ...parameters] = [...launcher, ...node];
     this.#child = spawn(program, parameters, {
       env: {
+        // As `npm start` and the systemd unit have it.
+        MALLOC_ARENA_MAX: '2',
         ...process.env,
         HOST: '127.0.0.1',
         PORT: '0',
@@ -87,12 +94,13 @@ export class ServiceProcess {
     );
     this.#listening.promise.catch(() => undefined);
     createInterface({ input: this.#child.stdout! }).on('line', (line) => {
-      onLine(line);
+      onLine?.(line);
       if (line.endsWith('"msg":"listening"}')) this.#onListening(line);
     });
     this.#child.stderr!.on('data', (bytes: Buffer) => {
-      this.#stderr = (this.#stderr + bytes.toString()).slice(-keptErrorsMax);
-      if (options.showsErrors === true) process.stderr.write(bytes);
+      const text = bytes.toString();
+      this.#stderr = (this.#stderr + text).slice(-keptErrorsMax);
+      if (options.showsErrors === true && !inspectorTalk.test(text)) process.stderr.write(text);
     });
   }
 

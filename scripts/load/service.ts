@@ -13,6 +13,8 @@ export interface ServiceOptions {
   readonly onLogLine?: (line: string) => void;
   /** Out of reach of a terminal's Ctrl-C, which then ends it only by way of `stop`. */
   readonly ownGroup?: boolean;
+  /** With Node's inspector on a free port. */
+  readonly inspected?: boolean;
 }
 
 const describeExit = ({ code, signal }: Exit): string => String(code ?? signal);
@@ -21,6 +23,8 @@ export class Service {
   readonly port: number;
   readonly opsPort: number | null;
   readonly keys: string[] = [];
+  /** `null`: it has none. */
+  readonly inspectorUrl: string | null;
   /** Of the process. Its end is not an error of this promise. */
   readonly exited: Promise<string>;
   readonly #process: ServiceProcess;
@@ -29,12 +33,14 @@ export class Service {
     this.#process = process;
     this.port = port;
     this.opsPort = opsPort;
+    this.inspectorUrl = /ws:\/\/\S+/.exec(process.stderr)?.[0] ?? null;
     this.exited = process.exited.then(describeExit);
   }
 
   /** Ready to speak when it resolves. */
   static async start(options: ServiceOptions): Promise<Service> {
-    const { modelsDir, synthesisThreads, actorThreads, onLogLine, ownGroup = false } = options;
+    const { modelsDir, synthesisThreads, actorThreads, onLogLine } = options;
+    const { ownGroup = false, inspected = false } = options;
     const process = new ServiceProcess({
       env: {
         MODELS_DIR: modelsDir,
@@ -42,6 +48,7 @@ export class Service {
         ACTOR_THREADS: String(actorThreads),
       },
       ...(onLogLine !== undefined && { onLine: onLogLine }),
+      nodeOptions: inspected ? ['--inspect=127.0.0.1:0'] : [],
       ownGroup,
       showsErrors: true,
     });

@@ -147,7 +147,7 @@ const responsive = ({ steps, probes, answers }: Findings): Invariant[] => {
   ];
 };
 
-/** Of the least figure of each minute: what is left when garbage has been collected. */
+/** Of the least figure of each minute: in each one garbage is collected (by `Collector`), and this is what is left. */
 export const memoryTrend = (
   steps: readonly Step[],
   pick: (step: Step) => number | null,

@@ -2,12 +2,15 @@
 import { countHandles, readMemory } from '../load/process-facts.js';
 import type { Service } from '../load/service.js';
 import type { CpuTimes } from '../load/threads.js';
+import { Collector } from './collector.js';
 import { parseSamples, sumOf, type Sample } from './prometheus.js';
 import type { ServiceLog, Status } from './service-log.js';
 import { Durations } from './tally.js';
 
 const probeMs = 1_000;
 const statusEveryMs = 30_000;
+/** As often as memory has a figure in its trend. */
+const collectEveryMs = 60_000;
 /** Within which every question of an operator is answered. */
 const answerMsMax = 5_000;
 const faultsToldMax = 20;
@@ -56,6 +59,10 @@ export class Monitor {
   start(): void {
     this.#timers.push(setInterval(() => void this.#probe(), probeMs));
     this.#timers.push(setInterval(() => void this.status(), statusEveryMs));
+    const url = this.#parts.service?.inspectorUrl ?? null;
+    if (url === null) return;
+    const collector = new Collector(url);
+    this.#timers.push(setInterval(() => void this.#collect(collector), collectEveryMs));
   }
 
   stop(): void {
@@ -111,6 +118,15 @@ export class Monitor {
       bufferedBytes: metric('syrinx_buffered_bytes'),
       probeP99Ms: probes.p99,
     };
+  }
+
+  async #collect(collector: Collector): Promise<void> {
+    this.#asked++;
+    try {
+      await collector.collect();
+    } catch (error) {
+      this.#miss(`the inspector: ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
 
   async #probe(): Promise<void> {

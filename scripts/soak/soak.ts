@@ -186,6 +186,7 @@ export class Soak {
       keys: 1 + httpKeys,
       onLogLine: (line) => this.#log.onLine(line),
       ownGroup: true,
+      inspected: true,
     });
     this.#service = service;
     void service.exited.then((end) => this.#onServiceEnd(end));

@@ -36,6 +36,7 @@ const wholeNumber = (name: string, text: string | undefined): number | undefined
 };
 
 const count = wholeNumber('count', values.count);
+if (count === 0) usage('--count is at least 1');
 const seed = wholeNumber('seed', values.seed) ?? Math.floor(Math.random() * 1e9);
 const names = scenarios.map(({ name }) => name).join(', ');
 const wanted = positionals.map(

@@ -64,38 +64,41 @@ type Outcome =
 
 const restarting = (message: string): Outcome => ({ ok: false, fault: 'restarting', message });
 
-/** One writer thread. comlink's calls never settle when the thread dies: they are raced with its exit. */
+/** One writer thread. comlink's calls never settle when the thread dies: its exit settles the one that is out. */
 class WriterThread {
   readonly #worker: Worker;
   readonly #remote: Remote<LedgerWriter>;
-  readonly #exited: Promise<Outcome>;
-  #alive = true;
+  /** What every commit comes to, once it has died. */
+  #end: Outcome | null = null;
+  #giveUp: (end: Outcome) => void = () => undefined;
 
   constructor(dataDir: string) {
     this.#worker = new Worker(new URL('../../workers/ledger.js', import.meta.url), {
       name: 'ledger',
       workerData: { dataDir },
     });
-    this.#exited = new Promise((resolve) => {
-      let message = 'the writer thread ended';
-      // An 'error' without a listener would end the process; 'exit' follows it.
-      this.#worker.on('error', (error: Error) => (message = error.message));
-      this.#worker.once('exit', () => {
-        this.#alive = false;
-        resolve(restarting(message));
-      });
+    let message = 'the writer thread ended';
+    // An 'error' without a listener would end the process; 'exit' follows it.
+    this.#worker.on('error', (error: Error) => (message = error.message));
+    this.#worker.once('exit', () => {
+      this.#end = restarting(message);
+      this.#giveUp(this.#end);
     });
     this.#remote = wrap<LedgerWriter>(nodeEndpoint(this.#worker));
   }
 
   get alive(): boolean {
-    return this.#alive;
+    return this.#end === null;
   }
 
-  /** Never rejects. */
-  async commit(batch: readonly LedgerEntry[]): Promise<Outcome> {
-    const committed = this.#remote.commit(batch).catch((error: unknown) => restarting(String(error)));
-    return Promise.race([committed, this.#exited]);
+  /** One at a time. Never rejects. */
+  commit(batch: readonly LedgerEntry[]): Promise<Outcome> {
+    if (this.#end !== null) return Promise.resolve(this.#end);
+    // No race with a promise of its exit, which would keep something of every commit for as long as the thread lives.
+    return new Promise((resolve) => {
+      this.#giveUp = resolve;
+      this.#remote.commit(batch).then(resolve, (error: unknown) => resolve(restarting(String(error))));
+    });
   }
 
   async terminate(): Promise<void> {

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { queryObjects } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/admission/administration.js';
@@ -251,4 +252,19 @@ t.test('kill -9 in mid-write loses nothing that was acknowledged and doubles not
     const [account] = balances(dataDir);
     t.equal(account?.balance, account?.sum);
   }
+});
+
+t.test('nothing is kept of a commit that is over', async (t) => {
+  const { ledger } = openLedger(t, makeStore(t));
+  const commits = async (count: number): Promise<void> => {
+    for (let i = 0; i < count; i++) {
+      ledger.append(usage(1));
+      await until(() => ledger.queued === 0);
+    }
+  };
+  await commits(20);
+  const before = queryObjects(Promise, { format: 'count' });
+  await commits(100);
+  const more = queryObjects(Promise, { format: 'count' }) - before;
+  t.ok(more < 50, `${more} promises more`);
 });

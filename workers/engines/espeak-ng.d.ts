@@ -3,14 +3,21 @@ declare module '@echogarden/espeak-ng-emscripten' {
   export interface Worker {
     /** 0 when the voice exists. */
     set_voice(name: string): number;
-    /** A pointer into `HEAPU8` at a string that ends in NUL and lives until the next call. */
-    convert_to_phonemes(text: string, ipa: boolean): { readonly ptr: number };
+    /** @returns a string that ends in NUL, for the caller to destroy */
+    convert_to_phonemes(text: string, ipa: boolean): Pointer;
+  }
+
+  /** Into `HEAPU8`. */
+  export interface Pointer {
+    readonly ptr: number;
   }
 
   export interface Module {
     /** Replaced whenever the memory grows. */
     readonly HEAPU8: Uint8Array;
     readonly eSpeakNGWorker: new () => Worker;
+    /** Frees what it points at; without, it and a wrapper of its own stay for ever. */
+    destroy(pointer: Pointer): void;
     /** Makes a file of espeak-ng's data. */
     FS_createDataFile?: CreateDataFile;
   }

@@ -1,6 +1,11 @@
 /** espeak-ng in WebAssembly, as a function from text to phonemes. One a thread; it keeps a voice, nothing else. */
 import { strict as assert } from 'node:assert';
-import initialise, { type CreateDataFile, type Module, type Worker } from '@echogarden/espeak-ng-emscripten';
+import initialise, {
+  type CreateDataFile,
+  type Module,
+  type Pointer,
+  type Worker,
+} from '@echogarden/espeak-ng-emscripten';
 import { limits } from '../../src/limits.js';
 import { allVoices } from './languages.js';
 
@@ -51,11 +56,16 @@ export class Espeak {
       assert.equal(this.#worker.set_voice(voice), 0, `espeak-ng has no voice "${voice}"`);
       this.#voice = voice;
     }
-    const { ptr } = this.#worker.convert_to_phonemes(text, true);
-    // Read at once, and from the module: the memory may have grown during the call.
-    const heap = this.#module.HEAPU8;
-    const ipa = decoder.decode(heap.subarray(ptr, heap.indexOf(0, ptr)));
+    const ipa = this.#take(this.#worker.convert_to_phonemes(text, true));
     // Clause marks are dropped: pauses follow the punctuation that the caller saw, not espeak-ng's reading of it.
     return ipa.split(/[\s|]+/).filter((group) => group !== '' && !/^_+$/.test(group));
+  }
+  #take(pointer: Pointer): string {
+    const { ptr } = pointer;
+    // Read from the module each time: the memory may have grown during the call.
+    const heap = this.#module.HEAPU8;
+    const text = decoder.decode(heap.subarray(ptr, heap.indexOf(0, ptr)));
+    this.#module.destroy(pointer);
+    return text;
   }
 }

@@ -1,3 +1,4 @@
+import { queryObjects } from 'node:v8';
 import fc from 'fast-check';
 import t from 'tap';
 import { wordSpans } from '../../../src/text/words.js';
@@ -9,7 +10,8 @@ import { PhoneTrack } from '../../../workers/engines/track.js';
 import { loadPhones } from '../../support/voices.js';
 
 const { phones, names } = await loadPhones();
-const pronouncer = new Pronouncer(await Espeak.load(), phones);
+const espeak = await Espeak.load();
+const pronouncer = new Pronouncer(espeak, phones);
 
 const trackOf = (text: string) => {
   const words = wordSpans(text);
@@ -212,5 +214,17 @@ t.test('any text becomes phones, its words in order and apart', (t) => {
     }),
     { numRuns: 300 },
   );
+  t.end();
+});
+
+t.test('espeak-ng keeps nothing of what it was asked', (t) => {
+  const ask = (count: number): void => {
+    for (let i = 0; i < count; i++) espeak.groups(`Number ${i} of many.`, 'en-us');
+  };
+  ask(100);
+  const before = queryObjects(Object, { format: 'count' });
+  ask(2_000);
+  const more = queryObjects(Object, { format: 'count' }) - before;
+  t.ok(more < 500, `${more} objects more`);
   t.end();
 });
