@@ -7,7 +7,7 @@ import { WebSocket } from 'ws';
 
 const answerMsMax = 10_000;
 /** Between threads: each stands still for a moment, and no listener is to wait for all of them. */
-const pauseMs = 500;
+const pauseMs = 150;
 
 interface Answer {
   readonly id?: number;

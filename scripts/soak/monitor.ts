@@ -16,6 +16,7 @@ const answerMsMax = 5_000;
 const faultsToldMax = 20;
 
 export interface ServiceSample {
+  /** Or what it was after garbage had been collected since the last sample, if that is less. */
   readonly pssBytes: number | null;
   readonly rssBytes: number | null;
   readonly frontHeapBytes: number | null;
@@ -51,6 +52,8 @@ export class Monitor {
   readonly #faults: string[] = [];
   #asked = 0;
   #missed = 0;
+  /** Right after garbage was collected; `null`: it was not since the last sample. */
+  #keptBytes: number | null = null;
 
   constructor(parts: MonitorParts) {
     this.#parts = parts;
@@ -100,8 +103,11 @@ export class Monitor {
       (metric('syrinx_event_loop_delay_seconds', { quantile }) ?? 0) * 1000;
     const probes = this.#stepProbes.quantiles();
     this.#stepProbes.reset();
+    const pssBytes = memory?.pssBytes ?? metric('syrinx_pss_bytes');
+    const keptBytes = this.#keptBytes;
+    this.#keptBytes = null;
     return {
-      pssBytes: memory?.pssBytes ?? metric('syrinx_pss_bytes'),
+      pssBytes: pssBytes === null ? null : Math.min(pssBytes, keptBytes ?? Infinity),
       rssBytes: memory?.rssBytes ?? metric('process_resident_memory_bytes'),
       frontHeapBytes: metric('nodejs_heap_size_used_bytes'),
       cpu: service?.cpuTimes() ?? null,
@@ -124,6 +130,8 @@ export class Monitor {
     this.#asked++;
     try {
       await collector.collect();
+      const { service } = this.#parts;
+      this.#keptBytes = service === null ? null : (readMemory(service.pid)?.pssBytes ?? null);
     } catch (error) {
       this.#miss(`the inspector: ${error instanceof Error ? error.message : String(error)}`);
     }
