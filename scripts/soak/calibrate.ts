@@ -12,8 +12,10 @@ export const calibration = {
   lookMs: 7_000,
   firstAudioP99MsMax: 120,
   loopLateP99MsMax: 60,
+  /** For those to leave who were too many. */
+  settlesMax: 15,
   /** Of the last number that held, unless another is asked for. */
-  share: 0.6,
+  share: 0.4,
 } as const;
 
 export interface Calibrated {
@@ -69,4 +71,10 @@ export const calibrate = async (parts: CalibrateParts): Promise<Calibrated> => {
     else next = Math.ceil(contexts / 2);
   }
   return { contexts: Math.max(1, Math.floor(held * parts.share)), share: parts.share, held, trouble };
+};
+
+/** Until what the last and largest number waited for is spoken, and no part of what is measured then. */
+export const settle = async (look: CalibrateParts['look']): Promise<void> => {
+  for (let i = 0; i < calibration.settlesMax; i++)
+    if (troubleOf(await look(calibration.settleMs)) === null) return;
 };

@@ -9,7 +9,7 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
   --sockets N    WebSockets on which hardly anything happens (default 2000)
   --contexts N   clients that stream over WebSockets, in real time; by default as many as this machine holds,
                  found by trying, less a part
-  --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.6). Near 1, what comes late
+  --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.4). Near 1, what comes late
                  may be want of capacity.
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)

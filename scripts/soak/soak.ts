@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
 import { countHandles, readOpenFilesMax } from '../load/process-facts.js';
 import { Service } from '../load/service.js';
-import { calibrate, calibration, type Calibrated } from './calibrate.js';
+import { calibrate, settle, type Calibrated } from './calibrate.js';
 import { judge, type Findings, type Handles, type Invariant, type Rest } from './invariants.js';
 import { httpKeysNeeded, keysNeeded } from './keys.js';
 import { Load } from './load.js';
@@ -230,8 +230,7 @@ export class Soak {
       `${String(held)} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${String(calibrated.contexts)} (${asPercent(share)})`,
     );
     await populate(calibrated.contexts);
-    // What the last and largest number still waits for is no part of what is measured.
-    await this.#look(calibration.settleMs);
+    await settle((ms) => this.#look(ms));
     return calibrated;
   }
 

@@ -1,6 +1,6 @@
 /** The parts of a soak that decide: who its clients are, what an underrun is, what grows, what the report says. */
 import t from 'tap';
-import { calibrate, calibration, troubleOf } from '../../scripts/soak/calibrate.js';
+import { calibrate, calibration, settle, troubleOf } from '../../scripts/soak/calibrate.js';
 import { keyOfClient, keyOfHttpClient, httpKeysNeeded, keysNeeded } from '../../scripts/soak/keys.js';
 import { LoopClock } from '../../scripts/soak/loop-clock.js';
 import { UsageError } from '../../scripts/command.js';
@@ -202,6 +202,15 @@ void t.test(
     t.match(troubleOf([tick({ loopLateMs: { ...quiet, p99: 500 } })]), /late/);
   },
 );
+
+void t.test('measuring begins when what calibration left behind is spoken, or after a while', async (t) => {
+  let looks = 0;
+  await settle(async () => [tick({ underruns: ++looks < 4 ? 2 : 0 })]);
+  t.equal(looks, 4);
+  looks = 0;
+  await settle(async () => [tick({ underruns: ++looks })]);
+  t.equal(looks, calibration.settlesMax);
+});
 
 void t.test('a command line that cannot be meant is refused by name', (t) => {
   for (const [args, message] of [
