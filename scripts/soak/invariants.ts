@@ -165,11 +165,12 @@ const slope = (trend: Trend | null): string =>
     ? 'not known'
     : `${trend.slopePerHour.toFixed(2)} ± ${trend.standardErrorPerHour.toFixed(2)} MB an hour`;
 
-/** @returns `null` where the points scatter too much to tell: unless it grows beyond twice what they leave open */
+/** @returns `null` where the points scatter too much to tell, by twice what they leave open */
 const staysFlat = ({ slopePerHour, standardErrorPerHour }: Trend): boolean | null => {
   const bar = bars.memorySlopeMBPerHour;
   if (standardErrorPerHour <= bar) return slopePerHour <= bar;
-  return slopePerHour - 2 * standardErrorPerHour > bar ? false : null;
+  if (slopePerHour - 2 * standardErrorPerHour > bar) return false;
+  return slopePerHour + 2 * standardErrorPerHour <= bar ? true : null;
 };
 
 const memory = ({ steps }: Findings): Invariant => {

@@ -154,6 +154,7 @@ void t.test('growth of memory is judged where its error allows it, and both are 
   t.equal(open.passed, null);
   t.match(open.found, /PSS -?\d+\.\d+ ± \d+\.\d+ MB an hour.*beyond the bar/);
   t.equal(memoryOf(noisy(1e7)).passed, false, 'far beyond what the scatter leaves open');
+  t.equal(memoryOf(noisy(-1e7)).passed, true, 'far below it');
   const flat = memoryOf((minute) => 3e8 + (Math.floor(minute / 3) % 2) * 1e5);
   t.equal(flat.passed, true);
   t.match(flat.found, /PSS -?\d+\.\d+ ± 0\.\d+ MB an hour/);
