@@ -53,8 +53,13 @@ export class Service {
       showsErrors: true,
     });
     const service = new Service(process, await process.listening());
-    service.addKeys(options.keys);
-    return service;
+    try {
+      service.addKeys(options.keys);
+      return service;
+    } catch (error) {
+      await process.end('SIGKILL');
+      throw error;
+    }
   }
 
   get pid(): number {

@@ -11,6 +11,7 @@ const pauseMs = 150;
 
 interface Answer {
   readonly id?: number;
+  readonly error?: { readonly message: string };
   readonly method?: string;
   readonly params?: { readonly sessionId: string; readonly message?: string };
 }
@@ -26,11 +27,11 @@ export class Collector {
   /** @throws when the inspector does not answer */
   async collect(): Promise<void> {
     const socket = new WebSocket(this.#url, { perMessageDeflate: false });
-    const pending = new Map<number, () => void>();
+    const pending = new Map<number, (error?: Answer['error']) => void>();
     const workers: string[] = [];
     let lastId = 0;
-    const onAnswer = ({ id, method, params }: Answer): void => {
-      if (id !== undefined) pending.get(id)?.();
+    const onAnswer = ({ id, error, method, params }: Answer): void => {
+      if (id !== undefined) pending.get(id)?.(error);
       if (params === undefined) return;
       if (method === 'NodeWorker.attachedToWorker') workers.push(params.sessionId);
       if (method === 'NodeWorker.receivedMessageFromWorker')
@@ -41,10 +42,11 @@ export class Collector {
       new Promise((resolve, reject) => {
         const id = ++lastId;
         const timer = setTimeout(() => reject(new Error(`no answer to ${method}`)), answerMsMax);
-        pending.set(id, () => {
+        pending.set(id, (error) => {
           clearTimeout(timer);
           pending.delete(id);
-          resolve();
+          if (error === undefined) resolve();
+          else reject(new Error(`${method}: ${error.message}`));
         });
         const message = JSON.stringify({ id, method, params });
         const toWorker = { sessionId, message };
@@ -57,7 +59,8 @@ export class Collector {
     try {
       await new Promise<void>((resolve, reject) => {
         socket.once('open', resolve);
-        socket.once('error', reject);
+        // Later ones too: the call that waits then has no answer.
+        socket.on('error', reject);
       });
       await call(null, 'NodeWorker.enable', { waitForDebuggerOnStart: false });
       for (const thread of [null, ...workers]) {

@@ -54,6 +54,8 @@ export class Monitor {
   #missed = 0;
   /** Right after garbage was collected; `null`: it was not since the last sample. */
   #keptBytes: number | null = null;
+  /** The last collection; never rejects. */
+  #collected: Promise<void> = Promise.resolve();
 
   constructor(parts: MonitorParts) {
     this.#parts = parts;
@@ -65,11 +67,14 @@ export class Monitor {
     const url = this.#parts.service?.inspectorUrl ?? null;
     if (url === null) return;
     const collector = new Collector(url);
-    this.#timers.push(setInterval(() => void this.#collect(collector), collectEveryMs));
+    const collect = (): void => void (this.#collected = this.#collect(collector));
+    this.#timers.push(setInterval(collect, collectEveryMs));
   }
 
-  stop(): void {
+  /** Resolves when nothing of it is left in the service, which would wait at its end for an inspector to leave. */
+  async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    await this.#collected;
   }
 
   /** Questions that were asked, and those that were not answered in time or not well. */

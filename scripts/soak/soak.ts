@@ -110,7 +110,7 @@ export class Soak {
     try {
       return await this.#run();
     } finally {
-      this.#monitor?.stop();
+      await this.#monitor?.stop();
       this.#load.close();
       // Only after a fault of the soak itself is it still there.
       await this.#service?.stop().catch(() => undefined);
@@ -325,7 +325,7 @@ export class Soak {
     const { firstAudioMs, charges } = await this.#load.stop();
     const rest = this.#failure === null ? await this.#awaitRest(monitor) : null;
     const { threadRestarts } = await monitor.sample();
-    monitor.stop();
+    await monitor.stop();
     const atEnd = this.#handles();
     const { end, store } = await this.#stopService(Object.keys(charges));
     const last = this.#last ?? beforeEnd;
