@@ -54,6 +54,8 @@ export class Service {
     });
     const service = new Service(process, await process.listening());
     try {
+      if (inspected && service.inspectorUrl === null)
+        throw new Error('the service started without its inspector');
       service.addKeys(options.keys);
       return service;
     } catch (error) {

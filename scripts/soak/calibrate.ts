@@ -73,8 +73,15 @@ export const calibrate = async (parts: CalibrateParts): Promise<Calibrated> => {
   return { contexts: Math.max(1, Math.floor(held * parts.share)), share: parts.share, held, trouble };
 };
 
-/** Until what the last and largest number waited for is spoken, and no part of what is measured then. */
-export const settle = async (look: CalibrateParts['look']): Promise<void> => {
-  for (let i = 0; i < calibration.settlesMax; i++)
-    if (troubleOf(await look(calibration.settleMs)) === null) return;
+/**
+ * Waits until what the last and largest number left behind is spoken, and no part of what is measured then.
+ * @returns what is still wrong after all that time; `null`: nothing
+ */
+export const settle = async (look: CalibrateParts['look']): Promise<string | null> => {
+  let trouble: string | null = null;
+  for (let i = 0; i < calibration.settlesMax; i++) {
+    trouble = troubleOf(await look(calibration.settleMs));
+    if (trouble === null) return null;
+  }
+  return trouble;
 };

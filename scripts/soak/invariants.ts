@@ -6,6 +6,8 @@ import type { StoreFindings } from './store-findings.js';
 
 export const bars = {
   firstAudioP99Ms: 200,
+  /** Of the chunks that are listened to; where the alert of the operator's page begins. */
+  lateChunkShare: 0.001,
   /** Of the front thread, in 19 of 20 steps. */
   loopDelayP99Ms: 100,
   /** Of `GET /healthz`, client included. */
@@ -118,6 +120,21 @@ const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Inv
   ];
 };
 
+/** What an operator's alert goes by has to agree with what the listeners heard. */
+const ownCount = ({ steps }: Findings): Invariant => {
+  const grown = (pick: (step: Step) => number | null): number | null => {
+    const [first, last] = [steps[0], steps.at(-1)].map((step) => (step === undefined ? null : pick(step)));
+    return first == null || last == null ? null : last - first;
+  };
+  const [late, chunks] = [grown((step) => step.serviceUnderruns), grown((step) => step.serviceChunks)];
+  return judged(
+    'own-count',
+    `The service itself counts at most ${String(bars.lateChunkShare * 1_000)} chunk of audio in 1,000 as late`,
+    late === null || chunks === null || chunks === 0 ? null : late <= bars.lateChunkShare * chunks,
+    late === null || chunks === null ? 'it does not tell' : `${count(late)} of ${count(chunks)} chunks`,
+  );
+};
+
 const quantileOf = (values: readonly number[], share: number): number =>
   [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(share * values.length) - 1)] ?? 0;
 
@@ -147,7 +164,10 @@ const responsive = ({ steps, probes, answers }: Findings): Invariant[] => {
   ];
 };
 
-/** Of the least figure of each minute: in each one garbage is collected (by `Collector`), and this is what is left. */
+/** Of each of these the least figure counts: garbage was collected (by `Collector`), and little was in flight. */
+const troughMs = 180_000;
+
+/** A line through what is left in each few minutes. */
 export const memoryTrend = (
   steps: readonly Step[],
   pick: (step: Step) => number | null,
@@ -157,7 +177,7 @@ export const memoryTrend = (
     return value === null ? [] : [{ atMs: step.atMs, value: value / 1e6 }];
   });
   const minutes = points.length < 2 ? 0 : (points.at(-1)!.atMs - points[0]!.atMs) / 60_000;
-  return { trend: trendOf(troughs(points, 60_000)), minutes };
+  return { trend: trendOf(troughs(points, troughMs)), minutes };
 };
 
 const slope = (trend: Trend | null): string =>
@@ -276,9 +296,19 @@ const wholeStore = ({ store }: Findings): Invariant => {
     : judged('store', what, true, `${count(entries)} entries, all read`);
 };
 
+/** In a sentence: what was not judged is not said to have been kept. */
+export const verdictOf = (invariants: readonly Invariant[]): string => {
+  const broken = invariants.filter(({ passed }) => passed === false).length;
+  const names = invariants.filter(({ passed }) => passed === null).map(({ name }) => name);
+  const open = names.length === 0 ? '' : ` (not judged: ${names.join(', ')})`;
+  if (broken > 0) return `${String(broken)} of ${String(invariants.length)} invariants were broken${open}`;
+  return names.length === 0 ? 'every invariant was kept' : `no invariant was broken${open}`;
+};
+
 export const judge = (findings: Findings): Invariant[] => [
   ...ofFaults(findings),
   ...listening(findings),
+  ownCount(findings),
   ...responsive(findings),
   alive(findings),
   quietLog(findings),

@@ -3,7 +3,7 @@
  *
  *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--share F] [--seed S] [--out FOLDER]
  *
- * Exit codes: 0 every invariant was kept, 1 one was not, 2 the command was not understood or the machine does not allow it.
+ * Exit codes: 0 no invariant was broken, 1 one was, 2 the command was not understood or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
 import { UsageError } from '../command.js';

@@ -9,8 +9,8 @@ import { Durations } from './tally.js';
 
 const probeMs = 1_000;
 const statusEveryMs = 30_000;
-/** As often as memory has a figure in its trend. */
-const collectEveryMs = 60_000;
+/** A dozen times for each figure in the trend of memory: at one moment much may be in flight, at the least of many little. */
+const collectEveryMs = 15_000;
 /** Within which every question of an operator is answered. */
 const answerMsMax = 5_000;
 const faultsToldMax = 20;
@@ -29,6 +29,8 @@ export interface ServiceSample {
   readonly streams: number | null;
   readonly contexts: number | null;
   readonly underruns: number | null;
+  /** Chunks of audio that somebody listened to. */
+  readonly chunks: number | null;
   readonly threadRestarts: number | null;
   readonly bufferedBytes: number | null;
   /** Of `GET /healthz` since the last sample. */
@@ -125,6 +127,7 @@ export class Monitor {
       streams: metric('syrinx_streams'),
       contexts: metric('syrinx_contexts'),
       underruns: metric('syrinx_underruns_total'),
+      chunks: metric('syrinx_playback_lag_seconds_count'),
       threadRestarts: metric('syrinx_thread_restarts_total'),
       bufferedBytes: metric('syrinx_buffered_bytes'),
       probeP99Ms: probes.p99,
@@ -134,9 +137,10 @@ export class Monitor {
   async #collect(collector: Collector): Promise<void> {
     this.#asked++;
     try {
-      await collector.collect();
-      const { service } = this.#parts;
-      this.#keptBytes = service === null ? null : (readMemory(service.pid)?.pssBytes ?? null);
+      await collector.collect(() => {
+        const { service } = this.#parts;
+        this.#keptBytes = service === null ? null : (readMemory(service.pid)?.pssBytes ?? null);
+      });
     } catch (error) {
       this.#miss(`the inspector: ${error instanceof Error ? error.message : String(error)}`);
     }

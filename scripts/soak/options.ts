@@ -18,7 +18,7 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
                  carries six clients. Its process and its store are then not looked at.
   --ops-url URL  where that service has its metrics
 
-Exit codes: 0 every invariant was kept, 1 one was not, 2 the command was not understood.
+Exit codes: 0 no invariant was broken, 1 one was, 2 the command was not understood.
 `;
 
 export interface Remote {

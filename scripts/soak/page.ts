@@ -1,7 +1,7 @@
 /** The report of a soak as one page that needs nothing else: uPlot and the figures are in it. */
 import { chartScript, type Chart } from './page-script.js';
 import { pageStyle } from './page-style.js';
-import type { Invariant } from './invariants.js';
+import { verdictOf, type Invariant } from './invariants.js';
 import type { SoakReport } from './report.js';
 import type { Step } from './series.js';
 
@@ -154,11 +154,11 @@ const tilesOf = ({ settings, summary, measuredMs }: SoakReport): string => {
 };
 
 const verdicts = { kept: 'kept', broken: 'broken', unjudged: 'not judged' } as const;
-const verdictOf = ({ passed }: Invariant): keyof typeof verdicts =>
+const markOf = ({ passed }: Invariant): keyof typeof verdicts =>
   passed === null ? 'unjudged' : passed ? 'kept' : 'broken';
 
 const rowOf = (invariant: Invariant): string => {
-  const verdict = verdictOf(invariant);
+  const verdict = markOf(invariant);
   const examples =
     invariant.passed === false && invariant.examples.length > 0
       ? `<ul>${invariant.examples.map((line) => `<li>${escape(line)}</li>`).join('')}</ul>`
@@ -182,8 +182,7 @@ export const renderPage = (report: SoakReport, assets: PageAssets): string => {
       { at: measuredFrom / 1000, name: 'measured' },
     ],
   };
-  const broken = invariants.filter((invariant) => invariant.passed === false).length;
-  const verdict = passed ? 'Every invariant was kept' : `${String(broken)} invariants were broken`;
+  const verdict = verdictOf(invariants);
   const early = endedEarly ? ' · ended early' : '';
   const where = `${machine.processor}, ${String(machine.cores)} cores, ${String(machine.memoryGiB)} GiB, ${machine.system}, Node ${machine.node}`;
   return `<!doctype html>

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { packageVersion } from '../load/package-version.js';
 import { describeMachine, type Machine } from '../load/machine.js';
 import { formatTable } from '../table.js';
-import { memoryTrend, type Invariant } from './invariants.js';
+import { memoryTrend, verdictOf, type Invariant } from './invariants.js';
 import type { SoakOptions } from './options.js';
 import { renderPage } from './page.js';
 import type { SoakResult } from './soak.js';
@@ -132,8 +132,7 @@ export const describeVerdict = (result: SoakResult, seed: number): string => {
       : `${String(calibrated.contexts)} streaming clients: ${(calibrated.share * 100).toFixed(0)} % of the ${String(calibrated.held)} that the machine held\n`;
   const minutes = (measuredMs / 60_000).toFixed(1);
   const end = endedEarly ? ', ended early' : '';
-  const sum =
-    broken.length === 0 ? 'every invariant was kept' : `${String(broken.length)} invariants were broken`;
+  const sum = verdictOf(invariants);
   const others = summaryOf(result)['othersCpuCores'] ?? 0;
   const busy =
     others > othersCpuMax

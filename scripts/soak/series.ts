@@ -24,7 +24,9 @@ export interface Step {
   readonly loopDelayMaxMs: number | null;
   readonly probeP99Ms: number;
   readonly bufferedBytes: number | null;
+  /** By the service's own count, since its start; and the chunks of audio among which they are. */
   readonly serviceUnderruns: number | null;
+  readonly serviceChunks: number | null;
   /** In cores, over the step. */
   readonly cpu: { readonly [role in keyof CpuTimes]: number } | null;
   readonly loadCpu: number;
@@ -91,6 +93,7 @@ export const stepOf = (before: Reading, after: Reading, phase: Step['phase']): S
     probeP99Ms: sample.probeP99Ms,
     bufferedBytes: sample.bufferedBytes,
     serviceUnderruns: sample.underruns,
+    serviceChunks: sample.chunks,
     cpu,
     loadCpu,
     othersCpu: ours === null ? null : Math.max(0, (after.busyMs - before.busyMs) / ms - ours),

@@ -230,7 +230,8 @@ export class Soak {
       `${String(held)} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${String(calibrated.contexts)} (${asPercent(share)})`,
     );
     await populate(calibrated.contexts);
-    await settle((ms) => this.#look(ms));
+    const left = await settle((ms) => this.#look(ms));
+    if (left !== null) this.#progress.say(`it did not come to rest after the calibration (${left})`);
     return calibrated;
   }
 

@@ -205,10 +205,10 @@ void t.test(
 
 void t.test('measuring begins when what calibration left behind is spoken, or after a while', async (t) => {
   let looks = 0;
-  await settle(async () => [tick({ underruns: ++looks < 4 ? 2 : 0 })]);
+  t.equal(await settle(async () => [tick({ underruns: ++looks < 4 ? 2 : 0 })]), null);
   t.equal(looks, 4);
   looks = 0;
-  await settle(async () => [tick({ underruns: ++looks })]);
+  t.equal(await settle(async () => [tick({ underruns: ++looks })]), '15 underruns', 'and says what is left');
   t.equal(looks, calibration.settlesMax);
 });
 
