@@ -65,6 +65,7 @@ export class ServiceProcess {
       env: {
         // As `npm start` and the systemd unit have it.
         MALLOC_ARENA_MAX: '2',
+        MALLOC_MMAP_THRESHOLD_: '131072',
         ...process.env,
         HOST: '127.0.0.1',
         PORT: '0',
