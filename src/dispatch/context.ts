@@ -304,7 +304,7 @@ export class Context implements SpeechContext {
     // Starting a segment feeds again: without this guard the inner call would overtake the outer one's segments.
     if (this.#feeding) return;
     this.#feeding = true;
-    while (this.#isHungry() && this.#cut());
+    while (!this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD && this.#cut());
     this.#feeding = false;
     this.#sendFlushes();
     this.#closeWhenFed();
@@ -316,18 +316,16 @@ export class Context implements SpeechContext {
     for (let next = this.#flushes[0]; next !== undefined; next = this.#flushes[0]) {
       if (this.#nextMark < next.segments) return;
       this.#flushes.shift();
+      this.schedule.tailAsked(this.#nextMark - 1);
       this.#parts.actors.send(this.actor, { type: 'flush', contextId: this.id, flushId: next.flushId });
     }
-  }
-
-  #isHungry(): boolean {
-    return !this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD;
   }
 
   /** The actor closes when it has released what it was told of: so it is told after the last segment's mark. */
   #closeWhenFed(): void {
     if (this.#over || this.#closeSent || !this.#cutToEnd || this.#nextMark < this.#nextSegment) return;
     this.#closeSent = true;
+    this.schedule.tailAsked(this.#nextMark - 1);
     this.#parts.actors.send(this.actor, { type: 'close', contextId: this.id });
   }
 

@@ -54,9 +54,7 @@ interface RunningSegment {
   readonly estimatedMs: number;
 }
 
-/**
- * Told when there is something to make again, from this segment on: text after all was made, or the gate opened.
- */
+/** Told when there is something to make again, from this segment on: text after all was made, or the gate opened. */
 export type OnResumed = (nowMs: number, segment: number) => void;
 
 export interface ScheduleOptions {
@@ -135,6 +133,12 @@ export class ContextSchedule {
     if (this.#queued.length === 0) this.#readySinceMs = this.#scheduler.nowMs();
     this.#queued.push(segment);
     this.#scheduler.wake();
+  }
+
+  /** What an encoder may hold back of all that was said is asked for. Once all is made, it waited for its client. */
+  tailAsked(lastSegment: number): void {
+    if (this.#queued.length === 0 && this.#running.length === 0)
+      this.#onResumed(this.#scheduler.nowMs(), lastSegment);
   }
 
   /** Forgets the queued segments from this index on. */

@@ -121,6 +121,31 @@ t.test('a scrape agrees with what was asked', async (t) => {
   t.equal((await scrape(service)).get('syrinx_contexts'), 0);
 });
 
+t.test('who flushes or closes when all is heard waits for nothing of ours', async (t) => {
+  const lags = async () => {
+    const now = await scrape(service);
+    const of = (series: string) => now.get(`syrinx_playback_lag_seconds_${series}`)!;
+    return { chunks: of('count'), late: of('count') - of('bucket{le="0.25"}') };
+  };
+  const before = await lags();
+  const socket = await openWs(service.port, rich);
+  for (const encoding of ['opus', 'mp3']) {
+    socket.start(encoding, { voice_id: 'wren', response_format: { encoding } });
+    socket.text(encoding, text);
+    socket.flush(encoding, 'said');
+    await socket.frame((frame) => frame.context_id === encoding && frame.flush_id === 'said');
+    // 600 ms are heard, and then some silence.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    socket.closeContext(encoding);
+    await socket.frame((frame) => frame.context_id === encoding && frame.context_closed === true);
+  }
+  const after = await lags();
+  t.ok(after.chunks >= before.chunks + 4, 'what the encoder ends with is counted');
+  t.equal(after.late, before.late);
+  socket.close();
+  t.ok(await until(async () => (await scrape(service)).get('syrinx_sockets') === 0));
+});
+
 t.test('what is being spoken, and what waits for a reader, shows while it does', async (t) => {
   const client = await RawClient.open(service.port);
   t.teardown(() => client.destroy());
