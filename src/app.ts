@@ -9,7 +9,7 @@ import { createAdmission } from './admission/admission.js';
 import { makeFirstKey } from './admission/first-key.js';
 import { Ledger } from './admission/ledger.js';
 import { openStore, type Store } from './admission/store.js';
-import type { Config, TlsFiles } from './config.js';
+import type { Config } from './config.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
 import type { Voices } from './dispatch/generations.js';
@@ -90,7 +90,7 @@ const openWithKey = (dataDir: string, onFirstKey: AppParts['onFirstKey']): Store
 
 export class App {
   readonly #log: Log;
-  readonly #tls: TlsFiles | null;
+  readonly #config: Config;
   readonly #eventLoop = new EventLoopDelay();
   readonly #store: Store;
   readonly #ledger: Ledger;
@@ -102,8 +102,7 @@ export class App {
   #hurry: () => void = () => undefined;
 
   private constructor(
-    parts: Pick<AppParts, 'log'> & {
-      readonly tls: TlsFiles | null;
+    parts: Pick<AppParts, 'config' | 'log'> & {
       readonly store: Store;
       readonly ledger: Ledger;
       readonly dispatcher: Dispatcher;
@@ -113,7 +112,7 @@ export class App {
     },
   ) {
     this.#log = parts.log;
-    this.#tls = parts.tls;
+    this.#config = parts.config;
     this.#store = parts.store;
     this.#ledger = parts.ledger;
     this.#dispatcher = parts.dispatcher;
@@ -213,7 +212,7 @@ export class App {
         }
       };
       const reload = new VoiceReload({ dispatcher, read: readNext, log });
-      app = new App({ log, tls: config.tls, store, ledger, dispatcher, reload, server, ops });
+      app = new App({ log, config, store, ledger, dispatcher, reload, server, ops });
     } catch (error) {
       // A thread can be ended once it has loaded, or could not.
       await dispatcher.ready().catch(() => undefined);
@@ -242,9 +241,9 @@ export class App {
 
   /** Reads the certificate and its key again, for connections to come. One that cannot be used changes nothing. */
   renewCertificate(): void {
-    if (this.#tls === null) return;
+    if (this.#config.tls === null) return;
     try {
-      const certificate = readCertificate(this.#tls);
+      const certificate = readCertificate(this.#config.tls);
       if (!this.#server.renewCertificate(certificate)) return;
       this.#log.info({ validTo: certificate.validTo }, 'new connections get the new TLS certificate');
       warnOf(certificate, this.#log);
@@ -303,7 +302,7 @@ export class App {
   }
 
   /**
-   * Takes nothing new, lets what is in flight end for at most `limits.drainMsMax`, and closes every stage. A second
+   * Takes nothing new, lets what is in flight end for at most `config.drainMsMax`, and closes every stage. A second
    * call ends the waiting.
    *
    * @returns false when a synthesis thread is still inside a model run: the process must then end by signal
@@ -322,7 +321,7 @@ export class App {
     const hurried = new Promise<void>((resolve) => {
       this.#hurry = resolve;
     });
-    const timer = setTimeout(() => this.#hurry(), limits.drainMsMax);
+    const timer = setTimeout(() => this.#hurry(), this.#config.drainMsMax);
     await Promise.race([this.#server.whenIdle(), hurried]);
     clearTimeout(timer);
     this.#server.close();

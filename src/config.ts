@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { limits } from './limits.js';
 
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -58,6 +59,8 @@ export interface Config {
   readonly contextsMax: number | null;
   /** `SOCKETS_MAX`: WebSockets at once; `null`: as many as memory and open files allow. */
   readonly socketsMax: number | null;
+  /** `DRAIN_SECONDS`, in milliseconds: for how long what is in flight may go on after SIGTERM. */
+  readonly drainMsMax: number;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -139,5 +142,6 @@ export const readConfig = (env: Environment): Config => {
     memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
     contextsMax: optionalInteger(env, 'CONTEXTS_MAX', 1, 1_000_000),
     socketsMax: optionalInteger(env, 'SOCKETS_MAX', 1, 1_000_000),
+    drainMsMax: 1_000 * integer(env, 'DRAIN_SECONDS', limits.drainMsMax / 1_000, 1, 86_400),
   });
 };

@@ -146,7 +146,9 @@ export const limits = {
   /** Milliseconds that such a request may take to arrive, and its answer to be read. */
   opsRequestMsMax: 10_000,
 
-  /** Milliseconds that work in flight may take after SIGTERM. */
+  /** Milliseconds after SIGTERM in which requests of connections that are there are still taken on. */
+  drainLingerMs: 500,
+  /** Milliseconds that work in flight may take after SIGTERM, unless `DRAIN_SECONDS` says otherwise. */
   drainMsMax: 25_000,
   /** Milliseconds for running steps to end once they are cancelled; one takes about 25. */
   stepEndMsMax: 5_000,

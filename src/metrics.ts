@@ -9,9 +9,19 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errors, type ErrorCode } from './errors.js';
 import { openFiles, openFilesMax, pssBytes } from './process-facts.js';
 
+/** What lies behind a 503 that only says that the service is unavailable. Pools are those of all callers together. */
+const unavailableReasons = [
+  'draining',
+  'storeUnavailable',
+  'bodiesExhausted',
+  'connectionsExhausted',
+  'socketsExhausted',
+] as const;
+
 /** Why something was refused: the errors of the contract, and what is refused in words of its own. */
 export type RefusalReason =
-  | Exclude<ErrorCode, 'internal'>
+  | Exclude<ErrorCode, 'internal' | 'unavailable'>
+  | (typeof unavailableReasons)[number]
   /** A body or a query that does not validate: 422. */
   | 'requestInvalid'
   | 'voiceUnknown'
@@ -19,8 +29,13 @@ export type RefusalReason =
   | 'frameInvalid'
   | 'contextUnknown';
 
+/** Of a code that the stages below answer with: nothing but the store makes them unavailable. */
+export const refusalOf = (code: Exclude<ErrorCode, 'internal'>): RefusalReason =>
+  code === 'unavailable' ? 'storeUnavailable' : code;
+
 const reasons: readonly RefusalReason[] = [
-  ...(Object.keys(errors) as ErrorCode[]).filter((code) => code !== 'internal'),
+  ...(Object.keys(errors) as ErrorCode[]).filter((code) => code !== 'internal' && code !== 'unavailable'),
+  ...unavailableReasons,
   'requestInvalid',
   'voiceUnknown',
   'frameInvalid',

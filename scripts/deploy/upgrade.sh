@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Moves all listeners from one syrinx to another, and cuts none of them off:
+# Moves all listeners from one syrinx to another:
 #
 #   sudo scripts/deploy/upgrade.sh FROM TO      two ports of syrinx@.service that nginx knows (syrinx-upstream.conf)
 #
 # Whether it is ready is asked at the ops port, which is 10,000 above: plain HTTP on 127.0.0.1, whatever HOST and TLS_CERT are.
-# The new process runs what /opt/syrinx/current names now. The old one, told to stop, takes nothing new: from that moment
-# nginx finds its port closed and asks the other. What it was speaking it speaks to the end, for up to 25 s.
+# The new process runs what /opt/syrinx/current names now. The old one, told to stop, closes its port: from that moment
+# nginx asks the other. What it was speaking it speaks to the end, for up to DRAIN_SECONDS (25); with enough of them nobody is cut off.
 set -euo pipefail
 
 if [[ $# -ne 2 || $1 == "$2" || ! $1 =~ ^[0-9]{4}$ || ! $2 =~ ^[0-9]{4}$ ]]; then

@@ -9,7 +9,7 @@
  */
 import type { Exchange } from './exchange.js';
 import type { Pulsed } from './pulse.js';
-import { replyError } from './reply.js';
+import { replyError, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
 
 const FIRST_CAPACITY_BYTES = 4 * 1024;
@@ -63,7 +63,7 @@ class BodyReader implements Pulsed {
       return;
     }
     if (!this.#append(new Uint8Array(piece))) {
-      replyError(this.#exchange, 'unavailable', { close: true });
+      replyUnavailable(this.#exchange, 'bodiesExhausted', { close: true });
       return;
     }
     if (!isLast) return;

@@ -3,6 +3,7 @@
  * bound on open files would be met instead: then the library's listening spins, and the store can open nothing.
  */
 import type { Log } from '../log.js';
+import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import type { TemplatedApp } from './uws.js';
 
@@ -13,6 +14,7 @@ export interface ConnectionsParts {
   readonly connectionsMax: number;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Pick<Metrics, 'refused'>;
 }
 
 export class Connections {
@@ -36,6 +38,7 @@ export class Connections {
       if (change < 0 || this.#open <= this.#parts.connectionsMax) return;
       // Comes back here, as its end.
       res.close();
+      this.#parts.metrics.refused('connectionsExhausted');
       this.#refused++;
       this.#tell();
     });

@@ -12,6 +12,7 @@ import { errors } from '../errors.js';
 import type { Header } from './cors.js';
 import { describeFault } from '../fault.js';
 import { forgetLastMatch } from '../last-match.js';
+import type { RefusalReason } from '../metrics.js';
 import type { Services } from './services.js';
 import type { HttpResponse } from './uws.js';
 
@@ -39,6 +40,7 @@ export class Exchange {
   #status: number | undefined;
   #firstAudioMs: number | undefined;
   #begun = false;
+  #refusal: RefusalReason | undefined;
   #outcome: Outcome | undefined;
 
   constructor(res: HttpResponse, services: Services, route: string, method: string, origin: string) {
@@ -156,6 +158,12 @@ export class Exchange {
     this.#res.resume();
   }
 
+  /** Counts that it is refused, and tells the log why. The answer is the caller's. */
+  noteRefusal(reason: RefusalReason): void {
+    this.#refusal = reason;
+    this.services.metrics.refused(reason);
+  }
+
   /** Audio was handed to the socket. */
   noteAudio(): void {
     if (this.#firstAudioMs !== undefined) return;
@@ -230,6 +238,7 @@ export class Exchange {
         method: this.method,
         status: this.#status,
         outcome,
+        refusal: this.#refusal,
         characters: this.characters,
         firstAudioMs: this.#firstAudioMs,
         totalMs: this.#elapsedMs(),

@@ -1,6 +1,7 @@
 /** Responses that are known whole. */
 import { errors, type ErrorCode } from '../errors.js';
 import { limits } from '../limits.js';
+import { refusalOf, type RefusalReason } from '../metrics.js';
 import type { Exchange } from './exchange.js';
 import { LengthSender, piecesSource } from './length-sender.js';
 
@@ -33,9 +34,19 @@ export const reply = (exchange: Exchange, { status, contentType, body, headers, 
 /** Answers from the table of errors. */
 export const replyError = (
   exchange: Exchange,
-  code: ErrorCode,
+  code: Exclude<ErrorCode, 'internal'>,
   options: Pick<Reply, 'headers' | 'close'> = {},
 ): void => {
-  if (code !== 'internal') exchange.services.metrics.refused(code);
+  exchange.noteRefusal(refusalOf(code));
   reply(exchange, { ...errors[code], ...options });
+};
+
+/** Answers 503. @param reason for the operator: the caller is told no more than to come back */
+export const replyUnavailable = (
+  exchange: Exchange,
+  reason: RefusalReason,
+  options: Pick<Reply, 'close'> = {},
+): void => {
+  exchange.noteRefusal(reason);
+  reply(exchange, { ...errors.unavailable, ...options });
 };

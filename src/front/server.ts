@@ -16,6 +16,7 @@ import type { Certificate } from './certificate.js';
 import { Connections } from './connections.js';
 import { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
+import { Farewell } from './farewell.js';
 import { frontFigures, type FrontFigures } from './figures.js';
 import { healthRoute, readyRoute, type Readiness } from './health-routes.js';
 import { openApiRoute, speakersRoute } from './json-routes.js';
@@ -89,8 +90,9 @@ export interface Server {
    */
   renewCertificate(certificate: Certificate): boolean;
   /**
-   * No new connections; speech on those there are is answered 503, and WebSockets are closed (1001) as soon as nothing
-   * is spoken on them. What is in flight goes on. Idempotent.
+   * No new connections. A moment later, so that the request of one who had just connected is served, speech on those
+   * there are is answered 503, and WebSockets are closed (1001) as soon as nothing is spoken on them: at once, where no
+   * connection is without a request. What is in flight goes on. Idempotent.
    */
   stopAccepting(): void;
   /** Requests that are not answered to the end, and WebSockets. */
@@ -139,16 +141,16 @@ export const createServer = (parts: ServerParts): Server => {
     spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
     spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
   };
-  let draining = false;
   let closed = false;
-  const speechParts = { speech, admission, isDraining: () => draining };
+  const { connectionsMax } = bounds;
+  const connections = new Connections({ connectionsMax, clock, log, metrics: parts.metrics });
+  const sockets = new Sockets({ services, speech, admission });
+  const farewell = new Farewell(bounds.drainLingerMs, () => sockets.drain());
+  const speechParts = { speech, admission, isDraining: () => farewell.isRefusing };
   const ready: Readiness = {
-    reasons: () => (draining ? [...readiness.reasons(), 'draining'] : readiness.reasons()),
+    reasons: () => (farewell.hasBegun ? [...readiness.reasons(), 'draining'] : readiness.reasons()),
     warnings: () => readiness.warnings(),
   };
-
-  const connections = new Connections({ connectionsMax: bounds.connectionsMax, clock, log });
-  const sockets = new Sockets({ services, speech, admission });
   const speechRoutes = [
     ['/v1/tts', speechBody, wholeResponder(config.dataDir)],
     ['/v1/tts/stream', speechBody, streamResponder],
@@ -171,7 +173,7 @@ export const createServer = (parts: ServerParts): Server => {
       services,
       admission,
       sockets,
-      isDraining: () => draining,
+      isDraining: () => farewell.isRefusing,
       onEnded: () => connections.webSocketEnded(),
     });
     addRoutes(app, services, routes);
@@ -201,19 +203,20 @@ export const createServer = (parts: ServerParts): Server => {
     },
     renewCertificate: (certificate) => listener.renew(certificate),
     stopAccepting() {
-      draining = true;
       listener.stopAccepting();
-      sockets.drain();
+      farewell.begin(connections.open - this.inFlight);
     },
     get inFlight() {
       return services.registry.size + sockets.size;
     },
     whenIdle: async () => {
+      if (farewell.hasBegun) await farewell.whenRefusing;
       await Promise.all([services.registry.whenIdle(), sockets.whenIdle()]);
     },
     close() {
       if (closed) return;
-      this.stopAccepting();
+      listener.stopAccepting();
+      farewell.hurry();
       closed = true;
       sockets.shutDown();
       // Cut by us, not left by the client: the log says so, and what a result was charged is taken back.

@@ -25,6 +25,7 @@ export type FrontBounds = Readonly<
     | 'resultSpoolBytesMax'
     | 'resultSpoolFilesMax'
     | 'connectionsMax'
+    | 'drainLingerMs'
     | 'senderQueueBytesMax'
     | 'socketsMax'
     | 'contextsPerSocketMax'

@@ -17,7 +17,7 @@ import { codePointCount } from '../text/code-points.js';
 import { readBody } from './body-reader.js';
 import type { Exchange } from './exchange.js';
 import type { Handler } from './handler.js';
-import { reply, replyError } from './reply.js';
+import { reply, replyError, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import type { AudioFrame } from './sender.js';
 
@@ -41,6 +41,12 @@ export interface Responder {
   begin(exchange: Exchange, request: SpeechRequest, onHanded: (frame: AudioFrame) => void): FrameSink;
 }
 
+interface Caller {
+  readonly key: ActiveKey;
+  /** Came when no new speech is taken on any more. */
+  readonly isLate: boolean;
+}
+
 const open = (
   parts: SpeechRouteParts,
   exchange: Exchange,
@@ -57,7 +63,7 @@ const open = (
   );
   if (context === null) {
     lease.close();
-    replyError(exchange, 'unavailable');
+    replyUnavailable(exchange, 'contextsExhausted');
     return;
   }
   exchange.isSpokenFor = true;
@@ -75,13 +81,13 @@ const open = (
 const answer = (
   parts: SpeechRouteParts,
   exchange: Exchange,
-  key: ActiveKey,
+  { key, isLate }: Caller,
   asked: Asked,
   responder: Responder,
 ): void => {
   if (!asked.ok) {
     const isBody = asked.status === errors.bodyUnreadable.status;
-    exchange.services.metrics.refused(isBody ? 'bodyUnreadable' : 'requestInvalid');
+    exchange.noteRefusal(isBody ? 'bodyUnreadable' : 'requestInvalid');
     reply(exchange, { ...asked, contentType: 'application/json' });
     return;
   }
@@ -92,19 +98,19 @@ const answer = (
   }
   const { speakerIds } = parts.speech.voices;
   if (!speakerIds.includes(request.voiceId)) {
-    exchange.services.metrics.refused('voiceUnknown');
+    exchange.noteRefusal('voiceUnknown');
     reply(exchange, { ...unknownVoice(request.voiceId, speakerIds), contentType: 'application/json' });
     return;
   }
-  if (parts.isDraining()) {
-    replyError(exchange, 'unavailable', { close: true });
+  if (isLate) {
+    replyUnavailable(exchange, 'draining', { close: true });
     return;
   }
   exchange.characters = codePointCount(request.text);
   const { textBudget } = exchange.services;
   const { characters } = exchange;
   if (!textBudget.take(characters)) {
-    replyError(exchange, 'unavailable');
+    replyUnavailable(exchange, 'textExhausted');
     return;
   }
   exchange.onOver(() => {
@@ -133,5 +139,9 @@ export const speechRoute =
       return;
     }
     exchange.keyId = caller.key.keyId;
-    readBody(exchange, head, (bytes) => answer(parts, exchange, caller.key, parse(bytes, head), responder));
+    // Asked now: a drain that begins while the body is on its way finds a request that was taken on.
+    const isLate = parts.isDraining();
+    readBody(exchange, head, (bytes) =>
+      answer(parts, exchange, { key: caller.key, isLate }, parse(bytes, head), responder),
+    );
   };

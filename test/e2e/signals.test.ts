@@ -57,6 +57,22 @@ t.test('a second signal ends it now', async (t) => {
   }, 'the stream is cut, visibly');
 });
 
+t.test('what takes longer than DRAIN_SECONDS is cut', async (t) => {
+  const service = await startService(t, { ...oneThread, DRAIN_SECONDS: '1' });
+  const response = await service.post('/v1/tts/stream', { ...request, text: text.repeat(30) });
+  const records = recordsOf(response);
+  await records.next();
+  service.process.kill('SIGTERM');
+  let hasEnded = false;
+  void service.exited.then(() => (hasEnded = true));
+  // Nobody reads on: by itself it would not end, and the default is far longer than this wait.
+  t.ok(await until(() => hasEnded, 15_000));
+  t.match(await service.exited, { code: 0, signal: null });
+  await t.rejects(async () => {
+    for await (const _ of records);
+  }, 'visibly');
+});
+
 t.test('Ctrl-C under npm arrives twice at once, and still lets the stream complete', async (t) => {
   const service = await startService(t, oneThread);
   const whole = readStream(await service.post('/v1/tts/stream', { ...request, timestamps: true }));

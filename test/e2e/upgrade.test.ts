@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
 import { ask, freeUnitPorts, startProxy, textOf } from '../support/proxy.js';
 import { SCRIPTED, runScript, until, type Exit, type StreamRecord } from '../support/service.js';
@@ -48,10 +48,15 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
     );
     return over;
   };
+  /** Fails with what the unit told last, where it does not become ready. */
+  const becomesReady = async (t: Test, port: number): Promise<void> => {
+    const ready = await until(() => isReady(port));
+    t.ok(ready, ready ? 'is ready' : `not ready: ${JSON.stringify(units.log(port).slice(-5))}`);
+  };
   const linesOf = (port: number, msg: string) => units.log(port).filter((line) => line.msg === msg);
 
   t.equal(units.run('start', first), 0);
-  t.ok(await until(() => isReady(first)));
+  await becomesReady(t, first);
   const key = readFileSync(join(dataDir, 'first-key'), 'utf8').trim();
   let characters = 0;
 
@@ -173,7 +178,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
 
   await t.test('one that was cut off after the start of the new says how to go on', async (t) => {
     t.equal(units.run('start', second), 0);
-    t.ok(await until(() => isReady(second)));
+    await becomesReady(t, second);
     const { code, output } = await upgrade(first, second);
     t.equal(code, 1);
     t.match(output, `systemctl disable --now syrinx@${first}`);

@@ -10,8 +10,10 @@ import {
   recordingLog,
   speak,
   startFront,
+  GOOD_KEY,
 } from '../support/front-server.js';
 import { FakeSpeech } from '../support/fake-speech.js';
+import { openWs } from '../support/socket-client.js';
 
 const build = (host: string, port: number) =>
   createServer({
@@ -61,7 +63,8 @@ t.test('a service can be started again on its port as soon as it ended', async (
 });
 
 t.test('a drain finishes what is in flight and takes on nothing', async (t) => {
-  const front = await startFront(t);
+  const front = await startFront(t, { bounds: { drainLingerMs: 20 } });
+  const idleSocket = await openWs(front.port, GOOD_KEY);
   front.speech.script = (context) => context.audio(3_000);
   const streaming = await front.sent(speak('/v1/tts/stream'));
   await streaming.until(() => streaming.receivedBytes > 0);
@@ -77,6 +80,7 @@ t.test('a drain finishes what is in flight and takes on nothing', async (t) => {
   const notReady = await kept.response();
   t.equal(notReady.status, 503);
   t.same(JSON.parse(notReady.body.toString()), { status: 'not ready', reasons: ['draining'] });
+  t.match(await idleSocket.closing(), { code: 1001 }, 'from here on it refuses');
   kept.send(requestBytes(speak('/v1/tts/stream')));
   const refused = await kept.response();
   t.equal(refused.status, 503);
@@ -95,6 +99,45 @@ t.test('a drain finishes what is in flight and takes on nothing', async (t) => {
   await front.server.whenIdle();
   t.ok(idle);
   t.equal(front.speech.contexts.length, 1);
+  t.equal(front.server.inFlight, 0);
+});
+
+t.test('who connected before a drain, and asks only then, is served', async (t) => {
+  // No time of the test's: what is seen is seen before it is over.
+  const front = await startFront(t, { bounds: { drainLingerMs: 60_000 } });
+  front.speech.script = (context) => {
+    context.audio(3_000);
+    context.close();
+  };
+  const [streamer, upgrader] = [await front.client(), await RawClient.open(front.port)];
+  t.teardown(() => upgrader.destroy());
+  // One that came later is served: the server has both.
+  t.equal((await RawClient.ask(front.port, { path: '/healthz' })).status, 200);
+  front.server.stopAccepting();
+  let idle = false;
+  void front.server.whenIdle().then(() => (idle = true));
+  await t.rejects(RawClient.open(front.port), { code: 'ECONNREFUSED' });
+
+  streamer.send(requestBytes(speak('/v1/tts/stream')));
+  const response = await streamer.response();
+  t.equal(response.status, 200);
+  t.ok(response.complete);
+  const upgrade = ['Upgrade: websocket', 'Connection: Upgrade', 'Sec-WebSocket-Version: 13'];
+  const socketKey = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
+  upgrader.send(requestBytes({ path: '/v1/tts/ws', key: GOOD_KEY, headers: [...upgrade, socketKey] }));
+  await upgrader.until(() => upgrader.receivedBytes > 0);
+  await eventually(() => front.server.inFlight === 1);
+  t.notOk(idle, 'and it waits for more');
+  front.server.close();
+  await front.server.whenIdle();
+});
+
+t.test('where no connection is without a request, a drain has nothing to wait for', async (t) => {
+  const front = await startFront(t, { bounds: { drainLingerMs: 60_000 } });
+  const socket = await openWs(front.port, GOOD_KEY);
+  front.server.stopAccepting();
+  t.match(await socket.closing(), { code: 1001 });
+  await front.server.whenIdle();
   t.equal(front.server.inFlight, 0);
 });
 

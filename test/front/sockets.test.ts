@@ -381,7 +381,7 @@ t.test('a client that vanishes between any two frames leaves nothing', async (t)
 });
 
 t.test('a drain: idle sockets end with 1001, speaking ones finish, no new ones', async (t) => {
-  const front = await startFront(t);
+  const front = await startFront(t, { bounds: { drainLingerMs: 20 } });
   front.speech.script = () => undefined;
   const idle = await openNative(front.port, GOOD_KEY);
   const busy = await openWs(front.port, GOOD_KEY);

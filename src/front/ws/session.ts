@@ -12,7 +12,7 @@ import type { Speech } from '../../dispatch/speech.js';
 import { errors, type SocketErrorCode } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
 import type { Log } from '../../log.js';
-import type { Metrics, RefusalReason } from '../../metrics.js';
+import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { Turn } from '../turn.js';
 import type { ByteBudget } from '../byte-budget.js';
@@ -259,7 +259,7 @@ export class Session {
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
     else if (!speakerIds.includes(voiceId))
       this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds), contextId);
-    else if (this.#parts.isDraining()) this.#tell('unavailable', contextId);
+    else if (this.#parts.isDraining()) this.#tell('unavailable', contextId, 'draining');
     else if (this.#contexts.size >= bounds.contextsPerSocketMax) this.#tell('contextsExhausted', contextId);
     else {
       const share = lease.share();
@@ -284,7 +284,7 @@ export class Session {
             (speechFrame) => this.guard(() => sink(speechFrame)),
           ),
         clock,
-        onRefused: (reason) => metrics.refused(reason),
+        onRefused: (code) => metrics.refused(refusalOf(code)),
         onFirstAudio: (ms) => metrics.firstAudio(route, ms),
         onChange: (changed) => this.#onChange(changed),
         onAudio: (durationMs, nowMs) => {
@@ -298,7 +298,7 @@ export class Session {
         },
       });
       if (!context.isTaken) {
-        this.#tell('unavailable', contextId);
+        this.#tell('unavailable', contextId, 'contextsExhausted');
         return;
       }
       if (!this.#parts.contextBudget.take(1)) {
@@ -362,8 +362,12 @@ export class Session {
     this.#refuse('frameInvalid', `invalid frame: ${reason}`, contextId, flushId);
   }
 
-  #tell(code: Exclude<SocketErrorCode, 'internal'>, contextId: string | null): void {
-    this.#refuse(code, errors[code].socketText, contextId);
+  #tell(
+    code: Exclude<SocketErrorCode, 'internal'>,
+    contextId: string | null,
+    reason = refusalOf(code),
+  ): void {
+    this.#refuse(reason, errors[code].socketText, contextId);
   }
 
   #refuse(

@@ -9,7 +9,7 @@ import { errors } from '../../errors.js';
 import { Exchange } from '../exchange.js';
 import { describeFault } from '../../fault.js';
 import { refuseLater, wrapHandler } from '../handler.js';
-import { replyError } from '../reply.js';
+import { replyError, replyUnavailable } from '../reply.js';
 import { readRequestHead } from '../request-head.js';
 import { otherMethod } from '../routes.js';
 import type { Services } from '../services.js';
@@ -53,8 +53,10 @@ const handshake = (
     replyError(exchange, caller.code);
     return;
   }
-  if (parts.isDraining() || parts.sockets.isFull) {
-    replyError(exchange, 'unavailable', { close: true });
+  if (caller.ok) exchange.keyId = caller.key.keyId;
+  const refusal = parts.isDraining() ? 'draining' : parts.sockets.isFull ? 'socketsExhausted' : null;
+  if (refusal !== null) {
+    replyUnavailable(exchange, refusal, { close: true });
     return;
   }
   const attached: Attached = { id: exchange.id, key: caller.ok ? caller.key : null, session: null };

@@ -1,0 +1,103 @@
+/** A 503 says no more than to come back: which bound or state is behind it, the metrics and the log tell the operator. */
+import t, { type Test } from 'tap';
+import { RawClient, requestBytes, type RawResponse, type RequestOptions } from '../support/raw-client.js';
+import {
+  GOOD_KEY,
+  eventually,
+  requestLines,
+  speak,
+  startFront,
+  type Front,
+} from '../support/front-server.js';
+import { openWs } from '../support/socket-client.js';
+
+const UPGRADE: RequestOptions = {
+  path: '/v1/tts/ws',
+  key: GOOD_KEY,
+  headers: [
+    'Upgrade: websocket',
+    'Connection: Upgrade',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  ],
+};
+
+const refusals = async (front: Front, reason: string): Promise<number> => {
+  const series = `syrinx_refusals_total{reason="${reason}"} `;
+  const line = (await front.metrics.text()).split('\n').find((text) => text.startsWith(series));
+  return Number(line?.slice(series.length));
+};
+
+const isRefused = async (t: Test, front: Front, response: RawResponse, reason: string): Promise<void> => {
+  t.equal(response.status, 503);
+  t.equal(response.body.toString(), '{"error":"Service unavailable"}', 'the same for all');
+  t.match(requestLines(front).at(-1)?.fields, { status: 503, refusal: reason, keyId: 7 });
+  t.equal(await refusals(front, reason), 1);
+};
+
+const ask = async (front: Front, request: RequestOptions): Promise<RawResponse> =>
+  (await front.sent(request)).response();
+
+t.test('the texts of all requests', async (t) => {
+  const front = await startFront(t, { bounds: { requestCharactersInFlightMax: 100 } });
+  await isRefused(t, front, await ask(front, speak('/v1/tts', { text: 'a'.repeat(101) })), 'textExhausted');
+  t.equal((await ask(front, speak('/v1/tts', { text: 'a'.repeat(100) }))).status, 200);
+});
+
+t.test('the bodies of all requests', async (t) => {
+  const front = await startFront(t, { bounds: { bodyBytesInFlightMax: 1_000 } });
+  const large = speak('/v1/tts/stream', { text: 'a'.repeat(2_000) });
+  await isRefused(t, front, await ask(front, large), 'bodiesExhausted');
+});
+
+t.test('the contexts of all', async (t) => {
+  const front = await startFront(t);
+  front.speech.refuse = () => null;
+  await isRefused(t, front, await ask(front, speak('/v1/tts')), 'contextsExhausted');
+  const socket = await openWs(front.port, GOOD_KEY);
+  socket.start('a');
+  await socket.frame(({ error }) => error === 'Service unavailable');
+  t.equal(await refusals(front, 'contextsExhausted'), 2);
+});
+
+t.test('WebSockets', async (t) => {
+  const front = await startFront(t, { bounds: { socketsMax: 1 } });
+  await openWs(front.port, GOOD_KEY);
+  await isRefused(t, front, await ask(front, UPGRADE), 'socketsExhausted');
+});
+
+t.test('connections', async (t) => {
+  const front = await startFront(t, { bounds: { connectionsMax: 1 } });
+  const kept = await front.client();
+  kept.send(requestBytes({ path: '/healthz' }));
+  await kept.response();
+  const one = await RawClient.open(front.port);
+  t.teardown(() => one.destroy());
+  await one.closed();
+  t.equal(await refusals(front, 'connectionsExhausted'), 1);
+});
+
+t.test('the store', async (t) => {
+  const front = await startFront(t);
+  front.admission.admit = () => ({ ok: false, code: 'unavailable' });
+  await isRefused(t, front, await ask(front, speak('/v1/tts')), 'storeUnavailable');
+});
+
+t.test('a drain; but not for whom it finds in the midst of a body', async (t) => {
+  const front = await startFront(t);
+  front.speech.script = (context) => {
+    context.audio(3_000);
+    context.close();
+  };
+  const request = requestBytes(speak('/v1/tts/stream'));
+  const amid = await front.sent(request.subarray(0, -10));
+  await eventually(() => front.server.inFlight === 1);
+  // No connection is without a request: refusals begin at once.
+  front.server.stopAccepting();
+  amid.send(request.subarray(-10));
+  const response = await amid.response();
+  t.equal(response.status, 200);
+  t.ok(response.complete);
+  amid.send(request);
+  await isRefused(t, front, await amid.response(), 'draining');
+});
