@@ -9,7 +9,8 @@ import { ConfigError } from '../../src/config.js';
 import { UsageError } from '../command.js';
 import { Progress } from './progress.js';
 import { describeVerdict, writeReport } from './report.js';
-import { Soak, SoakError } from './soak.js';
+import { SoakError } from './service-access.js';
+import { Soak } from './soak.js';
 import { readOptions, usage } from './options.js';
 
 /** Ctrl-C comes twice under npm, which passes on what the whole group got. */

@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.js';
 import { countHandles, readOpenFilesMax } from '../load/process-facts.js';
 import { Service } from '../load/service.js';
 import { calibrate, settle, type Calibrated } from './calibrate.js';
-import { judge, type Findings, type Handles, type Invariant, type Rest } from './invariants.js';
+import { bars, judge, type Findings, type Handles, type Invariant, type Rest } from './invariants.js';
 import { httpKeysNeeded, keysNeeded } from './keys.js';
 import { Load } from './load.js';
 import { Monitor } from './monitor.js';
@@ -17,6 +17,7 @@ import type { Progress } from './progress.js';
 import type { Fault, KeyRing, LoadTick, Target } from './protocol.js';
 import { machineBusyMs, stepOf, type Reading, type Step } from './series.js';
 import { ServiceLog } from './service-log.js';
+import { fetchVoices, SoakError, warm } from './service-access.js';
 import { readStore, type StoreFindings } from './store-findings.js';
 
 /** Besides sockets: files of a process, its threads', connections that are being closed. */
@@ -24,11 +25,13 @@ const filesBesides = 200;
 /** Of the whole, that is not judged for memory; and the most of it. */
 const warmUpShare = 0.25;
 const warmUpMsMax = 15 * 60_000;
+/**
+ * More clients for a while, before the warm-up: pools and heaps have the size that peaks give them then, and do not
+ * come to it in the course of an hour, which looks like a leak. A calibration does the same.
+ */
+const surge = { factor: 1.5, ms: 120_000 };
 /** For the service to notice that all have left. */
 const restMsMax = 10_000;
-
-/** What is in the way of a soak on this machine, and what to do about it. */
-export class SoakError extends Error {}
 
 export interface SoakResult {
   readonly contexts: number;
@@ -43,27 +46,9 @@ export interface SoakResult {
   readonly last: LoadTick | null;
 }
 
-const fetchVoices = async (baseUrl: string, key: string): Promise<readonly string[]> => {
-  const response = await fetch(`${baseUrl}/v1/tts/speakers`, { headers: { 'x-api-key': key } }).catch(() => {
-    throw new SoakError(`nobody answers at ${baseUrl}`);
-  });
-  if (!response.ok) throw new SoakError(`${baseUrl} answers ${String(response.status)} to the key`);
-  return ((await response.json()) as { speaker_ids: string[] }).speaker_ids;
-};
+const isMemoryJudged = (minutes: number): boolean => minutes * (1 - warmUpShare) >= bars.memoryMinutesMin;
 
 const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of them`;
-
-/** Speaks once, so that what is loaded with the first use is there before figures are taken. */
-const warm = async (baseUrl: string, key: string, voice: string): Promise<void> => {
-  for (const encoding of ['mp3', 'opus', 'pcm']) {
-    const response = await fetch(`${baseUrl}/v1/tts`, {
-      method: 'POST',
-      headers: { 'x-api-key': key, 'content-type': 'application/json' },
-      body: JSON.stringify({ text: 'Good morning.', voice, response_format: encoding }),
-    });
-    await response.arrayBuffer();
-  }
-};
 
 export class Soak {
   readonly #options: SoakOptions;
@@ -213,7 +198,12 @@ export class Soak {
     this.#enter('calibration', null);
     const { contexts, remote, share } = this.#options;
     if (contexts !== null) {
+      if (isMemoryJudged(this.#options.minutes)) {
+        await populate(Math.ceil(contexts * surge.factor));
+        await this.#look(surge.ms);
+      }
       await populate(contexts);
+      if (isMemoryJudged(this.#options.minutes)) await this.#settle();
       return null;
     }
     const max = remote === null ? 4_000 : remote.keys.length * 6;
@@ -230,9 +220,13 @@ export class Soak {
       `${String(held)} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${String(calibrated.contexts)} (${asPercent(share)})`,
     );
     await populate(calibrated.contexts);
-    const left = await settle((ms) => this.#look(ms));
-    if (left !== null) this.#progress.say(`it did not come to rest after the calibration (${left})`);
+    await this.#settle();
     return calibrated;
+  }
+
+  async #settle(): Promise<void> {
+    const left = await settle((ms) => this.#look(ms));
+    if (left !== null) this.#progress.say(`what came before has not come to rest (${left})`);
   }
 
   #withKeys(keys: KeyRing, contexts: number): KeyRing {
