@@ -123,8 +123,8 @@ const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Inv
 /** What an operator's alert goes by has to agree with what the listeners heard. */
 const ownCount = ({ steps }: Findings): Invariant => {
   const grown = (pick: (step: Step) => number | null): number | null => {
-    const [first, last] = [steps[0], steps.at(-1)].map((step) => (step === undefined ? null : pick(step)));
-    return first == null || last == null ? null : last - first;
+    const told = steps.map(pick).filter((value) => value !== null);
+    return told.length === 0 ? null : told.at(-1)! - told[0]!;
   };
   const [late, chunks] = [grown((step) => step.serviceUnderruns), grown((step) => step.serviceChunks)];
   return judged(
