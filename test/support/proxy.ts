@@ -44,7 +44,8 @@ export const freeUnitPorts = async (): Promise<[number, number]> => {
       server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
     });
   const found: number[] = [];
-  for (let port = 2_000 + Math.floor(Math.random() * 5_000); port < 8_000; port++) {
+  // Above 6697: of the ports below, `fetch` refuses some (3659 is one) as those of other protocols.
+  for (let port = 7_000 + Math.floor(Math.random() * 2_500); port < 10_000; port++) {
     if ((await isFree(port)) && (await isFree(10_000 + port))) found.push(port);
     const [first, second] = found;
     if (first !== undefined && second !== undefined) return [first, second];
