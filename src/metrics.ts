@@ -13,9 +13,11 @@ import { openFiles, openFilesMax, pssBytes } from './process-facts.js';
 const unavailableReasons = [
   'draining',
   'storeUnavailable',
-  'bodiesExhausted',
-  'connectionsExhausted',
-  'socketsExhausted',
+  'bodyPoolExhausted',
+  'connectionPoolExhausted',
+  'contextPoolExhausted',
+  'socketPoolExhausted',
+  'textPoolExhausted',
 ] as const;
 
 /** Why something was refused: the errors of the contract, and what is refused in words of its own. */

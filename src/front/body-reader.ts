@@ -63,7 +63,7 @@ class BodyReader implements Pulsed {
       return;
     }
     if (!this.#append(new Uint8Array(piece))) {
-      replyUnavailable(this.#exchange, 'bodiesExhausted', { close: true });
+      replyUnavailable(this.#exchange, 'bodyPoolExhausted', { close: true });
       return;
     }
     if (!isLast) return;

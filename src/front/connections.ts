@@ -38,7 +38,7 @@ export class Connections {
       if (change < 0 || this.#open <= this.#parts.connectionsMax) return;
       // Comes back here, as its end.
       res.close();
-      this.#parts.metrics.refused('connectionsExhausted');
+      this.#parts.metrics.refused('connectionPoolExhausted');
       this.#refused++;
       this.#tell();
     });

@@ -63,7 +63,7 @@ const open = (
   );
   if (context === null) {
     lease.close();
-    replyUnavailable(exchange, 'contextsExhausted');
+    replyUnavailable(exchange, 'contextPoolExhausted');
     return;
   }
   exchange.isSpokenFor = true;
@@ -110,7 +110,7 @@ const answer = (
   const { textBudget } = exchange.services;
   const { characters } = exchange;
   if (!textBudget.take(characters)) {
-    replyUnavailable(exchange, 'textExhausted');
+    replyUnavailable(exchange, 'textPoolExhausted');
     return;
   }
   exchange.onOver(() => {

@@ -40,30 +40,35 @@ const ask = async (front: Front, request: RequestOptions): Promise<RawResponse> 
 
 t.test('the texts of all requests', async (t) => {
   const front = await startFront(t, { bounds: { requestCharactersInFlightMax: 100 } });
-  await isRefused(t, front, await ask(front, speak('/v1/tts', { text: 'a'.repeat(101) })), 'textExhausted');
+  await isRefused(
+    t,
+    front,
+    await ask(front, speak('/v1/tts', { text: 'a'.repeat(101) })),
+    'textPoolExhausted',
+  );
   t.equal((await ask(front, speak('/v1/tts', { text: 'a'.repeat(100) }))).status, 200);
 });
 
 t.test('the bodies of all requests', async (t) => {
   const front = await startFront(t, { bounds: { bodyBytesInFlightMax: 1_000 } });
   const large = speak('/v1/tts/stream', { text: 'a'.repeat(2_000) });
-  await isRefused(t, front, await ask(front, large), 'bodiesExhausted');
+  await isRefused(t, front, await ask(front, large), 'bodyPoolExhausted');
 });
 
 t.test('the contexts of all', async (t) => {
   const front = await startFront(t);
   front.speech.refuse = () => null;
-  await isRefused(t, front, await ask(front, speak('/v1/tts')), 'contextsExhausted');
+  await isRefused(t, front, await ask(front, speak('/v1/tts')), 'contextPoolExhausted');
   const socket = await openWs(front.port, GOOD_KEY);
   socket.start('a');
   await socket.frame(({ error }) => error === 'Service unavailable');
-  t.equal(await refusals(front, 'contextsExhausted'), 2);
+  t.equal(await refusals(front, 'contextPoolExhausted'), 2);
 });
 
 t.test('WebSockets', async (t) => {
   const front = await startFront(t, { bounds: { socketsMax: 1 } });
   await openWs(front.port, GOOD_KEY);
-  await isRefused(t, front, await ask(front, UPGRADE), 'socketsExhausted');
+  await isRefused(t, front, await ask(front, UPGRADE), 'socketPoolExhausted');
 });
 
 t.test('connections', async (t) => {
@@ -74,7 +79,7 @@ t.test('connections', async (t) => {
   const one = await RawClient.open(front.port);
   t.teardown(() => one.destroy());
   await one.closed();
-  t.equal(await refusals(front, 'connectionsExhausted'), 1);
+  t.equal(await refusals(front, 'connectionPoolExhausted'), 1);
 });
 
 t.test('the store', async (t) => {

@@ -298,7 +298,7 @@ export class Session {
         },
       });
       if (!context.isTaken) {
-        this.#tell('unavailable', contextId, 'contextsExhausted');
+        this.#tell('unavailable', contextId, 'contextPoolExhausted');
         return;
       }
       if (!this.#parts.contextBudget.take(1)) {

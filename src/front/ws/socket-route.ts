@@ -54,7 +54,7 @@ const handshake = (
     return;
   }
   if (caller.ok) exchange.keyId = caller.key.keyId;
-  const refusal = parts.isDraining() ? 'draining' : parts.sockets.isFull ? 'socketsExhausted' : null;
+  const refusal = parts.isDraining() ? 'draining' : parts.sockets.isFull ? 'socketPoolExhausted' : null;
   if (refusal !== null) {
     replyUnavailable(exchange, refusal, { close: true });
     return;
