@@ -16,6 +16,7 @@ import type { Voices } from './dispatch/generations.js';
 import { VoiceReload } from './dispatch/reload.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
+import { HeapTrim } from './heap-trim.js';
 import { limits } from './limits.js';
 import type { Log } from './log.js';
 import { readMachine } from './machine.js';
@@ -98,6 +99,7 @@ export class App {
   readonly #reload: VoiceReload;
   readonly #server: Server;
   readonly #ops: OpsServer;
+  #heapTrim: HeapTrim | undefined;
   #drained: Promise<boolean> | undefined;
   #hurry: () => void = () => undefined;
 
@@ -231,6 +233,7 @@ export class App {
   }
 
   async #listen(): Promise<number> {
+    this.#heapTrim = await HeapTrim.start(limits.heapTrimMs, this.#log);
     try {
       return (await this.#server.listen()).port;
     } catch (error) {
@@ -331,6 +334,7 @@ export class App {
     // Last: until here it tells who asks that the service is draining.
     await this.#ops.close();
     this.#eventLoop.close();
+    this.#heapTrim?.close();
     return clean;
   }
 }

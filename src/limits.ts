@@ -158,6 +158,9 @@ export const limits = {
   /** Milliseconds after which fewer of them get one, when more is charged. */
   leaseStepMs: 60_000,
 
+  /** Milliseconds between two times that the C library gives back to the system what is free in its heaps. */
+  heapTrimMs: 10_000,
+
   /** Bytes of log lines that wait while the log cannot be written; what comes on top is dropped. */
   logBytesWaitingMax: 1 * MiB,
 

@@ -245,6 +245,20 @@ t.test('the README tells of every variable, every error and every command', (t) 
   t.end();
 });
 
+t.test('the C library is told the same, however the service is started', (t) => {
+  const told = (path: string): Record<string, string> =>
+    Object.fromEntries(
+      [...readSource(path).matchAll(/(MALLOC_[A-Z_]+)[=:] ?'?(?:\$\{MALLOC_[A-Z_]+:-)?(\d+)/g)].map(
+        ([, name = '', value = '']) => [name, value],
+      ),
+    );
+  const started = told('package.json');
+  t.ok(Object.keys(started).length >= 2);
+  t.strictSame(told('scripts/deploy/syrinx@.service'), started, 'as a unit');
+  t.strictSame(told('scripts/load/service-process.ts'), started, 'under load, and in tests');
+  t.end();
+});
+
 t.test('CI installs every program that a test asks for', (t) => {
   const asked = tests
     .flatMap((path) => [...readSource(path).matchAll(/missingTool\(([^)]*)\)/g)])
