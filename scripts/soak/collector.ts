@@ -1,19 +1,30 @@
 /**
  * Has the service collect the garbage of all its threads, by Node's inspector: so that what its memory is told by is
- * what it keeps, and not how long ago V8 last collected.
+ * what it keeps, and not how long ago V8 last collected. And asks what that is.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 
 const answerMsMax = 10_000;
-/** Between threads: each stands still for a moment, and no listener is to wait for all of them. */
-const pauseMs = 150;
+
+/** Of all threads. */
+export interface KeptByScript {
+  /** Objects in V8's heaps. */
+  readonly heapBytes: number;
+  /** What they hold outside of these: buffers, and the memory of WebAssembly by its address space. */
+  readonly externalBytes: number;
+}
 
 interface Answer {
   readonly id?: number;
+  readonly result?: object;
   readonly error?: { readonly message: string };
   readonly method?: string;
   readonly params?: { readonly sessionId: string; readonly message?: string };
+}
+
+const usage = { expression: 'process.memoryUsage()', returnByValue: true };
+interface UsageAnswer {
+  readonly result: { readonly value: NodeJS.MemoryUsage };
 }
 
 export class Collector {
@@ -24,33 +35,29 @@ export class Collector {
     this.#url = url;
   }
 
-  /**
-   * The front thread last: it makes most garbage, megabytes of it in the second that the others take.
-   *
-   * @param onCollected called as soon as the last thread is done
-   * @throws when the inspector does not answer
-   */
-  async collect(onCollected: () => void): Promise<void> {
+  /** @throws when the inspector does not answer */
+  async collect(): Promise<KeptByScript> {
     const socket = new WebSocket(this.#url, { perMessageDeflate: false, handshakeTimeout: answerMsMax });
-    const pending = new Map<number, (error?: Answer['error']) => void>();
+    const pending = new Map<number, (answer: Answer) => void>();
     const workers: string[] = [];
     let lastId = 0;
-    const onAnswer = ({ id, error, method, params }: Answer): void => {
-      if (id !== undefined) pending.get(id)?.(error);
+    const onAnswer = (answer: Answer): void => {
+      const { id, method, params } = answer;
+      if (id !== undefined) pending.get(id)?.(answer);
       if (params === undefined) return;
       if (method === 'NodeWorker.attachedToWorker') workers.push(params.sessionId);
       if (method === 'NodeWorker.receivedMessageFromWorker')
         onAnswer(JSON.parse(params.message ?? '{}') as Answer);
     };
     socket.on('message', (data: Buffer) => onAnswer(JSON.parse(data.toString()) as Answer));
-    const call = (sessionId: string | null, method: string, params: object = {}): Promise<void> =>
+    const call = (sessionId: string | null, method: string, params: object = {}): Promise<object> =>
       new Promise((resolve, reject) => {
         const id = ++lastId;
         const timer = setTimeout(() => reject(new Error(`no answer to ${method}`)), answerMsMax);
-        pending.set(id, (error) => {
+        pending.set(id, ({ error, result = {} }) => {
           clearTimeout(timer);
           pending.delete(id);
-          if (error === undefined) resolve();
+          if (error === undefined) resolve(result);
           else reject(new Error(`${method}: ${error.message}`));
         });
         const message = JSON.stringify({ id, method, params });
@@ -68,13 +75,15 @@ export class Collector {
         socket.on('error', reject);
       });
       await call(null, 'NodeWorker.enable', { waitForDebuggerOnStart: false });
-      for (const worker of workers) {
-        await call(worker, 'HeapProfiler.collectGarbage');
-        await sleep(pauseMs);
+      let [heapBytes, externalBytes] = [0, 0];
+      for (const thread of [...workers, null]) {
+        await call(thread, 'HeapProfiler.collectGarbage');
+        const { result } = (await call(thread, 'Runtime.evaluate', usage)) as UsageAnswer;
+        heapBytes += result.value.heapUsed;
+        externalBytes += result.value.external;
       }
-      await call(null, 'HeapProfiler.collectGarbage');
-      onCollected();
       await call(null, 'NodeWorker.disable');
+      return { heapBytes, externalBytes };
     } finally {
       socket.terminate();
     }

@@ -70,6 +70,14 @@ export class HttpClient {
     this.#isStopping = true;
   }
 
+  /** Its next request goes out then. */
+  resume(beginMs: number): void {
+    this.#isStopping = false;
+    if (this.#state !== 'gone') return;
+    this.#state = 'resting';
+    this.#sinceMs = beginMs - this.#plan.pauseMs;
+  }
+
   tick(nowMs: number): void {
     if (this.#state === 'resting') {
       if (this.#isStopping) {

@@ -1,5 +1,5 @@
 /** What has to hold in a soak, and whether it did. */
-import { trendOf, troughs, type Point, type Trend } from './trend.js';
+import { judgeMemory, memoryBars, type AtRest } from './memory.js';
 import type { Charges, Fault, FaultKind, Quantiles } from './protocol.js';
 import type { Step } from './series.js';
 import type { StoreFindings } from './store-findings.js';
@@ -12,9 +12,6 @@ export const bars = {
   loopDelayP99Ms: 100,
   /** Of `GET /healthz`, client included. */
   probeP99Ms: 250,
-  memorySlopeMBPerHour: 1,
-  /** A slope over less says nothing. */
-  memoryMinutesMin: 20,
   /** Beyond those at the start: of pools that grow to their size with the first use. */
   moreFiles: 4,
   moreThreads: 4,
@@ -36,7 +33,7 @@ export interface Handles {
 }
 
 /** What is left when all clients are gone. */
-export interface Rest {
+export interface Leftovers {
   readonly requestsInFlight: number | null;
   readonly openContexts: number | null;
   readonly streams: number | null;
@@ -50,8 +47,10 @@ export interface Findings {
   readonly underruns: number;
   readonly unjudged: number;
   readonly firstAudioMs: Quantiles;
-  /** After warm-up. */
+  /** After warm-up, rests left out. */
   readonly steps: readonly Step[];
+  /** After warm-up, in their order; none where the soak is too short for them, or the service runs elsewhere. */
+  readonly rests: readonly AtRest[];
   readonly probes: Quantiles;
   readonly answers: { readonly asked: number; readonly missed: number; readonly faults: readonly string[] };
   /** `null`: the service runs elsewhere, or was not there to the end. */
@@ -61,7 +60,7 @@ export interface Findings {
   readonly threadRestarts: number | null;
   readonly atStart: Handles;
   readonly atEnd: Handles;
-  readonly rest: Rest | null;
+  readonly leftovers: Leftovers | null;
   readonly charges: Charges;
   /** `null`: it is elsewhere. */
   readonly store: StoreFindings | null;
@@ -164,52 +163,10 @@ const responsive = ({ steps, probes, answers }: Findings): Invariant[] => {
   ];
 };
 
-/** Of each of these the least figure counts: garbage was collected (by `Collector`), and little was in flight. */
-const troughMs = 180_000;
-
-/** A line through what is left in each few minutes. */
-export const memoryTrend = (
-  steps: readonly Step[],
-  pick: (step: Step) => number | null,
-): { readonly trend: Trend | null; readonly minutes: number } => {
-  const points = steps.flatMap((step): Point[] => {
-    const value = pick(step);
-    return value === null ? [] : [{ atMs: step.atMs, value: value / 1e6 }];
-  });
-  const minutes = points.length < 2 ? 0 : (points.at(-1)!.atMs - points[0]!.atMs) / 60_000;
-  return { trend: trendOf(troughs(points, troughMs)), minutes };
-};
-
-const slope = (trend: Trend | null): string =>
-  trend === null
-    ? 'not known'
-    : `${trend.slopePerHour.toFixed(2)} ± ${trend.standardErrorPerHour.toFixed(2)} MB an hour`;
-
-/** @returns `null` where the points scatter too much to tell, by twice what they leave open */
-const staysFlat = ({ slopePerHour, standardErrorPerHour }: Trend): boolean | null => {
-  const bar = bars.memorySlopeMBPerHour;
-  if (standardErrorPerHour <= bar) return slopePerHour <= bar;
-  if (slopePerHour - 2 * standardErrorPerHour > bar) return false;
-  return slopePerHour + 2 * standardErrorPerHour <= bar ? true : null;
-};
-
-const memory = ({ steps }: Findings): Invariant => {
-  const { trend, minutes } = memoryTrend(steps, ({ pssBytes }) => pssBytes);
-  const heap = memoryTrend(steps, ({ frontHeapBytes }) => frontHeapBytes).trend;
-  const isLong = minutes >= bars.memoryMinutesMin;
-  const found = `PSS ${slope(trend)}; the front thread's heap ${slope(heap)}`;
-  const passed = isLong && trend !== null ? staysFlat(trend) : null;
-  const why = !isLong
-    ? `; judged from ${String(bars.memoryMinutesMin)} minutes after warm-up on`
-    : trend !== null && passed === null
-      ? '; the error of the slope is beyond the bar: a longer soak tells'
-      : '';
-  return judged(
-    'memory',
-    `Memory (PSS) grows by at most ${String(bars.memorySlopeMBPerHour)} MB an hour after warm-up`,
-    passed,
-    `${found}${why}`,
-  );
+const memory = ({ steps, rests }: Findings): Invariant => {
+  const { passed, found } = judgeMemory(steps, rests);
+  const what = `Memory (PSS) grows by at most ${String(memoryBars.slopeMBPerHour)} MB an hour after warm-up`;
+  return judged('memory', what, passed, found);
 };
 
 const handles = ({ atStart, atEnd }: Findings): Invariant => {
@@ -253,9 +210,9 @@ const quietLog = ({ log }: Findings): Invariant =>
     log?.told ?? [],
   );
 
-const slots = ({ rest }: Findings): Invariant => {
+const slots = ({ leftovers }: Findings): Invariant => {
   const what = 'When all clients have left, no request, context or stream is left';
-  const figures = Object.entries(rest ?? {}).filter(([, value]) => value !== null) as [string, number][];
+  const figures = Object.entries(leftovers ?? {}).filter(([, value]) => value !== null) as [string, number][];
   if (figures.length === 0) return judged('slots', what, null, 'not told');
   const found = figures.map(([name, value]) => `${name} ${String(value)}`).join(', ');
   return judged(

@@ -15,6 +15,8 @@ const reportsAStep = 5;
 /** Clients that come together begin one after the other. */
 const spreadMsEach = 50;
 const spreadMsMax = 3_000;
+/** The same after a rest: it is no part of the soak how many can begin at once. */
+const resumeMsEach = 200;
 /** For what is still spoken when all clients are stopped. */
 const stopMsMax = 60_000;
 
@@ -78,13 +80,25 @@ class Load {
     this.#tally.reset();
   }
 
-  async stop(): Promise<void> {
-    const all = [...this.#clients, ...this.#leaving];
-    for (const client of [...all, ...this.#http]) client.stop();
+  async rest(): Promise<void> {
+    const all = [...this.#clients, ...this.#leaving, ...this.#http];
+    for (const client of all) client.stop();
     const endMs = performance.now() + stopMsMax;
-    const isOver = () => [...all, ...this.#http].every(({ isGone }) => isGone);
+    const isOver = () => all.every(({ isGone }) => isGone);
     while (performance.now() < endMs && !isOver()) await sleep(tickMs);
     if (!isOver()) this.#tally.fault('answers', 'load', 'some clients could not end what they began');
+  }
+
+  /** Resolves when the last has begun. */
+  async resume(): Promise<void> {
+    const nowMs = performance.now();
+    const all = [...this.#clients, ...this.#http];
+    for (const [i, client] of all.entries()) client.resume(nowMs + i * resumeMsEach);
+    await sleep(all.length * resumeMsEach);
+  }
+
+  async stop(): Promise<void> {
+    await this.rest();
     this.#idle.close();
     clearInterval(this.#timer);
     this.#report();
@@ -152,6 +166,14 @@ const run = async (command: LoadCommand): Promise<void> => {
   switch (command.type) {
     case 'population':
       await load.populate(command);
+      report({ type: 'ready' });
+      return;
+    case 'rest':
+      await load.rest();
+      report({ type: 'ready' });
+      return;
+    case 'resume':
+      await load.resume();
       report({ type: 'ready' });
       return;
     case 'reset':

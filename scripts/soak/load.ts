@@ -40,6 +40,16 @@ export class Load {
     return this.#ask(command, 'ready');
   }
 
+  /** Resolves when nobody speaks. @throws what the load met with */
+  rest(): Promise<Report<'ready'>> {
+    return this.#ask({ type: 'rest' }, 'ready');
+  }
+
+  /** Resolves when all have begun again, one after the other. @throws what the load met with */
+  resume(): Promise<Report<'ready'>> {
+    return this.#ask({ type: 'resume' }, 'ready');
+  }
+
   reset(): void {
     this.#child.send({ type: 'reset' } satisfies LoadCommand);
   }

@@ -1,22 +1,24 @@
 /** Looks at the service under a soak from outside: the system's figures of its process, its metrics, its answers. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../../src/limits.js';
 import { countHandles, readMemory } from '../load/process-facts.js';
 import type { Service } from '../load/service.js';
 import type { CpuTimes } from '../load/threads.js';
-import { Collector } from './collector.js';
+import { Collector, type KeptByScript } from './collector.js';
+import type { AtRest } from './memory.js';
 import { parseSamples, sumOf, type Sample } from './prometheus.js';
 import type { ServiceLog, Status } from './service-log.js';
 import { Durations } from './tally.js';
 
 const probeMs = 1_000;
 const statusEveryMs = 30_000;
-/** A dozen times for each figure in the trend of memory: at one moment much may be in flight, at the least of many little. */
-const collectEveryMs = 15_000;
 /** Within which every question of an operator is answered. */
 const answerMsMax = 5_000;
+/** Until heaps have been trimmed after garbage was collected. */
+const trimmedMs = 1.2 * limits.heapTrimMs;
 const faultsToldMax = 20;
 
 export interface ServiceSample {
-  /** Or what it was after garbage had been collected since the last sample, if that is less. */
   readonly pssBytes: number | null;
   readonly rssBytes: number | null;
   readonly frontHeapBytes: number | null;
@@ -54,29 +56,22 @@ export class Monitor {
   readonly #faults: string[] = [];
   #asked = 0;
   #missed = 0;
-  /** Right after garbage was collected; `null`: it was not since the last sample. */
-  #keptBytes: number | null = null;
-  /** The last collection; never rejects. */
-  #collected: Promise<void> = Promise.resolve();
+  readonly #collector: Collector | null;
 
   constructor(parts: MonitorParts) {
     this.#parts = parts;
+    const url = parts.service?.inspectorUrl ?? null;
+    this.#collector = url === null ? null : new Collector(url);
   }
 
   start(): void {
     this.#timers.push(setInterval(() => void this.#probe(), probeMs));
     this.#timers.push(setInterval(() => void this.status(), statusEveryMs));
-    const url = this.#parts.service?.inspectorUrl ?? null;
-    if (url === null) return;
-    const collector = new Collector(url);
-    const collect = (): void => void (this.#collected = this.#collect(collector));
-    this.#timers.push(setInterval(collect, collectEveryMs));
   }
 
-  /** Resolves when nothing of it is left in the service, which would wait at its end for an inspector to leave. */
-  async stop(): Promise<void> {
+  /** Idempotent. */
+  stop(): void {
     for (const timer of this.#timers) clearInterval(timer);
-    await this.#collected;
   }
 
   /** Questions that were asked, and those that were not answered in time or not well. */
@@ -110,11 +105,8 @@ export class Monitor {
       (metric('syrinx_event_loop_delay_seconds', { quantile }) ?? 0) * 1000;
     const probes = this.#stepProbes.quantiles();
     this.#stepProbes.reset();
-    const pssBytes = memory?.pssBytes ?? metric('syrinx_pss_bytes');
-    const keptBytes = this.#keptBytes;
-    this.#keptBytes = null;
     return {
-      pssBytes: pssBytes === null ? null : Math.min(pssBytes, keptBytes ?? Infinity),
+      pssBytes: memory?.pssBytes ?? metric('syrinx_pss_bytes'),
       rssBytes: memory?.rssBytes ?? metric('process_resident_memory_bytes'),
       frontHeapBytes: metric('nodejs_heap_size_used_bytes'),
       cpu: service?.cpuTimes() ?? null,
@@ -134,16 +126,28 @@ export class Monitor {
     };
   }
 
-  async #collect(collector: Collector): Promise<void> {
+  /**
+   * What the service keeps now that nobody speaks: garbage is collected, and what it leaves free given back. Under load
+   * listeners would run dry: a collection of all that can be stops a thread for a tenth of a second and more.
+   *
+   * @returns `null` where that cannot be looked at
+   */
+  async memoryAtRest(): Promise<Omit<AtRest, 'atMs'> | null> {
+    const { service } = this.#parts;
+    if (service === null || this.#collector === null) return null;
     this.#asked++;
+    let kept: KeptByScript;
     try {
-      await collector.collect(() => {
-        const { service } = this.#parts;
-        this.#keptBytes = service === null ? null : (readMemory(service.pid)?.pssBytes ?? null);
-      });
+      await this.#collector.collect();
+      await sleep(trimmedMs);
+      // Pings and probes make some megabytes of garbage meanwhile.
+      kept = await this.#collector.collect();
     } catch (error) {
       this.#miss(`the inspector: ${error instanceof Error ? error.message : String(error)}`);
+      return null;
     }
+    const memory = readMemory(service.pid);
+    return memory === null ? null : { pssBytes: memory.pssBytes, kept };
   }
 
   async #probe(): Promise<void> {

@@ -3,7 +3,7 @@ import { parseCommandLine, UsageError } from '../command.js';
 import { calibration } from './calibrate.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
-                   [--share F] [--out FOLDER] [--url URL --key K[,K...] [--ops-url URL]]
+                   [--share F] [--rests N] [--out FOLDER] [--url URL --key K[,K...] [--ops-url URL]]
 
   --minutes N    how long it is measured (default 10); starting, calibrating and ending come on top
   --sockets N    WebSockets on which hardly anything happens (default 2000)
@@ -11,6 +11,8 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
                  found by trying, less a part
   --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.4). Near 1, what comes late
                  may be want of capacity.
+  --rests N      how often all clients fall silent after the warm-up, for half a minute that is not measured, so that
+                 the memory that the service keeps can be read (default 7 where that is judged, else 0)
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)
   --out FOLDER   where soak.json and soak.html go (default: the folder it is run in)
@@ -34,6 +36,8 @@ export interface SoakOptions {
   readonly contexts: number | null;
   /** Of the clients that the machine holds; nothing where their number is given. */
   readonly share: number;
+  /** `null`: as many as memory is judged by, where it is. */
+  readonly rests: number | null;
   readonly streams: number;
   readonly seed: number;
   readonly out: string;
@@ -62,6 +66,7 @@ const parse = (args: readonly string[]) =>
       sockets: { type: 'string', default: '2000' },
       contexts: { type: 'string' },
       share: { type: 'string' },
+      rests: { type: 'string' },
       streams: { type: 'string', default: '8' },
       seed: { type: 'string', default: '1' },
       out: { type: 'string', default: '.' },
@@ -96,11 +101,14 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
   if (values.help) return null;
   if (values.share !== undefined && values.contexts !== undefined)
     throw new UsageError('--share is of what the machine holds, and --contexts tells another number');
+  if (values.rests !== undefined && values.url !== undefined)
+    throw new UsageError('--rests is for a service that the soak starts: it reads the memory of its process');
   return {
     minutes: number('minutes', values.minutes, 0.05, 100_000),
     sockets: whole('sockets', values.sockets, 16_000),
     contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
     share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
+    rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
     streams: whole('streams', values.streams, 1_000),
     seed: whole('seed', values.seed, 2 ** 32 - 1),
     out: values.out,

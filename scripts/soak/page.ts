@@ -116,8 +116,8 @@ const tile = (name: string, value: string, note = ''): string =>
 
 const tilesOf = ({ settings, summary, measuredMs }: SoakReport): string => {
   const { calibrated } = settings;
-  const slope = summary['pssSlopeMBPerHour'];
-  const error = number(summary['pssSlopeStandardErrorMBPerHour'], 2);
+  const slopeOf = (kind: string) =>
+    `${number(summary[`${kind}SlopeMBPerHour`], 2)} ± ${number(summary[`${kind}SlopeStandardErrorMBPerHour`], 2)} MB/h`;
   return [
     tile('Measured', `${number(measuredMs / 60_000, 1)} min`, `seed ${String(settings.seed)}`),
     tile('Idle WebSockets', number(settings.sockets), 'contexts opened and closed now and then'),
@@ -144,7 +144,13 @@ const tilesOf = ({ settings, summary, measuredMs }: SoakReport): string => {
       number(summary['underruns']),
       `${number(summary['underrunsUnjudged'])} unjudged: the load was late`,
     ),
-    tile('Memory slope', `${number(slope, 2)} MB/h`, `± ${error}, after the warm-up`),
+    summary['pssAtRestSlopeMBPerHour'] === null
+      ? tile('Memory slope', slopeOf('pss'), 'after the warm-up')
+      : tile(
+          'Memory slope, at rest',
+          slopeOf('pssAtRest'),
+          `under load ${slopeOf('pss')}, after the warm-up`,
+        ),
     tile(
       'CPU of the service',
       `${number(summary['serviceCpuCores'], 2)} cores`,

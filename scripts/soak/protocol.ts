@@ -44,6 +44,9 @@ export type LoadCommand =
   | { readonly type: 'population'; readonly contexts: number; readonly keys: KeyRing }
   /** Measures begin anew; faults do not. */
   | { readonly type: 'reset' }
+  /** What is spoken is spoken to its end; then nobody speaks until it is resumed. */
+  | { readonly type: 'rest' }
+  | { readonly type: 'resume' }
   /** What is spoken is spoken to its end; then all clients leave. */
   | { readonly type: 'stop' };
 

@@ -4,7 +4,8 @@ import { resolve } from 'node:path';
 import { packageVersion } from '../load/package-version.js';
 import { describeMachine, type Machine } from '../load/machine.js';
 import { formatTable } from '../table.js';
-import { memoryTrend, verdictOf, type Invariant } from './invariants.js';
+import { verdictOf, type Invariant } from './invariants.js';
+import { loadTrend, restTrend } from './memory.js';
 import type { SoakOptions } from './options.js';
 import { renderPage } from './page.js';
 import type { SoakResult } from './soak.js';
@@ -30,6 +31,7 @@ export interface SoakReport {
   readonly summary: Readonly<Record<string, number | null>>;
   readonly invariants: readonly Invariant[];
   readonly faults: SoakResult['faults'];
+  readonly rests: SoakResult['findings']['rests'];
   readonly series: SoakResult['steps'];
 }
 
@@ -43,9 +45,10 @@ const round = (value: number | null, digits = 2): number | null =>
   value === null ? null : Number(value.toFixed(digits));
 
 const summaryOf = ({ findings, last, steps }: SoakResult): SoakReport['summary'] => {
-  const measured = steps.filter(({ phase }) => phase !== 'calibration');
+  const measured = steps.filter(({ phase }) => phase === 'warm-up' || phase === 'measured');
   const cpu = measured.flatMap((step) => (step.cpu === null ? [] : [step.cpu]));
-  const trend = memoryTrend(findings.steps, ({ pssBytes }) => pssBytes).trend;
+  const underLoad = loadTrend(findings.steps, findings.rests, ({ pssBytes }) => pssBytes).trend;
+  const atRest = restTrend(findings.rests);
   const { p50, p95, p99, max, count } = findings.firstAudioMs;
   return {
     turns: last?.turns ?? null,
@@ -64,8 +67,10 @@ const summaryOf = ({ findings, last, steps }: SoakResult): SoakReport['summary']
     underruns: findings.underruns,
     underrunsUnjudged: findings.unjudged,
     serviceUnderruns: steps.at(-1)?.serviceUnderruns ?? null,
-    pssSlopeMBPerHour: round(trend?.slopePerHour ?? null),
-    pssSlopeStandardErrorMBPerHour: round(trend?.standardErrorPerHour ?? null),
+    pssAtRestSlopeMBPerHour: round(atRest?.slopePerHour ?? null),
+    pssAtRestSlopeStandardErrorMBPerHour: round(atRest?.standardErrorPerHour ?? null),
+    pssSlopeMBPerHour: round(underLoad?.slopePerHour ?? null),
+    pssSlopeStandardErrorMBPerHour: round(underLoad?.standardErrorPerHour ?? null),
     serviceCpuCores: round(
       mean(cpu.map(({ front, actor, synthesis, other }) => front + actor + synthesis + other)),
     ),
@@ -95,6 +100,7 @@ const reportOf = (options: SoakOptions, startedAt: Date, result: SoakResult): So
   summary: summaryOf(result),
   invariants: result.invariants,
   faults: result.faults,
+  rests: result.findings.rests,
   series: result.steps,
 });
 

@@ -7,7 +7,7 @@ import type { LoadTick } from './protocol.js';
 export interface Step {
   /** Since the load began. */
   readonly atMs: number;
-  readonly phase: 'calibration' | 'warm-up' | 'measured';
+  readonly phase: 'calibration' | 'warm-up' | 'measured' | 'rest';
   readonly sockets: number;
   readonly streams: number;
   readonly speechPerSecond: number;

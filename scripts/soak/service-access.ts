@@ -1,4 +1,6 @@
-/** What a soak asks of the service before it begins. */
+/** What a soak asks of the machine and the service before it begins. */
+import { readOpenFilesMax } from '../load/process-facts.js';
+import type { SoakOptions } from './options.js';
 
 /** What is in the way of a soak on this machine, and what to do about it. */
 export class SoakError extends Error {}
@@ -21,4 +23,18 @@ export const warm = async (baseUrl: string, key: string, voice: string): Promise
     });
     await response.arrayBuffer();
   }
+};
+
+/** Besides sockets: files of a process, its threads', connections that are being closed. */
+const filesBesides = 200;
+
+/** @throws {SoakError} when so many sockets are more than a process here may have open */
+export const checkFiles = ({ sockets, contexts, streams, remote }: SoakOptions): void => {
+  const max = readOpenFilesMax(process.pid);
+  const needed = sockets + (contexts ?? 500) + 2 * streams + filesBesides;
+  if (max === null || max >= needed) return;
+  const side = remote === null ? 'the service and the load' : 'the load';
+  throw new SoakError(
+    `${side} need ${String(needed)} open files, and may have ${String(max)}: raise the limit (ulimit -n ${String(needed)}) or take fewer --sockets`,
+  );
 };

@@ -2,26 +2,29 @@
  * One soak: the service and the load as processes of their own, calibrated, warmed up, measured, ended, judged.
  *
  *   starting --> (calibration) --> warm-up --> measured --(time, or Ctrl-C)--> ending --> over
+ *                                    (rests)
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
-import { countHandles, readOpenFilesMax } from '../load/process-facts.js';
+import { countHandles } from '../load/process-facts.js';
 import { Service } from '../load/service.js';
 import { calibrate, settle, type Calibrated } from './calibrate.js';
-import { bars, judge, type Findings, type Handles, type Invariant, type Rest } from './invariants.js';
+import { judge, type Findings, type Handles, type Invariant } from './invariants.js';
 import { httpKeysNeeded, keysNeeded } from './keys.js';
+import { awaitLeftovers } from './leftovers.js';
 import { Load } from './load.js';
+import { describeRest, memoryBars, type AtRest } from './memory.js';
 import { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 import type { Progress } from './progress.js';
 import type { Fault, KeyRing, LoadTick, Target } from './protocol.js';
 import { machineBusyMs, stepOf, type Reading, type Step } from './series.js';
 import { ServiceLog } from './service-log.js';
-import { fetchVoices, SoakError, warm } from './service-access.js';
+import { checkFiles, fetchVoices, SoakError, warm } from './service-access.js';
 import { readStore, type StoreFindings } from './store-findings.js';
 
-/** Besides sockets: files of a process, its threads', connections that are being closed. */
-const filesBesides = 200;
+/** From the end of the warm-up to that of all, in even distances; see `memory.ts`. */
+const restsWhereMemoryIsJudged = 7;
 /** Of the whole, that is not judged for memory; and the most of it. */
 const warmUpShare = 0.25;
 const warmUpMsMax = 15 * 60_000;
@@ -30,8 +33,6 @@ const warmUpMsMax = 15 * 60_000;
  * come to it in the course of an hour, which looks like a leak. A calibration does the same.
  */
 const surge = { factor: 1.5, ms: 120_000 };
-/** For the service to notice that all have left. */
-const restMsMax = 10_000;
 
 export interface SoakResult {
   readonly contexts: number;
@@ -46,7 +47,7 @@ export interface SoakResult {
   readonly last: LoadTick | null;
 }
 
-const isMemoryJudged = (minutes: number): boolean => minutes * (1 - warmUpShare) >= bars.memoryMinutesMin;
+const isMemoryJudged = (minutes: number): boolean => minutes * (1 - warmUpShare) >= memoryBars.minutesMin;
 
 const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of them`;
 
@@ -57,6 +58,7 @@ export class Soak {
   readonly #log = new ServiceLog();
   readonly #faults: Fault[] = [];
   readonly #steps: Step[] = [];
+  readonly #rests: AtRest[] = [];
   readonly #interrupted: Promise<void>;
   #interrupt: () => void = () => undefined;
   #isInterrupted = false;
@@ -65,6 +67,7 @@ export class Soak {
   #monitor: Monitor | null = null;
   #phase: Step['phase'] | 'ending' = 'calibration';
   #phaseStartMs = 0;
+  #restStartMs = 0;
   #phaseMs: number | null = null;
   #startedMs = 0;
   #reading: Reading | null = null;
@@ -91,26 +94,15 @@ export class Soak {
    * @throws {SoakError} what is in the way, before it begins
    */
   async run(): Promise<SoakResult> {
-    this.#checkFiles();
+    checkFiles(this.#options);
     try {
       return await this.#run();
     } finally {
-      await this.#monitor?.stop();
+      this.#monitor?.stop();
       this.#load.close();
       // Only after a fault of the soak itself is it still there.
       await this.#service?.stop().catch(() => undefined);
     }
-  }
-
-  #checkFiles(): void {
-    const { sockets, contexts, streams, remote } = this.#options;
-    const max = readOpenFilesMax(process.pid);
-    const needed = sockets + (contexts ?? 500) + 2 * streams + filesBesides;
-    if (max === null || max >= needed) return;
-    const side = remote === null ? 'the service and the load' : 'the load';
-    throw new SoakError(
-      `${side} need ${String(needed)} open files, and may have ${String(max)}: raise the limit (ulimit -n ${String(needed)}) or take fewer --sockets`,
-    );
   }
 
   async #run(): Promise<SoakResult> {
@@ -138,12 +130,11 @@ export class Soak {
     const warmUpMs = Math.min(warmUpMsMax, measuredForMs * warmUpShare);
     this.#load.reset();
     this.#enter('warm-up', measuredForMs);
-    const measureStartMs = performance.now();
     await this.#wait(warmUpMs);
     // Counts go on: what breaks in the warm-up is broken. Only memory is not judged by it.
     this.#phase = 'measured';
-    await this.#wait(measuredForMs - warmUpMs);
-    const measuredMs = performance.now() - measureStartMs;
+    await this.#measure(measuredForMs - warmUpMs);
+    const measuredMs = this.#elapsedMs();
     const endedEarly = this.#isInterrupted;
     return await this.#end({
       atStart,
@@ -253,6 +244,42 @@ export class Soak {
     timer.abort();
   }
 
+  async #measure(ms: number): Promise<void> {
+    const isJudged = isMemoryJudged(this.#options.minutes) && this.#service !== null;
+    const rests = this.#options.rests ?? (isJudged ? restsWhereMemoryIsJudged : 0);
+    for (let i = 1; i < rests && !this.#isInterrupted; i++) {
+      await this.#rest();
+      await this.#resume();
+      await this.#wait(ms / (rests - 1));
+    }
+    if (rests < 2) await this.#wait(ms);
+    if (rests > 0) await this.#rest();
+  }
+
+  /** Nobody speaks, and the clock of what is measured stands still, until it is resumed. */
+  async #rest(): Promise<void> {
+    if (this.#isInterrupted) return;
+    this.#phase = 'rest';
+    this.#restStartMs = performance.now();
+    await this.#load.rest();
+    const memory = (await this.#monitor?.memoryAtRest()) ?? null;
+    if (memory === null) return;
+    this.#rests.push({ atMs: Math.round(performance.now() - this.#startedMs), ...memory });
+    this.#progress.say(describeRest(memory));
+  }
+
+  async #resume(): Promise<void> {
+    if (this.#isInterrupted) return;
+    await this.#load.resume();
+    this.#phaseStartMs += performance.now() - this.#restStartMs;
+    this.#phase = 'measured';
+  }
+
+  /** Of the phase; rests are no part of it. */
+  #elapsedMs(): number {
+    return (this.#phase === 'rest' ? this.#restStartMs : performance.now()) - this.#phaseStartMs;
+  }
+
   #enter(phase: Step['phase'], ms: number | null): void {
     this.#phase = phase;
     this.#phaseStartMs = performance.now();
@@ -271,7 +298,7 @@ export class Soak {
     this.#last = tick;
     this.#looked.push(tick);
     const nowMs = performance.now();
-    const elapsedMs = nowMs - this.#phaseStartMs;
+    const elapsedMs = this.#elapsedMs();
     this.#progress.show({
       phase: this.#phase,
       elapsedMs,
@@ -318,9 +345,9 @@ export class Soak {
     this.#phaseStartMs = performance.now();
     this.#phaseMs = null;
     const { firstAudioMs, charges } = await this.#load.stop();
-    const rest = this.#failure === null ? await this.#awaitRest(monitor) : null;
+    const leftovers = this.#failure === null ? await awaitLeftovers(monitor) : null;
     const { threadRestarts } = await monitor.sample();
-    await monitor.stop();
+    monitor.stop();
     const atEnd = this.#handles();
     const { end, store } = await this.#stopService(Object.keys(charges));
     const last = this.#last ?? beforeEnd;
@@ -332,6 +359,7 @@ export class Soak {
       unjudged: last.unjudged,
       firstAudioMs,
       steps: this.#steps.filter(({ phase }) => phase === 'measured'),
+      rests: this.#rests,
       probes: monitor.probes,
       answers: monitor.answers,
       end,
@@ -339,7 +367,7 @@ export class Soak {
       threadRestarts: threadRestarts === null ? null : threadRestarts - (restartsBefore ?? 0),
       atStart,
       atEnd,
-      rest,
+      leftovers,
       charges,
       store,
     };
@@ -351,28 +379,6 @@ export class Soak {
       steps: this.#steps,
       last,
     };
-  }
-
-  /** Until nothing is left, or it is clear that something stays. */
-  async #awaitRest(monitor: Monitor): Promise<Rest> {
-    const endMs = performance.now() + restMsMax;
-    for (;;) {
-      const status = await monitor.status();
-      const { streams, contexts } = await monitor.sample();
-      const rest: Rest = {
-        requestsInFlight: status?.requestsInFlight ?? null,
-        openContexts: status?.openContexts ?? null,
-        streams,
-        contexts,
-      };
-      const isOver = Object.values(rest).every((value) => value === null || value === 0);
-      if (isOver || performance.now() > endMs) {
-        // Connections of the probes, and those that were just closed.
-        await sleep(500);
-        return rest;
-      }
-      await sleep(250);
-    }
   }
 
   async #stopService(keys: readonly string[]): Promise<{ end: string | null; store: StoreFindings | null }> {

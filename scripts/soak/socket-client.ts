@@ -81,15 +81,23 @@ export class SocketClient {
     this.#sinceMs = parts.beginMs - this.#plan.pauseMs;
   }
 
-  /** It was stopped and has left. */
+  /** It was stopped and has left, until it is resumed. */
   get isGone(): boolean {
     return this.#state === 'gone';
   }
 
-  /** What it speaks is spoken to its end; then it leaves for good. */
+  /** What it speaks is spoken to its end; then it leaves, and is gone until it is resumed. */
   stop(): void {
     this.#isStopping = true;
     for (const run of this.#runs.values()) run.stop();
+  }
+
+  /** Its next life begins then. */
+  resume(beginMs: number): void {
+    this.#isStopping = false;
+    if (this.#state !== 'gone') return;
+    this.#state = 'away';
+    this.#sinceMs = beginMs - this.#plan.pauseMs;
   }
 
   tick(nowMs: number): void {

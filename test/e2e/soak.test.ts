@@ -10,7 +10,15 @@ interface Report {
   readonly passed: boolean;
   readonly invariants: readonly { readonly name: string; readonly passed: boolean | null }[];
   readonly summary: Readonly<Record<string, number | null>>;
-  readonly series: readonly unknown[];
+  readonly rests: readonly {
+    readonly pssBytes: number;
+    readonly kept: { readonly heapBytes: number; readonly externalBytes: number };
+  }[];
+  readonly series: readonly {
+    readonly phase: string;
+    readonly streams: number;
+    readonly speechPerSecond: number;
+  }[];
 }
 
 /** They tell of the machine as much as of the service. */
@@ -34,12 +42,26 @@ const withoutTime = (names: readonly string[]) => names.filter((name) => !ofTime
 t.jobs = 2;
 
 void t.test('a soak of the service keeps every invariant, and says so', async (t) => {
-  const { broken, code, page, report, stdout } = await soak(t, ['--contexts', '5', '--streams', '2']);
+  const { broken, code, page, report, stdout } = await soak(t, [
+    ...['--contexts', '5', '--streams', '2', '--rests', '2'],
+  ]);
   t.same(withoutTime(broken), [], stdout);
   t.equal(code, broken.length === 0 ? 0 : 1, 'the exit code is that of the report');
   t.equal(report.passed, broken.length === 0);
   t.ok((report.summary['frames'] ?? 0) > 50);
   t.ok(report.series.length > 0);
+  t.equal(report.rests.length, 2);
+  t.ok(
+    report.rests.every(({ pssBytes, kept }) => pssBytes > 2 ** 25 && kept.heapBytes > 2 ** 24),
+    'memory is read while nobody speaks',
+  );
+  const rested = report.series.findIndex(({ phase, streams }) => phase === 'rest' && streams === 0);
+  t.ok(rested >= 0, 'nobody does');
+  t.ok(
+    report.series.slice(rested + 1).some(({ speechPerSecond }) => speechPerSecond > 0),
+    'then all go on',
+  );
+  t.equal(report.series.at(-1)?.phase, 'rest', 'after the last rest nothing is measured');
   const judged = report.invariants.filter(({ passed }) => passed !== null).map(({ name }) => name);
   for (const name of ['frames', 'words', 'flushes', 'ledger', 'slots', 'handles', 'log', 'alive'])
     t.ok(judged.includes(name), `${name} is judged`);

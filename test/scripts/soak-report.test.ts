@@ -1,7 +1,8 @@
 /** What a soak says of what it found: verdicts that are right, and a page that nothing in it can break. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import t from 'tap';
-import { bars, judge, memoryTrend, verdictOf, type Findings } from '../../scripts/soak/invariants.js';
+import { bars, judge, verdictOf, type Findings } from '../../scripts/soak/invariants.js';
+import { judgeMemory, loadTrend } from '../../scripts/soak/memory.js';
 import { renderPage } from '../../scripts/soak/page.js';
 import { progressLines } from '../../scripts/soak/progress.js';
 import { faultKinds, type FaultKind, type LoadTick } from '../../scripts/soak/protocol.js';
@@ -75,6 +76,7 @@ const good: Findings = {
   unjudged: 2,
   firstAudioMs: quantiles,
   steps: stepsOf((minute) => 3e8 + minute * 1e3),
+  rests: [],
   probes: quantiles,
   answers: { asked: 100, missed: 0, faults: [] },
   end: '0',
@@ -82,7 +84,7 @@ const good: Findings = {
   threadRestarts: 0,
   atStart: { files: 50, threads: 16 },
   atEnd: { files: 50, threads: 16 },
-  rest: { requestsInFlight: 0, openContexts: 0, streams: 0, contexts: 0 },
+  leftovers: { requestsInFlight: 0, openContexts: 0, streams: 0, contexts: 0 },
   charges: { a: { min: 100, max: 100 }, b: { min: 50, max: 90 } },
   store: { ledger, entries: 7 },
 };
@@ -111,7 +113,7 @@ void t.test('each invariant is broken by what breaks it, and by nothing else', (
   t.same(broken({ steps: stepsOf((minute) => 3e8 + minute * 1e5) }), ['memory']);
   t.same(broken({ atEnd: { files: 50 + bars.moreFiles + 1, threads: 16 } }), ['handles']);
   t.same(broken({ atEnd: { files: 50, threads: 16 + bars.moreThreads + 1 } }), ['handles']);
-  t.same(broken({ rest: { ...good.rest!, contexts: 1 } }), ['slots']);
+  t.same(broken({ leftovers: { ...good.leftovers!, contexts: 1 } }), ['slots']);
   for (const [key, characters] of [
     ['a', 99],
     ['a', 101],
@@ -136,7 +138,7 @@ void t.test('what cannot be known is not judged', (t) => {
     ...good,
     end: null,
     log: null,
-    rest: null,
+    leftovers: null,
     store: null,
     threadRestarts: null,
     atEnd: { files: null, threads: null },
@@ -166,6 +168,60 @@ void t.test('growth of memory is judged where its error allows it, and both are 
   t.end();
 });
 
+void t.test(
+  'memory is told by what is kept at rest, and under load only by what goes beyond its clients',
+  (t) => {
+    const restsOf = (pssAt: (minute: number) => number) =>
+      Array.from({ length: 7 }, (_, i) => ({
+        atMs: (15 + i * 7.5) * 60_000,
+        pssBytes: pssAt(15 + i * 7.5),
+        kept: { heapBytes: 5e7, externalBytes: 1e8 },
+      }));
+    const swinging = stepsOf((minute) => 3e8 + 2e7 * Math.sin(minute / 3));
+    const flat = restsOf((minute) => 2.5e8 + (minute % 2) * 1e5);
+    const verdict = (...args: Parameters<typeof judgeMemory>) => judgeMemory(...args).passed;
+    t.equal(verdict(swinging, []), null, 'clients leave more unread, then less');
+    t.equal(verdict(swinging, flat), true);
+    t.equal(
+      verdict(
+        swinging,
+        restsOf((minute) => 2.5e8 + minute * 5e4),
+      ),
+      false,
+      '3 MB an hour are kept',
+    );
+    t.equal(
+      verdict(
+        swinging,
+        restsOf((minute) => 2.5e8 + (minute % 2) * 2e7),
+      ),
+      null,
+      'rests that scatter',
+    );
+    t.equal(
+      verdict(
+        stepsOf((minute) => 3e8 + minute * 1e6),
+        flat,
+      ),
+      false,
+      'it comes back, and still grows',
+    );
+    t.equal(verdict(swinging.slice(0, 120), flat), null, 'too short');
+    t.equal(verdict(swinging, flat.slice(0, 4)), null, 'too few rests');
+    const refilling = good.steps.map((step) => {
+      const sinceMs = Math.min(...flat.map(({ atMs }) => step.atMs - atMs).filter((ms) => ms >= 0));
+      return { ...step, pssBytes: 3e8 - (sinceMs < 90_000 ? 5e7 : 0) };
+    });
+    t.equal(verdict(refilling, flat), true, 'what comes back after a rest is no growth');
+    t.equal(loadTrend(refilling, flat, ({ pssBytes }) => pssBytes).trend?.slopePerHour, 0);
+    t.match(
+      judgeMemory(swinging, flat).found,
+      /PSS at rest -?0\.\d+ ± 0\.\d+ MB an hour \(7 rests\), under load /,
+    );
+    t.end();
+  },
+);
+
 void t.test('the store is read as it is, and one that cannot be is told of', (t) => {
   const dataDir = t.testdir();
   const missing = readStore(dataDir, []);
@@ -187,7 +243,7 @@ void t.test('a step tells what happened in it, and memory is judged without its 
   t.same(step.cpu, { front: 0.1, actor: 0, synthesis: 0.5, other: 0 });
   t.ok(Math.abs((step.othersCpu ?? 0) - 0.8) < 0.001, 'busy 1.5, the service 0.6, the load 0.1');
   const garbage = stepsOf((minute) => 3e8 + (minute % 1) * 5e7);
-  t.ok(Math.abs(memoryTrend(garbage, ({ pssBytes }) => pssBytes).trend?.slopePerHour ?? 9) < 0.01);
+  t.ok(Math.abs(loadTrend(garbage, [], ({ pssBytes }) => pssBytes).trend?.slopePerHour ?? 9) < 0.01);
   const lines = progressLines({
     phase: 'measured',
     elapsedMs: 61_000,
@@ -243,6 +299,7 @@ void t.test('the page stands alone, and nothing that it tells can break it', (t)
     summary: {},
     invariants,
     faults: [],
+    rests: [],
     series: good.steps,
   };
   const page = renderPage(report, { script: 'var uPlot;', style: '.uplot{}' });
