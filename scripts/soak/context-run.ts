@@ -123,7 +123,7 @@ export class ContextRun {
     return this.isLast && nowMs - this.#turnStartMs >= plan.cutAfterMs && !this.#isEnding;
   }
 
-  /** No turn begins any more. */
+  /** No turn begins any more. The one that is written is written to its end at its pace: all at once would be a burst. */
   stop(): void {
     this.#isStopping = true;
   }
@@ -230,7 +230,7 @@ export class ContextRun {
   #writeDue(nowMs: number): void {
     const { wordsPerSecond } = this.#parts.plan.turns[this.#turn]!;
     const dueSoFar =
-      wordsPerSecond === null || this.#isStopping
+      wordsPerSecond === null
         ? this.#pieces.length
         : 1 + ((nowMs - this.#turnStartMs) / 1000) * wordsPerSecond;
     while (this.#nextPiece < Math.min(dueSoFar, this.#pieces.length) && this.#state === 'writing')

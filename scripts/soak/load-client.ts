@@ -17,6 +17,7 @@ const spreadMsEach = 50;
 const spreadMsMax = 3_000;
 /** The same after a rest: it is no part of the soak how many can begin at once. */
 const resumeMsEach = 200;
+const resumeMsMax = 10_000;
 /** For what is still spoken when all clients are stopped. */
 const stopMsMax = 60_000;
 
@@ -93,8 +94,9 @@ class Load {
   async resume(): Promise<void> {
     const nowMs = performance.now();
     const all = [...this.#clients, ...this.#http];
-    for (const [i, client] of all.entries()) client.resume(nowMs + i * resumeMsEach);
-    await sleep(all.length * resumeMsEach);
+    const spreadMs = Math.min(resumeMsMax, all.length * resumeMsEach);
+    for (const [i, client] of all.entries()) client.resume(nowMs + (i / all.length) * spreadMs);
+    await sleep(spreadMs);
   }
 
   async stop(): Promise<void> {

@@ -64,6 +64,12 @@ export class Monitor {
     this.#collector = url === null ? null : new Collector(url);
   }
 
+  /** Whether `memoryAtRest` can tell anything: of a process here, on a system that tells of its memory. */
+  get canReadMemory(): boolean {
+    const { service } = this.#parts;
+    return service !== null && this.#collector !== null && readMemory(service.pid) !== null;
+  }
+
   start(): void {
     this.#timers.push(setInterval(() => void this.#probe(), probeMs));
     this.#timers.push(setInterval(() => void this.status(), statusEveryMs));

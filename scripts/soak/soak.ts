@@ -245,7 +245,7 @@ export class Soak {
   }
 
   async #measure(ms: number): Promise<void> {
-    const isJudged = isMemoryJudged(this.#options.minutes) && this.#service !== null;
+    const isJudged = isMemoryJudged(this.#options.minutes) && this.#monitor?.canReadMemory === true;
     const rests = this.#options.rests ?? (isJudged ? restsWhereMemoryIsJudged : 0);
     for (let i = 1; i < rests && !this.#isInterrupted; i++) {
       await this.#rest();
