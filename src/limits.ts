@@ -76,6 +76,8 @@ export const limits = {
   mp3EncodersWarm: 4,
   /** mp3 encoders that an actor thread keeps when nobody listens. In use are at most as many as there are contexts. */
   mp3EncodersIdleMax: 32,
+  /** Milliseconds in which nobody took one after which it goes, down to as many as are made beforehand. */
+  mp3EncodersIdleMs: 10_000,
 
   /** Milliseconds a reader may take nothing before it is dropped and its slot freed. */
   readerStallMsMax: 60_000,
@@ -184,6 +186,8 @@ export const limits = {
   storeFreeBytesMin: 64 * KiB,
   /** Bytes of a store that a start reads whole, at about 10 MiB in 0.1 s; of a larger one, all but the ledger. */
   storeCheckBytesMax: 8 * MiB,
+  /** Bytes of the store's pages that a connection remembers; the others are read again, from the system's cache. */
+  storeCacheBytesMax: 256 * KiB,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */
   synthesisHeapMiBMax: 512,
   /** Heap of an actor thread, in MiB. */

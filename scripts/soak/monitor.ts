@@ -4,7 +4,7 @@ import { limits } from '../../src/limits.js';
 import { countHandles, readMemory } from '../load/process-facts.js';
 import type { Service } from '../load/service.js';
 import type { CpuTimes } from '../load/threads.js';
-import { Collector, type KeptByScript } from './collector.js';
+import { Collector } from './collector.js';
 import type { AtRest } from './memory.js';
 import { parseSamples, sumOf, type Sample } from './prometheus.js';
 import type { ServiceLog, Status } from './service-log.js';
@@ -14,8 +14,9 @@ const probeMs = 1_000;
 const statusEveryMs = 30_000;
 /** Within which every question of an operator is answered. */
 const answerMsMax = 5_000;
-/** Until heaps have been trimmed after garbage was collected. */
-const trimmedMs = 1.2 * limits.heapTrimMs;
+/** How often the memory of a rest is read: its heaps are trimmed at least once in between. */
+const looksAtRest = 3;
+const betweenLooksMs = 0.6 * limits.heapTrimMs;
 const faultsToldMax = 20;
 
 export interface ServiceSample {
@@ -134,7 +135,8 @@ export class Monitor {
 
   /**
    * What the service keeps now that nobody speaks: garbage is collected, and what it leaves free given back. Under load
-   * listeners would run dry: a collection of all that can be stops a thread for a tenth of a second and more.
+   * listeners would run dry: a collection of all that can be stops a thread for a tenth of a second and more. The least
+   * of a few looks, as pings and probes make some megabytes of garbage between them, whose holes stay for a while.
    *
    * @returns `null` where that cannot be looked at
    */
@@ -142,18 +144,21 @@ export class Monitor {
     const { service } = this.#parts;
     if (service === null || this.#collector === null) return null;
     this.#asked++;
-    let kept: KeptByScript;
+    let least: Omit<AtRest, 'atMs'> | null = null;
     try {
       await this.#collector.collect();
-      await sleep(trimmedMs);
-      // Pings and probes make some megabytes of garbage meanwhile.
-      kept = await this.#collector.collect();
+      for (let look = 0; look < looksAtRest; look++) {
+        await sleep(betweenLooksMs);
+        const kept = await this.#collector.collect();
+        const memory = readMemory(service.pid);
+        if (memory === null) return null;
+        if (memory.pssBytes < (least?.pssBytes ?? Infinity)) least = { pssBytes: memory.pssBytes, kept };
+      }
     } catch (error) {
       this.#miss(`the inspector: ${error instanceof Error ? error.message : String(error)}`);
       return null;
     }
-    const memory = readMemory(service.pid);
-    return memory === null ? null : { pssBytes: memory.pssBytes, kept };
+    return least;
   }
 
   async #probe(): Promise<void> {

@@ -12,7 +12,7 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
   --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.4). Near 1, what comes late
                  may be want of capacity.
   --rests N      how often all clients fall silent after the warm-up, for half a minute that is not measured, so that
-                 the memory that the service keeps can be read (default 7 where that is judged, else 0)
+                 the memory that the service keeps can be read (default 12 where that is judged, else 0)
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)
   --out FOLDER   where soak.json and soak.html go (default: the folder it is run in)

@@ -24,7 +24,7 @@ import { checkFiles, fetchVoices, SoakError, warm } from './service-access.js';
 import { readStore, type StoreFindings } from './store-findings.js';
 
 /** From the end of the warm-up to that of all, in even distances; see `memory.ts`. */
-const restsWhereMemoryIsJudged = 7;
+const restsWhereMemoryIsJudged = 12;
 /** Of the whole, that is not judged for memory; and the most of it. */
 const warmUpShare = 0.25;
 const warmUpMsMax = 15 * 60_000;

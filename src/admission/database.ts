@@ -207,6 +207,8 @@ const openFile = (dataDir: string, busyMsMax: number): DatabaseSync => {
     // Before the journal is touched: a file that is not ours is left as it was.
     checkOrigin(database, path);
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+    // SQLite counts in KiB where the figure is negative.
+    database.exec(`PRAGMA cache_size = ${String(-limits.storeCacheBytesMax / 1024)}`);
     migrate(database, () => checkOrigin(database, path));
     return database;
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
  * LAME encoders of one thread. Making one costs several milliseconds and 0.7 MiB, setting one up costs one: those that
- * are given back are kept, set up anew as they were, so that the next listener does not wait for it.
+ * are given back are kept for a while, set up anew as they were, so that the next listener does not wait for it. What
+ * a peak needed goes when the peak is over.
  */
 import { readFile } from 'node:fs/promises';
 import { createEncoder, type WasmMediaEncoder } from 'wasm-media-encoders';
@@ -12,6 +13,7 @@ export type Lame = WasmMediaEncoder<'audio/mpeg'>;
 interface Idle {
   readonly lame: Lame;
   readonly format: MpegFormat;
+  readonly sinceMs: number;
   /** Set up for `format`, with nothing of what it encoded before. */
   isFresh: boolean;
 }
@@ -26,18 +28,25 @@ const isSame = (a: MpegFormat, b: MpegFormat): boolean =>
 
 export class Mp3Pool {
   readonly #module: WebAssembly.Module;
+  readonly #idleMs: number;
+  /** Those that were given back last are last, and are taken first. */
   readonly #idle: Idle[] = [];
+  #release: NodeJS.Timeout | null = null;
 
-  private constructor(module: WebAssembly.Module) {
+  private constructor(module: WebAssembly.Module, idleMs: number) {
     this.#module = module;
+    this.#idleMs = idleMs;
   }
 
-  /** @param format of the encoders that are made beforehand */
-  static async create(format: MpegFormat): Promise<Mp3Pool> {
+  /**
+   * @param format of the encoders that are made beforehand
+   * @param idleMs after which one that nobody took goes, except the last few
+   */
+  static async create(format: MpegFormat, idleMs: number = limits.mp3EncodersIdleMs): Promise<Mp3Pool> {
     const path = new URL(import.meta.resolve('wasm-media-encoders/wasm/mp3'));
-    const pool = new Mp3Pool(await WebAssembly.compile(await readFile(path)));
+    const pool = new Mp3Pool(await WebAssembly.compile(await readFile(path)), idleMs);
     for (let i = 0; i < limits.mp3EncodersWarm; i++)
-      pool.#idle.push({ lame: await pool.#make(format), format, isFresh: true });
+      pool.#idle.push({ lame: await pool.#make(format), format, sinceMs: 0, isFresh: true });
     return pool;
   }
 
@@ -53,8 +62,9 @@ export class Mp3Pool {
   /** @param format what `lame` was taken for */
   give(lame: Lame, format: MpegFormat): void {
     if (this.#idle.length >= limits.mp3EncodersIdleMax) return;
-    const idle: Idle = { lame, format, isFresh: false };
+    const idle: Idle = { lame, format, sinceMs: performance.now(), isFresh: false };
     this.#idle.push(idle);
+    this.#releaseLater();
     // After the frames that wait to be sent.
     setImmediate(() => {
       const index = this.#idle.indexOf(idle);
@@ -67,6 +77,21 @@ export class Mp3Pool {
         this.#idle.splice(index, 1);
       }
     });
+  }
+
+  #releaseLater(): void {
+    if (this.#release !== null || !this.#hasSpare) return;
+    const waitMs = this.#idle[0]!.sinceMs + this.#idleMs - performance.now();
+    this.#release = setTimeout(() => {
+      this.#release = null;
+      const untilMs = performance.now() - this.#idleMs;
+      while (this.#hasSpare && this.#idle[0]!.sinceMs <= untilMs) this.#idle.shift();
+      this.#releaseLater();
+    }, waitMs).unref();
+  }
+
+  get #hasSpare(): boolean {
+    return this.#idle.length > limits.mp3EncodersWarm;
   }
 
   async #make(format: MpegFormat): Promise<Lame> {

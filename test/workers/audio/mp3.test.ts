@@ -3,6 +3,7 @@ import type { CodecFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
 import type { Encoder } from '../../../workers/audio/encoder.js';
 import { createEncoder, loadEncoders } from '../../../workers/audio/encoders.js';
+import { Mp3Pool, type Lame } from '../../../workers/audio/mp3-pool.js';
 import { nearestMpegFormat } from '../../../workers/audio/mpeg.js';
 import { speak } from '../../support/spoken.js';
 import { envelope, tonesAt, toInt16 } from '../../support/tones.js';
@@ -152,4 +153,28 @@ t.test('more at once than are kept: each has an encoder of its own', async (t) =
   t.ok(first.length > 7_000);
   t.ok(others.every((other) => other.equals(first)));
   t.notOk(createEncoder(format(16_000, 64)) instanceof Promise, 'now one is at hand');
+});
+
+t.test('what a peak needed goes when nobody took it for a while, and the last few stay', async (t) => {
+  const speech = nearestMpegFormat(32_000, 128);
+  const pool = await Mp3Pool.create(speech, 30);
+  /** Takes all that are at hand. */
+  const takeAll = () => {
+    const taken: Lame[] = [];
+    for (;;) {
+      const lame = pool.take(speech);
+      if (lame instanceof Promise) return taken;
+      taken.push(lame);
+    }
+  };
+  const peak = takeAll();
+  t.equal(peak.length, limits.mp3EncodersWarm);
+  for (let i = 0; i < 6; i++) peak.push(await pool.take(speech));
+  peak.forEach((lame) => pool.give(lame, speech));
+  const isSame = (a: readonly Lame[], b: readonly Lame[]) =>
+    a.length === b.length && a.every((lame, i) => lame === b[i]);
+  t.ok(isSame(takeAll(), [...peak].reverse()), 'all are kept at first');
+  peak.forEach((lame) => pool.give(lame, speech));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  t.ok(isSame(takeAll(), peak.slice(-limits.mp3EncodersWarm).reverse()), 'those that were given back last');
 });
