@@ -1,18 +1,22 @@
 /** The command line of a soak. */
 import { parseCommandLine, UsageError } from '../command.js';
 import { calibration } from './calibrate.js';
+import { minutesToJudgeMemory, warmUpMinutes } from './phases.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
-                   [--share F] [--rests N] [--out FOLDER] [--url URL --key K[,K...] [--ops-url URL]]
+                   [--share F] [--warm-up N] [--rests N] [--out FOLDER]
+                   [--url URL --key K[,K...] [--ops-url URL]]
 
-  --minutes N    how long it is measured (default 10); starting, calibrating and ending come on top
+  --minutes N    how long it is measured (default 10); starting, calibrating, warming up and ending come on top
   --sockets N    WebSockets on which hardly anything happens (default 2000)
   --contexts N   clients that stream over WebSockets, in real time; by default as many as this machine holds,
                  found by trying, less a part
   --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.4). Near 1, what comes late
                  may be want of capacity.
+  --warm-up N    minutes of the same load before: memory is not judged by them, all else is (default ${String(warmUpMinutes)} where memory
+                 is judged, which is from ${String(minutesToJudgeMemory)} minutes on, else 0)
   --rests N      how often all clients fall silent after the warm-up, for half a minute that is not measured, so that
-                 the memory that the service keeps can be read (default 12 where that is judged, else 0)
+                 the memory that the service keeps can be read (default one each 5 minutes where that is judged, else 0)
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)
   --out FOLDER   where soak.json and soak.html go (default: the folder it is run in)
@@ -36,6 +40,8 @@ export interface SoakOptions {
   readonly contexts: number | null;
   /** Of the clients that the machine holds; nothing where their number is given. */
   readonly share: number;
+  /** Minutes. `null`: as many as memory wants, where it is judged. */
+  readonly warmUp: number | null;
   /** `null`: as many as memory is judged by, where it is. */
   readonly rests: number | null;
   readonly streams: number;
@@ -66,6 +72,7 @@ const parse = (args: readonly string[]) =>
       sockets: { type: 'string', default: '2000' },
       contexts: { type: 'string' },
       share: { type: 'string' },
+      'warm-up': { type: 'string' },
       rests: { type: 'string' },
       streams: { type: 'string', default: '8' },
       seed: { type: 'string', default: '1' },
@@ -108,6 +115,7 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     sockets: whole('sockets', values.sockets, 16_000),
     contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
     share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
+    warmUp: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
     rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
     streams: whole('streams', values.streams, 1_000),
     seed: whole('seed', values.seed, 2 ** 32 - 1),

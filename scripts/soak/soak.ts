@@ -13,26 +13,16 @@ import { judge, type Findings, type Handles, type Invariant } from './invariants
 import { httpKeysNeeded, keysNeeded } from './keys.js';
 import { awaitLeftovers } from './leftovers.js';
 import { Load } from './load.js';
-import { describeRest, memoryBars, type AtRest } from './memory.js';
+import { describeRest, type AtRest } from './memory.js';
 import { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
+import { phasesOf, type Phases } from './phases.js';
 import type { Progress } from './progress.js';
 import type { Fault, KeyRing, LoadTick, Target } from './protocol.js';
 import { machineBusyMs, stepOf, type Reading, type Step } from './series.js';
 import { ServiceLog } from './service-log.js';
 import { checkFiles, fetchVoices, SoakError, warm } from './service-access.js';
 import { readStore, type StoreFindings } from './store-findings.js';
-
-/** From the end of the warm-up to that of all, in even distances; see `memory.ts`. */
-const restsWhereMemoryIsJudged = 12;
-/** Of the whole, that is not judged for memory; and the most of it. */
-const warmUpShare = 0.25;
-const warmUpMsMax = 15 * 60_000;
-/**
- * More clients for a while, before the warm-up: pools and heaps have the size that peaks give them then, and do not
- * come to it in the course of an hour, which looks like a leak. A calibration does the same.
- */
-const surge = { factor: 1.5, ms: 120_000 };
 
 export interface SoakResult {
   readonly contexts: number;
@@ -46,8 +36,6 @@ export interface SoakResult {
   readonly steps: readonly Step[];
   readonly last: LoadTick | null;
 }
-
-const isMemoryJudged = (minutes: number): boolean => minutes * (1 - warmUpShare) >= memoryBars.minutesMin;
 
 const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of them`;
 
@@ -124,16 +112,16 @@ export class Soak {
       target,
       settings: { seed, idleSockets: sockets, httpClients: streams },
     });
-    const calibrated = await this.#populate(keys);
+    const { surge, warmUpMs, rests } = phasesOf(this.#options, monitor.canReadMemory);
+    const calibrated = await this.#populate(keys, surge);
     const contexts = calibrated?.contexts ?? this.#options.contexts ?? 0;
-    const measuredForMs = minutes * 60_000;
-    const warmUpMs = Math.min(warmUpMsMax, measuredForMs * warmUpShare);
     this.#load.reset();
-    this.#enter('warm-up', measuredForMs);
+    this.#enter('warm-up', warmUpMs);
     await this.#wait(warmUpMs);
     // Counts go on: what breaks in the warm-up is broken. Only memory is not judged by it.
-    this.#phase = 'measured';
-    await this.#measure(measuredForMs - warmUpMs);
+    const measuredForMs = minutes * 60_000;
+    this.#enter('measured', measuredForMs);
+    await this.#measure(measuredForMs, rests);
     const measuredMs = this.#elapsedMs();
     const endedEarly = this.#isInterrupted;
     return await this.#end({
@@ -182,19 +170,19 @@ export class Soak {
   }
 
   /** With as many clients as were asked for, or as many as the machine holds. */
-  async #populate(keys: KeyRing): Promise<Calibrated | null> {
+  async #populate(keys: KeyRing, surge: Phases['surge']): Promise<Calibrated | null> {
     const populate = async (contexts: number): Promise<void> => {
       await this.#load.populate({ type: 'population', contexts, keys: this.#withKeys(keys, contexts) });
     };
     this.#enter('calibration', null);
     const { contexts, remote, share } = this.#options;
     if (contexts !== null) {
-      if (isMemoryJudged(this.#options.minutes)) {
+      if (surge !== null) {
         await populate(Math.ceil(contexts * surge.factor));
         await this.#look(surge.ms);
       }
       await populate(contexts);
-      if (isMemoryJudged(this.#options.minutes)) await this.#settle();
+      if (surge !== null) await this.#settle();
       return null;
     }
     const max = remote === null ? 4_000 : remote.keys.length * 6;
@@ -244,9 +232,7 @@ export class Soak {
     timer.abort();
   }
 
-  async #measure(ms: number): Promise<void> {
-    const isJudged = isMemoryJudged(this.#options.minutes) && this.#monitor?.canReadMemory === true;
-    const rests = this.#options.rests ?? (isJudged ? restsWhereMemoryIsJudged : 0);
+  async #measure(ms: number, rests: number): Promise<void> {
     for (let i = 1; i < rests && !this.#isInterrupted; i++) {
       await this.#rest();
       await this.#resume();

@@ -4,7 +4,9 @@ import { calibrate, calibration, settle, troubleOf } from '../../scripts/soak/ca
 import { keyOfClient, keyOfHttpClient, httpKeysNeeded, keysNeeded } from '../../scripts/soak/keys.js';
 import { LoopClock } from '../../scripts/soak/loop-clock.js';
 import { UsageError } from '../../scripts/command.js';
+import { memoryBars } from '../../scripts/soak/memory.js';
 import { readOptions } from '../../scripts/soak/options.js';
+import { minutesToJudgeMemory, phasesOf, warmUpMinutes } from '../../scripts/soak/phases.js';
 import { Player, judgeDry } from '../../scripts/soak/player.js';
 import {
   drawHttp,
@@ -215,6 +217,7 @@ void t.test('measuring begins when what calibration left behind is spoken, or af
 void t.test('a command line that cannot be meant is refused by name', (t) => {
   for (const [args, message] of [
     [['--minutes', 'soon'], /--minutes/],
+    [['--warm-up', '-1'], /--warm-up/],
     [['--minutes', '0'], /--minutes/],
     [['--sockets', '1.5'], /--sockets/],
     [['--contexts', '-1'], /contexts/],
@@ -235,3 +238,22 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
   t.equal(options?.remote?.opsUrl, 'http://x:1');
   t.end();
 });
+
+void t.test(
+  'a soak that judges memory is warmed up and has rests, another one has what was asked for',
+  (t) => {
+    const nothingElse = { warmUp: null, rests: null };
+    const none = { surge: null, warmUpMs: 0, rests: 0 };
+    t.same(phasesOf({ minutes: minutesToJudgeMemory - 1, ...nothingElse }, true), none);
+    t.same(phasesOf({ minutes: 600, ...nothingElse }, false), none, 'memory cannot be read');
+    t.same(phasesOf({ minutes: 1, warmUp: 2, rests: 3 }, true), { surge: null, warmUpMs: 120_000, rests: 3 });
+    const hour = phasesOf({ minutes: 60, ...nothingElse }, true);
+    t.equal(hour.warmUpMs, warmUpMinutes * 60_000);
+    t.equal(hour.rests, 13, 'at its begin and end, and each five minutes');
+    t.ok((hour.surge?.factor ?? 0) > 1);
+    t.ok(phasesOf({ minutes: minutesToJudgeMemory, ...nothingElse }, true).rests >= memoryBars.restsMin);
+    t.ok(phasesOf({ minutes: 10_000, ...nothingElse }, true).rests < 100);
+    t.same(phasesOf({ minutes: 60, warmUp: 0, rests: 0 }, true), { ...hour, warmUpMs: 0, rests: 0 });
+    t.end();
+  },
+);
