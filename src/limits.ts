@@ -74,7 +74,7 @@ export const limits = {
 
   /** mp3 encoders that an actor thread makes before the first listener comes: 0.7 MiB and some milliseconds each. */
   mp3EncodersWarm: 4,
-  /** mp3 encoders that an actor thread keeps when nobody listens. In use are at most as many as there are contexts. */
+  /** Idle mp3 encoders that an actor thread keeps. In use are at most as many as there are contexts. */
   mp3EncodersIdleMax: 32,
   /** Milliseconds in which nobody took one after which it goes, down to as many as are made beforehand. */
   mp3EncodersIdleMs: 10_000,

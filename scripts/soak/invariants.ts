@@ -1,5 +1,6 @@
 /** What has to hold in a soak, and whether it did. */
 import { judgeMemory, memoryBars, type AtRest } from './memory.js';
+import { minutesToJudgeMemory } from './phases.js';
 import type { Charges, Fault, FaultKind, Quantiles } from './protocol.js';
 import type { Step } from './series.js';
 import type { StoreFindings } from './store-findings.js';
@@ -43,7 +44,7 @@ export interface Leftovers {
 export interface Findings {
   readonly faultCounts: Readonly<Record<FaultKind, number>>;
   readonly faults: readonly Fault[];
-  /** While it was measured. */
+  /** While it was warmed up and measured. */
   readonly underruns: number;
   readonly unjudged: number;
   readonly firstAudioMs: Quantiles;
@@ -51,6 +52,8 @@ export interface Findings {
   readonly steps: readonly Step[];
   /** After warm-up, in their order; none where the soak is too short for them, or the service runs elsewhere. */
   readonly rests: readonly AtRest[];
+  /** The soak is long enough, and was warmed up. */
+  readonly isMemoryJudged: boolean;
   readonly probes: Quantiles;
   readonly answers: { readonly asked: number; readonly missed: number; readonly faults: readonly string[] };
   /** `null`: the service runs elsewhere, or was not there to the end. */
@@ -163,10 +166,13 @@ const responsive = ({ steps, probes, answers }: Findings): Invariant[] => {
   ];
 };
 
-const memory = ({ steps, rests }: Findings): Invariant => {
+const memory = ({ steps, rests, isMemoryJudged }: Findings): Invariant => {
   const { passed, found } = judgeMemory(steps, rests);
   const what = `Memory (PSS) grows by at most ${String(memoryBars.slopeMBPerHour)} MB an hour after warm-up`;
-  return judged('memory', what, passed, found);
+  const from = `; judged in a soak of ${String(minutesToJudgeMemory)} minutes or more`;
+  return isMemoryJudged
+    ? judged('memory', what, passed, found)
+    : judged('memory', what, null, `${found}${from}`);
 };
 
 const handles = ({ atStart, atEnd }: Findings): Invariant => {

@@ -19,7 +19,7 @@ const spreadMsMax = 3_000;
 const resumeMsEach = 200;
 const resumeMsMax = 10_000;
 /** For what is still spoken when all clients are stopped. */
-const stopMsMax = 60_000;
+const stopMsMax = 90_000;
 
 type Command<T extends LoadCommand['type']> = Extract<LoadCommand, { type: T }>;
 

@@ -83,7 +83,7 @@ export const judgeMemory = (
   if (minutes < memoryBars.minutesMin || underLoad === null)
     return {
       passed: null,
-      found: `${found}; judged from ${String(memoryBars.minutesMin)} minutes after warm-up on`,
+      found: `${found}; it takes ${String(memoryBars.minutesMin)} minutes under load to tell`,
     };
   const verdicts = [underLoad, ...(atRest === null ? [] : [atRest])].map(staysFlat);
   if (verdicts.includes(false)) return { passed: false, found };

@@ -6,6 +6,7 @@ import type { Service } from '../load/service.js';
 import type { CpuTimes } from '../load/threads.js';
 import { Collector } from './collector.js';
 import type { AtRest } from './memory.js';
+import type { MemoryAccess } from './phases.js';
 import { parseSamples, sumOf, type Sample } from './prometheus.js';
 import type { ServiceLog, Status } from './service-log.js';
 import { Durations } from './tally.js';
@@ -65,10 +66,11 @@ export class Monitor {
     this.#collector = url === null ? null : new Collector(url);
   }
 
-  /** Whether `memoryAtRest` can tell anything: of a process here, on a system that tells of its memory. */
-  get canReadMemory(): boolean {
-    const { service } = this.#parts;
-    return service !== null && this.#collector !== null && readMemory(service.pid) !== null;
+  /** At rest: of a process here, on a system that tells of its memory. Else there may be a metric of it. */
+  get memoryAccess(): MemoryAccess {
+    const { service, opsUrl } = this.#parts;
+    if (service !== null && this.#collector !== null && readMemory(service.pid) !== null) return 'at rest';
+    return opsUrl === null ? 'nowhere' : 'under load';
   }
 
   start(): void {

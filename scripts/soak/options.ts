@@ -7,13 +7,13 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
                    [--share F] [--warm-up N] [--rests N] [--out FOLDER]
                    [--url URL --key K[,K...] [--ops-url URL]]
 
-  --minutes N    how long it is measured (default 10); starting, calibrating, warming up and ending come on top
+  --minutes N    how long it is measured (default 10); starting, calibrating, warming up, rests and ending come on top
   --sockets N    WebSockets on which hardly anything happens (default 2000)
   --contexts N   clients that stream over WebSockets, in real time; by default as many as this machine holds,
                  found by trying, less a part
   --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.4). Near 1, what comes late
                  may be want of capacity.
-  --warm-up N    minutes of the same load before: memory is not judged by them, all else is (default ${String(warmUpMinutes)} where memory
+  --warm-up N    minutes of the same load before, that memory is not judged by (default ${String(warmUpMinutes)} where memory
                  is judged, which is from ${String(minutesToJudgeMemory)} minutes on, else 0)
   --rests N      how often all clients fall silent after the warm-up, for half a minute that is not measured, so that
                  the memory that the service keeps can be read (default one each 5 minutes where that is judged, else 0)

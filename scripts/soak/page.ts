@@ -114,12 +114,16 @@ const chartsOf = (steps: readonly Step[]): Chart[] => {
 const tile = (name: string, value: string, note = ''): string =>
   `<div class="tile"><span>${escape(name)}</span><b>${escape(value)}</b><small>${escape(note)}</small></div>`;
 
-const tilesOf = ({ settings, summary, measuredMs }: SoakReport): string => {
+const tilesOf = ({ settings, summary, measuredMs, warmUpMs }: SoakReport): string => {
   const { calibrated } = settings;
   const slopeOf = (kind: string) =>
     `${number(summary[`${kind}SlopeMBPerHour`], 2)} ± ${number(summary[`${kind}SlopeStandardErrorMBPerHour`], 2)} MB/h`;
   return [
-    tile('Measured', `${number(measuredMs / 60_000, 1)} min`, `seed ${String(settings.seed)}`),
+    tile(
+      'Measured',
+      `${number(measuredMs / 60_000, 1)} min`,
+      `after ${number(warmUpMs / 60_000, 1)} of warm-up, which all sums have too; seed ${String(settings.seed)}`,
+    ),
     tile('Idle WebSockets', number(settings.sockets), 'contexts opened and closed now and then'),
     tile(
       'Streaming clients',
@@ -178,15 +182,14 @@ const asScript = (value: unknown): string => JSON.stringify(value).replaceAll('<
 export const renderPage = (report: SoakReport, assets: PageAssets): string => {
   const { endedEarly, invariants, machine, passed, series, startedAt, version } = report;
   const seconds = series.map(({ atMs }) => atMs / 1000);
-  const measuredFrom = series.find(({ phase }) => phase === 'measured')?.atMs ?? 0;
-  const warmFrom = series.find(({ phase }) => phase !== 'calibration')?.atMs ?? 0;
+  const marks = (['warm-up', 'measured'] as const).flatMap((name) => {
+    const first = series.find(({ phase }) => phase === name);
+    return first === undefined ? [] : [{ at: first.atMs / 1000, name }];
+  });
   const data = {
     seconds,
     charts: chartsOf(series),
-    marks: [
-      { at: warmFrom / 1000, name: 'warm-up' },
-      { at: measuredFrom / 1000, name: 'measured' },
-    ],
+    marks,
   };
   const verdict = verdictOf(invariants);
   const early = endedEarly ? ' · ended early' : '';

@@ -1,6 +1,10 @@
 /** How long the parts of a soak last. Only one that judges memory is long enough to want more than what it measures. */
 
+/** Where the memory of the service's process can be read. */
+export type MemoryAccess = 'at rest' | 'under load' | 'nowhere';
+
 export interface Phases {
+  readonly isMemoryJudged: boolean;
   /**
    * More clients for a while, before the warm-up: pools and heaps have the size that peaks give them then, and do not
    * come to it in the course of an hour, which looks like a leak. A calibration does the same.
@@ -26,13 +30,13 @@ interface Wanted {
   readonly rests: number | null;
 }
 
-/** @param canReadMemory of the service's process, at rest */
-export const phasesOf = ({ minutes, rests, warmUp }: Wanted, canReadMemory: boolean): Phases => {
-  const isJudged = canReadMemory && minutes >= minutesToJudgeMemory;
+export const phasesOf = ({ minutes, rests, warmUp }: Wanted, memory: MemoryAccess): Phases => {
+  const isJudged = memory !== 'nowhere' && minutes >= minutesToJudgeMemory;
   const restsToJudge = Math.min(restsMax, 1 + Math.round(minutes / minutesBetweenRests));
   return {
+    isMemoryJudged: isJudged,
     surge: isJudged ? { factor: 1.5, ms: 120_000 } : null,
     warmUpMs: (warmUp ?? (isJudged ? warmUpMinutes : 0)) * 60_000,
-    rests: rests ?? (isJudged ? restsToJudge : 0),
+    rests: rests ?? (isJudged && memory === 'at rest' ? restsToJudge : 0),
   };
 };

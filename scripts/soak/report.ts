@@ -95,7 +95,7 @@ const reportOf = (options: SoakOptions, startedAt: Date, result: SoakResult): So
   },
   endedEarly: result.endedEarly,
   measuredMs: Math.round(result.measuredMs),
-  warmUpMs: result.warmUpMs,
+  warmUpMs: Math.round(result.warmUpMs),
   passed: result.invariants.every(({ passed }) => passed !== false),
   summary: summaryOf(result),
   invariants: result.invariants,
@@ -126,7 +126,7 @@ const verdict = (passed: boolean | null): string =>
 
 /** For a terminal: the table of invariants, and the first occurrences of what broke them. */
 export const describeVerdict = (result: SoakResult, seed: number): string => {
-  const { calibrated, invariants, endedEarly, measuredMs } = result;
+  const { calibrated, invariants, endedEarly, measuredMs, warmUpMs } = result;
   const rows = invariants.map(({ name, passed, found }) => [verdict(passed), name, found]);
   const broken = invariants.filter(({ passed }) => passed === false);
   const examples = broken.flatMap(({ name, examples: first }) =>
@@ -137,6 +137,7 @@ export const describeVerdict = (result: SoakResult, seed: number): string => {
       ? ''
       : `${String(calibrated.contexts)} streaming clients: ${(calibrated.share * 100).toFixed(0)} % of the ${String(calibrated.held)} that the machine held\n`;
   const minutes = (measuredMs / 60_000).toFixed(1);
+  const before = warmUpMs < 1_000 ? '' : ` after ${(warmUpMs / 60_000).toFixed(1)} of warm-up`;
   const end = endedEarly ? ', ended early' : '';
   const sum = verdictOf(invariants);
   const others = summaryOf(result)['othersCpuCores'] ?? 0;
@@ -144,5 +145,5 @@ export const describeVerdict = (result: SoakResult, seed: number): string => {
     others > othersCpuMax
       ? `Other programs took ${others.toFixed(2)} cores: what came late may be theirs.\n`
       : '';
-  return `${formatTable(rows)}${examples.join('')}\n${minutes} minutes${end}: ${sum}\n${clients}${busy}`;
+  return `${formatTable(rows)}${examples.join('')}\n${minutes} minutes${before}${end}: ${sum}\n${clients}${busy}`;
 };

@@ -112,21 +112,23 @@ export class Soak {
       target,
       settings: { seed, idleSockets: sockets, httpClients: streams },
     });
-    const { surge, warmUpMs, rests } = phasesOf(this.#options, monitor.canReadMemory);
-    const calibrated = await this.#populate(keys, surge);
+    const phases = phasesOf(this.#options, monitor.memoryAccess);
+    const calibrated = await this.#populate(keys, phases.surge);
     const contexts = calibrated?.contexts ?? this.#options.contexts ?? 0;
     this.#load.reset();
-    this.#enter('warm-up', warmUpMs);
-    await this.#wait(warmUpMs);
-    // Counts go on: what breaks in the warm-up is broken. Only memory is not judged by it.
+    this.#enter('warm-up', phases.warmUpMs);
+    await this.#wait(phases.warmUpMs);
+    const warmUpMs = this.#elapsedMs();
+    // Counts go on: what breaks in the warm-up is broken.
     const measuredForMs = minutes * 60_000;
     this.#enter('measured', measuredForMs);
-    await this.#measure(measuredForMs, rests);
+    await this.#measure(measuredForMs, phases.rests);
     const measuredMs = this.#elapsedMs();
     const endedEarly = this.#isInterrupted;
     return await this.#end({
       atStart,
       restartsBefore,
+      isMemoryJudged: phases.isMemoryJudged,
       calibrated,
       contexts,
       endedEarly,
@@ -322,9 +324,10 @@ export class Soak {
       readonly atStart: Handles;
       /** Of a service that runs elsewhere there may have been some. */
       readonly restartsBefore: number | null;
+      readonly isMemoryJudged: boolean;
     },
   ): Promise<SoakResult> {
-    const { atStart, restartsBefore, ...result } = so;
+    const { atStart, restartsBefore, isMemoryJudged, ...result } = so;
     const monitor = this.#monitor!;
     const beforeEnd = this.#last;
     this.#phase = 'ending';
@@ -346,6 +349,7 @@ export class Soak {
       firstAudioMs,
       steps: this.#steps.filter(({ phase }) => phase === 'measured'),
       rests: this.#rests,
+      isMemoryJudged,
       probes: monitor.probes,
       answers: monitor.answers,
       end,

@@ -43,7 +43,7 @@ t.jobs = 2;
 
 void t.test('a soak of the service keeps every invariant, and says so', async (t) => {
   const { broken, code, page, report, stdout } = await soak(t, [
-    ...['--contexts', '5', '--streams', '2', '--rests', '2'],
+    ...['--contexts', '5', '--streams', '2', '--warm-up', '0.2', '--rests', '2'],
   ]);
   t.same(withoutTime(broken), [], stdout);
   t.equal(code, broken.length === 0 ? 0 : 1, 'the exit code is that of the report');
@@ -55,13 +55,18 @@ void t.test('a soak of the service keeps every invariant, and says so', async (t
     report.rests.every(({ pssBytes, kept }) => pssBytes > 2 ** 25 && kept.heapBytes > 2 ** 24),
     'memory is read while nobody speaks',
   );
+  t.ok(
+    report.series.some(({ phase }) => phase === 'warm-up'),
+    'before it is warmed up',
+  );
   const rested = report.series.findIndex(({ phase, streams }) => phase === 'rest' && streams === 0);
   t.ok(rested >= 0, 'nobody does');
   t.ok(
     report.series.slice(rested + 1).some(({ speechPerSecond }) => speechPerSecond > 0),
     'then all go on',
   );
-  t.equal(report.series.at(-1)?.phase, 'rest', 'after the last rest nothing is measured');
+  const { phase, streams } = report.series.at(-1)!;
+  t.same({ phase, streams }, { phase: 'rest', streams: 0 }, 'after the last rest nothing is measured');
   const judged = report.invariants.filter(({ passed }) => passed !== null).map(({ name }) => name);
   for (const name of ['frames', 'words', 'flushes', 'ledger', 'slots', 'handles', 'log', 'alive'])
     t.ok(judged.includes(name), `${name} is judged`);

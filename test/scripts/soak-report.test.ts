@@ -77,6 +77,7 @@ const good: Findings = {
   firstAudioMs: quantiles,
   steps: stepsOf((minute) => 3e8 + minute * 1e3),
   rests: [],
+  isMemoryJudged: true,
   probes: quantiles,
   answers: { asked: 100, missed: 0, faults: [] },
   end: '0',
@@ -110,7 +111,9 @@ void t.test('each invariant is broken by what breaks it, and by nothing else', (
   t.same(broken({ threadRestarts: 1 }), ['alive']);
   t.same(broken({ log: { errors: 1, drops: 0, told: ['{}'] } }), ['log']);
   t.same(broken({ log: { errors: 0, drops: 1, told: ['{}'] } }), ['log']);
-  t.same(broken({ steps: stepsOf((minute) => 3e8 + minute * 1e5) }), ['memory']);
+  const growing = stepsOf((minute) => 3e8 + minute * 1e5);
+  t.same(broken({ steps: growing }), ['memory']);
+  t.same(broken({ steps: growing, isMemoryJudged: false }), [], 'it was not warmed up');
   t.same(broken({ atEnd: { files: 50 + bars.moreFiles + 1, threads: 16 } }), ['handles']);
   t.same(broken({ atEnd: { files: 50, threads: 16 + bars.moreThreads + 1 } }), ['handles']);
   t.same(broken({ leftovers: { ...good.leftovers!, contexts: 1 } }), ['slots']);

@@ -81,7 +81,7 @@ export class Mp3Pool {
 
   #releaseLater(): void {
     if (this.#release !== null || !this.#hasSpare) return;
-    const waitMs = this.#idle[0]!.sinceMs + this.#idleMs - performance.now();
+    const waitMs = Math.max(0, this.#idle[0]!.sinceMs + this.#idleMs - performance.now());
     this.#release = setTimeout(() => {
       this.#release = null;
       const untilMs = performance.now() - this.#idleMs;
