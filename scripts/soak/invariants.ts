@@ -52,7 +52,7 @@ export interface Findings {
   readonly steps: readonly Step[];
   /** After warm-up, in their order; none where the soak is too short for them, or the service runs elsewhere. */
   readonly rests: readonly AtRest[];
-  /** The soak is long enough, and was warmed up. */
+  /** The soak is long enough, and its process tells of its memory. */
   readonly isMemoryJudged: boolean;
   readonly probes: Quantiles;
   readonly answers: { readonly asked: number; readonly missed: number; readonly faults: readonly string[] };

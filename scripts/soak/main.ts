@@ -2,8 +2,7 @@
  * Soaks the service: many clients of all kinds for a long time, every frame looked at, and a report.
  *
  *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--share F]
- *                  [--warm-up N] [--rests N]
- *                  [--seed S] [--out FOLDER]
+ *                  [--warm-up N] [--rests N] [--seed S] [--out FOLDER]
  *
  * Exit codes: 0 no invariant was broken, 1 one was, 2 the command was not understood or the machine does not allow it.
  */

@@ -1,7 +1,7 @@
 /** The command line of a soak. */
 import { parseCommandLine, UsageError } from '../command.js';
 import { calibration } from './calibrate.js';
-import { minutesToJudgeMemory, warmUpMinutes } from './phases.js';
+import { defaultWarmUpMinutes, minutesToJudgeMemory } from './phases.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
                    [--share F] [--warm-up N] [--rests N] [--out FOLDER]
@@ -13,7 +13,7 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
                  found by trying, less a part
   --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.4). Near 1, what comes late
                  may be want of capacity.
-  --warm-up N    minutes of the same load before, that memory is not judged by (default ${String(warmUpMinutes)} where memory
+  --warm-up N    minutes of the same load before, that memory is not judged by (default ${String(defaultWarmUpMinutes)} where memory
                  is judged, which is from ${String(minutesToJudgeMemory)} minutes on, else 0)
   --rests N      how often all clients fall silent after the warm-up, for half a minute that is not measured, so that
                  the memory that the service keeps can be read (default one each 5 minutes where that is judged, else 0)
@@ -40,8 +40,8 @@ export interface SoakOptions {
   readonly contexts: number | null;
   /** Of the clients that the machine holds; nothing where their number is given. */
   readonly share: number;
-  /** Minutes. `null`: as many as memory wants, where it is judged. */
-  readonly warmUp: number | null;
+  /** `null`: as many as memory wants, where it is judged. */
+  readonly warmUpMinutes: number | null;
   /** `null`: as many as memory is judged by, where it is. */
   readonly rests: number | null;
   readonly streams: number;
@@ -115,7 +115,7 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     sockets: whole('sockets', values.sockets, 16_000),
     contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
     share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
-    warmUp: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
+    warmUpMinutes: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
     rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
     streams: whole('streams', values.streams, 1_000),
     seed: whole('seed', values.seed, 2 ** 32 - 1),

@@ -18,25 +18,24 @@ export interface Phases {
 
 /** Memory is judged from so many minutes on. */
 export const minutesToJudgeMemory = 25;
-export const warmUpMinutes = 30;
+export const defaultWarmUpMinutes = 30;
 const minutesBetweenRests = 5;
 const restsMax = 25;
 
 /** What was asked for; `null`: nothing. */
 interface Wanted {
   readonly minutes: number;
-  /** Minutes. */
-  readonly warmUp: number | null;
+  readonly warmUpMinutes: number | null;
   readonly rests: number | null;
 }
 
-export const phasesOf = ({ minutes, rests, warmUp }: Wanted, memory: MemoryAccess): Phases => {
+export const phasesOf = ({ minutes, rests, warmUpMinutes }: Wanted, memory: MemoryAccess): Phases => {
   const isJudged = memory !== 'nowhere' && minutes >= minutesToJudgeMemory;
   const restsToJudge = Math.min(restsMax, 1 + Math.round(minutes / minutesBetweenRests));
   return {
     isMemoryJudged: isJudged,
     surge: isJudged ? { factor: 1.5, ms: 120_000 } : null,
-    warmUpMs: (warmUp ?? (isJudged ? warmUpMinutes : 0)) * 60_000,
+    warmUpMs: (warmUpMinutes ?? (isJudged ? defaultWarmUpMinutes : 0)) * 60_000,
     rests: rests ?? (isJudged && memory === 'at rest' ? restsToJudge : 0),
   };
 };

@@ -6,7 +6,7 @@ import { LoopClock } from '../../scripts/soak/loop-clock.js';
 import { UsageError } from '../../scripts/command.js';
 import { memoryBars } from '../../scripts/soak/memory.js';
 import { readOptions } from '../../scripts/soak/options.js';
-import { minutesToJudgeMemory, phasesOf, warmUpMinutes } from '../../scripts/soak/phases.js';
+import { defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from '../../scripts/soak/phases.js';
 import { Player, judgeDry } from '../../scripts/soak/player.js';
 import {
   drawHttp,
@@ -232,8 +232,8 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
     t.throws(() => readOptions(args), Object.assign(new UsageError(), { message }), args.join(' '));
   t.equal(readOptions(['--help']), null);
   t.equal(readOptions([])?.share, calibration.share);
-  t.equal(readOptions([])?.warmUp, null);
-  t.equal(readOptions(['--warm-up', '0'])?.warmUp, 0);
+  t.equal(readOptions([])?.warmUpMinutes, null);
+  t.equal(readOptions(['--warm-up', '0'])?.warmUpMinutes, 0);
   t.equal(readOptions(['--share', '0.95'])?.share, 0.95);
   const options = readOptions(['--url', 'http://127.0.0.1:9', '--key', 'a, b', '--ops-url', 'http://x:1/']);
   t.same(options?.remote?.keys, ['a', 'b']);
@@ -242,20 +242,28 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
 });
 
 void t.test('a soak that judges memory is warmed up and has rests, another has what was asked for', (t) => {
-  const nothingElse = { warmUp: null, rests: null };
+  const nothingElse = { warmUpMinutes: null, rests: null };
   const none = { isMemoryJudged: false, surge: null, warmUpMs: 0, rests: 0 };
   t.same(phasesOf({ minutes: minutesToJudgeMemory - 1, ...nothingElse }, 'at rest'), none);
   t.same(phasesOf({ minutes: 600, ...nothingElse }, 'nowhere'), none);
-  t.same(phasesOf({ minutes: 1, warmUp: 2, rests: 3 }, 'at rest'), { ...none, warmUpMs: 120_000, rests: 3 });
+  t.same(phasesOf({ minutes: 1, warmUpMinutes: 2, rests: 3 }, 'at rest'), {
+    ...none,
+    warmUpMs: 120_000,
+    rests: 3,
+  });
   const hour = phasesOf({ minutes: 60, ...nothingElse }, 'at rest');
   t.ok(hour.isMemoryJudged);
-  t.equal(hour.warmUpMs, warmUpMinutes * 60_000);
+  t.equal(hour.warmUpMs, defaultWarmUpMinutes * 60_000);
   t.equal(hour.rests, 13, 'at its begin and end, and each five minutes');
   t.ok((hour.surge?.factor ?? 0) > 1);
   const elsewhere = phasesOf({ minutes: 60, ...nothingElse }, 'under load');
   t.same(elsewhere, { ...hour, rests: 0 }, 'by its metric, it is judged too');
   t.ok(phasesOf({ minutes: minutesToJudgeMemory, ...nothingElse }, 'at rest').rests >= memoryBars.restsMin);
   t.ok(phasesOf({ minutes: 10_000, ...nothingElse }, 'at rest').rests < 100);
-  t.same(phasesOf({ minutes: 60, warmUp: 0, rests: 0 }, 'at rest'), { ...hour, warmUpMs: 0, rests: 0 });
+  t.same(phasesOf({ minutes: 60, warmUpMinutes: 0, rests: 0 }, 'at rest'), {
+    ...hour,
+    warmUpMs: 0,
+    rests: 0,
+  });
   t.end();
 });
