@@ -81,6 +81,7 @@ export class Monitor {
   /** Idempotent. */
   stop(): void {
     for (const timer of this.#timers) clearInterval(timer);
+    this.#collector?.close();
   }
 
   /** Questions that were asked, and those that were not answered in time or not well. */
