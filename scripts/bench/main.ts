@@ -4,15 +4,17 @@
  *   npm run bench [-- --only first-audio,throughput,encodings,listeners,memory] [--rate HZ] [--json FILE] [--readme]
  *   npm run bench -- ws [--only idle,streams,frames] [--rate HZ] [--json FILE]
  *   npm run bench -- ws-check [--minutes N] [--json FILE]
+ *
+ * Exit codes: 0 no bar was missed, 1 one was, 2 the command was not understood.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
 import { catalogueOf, readPacks } from '../../workers/engines/manifest.js';
 import { startBareEngine } from './bare.js';
 import { measureEncodings } from './encodings.js';
 import { Load } from './load.js';
+import { type BenchOptions, type Part, type Program, readOptions, usage } from './options.js';
 import type { Target } from './protocol.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';
 import {
@@ -22,6 +24,7 @@ import {
   measureMemory,
   measureThroughput,
 } from './scenarios.js';
+import { UsageError } from '../command.js';
 import { describeMachine } from '../load/machine.js';
 import { Service } from '../load/service.js';
 import {
@@ -34,53 +37,33 @@ import {
 } from './socket-scenarios.js';
 import { throughputText } from '../load/texts.js';
 
-const programs = {
-  all: ['first-audio', 'throughput', 'encodings', 'listeners', 'memory'],
-  ws: ['idle', 'streams', 'frames'],
-  'ws-check': ['check'],
-} as const;
-type Program = keyof typeof programs;
-type Scenario = (typeof programs)[Program][number];
-
-const isProgram = (word: string): word is Program => Object.hasOwn(programs, word);
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    only: { type: 'string' },
-    rate: { type: 'string', default: '24000' },
-    minutes: { type: 'string', default: '1' },
-    json: { type: 'string' },
-    readme: { type: 'boolean', default: false },
-  },
-});
-const [word = 'all'] = positionals;
-if (!isProgram(word) || positionals.length > 1)
-  throw new Error(`there is no ${positionals.join(' ')}: ${Object.keys(programs).join(', ')}`);
-const scenarios: readonly Scenario[] = programs[word];
-const wanted =
-  values.only?.split(',').map((name) => {
-    const scenario = scenarios.find((candidate) => candidate === name.trim());
-    if (scenario === undefined) throw new Error(`there is no scenario ${name}: ${scenarios.join(', ')}`);
-    return scenario;
-  }) ?? scenarios;
-const minutes = Number(values.minutes);
-if (!(minutes >= 0.5)) throw new Error('--minutes must be at least 0.5');
-if (values.readme && word !== 'all') throw new Error('--readme goes with the table of all');
+const readCommand = (): BenchOptions => {
+  try {
+    const options = readOptions(process.argv.slice(2));
+    if (options !== null) return options;
+    process.stdout.write(usage);
+    process.exit(0);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`bench: ${error.message}\n\n${usage}`);
+    process.exit(2);
+  }
+};
+const { program, parts, rateHz, minutes, json, readme } = readCommand();
 
 const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
 const { packs, release } = await readPacks(modelsDir);
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
 const serviceOptions = { modelsDir, synthesisThreads, actorThreads, keys: keysNeeded };
-const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: Number(values.rate) };
+const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: rateHz };
 const opus: AudioFormat = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 };
 
 const load = new Load();
 const rows: Row[] = [];
-const measure = async (scenario: Scenario, run: () => Promise<Row[]>): Promise<void> => {
-  if (!wanted.includes(scenario)) return;
-  process.stderr.write(`measuring ${scenario} ...\n`);
+const measure = async (part: Part, run: () => Promise<Row[]>): Promise<void> => {
+  if (!parts.includes(part)) return;
+  process.stderr.write(`measuring ${part} ...\n`);
   rows.push(...(await run()));
 };
 
@@ -120,11 +103,11 @@ const runAll = async (): Promise<void> => {
 };
 
 const runSockets = async (): Promise<void> => {
-  if (wanted.includes('idle'))
+  if (parts.includes('idle'))
     await withService(keysNeeded, pcm, (service, target) =>
       measure('idle', () => measureIdleSockets(load, target, service)),
     );
-  if (!wanted.includes('streams') && !wanted.includes('frames')) return;
+  if (!parts.includes('streams') && !parts.includes('frames')) return;
   await withService(streamKeysNeeded, pcm, async (service, target) => {
     await measure('frames', () => measureFrameCost(load, target, service));
     await measure('streams', () => measureSocketStreams(load, target));
@@ -144,15 +127,16 @@ const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
 };
 
 try {
-  await programRuns[word]();
+  await programRuns[program]();
 } finally {
   load.close();
   release();
 }
 
 const machine = describeMachine();
-const report = formatReport(machine, word === 'all' ? 'npm run bench' : `npm run bench -- ${word}`, rows);
+const command = program === 'all' ? 'npm run bench' : `npm run bench -- ${program}`;
+const report = formatReport(machine, command, rows);
 process.stdout.write(report);
-if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ machine, rows }, null, 2)}\n`);
-if (values.readme) writeFileSync('README.md', putIntoReadme(readFileSync('README.md', 'utf8'), report));
+if (json !== null) writeFileSync(json, `${JSON.stringify({ machine, rows }, null, 2)}\n`);
+if (readme) writeFileSync('README.md', putIntoReadme(readFileSync('README.md', 'utf8'), report));
 process.exitCode = rows.some(({ passed }) => passed === false) ? 1 : 0;

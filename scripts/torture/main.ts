@@ -3,46 +3,18 @@
  *
  *   npm run torture [-- NAME...] [--count N] [--seed S] [--allow-skips] [--list]
  *
- * Without a name all scenarios run. The table is what is written to standard output; exit code 1: a row did not hold,
- * or was not run for want of a program or of root; with --allow-skips that is told in the table, and is no failure.
+ * Without a name all scenarios run. The table is what is written to standard output. Exit codes: 0 every row held, 1 one
+ * did not, or was not run (see --allow-skips), 2 the command was not understood.
  */
-import { parseArgs } from 'node:util';
 import type { Scenario, TortureRow } from './scenario.js';
 import { scenarios } from './scenarios.js';
 import { complaintsOf, formatFaults } from './fault-table.js';
+import { readOptions, usage, type TortureCommand } from './options.js';
+import { UsageError } from '../command.js';
 import { formatTable } from '../table.js';
 
 // So that what was started ends too.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    count: { type: 'string' },
-    seed: { type: 'string' },
-    'allow-skips': { type: 'boolean', default: false },
-    list: { type: 'boolean', default: false },
-  },
-});
-
-const usage = (message: string): never => {
-  process.stderr.write(`torture: ${message}\n`);
-  process.exit(2);
-};
-
-const wholeNumber = (name: string, text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined;
-  return /^\d{1,9}$/.test(text) ? Number(text) : usage(`--${name} takes a whole number, not ${text}`);
-};
-
-const count = wholeNumber('count', values.count);
-if (count === 0) usage('--count is at least 1');
-const seed = wholeNumber('seed', values.seed) ?? Math.floor(Math.random() * 1e9);
-const names = scenarios.map(({ name }) => name).join(', ');
-const wanted = positionals.map(
-  (name) => scenarios.find((scenario) => scenario.name === name) ?? usage(`there is no ${name}: ${names}`),
-);
-if (count !== undefined && wanted.length !== 1) usage('--count goes with the name of one scenario');
 
 /** One line on a terminal; elsewhere one every few seconds. */
 const lineEveryMs = 5_000;
@@ -57,7 +29,11 @@ const show = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
 
-const runScenario = async (scenario: Scenario): Promise<readonly TortureRow[]> => {
+const runScenario = async (
+  scenario: Scenario,
+  seed: number,
+  count: number,
+): Promise<readonly TortureRow[]> => {
   shownMs = Number.NEGATIVE_INFINITY;
   const startedMs = performance.now();
   const progress = (text: string): void => {
@@ -66,7 +42,7 @@ const runScenario = async (scenario: Scenario): Promise<readonly TortureRow[]> =
   };
   progress('starting');
   try {
-    return await scenario.run({ seed, count: count ?? scenario.defaultCount, progress });
+    return await scenario.run({ seed, count, progress });
   } catch (error) {
     const outcome = `the scenario broke off: ${error instanceof Error ? error.message : String(error)}`;
     process.stderr.write(`\n${error instanceof Error ? (error.stack ?? '') : ''}\n`);
@@ -76,15 +52,39 @@ const runScenario = async (scenario: Scenario): Promise<readonly TortureRow[]> =
   }
 };
 
-if (values.list) {
-  const list = scenarios.map(({ name, about, defaultCount }) => [name, String(defaultCount), about]);
-  process.stdout.write(formatTable([['scenario', 'count', 'about'], ...list], [1]));
-} else {
-  process.stderr.write(`seed ${String(seed)}\n`);
+const listScenarios = (): string =>
+  formatTable(
+    [
+      ['scenario', 'count', 'about'],
+      ...scenarios.map(({ name, about, defaultCount }) => [name, String(defaultCount), about]),
+    ],
+    [1],
+  );
+
+/** @returns the exit code */
+const runAll = async ({ names, count, seed, allowSkips }: TortureCommand): Promise<number> => {
+  const seedUsed = seed ?? Math.floor(Math.random() * 1e9);
+  process.stderr.write(`seed ${String(seedUsed)}\n`);
   const rows: TortureRow[] = [];
-  for (const scenario of wanted.length > 0 ? wanted : scenarios) rows.push(...(await runScenario(scenario)));
+  for (const scenario of scenarios)
+    if (names.length === 0 || names.includes(scenario.name))
+      rows.push(...(await runScenario(scenario, seedUsed, count ?? scenario.defaultCount)));
   process.stdout.write(formatFaults(rows));
-  const complaints = complaintsOf(rows, values['allow-skips']);
+  const complaints = complaintsOf(rows, allowSkips);
   for (const complaint of complaints) process.stderr.write(`${complaint}\n`);
-  process.exitCode = complaints.length === 0 ? 0 : 1;
+  return complaints.length === 0 ? 0 : 1;
+};
+
+try {
+  const options = readOptions(
+    process.argv.slice(2),
+    scenarios.map(({ name }) => name),
+  );
+  if (options === 'help') process.stdout.write(usage);
+  else if (options === 'list') process.stdout.write(listScenarios());
+  else process.exitCode = await runAll(options);
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  process.stderr.write(`torture: ${error.message}\n\n${usage}`);
+  process.exitCode = 2;
 }

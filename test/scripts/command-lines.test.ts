@@ -1,0 +1,91 @@
+/** The command lines of the programs that measure and break the service: what they take, and what they tell. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { readOptions as readBench } from '../../scripts/bench/options.js';
+import { UsageError } from '../../scripts/command.js';
+import { readOptions as readTorture } from '../../scripts/torture/options.js';
+
+const run = (program: string, ...args: readonly string[]) => {
+  const file = fileURLToPath(new URL(`../../scripts/${program}/main.js`, import.meta.url));
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', file, ...args],
+    { encoding: 'utf8' },
+  );
+  return { status, stdout, stderr };
+};
+
+for (const program of ['torture', 'bench', 'soak']) {
+  t.test(`${program}: what is not understood is told in words, with the usage`, (t) => {
+    const { status, stdout, stderr } = run(program, '--bogus');
+    t.equal(status, 2);
+    t.equal(stdout, '');
+    t.match(stderr, new RegExp(`^${program}: Unknown option '--bogus'.*\\n\\nUsage: npm run ${program} -- `));
+    t.notMatch(stderr, /^ {4}at /m, 'no stack');
+    t.end();
+  });
+
+  t.test(`${program}: its help`, (t) => {
+    const { status, stdout, stderr } = run(program, '--help');
+    t.equal(status, 0);
+    t.match(stdout, new RegExp(`^Usage: npm run ${program} -- `));
+    t.equal(stderr, '');
+    t.end();
+  });
+}
+
+t.test('torture: the scenarios, listed', (t) => {
+  const { status, stdout } = run('torture', '--list');
+  t.equal(status, 0);
+  t.match(stdout, /^scenario +count +about\n/);
+  t.match(stdout, /^kills +1000 /m);
+  t.end();
+});
+
+t.test('torture: its options', (t) => {
+  const read = (...args: readonly string[]) => readTorture(args, ['kill', 'fuzz']);
+  t.same(read(), { names: [], count: null, seed: null, allowSkips: false });
+  t.same(read('kill', '--count', '5', '--seed', '0', '--allow-skips'), {
+    names: ['kill'],
+    count: 5,
+    seed: 0,
+    allowSkips: true,
+  });
+  t.same(read('fuzz', 'kill'), { names: ['fuzz', 'kill'], count: null, seed: null, allowSkips: false });
+  const refusals: readonly (readonly [readonly string[], RegExp])[] = [
+    [['flood'], /^there is no scenario "flood": kill, fuzz$/],
+    [['kill', '--count', '0'], /^--count is at least 1$/],
+    [['kill', '--count', '1.5'], /^--count is a whole number/],
+    [['--count', '5'], /^--count goes with the name of one scenario$/],
+    [['kill', 'fuzz', '--count', '5'], /^--count goes with the name of one scenario$/],
+    [['--seed', 'x'], /^--seed is a whole number below 1e9, not "x"$/],
+  ];
+  for (const [args, message] of refusals)
+    t.throws(() => read(...args), { constructor: UsageError, message }, args.join(' '));
+  t.end();
+});
+
+t.test('bench: its options', (t) => {
+  const read = (...args: readonly string[]) => readBench(args);
+  t.same(read('ws', '--only', 'idle, frames', '--json', 'a.json'), {
+    program: 'ws',
+    parts: ['idle', 'frames'],
+    rateHz: 24_000,
+    minutes: 1,
+    json: 'a.json',
+    readme: false,
+  });
+  t.same(read('--readme', '--rate', '48000')?.rateHz, 48_000);
+  t.ok((read()?.parts.length ?? 0) > 1, 'without a name all parts over HTTP');
+  const refusals: readonly (readonly [readonly string[], RegExp])[] = [
+    [['http'], /^there is no "http": all, ws, ws-check$/],
+    [['ws', 'ws-check'], /^there is no "ws ws-check"/],
+    [['ws', '--only', 'memory'], /^--only: there is no part "memory": idle, streams, frames$/],
+    [['--rate', '24k'], /^--rate is a sample rate in Hz, not "24k"$/],
+    [['ws-check', '--minutes', '0.1'], /^--minutes is a number from 0.5 on, not "0.1"$/],
+    [['ws', '--readme'], /^--readme goes with/],
+  ];
+  for (const [args, message] of refusals) t.throws(() => read(...args), { message }, args.join(' '));
+  t.end();
+});
