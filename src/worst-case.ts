@@ -43,6 +43,8 @@ export const unitBytes = {
   socketFrame: 32 * KiB,
   /** Answers that a socket may have when the pool is full, two bytes a unit. */
   socketAnswers: 8 * KiB,
+  /** The piece of a spooled result that is being sent. */
+  spooledResult: 64 * KiB,
   /** A code point that waits: two UTF-16 units, and the times of its word in a whole result. */
   requestCharacter: 16,
   /** Two UTF-16 units, twice while a text is cut. */
@@ -78,7 +80,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       synthesisThreads * bounds.jobsPerThreadMax * unit.job,
     contexts: bounds.contextsMax * unit.context,
     unsentAudio: bounds.unsentAudioBytesMax,
-    results: bounds.resultMemoryInFlightBytesMax,
+    results: bounds.resultMemoryInFlightBytesMax + bounds.resultSpoolFilesMax * unit.spooledResult,
     requestText: bounds.bodyBytesInFlightMax + bounds.requestCharactersInFlightMax * unit.requestCharacter,
     socketText: bounds.socketCharactersInFlightMax * unit.socketCharacter,
     connections: bounds.connectionsMax * (tls ? unit.tlsConnection : unit.connection),

@@ -3,15 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { open, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const READ_BYTES = 64 * 1024;
+/** The piece of a result that is being sent. */
+const SPOOL_READ_BYTES = 64 * 1024;
 
 export class ResultSpool {
   readonly #file: FileHandle;
   #writtenBytes = 0;
   #readBytes = 0;
   #closed = false;
-  /** Reused: the piece before was accepted by the socket when the next one is asked for. */
-  readonly #buffer = Buffer.allocUnsafe(READ_BYTES);
+  /** Reused: the piece before was accepted by the socket when the next one is asked for. None until then. */
+  #buffer: Buffer | null = null;
 
   private constructor(file: FileHandle) {
     this.#file = file;
@@ -33,8 +34,12 @@ export class ResultSpool {
     return this.#writtenBytes;
   }
 
+  /** Writes one piece after the other: put together, they would take their memory twice. */
   async append(pieces: readonly Uint8Array[]): Promise<void> {
-    const bytes = Buffer.concat(pieces);
+    for (const piece of pieces) await this.#write(piece);
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
     let doneBytes = 0;
     while (doneBytes < bytes.length) {
       const { bytesWritten } = await this.#file.write(bytes, doneBytes, undefined, this.#writtenBytes);
@@ -45,10 +50,11 @@ export class ResultSpool {
 
   /** @returns the next bytes from the start on, valid until the next call */
   async read(): Promise<Uint8Array> {
-    const { bytesRead } = await this.#file.read(this.#buffer, 0, READ_BYTES, this.#readBytes);
+    const buffer = (this.#buffer ??= Buffer.allocUnsafe(SPOOL_READ_BYTES));
+    const { bytesRead } = await this.#file.read(buffer, 0, buffer.length, this.#readBytes);
     if (bytesRead === 0) throw new Error('a spooled result is shorter than what was written');
     this.#readBytes += bytesRead;
-    return this.#buffer.subarray(0, bytesRead);
+    return buffer.subarray(0, bytesRead);
   }
 
   /** Idempotent. A call in flight completes first. */

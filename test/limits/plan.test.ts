@@ -23,6 +23,7 @@ t.test('every pool counts with what it holds', (t) => {
     socketsMax: unitBytes.socketFrame + unitBytes.socketAnswers,
     unsentAudioBytesMax: 1,
     resultMemoryInFlightBytesMax: 1,
+    resultSpoolFilesMax: unitBytes.spooledResult,
     bodyBytesInFlightMax: 1,
     requestCharactersInFlightMax: unitBytes.requestCharacter,
     socketCharactersInFlightMax: unitBytes.socketCharacter,
