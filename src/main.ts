@@ -53,6 +53,14 @@ const main = async (): Promise<void> => {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();
+  let hasStarted = false;
+  let isStopping = false;
+
+  /** Now, without an exit: that would wait for threads that are inside a model. */
+  const endBySignal = (): void => {
+    process.removeAllListeners('SIGTERM');
+    process.kill(process.pid, 'SIGTERM');
+  };
 
   /** Ending a thread inside a model run aborts the process: every way out leads through here. Never rejects. */
   const stop = async (exitCode: number): Promise<void> => {
@@ -60,8 +68,7 @@ const main = async (): Promise<void> => {
       // Before the start is over there is nothing to drain: it stops when it is.
       if (await (await started).drain()) process.exit(exitCode);
       if (exitCode === 0) {
-        process.removeAllListeners('SIGTERM');
-        process.kill(process.pid, 'SIGTERM');
+        endBySignal();
         return;
       }
     } catch (error) {
@@ -78,6 +85,8 @@ const main = async (): Promise<void> => {
       receivedAtMs = performance.now();
       if (sinceMs < SIGNAL_ECHO_MS) return;
       log.info({ signal }, 'stopping');
+      if (isStopping && !hasStarted) endBySignal();
+      isStopping = true;
       void stop(0);
     });
   }
@@ -103,6 +112,7 @@ const main = async (): Promise<void> => {
     { host, port, tls: config.tls !== null, opsHost, opsPort, voices, executionProviders, startMs },
     'listening',
   );
+  hasStarted = true;
   onStarted(app);
 };
 

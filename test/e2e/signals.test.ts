@@ -91,6 +91,16 @@ t.test('SIGTERM while the voices load', async (t) => {
   t.match(await service.exited, { code: 0, signal: null });
 });
 
+t.test('a second signal while the voices load ends it now', async (t) => {
+  const service = spawnService(t, { SYNTHESIS_THREADS: '8' });
+  while (!service.stdout.includes('first API key')) await pause(2);
+  service.process.kill('SIGTERM');
+  t.ok(await stopping(service));
+  service.process.kill('SIGINT');
+  t.match(await service.exited, { code: null, signal: 'SIGTERM' });
+  t.notMatch(service.stdout, '"listening"', 'it does not wait for them');
+});
+
 t.test('SIGINT with nothing to do', async (t) => {
   const service = await startService(t, oneThread);
   t.match(await service.stop('SIGINT'), { code: 0, signal: null });
