@@ -39,7 +39,7 @@ t.test('torture: the scenarios, listed', (t) => {
   const { status, stdout } = run('torture', '--list');
   t.equal(status, 0);
   t.match(stdout, /^scenario +count +about\n/);
-  t.match(stdout, /^kills +1000 /m);
+  t.match(stdout, /^kills +1250 /m);
   t.end();
 });
 

@@ -45,14 +45,18 @@ export const isUndisturbed = (report: NeighboursReport, lateMsMax = usualLateMsM
 
 const ms = (value: number): string => `${String(Math.round(value))} ms`;
 
-export const describeNeighbours = (report: NeighboursReport): string => {
+const verdictOf = (report: NeighboursReport, lateMsMax: number): string => {
+  const { faultCount, faults } = report;
+  if (faultCount > 0) return `${String(faultCount)} FAULTS: ${faults.slice(0, 3).join('; ')}`;
+  if (report.utterances === 0) return 'NOTHING HEARD';
+  return isUndisturbed(report, lateMsMax) ? 'none disturbed' : `DISTURBED, by ${ms(lateMsMax)} or more`;
+};
+
+/** @param lateMsMax see `isUndisturbed` */
+export const describeNeighbours = (report: NeighboursReport, lateMsMax = usualLateMsMax): string => {
   const heard = `${String(report.utterances)} utterances (${String(Math.round(report.audioMs / 1000))} s)`;
   const late = `first audio at most ${ms(report.firstAudioMsMax)}, dry ${ms(report.dryMsMax)}`;
   const probes = `${String(report.probes)} health probes, slowest ${ms(report.probeMsMax)}`;
   const failures = report.failures === 0 ? '' : `, ${String(report.failures)} of them failed visibly`;
-  const faults =
-    report.faultCount === 0
-      ? 'none disturbed'
-      : `${String(report.faultCount)} FAULTS: ${report.faults.slice(0, 3).join('; ')}`;
-  return `neighbours: ${heard}${failures}, ${late}; ${probes}; ${faults}`;
+  return `neighbours: ${heard}${failures}, ${late}; ${probes}; ${verdictOf(report, lateMsMax)}`;
 };

@@ -109,7 +109,7 @@ const torture = async (
       `${String(died)} threads ended`,
       `whole again after ${String(Math.round(wholeMsSum / times))} ms, at most ${String(Math.round(slowestMs))}`,
       left.length === 0 ? 'nothing left over' : `LEFT: ${left.join('; ')}`,
-      describeNeighbours(report),
+      describeNeighbours(report, lateMsMaxOf(fault)),
     ];
     const failed = (ends.get('500') ?? 0) + (ends.get('cut') ?? 0);
     const held =
