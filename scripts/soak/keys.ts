@@ -2,7 +2,7 @@
 import type { KeyRing } from './protocol.js';
 
 /** Of the nine slots of a key: who vanished holds its slot until the service has noticed. */
-const clientsPerKey = 6;
+export const clientsPerKey = 6;
 const httpClientsPerKey = 5;
 
 /** Tidy clients and others by turns have the keys of even and of odd numbers. */

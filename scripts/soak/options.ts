@@ -1,6 +1,7 @@
 /** The command line of a soak. */
 import { parseCommandLine, UsageError } from '../command.js';
 import { calibration } from './calibrate.js';
+import { clientsPerKey } from './keys.js';
 import { defaultWarmUpMinutes, minutesToJudgeMemory } from './phases.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
@@ -110,16 +111,25 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     throw new UsageError('--share is of what the machine holds, and --contexts tells another number');
   if (values.rests !== undefined && values.url !== undefined)
     throw new UsageError('--rests is for a service that the soak starts: it reads the memory of its process');
+  const contexts = values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000);
+  const streams = whole('streams', values.streams, 1_000);
+  const remote = readRemote(values);
+  const clients = (contexts ?? 1) + streams;
+  if (remote !== null && clients > remote.keys.length * clientsPerKey)
+    throw new UsageError(
+      `--contexts and --streams come to ${String(clients)} clients, and a key carries ${String(clientsPerKey)}: give --key ` +
+        'more of them, with commas, or take fewer clients',
+    );
   return {
     minutes: number('minutes', values.minutes, 0.05, 100_000),
     sockets: whole('sockets', values.sockets, 16_000),
-    contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
+    contexts,
     share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
     warmUpMinutes: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
     rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
-    streams: whole('streams', values.streams, 1_000),
+    streams,
     seed: whole('seed', values.seed, 2 ** 32 - 1),
     out: values.out,
-    remote: readRemote(values),
+    remote,
   };
 };

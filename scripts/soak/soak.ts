@@ -10,7 +10,7 @@ import { countHandles } from '../load/process-facts.js';
 import { Service } from '../load/service.js';
 import { calibrate, settle, type Calibrated } from './calibrate.js';
 import { judge, type Findings, type Handles, type Invariant } from './invariants.js';
-import { httpKeysNeeded, keysNeeded } from './keys.js';
+import { clientsPerKey, httpKeysNeeded, keysNeeded } from './keys.js';
 import { awaitLeftovers } from './leftovers.js';
 import { Load } from './load.js';
 import { describeRest, type AtRest } from './memory.js';
@@ -177,7 +177,7 @@ export class Soak {
       await this.#load.populate({ type: 'population', contexts, keys: this.#withKeys(keys, contexts) });
     };
     this.#enter('calibration', null);
-    const { contexts, remote, share } = this.#options;
+    const { contexts, remote, share, streams } = this.#options;
     if (contexts !== null) {
       if (surge !== null) {
         await populate(Math.ceil(contexts * surge.factor));
@@ -187,7 +187,7 @@ export class Soak {
       if (surge !== null) await this.#settle();
       return null;
     }
-    const max = remote === null ? 4_000 : remote.keys.length * 6;
+    const max = remote === null ? 4_000 : remote.keys.length * clientsPerKey - streams;
     const calibrated = await calibrate({
       max,
       share,

@@ -226,6 +226,8 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
     [['--key', 'k'], /--url/],
     [['--url', 'http://a'], /--key/],
     [['--url', 'https://a', '--key', 'k'], /http:/],
+    [['--url', 'http://a', '--key', 'k'], /9 clients, and a key carries 6/],
+    [['--url', 'http://a', '--key', 'k,l', '--contexts', '9', '--streams', '4'], /13 clients/],
     [['--nothing'], /nothing/],
     [['extra'], /extra/],
   ] as const)
