@@ -28,7 +28,8 @@ END
   exit 1
 fi
 
-systemctl start "syrinx@$to"
+# What cannot even be executed is stopped below too: systemd would try it again and again.
+systemctl start "syrinx@$to" || true
 for ((tries = 120; tries > 0; tries--)); do
   curl -fs --max-time 2 -o /dev/null "http://127.0.0.1:1$to/readyz" && break
   systemctl is-active --quiet "syrinx@$to" || tries=1

@@ -165,6 +165,15 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
     t.same(units.installed, before);
   });
 
+  await t.test('a release that cannot be executed is stopped as well', async (t) => {
+    units.set(second, 'CANNOT_EXECUTE=1');
+    const { code, output } = await upgrade(first, second);
+    t.equal(code, 1);
+    t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} serves on`);
+    t.equal(units.stopped.at(-1), String(second), 'or systemd would go on trying');
+    t.ok(await isReady(first));
+  });
+
   await t.test('a release whose port is taken is never ready, though its ops port answers', async (t) => {
     const taken = createServer().listen(second, '127.0.0.1');
     await once(taken, 'listening');

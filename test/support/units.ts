@@ -20,6 +20,7 @@ case $1 in
     echo "$port" >>started
     rm -f "exit.$port"
     [[ -e env.$port ]] && export "$(cat "env.$port")"
+    if [[ -n \${CANNOT_EXECUTE:-} ]]; then echo 203 >"exit.$port"; exit 1; fi
     PORT=$port OPS_PORT=1$port UNITS=$PWD nohup bash -c '
       cd "$RELEASE"
       "$NODE" --disable-warning=ExperimentalWarning dist/$ENTRY >>"$UNITS/log.$PORT" 2>&1 &
@@ -28,6 +29,8 @@ case $1 in
       echo $code >"$UNITS/exit.$PORT"' >/dev/null 2>&1 &
     until [[ -e pid.$port ]]; do sleep 0.01; done ;;
   stop)
+    echo "$port" >>stopped
+    [[ -e pid.$port ]] || exit 0
     kill -TERM "$(cat "pid.$port")" 2>/dev/null || true
     until [[ -e exit.$port ]]; do sleep 0.01; done
     rm -f "pid.$port" ;;
@@ -83,6 +86,11 @@ export class Units {
 
   exitCode(port: number): string {
     return this.#read(`exit.${port}`).trim();
+  }
+
+  /** The ports of all units that were stopped, in order. */
+  get stopped(): string[] {
+    return this.#read('stopped').trim().split('\n');
   }
 
   /** What was enabled and disabled, a line each. */
