@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { limits } from '../../src/limits.js';
+import { worstCaseOf } from '../../src/worst-case.js';
 import { packageRoot } from '../support/package-root.js';
 import { missingTool } from '../support/tools.js';
 
@@ -46,7 +47,9 @@ t.test('it fits the service', (t) => {
   const { drainMsMax, stepEndMsMax, ledgerCloseMsMax } = limits;
   const stopMsMax = drainMsMax + stepEndMsMax + ledgerCloseMsMax;
   t.ok(Number(setting('TimeoutStopSec')) * 1_000 >= stopMsMax + 5_000, 'a drain is never cut off');
-  t.ok(Number(setting('LimitNOFILE')) > limits.socketsMax + 2 * limits.contextsMax, 'of all that is bounded');
+  const threads = { synthesisThreads: 64, actorThreads: 8, modelBytes: 0, packs: 8, tls: true };
+  const { files } = worstCaseOf(limits, threads);
+  t.ok(Number(setting('LimitNOFILE')) >= 2 * files, 'of all that is bounded, on a large machine');
   t.notMatch(unit, /^MemoryDenyWriteExecute=/m, 'V8 could not compile');
   t.end();
 });
