@@ -19,6 +19,25 @@ export const parseCommandLine = <const Config extends ParseArgsConfig>(
   }
 };
 
+/**
+ * Reads the arguments of this process. What was not understood is told with the usage, and ends it with exit code 2.
+ *
+ * @param read throws `UsageError`
+ */
+export const readArguments = <Options>(
+  name: string,
+  usage: string,
+  read: (args: readonly string[]) => Options,
+): Options => {
+  try {
+    return read(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${name}: ${error.message}\n\n${usage}`);
+    process.exit(2);
+  }
+};
+
 /** @throws {UsageError} if there is no command of that name, or the name is empty */
 export const commandNamed = <Row>(rows: Readonly<Record<string, Row>>, name: string): Row => {
   if (name === '') throw new UsageError('a command is missing');

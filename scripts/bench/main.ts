@@ -14,7 +14,7 @@ import { catalogueOf, readPacks } from '../../workers/engines/manifest.js';
 import { startBareEngine } from './bare.js';
 import { measureEncodings } from './encodings.js';
 import { Load } from './load.js';
-import { type BenchOptions, type Part, type Program, readOptions, usage } from './options.js';
+import { type Part, type Program, readOptions, usage } from './options.js';
 import type { Target } from './protocol.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';
 import {
@@ -24,7 +24,7 @@ import {
   measureMemory,
   measureThroughput,
 } from './scenarios.js';
-import { UsageError } from '../command.js';
+import { readArguments } from '../command.js';
 import { describeMachine } from '../load/machine.js';
 import { Service } from '../load/service.js';
 import {
@@ -37,19 +37,12 @@ import {
 } from './socket-scenarios.js';
 import { throughputText } from '../load/texts.js';
 
-const readCommand = (): BenchOptions => {
-  try {
-    const options = readOptions(process.argv.slice(2));
-    if (options !== null) return options;
-    process.stdout.write(usage);
-    process.exit(0);
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`bench: ${error.message}\n\n${usage}`);
-    process.exit(2);
-  }
-};
-const { program, parts, rateHz, minutes, json, readme } = readCommand();
+const options = readArguments('bench', usage, readOptions);
+if (options === null) {
+  process.stdout.write(usage);
+  process.exit(0);
+}
+const { program, parts, rateHz, minutes, json, readme } = options;
 
 const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
 const { packs, release } = await readPacks(modelsDir);

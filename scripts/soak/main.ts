@@ -7,7 +7,7 @@
  * Exit codes: 0 no invariant was broken, 1 one was, 2 the command was not understood or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
-import { UsageError } from '../command.js';
+import { readArguments } from '../command.js';
 import { Progress } from './progress.js';
 import { describeVerdict, writeReport } from './report.js';
 import { SoakError } from './service-access.js';
@@ -17,8 +17,8 @@ import { readOptions, usage } from './options.js';
 /** Ctrl-C comes twice under npm, which passes on what the whole group got. */
 const signalEchoMs = 500;
 
-const run = async (args: readonly string[]): Promise<number> => {
-  const options = readOptions(args);
+const run = async (): Promise<number> => {
+  const options = readArguments('soak', usage, readOptions);
   if (options === null) {
     process.stdout.write(usage);
     return 0;
@@ -45,12 +45,9 @@ const run = async (args: readonly string[]): Promise<number> => {
 };
 
 try {
-  process.exitCode = await run(process.argv.slice(2));
+  process.exitCode = await run();
 } catch (error) {
-  if (error instanceof UsageError) {
-    process.stderr.write(`soak: ${error.message}\n\n${usage}`);
-    process.exitCode = 2;
-  } else if (error instanceof SoakError || error instanceof ConfigError) {
+  if (error instanceof SoakError || error instanceof ConfigError) {
     process.stderr.write(`soak: ${error.message}\n`);
     process.exitCode = 2;
   } else throw error;

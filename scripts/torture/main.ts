@@ -10,7 +10,7 @@ import type { Scenario, TortureRow } from './scenario.js';
 import { scenarios } from './scenarios.js';
 import { complaintsOf, formatFaults } from './fault-table.js';
 import { readOptions, usage, type TortureCommand } from './options.js';
-import { UsageError } from '../command.js';
+import { readArguments } from '../command.js';
 import { formatTable } from '../table.js';
 
 // So that what was started ends too.
@@ -75,16 +75,8 @@ const runAll = async ({ names, count, seed, allowSkips }: TortureCommand): Promi
   return complaints.length === 0 ? 0 : 1;
 };
 
-try {
-  const options = readOptions(
-    process.argv.slice(2),
-    scenarios.map(({ name }) => name),
-  );
-  if (options === 'help') process.stdout.write(usage);
-  else if (options === 'list') process.stdout.write(listScenarios());
-  else process.exitCode = await runAll(options);
-} catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  process.stderr.write(`torture: ${error.message}\n\n${usage}`);
-  process.exitCode = 2;
-}
+const scenarioNames = scenarios.map(({ name }) => name);
+const command = readArguments('torture', usage, (args) => readOptions(args, scenarioNames));
+if (command === 'help') process.stdout.write(usage);
+else if (command === 'list') process.stdout.write(listScenarios());
+else process.exitCode = await runAll(command);
