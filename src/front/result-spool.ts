@@ -2,9 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { open, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-
-/** The piece of a result that is being sent. */
-const SPOOL_READ_BYTES = 64 * 1024;
+import { unitBytes } from '../worst-case.js';
 
 export class ResultSpool {
   readonly #file: FileHandle;
@@ -50,7 +48,7 @@ export class ResultSpool {
 
   /** @returns the next bytes from the start on, valid until the next call */
   async read(): Promise<Uint8Array> {
-    const buffer = (this.#buffer ??= Buffer.allocUnsafe(SPOOL_READ_BYTES));
+    const buffer = (this.#buffer ??= Buffer.allocUnsafe(unitBytes.spooledResult));
     const { bytesRead } = await this.#file.read(buffer, 0, buffer.length, this.#readBytes);
     if (bytesRead === 0) throw new Error('a spooled result is shorter than what was written');
     this.#readBytes += bytesRead;
