@@ -14,7 +14,10 @@ export const keysNeeded = (clients: number): number =>
 export const httpKeysNeeded = (clients: number): number =>
   clients === 0 ? 0 : slotOf((clients - 1) | 1, httpClientsPerKey) + 1;
 
-export const keyOfClient = ({ sockets }: KeyRing, client: number): string =>
-  sockets[slotOf(client, clientsPerKey) % sockets.length]!;
-export const keyOfHttpClient = ({ http }: KeyRing, client: number): string =>
-  http[slotOf(client, httpClientsPerKey) % http.length]!;
+/** Keys that all clients share are filled evenly, from either end: none has more than one client above `clientsPerKey`. */
+export const keyOfClient = ({ sockets, isShared }: KeyRing, client: number): string =>
+  sockets[(isShared ? client : slotOf(client, clientsPerKey)) % sockets.length]!;
+export const keyOfHttpClient = ({ http, isShared }: KeyRing, client: number): string =>
+  isShared
+    ? http[http.length - 1 - (client % http.length)]!
+    : http[slotOf(client, httpClientsPerKey) % http.length]!;

@@ -2,7 +2,7 @@
 import { parseCommandLine, UsageError } from '../command.js';
 import { calibration } from './calibrate.js';
 import { clientsPerKey } from './keys.js';
-import { defaultWarmUpMinutes, minutesToJudgeMemory } from './phases.js';
+import { defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from './phases.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
                    [--share F] [--warm-up N] [--rests N] [--out FOLDER]
@@ -22,7 +22,8 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
   --seed S       a whole number; the same seed gives the same schedule (default 1)
   --out FOLDER   where soak.json and soak.html go (default: the folder it is run in)
   --url URL      soaks a service that runs already, such as http://127.0.0.1:8080, with the keys of --key; each key
-                 carries six clients. Its process and its store are then not looked at.
+                 carries six clients, those of the surge (half as many contexts again, where memory is judged)
+                 included. Its process and its store are then not looked at.
   --ops-url URL  where that service has its metrics
 
 Exit codes: 0 no invariant was broken, 1 one was, 2 the command was not understood.
@@ -100,6 +101,18 @@ const readRemote = (values: ReturnType<typeof parse>): Remote | null => {
   return { url: new URL(url), keys, opsUrl: opsUrl?.replace(/\/$/, '') ?? null };
 };
 
+/** A soak that judges memory begins with more clients than were asked for: they, too, must have slots. */
+const refuseTooManyClients = (options: SoakOptions, { keys, opsUrl }: Remote): void => {
+  const { surge } = phasesOf(options, opsUrl === null ? 'nowhere' : 'under load');
+  const contexts = options.contexts === null ? 1 : Math.ceil(options.contexts * (surge?.factor ?? 1));
+  const clients = contexts + options.streams;
+  if (clients > keys.length * clientsPerKey)
+    throw new UsageError(
+      `--contexts and --streams come to ${String(clients)} clients${surge === null || options.contexts === null ? '' : ' at most'}, ` +
+        `and a key carries ${String(clientsPerKey)}: give --key more of them, with commas, or take fewer clients`,
+    );
+};
+
 /**
  * @returns `null` when the help is asked for
  * @throws {UsageError} in words for a terminal
@@ -111,25 +124,18 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     throw new UsageError('--share is of what the machine holds, and --contexts tells another number');
   if (values.rests !== undefined && values.url !== undefined)
     throw new UsageError('--rests is for a service that the soak starts: it reads the memory of its process');
-  const contexts = values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000);
-  const streams = whole('streams', values.streams, 1_000);
-  const remote = readRemote(values);
-  const clients = (contexts ?? 1) + streams;
-  if (remote !== null && clients > remote.keys.length * clientsPerKey)
-    throw new UsageError(
-      `--contexts and --streams come to ${String(clients)} clients, and a key carries ${String(clientsPerKey)}: give --key ` +
-        'more of them, with commas, or take fewer clients',
-    );
-  return {
+  const options: SoakOptions = {
     minutes: number('minutes', values.minutes, 0.05, 100_000),
     sockets: whole('sockets', values.sockets, 16_000),
-    contexts,
+    contexts: values.contexts === undefined ? null : whole('contexts', values.contexts, 4_000),
     share: values.share === undefined ? calibration.share : number('share', values.share, 0.05, 1),
     warmUpMinutes: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
     rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
-    streams,
+    streams: whole('streams', values.streams, 1_000),
     seed: whole('seed', values.seed, 2 ** 32 - 1),
     out: values.out,
-    remote,
+    remote: readRemote(values),
   };
+  if (options.remote !== null) refuseTooManyClients(options, options.remote);
+  return options;
 };

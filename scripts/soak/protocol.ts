@@ -55,6 +55,8 @@ export interface KeyRing {
   readonly sockets: readonly string[];
   readonly http: readonly string[];
   readonly idle: string;
+  /** They are those of a service that runs already: clients of all kinds have the same, and what they use is not reckoned. */
+  readonly isShared: boolean;
 }
 
 export interface Quantiles {

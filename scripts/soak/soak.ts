@@ -141,7 +141,11 @@ export class Soak {
     const { remote, streams } = this.#options;
     if (remote !== null) {
       const { url, keys, opsUrl } = remote;
-      return { baseUrl: url.origin, opsUrl, keys: { sockets: keys, http: keys, idle: keys[0]! } };
+      return {
+        baseUrl: url.origin,
+        opsUrl,
+        keys: { sockets: keys, http: keys, idle: keys[0]!, isShared: true },
+      };
     }
     const { modelsDir, synthesisThreads, actorThreads } = readConfig(process.env);
     const httpKeys = httpKeysNeeded(streams);
@@ -159,7 +163,12 @@ export class Soak {
     return {
       baseUrl: `http://127.0.0.1:${String(service.port)}`,
       opsUrl: service.opsPort === null ? null : `http://127.0.0.1:${String(service.opsPort)}`,
-      keys: { sockets: [], http: service.keys.slice(1, 1 + httpKeys), idle: service.keys[0]! },
+      keys: {
+        sockets: [],
+        http: service.keys.slice(1, 1 + httpKeys),
+        idle: service.keys[0]!,
+        isShared: false,
+      },
     };
   }
 

@@ -1,7 +1,13 @@
 /** The parts of a soak that decide: who its clients are, what an underrun is, what grows, what the report says. */
 import t from 'tap';
 import { calibrate, calibration, settle, troubleOf } from '../../scripts/soak/calibrate.js';
-import { keyOfClient, keyOfHttpClient, httpKeysNeeded, keysNeeded } from '../../scripts/soak/keys.js';
+import {
+  clientsPerKey,
+  keyOfClient,
+  keyOfHttpClient,
+  httpKeysNeeded,
+  keysNeeded,
+} from '../../scripts/soak/keys.js';
 import { LoopClock } from '../../scripts/soak/loop-clock.js';
 import { UsageError } from '../../scripts/command.js';
 import { memoryBars } from '../../scripts/soak/memory.js';
@@ -74,7 +80,7 @@ void t.test('what a tidy client sends is spoken to the end, and its key is no ot
       t.ok(!plan.vanishes && plan.contexts.every(({ ending }) => ending !== 'cancel'), `client ${client}`);
   const sockets = Array.from({ length: keysNeeded(40) }, (_, i) => `s${i}`);
   const http = Array.from({ length: httpKeysNeeded(9) }, (_, i) => `h${i}`);
-  const keys = { sockets, http, idle: 'idle' };
+  const keys = { sockets, http, idle: 'idle', isShared: false };
   const users = Map.groupBy(
     Array.from({ length: 40 }, (_, client) => client),
     (client) => keyOfClient(keys, client),
@@ -88,6 +94,25 @@ void t.test('what a tidy client sends is spoken to the end, and its key is no ot
       http.includes(key),
     ),
   );
+  t.end();
+});
+
+void t.test('clients that share the keys of a running service have them evenly', (t) => {
+  for (const [keyCount, contexts, streams] of [
+    [1, 5, 1],
+    [3, 12, 6],
+    [4, 16, 8],
+    [10, 48, 12],
+  ] as const) {
+    const shared = Array.from({ length: keyCount }, (_, i) => `k${i}`);
+    const keys = { sockets: shared, http: shared, idle: shared[0]!, isShared: true };
+    const used = [
+      ...Array.from({ length: contexts }, (_, client) => keyOfClient(keys, client)),
+      ...Array.from({ length: streams }, (_, client) => keyOfHttpClient(keys, client)),
+    ];
+    const most = Math.max(...shared.map((key) => used.filter((other) => other === key).length));
+    t.ok(most <= clientsPerKey + 1, `${most} clients of a key, which has nine slots`);
+  }
   t.end();
 });
 
@@ -228,6 +253,23 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
     [['--url', 'https://a', '--key', 'k'], /http:/],
     [['--url', 'http://a', '--key', 'k'], /9 clients, and a key carries 6/],
     [['--url', 'http://a', '--key', 'k,l', '--contexts', '9', '--streams', '4'], /13 clients/],
+    [
+      [
+        '--url',
+        'http://a',
+        '--key',
+        'k',
+        '--ops-url',
+        'http://b',
+        '--minutes',
+        '25',
+        '--contexts',
+        '5',
+        '--streams',
+        '1',
+      ],
+      /9 clients at most/,
+    ],
     [['--nothing'], /nothing/],
     [['extra'], /extra/],
   ] as const)
