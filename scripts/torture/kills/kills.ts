@@ -235,7 +235,7 @@ export const kills: Scenario = {
   name: 'kills',
   about:
     'SIGKILL in traffic, in a commit, in a start, after SIGTERM: nothing acknowledged is lost or doubled',
-  // Of which a thousand are in traffic.
+  // Of which a thousand have traffic: in it, in a commit, after SIGTERM.
   defaultCount: 1_250,
   run,
 };
