@@ -2,6 +2,7 @@
  * A store damaged in every way that we know: a start refuses it, in one line, or serves it with every balance and key
  * exactly as they were. Never anything in between. The same ways against the whole service: `npm run torture`.
  */
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { StoreError, openExisting } from '../../src/admission/database.js';
@@ -115,3 +116,26 @@ for (const [how, wholeBytesMax] of [
       t.ok(outcomes.refused > 20 && outcomes.served > 10, JSON.stringify(outcomes));
       t.end();
     });
+
+t.test('what takes a file’s place gets it, although the file is made anew meanwhile', (t) => {
+  for (const [name, file] of [
+    ['a folder in place of the file', 'store.sqlite'],
+    ['a folder in place of the log', 'store.sqlite-wal'],
+  ] as const) {
+    store.putBack('killed');
+    let timesMade = 0;
+    const raced = Object.create(store, {
+      setAside: {
+        value: (asideName: string) => {
+          store.setAside(asideName);
+          timesMade += 1;
+          if (timesMade <= 3) writeFileSync(store.pathOf(asideName), 'made anew');
+        },
+      },
+    }) as LeftStore;
+    applyDamage(name, { store: raced, other, random });
+    t.ok(statSync(store.pathOf(file)).isDirectory(), name);
+    t.equal(timesMade, 4, name);
+  }
+  t.end();
+});

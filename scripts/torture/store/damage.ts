@@ -121,11 +121,22 @@ const triggers = [
   'ledger_is_never_cut',
 ] as const;
 
+/** Times that a file is set aside before something takes its place. */
+const SET_ASIDE_MAX = 1_000;
+
+/** A service that runs can open its file anew, and so make one, before something else has the name: then once more. */
 const inPlaceOf =
-  (work: (path: string, tools: DamageTools) => void): Damage =>
+  (name: string, work: (path: string, tools: DamageTools) => void): Damage =>
   (tools) => {
-    tools.store.setAside(main);
-    work(tools.store.pathOf(main), tools);
+    for (let times = 1; ; times += 1) {
+      tools.store.setAside(name);
+      try {
+        work(tools.store.pathOf(name), tools);
+        return;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || times === SET_ASIDE_MAX) throw error;
+      }
+    }
   };
 
 /** Of the file and of what is beside any store, by what is done to it. */
@@ -183,11 +194,11 @@ const damages: Readonly<Record<string, Damage>> = {
     writeFileSync(store.pathOf('store.lock'), garbage(random, 100 + below(random, 5_000))),
 
   'the file is gone': gone(main),
-  'a folder in place of the file': inPlaceOf((path) => mkdirSync(path)),
-  'a link to itself': inPlaceOf((path) => symlinkSync(path, path)),
-  'a link to nowhere': inPlaceOf((path) => symlinkSync(`${path}-nowhere`, path)),
+  'a folder in place of the file': inPlaceOf(main, (path) => mkdirSync(path)),
+  'a link to itself': inPlaceOf(main, (path) => symlinkSync(path, path)),
+  'a link to nowhere': inPlaceOf(main, (path) => symlinkSync(`${path}-nowhere`, path)),
   'a file that nobody may read': ({ store }) => chmodSync(store.pathOf(main), 0),
-  'a database of another program': inPlaceOf((path, { store }) => {
+  'a database of another program': inPlaceOf(main, (path, { store }) => {
     store.setAside(log);
     const database = new DatabaseSync(path);
     database.exec('CREATE TABLE theirs (a INTEGER); INSERT INTO theirs VALUES (1)');
@@ -254,10 +265,7 @@ const logDamages: Readonly<Record<string, Damage>> = {
   'the index of the log is cut': truncated(index),
   'the index of the log is gone': gone(index),
   'garbage in place of the index of the log': overwritten(index),
-  'a folder in place of the log': ({ store }) => {
-    store.setAside(log);
-    mkdirSync(store.pathOf(log));
-  },
+  'a folder in place of the log': inPlaceOf(log, (path) => mkdirSync(path)),
 };
 
 /** The damages that a store can have which was left so. */
