@@ -2,7 +2,7 @@
  * A store damaged in every way that we know: a start refuses it, in one line, or serves it with every balance and key
  * exactly as they were. Never anything in between. The same ways against the whole service: `npm run torture`.
  */
-import { statSync, writeFileSync } from 'node:fs';
+import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { StoreError, openExisting } from '../../src/admission/database.js';
@@ -137,5 +137,21 @@ t.test('what takes a file’s place gets it, although the file is made anew mean
     t.ok(statSync(store.pathOf(file)).isDirectory(), name);
     t.equal(timesMade, 4, name);
   }
+  t.end();
+});
+
+t.test('the file and its log are empty, although the log is cut meanwhile', (t) => {
+  store.putBack('killed');
+  const raced = Object.create(store, {
+    pathOf: {
+      value: (name: string) => {
+        if (name === 'store.sqlite-wal') rmSync(store.pathOf(name));
+        return store.pathOf(name);
+      },
+    },
+  }) as LeftStore;
+  applyDamage('the file and its log are empty', { store: raced, other, random });
+  for (const file of ['store.sqlite', 'store.sqlite-wal'])
+    t.equal(statSync(store.pathOf(file)).size, 0, file);
   t.end();
 });

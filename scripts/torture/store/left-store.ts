@@ -156,7 +156,11 @@ export class LeftStore {
 
   /** Takes a file out of its place, if it is there, to be put back as the same file. */
   setAside(name: string): void {
-    if (existsSync(this.pathOf(name))) renameSync(this.pathOf(name), `${this.dataDir}-${name}`);
+    try {
+      renameSync(this.pathOf(name), `${this.dataDir}-${name}`);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
   }
 
   /** Undoes any damage, and what was made of it. */
