@@ -1,8 +1,8 @@
 /** What commands have in common: how they read their arguments, and how those of an operator end. */
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { AdministrationError } from '../src/admission/administration.js';
-import { DamageError } from '../src/admission/backup.js';
-import { StoreError } from '../src/admission/database.js';
+import { AdministrationError } from '../src/accounts/administration.js';
+import { DamageError } from '../src/store/sqlite/backup.js';
+import { StoreError } from '../src/store/sqlite/database.js';
 import { ConfigError } from '../src/config.js';
 
 /** The command line was not understood. */

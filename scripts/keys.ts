@@ -4,8 +4,8 @@
  * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
  */
 import { existsSync } from 'node:fs';
-import { Administration, AdministrationError, type ListedKey } from '../src/admission/administration.js';
-import { storePath } from '../src/admission/database.js';
+import { Administration, AdministrationError, type ListedKey } from '../src/accounts/administration.js';
+import { storePath } from '../src/store/sqlite/database.js';
 import { readConfig } from '../src/config.js';
 import { commandNamed, parseCommandLine, runCommand, UsageError } from './command.js';
 import { formatTable, formatTime } from './table.js';

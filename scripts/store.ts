@@ -4,10 +4,10 @@
  * Exit codes: 0 done, 1 it is damaged or cannot be done, 2 the command was not understood.
  */
 import { existsSync } from 'node:fs';
-import { AdministrationError } from '../src/admission/administration.js';
-import { backUp, verifyBackup, verifyStore, type Contents } from '../src/admission/backup.js';
-import { storePath } from '../src/admission/database.js';
-import { restore } from '../src/admission/restore.js';
+import { AdministrationError } from '../src/accounts/administration.js';
+import { backUp, verifyBackup, verifyStore, type Contents } from '../src/store/sqlite/backup.js';
+import { storePath } from '../src/store/sqlite/database.js';
+import { restore } from '../src/store/sqlite/restore.js';
 import { readConfig } from '../src/config.js';
 import { commandNamed, parseCommandLine, runCommand, UsageError } from './command.js';
 import { formatTime } from './table.js';

@@ -3,7 +3,7 @@
  *
  * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
  */
-import { readUsage, type AccountUse, type Use } from '../src/admission/usage.js';
+import { readUsage, type AccountUse, type Use } from '../src/accounts/usage.js';
 import { readConfig } from '../src/config.js';
 import { parseCommandLine, runCommand, UsageError } from './command.js';
 import { formatTable, formatTime } from './table.js';

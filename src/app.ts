@@ -5,15 +5,15 @@
  *
  * Nothing else wires stages together.
  */
-import { createAdmission } from './admission/admission.js';
-import { makeFirstKey } from './admission/first-key.js';
-import { Ledger } from './admission/ledger.js';
-import { openStore, type Store } from './admission/store.js';
+import { createAdmission } from './accounts/admission.js';
+import { makeFirstKey } from './accounts/first-key.js';
+import { Ledger } from './store/sqlite/ledger.js';
+import { openStore, type Store } from './store/sqlite/store.js';
 import type { Config } from './config.js';
-import { Dispatcher } from './dispatch/dispatcher.js';
+import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
-import type { Voices } from './dispatch/generations.js';
-import { VoiceReload } from './dispatch/reload.js';
+import type { Voices } from './threads/generations.js';
+import { VoiceReload } from './threads/reload.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
 import { HeapTrim } from './heap-trim.js';

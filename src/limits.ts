@@ -194,4 +194,7 @@ export const limits = {
   actorHeapMiBMax: 1_024,
 } as const;
 
+/** The bounds that are in force: those above, or smaller ones where the machine is (`plan.ts`). */
+export type Bounds = Readonly<Record<keyof typeof limits, number>>;
+
 export type Limits = typeof limits;

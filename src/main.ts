@@ -1,13 +1,13 @@
 /** Configuration, signals, exit code: the only file that touches the process. */
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
-import { writeFirstKey } from './admission/first-key.js';
-import { StoreError } from './admission/database.js';
+import { writeFirstKey } from './accounts/first-key.js';
+import { StoreError } from './store/sqlite/database.js';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
 import { ListenError } from './front/server.js';
-import { VoicesHangError } from './dispatch/synthesis-pool.js';
+import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
 import { createLog } from './log.js';
 import { VoicePackError } from '../workers/engines/voice-pack.js';

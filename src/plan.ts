@@ -3,9 +3,9 @@
  * shrink by one factor. What was asked for by name is never made smaller: if it cannot fit, the service does not start.
  */
 import type { Config } from './config.js';
-import { limits } from './limits.js';
+import { limits, type Bounds } from './limits.js';
 import type { Machine } from './machine.js';
-import { inMiB, worstCaseOf, type Bounds, type Threads, type WorstCase } from './worst-case.js';
+import { inMiB, worstCaseOf, type Threads, type WorstCase } from './worst-case.js';
 
 const MiB = 1024 * 1024;
 

@@ -2,12 +2,10 @@
  * The worst case: what memory and files the process needs when every pool is full at once. Each part is a global bound
  * times what a unit of it takes; nothing in it is a guess of how the service is used.
  */
-import type { Limits } from './limits.js';
+import type { Bounds } from './limits.js';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
-
-export type Bounds = Readonly<Record<keyof Limits, number>>;
 
 export interface Threads {
   readonly synthesisThreads: number;

@@ -5,7 +5,7 @@ import koffi from 'koffi';
 import t from 'tap';
 import { HeapTrim } from '../src/heap-trim.js';
 import { createLog } from '../src/log.js';
-import { ServiceProcess } from '../scripts/load/service-process.js';
+import { ServiceProcess } from '../scripts/rig/service-process.js';
 
 const MiB = 2 ** 20;
 const PIECE_BYTES = 16 * 1024;

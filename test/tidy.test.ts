@@ -43,43 +43,67 @@ t.test('files are of a size to be read in one go', (t) => {
   t.end();
 });
 
+/** From the lowest up: a file imports from its own layer and from lower ones. Files of `src` itself are leaves. */
+const layers = [
+  'leaf',
+  'text',
+  'api',
+  'store',
+  'accounts',
+  'threads',
+  'speech',
+  'front',
+  'ops',
+  'app',
+  'main',
+];
+const layerOf = (path: string): number => {
+  const [, folder = '', file] = path.split('/');
+  const name = folder.replace(/\.ts$/, '');
+  return layers.indexOf(file === undefined && !layers.includes(name) ? 'leaf' : name);
+};
+
 t.test('imports point down', (t) => {
-  const stages = ['leaf', 'api', 'text', 'dispatch', 'admission', 'front', 'ops', 'app', 'main'];
-  const stageOf = (path: string): number => {
-    const [, folder = '', file] = path.split('/');
-    if (file !== undefined) return stages.indexOf(folder);
-    const name = folder.replace(/\.ts$/, '');
-    return stages.includes(name) ? stages.indexOf(name) : stages.indexOf('leaf');
+  const isAllowed = (from: string, to: string): boolean => {
+    const [fromTop, toTop] = [from, to].map((path) => path.split('/')[0]);
+    // The client runs on its users' machines: it shares the wire types, and nothing that needs the service.
+    if (from.startsWith('src/client/')) return to.startsWith('src/client/') || to.startsWith('src/api/');
+    if (fromTop === 'src') return toTop === 'src' && layerOf(to) >= 0 && layerOf(to) <= layerOf(from);
+    if (fromTop === 'workers')
+      return toTop === 'workers' || (toTop === 'src' && layerOf(to) <= layers.indexOf('threads'));
+    return toTop !== 'test';
   };
-  // The interface of a stage above, which the stage below is handed from the outside; no code comes with it.
-  const handedDown = ['src/admission/lease.ts'];
-  // No stage: it runs on its users' machines, and stands by itself.
-  const inClient = (path: string) => path.startsWith('src/client/');
-  const wrong: string[] = [];
-  for (const path of code) {
-    const top = path.split('/')[0];
-    for (const target of importsOf(path)) {
-      if (target.typeOnly && handedDown.includes(target.path)) continue;
-      const targetTop = target.path.split('/')[0];
-      let allowed = true;
-      if (inClient(path)) allowed = inClient(target.path);
-      else if (top === 'src') {
-        // A thread is started by the path of its entry, and called by the type that it exposes.
-        const startsThread = targetTop === 'workers' && stageOf(path) >= stages.indexOf('dispatch');
-        const isBelow = targetTop === 'src' && stageOf(target.path) <= stageOf(path);
-        allowed = startsThread || (isBelow && !inClient(target.path));
-      } else if (top === 'workers') {
-        allowed =
-          targetTop === 'workers' || (targetTop === 'src' && stageOf(target.path) < stages.indexOf('front'));
-      }
-      if (!allowed) wrong.push(`${path} -> ${target.path}`);
-    }
-  }
-  t.strictSame(wrong, []);
-  t.ok(
-    code.every((path) => !path.startsWith('src/') || inClient(path) || stageOf(path) >= 0),
-    'every folder of src is a stage',
+  const wrong = code.flatMap((path) =>
+    importsOf(path)
+      .filter(({ isEntry, path: target }) => !isEntry && target.endsWith('.ts') && !isAllowed(path, target))
+      .map(({ path: target }) => `${path} -> ${target}`),
   );
+  t.strictSame([...new Set(wrong)], []);
+  const folders = code.filter((path) => path.startsWith('src/') && !path.startsWith('src/client/'));
+  t.strictSame(
+    folders.filter((path) => layerOf(path) < 0),
+    [],
+    'every folder of src is a layer',
+  );
+  t.end();
+});
+
+t.test('no file imports itself by way of others', (t) => {
+  const all = [...code, ...tests].filter((path) => path.endsWith('.ts'));
+  const imports = new Map(
+    all.map((path) => [path, importsOf(path).flatMap((target) => (target.isEntry ? [] : [target.path]))]),
+  );
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (path: string, trail: readonly string[]): void => {
+    const at = trail.indexOf(path);
+    if (at >= 0) cycles.push([...trail.slice(at), path].join(' -> '));
+    if (at >= 0 || done.has(path)) return;
+    for (const target of imports.get(path) ?? []) visit(target, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of all) visit(path, []);
+  t.strictSame(cycles, []);
   t.end();
 });
 
@@ -255,7 +279,7 @@ t.test('the C library is told the same, however the service is started', (t) => 
   const started = told('package.json');
   t.ok(Object.keys(started).length >= 2);
   t.strictSame(told('scripts/deploy/syrinx@.service'), started, 'as a unit');
-  t.strictSame(told('scripts/load/service-process.ts'), started, 'under load, and in tests');
+  t.strictSame(told('scripts/rig/service-process.ts'), started, 'under load, and in tests');
   t.end();
 });
 
@@ -306,7 +330,7 @@ t.test('what a document links to is there, headings too', (t) => {
 t.test('the operator’s page has every reason of /readyz', (t) => {
   const page = readSource('scripts/deploy/README.md');
   const [, ofTheStore = ''] =
-    /const phrases[^{]*\{([^}]*)\}/.exec(readSource('src/admission/admission.ts')) ?? [];
+    /const phrases[^{]*\{([^}]*)\}/.exec(readSource('src/accounts/admission.ts')) ?? [];
   const reasons = [...ofTheStore.matchAll(/'([^']+)',$/gm)].map(([, phrase]) => phrase ?? '');
   t.ok(reasons.length > 10);
   reasons.push('voices are loading', 'draining', 'threads are starting again');

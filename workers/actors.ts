@@ -2,8 +2,8 @@
  * Entry of an actor thread: hosts contexts, passes them commands and chunks, and mails their frames to the front.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import { packFrames, TurnBatch, unpackCommands } from '../src/dispatch/mail.js';
-import { ACTOR_READY } from '../src/dispatch/messages.js';
+import { packFrames, TurnBatch, unpackCommands } from '../src/threads/mail.js';
+import { ACTOR_READY } from '../src/threads/messages.js';
 import { faultPlace } from '../src/fault.js';
 import type {
   ActorCommand,
@@ -11,14 +11,14 @@ import type {
   ActorThreadMessage,
   ChunkMail,
   Frame,
-} from '../src/dispatch/messages.js';
-import { Vitals } from '../src/dispatch/vitals.js';
+} from '../src/threads/messages.js';
+import { Vitals } from '../src/threads/vitals.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { loadEncoders } from './audio/encoders.js';
-import { ContextActor } from './context.js';
-import { EarlyMail } from './early-mail.js';
-import { RunQueue } from './run-queue.js';
+import { ContextActor } from './actor/context.js';
+import { EarlyMail } from './actor/early-mail.js';
+import { RunQueue } from './actor/run-queue.js';
 
 /** Of work between two looks at the mail: about two frames of the slowest codec. */
 const TURN_MS = 4;

@@ -5,10 +5,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { expose } from 'comlink';
 import { nodeEndpoint } from '../src/comlink-node.js';
-import { Connection } from '../src/admission/connection.js';
-import { StoreError, checkRoom, type StoreFault } from '../src/admission/database.js';
-import { prepareAppendBatch, type LedgerEntry } from '../src/admission/entries.js';
-import { prepareMark } from '../src/admission/mark.js';
+import { Connection } from '../src/store/sqlite/connection.js';
+import { StoreError, checkRoom, type StoreFault } from '../src/store/sqlite/database.js';
+import { prepareAppendBatch, type LedgerEntry } from '../src/store/sqlite/entries.js';
+import { prepareMark } from '../src/store/sqlite/mark.js';
 import { limits } from '../src/limits.js';
 import { nameThread } from '../src/thread-name.js';
 

@@ -4,7 +4,7 @@
  */
 import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
-import { JobControl } from '../src/dispatch/control.js';
+import { JobControl } from '../src/threads/control.js';
 import type {
   ChunkMail,
   SynthesisControl,
@@ -13,8 +13,8 @@ import type {
   SynthesisJob,
   SynthesisResult,
   SynthesisThreadData,
-} from '../src/dispatch/messages.js';
-import { Vitals, type NativeGuard } from '../src/dispatch/vitals.js';
+} from '../src/threads/messages.js';
+import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import type { Engine, SegmentSynthesis } from './engines/engine.js';

@@ -1,6 +1,6 @@
 /** Entry of a synthesis thread: the voice packs that it is given behind `serveSynthesis`. */
 import { workerData } from 'node:worker_threads';
-import type { SynthesisThreadData } from '../src/dispatch/messages.js';
+import type { SynthesisThreadData } from '../src/threads/messages.js';
 import { loadEngines, threadLog } from './engines/loader.js';
 import { serveSynthesis } from './synthesis-thread.js';
 

@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { AudioPath } from '../../workers/audio/audio-path.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
-import { FRAME_MS_MAX } from '../../workers/frame-maker.js';
+import { FRAME_MS_MAX } from '../../workers/actor/frame-maker.js';
 
 export interface BareEncoderData {
   /** What the engine said, 16-bit samples. */

@@ -2,7 +2,7 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ExecutionProvider } from '../../src/config.js';
-import { unguarded } from '../../src/dispatch/vitals.js';
+import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadEngines, threadLog } from '../../workers/engines/loader.js';
 import type { VoicePack } from '../../workers/engines/voice-pack.js';
@@ -35,8 +35,7 @@ const loop = async (): Promise<number> => {
     for (const segment of segments) {
       const synthesis = engine.open({
         ...segment,
-        voiceId: voice,
-        temperature: 1,
+        settings: { voiceId: voice, temperature: 1, normalizeText: false },
         seed,
         utteranceSeed: seed,
       });

@@ -5,10 +5,10 @@ import { type BareEncoder, startBareEncoder } from './bare.js';
 import type { Load } from './load.js';
 import type { Target } from './protocol.js';
 import { type Row, row } from './report.js';
-import type { Service } from '../load/service.js';
-import { median } from '../load/statistics.js';
-import { throughputText } from '../load/texts.js';
-import { type CpuTimes, type ThreadRole, cpuShares } from '../load/threads.js';
+import type { Service } from '../rig/service.js';
+import { median } from '../rig/statistics.js';
+import { throughputText } from '../rig/texts.js';
+import { type CpuTimes, type ThreadRole, cpuShares } from '../rig/threads.js';
 
 const encodings = ['pcm', 'mulaw', 'mp3', 'opus'] as const;
 const runs = 3;

@@ -25,8 +25,8 @@ import {
   measureThroughput,
 } from './scenarios.js';
 import { readArguments } from '../command.js';
-import { describeMachine } from '../load/machine.js';
-import { Service } from '../load/service.js';
+import { describeMachine } from '../rig/machine.js';
+import { Service } from '../rig/service.js';
 import {
   checkKeysNeeded,
   checkSockets,
@@ -35,7 +35,7 @@ import {
   measureSocketStreams,
   streamKeysNeeded,
 } from './socket-scenarios.js';
-import { throughputText } from '../load/texts.js';
+import { throughputText } from '../rig/texts.js';
 
 const options = readArguments('bench', usage, readOptions);
 if (options === null) {

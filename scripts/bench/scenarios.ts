@@ -4,9 +4,9 @@ import { describeFormat } from './encodings.js';
 import type { Load } from './load.js';
 import type { Target } from './protocol.js';
 import { type Row, barredRow, row } from './report.js';
-import { Service, type ServiceOptions } from '../load/service.js';
-import { median, percentile } from '../load/statistics.js';
-import * as texts from '../load/texts.js';
+import { Service, type ServiceOptions } from '../rig/service.js';
+import { median, percentile } from '../rig/statistics.js';
+import * as texts from '../rig/texts.js';
 
 export const bars = {
   firstAudioMsMax: 12,

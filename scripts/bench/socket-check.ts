@@ -3,13 +3,13 @@
  * second, and it is not read while it is well ahead. Every frame is checked.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerFrame } from '../load/server-frame.js';
-import { CheckedContext } from '../load/checked-context.js';
+import type { ServerFrame } from '../rig/server-frame.js';
+import { CheckedContext } from '../rig/checked-context.js';
 import type { LoadCommand, LoadResult, Target } from './protocol.js';
-import { seededRandom } from '../load/random.js';
-import { SocketConnection } from '../load/socket-connection.js';
-import { encodeStart, socketPath } from '../load/context-start.js';
-import { sentences } from '../load/texts.js';
+import { seededRandom } from '../rig/random.js';
+import { SocketConnection } from '../rig/socket-connection.js';
+import { encodeStart, socketPath } from '../rig/context-start.js';
+import { sentences } from '../rig/texts.js';
 
 type Command = Extract<LoadCommand, { type: 'check' }>;
 

@@ -4,9 +4,9 @@ import {
   encodeBinaryMessage,
   encodeMessage,
   type Leaving,
-} from '../load/socket-connection.js';
-import { socketPath } from '../load/context-start.js';
-import type { ServerFrame } from '../load/server-frame.js';
+} from '../rig/socket-connection.js';
+import { socketPath } from '../rig/context-start.js';
+import type { ServerFrame } from '../rig/server-frame.js';
 import { ContextRun, answerMsMax } from './context-run.js';
 import type { LoopClock } from './loop-clock.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';

@@ -1,7 +1,7 @@
 /** The store of a service that has ended, as its operator's commands read it. */
-import { verifyStore } from '../../src/admission/backup.js';
-import { prefixOf } from '../../src/admission/keys.js';
-import { readUsage } from '../../src/admission/usage.js';
+import { verifyStore } from '../../src/store/sqlite/backup.js';
+import { prefixOf } from '../../src/accounts/keys.js';
+import { readUsage } from '../../src/accounts/usage.js';
 
 export interface StoreFindings {
   /** Characters by key, or why they cannot be read. */

@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import typia from 'typia';
 import { readConfig } from '../../src/config.js';
-import { unguarded } from '../../src/dispatch/vitals.js';
+import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { Espeak } from '../../workers/engines/espeak.js';
 import { readPacks } from '../../workers/engines/manifest.js';
@@ -81,8 +81,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
     const seed = item.seed ?? 1;
     const request = {
       ...segment,
-      voiceId: item.voice,
-      temperature: item.temperature ?? 1,
+      settings: { voiceId: item.voice, temperature: item.temperature ?? 1, normalizeText: false },
       seed: seed + place,
       utteranceSeed: seed,
     };

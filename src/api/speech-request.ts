@@ -6,9 +6,8 @@ import typia, { type tags } from 'typia';
 import { parseJsonBody, refuse, type Refusal } from './body.js';
 import { resolveFormat, type AudioFormat } from './formats.js';
 import { speechIssues } from './speech-issues.js';
+import { DEFAULT_TEMPERATURE, type SpeechSettings, type Temperature } from './speech-settings.js';
 
-/** From even (0.5) to lively (3): pitch range and variety of durations. */
-export type Temperature = number & tags.Minimum<0.5> & tags.Maximum<3>;
 /** A whole number; its bounds depend on the encoding, whose row has them, with messages that name it. */
 export type WholeNumber = number & tags.MultipleOf<1>;
 
@@ -55,12 +54,9 @@ export interface SpeechRequestBody {
 export interface SpeechRequest {
   /** As sent, lone surrogates included: tokens are reported as written. Speech takes its `toWellFormed()`. */
   readonly text: string;
-  readonly voiceId: string;
+  readonly settings: SpeechSettings;
   readonly format: AudioFormat;
   readonly timestamps: boolean;
-  /** 0.5 to 3; `null`: the server's default. */
-  readonly temperature: number | null;
-  readonly normalizeText: boolean;
 }
 
 export type SpeechRequestResult = { readonly ok: true; readonly request: SpeechRequest } | Refusal;
@@ -84,11 +80,13 @@ export const parseSpeechRequest = (
     ok: true,
     request: {
       text: body.text,
-      voiceId: body.voice,
+      settings: {
+        voiceId: body.voice,
+        temperature: body.temperature ?? DEFAULT_TEMPERATURE,
+        normalizeText: body.normalize_text ?? false,
+      },
       format: resolved.format,
       timestamps: body.timestamps ?? false,
-      temperature: body.temperature ?? null,
-      normalizeText: body.normalize_text ?? false,
     },
   };
 };

@@ -16,6 +16,7 @@ import {
   type Loc,
 } from './issues.js';
 import type { SpeechRequest } from './speech-request.js';
+import { DEFAULT_TEMPERATURE } from './speech-settings.js';
 
 /** The rate of a `voice-request` that names none, in Hz. */
 export const PLATFORM_DEFAULT_SAMPLE_RATE_HZ = 24_000;
@@ -121,11 +122,9 @@ export const parseVoicePlatform = (
     ok: true,
     request: {
       text: asked.text,
-      voiceId: voice,
+      settings: { voiceId: voice, temperature: DEFAULT_TEMPERATURE, normalizeText: false },
       format: { encoding: 'pcm', sampleRateHz: asked.sampleRate ?? PLATFORM_DEFAULT_SAMPLE_RATE_HZ },
       timestamps: false,
-      temperature: null,
-      normalizeText: false,
     },
   };
 };

@@ -18,7 +18,8 @@ import {
   type Issue,
 } from './issues.js';
 import { findJsonFault } from './json-fault.js';
-import type { Temperature, WholeNumber } from './speech-request.js';
+import type { WholeNumber } from './speech-request.js';
+import { DEFAULT_TEMPERATURE, type SpeechSettings, type Temperature } from './speech-settings.js';
 
 /** `null` and absent alike: the client names no context. */
 type Id = string | null;
@@ -68,10 +69,8 @@ interface CancelContextFrame {
 export type ClientFrame = { readonly contextId: string | null } & (
   | {
       readonly type: 'start';
-      readonly voiceId: string;
+      readonly settings: SpeechSettings;
       readonly timestamps: boolean;
-      /** 0.5 to 3; `null`: the server's default. */
-      readonly temperature: number | null;
       readonly format: AudioFormat;
     }
   | { readonly type: 'text'; readonly text: string }
@@ -253,9 +252,12 @@ const startFrame = (frame: StartContextFrame): ClientFrame | readonly Issue[] =>
   return {
     type: 'start',
     contextId: frame.context_id ?? null,
-    voiceId: voice_id,
+    settings: {
+      voiceId: voice_id,
+      temperature: temperature ?? DEFAULT_TEMPERATURE,
+      normalizeText: false,
+    },
     timestamps: timestamps ?? false,
-    temperature: temperature ?? null,
     format: resolved.format,
   };
 };

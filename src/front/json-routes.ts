@@ -1,8 +1,8 @@
 /** Routes that ask for a key and answer with JSON that takes no work: the catalogue, and the OpenAPI description. */
-import type { Admission } from '../admission/admission.js';
+import type { Admission } from '../accounts/admission.js';
 import { openApiDocument } from '../api/openapi.js';
 import type { SpeakerList } from '../api/responses.js';
-import type { Speech } from '../dispatch/speech.js';
+import type { Speech } from '../speech/speech.js';
 import type { Handler } from './handler.js';
 import { reply, replyError } from './reply.js';
 

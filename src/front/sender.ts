@@ -8,7 +8,7 @@
  * takes meanwhile. Hence our own queue, the pulse that re-arms, and the end that waits for the socket.
  */
 import { limits } from '../limits.js';
-import type { Frame } from '../dispatch/messages.js';
+import type { Frame } from '../threads/messages.js';
 import type { Exchange } from './exchange.js';
 import type { Pulsed } from './pulse.js';
 import type { Runnable } from './turn.js';

@@ -4,10 +4,10 @@
  *   built --listen--> serving --stopAccepting--> draining --close--> closed
  */
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
-import type { Admission } from '../admission/admission.js';
+import type { Admission } from '../accounts/admission.js';
 import { parseSpeechRequest } from '../api/speech-request.js';
 import { parseVoicePlatform } from '../api/voice-platform.js';
-import type { Speech } from '../dispatch/speech.js';
+import type { Speech } from '../speech/speech.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs, type Clock } from '../monotonic.js';

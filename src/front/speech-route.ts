@@ -4,14 +4,14 @@
  *
  *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> context
  */
-import type { Admission } from '../admission/admission.js';
-import type { Lease } from '../admission/lease.js';
-import type { ActiveKey } from '../admission/store.js';
+import type { Admission } from '../accounts/admission.js';
+import type { Lease } from '../accounts/lease.js';
+import type { ActiveKey } from '../store/sqlite/store.js';
 import type { Refusal } from '../api/body.js';
 import type { SpeechRequest } from '../api/speech-request.js';
 import { unknownVoice } from '../api/unknown-voice.js';
-import type { Framing } from '../dispatch/messages.js';
-import type { FrameSink, Speech } from '../dispatch/speech.js';
+import type { Framing } from '../threads/messages.js';
+import type { FrameSink, Speech } from '../speech/speech.js';
 import { errors } from '../errors.js';
 import { codePointCount } from '../text/code-points.js';
 import { readBody } from './body-reader.js';
@@ -54,11 +54,11 @@ const open = (
   lease: Lease,
   responder: Responder,
 ): void => {
-  const { voiceId, temperature, format, timestamps, normalizeText, text } = request;
+  const { settings, format, timestamps, text } = request;
   let onHanded: (frame: AudioFrame) => void = () => {};
   const sink = exchange.guarded(responder.begin(exchange, request, (frame) => onHanded(frame)));
   const context = parts.speech.open(
-    { lease, voiceId, temperature, format, framing: responder.framing, timestamps, normalizeText },
+    { lease, settings, format, framing: responder.framing, timestamps },
     sink,
   );
   if (context === null) {
@@ -97,9 +97,10 @@ const answer = (
     return;
   }
   const { speakerIds } = parts.speech.voices;
-  if (!speakerIds.includes(request.voiceId)) {
+  const { voiceId } = request.settings;
+  if (!speakerIds.includes(voiceId)) {
     exchange.noteRefusal('voiceUnknown');
-    reply(exchange, { ...unknownVoice(request.voiceId, speakerIds), contentType: 'application/json' });
+    reply(exchange, { ...unknownVoice(voiceId, speakerIds), contentType: 'application/json' });
     return;
   }
   if (isLate) {

@@ -2,8 +2,8 @@
  * Responses that go out as they are made. Frames of these framings are ready to send: complete records for
  * `POST /v1/tts/stream`, samples for the webhook.
  */
-import type { Framing } from '../dispatch/messages.js';
-import type { FrameSink } from '../dispatch/speech.js';
+import type { Framing } from '../threads/messages.js';
+import type { FrameSink } from '../speech/speech.js';
 import type { Responder } from './speech-route.js';
 import { StreamSender, type StreamHead } from './sender.js';
 

@@ -1,5 +1,5 @@
 /** `POST /v1/tts`: one JSON object when all is made. Frames of this framing are base64 text that concatenates. */
-import type { FrameSink } from '../dispatch/speech.js';
+import type { FrameSink } from '../speech/speech.js';
 import { LengthSender } from './length-sender.js';
 import type { Responder } from './speech-route.js';
 import { WholeResult } from './whole-result.js';

@@ -3,7 +3,7 @@
  *
  *   collecting --seal--> sealed (the source to send from);  any --file fails--> onFault;  any --close--> closed
  */
-import type { WordTimings } from '../dispatch/messages.js';
+import type { WordTimings } from '../threads/messages.js';
 import { piecesSource, type LengthSource } from './length-sender.js';
 import { ResultSpool } from './result-spool.js';
 import type { Services } from './services.js';

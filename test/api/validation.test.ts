@@ -32,15 +32,17 @@ t.test('so is every invalid message of a voice-agent platform', (t) => {
   t.end();
 });
 
+const settings = { voiceId: 'b', temperature: 1, normalizeText: false };
+
 const accepted: readonly (readonly [members: string, expected: Record<string, unknown>])[] = [
   ['', {}],
   ['"timestamps":true,"normalize_text":false', { timestamps: true }],
-  ['"timestamps":false,"normalize_text":true', { normalizeText: true }],
+  ['"timestamps":false,"normalize_text":true', { settings: { ...settings, normalizeText: true } }],
   ['"temperature":null', {}],
-  ['"temperature":0.5', { temperature: 0.5 }],
-  ['"temperature":3', { temperature: 3 }],
-  ['"temperature":3.0', { temperature: 3 }],
-  ['"temperature":1e0', { temperature: 1 }],
+  ['"temperature":0.5', { settings: { ...settings, temperature: 0.5 } }],
+  ['"temperature":3', { settings: { ...settings, temperature: 3 } }],
+  ['"temperature":3.0', { settings: { ...settings, temperature: 3 } }],
+  ['"temperature":1e0', { settings: { ...settings, temperature: 1 } }],
   ['"response_format":{}', {}],
   ['"response_format":"WaV"', { format: { encoding: 'wav', sampleRateHz: 32_000 } }],
   ['"response_format":"pcm"', { format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
@@ -59,16 +61,14 @@ const accepted: readonly (readonly [members: string, expected: Record<string, un
   ['"text":" \\n\\t"', { text: ' \n\t' }],
   ['"text":"\\u0000\\ud83d<b>&amp;"', { text: '\0\ud83d<b>&amp;' }],
   ['"text":"🎈 日本 "', { text: '🎈 日本 ' }],
-  ['"voice":""', { voiceId: '' }],
+  ['"voice":""', { settings: { ...settings, voiceId: '' } }],
 ];
 
 const defaults = {
   text: 'a',
-  voiceId: 'b',
+  settings,
   format: { encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 128 },
   timestamps: false,
-  temperature: null,
-  normalizeText: false,
 };
 
 t.test('a valid body becomes a request with its defaults filled in', (t) => {

@@ -14,7 +14,8 @@ const reasonOf = (frame: unknown): string | null => {
 };
 
 t.test('frames that are taken, with their defaults', (t) => {
-  const started = { type: 'start', contextId: null, voiceId: 'wren', timestamps: false, temperature: null };
+  const settings = { voiceId: 'wren', temperature: 1, normalizeText: false };
+  const started = { type: 'start', contextId: null, settings, timestamps: false };
   const cases: [unknown, object][] = [
     [start(), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
     [start({}, { context_id: null }), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
@@ -31,7 +32,7 @@ t.test('frames that are taken, with their defaults', (t) => {
         ...started,
         contextId: '',
         timestamps: true,
-        temperature: 0.5,
+        settings: { ...settings, temperature: 0.5 },
         format: { encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 128 },
       },
     ],

@@ -1,7 +1,7 @@
 /** What requests cost, from outside the process: balances, the ledger, and another process's hand in both. */
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/admission/administration.js';
-import { balances, chargesOf } from '../admission/support.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { balances, chargesOf } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { SCRIPTED, runScript, startService, until } from '../support/service.js';
 import { chargeMax, chargeThrough, listen, proseOf, type SpeechPath } from '../support/speech-oracle.js';

@@ -5,12 +5,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/admission/administration.js';
+import { Administration } from '../../src/accounts/administration.js';
 import { limits } from '../../src/limits.js';
 import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
 import { pause, startService, until, type Service } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
-import { temporaryFolder } from '../admission/support.js';
+import { temporaryFolder } from '../store/support.js';
 
 /** Words that no dictionary has, and a code such as people have read to them. */
 const words = 'Quorvimble trasketh novendrum';

@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/admission/administration.js';
-import { storePath } from '../../src/admission/database.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { storePath } from '../../src/store/sqlite/database.js';
 import { limits } from '../../src/limits.js';
-import { balances, chargesOf, temporaryFolder } from '../admission/support.js';
+import { balances, chargesOf, temporaryFolder } from '../store/support.js';
 import { seededRandom } from '../support/random.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { SCRIPTED, pause, startService, until } from '../support/service.js';

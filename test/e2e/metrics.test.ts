@@ -1,8 +1,8 @@
 /** The metrics of a whole service after traffic that is known to the last frame. */
 import { join } from 'node:path';
 import t from 'tap';
-import { Administration } from '../../src/admission/administration.js';
-import { temporaryFolder } from '../admission/support.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { temporaryFolder } from '../store/support.js';
 import { labelsOf, parseExposition } from '../support/exposition.js';
 import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
 import { SCRIPTED, startService, until, type Service } from '../support/service.js';

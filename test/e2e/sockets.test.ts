@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { balances } from '../admission/support.js';
+import { balances } from '../store/support.js';
 import { runScript, startService, until } from '../support/service.js';
 import { openers, openNative, openWs, type SocketClient } from '../support/socket-client.js';
 import { decodersOf } from '../support/decoders.js';

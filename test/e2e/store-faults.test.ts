@@ -7,9 +7,9 @@ import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/admission/administration.js';
-import { storePath } from '../../src/admission/database.js';
-import { balances, temporaryFolder } from '../admission/support.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { storePath } from '../../src/store/sqlite/database.js';
+import { balances, temporaryFolder } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { SCRIPTED, startService, until, type Service } from '../support/service.js';
 import { listen, proseOf } from '../support/speech-oracle.js';

@@ -1,6 +1,6 @@
 /** Threads that die in mid-utterance, as the clients of several WebSockets see it. */
 import t from 'tap';
-import { Dispatcher } from '../../src/dispatch/dispatcher.js';
+import { Dispatcher } from '../../src/speech/dispatcher.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';

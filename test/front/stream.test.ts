@@ -11,8 +11,7 @@ t.test('a stream sends its records as they are made, and ends when all are sent'
   await eventually(() => front.speech.contexts.length === 1);
   const context = front.speech.last;
   t.match(context.options, {
-    voiceId: 'ada',
-    temperature: 2,
+    settings: { voiceId: 'ada', temperature: 2 },
     framing: 'stream',
     timestamps: true,
   });

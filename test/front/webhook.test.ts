@@ -17,8 +17,7 @@ t.test('samples go out as they are made, with nothing around them', async (t) =>
   await eventually(() => front.speech.contexts.length === 1);
   const context = front.speech.last;
   t.match(context.options, {
-    voiceId: 'ada',
-    temperature: null,
+    settings: { voiceId: 'ada', temperature: 1 },
     format: { encoding: 'pcm', sampleRateHz: 22_051 },
     framing: 'raw',
     timestamps: false,
@@ -85,7 +84,7 @@ t.test('the voice is taken from the query as every client writes it', async (t) 
     'voice=ada_conv&voice=bela',
   ]) {
     t.equal((await RawClient.ask(front.port, platformAsks({}, query))).status, 200, query);
-    t.equal(front.speech.last.options.voiceId, 'ada_conv');
+    t.equal(front.speech.last.options.settings.voiceId, 'ada_conv');
   }
   for (const [query, voice] of [
     ['voice=', ''],

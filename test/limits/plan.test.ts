@@ -1,9 +1,9 @@
 /** The worst case, added up and fitted to machines. */
 import t from 'tap';
-import { limits } from '../../src/limits.js';
+import { limits, type Bounds } from '../../src/limits.js';
 import { memoryFiles, readMachine } from '../../src/machine.js';
 import { checkReload, MachineError, planFor, type PlanConfig } from '../../src/plan.js';
-import { inMiB, unitBytes, worstCaseOf, type Bounds, type Threads } from '../../src/worst-case.js';
+import { inMiB, unitBytes, worstCaseOf, type Threads } from '../../src/worst-case.js';
 import { planConfig } from '../support/plans.js';
 
 const MiB = 1024 * 1024;

@@ -1,8 +1,8 @@
 /** Pools that many share: who holds much is stopped, who holds little goes on, and the whole stays within its bound. */
 import t from 'tap';
-import { AudioRoom } from '../../src/dispatch/audio-room.js';
-import { heldBytesAMs } from '../../src/dispatch/audio-bytes.js';
-import { Scheduler, type ContextSchedule, type ScheduledSegment } from '../../src/dispatch/scheduler.js';
+import { AudioRoom } from '../../src/speech/audio-room.js';
+import { heldBytesAMs } from '../../src/speech/audio-bytes.js';
+import { Scheduler, type ContextSchedule, type ScheduledSegment } from '../../src/speech/scheduler.js';
 import { SharedPool } from '../../src/shared-pool.js';
 import { startFront, GOOD_KEY, eventually } from '../support/front-server.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';

@@ -1,7 +1,7 @@
 /** One socket, its session, and what has to come of each frame that its client sends. */
 import { parseClientFrame, type ClientFrame } from '../../src/api/ws-frames.js';
 import { unknownVoiceMessage } from '../../src/api/unknown-voice.js';
-import type { Frame } from '../../src/dispatch/messages.js';
+import type { Frame } from '../../src/threads/messages.js';
 import { errors, type SocketErrorCode } from '../../src/errors.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import type { Session } from '../../src/front/ws/session.js';
@@ -158,8 +158,8 @@ export class Peer {
     const id = frame.contextId;
     if (frame.type === 'start') {
       if (context) this.#answer(errorFrame(`invalid frame: context_id already in use: ${id ?? 'null'}`, id));
-      else if (frame.voiceId !== 'ada')
-        this.#answer(errorFrame(unknownVoiceMessage(frame.voiceId, ['ada']), id));
+      else if (frame.settings.voiceId !== 'ada')
+        this.#answer(errorFrame(unknownVoiceMessage(frame.settings.voiceId, ['ada']), id));
       else if (this.#around.isDraining()) this.#answer(said('unavailable', id));
       else if (this.contexts.size >= this.#around.contextsPerSocketMax)
         this.#answer(said('contextsExhausted', id));

@@ -1,12 +1,6 @@
 /** Contexts below the front that take a step when the schedule says so. They keep what `Speech` promises. */
-import type {
-  Activity,
-  ContextOptions,
-  FrameSink,
-  Speech,
-  SpeechContext,
-} from '../../src/dispatch/speech.js';
-import type { Frame } from '../../src/dispatch/messages.js';
+import type { Activity, ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/speech/speech.js';
+import type { Frame } from '../../src/threads/messages.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import { isBlank } from '../../src/text/words.js';
 

@@ -1,14 +1,14 @@
 /** Contexts and their scheduler over one schedule of steps, the threads below them played by the schedule. */
 import fc from 'fast-check';
-import type { ActorThreads } from '../../src/dispatch/actor-threads.js';
-import { Context } from '../../src/dispatch/context.js';
-import { ContextMeter } from '../../src/dispatch/context-meter.js';
-import type { ActorCommand, Frame } from '../../src/dispatch/messages.js';
-import { Scheduler } from '../../src/dispatch/scheduler.js';
-import type { ContextOptions } from '../../src/dispatch/speech.js';
+import type { ActorThreads } from '../../src/threads/actor-threads.js';
+import { Context } from '../../src/speech/context.js';
+import { ContextMeter } from '../../src/speech/context-meter.js';
+import type { ActorCommand, Frame } from '../../src/threads/messages.js';
+import { Scheduler } from '../../src/speech/scheduler.js';
+import type { ContextOptions } from '../../src/speech/speech.js';
 import { Metrics } from '../../src/metrics.js';
-import type { Generations } from '../../src/dispatch/generations.js';
-import type { JobOutcome } from '../../src/dispatch/synthesis-thread.js';
+import type { Generations } from '../../src/threads/generations.js';
+import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
 
 /** Nobody reads it. */
 const metrics = new Metrics();
@@ -249,8 +249,7 @@ export class Stage {
         void: () => (line.closes += 1),
       },
       group: this.#groups[id % GROUPS] ?? {},
-      voiceId: 'scripted',
-      temperature: null,
+      settings: { voiceId: 'scripted', temperature: 1, normalizeText: false },
       format: { encoding: 'pcm', sampleRateHz: 24_000 },
       framing: 'socket',
       timestamps: false,

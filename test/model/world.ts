@@ -1,5 +1,5 @@
 /** Some sockets of one key, over one schedule of steps, and what must hold after each of them. */
-import type { GrowingLease } from '../../src/admission/lease.js';
+import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { SharedPool } from '../../src/shared-pool.js';
 import { errors } from '../../src/errors.js';

@@ -3,9 +3,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { hashKey } from '../../src/admission/keys.js';
-import { openStore } from '../../src/admission/store.js';
-import { temporaryFolder } from '../admission/support.js';
+import { hashKey } from '../../src/accounts/keys.js';
+import { openStore } from '../../src/store/sqlite/store.js';
+import { temporaryFolder } from '../store/support.js';
 
 const program = fileURLToPath(new URL('../../scripts/keys.js', import.meta.url));
 

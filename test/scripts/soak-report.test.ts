@@ -10,8 +10,8 @@ import type { SoakReport } from '../../scripts/soak/report.js';
 import { stepOf, type Reading, type Step } from '../../scripts/soak/series.js';
 import { ServiceLog } from '../../scripts/soak/service-log.js';
 import { readStore } from '../../scripts/soak/store-findings.js';
-import { Administration } from '../../src/admission/administration.js';
-import { storePath } from '../../src/admission/database.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { storePath } from '../../src/store/sqlite/database.js';
 
 const quantiles = { p50: 5, p95: 20, p99: 30, max: 40, count: 100 };
 const noFaults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;

@@ -3,10 +3,10 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { Administration } from '../../src/admission/administration.js';
-import { openExisting } from '../../src/admission/database.js';
-import { prepareAppendBatch } from '../../src/admission/entries.js';
-import { temporaryFolder } from '../admission/support.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { openExisting } from '../../src/store/sqlite/database.js';
+import { prepareAppendBatch } from '../../src/store/sqlite/entries.js';
+import { temporaryFolder } from '../store/support.js';
 
 const program = fileURLToPath(new URL('../../scripts/usage.js', import.meta.url));
 

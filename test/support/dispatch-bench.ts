@@ -1,8 +1,8 @@
 /** A dispatcher with scripted engines (scripted-synthesis.ts), and what it says read back letter by letter. */
-import { Dispatcher, type DispatcherLimits } from '../../src/dispatch/dispatcher.js';
-import type { Voices } from '../../src/dispatch/generations.js';
-import type { Lease } from '../../src/admission/lease.js';
-import type { Frame } from '../../src/dispatch/messages.js';
+import { Dispatcher, type DispatcherLimits } from '../../src/speech/dispatcher.js';
+import type { Voices } from '../../src/threads/generations.js';
+import type { Lease } from '../../src/accounts/lease.js';
+import type { Frame } from '../../src/threads/messages.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
@@ -63,8 +63,7 @@ export interface Outcome {
 export const optionsOf = (granted: Lease, timestamps = false) =>
   ({
     lease: granted,
-    voiceId: 'scripted',
-    temperature: null,
+    settings: { voiceId: 'scripted', temperature: 1, normalizeText: false },
     format: { encoding: 'pcm', sampleRateHz: 24_000 },
     framing: 'stream',
     timestamps,

@@ -1,15 +1,9 @@
 /** A `Speech` whose contexts do what a test says: the stages below the front, scripted. */
 import { limits } from '../../src/limits.js';
-import type { GrowingLease } from '../../src/admission/lease.js';
+import type { GrowingLease } from '../../src/accounts/lease.js';
 import { codePointCount } from '../../src/text/code-points.js';
-import type { Frame } from '../../src/dispatch/messages.js';
-import type {
-  Activity,
-  ContextOptions,
-  FrameSink,
-  Speech,
-  SpeechContext,
-} from '../../src/dispatch/speech.js';
+import type { Frame } from '../../src/threads/messages.js';
+import type { Activity, ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/speech/speech.js';
 
 export type AudioFrame = Extract<Frame, { type: 'audio' }>;
 export type Script = (context: FakeContext) => void;

@@ -1,7 +1,7 @@
 /** Entry of an actor thread that breaks when it is told of a word: how, the word says. */
 import { parentPort } from 'node:worker_threads';
-import { unpackCommands } from '../../src/dispatch/mail.js';
-import type { ActorThreadMessage } from '../../src/dispatch/messages.js';
+import { unpackCommands } from '../../src/threads/mail.js';
+import type { ActorThreadMessage } from '../../src/threads/messages.js';
 
 await import('../../workers/actors.js');
 

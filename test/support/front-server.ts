@@ -1,6 +1,6 @@
 /** The front on a real port, over a scripted `Speech` and an admission that keeps its books in memory. */
 import type { Test } from 'tap';
-import type { Admission } from '../../src/admission/admission.js';
+import type { Admission } from '../../src/accounts/admission.js';
 import { readCertificate } from '../../src/front/certificate.js';
 import { createServer, type Server, type ServerParts } from '../../src/front/server.js';
 import { frontBounds, type FrontBounds } from '../../src/front/services.js';

@@ -3,8 +3,8 @@
  * it, a step is five letters, and some texts break the thread. It stands in for a voice where faults are injected.
  */
 import { workerData } from 'node:worker_threads';
-import type { SynthesisThreadData } from '../../src/dispatch/messages.js';
-import type { NativeGuard } from '../../src/dispatch/vitals.js';
+import type { SynthesisThreadData } from '../../src/threads/messages.js';
+import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Engine, EngineChunk, SegmentRequest } from '../../workers/engines/engine.js';
 import { serveSynthesis } from '../../workers/synthesis-thread.js';
 import type { Script } from './scripted-voices.js';

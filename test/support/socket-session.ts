@@ -1,6 +1,6 @@
 /** A session without a network: a socket that takes what the test lets it, a clock that stands still. */
-import type { Admittance } from '../../src/admission/admission.js';
-import type { GrowingLease } from '../../src/admission/lease.js';
+import type { Admittance } from '../../src/accounts/admission.js';
+import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { SharedPool } from '../../src/shared-pool.js';

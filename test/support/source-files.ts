@@ -21,10 +21,12 @@ export interface Import {
   /** Path from the package root, of the source. */
   readonly path: string;
   readonly typeOnly: boolean;
+  /** Named by URL, as the entry of a thread or a process. */
+  readonly isEntry: boolean;
 }
 
 const statement = /^(?:import|export)\b(?<clause>[^;'"]*?)(?:from\s*)?'(?<specifier>\.[^']*)'/gm;
-const reference = /(?:\bimport\(|new URL\(\s*)'(?<specifier>\.[^']*\.js)'/g;
+const reference = /(?<by>\bimport\(|new URL\(\s*)'(?<specifier>\.[^']*\.js)'/g;
 
 /** What a source names by relative path: imports, re-exports, dynamic imports, and entries of threads. */
 export const importsOf = (path: string): Import[] => {
@@ -36,10 +38,12 @@ export const importsOf = (path: string): Import[] => {
   const statements = [...source.matchAll(statement)].map(({ groups }) => ({
     path: resolve(groups?.['specifier'] ?? ''),
     typeOnly: /^\s*type\s+[{*]/.test(groups?.['clause'] ?? ''),
+    isEntry: false,
   }));
   const references = [...source.matchAll(reference)].map(({ groups }) => ({
     path: resolve(groups?.['specifier'] ?? ''),
     typeOnly: false,
+    isEntry: groups?.['by']?.startsWith('new URL') ?? false,
   }));
   return [...statements, ...references];
 };

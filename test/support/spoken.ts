@@ -1,7 +1,7 @@
 /** Runs sound through a context's actor, as an actor thread would: what a client gets of it. */
 import type { AudioFormat } from '../../src/api/formats.js';
-import type { Frame, Framing, WordTime } from '../../src/dispatch/messages.js';
-import { ContextActor } from '../../workers/context.js';
+import type { Frame, Framing, WordTime } from '../../src/threads/messages.js';
+import { ContextActor } from '../../workers/actor/context.js';
 import { seededRandom } from './random.js';
 
 export interface ScriptedSegment {

@@ -1,7 +1,8 @@
 /** The voices that the repository ships, loaded as a synthesis thread loads them, and what tests want of their speech. */
 import { join } from 'node:path';
-import type { WordTime } from '../../src/dispatch/messages.js';
-import { unguarded } from '../../src/dispatch/vitals.js';
+import type { SpeechSettings } from '../../src/api/speech-settings.js';
+import type { WordTime } from '../../src/threads/messages.js';
+import { unguarded } from '../../src/threads/vitals.js';
 import { type Span, wordSpans } from '../../src/text/words.js';
 import type { Engine, SegmentRequest } from '../../workers/engines/engine.js';
 import { Espeak } from '../../workers/engines/espeak.js';
@@ -60,11 +61,16 @@ export interface Spoken {
   readonly wordsOfChunks: readonly (readonly WordTime[])[];
 }
 
-export const requestOf = (text: string, more: Partial<SegmentRequest> = {}): SegmentRequest => ({
+/** Parts of a segment, with its settings beside them. */
+export type RequestParts = Partial<Omit<SegmentRequest, 'settings'> & SpeechSettings>;
+
+export const requestOf = (
+  text: string,
+  { voiceId = 'wren', temperature = 1, normalizeText = false, speed, ...more }: RequestParts = {},
+): SegmentRequest => ({
   text,
   words: wordSpans(text),
-  voiceId: 'wren',
-  temperature: 1,
+  settings: { voiceId, temperature, normalizeText, ...(speed !== undefined && { speed }) },
   seed: 1,
   utteranceSeed: more.seed ?? 1,
   before: '',
@@ -83,11 +89,7 @@ export const joinPcm = (chunks: readonly Int16Array[]): Int16Array => {
 };
 
 /** Speaks a segment to its end. */
-export const speak = async (
-  engine: Engine,
-  text: string,
-  more: Partial<SegmentRequest> = {},
-): Promise<Spoken> => {
+export const speak = async (engine: Engine, text: string, more: RequestParts = {}): Promise<Spoken> => {
   const request = requestOf(text, { voiceId: engine.voiceIds[0]!, ...more });
   const segment = engine.open(request);
   const chunks: Int16Array[] = [];

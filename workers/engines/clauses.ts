@@ -1,5 +1,5 @@
 /** A segment's text as clauses: what is spoken between two pauses, cut into atoms that one voice of espeak-ng reads. */
-import type { Replacement, Span } from '../../src/dispatch/messages.js';
+import type { Replacement, Span } from '../../src/threads/messages.js';
 import { fullStopAfter, goesOnAfter } from '../../src/text/full-stop.js';
 import { cleanText } from './clean.js';
 import type { SegmentRequest } from './engine.js';

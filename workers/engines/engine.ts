@@ -2,9 +2,9 @@
  * What every voice format implements. An engine belongs to one thread: a model session cannot cross threads.
  */
 import type { ExecutionProvider } from '../../src/config.js';
-import type { SegmentRequest, WordTime } from '../../src/dispatch/messages.js';
+import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
 
-export type { SegmentRequest } from '../../src/dispatch/messages.js';
+export type { SegmentRequest } from '../../src/threads/messages.js';
 
 /** What one step made. */
 export interface EngineChunk {

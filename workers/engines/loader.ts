@@ -37,8 +37,9 @@ class PackedEngine implements Engine {
   }
 
   open(request: SegmentRequest): SegmentSynthesis {
-    const engine = this.#engines.get(request.voiceId);
-    if (engine === undefined) throw new RangeError(`unknown voice "${request.voiceId}"`);
+    const { voiceId } = request.settings;
+    const engine = this.#engines.get(voiceId);
+    if (engine === undefined) throw new RangeError(`unknown voice "${voiceId}"`);
     return engine.open(request);
   }
 }

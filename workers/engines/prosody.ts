@@ -46,10 +46,7 @@ const excursionMax = 0.62;
 export const rangeAt = (temperature: number): number => temperature ** 0.45;
 export const spreadAt = (temperature: number): number => temperature ** 0.75;
 
-export type ProsodyRequest = Pick<
-  SegmentRequest,
-  'seed' | 'utteranceSeed' | 'temperature' | 'before' | 'after'
->;
+export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings' | 'before' | 'after'>;
 
 export class Prosody {
   /** Where the decoder starts in its noise and its pulse. */
@@ -69,7 +66,8 @@ export class Prosody {
 
   /** @param pitchMean natural logarithm of the mean F0, in Hz, that the nets give this speaker */
   constructor(request: ProsodyRequest, speaker: Speaker, pitchMean: number) {
-    const { seed, utteranceSeed, temperature, before, after } = request;
+    const { seed, utteranceSeed, before, after } = request;
+    const { temperature } = request.settings;
     const spread = spreadAt(temperature);
     const ofUtterance = randomFrom(scramble(utteranceSeed, 0));
     this.#pitchMean = pitchMean;

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
 import type { ExecutionProvider } from '../../src/config.js';
-import type { NativeGuard } from '../../src/dispatch/vitals.js';
+import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Log } from '../../src/log.js';
 import { type GraphName, type VoicePack, VoicePackError } from './voice-pack.js';
 

@@ -76,8 +76,9 @@ export class SyrinxEngine implements Engine {
 
   /** As `open`. @param whole decodes in one step, for measurements */
   openSegment(request: SegmentRequest, whole: boolean): Segment {
-    const voice = this.#voices.get(request.voiceId);
-    if (voice === undefined) throw new RangeError(`unknown voice "${request.voiceId}"`);
+    const { voiceId } = request.settings;
+    const voice = this.#voices.get(voiceId);
+    if (voice === undefined) throw new RangeError(`unknown voice "${voiceId}"`);
     const prosody = new Prosody(request, voice.speaker, voice.pitchMean);
     return new Segment({
       graphs: this.#graphs,
@@ -106,8 +107,7 @@ export class SyrinxEngine implements Engine {
       words: [],
       before: '',
       after: '',
-      voiceId: this.voiceIds[0]!,
-      temperature: 1,
+      settings: { voiceId: this.voiceIds[0]!, temperature: 1, normalizeText: false },
       seed: 0,
       utteranceSeed: 0,
     });

@@ -5,7 +5,7 @@
  * stands before the first spoken phone and after the last. A phone may be encoded once its place in its clause is final,
  * that is, when the clause has ended or goes on further than the nets can tell.
  */
-import type { Replacement } from '../../src/dispatch/messages.js';
+import type { Replacement } from '../../src/threads/messages.js';
 import { limits } from '../../src/limits.js';
 import type { Atom, Clause, Ending } from './clauses.js';
 import { terminals } from './lexer.js';

@@ -1,6 +1,6 @@
 /** One segment on its way from text to samples. */
 import { strict as assert } from 'node:assert';
-import type { WordTime } from '../../src/dispatch/messages.js';
+import type { WordTime } from '../../src/threads/messages.js';
 import type { EngineChunk, SegmentSynthesis } from './engine.js';
 import {
   type DecoderState,

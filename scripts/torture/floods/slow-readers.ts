@@ -1,9 +1,9 @@
 /** Clients who have much spoken and read little of it, or nothing, over HTTP and WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { heldBytesAMs } from '../../../src/dispatch/audio-bytes.js';
+import { heldBytesAMs } from '../../../src/speech/audio-bytes.js';
 import { limits } from '../../../src/limits.js';
 import { unitBytes } from '../../../src/worst-case.js';
-import { encodeMessage } from '../../load/socket-connection.js';
+import { encodeMessage } from '../../rig/socket-connection.js';
 import { ByteClient, handshakeRequest, speechRequest } from './clients.js';
 import type { Flood } from './flood.js';
 

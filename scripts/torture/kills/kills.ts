@@ -2,10 +2,10 @@
 import { readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Administration } from '../../../src/admission/administration.js';
-import { logPath } from '../../../src/admission/database.js';
-import { firstKeyPath } from '../../../src/admission/first-key.js';
-import { percentile } from '../../load/statistics.js';
+import { Administration } from '../../../src/accounts/administration.js';
+import { logPath } from '../../../src/store/sqlite/database.js';
+import { firstKeyPath } from '../../../src/accounts/first-key.js';
+import { percentile } from '../../rig/statistics.js';
 import { Dice } from '../dice.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';

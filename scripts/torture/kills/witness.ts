@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import { verifyStore } from '../../../src/admission/backup.js';
-import { storePath } from '../../../src/admission/database.js';
+import { verifyStore } from '../../../src/store/sqlite/backup.js';
+import { storePath } from '../../../src/store/sqlite/database.js';
 
 interface Row {
   readonly id: number;

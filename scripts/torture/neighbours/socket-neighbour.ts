@@ -1,8 +1,8 @@
 /** Someone who listens over a WebSocket, context after context, and looks at each frame of it. */
-import { CheckedContext } from '../../load/checked-context.js';
-import { SocketConnection } from '../../load/socket-connection.js';
-import { encodeStart, socketPath } from '../../load/context-start.js';
-import type { ServerFrame } from '../../load/server-frame.js';
+import { CheckedContext } from '../../rig/checked-context.js';
+import { SocketConnection } from '../../rig/socket-connection.js';
+import { encodeStart, socketPath } from '../../rig/context-start.js';
+import type { ServerFrame } from '../../rig/server-frame.js';
 import { Playback } from './playback.js';
 import type { NeighbourParts } from './stream-neighbour.js';
 

@@ -1,7 +1,7 @@
 /** The scenario of the damaged store: what the service makes of it at a start, and while it runs. */
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { verifyStore } from '../../../src/admission/backup.js';
+import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import { Dice } from '../dice.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';

@@ -15,10 +15,10 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { Administration } from '../../../src/admission/administration.js';
-import { logPath, openExisting, storePath } from '../../../src/admission/database.js';
-import { newWriter, prepareAppendBatch, type LedgerEntry } from '../../../src/admission/entries.js';
-import { markPath, prepareMark } from '../../../src/admission/mark.js';
+import { Administration } from '../../../src/accounts/administration.js';
+import { logPath, openExisting, storePath } from '../../../src/store/sqlite/database.js';
+import { newWriter, prepareAppendBatch, type LedgerEntry } from '../../../src/store/sqlite/entries.js';
+import { markPath, prepareMark } from '../../../src/store/sqlite/mark.js';
 
 /** What must be as it was, or not be served. */
 export interface Balances {

@@ -1,6 +1,6 @@
 /** Entry of a synthesis thread with the real voices, which breaks in the second step of a text that tells it how. */
 import { workerData } from 'node:worker_threads';
-import type { SynthesisThreadData } from '../../../src/dispatch/messages.js';
+import type { SynthesisThreadData } from '../../../src/threads/messages.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from '../../../workers/engines/engine.js';
 import { loadEngines, threadLog } from '../../../workers/engines/loader.js';
 import { serveSynthesis } from '../../../workers/synthesis-thread.js';

@@ -1,5 +1,6 @@
 /** The frames that a WebSocket is sent, but for audio and timestamps, whose bytes the actor makes. */
 import type { AudioFormat } from '../../api/formats.js';
+import type { SpeechRequest } from '../../api/speech-request.js';
 
 /** @param clientContextId `null` when the client gave none: then no frame has the key */
 const frame = (fields: Readonly<Record<string, unknown>>, clientContextId: string | null): string =>
@@ -12,13 +13,13 @@ const formatEcho = (format: AudioFormat): Readonly<Record<string, unknown>> => (
 });
 
 export const contextStarted = (
-  started: { readonly voiceId: string; readonly timestamps: boolean; readonly format: AudioFormat },
+  started: Pick<SpeechRequest, 'settings' | 'timestamps' | 'format'>,
   clientContextId: string | null,
 ): string =>
   frame(
     {
       context_started: {
-        voice_id: started.voiceId,
+        voice_id: started.settings.voiceId,
         model_id: 'default',
         timestamps: started.timestamps,
         response_format: formatEcho(started.format),

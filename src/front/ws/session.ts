@@ -5,10 +5,10 @@
  *
  * Knows no library: the socket is a handle, time a clock, the beat somebody else's timer.
  */
-import type { ActiveKey } from '../../admission/store.js';
+import type { ActiveKey } from '../../store/sqlite/store.js';
 import { unknownVoiceMessage } from '../../api/unknown-voice.js';
 import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
-import type { Speech } from '../../dispatch/speech.js';
+import type { Speech } from '../../speech/speech.js';
 import { errors, type SocketErrorCode } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
 import type { Log } from '../../log.js';
@@ -253,7 +253,8 @@ export class Session {
   }
 
   #start(frame: Extract<ClientFrame, { type: 'start' }>, isTaken: boolean): void {
-    const { contextId, voiceId, temperature, timestamps, format } = frame;
+    const { contextId, settings, timestamps, format } = frame;
+    const { voiceId } = settings;
     const { bounds, clock, lease, metrics, route, speech } = this.#parts;
     const { speakerIds } = speech.voices;
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
@@ -274,8 +275,7 @@ export class Session {
             {
               lease: share,
               group: this,
-              voiceId,
-              temperature,
+              settings,
               format,
               framing: 'socket',
               timestamps,
@@ -308,7 +308,7 @@ export class Session {
       }
       this.#openedContexts++;
       this.#contexts.set(contextId, context);
-      context.begin(contextStarted({ voiceId, timestamps, format }, contextId));
+      context.begin(contextStarted(frame, contextId));
     }
   }
 

@@ -7,9 +7,9 @@
  * Each context has a share: the characters that it may still have to be charged for. A lease is taken for those of
  * all shares; giving it back refunds what is unspoken, which is reserved anew when it is taken again.
  */
-import type { Admission } from '../../admission/admission.js';
-import type { GrowingLease, Lease } from '../../admission/lease.js';
-import type { ActiveKey } from '../../admission/store.js';
+import type { Admission } from '../../accounts/admission.js';
+import type { GrowingLease, Lease } from '../../accounts/lease.js';
+import type { ActiveKey } from '../../store/sqlite/store.js';
 import type { SocketErrorCode } from '../../errors.js';
 import type { ByteBudget } from '../byte-budget.js';
 

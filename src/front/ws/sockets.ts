@@ -3,9 +3,9 @@
  *
  *   serving --drain--> draining (a socket ends when it is quiet) --shutDown--> empty
  */
-import type { Admission } from '../../admission/admission.js';
-import type { ActiveKey } from '../../admission/store.js';
-import type { Speech } from '../../dispatch/speech.js';
+import type { Admission } from '../../accounts/admission.js';
+import type { ActiveKey } from '../../store/sqlite/store.js';
+import type { Speech } from '../../speech/speech.js';
 import { SharedPool } from '../../shared-pool.js';
 import { ByteBudget } from '../byte-budget.js';
 import { Registry } from '../registry.js';

@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { AudioFormat } from '../../../src/api/formats.js';
-import type { Framing } from '../../../src/dispatch/messages.js';
+import type { Framing } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { decodersOf } from '../../support/decoders.js';
 import { speak } from '../../support/spoken.js';

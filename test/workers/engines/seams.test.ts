@@ -1,7 +1,14 @@
 import t from 'tap';
 import { Segmenter } from '../../../src/text/segments.js';
-import type { SegmentRequest } from '../../../workers/engines/engine.js';
-import { joinPcm, levelDb, loadVoices, pitchTrack, requestOf, speak } from '../../support/voices.js';
+import {
+  joinPcm,
+  levelDb,
+  loadVoices,
+  pitchTrack,
+  requestOf,
+  speak,
+  type RequestParts,
+} from '../../support/voices.js';
 
 const engine = await loadVoices();
 const sampleRateHz = 24_000;
@@ -23,7 +30,7 @@ interface Join {
 }
 
 /** As the service speaks a text: cut into segments. @returns the speech, and where each segment but the first begins */
-const speakCut = async (text: string, voiceId: string, more: Partial<SegmentRequest> = {}) => {
+const speakCut = async (text: string, voiceId: string, more: RequestParts = {}) => {
   const segmenter = new Segmenter();
   const parts: Int16Array[] = [];
   const seams: number[] = [];

@@ -1,0 +1,289 @@
+/**
+ * The stage between transports and threads: opens contexts, gives them to the scheduler, and carries frames back.
+ * Owns the synthesis threads and the actor threads, and links every one of the former to every one of the latter.
+ */
+import type { Config } from '../config.js';
+import type { Limits } from '../limits.js';
+import type { Log } from '../log.js';
+import type { Metrics } from '../metrics.js';
+import { monotonicMs } from '../monotonic.js';
+import { Abandoned } from '../threads/abandoned.js';
+import { ActorThreads } from '../threads/actor-threads.js';
+import { Context } from './context.js';
+import { ContextMeter } from './context-meter.js';
+import { Generations, type Voices } from '../threads/generations.js';
+import { Scheduler } from './scheduler.js';
+import type { ContextSchedule } from './scheduler.js';
+import type { ContextOptions, FrameSink, Speech, SpeechContext, VoiceCatalogue } from './speech.js';
+import type { SynthesisThread } from '../threads/synthesis-thread.js';
+import { Watchdog } from '../threads/watchdog.js';
+import type { VoicePack } from '../../workers/engines/voice-pack.js';
+
+export type DispatcherLimits = Readonly<
+  Record<
+    keyof Pick<
+      Limits,
+      | 'contextsMax'
+      | 'unsentAudioMsMax'
+      | 'unsentAudioMsPerLeaseMax'
+      | 'unsentAudioBytesMax'
+      | 'synthesisHeapMiBMax'
+      | 'jobsPerThreadMax'
+      | 'threadHangMsMax'
+      | 'watchdogBeatMs'
+      | 'voicesLoadMsMax'
+      | 'olderVoicesMsMax'
+      | 'hungThreadsReplacedMax'
+    >,
+    number
+  >
+>;
+
+export interface DispatcherOptions {
+  readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider' | 'logLevel'>;
+  readonly voices: Voices;
+  readonly limits: DispatcherLimits;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Compiled entries of the threads. */
+  readonly synthesisEntry: URL;
+  readonly actorEntry: URL;
+}
+
+/** What speaks now. */
+export interface VoiceStatus {
+  /** Counts up with every reload of the voices. */
+  readonly generation: number;
+  readonly voices: number;
+  /** Contexts that still speak with the voices from before a reload. */
+  readonly contextsOfOlderVoices: number;
+  readonly voicesAreLoading: boolean;
+  /** What the threads use: one, or several when they could not all have the same. */
+  readonly executionProviders: readonly string[];
+  /** Synthesis threads that hang where they cannot be ended. */
+  readonly hungThreads: number;
+}
+
+export class Dispatcher implements Speech {
+  readonly #contextsMax: number;
+  readonly #log: Log;
+  readonly #metrics: Metrics;
+  readonly #watchdog: Watchdog;
+  readonly #abandoned: Abandoned;
+  readonly #generations: Generations;
+  readonly #actors: ActorThreads;
+  readonly #scheduler: Scheduler;
+  readonly #contexts = new Map<number, Context>();
+  readonly #bySchedule = new WeakMap<ContextSchedule, Context>();
+  #nextContextId = 1;
+
+  constructor(options: DispatcherOptions) {
+    const { config, limits, log } = options;
+    this.#contextsMax = limits.contextsMax;
+    this.#log = log;
+    this.#metrics = options.metrics;
+    this.#watchdog = new Watchdog({ limits, clock: monotonicMs });
+    this.#abandoned = new Abandoned(limits.hungThreadsReplacedMax);
+    this.#generations = new Generations(options.voices, {
+      threads: config.synthesisThreads,
+      executionProvider: config.executionProvider,
+      logLevel: config.logLevel,
+      heapMiBMax: limits.synthesisHeapMiBMax,
+      watchdog: this.#watchdog,
+      abandoned: this.#abandoned,
+      voicesLoadMsMax: limits.voicesLoadMsMax,
+      olderVoicesMsMax: limits.olderVoicesMsMax,
+      log,
+      entry: options.synthesisEntry,
+    });
+    this.#actors = new ActorThreads({
+      threads: config.actorThreads,
+      watchdog: this.#watchdog,
+      entry: options.actorEntry,
+      log,
+    });
+    this.#scheduler = new Scheduler({
+      clock: monotonicMs,
+      threads: config.synthesisThreads,
+      jobsMax: config.synthesisThreads * limits.jobsPerThreadMax,
+      unsentAudioMsMax: limits.unsentAudioMsMax,
+      unsentAudioMsPerLeaseMax: limits.unsentAudioMsPerLeaseMax,
+      unsentAudioBytesMax: limits.unsentAudioBytesMax,
+      start: (schedule, ...started) => this.#bySchedule.get(schedule)?.start(...started),
+      moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
+    });
+    this.#scheduler.setPaused(true);
+    this.#generations.on('thread', (thread) => {
+      for (const actor of this.#actors.actors) this.#link(thread, actor);
+    });
+    this.#generations.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
+    this.#generations.on('switched', () => {
+      for (const context of this.#contexts.values()) context.renew();
+    });
+    this.#generations.on('overdue', () => {
+      for (const context of [...this.#contexts.values()])
+        if (context.isOutdated) context.fail('its voices were taken away by a reload', 'voiceRetired');
+    });
+    this.#actors.on('started', (actor) => {
+      for (const thread of this.#generations.ready) this.#link(thread, actor);
+    });
+    this.#actors.on('lost', (actor) => this.#failContextsOf(actor));
+    this.#actors.on('frame', (frame) => this.#contexts.get(frame.contextId)?.deliver(frame));
+  }
+
+  /**
+   * Resolves when every thread is ready; rejects with the reason when one cannot load its voices. Either way no thread
+   * is inside a model's load any more, where ending it would abort the process, but for those that `close` then tells of.
+   *
+   * @throws {VoicesHangError} if one took too long
+   */
+  async ready(): Promise<void> {
+    const { pool } = this.#generations.current;
+    const [loaded, actors] = await Promise.allSettled([pool.loaded(), this.#actors.loaded()]);
+    if (loaded.status === 'rejected') throw loaded.reason;
+    if (actors.status === 'rejected') throw actors.reason;
+  }
+
+  get voices(): VoiceCatalogue {
+    return this.#generations.current.voices;
+  }
+
+  /** What they are loaded from. */
+  get packs(): readonly VoicePack[] {
+    return this.#generations.current.packs;
+  }
+
+  /** All threads alive and loaded, but for those that hang and were replaced. */
+  get isWhole(): boolean {
+    return this.#generations.current.pool.isWhole && this.#actors.isWhole;
+  }
+
+  get openContexts(): number {
+    return this.#contexts.size;
+  }
+
+  /** Segments with the synthesis threads now. */
+  get runningSegments(): number {
+    return this.#scheduler.runningSegments;
+  }
+
+  /** Milliseconds of audio made and not handed to its socket. */
+  get unsentAudioMs(): number {
+    return this.#scheduler.unsentAudioMs;
+  }
+
+  /** Threads that are ready. */
+  get threads(): { readonly synthesis: number; readonly actor: number } {
+    return { synthesis: this.#generations.current.pool.ready.length, actor: this.#actors.readyThreads };
+  }
+
+  /** Threads that were replaced. */
+  get restarts(): { readonly synthesis: number; readonly actor: number } {
+    return { synthesis: this.#generations.restarts, actor: this.#actors.restarts };
+  }
+
+  /** Why no speech should be sent here now. */
+  faults(): readonly string[] {
+    if (this.isWhole) return [];
+    const { lostThreads } = this.#generations.current.pool;
+    return lostThreads > 0
+      ? [
+          `${lostThreads} synthesis threads hang inside a model run and were not replaced: restart the service`,
+        ]
+      : ['threads are starting again'];
+  }
+
+  /** What the operator should see to, though speech may be sent here. */
+  warnings(): readonly string[] {
+    const { size } = this.#abandoned;
+    const { olderContexts } = this.#generations;
+    return [
+      ...(size === 0
+        ? []
+        : [`${size} synthesis threads hang inside a model run: restart the service when convenient`]),
+      ...(olderContexts === 0
+        ? []
+        : [
+            `${olderContexts} contexts keep the voices from before a reload: their memory, and the next reload, wait`,
+          ]),
+    ];
+  }
+
+  voiceStatus(): VoiceStatus {
+    const { number, voices, pool } = this.#generations.current;
+    return {
+      generation: number,
+      voices: voices.speakerIds.length,
+      contextsOfOlderVoices: this.#generations.olderContexts,
+      voicesAreLoading: this.#generations.isLoading,
+      executionProviders: [...new Set(pool.ready.map(({ executionProvider }) => executionProvider))],
+      hungThreads: this.#abandoned.size,
+    };
+  }
+
+  /** Bytes of audio, made or being made, that no socket has yet. */
+  get unsentAudioBytes(): number {
+    return this.#scheduler.room.bytes;
+  }
+
+  open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
+    if (this.#contexts.size >= this.#contextsMax) return null;
+    const actor = this.#actors.assign();
+    if (actor === undefined) return null;
+    const context = new Context({
+      id: this.#nextContextId++,
+      actor,
+      options,
+      sink,
+      scheduler: this.#scheduler,
+      generations: this.#generations,
+      actors: this.#actors,
+      meter: new ContextMeter(this.#metrics, monotonicMs, options),
+      onOver: (over) => {
+        this.#contexts.delete(over.id);
+        this.#actors.unassign(over.actor);
+      },
+    });
+    this.#contexts.set(context.id, context);
+    this.#bySchedule.set(context.schedule, context);
+    return context;
+  }
+
+  /** Resolves when no context is with older voices than those of now: others can then be loaded. */
+  voicesSettled(): Promise<void> {
+    return this.#generations.alone();
+  }
+
+  /**
+   * Loads voices beside those that speak, which go on; then new contexts, and others between two utterances, have them.
+   * To be called when `voicesSettled`.
+   * @returns false if it was closed meanwhile
+   * @throws the reason why they cannot be loaded: all is then as it was
+   */
+  loadVoices(voices: Voices): Promise<boolean> {
+    return this.#generations.load(voices);
+  }
+
+  /**
+   * Fails what is still open, then ends the threads: synthesis first, which must not be inside a model run.
+   * @returns false if a synthesis thread was still in a run after `timeoutMs`: the process must then end by signal
+   */
+  async close(timeoutMs: number): Promise<boolean> {
+    for (const context of [...this.#contexts.values()]) context.fail('the service is shutting down');
+    const clean = await this.#generations.close(timeoutMs);
+    this.#watchdog.close();
+    await this.#actors.close();
+    return clean && this.#abandoned.size === 0;
+  }
+
+  #link(thread: SynthesisThread, actor: number): void {
+    const port = thread.link(actor);
+    if (port !== undefined) this.#actors.link(actor, port);
+  }
+
+  #failContextsOf(actor: number): void {
+    const lost = [...this.#contexts.values()].filter((context) => context.actor === actor);
+    this.#log.error({ actor, contexts: lost.length }, 'contexts lost with their actor thread');
+    for (const context of lost) context.fail('its actor thread ended');
+  }
+}

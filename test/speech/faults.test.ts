@@ -1,0 +1,142 @@
+/** Threads that die in mid-utterance. */
+import t from 'tap';
+import { limits } from '../../src/limits.js';
+import type { Frame } from '../../src/threads/messages.js';
+import {
+  lease,
+  long,
+  optionsOf,
+  sentence,
+  speak,
+  start,
+  untilIdle,
+  untilWhole,
+} from '../support/dispatch-bench.js';
+
+t.test('a text comes out letter for letter, is charged and its lease closed once', async (t) => {
+  const dispatcher = await start();
+  const outcome = await speak(dispatcher, long);
+  t.match(outcome, { ending: 'closed', letters: long, settled: long.length, closes: 1 });
+  t.equal(dispatcher.openContexts, 0);
+  t.ok(await dispatcher.close(5_000));
+  t.ok(await dispatcher.close(5_000), 'closing again does nothing');
+});
+
+for (const marker of ['!throw', '!reject-late', '!exit', '!heap'])
+  t.test(`${marker} fails its own utterance only, and the pool is whole again`, async (t) => {
+    const dispatcher = await start();
+    const neighbours = Array.from({ length: 6 }, () => speak(dispatcher, long));
+    const victim = await speak(dispatcher, `${sentence}Then ${marker} it breaks.`);
+    t.equal(victim.ending, 'failed');
+    t.equal(victim.closes, 1);
+    t.ok(sentence.startsWith(victim.letters.slice(0, 20)), 'what it said before was right');
+    for (const outcome of await Promise.all(neighbours))
+      t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'a neighbour lost nothing');
+    await untilWhole(dispatcher);
+    t.ok(dispatcher.isWhole, 'the pool is whole');
+    t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+    t.equal(dispatcher.openContexts, 0);
+    await untilIdle(dispatcher);
+    t.equal(dispatcher.runningSegments, 0);
+    t.ok(await dispatcher.close(5_000));
+  });
+
+t.test('an utterance that kills its thread is not run again', async (t) => {
+  const dispatcher = await start({ threads: 1 });
+  const outcome = await speak(dispatcher, 'Just !exit now.');
+  t.equal(outcome.ending, 'failed');
+  await untilWhole(dispatcher);
+  t.ok(dispatcher.isWhole, 'one death, one replacement');
+  t.ok(await dispatcher.close(5_000));
+});
+
+for (const marker of ['!actor-exit', '!actor-throw'])
+  t.test(
+    `${marker}: the contexts of an actor thread that dies end with an error, new ones are served`,
+    async (t) => {
+      const dispatcher = await start();
+      const lost = Array.from({ length: 3 }, () => speak(dispatcher, long));
+      lost.push(speak(dispatcher, `Now ${marker} it breaks.`, true));
+      for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
+      await untilWhole(dispatcher);
+      t.ok(dispatcher.isWhole);
+      t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
+      t.ok(await dispatcher.close(5_000));
+    },
+  );
+
+t.test('an utterance is run again a few times, not for ever', async (t) => {
+  const dispatcher = await start({ threads: 1 });
+  const bystander = speak(dispatcher, `${sentence.slice(0, 40)} !slow`);
+  for (let i = 0; i <= limits.segmentRetriesMax; i++)
+    t.match(await speak(dispatcher, 'Just !exit now.'), { ending: 'failed' });
+  t.match(await bystander, { ending: 'failed', closes: 1 });
+  await untilWhole(dispatcher);
+  t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('a job is cancelled between two steps', async (t) => {
+  const dispatcher = await start({ threads: 1 });
+  const first = Promise.withResolvers<undefined>();
+  const { account, granted } = lease();
+  const context = dispatcher.open(optionsOf(granted), () => first.resolve(undefined));
+  // Twenty steps, four seconds: longer than `until` waits.
+  context?.append(`!slow ${'a'.repeat(90)}.`);
+  context?.end();
+  await first.promise;
+  context?.release();
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(account.closed, 1);
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('a fault on the front thread while a segment starts ends its own context', async (t) => {
+  const dispatcher = await start();
+  const neighbour = speak(dispatcher, long);
+  const { granted } = lease();
+  const frames: Frame[] = [];
+  const broken = {
+    ...optionsOf(granted),
+    settings: {
+      ...optionsOf(granted).settings,
+      get normalizeText(): boolean {
+        throw new TypeError('scripted fault');
+      },
+    },
+  };
+  const context = dispatcher.open(broken, (frame) => frames.push(frame));
+  context?.append(long);
+  context?.end();
+  t.match(frames, [{ type: 'failed', reason: /TypeError/ }]);
+  context?.release();
+  t.match(await neighbour, { ending: 'closed', letters: long });
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(dispatcher.openContexts, 0);
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('released in the middle, a context sends nothing more and leaves nothing running', async (t) => {
+  const dispatcher = await start();
+  const { account, granted } = lease();
+  let frames = 0;
+  const first = Promise.withResolvers<undefined>();
+  const context = dispatcher.open(optionsOf(granted), () => {
+    frames++;
+    first.resolve(undefined);
+  });
+  context?.append(long.repeat(20));
+  context?.end();
+  await first.promise;
+  context?.release();
+  const seen = frames;
+  t.equal(account.closed, 1, 'the slot is free at once');
+  t.equal(dispatcher.openContexts, 0);
+  await untilIdle(dispatcher);
+  t.equal(dispatcher.runningSegments, 0);
+  t.equal(frames, seen);
+  t.ok(account.settled < long.length, 'only what was handed over is charged');
+  t.ok(await dispatcher.close(5_000));
+});

@@ -1,0 +1,406 @@
+import t from 'tap';
+import { Scheduler, type ContextSchedule, type ScheduledSegment } from '../../src/speech/scheduler.js';
+import { seededRandom } from '../support/random.js';
+
+const segment = (index: number, characters = 50): ScheduledSegment => ({
+  index,
+  text: 'a'.repeat(characters),
+  words: [],
+  tokenContinues: false,
+  before: '',
+  after: '',
+  speak: true,
+});
+
+interface Start {
+  schedule: ContextSchedule;
+  segment: ScheduledSegment;
+  playFromMs: number;
+  readySinceMs?: number;
+}
+
+/** A scheduler on a clock that the test moves, whose starts are recorded and ended by hand. */
+const bench = ({ threads = 1, jobsMax = 1, unsentAudioMsMax = 10_000 } = {}) => {
+  const clock = { nowMs: 0 };
+  const starts: Start[] = [];
+  const moves: Start[] = [];
+  const scheduler = new Scheduler({
+    clock: () => clock.nowMs,
+    threads,
+    jobsMax,
+    unsentAudioMsMax,
+    start: (schedule, started, playFromMs, readySinceMs) =>
+      starts.push({ schedule, segment: started, playFromMs, readySinceMs }),
+    moved: (schedule, moved, playFromMs) => moves.push({ schedule, segment: moved, playFromMs }),
+  });
+  return { clock, starts, moves, scheduler };
+};
+
+const last = <T>(items: T[]): T => {
+  const item = items.at(-1);
+  if (item === undefined) throw new Error('nothing there');
+  return item;
+};
+
+t.test('the listener who would run dry first is served first', async (t) => {
+  const { clock, starts, scheduler } = bench();
+  const a = scheduler.open({});
+  a.enqueue(segment(0));
+  const first = last(starts);
+  const b = scheduler.open({});
+  const c = scheduler.open({});
+  a.enqueue(segment(1));
+  clock.nowMs = 10;
+  c.enqueue(segment(0));
+  clock.nowMs = 20;
+  b.enqueue(segment(0));
+  a.finished(first.segment, 5_000);
+  t.equal(last(starts).schedule, c, 'c spoke up first, and a has five seconds in hand');
+  c.finished(last(starts).segment, 1_000);
+  t.equal(last(starts).schedule, b);
+  b.finished(last(starts).segment, 1_000);
+  t.equal(last(starts).schedule, a);
+  t.equal(last(starts).playFromMs, 5_000, 'its next sample is due when what it has is played');
+});
+
+t.test('a lease runs one segment under contention, and more while threads idle', async (t) => {
+  const { starts, scheduler } = bench({ threads: 2, jobsMax: 4 });
+  const lease = {};
+  const a = scheduler.open(lease);
+  for (let index = 0; index < 5; index++) a.enqueue(segment(index, 10));
+  t.equal(starts.length, 1, 'nothing slows the first chunk');
+  a.handed(100);
+  t.equal(starts.length, 2, 'once it is heard, both threads are used for the only lease there is');
+  const other = scheduler.open({});
+  other.enqueue(segment(0));
+  t.equal(
+    last(starts).schedule,
+    other,
+    'another lease starts at once: it waits for a step, not for a segment',
+  );
+  a.finished(segment0(starts, a, 0), 1_000);
+  t.equal(starts.filter((start) => start.schedule === a).length, 2, 'no second one while no thread idles');
+});
+
+const segment0 = (starts: Start[], schedule: ContextSchedule, index: number): ScheduledSegment => {
+  const found = starts.find((start) => start.schedule === schedule && start.segment.index === index);
+  if (found === undefined) throw new Error(`segment ${index} never started`);
+  return found.segment;
+};
+
+t.test('contexts of one lease take turns', async (t) => {
+  const { starts, scheduler } = bench();
+  const lease = {};
+  const contexts = [scheduler.open(lease), scheduler.open(lease), scheduler.open(lease)];
+  for (const context of contexts) for (let index = 0; index < 2; index++) context.enqueue(segment(index));
+  for (let i = 0; i < 5; i++) last(starts).schedule.finished(last(starts).segment, 1_000);
+  const order = starts.map((start) => contexts.indexOf(start.schedule));
+  t.same(order, [0, 1, 2, 0, 1, 2]);
+});
+
+t.test(
+  'a reader who takes nothing is given no further segment, and is resumed by what it takes',
+  async (t) => {
+    const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 4_000 });
+    const a = scheduler.open({});
+    for (let index = 0; index < 4; index++) a.enqueue(segment(index, 10));
+    a.finished(last(starts).segment, 3_000);
+    t.equal(starts.length, 2, '3 s unsent: below the bound');
+    a.finished(last(starts).segment, 3_000);
+    t.equal(starts.length, 2, '6 s unsent: over it');
+    clock.nowMs = 60_000;
+    a.handed(1_000);
+    t.equal(starts.length, 2, 'still over it');
+    a.handed(2_000);
+    t.equal(starts.length, 3, 'below it again');
+    t.equal(last(starts).playFromMs, 60_000, 'due now: it must not outrank everyone for the time it slept');
+  },
+);
+
+t.test('after idling, playback begins anew at the present', async (t) => {
+  const { clock, starts, scheduler } = bench();
+  const a = scheduler.open({});
+  a.enqueue(segment(0));
+  a.finished(last(starts).segment, 2_000);
+  clock.nowMs = 500;
+  a.enqueue(segment(1));
+  t.equal(last(starts).playFromMs, 2_000, 'the listener still has audio');
+  a.finished(last(starts).segment, 1_000);
+  clock.nowMs = 60_000;
+  a.enqueue(segment(2));
+  t.equal(last(starts).playFromMs, 60_000, 'the listener has heard everything');
+});
+
+t.test('the clock of a running segment moves when the true duration before it is known', async (t) => {
+  const { starts, moves, scheduler } = bench({ threads: 2, jobsMax: 2 });
+  const a = scheduler.open({});
+  a.enqueue(segment(0, 20));
+  a.enqueue(segment(1, 20));
+  a.handed(1);
+  t.equal(starts.length, 2);
+  t.equal(starts[1]?.playFromMs, 1_400, 'an estimate');
+  a.finished(segment0(starts, a, 0), 2_345);
+  t.match(last(moves), { segment: { index: 1 }, playFromMs: 2_345 });
+});
+
+t.test('the gate of a lease closes for all of its contexts, and opens for all', async (t) => {
+  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 10_000 });
+  const lease = {};
+  const contexts = Array.from({ length: 4 }, () => scheduler.open(lease));
+  const [a, b, , d] = contexts as [ContextSchedule, ContextSchedule, ContextSchedule, ContextSchedule];
+  for (const context of contexts) {
+    context.enqueue(segment(0));
+    if (context === d) break;
+    context.finished(last(starts).segment, 7_000);
+  }
+  t.equal(starts.length, 3, 'each is under its own bound, together they are over that of the lease');
+  const stranger = scheduler.open({});
+  stranger.enqueue(segment(0));
+  t.equal(last(starts).schedule, stranger, 'other leases go on');
+  stranger.finished(last(starts).segment, 1_000);
+  clock.nowMs = 60_000;
+  a.handed(500);
+  t.equal(starts.length, 4);
+  b.handed(600);
+  t.equal(last(starts).schedule, d);
+  t.equal(last(starts).playFromMs, 60_000, 'its listener waited for the socket: it is due now');
+  d.finished(last(starts).segment, 7_000);
+  a.enqueue(segment(1));
+  t.equal(starts.length, 5, 'closed again');
+  a.handed(600);
+  t.equal(starts.length, 5);
+  scheduler.close(b);
+  t.equal(last(starts).schedule, a, 'what a closed context had does not count');
+});
+
+t.test('what is withdrawn does not start; what goes before it does', async (t) => {
+  const { starts, scheduler } = bench();
+  const a = scheduler.open({});
+  for (let index = 0; index < 4; index++) a.enqueue(segment(index));
+  a.withdraw(2);
+  t.equal(a.queuedSegments, 1);
+  a.finished(last(starts).segment, 1_000);
+  a.finished(last(starts).segment, 1_000);
+  t.strictSame(
+    starts.map((start) => start.segment.index),
+    [0, 1],
+  );
+  a.enqueue(segment(2));
+  t.equal(last(starts).segment.index, 2, 'its number is used again');
+});
+
+t.test('a second utterance of a context is not heard before it is', async (t) => {
+  const { clock, starts, scheduler } = bench({ threads: 2, jobsMax: 4 });
+  const a = scheduler.open({});
+  a.enqueue(segment(0));
+  a.finished(last(starts).segment, 1_000);
+  a.handed(1_000);
+  clock.nowMs = 30_000;
+  a.enqueue(segment(1));
+  a.enqueue(segment(2));
+  t.equal(starts.length, 2, 'nothing slows its first chunk');
+  a.handed(100);
+  t.equal(starts.length, 3);
+});
+
+t.test('an interrupted segment runs again before those behind it', async (t) => {
+  const { starts, scheduler } = bench();
+  const a = scheduler.open({});
+  for (let index = 0; index < 3; index++) a.enqueue(segment(index));
+  a.requeue(last(starts).segment);
+  t.same(
+    starts.map((start) => start.segment.index),
+    [0, 0],
+  );
+  a.finished(last(starts).segment, 10);
+  t.same(
+    starts.map((start) => start.segment.index),
+    [0, 0, 1],
+  );
+});
+
+t.test('a closed context starts nothing more and leaves nothing behind', async (t) => {
+  const { starts, scheduler } = bench();
+  const a = scheduler.open({});
+  a.enqueue(segment(0));
+  a.enqueue(segment(1));
+  scheduler.close(a);
+  scheduler.close(a);
+  a.enqueue(segment(2));
+  t.equal(scheduler.leases, 1, 'its running segment is still with a thread');
+  a.finished(last(starts).segment, 10);
+  a.finished(last(starts).segment, 10);
+  t.equal(starts.length, 1);
+  t.equal(scheduler.leases, 0);
+  t.equal(scheduler.runningSegments, 0);
+});
+
+t.test('nothing starts while no thread can take it', async (t) => {
+  const { starts, scheduler } = bench();
+  scheduler.setPaused(true);
+  scheduler.open({}).enqueue(segment(0));
+  t.equal(starts.length, 0);
+  scheduler.setPaused(false);
+  t.equal(starts.length, 1);
+});
+
+t.test('random schedules: order, bounds and completeness hold', async (t) => {
+  for (let seed = 1; seed <= 2_000; seed++) {
+    const problem = simulate(seed);
+    if (problem !== undefined) t.fail(`seed ${seed}: ${problem}`);
+    else if (seed === 2_000) t.pass('all schedules kept the invariants');
+  }
+});
+
+/** One random life of a scheduler. @returns what went wrong, if anything */
+const simulate = (seed: number): string | undefined => {
+  const random = seededRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  const threads = 1 + below(3);
+  const jobsMax = threads + below(4);
+  const unsentAudioMsMax = 1_000 + below(8_000);
+  const { clock, starts, scheduler } = bench({ threads, jobsMax, unsentAudioMsMax });
+  const leases = Array.from({ length: 1 + below(4) }, () => ({}));
+  const contexts = Array.from({ length: 1 + below(8) }, () => ({
+    schedule: scheduler.open(leases[below(leases.length)] ?? leases[0] ?? {}),
+    enqueued: 0,
+    started: [] as number[],
+    requeued: new Set<number>(),
+    finished: 0,
+    closed: false,
+  }));
+  const running: Start[] = [];
+  let seen = 0;
+  let problem: string | undefined;
+  const observe = (): void => {
+    for (; seen < starts.length; seen++) {
+      const start = starts[seen];
+      if (start === undefined) continue;
+      running.push(start);
+      const context = contexts.find((candidate) => candidate.schedule === start.schedule);
+      if (context === undefined || context.closed) problem = 'a closed context was started';
+      // What runs again is let through: what was made after it waits for it.
+      const isAgain = context?.requeued.has(start.segment.index) ?? false;
+      context?.started.push(start.segment.index);
+      if (!isAgain && start.schedule.unsentMs > unsentAudioMsMax)
+        problem = 'started over the bound of unsent audio';
+    }
+    if (running.length > jobsMax) problem = 'more jobs than allowed';
+    if (scheduler.runningSegments !== running.length) problem = 'running segments miscounted';
+  };
+  for (let step = 0; step < 120 && problem === undefined; step++) {
+    clock.nowMs += below(400);
+    const context = contexts[below(contexts.length)];
+    if (context === undefined) continue;
+    const action = below(10);
+    if (action < 4 && !context.closed) context.schedule.enqueue(segment(context.enqueued++, 1 + below(200)));
+    else if (action < 8 && running.length > 0) {
+      const [ended] = running.splice(below(running.length), 1);
+      const owner = contexts.find((candidate) => candidate.schedule === ended?.schedule);
+      if (ended !== undefined && owner !== undefined) {
+        if (random() < 0.1 && !owner.closed) {
+          owner.started.splice(owner.started.indexOf(ended.segment.index), 1);
+          owner.requeued.add(ended.segment.index);
+          ended.schedule.requeue(ended.segment);
+        } else {
+          owner.finished++;
+          ended.schedule.finished(ended.segment, below(3_000));
+        }
+      }
+    } else if (action === 8)
+      context.schedule.handed(Math.min(below(3_000), Math.max(0, context.schedule.unsentMs)));
+    else if (random() < 0.1) {
+      context.closed = true;
+      scheduler.close(context.schedule);
+    }
+    observe();
+  }
+  const handAll = (): void => {
+    for (const context of contexts) context.schedule.handed(Math.max(0, context.schedule.unsentMs));
+    observe();
+  };
+  while (problem === undefined) {
+    handAll();
+    if (running.length === 0) break;
+    const ended = running.pop();
+    const owner = contexts.find((candidate) => candidate.schedule === ended?.schedule);
+    if (ended === undefined || owner === undefined) continue;
+    owner.finished++;
+    ended.schedule.finished(ended.segment, 100);
+  }
+  for (const context of contexts) {
+    if (context.closed) continue;
+    if (context.finished !== context.enqueued) problem ??= 'a segment of an open context never ran';
+    if (new Set(context.started).size !== context.started.length) problem ??= 'a segment ran twice';
+  }
+  for (const context of contexts) scheduler.close(context.schedule);
+  if (scheduler.leases !== 0 || scheduler.runningSegments !== 0) problem ??= 'something was left behind';
+  return problem;
+};
+
+t.test('a segment that is run again is not held up by the audio that waits for it', (t) => {
+  const { starts, scheduler } = bench({ threads: 2, jobsMax: 2, unsentAudioMsMax: 5_000 });
+  const context = scheduler.open({});
+  context.enqueue(segment(0, 10));
+  context.finished(last(starts).segment, 700);
+  context.handed(300);
+  context.enqueue(segment(1, 10));
+  const interrupted = last(starts).segment;
+  context.enqueue(segment(2, 100));
+  t.equal(last(starts).segment.index, 2, 'both run');
+  context.requeue(interrupted);
+  t.equal(last(starts).segment.index, 1);
+  context.requeue(interrupted);
+  context.finished(starts.find((started) => started.segment.index === 2)?.segment ?? segment(2), 9_000);
+  t.equal(last(starts).segment.index, 1, 'although nine seconds are unsent');
+  t.equal(context.runningSegments, 1);
+  t.end();
+});
+
+t.test('a segment waits from when nothing but a thread is missing', (t) => {
+  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 1_000 });
+  const a = scheduler.open({});
+  const b = scheduler.open({});
+  a.enqueue(segment(0));
+  t.equal(last(starts).readySinceMs, 0, 'at once');
+  clock.nowMs = 10;
+  b.enqueue(segment(0));
+  a.enqueue(segment(1));
+  clock.nowMs = 50;
+  a.finished(last(starts).segment, 900);
+  t.match(last(starts), { schedule: b, readySinceMs: 10 }, 'since its text was there');
+  clock.nowMs = 80;
+  b.finished(last(starts).segment, 900);
+  t.match(
+    last(starts),
+    { schedule: a, readySinceMs: 50 },
+    'since the segment before it ended, not since its text',
+  );
+  a.enqueue(segment(2));
+  clock.nowMs = 90;
+  a.finished(last(starts).segment, 900);
+  t.equal(starts.length, 3, 'the gate is shut');
+  clock.nowMs = 500;
+  a.handed(1_800);
+  t.match(last(starts), { schedule: a, readySinceMs: 500 }, 'since the gate opened');
+  t.end();
+});
+
+t.test('a context is told when there is something to make again: text, or an open gate', (t) => {
+  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 1_000 });
+  const resumed: [number, number][] = [];
+  const context = scheduler.open({}, { onResumed: (nowMs, index) => resumed.push([nowMs, index]) });
+  context.enqueue(segment(0));
+  context.enqueue(segment(1));
+  t.strictSame(resumed.splice(0), [[0, 0]], 'not for text behind other text');
+  clock.nowMs = 20;
+  context.finished(last(starts).segment, 2_000);
+  clock.nowMs = 700;
+  context.handed(1_900);
+  t.strictSame(resumed.splice(0), [[700, 1]], 'the gate opened');
+  context.finished(last(starts).segment, 100);
+  clock.nowMs = 900;
+  context.enqueue(segment(2));
+  t.strictSame(resumed, [[900, 2]], 'all before was made');
+  t.end();
+});

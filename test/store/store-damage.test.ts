@@ -1,0 +1,157 @@
+/**
+ * A store damaged in every way that we know: a start refuses it, in one line, or serves it with every balance and key
+ * exactly as they were. Never anything in between. The same ways against the whole service: `npm run torture`.
+ */
+import { rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { StoreError, openExisting } from '../../src/store/sqlite/database.js';
+import { newWriter, prepareAppendBatch } from '../../src/store/sqlite/entries.js';
+import { limits } from '../../src/limits.js';
+import { openStore } from '../../src/store/sqlite/store.js';
+import { LeftStore, balancesOf } from '../../scripts/torture/store/left-store.js';
+import { applyDamage, damageNames } from '../../scripts/torture/store/damage.js';
+import { seededRandom } from '../support/random.js';
+import { temporaryFolder } from './support.js';
+
+const SEED = 20_261;
+const ROUNDS = 2;
+const ENTRIES = 400;
+/** Later than all of these. */
+const AT_MS = Date.UTC(2026, 6, 1);
+const ends = ['killed', 'closed'] as const;
+
+const random = seededRandom(SEED);
+const folder = temporaryFolder(t);
+const store = LeftStore.make(join(folder, 'data'), ENTRIES, random);
+const other = LeftStore.make(join(folder, 'other'), ENTRIES, random);
+
+/** What a start makes of it, and what the next charge does; `null`: all is as it was. */
+const startOf = (wholeBytesMax: number): StoreError | null => {
+  try {
+    openStore(store.dataDir, wholeBytesMax).close();
+    return null;
+  } catch (error) {
+    if (error instanceof StoreError) return error;
+    throw error;
+  }
+};
+
+const CHARGE = 17;
+
+/** Charges the first account as a request does. @returns the credits */
+const chargeOnce = (): number => {
+  const database = openExisting(store.dataDir);
+  try {
+    const entry = {
+      writer: newWriter(),
+      entry: 1,
+      accountId: 1,
+      keyId: 1,
+      requestId: 'request',
+      kind: 'usage',
+      amount: -CHARGE,
+      characters: CHARGE,
+      beginsRequest: true,
+      atMs: AT_MS,
+    } as const;
+    prepareAppendBatch(database)([entry]);
+    return CHARGE;
+  } finally {
+    database.close();
+  }
+};
+
+const refusedOrCharged = (): number | 'refused' => {
+  try {
+    return chargeOnce();
+  } catch (error) {
+    if (error instanceof StoreError || (error as { code?: string }).code === 'ERR_SQLITE_ERROR')
+      return 'refused';
+    throw error;
+  }
+};
+
+t.test('undamaged, it is served as it was left', (t) => {
+  for (const end of ends)
+    for (const wholeBytesMax of [limits.storeCheckBytesMax, 0]) {
+      store.putBack(end);
+      t.equal(startOf(wholeBytesMax), null);
+      t.same(balancesOf(store.dataDir), store.balances);
+    }
+  t.end();
+});
+
+/** @returns whether it was refused */
+const tryDamage = (t: Test, name: string, wholeBytesMax: number, what: string): boolean => {
+  applyDamage(name, { store, other, random });
+  const refusal = startOf(wholeBytesMax);
+  if (refusal !== null) {
+    if (refusal.message.includes('\n') || !refusal.message.includes(store.dataDir))
+      t.fail(`${what}: ${refusal.message}`);
+    return true;
+  }
+  t.same(balancesOf(store.dataDir), store.balances, what);
+  const charged = refusedOrCharged();
+  const before = Number(store.balances.accounts[0]?.['balance']);
+  const after = before - (charged === 'refused' ? 0 : charged);
+  t.equal(balancesOf(store.dataDir).accounts[0]?.['balance'], after, `${what}: the next charge`);
+  return false;
+};
+
+for (const [how, wholeBytesMax] of [
+  ['read whole', limits.storeCheckBytesMax],
+  ['too large to be read whole', 0],
+] as const)
+  for (const end of ends)
+    t.test(`${end}, ${how}: refused, or served with the balances that it had`, (t) => {
+      const outcomes = { refused: 0, served: 0 };
+      for (let round = 0; round < ROUNDS; round += 1)
+        for (const name of damageNames[end]) {
+          store.putBack(end);
+          const refused = tryDamage(t, name, wholeBytesMax, `${name}, round ${round}`);
+          outcomes[refused ? 'refused' : 'served'] += 1;
+        }
+      t.comment(JSON.stringify(outcomes));
+      t.ok(outcomes.refused > 20 && outcomes.served > 10, JSON.stringify(outcomes));
+      t.end();
+    });
+
+t.test('what takes a file’s place gets it, although the file is made anew meanwhile', (t) => {
+  for (const [name, file] of [
+    ['a folder in place of the file', 'store.sqlite'],
+    ['a folder in place of the log', 'store.sqlite-wal'],
+  ] as const) {
+    store.putBack('killed');
+    let timesMade = 0;
+    const raced = Object.create(store, {
+      setAside: {
+        value: (asideName: string) => {
+          store.setAside(asideName);
+          timesMade += 1;
+          if (timesMade <= 3) writeFileSync(store.pathOf(asideName), 'made anew');
+        },
+      },
+    }) as LeftStore;
+    applyDamage(name, { store: raced, other, random });
+    t.ok(statSync(store.pathOf(file)).isDirectory(), name);
+    t.equal(timesMade, 4, name);
+  }
+  t.end();
+});
+
+t.test('the file and its log are empty, although the log is cut meanwhile', (t) => {
+  store.putBack('killed');
+  const raced = Object.create(store, {
+    pathOf: {
+      value: (name: string) => {
+        if (name === 'store.sqlite-wal') rmSync(store.pathOf(name));
+        return store.pathOf(name);
+      },
+    },
+  }) as LeftStore;
+  applyDamage('the file and its log are empty', { store: raced, other, random });
+  for (const file of ['store.sqlite', 'store.sqlite-wal'])
+    t.equal(statSync(store.pathOf(file)).size, 0, file);
+  t.end();
+});

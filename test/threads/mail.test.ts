@@ -1,0 +1,73 @@
+import { setImmediate } from 'node:timers/promises';
+import t from 'tap';
+import { packCommands, packFrames, TurnBatch, unpackCommands, unpackFrames } from '../../src/threads/mail.js';
+import type { ActorCommand, Frame } from '../../src/threads/messages.js';
+import { EarlyMail } from '../../workers/actor/early-mail.js';
+
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+
+t.test('frames come out as they went in, in order, whatever their words hold', async (t) => {
+  const timings = {
+    words: ['a', '\ud800', 'ü🎉'],
+    start_seconds: [0, 0.1, 0.2],
+    end_seconds: [0.1, 0.2, 0.3],
+  };
+  const frames: Frame[] = [
+    { type: 'audio', contextId: 2 ** 40, segment: 0, durationMs: 12.5, bytes: bytes('one') },
+    { type: 'timestamps', contextId: 1, timings, bytes: bytes('two') },
+    { type: 'flushed', contextId: 1, flushId: 'f' },
+    { type: 'audio', contextId: 1, segment: 7, durationMs: 0, bytes: bytes('') },
+    { type: 'head', contextId: 1, bytes: bytes('three') },
+    { type: 'closed', contextId: 1 },
+    { type: 'failed', contextId: 3, reason: 'why' },
+  ];
+  const mail = packFrames(frames);
+  t.equal(mail.body.byteLength, 'onetwothree'.length, 'one buffer for all bytes');
+  t.same(unpackFrames(structuredClone(mail)), frames);
+});
+
+t.test('commands come out as they went in', async (t) => {
+  const format = { encoding: 'pcm', sampleRateHz: 8_000 } as const;
+  const commands: ActorCommand[] = [
+    { type: 'open', contextId: 5, format, framing: 'whole', timestamps: true, engineSampleRateHz: 24_000 },
+    { type: 'segment', contextId: 5, segment: 0, words: ['x', '\udc00y'], tokenContinues: true },
+    { type: 'close', contextId: 5 },
+    { type: 'cancel', contextId: 6 },
+  ];
+  t.same(unpackCommands(packCommands(commands)), commands);
+});
+
+t.test('what is added within a turn of the event loop leaves together, at its end', async (t) => {
+  const sent: number[][] = [];
+  const batch = new TurnBatch<number>((items) => sent.push(items));
+  batch.add(1);
+  batch.add(2);
+  t.same(sent, []);
+  await Promise.resolve();
+  batch.add(3);
+  t.same(sent, [], 'a tick is not the end of it');
+  await setImmediate();
+  t.same(sent, [[1, 2, 3]]);
+  batch.add(4);
+  await setImmediate();
+  t.same(sent, [[1, 2, 3], [4]]);
+});
+
+t.test(
+  'chunks that overtake their context are kept for it; those of a context that is gone are not',
+  async (t) => {
+    const early = new EarlyMail();
+    const mail = (contextId: number) =>
+      ({ type: 'segment-done', contextId, segment: 0, samples: 0 }) as const;
+    early.opened(4);
+    early.offer(mail(3));
+    early.offer(mail(4));
+    early.offer(mail(6));
+    early.opened(5);
+    early.opened(6);
+    t.same(early.take(6), [mail(6)]);
+    t.same(early.take(6), [], 'once');
+    t.same(early.take(3), []);
+    t.same(early.take(4), []);
+  },
+);

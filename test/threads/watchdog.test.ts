@@ -1,0 +1,143 @@
+import t, { type Test } from 'tap';
+import { Vitals } from '../../src/threads/vitals.js';
+import { Watchdog } from '../../src/threads/watchdog.js';
+
+const limits = { watchdogBeatMs: 1_000, threadHangMsMax: 5_000 };
+
+/** A watchdog whose time is told, over a thread that does what it is told. */
+const bench = (t: Test) => {
+  let nowMs = 0;
+  let hung = 0;
+  const watchdog = new Watchdog({ limits, clock: () => nowMs });
+  t.teardown(() => watchdog.close());
+  let beats = 0;
+  let steps = 0;
+  const thread = {
+    get beats() {
+      return beats;
+    },
+    get steps() {
+      return steps;
+    },
+    get isStepping() {
+      return steps % 2 !== 0;
+    },
+  };
+  watchdog.watch(thread, () => hung++);
+  const pass = (seconds: number, { beating = true, stepping = false } = {}) => {
+    for (let i = 0; i < seconds; i++) {
+      nowMs += 1_000;
+      if (beating) beats++;
+      if (stepping) steps += 2;
+      watchdog.look();
+    }
+  };
+  return {
+    watchdog,
+    thread,
+    pass,
+    suspend: (ms: number) => {
+      nowMs += ms;
+    },
+    step: () => steps++,
+    hung: () => hung,
+  };
+};
+
+t.test('a thread that idles, or steps on, never hangs', (t) => {
+  const { pass, step, hung } = bench(t);
+  pass(1_000);
+  step();
+  pass(1_000, { stepping: true });
+  step();
+  pass(1_000);
+  t.equal(hung(), 0);
+  t.end();
+});
+
+t.test('a step that does not end is a hang, though the event loop turns; it is told once', (t) => {
+  const { pass, step, hung } = bench(t);
+  pass(100);
+  step();
+  pass(5);
+  t.equal(hung(), 0);
+  pass(2);
+  t.equal(hung(), 1);
+  pass(100);
+  t.equal(hung(), 1);
+  t.end();
+});
+
+t.test('an event loop that does not turn is a hang, in a step or not', (t) => {
+  const { pass, hung } = bench(t);
+  pass(5, { beating: false });
+  t.equal(hung(), 0);
+  pass(1, { beating: false });
+  t.equal(hung(), 1);
+  t.end();
+});
+
+t.test('time in which the watchdog did not beat either counts for next to nothing', (t) => {
+  const { pass, step, suspend, hung } = bench(t);
+  step();
+  pass(1, { beating: false });
+  suspend(3_600_000);
+  pass(1, { beating: false });
+  t.equal(hung(), 0, 'a machine that slept for an hour');
+  pass(3, { beating: false });
+  t.equal(hung(), 1, 'what hangs is found nevertheless');
+  t.end();
+});
+
+t.test('a thread that is watched no more is not told of', (t) => {
+  const { watchdog, thread, pass, hung } = bench(t);
+  pass(3, { beating: false });
+  watchdog.unwatch(thread);
+  watchdog.unwatch(thread);
+  pass(100, { beating: false });
+  t.equal(hung(), 0);
+  t.end();
+});
+
+t.test('the gate: outside it is barred at once, inside when the call has come back', async (t) => {
+  const vitals = new Vitals();
+  t.equal(await vitals.native(() => Promise.resolve(5)), 5);
+  const call = Promise.withResolvers<string>();
+  const running = vitals.native(() => call.promise);
+  await t.rejects(
+    vitals.native(() => Promise.resolve()),
+    'two at once are a fault of ours',
+  );
+  t.ok(vitals.isInside);
+  t.notOk(vitals.bar());
+  call.resolve('came back');
+  t.equal(await running, 'came back', 'what had begun is heard');
+  t.notOk(vitals.isInside);
+  t.ok(vitals.bar());
+  let entered = false;
+  void vitals.native(() => {
+    entered = true;
+    return Promise.resolve();
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  t.notOk(entered, 'nothing enters any more');
+});
+
+t.test('a call that throws leaves the gate', async (t) => {
+  const vitals = new Vitals();
+  await t.rejects(vitals.native(() => Promise.reject(new Error('scripted'))));
+  t.notOk(vitals.isInside);
+  t.equal(await vitals.native(() => Promise.resolve(1)), 1);
+});
+
+t.test('a thread that follows one which died inside is outside', (t) => {
+  const vitals = new Vitals();
+  void vitals.native(() => new Promise(() => undefined));
+  vitals.setStepping(true);
+  t.ok(vitals.isInside);
+  const next = new Vitals(vitals.buffer);
+  next.live();
+  t.notOk(next.isInside);
+  t.notOk(next.isStepping);
+  t.end();
+});

@@ -1,0 +1,232 @@
+import t from 'tap';
+import type { AudioFormat, SampleFormat } from '../../../src/api/formats.js';
+import type { ChunkMail, Frame, Framing, WordTime } from '../../../src/threads/messages.js';
+import { loadEncoders } from '../../../workers/audio/encoders.js';
+import { ContextActor } from '../../../workers/actor/context.js';
+import { seededRandom } from '../../support/random.js';
+import { stepThrough } from '../../support/spoken.js';
+
+const RATE_HZ = 24_000;
+
+await loadEncoders();
+
+const open = (
+  framing: Framing = 'stream',
+  format: AudioFormat = { encoding: 'pcm', sampleRateHz: RATE_HZ },
+  timestamps = false,
+) => {
+  const frames: Frame[] = [];
+  const actor = new ContextActor(
+    { type: 'open', contextId: 1, format, framing, timestamps, engineSampleRateHz: RATE_HZ },
+    (frame) => frames.push(frame),
+    stepThrough,
+  );
+  return { actor, frames };
+};
+
+const mark = (actor: ContextActor, segment: number, words: string[] = [], tokenContinues = false) =>
+  actor.segment({ type: 'segment', contextId: 1, segment, words, tokenContinues });
+
+/** A ramp that starts at the chunk's place in its segment: every sample tells where it belongs. */
+const chunk = (segment: number, startSample: number, length: number, words: WordTime[] = []): ChunkMail => ({
+  type: 'chunk',
+  contextId: 1,
+  segment,
+  startSample,
+  pcm: Int16Array.from({ length }, (_, i) => segment * 10_000 + startSample + i),
+  words,
+});
+
+const done = (segment: number, samples: number): ChunkMail => ({
+  type: 'segment-done',
+  contextId: 1,
+  segment,
+  samples,
+});
+
+const streamedSamples = (frames: readonly Frame[]): number[] => {
+  const parts = frames
+    .filter((frame) => frame.type === 'audio')
+    .map((frame) => {
+      const text = Buffer.from(frame.bytes).toString('utf8');
+      const record = JSON.parse(text.slice('data: '.length)) as { audio_chunk: string };
+      return Buffer.from(record.audio_chunk, 'base64');
+    });
+  const bytes = Buffer.concat(parts);
+  return Array.from({ length: bytes.length / 2 }, (_, i) => bytes.readInt16LE(2 * i));
+};
+
+const wholeBytes = (frames: readonly Frame[]): Buffer => {
+  const head = frames.filter((frame) => frame.type === 'head');
+  const audio = frames.filter((frame) => frame.type === 'audio');
+  const text = [...head, ...audio].map((frame) => Buffer.from(frame.bytes).toString('latin1')).join('');
+  return Buffer.from(text, 'base64');
+};
+
+t.test('chunks are released in the order of the marks, however they come', async (t) => {
+  const { actor, frames } = open();
+  actor.chunk(chunk(1, 0, 100));
+  mark(actor, 0);
+  mark(actor, 1);
+  actor.close();
+  t.equal(frames.length, 0, 'segment 1 waits for segment 0');
+  actor.chunk(done(1, 100));
+  actor.chunk(chunk(0, 0, 50));
+  t.equal(frames.length, 1, 'the head segment is released as it comes');
+  actor.chunk(chunk(0, 50, 50));
+  actor.chunk(done(0, 100));
+  t.same(streamedSamples(frames), [
+    ...Array.from({ length: 100 }, (_, i) => i),
+    ...Array.from({ length: 100 }, (_, i) => 10_000 + i),
+  ]);
+  t.equal(frames.at(-1)?.type, 'closed');
+});
+
+t.test('a segment that is run again adds no sample twice', async (t) => {
+  const { actor, frames } = open();
+  mark(actor, 0);
+  actor.close();
+  actor.chunk(chunk(0, 0, 60));
+  actor.chunk(chunk(0, 60, 40));
+  actor.chunk(chunk(0, 0, 60));
+  actor.chunk(chunk(0, 60, 40));
+  actor.chunk(chunk(0, 100, 20));
+  actor.chunk(done(0, 120));
+  t.same(
+    streamedSamples(frames),
+    Array.from({ length: 120 }, (_, i) => i),
+  );
+});
+
+t.test('word times run on across segments, come with their audio, and exclude none', async (t) => {
+  const { actor, frames } = open('stream', { encoding: 'pcm', sampleRateHz: 8_000 }, true);
+  mark(actor, 0, ['Hello,', 'world.']);
+  mark(actor, 1, ['Again.']);
+  actor.close();
+  actor.chunk(chunk(0, 0, 12_000, [{ word: 0, startSample: 240, endSample: 6_000 }]));
+  actor.chunk(chunk(0, 12_000, 12_000, [{ word: 1, startSample: 7_200, endSample: 18_000 }]));
+  actor.chunk(done(0, 24_000));
+  actor.chunk(chunk(1, 0, 12_000, [{ word: 0, startSample: 0, endSample: 12_000 }]));
+  actor.chunk(done(1, 12_000));
+  const timings = frames.filter((frame) => frame.type === 'timestamps').map((frame) => frame.timings);
+  t.same(timings, [
+    { words: ['Hello,'], start_seconds: [0.01], end_seconds: [0.25] },
+    { words: ['world.'], start_seconds: [0.3], end_seconds: [0.75] },
+    { words: ['Again.'], start_seconds: [1], end_seconds: [1.5] },
+  ]);
+  const kinds = frames.map((frame) => frame.type);
+  t.ok(kinds.indexOf('timestamps') < kinds.lastIndexOf('audio'), 'they interleave with the audio');
+});
+
+t.test('a token that spans segments is told once, from its first start to its last end', async (t) => {
+  const { actor, frames } = open('stream', undefined, true);
+  mark(actor, 0, ['so', 'aaa'], true);
+  mark(actor, 1, ['bbb'], true);
+  mark(actor, 2, ['ccc', 'end']);
+  actor.close();
+  for (const segment of [0, 1, 2]) {
+    const words =
+      segment === 1
+        ? [{ word: 0, startSample: 0, endSample: 2_400 }]
+        : [
+            { word: 0, startSample: 0, endSample: 1_200 },
+            { word: 1, startSample: 1_200, endSample: 2_400 },
+          ];
+    actor.chunk(chunk(segment, 0, 2_400, words));
+    actor.chunk(done(segment, 2_400));
+  }
+  const timings = frames.filter((frame) => frame.type === 'timestamps').map((frame) => frame.timings);
+  t.same(
+    timings.flatMap((timing) => timing.words),
+    ['so', 'aaabbbccc', 'end'],
+  );
+  t.same(
+    timings.flatMap((timing) => timing.start_seconds),
+    [0, 0.05, 0.25],
+  );
+  t.same(
+    timings.flatMap((timing) => timing.end_seconds),
+    [0.05, 0.25, 0.3],
+  );
+});
+
+t.test('a whole wav is one base64 text with exact sizes, whatever the chunks', async (t) => {
+  const random = seededRandom(7);
+  for (let round = 0; round < 50; round++) {
+    const { actor, frames } = open('whole', { encoding: 'wav', sampleRateHz: RATE_HZ });
+    mark(actor, 0);
+    actor.close();
+    let at = 0;
+    const chunks = 1 + Math.floor(random() * 6);
+    for (let i = 0; i < chunks; i++) {
+      const length = 1 + Math.floor(random() * 40);
+      actor.chunk(chunk(0, at, length));
+      at += length;
+    }
+    actor.chunk(done(0, at));
+    const file = wholeBytes(frames);
+    t.equal(file.length, 44 + 2 * at);
+    t.equal(file.readUInt32LE(4), file.length - 8);
+    t.equal(file.readUInt32LE(40), 2 * at);
+    t.ok(
+      Array.from({ length: at }, (_, i) => file.readInt16LE(44 + 2 * i)).every((sample, i) => sample === i),
+    );
+  }
+});
+
+t.test(
+  'stream headers: one of unknown size for wav, a right one a chunk for linear16, none for pcm',
+  async (t) => {
+    const headersOf = (encoding: SampleFormat['encoding']) => {
+      const { actor, frames } = open('stream', { encoding, sampleRateHz: 16_000 });
+      mark(actor, 0);
+      actor.close();
+      actor.chunk(chunk(0, 0, 24_000));
+      actor.chunk(done(0, 24_000));
+      const chunks = frames
+        .filter((frame) => frame.type === 'audio')
+        .map((frame) => {
+          const text = Buffer.from(frame.bytes).toString('utf8').slice('data: '.length);
+          return Buffer.from((JSON.parse(text) as { audio_chunk: string }).audio_chunk, 'base64');
+        });
+      return chunks.map((bytes) =>
+        bytes.toString('latin1', 0, 4) === 'RIFF'
+          ? { rate: bytes.readUInt32LE(24), data: bytes.readUInt32LE(40), length: bytes.length }
+          : undefined,
+      );
+    };
+    const wav = headersOf('wav');
+    t.match(wav[0], { rate: 16_000, data: 0xffff_ffff });
+    t.ok(wav.slice(1).every((header) => header === undefined));
+    const linear16 = headersOf('linear16');
+    t.ok(linear16.length > 1);
+    t.ok(linear16.every((header) => header?.rate === 16_000 && header.data === header.length - 44));
+    t.ok(headersOf('pcm').every((header) => header === undefined));
+  },
+);
+
+t.test('flush marks are answered in their place', async (t) => {
+  const { actor, frames } = open();
+  mark(actor, 0);
+  actor.flush('one');
+  mark(actor, 1);
+  actor.flush('two');
+  actor.close();
+  actor.chunk(chunk(1, 0, 10));
+  actor.chunk(done(1, 10));
+  actor.chunk(chunk(0, 0, 10));
+  actor.chunk(done(0, 10));
+  t.same(
+    frames.map((frame) => (frame.type === 'flushed' ? frame.flushId : frame.type)),
+    ['audio', 'one', 'audio', 'two', 'closed'],
+  );
+});
+
+t.test('a disposed context sends nothing more', async (t) => {
+  const { actor, frames } = open('stream', { encoding: 'pcm', sampleRateHz: 8_000 });
+  mark(actor, 0);
+  actor.dispose();
+  actor.dispose();
+  actor.chunk({ ...done(0, 0) });
+  t.equal(frames.length, 0);
+});

@@ -1,0 +1,125 @@
+/**
+ * The frames of one context, from chunks that are in order by now: resampled, encoded, with the times of their words.
+ * One resampler and one encoder live as long as the context, so no seam clicks and no header repeats.
+ */
+import type { ActorCommand, ChunkMail, Frame, WordTime } from '../../src/threads/messages.js';
+import { AudioPath } from '../audio/audio-path.js';
+import type { Encoder } from '../audio/encoder.js';
+import { createFramer, type Framer } from './framing.js';
+import { WordClock } from './word-clock.js';
+
+type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
+type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
+type Chunk = Extract<ChunkMail, { type: 'chunk' }>;
+
+/** Playing time of one audio frame at most: words stay close to their sound, records small. */
+export const FRAME_MS_MAX = 200;
+
+export class FrameMaker {
+  readonly #contextId: number;
+  readonly #emit: (frame: Frame) => void;
+  readonly #path: AudioPath;
+  readonly #framer: Framer;
+  readonly #words: WordClock | undefined;
+  readonly #engineSampleRateHz: number;
+  readonly #frameSamplesMax: number;
+  readonly #isSocket: boolean;
+  #segment = 0;
+  #spoke = false;
+  /** Of the chunk that frames are made of. */
+  #spokenSamples = 0;
+  #toldWords = 0;
+
+  /** @param encoder is owned, and disposed of, by the maker */
+  constructor(open: OpenCommand, encoder: Encoder, emit: (frame: Frame) => void) {
+    this.#contextId = open.contextId;
+    this.#emit = emit;
+    this.#path = new AudioPath(open.engineSampleRateHz, encoder);
+    this.#isSocket = open.framing === 'socket';
+    this.#framer = createFramer(open.framing, encoder, open.clientContextId);
+    this.#words = open.timestamps ? new WordClock(open.engineSampleRateHz) : undefined;
+    if (open.framing !== 'whole') this.#words?.silence(this.#path.streamDelaySamples);
+    this.#engineSampleRateHz = open.engineSampleRateHz;
+    this.#frameSamplesMax = Math.max(1, Math.round((open.engineSampleRateHz * FRAME_MS_MAX) / 1000));
+  }
+
+  beginSegment(command: SegmentCommand): void {
+    this.#segment = command.segment;
+    this.#words?.beginSegment(command);
+  }
+
+  /**
+   * Makes the next frame of a chunk, which is given again until its last one is made.
+   * @returns milliseconds of speech that went into it
+   */
+  speak(chunk: Chunk): { readonly durationMs: number; readonly isLast: boolean } {
+    this.#spoke = true;
+    const start = this.#spokenSamples;
+    const end = Math.min(chunk.pcm.length, start + this.#frameSamplesMax);
+    const { payload, durationMs } = this.#path.encode(chunk.pcm.subarray(start, end));
+    this.#emitAudio(payload, durationMs);
+    this.#toldWords = this.#tellWords(chunk.words, this.#toldWords, chunk.startSample + end);
+    const isLast = end === chunk.pcm.length;
+    this.#spokenSamples = isLast ? 0 : end;
+    if (isLast) this.#toldWords = 0;
+    return { durationMs: ((end - start) * 1000) / this.#engineSampleRateHz, isLast };
+  }
+
+  /** @param samples of the whole segment */
+  endSegment(samples: number): void {
+    this.#words?.endSegment(samples);
+    if (this.#isSocket) this.#emit({ type: 'spoken', contextId: this.#contextId, segment: this.#segment });
+  }
+
+  flush(flushId: string): void {
+    const { payload, durationMs, silenceSamples } = this.#path.flush();
+    this.#emitAudio(payload, durationMs);
+    // A token that was to go on did not: the rest of its text was refused.
+    this.#words?.finish();
+    this.#emitTimings();
+    this.#words?.silence(silenceSamples);
+    this.#emit({ type: 'flushed', contextId: this.#contextId, flushId });
+  }
+
+  /** What is left; nothing may follow. */
+  finish(): void {
+    this.#words?.finish();
+    this.#emitTimings();
+    // A file is sound in any case; a context that never spoke sends none.
+    if (this.#isSocket && !this.#spoke) return;
+    const { payload, durationMs } = this.#path.finish();
+    const { head, tail } = this.#framer.end(payload);
+    if (tail.length > 0) this.#emitBytes(tail, durationMs);
+    if (head.length > 0) this.#emit({ type: 'head', contextId: this.#contextId, bytes: head });
+  }
+
+  /** Idempotent. */
+  dispose(): void {
+    this.#path.dispose();
+  }
+
+  /** Tells the words that end at `untilSample` of their segment or before. @returns the first that does not */
+  #tellWords(words: readonly WordTime[], from: number, untilSample: number): number {
+    if (this.#words === undefined) return from;
+    let next = from;
+    for (let word = words[next]; word !== undefined && word.endSample <= untilSample; word = words[++next])
+      this.#words.add(word);
+    this.#emitTimings();
+    return next;
+  }
+
+  #emitAudio(payload: Uint8Array, durationMs: number): void {
+    if (payload.length > 0) this.#emitBytes(this.#framer.audio(payload), durationMs);
+  }
+
+  #emitBytes(bytes: Uint8Array, durationMs: number): void {
+    this.#emit({ type: 'audio', contextId: this.#contextId, segment: this.#segment, durationMs, bytes });
+  }
+
+  #emitTimings(): void {
+    const timings = this.#words?.take();
+    if (timings === undefined) return;
+    const bytes = this.#framer.timestamps(timings);
+    this.#emit({ type: 'timestamps', contextId: this.#contextId, timings, bytes });
+  }
+}

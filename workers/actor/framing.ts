@@ -1,0 +1,159 @@
+/**
+ * Bytes of frames, ready to send. A framer belongs to one context.
+ *
+ * `stream`: every frame is one record, `data: {json}` and two newlines.
+ * `whole`: frames are pieces of one base64 text. Three bytes make four characters, so the framer carries up to two
+ * bytes from one piece to the next, and keeps the first of the payload back for the header, which is known last.
+ * `raw`: frames are the payload itself; there is no place for times.
+ * `socket`: every frame is one JSON message, with the client's name for the context when it gave one.
+ */
+import type { Framing, WordTimings } from '../../src/threads/messages.js';
+import type { Encoder } from '../audio/encoder.js';
+
+export interface Framer {
+  /** @param payload encoded audio, not empty */
+  audio(payload: Uint8Array): Uint8Array;
+  timestamps(timings: WordTimings): Uint8Array;
+  /** What is still to be sent when the encoder has given its last bytes: `tail` after all audio, `head` before it. */
+  end(payload: Uint8Array): { readonly tail: Uint8Array; readonly head: Uint8Array };
+}
+
+const NOTHING = new Uint8Array(0);
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+const base64 = (bytes: Uint8Array): Uint8Array => Buffer.from(asBuffer(bytes).toString('base64'), 'latin1');
+
+const concat = (a: Uint8Array, b: Uint8Array): Uint8Array => {
+  if (a.length === 0) return b;
+  const joined = new Uint8Array(a.length + b.length);
+  joined.set(a);
+  joined.set(b, a.length);
+  return joined;
+};
+
+/** What is around the content of a frame. */
+interface Envelope {
+  readonly audioOpen: Uint8Array;
+  readonly audioClose: Uint8Array;
+  timestamps(timings: WordTimings): string;
+}
+
+const recordEnvelope: Envelope = {
+  audioOpen: Buffer.from('data: {"type":"audio","audio_chunk":"'),
+  audioClose: Buffer.from('"}\n\n'),
+  timestamps: (timings) => `data: ${JSON.stringify({ type: 'timestamps', ...timings })}\n\n`,
+};
+
+const messageEnvelope = (clientContextId: string | undefined): Envelope => {
+  const close = clientContextId === undefined ? '}' : `,"context_id":${JSON.stringify(clientContextId)}}`;
+  return {
+    audioOpen: Buffer.from('{"audio_chunk":"'),
+    audioClose: Buffer.from(`"${close}`),
+    timestamps: (timings) => `{"timestamps":${JSON.stringify(timings)}${close}`,
+  };
+};
+
+/** Frames that stand alone: records and messages. */
+class ChunkFramer implements Framer {
+  readonly #encoder: Encoder;
+  readonly #envelope: Envelope;
+  #begun = false;
+
+  constructor(encoder: Encoder, envelope: Envelope) {
+    this.#encoder = encoder;
+    this.#envelope = envelope;
+  }
+
+  audio(payload: Uint8Array): Uint8Array {
+    const header = this.#encoder.chunkHeader(payload.length, !this.#begun);
+    this.#begun = true;
+    const text = asBuffer(concat(header, payload)).toString('base64');
+    const { audioOpen, audioClose } = this.#envelope;
+    const frame = Buffer.allocUnsafe(audioOpen.length + text.length + audioClose.length);
+    frame.set(audioOpen);
+    frame.write(text, audioOpen.length, 'latin1');
+    frame.set(audioClose, audioOpen.length + text.length);
+    return frame;
+  }
+
+  timestamps(timings: WordTimings): Uint8Array {
+    return Buffer.from(this.#envelope.timestamps(timings));
+  }
+
+  end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
+    return { tail: payload.length > 0 ? this.audio(payload) : NOTHING, head: NOTHING };
+  }
+}
+
+class WholeFramer implements Framer {
+  readonly #encoder: Encoder;
+  /** Payload bytes that complete the header to a multiple of three. */
+  readonly #keptMax: number;
+  #kept: Uint8Array = NOTHING;
+  #carried: Uint8Array = NOTHING;
+  #payloadBytes = 0;
+
+  constructor(encoder: Encoder) {
+    this.#encoder = encoder;
+    this.#keptMax = (3 - (encoder.fileHeader(0).length % 3)) % 3;
+  }
+
+  audio(payload: Uint8Array): Uint8Array {
+    this.#payloadBytes += payload.length;
+    const wanted = this.#keptMax - this.#kept.length;
+    this.#kept = concat(this.#kept, payload.slice(0, wanted));
+    const bytes = concat(this.#carried, payload.subarray(wanted));
+    const whole = bytes.length - (bytes.length % 3);
+    this.#carried = bytes.slice(whole);
+    return base64(bytes.subarray(0, whole));
+  }
+
+  timestamps(): Uint8Array {
+    return NOTHING;
+  }
+
+  end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
+    const last = this.audio(payload);
+    const tail = Buffer.concat([last, base64(this.#carried)]);
+    const header = this.#encoder.fileHeader(this.#payloadBytes);
+    return { tail, head: base64(concat(header, this.#kept)) };
+  }
+}
+
+class RawFramer implements Framer {
+  readonly #encoder: Encoder;
+  #begun = false;
+
+  constructor(encoder: Encoder) {
+    this.#encoder = encoder;
+  }
+
+  audio(payload: Uint8Array): Uint8Array {
+    const header = this.#encoder.chunkHeader(payload.length, !this.#begun);
+    this.#begun = true;
+    return concat(header, payload);
+  }
+
+  timestamps(): Uint8Array {
+    throw new Error('raw audio has no place for times');
+  }
+
+  end(payload: Uint8Array): { tail: Uint8Array; head: Uint8Array } {
+    return { tail: payload.length > 0 ? this.audio(payload) : NOTHING, head: NOTHING };
+  }
+}
+
+/** @param clientContextId only of `socket` framing */
+export const createFramer = (framing: Framing, encoder: Encoder, clientContextId?: string): Framer => {
+  switch (framing) {
+    case 'stream':
+      return new ChunkFramer(encoder, recordEnvelope);
+    case 'socket':
+      return new ChunkFramer(encoder, messageEnvelope(clientContextId));
+    case 'whole':
+      return new WholeFramer(encoder);
+    case 'raw':
+      return new RawFramer(encoder);
+  }
+};

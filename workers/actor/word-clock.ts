@@ -1,0 +1,75 @@
+/**
+ * Turns the engine's word times, which count samples from their segment's start, into seconds from the context's
+ * start, and keeps what is final but not yet told. Times never go back: segments are told in order.
+ */
+import type { ActorCommand, WordTime, WordTimings } from '../../src/threads/messages.js';
+
+type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
+
+/** Whole milliseconds, rounded down so that no word ends after its audio. */
+const seconds = (samples: number, sampleRateHz: number): number =>
+  Math.floor((samples * 1000) / sampleRateHz) / 1000;
+
+export class WordClock {
+  readonly #sampleRateHz: number;
+  /** Samples of all segments before the current one, and of the silence around them: not always a whole number. */
+  #elapsedSamples = 0;
+  #segment: SegmentCommand | undefined;
+  /** A token that goes on in the next segment: its text and start so far. */
+  #carried: { text: string; startSample: number; endSample: number } | undefined;
+  #pending: WordTimings = { words: [], start_seconds: [], end_seconds: [] };
+
+  constructor(sampleRateHz: number) {
+    this.#sampleRateHz = sampleRateHz;
+  }
+
+  beginSegment(command: SegmentCommand): void {
+    this.#segment = command;
+  }
+
+  /** A word's time is final. Words come in order. */
+  add(time: WordTime): void {
+    const segment = this.#segment;
+    const text = segment?.words[time.word];
+    if (segment === undefined || text === undefined) return;
+    const carried = time.word === 0 ? this.#carried : undefined;
+    if (carried !== undefined) this.#carried = undefined;
+    const word = {
+      text: (carried?.text ?? '') + text,
+      startSample: carried?.startSample ?? this.#elapsedSamples + time.startSample,
+      endSample: this.#elapsedSamples + time.endSample,
+    };
+    if (segment.tokenContinues && time.word === segment.words.length - 1) this.#carried = word;
+    else this.#tell(word);
+  }
+
+  /** Silence, or a codec's delay, after what came so far. */
+  silence(samples: number): void {
+    this.#elapsedSamples += samples;
+  }
+
+  endSegment(samples: number): void {
+    this.#elapsedSamples += samples;
+    this.#segment = undefined;
+  }
+
+  /** No segment follows: a token that was to go on ends here. */
+  finish(): void {
+    if (this.#carried !== undefined) this.#tell(this.#carried);
+    this.#carried = undefined;
+  }
+
+  /** What became final since the last call, or `undefined`. */
+  take(): WordTimings | undefined {
+    if (this.#pending.words.length === 0) return undefined;
+    const timings = this.#pending;
+    this.#pending = { words: [], start_seconds: [], end_seconds: [] };
+    return timings;
+  }
+
+  #tell(word: { text: string; startSample: number; endSample: number }): void {
+    this.#pending.words.push(word.text);
+    this.#pending.start_seconds.push(seconds(word.startSample, this.#sampleRateHz));
+    this.#pending.end_seconds.push(seconds(word.endSample, this.#sampleRateHz));
+  }
+}
