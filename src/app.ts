@@ -12,7 +12,7 @@ import { openStore, type Store } from './store/sqlite/store.js';
 import type { Config } from './config.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
-import type { Voices } from './threads/generations.js';
+import { catalogueOf, type VoicePack, type Voices } from './threads/voices.js';
 import { VoiceReload } from './threads/reload.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
@@ -25,8 +25,7 @@ import { EventLoopDelay, pssBytes } from './process-facts.js';
 import { OpsServer } from './ops/ops-server.js';
 import { checkReload, planFor, type Models, type Plan } from './plan.js';
 import { inMiB } from './worst-case.js';
-import { catalogueOf, readPacks } from '../workers/engines/manifest.js';
-import type { VoicePack } from '../workers/engines/voice-pack.js';
+import { readPacks } from '../workers/engines/manifest.js';
 
 export interface AppParts {
   readonly config: Config;
@@ -40,14 +39,11 @@ export interface AppParts {
 
 const readVoices = async (modelsDir: string): Promise<Voices> => {
   const { packs, release } = await readPacks(modelsDir);
-  const { speakerIds, sampleRateHz } = catalogueOf(packs);
-  return { packs, release, catalogue: { speakerIds, sampleRateHz: () => sampleRateHz } };
+  return { packs, release, catalogue: catalogueOf(packs) };
 };
 
 const modelsOf = (packs: readonly VoicePack[]): Models => ({
-  modelBytes: packs
-    .flatMap(({ manifest }) => Object.values(manifest.files))
-    .reduce((sum, file) => sum + file.bytes, 0),
+  modelBytes: packs.reduce((sum, { modelBytes }) => sum + modelBytes, 0),
   packs: packs.length,
 });
 

@@ -10,7 +10,7 @@ import { ListenError } from './front/server.js';
 import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
 import { createLog } from './log.js';
-import { VoicePackError } from '../workers/engines/voice-pack.js';
+import { VoicePackError } from './threads/voices.js';
 
 /** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
 const expected = [

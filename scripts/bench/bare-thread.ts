@@ -5,7 +5,7 @@ import type { ExecutionProvider } from '../../src/config.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadEngines, threadLog } from '../../workers/engines/loader.js';
-import type { VoicePack } from '../../workers/engines/voice-pack.js';
+import type { VoicePack } from '../../src/threads/voices.js';
 
 export interface BareThreadData {
   readonly packs: readonly VoicePack[];

@@ -10,7 +10,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
-import { catalogueOf, readPacks } from '../../workers/engines/manifest.js';
+import { catalogueOf } from '../../src/threads/voices.js';
+import { readPacks } from '../../workers/engines/manifest.js';
 import { startBareEngine } from './bare.js';
 import { measureEncodings } from './encodings.js';
 import { Load } from './load.js';
@@ -88,7 +89,7 @@ const runAll = async (): Promise<void> => {
       }
     });
     await measure('encodings', () =>
-      measureEncodings(load, target, service, catalogue.sampleRateHz, actorThreads),
+      measureEncodings(load, target, service, catalogue.sampleRateHz(voice), actorThreads),
     );
     await measure('listeners', () => measureListeners(load, target));
   });

@@ -11,13 +11,13 @@ import { Abandoned } from '../threads/abandoned.js';
 import { ActorThreads } from '../threads/actor-threads.js';
 import { Context } from './context.js';
 import { ContextMeter } from './context-meter.js';
-import { Generations, type Voices } from '../threads/generations.js';
+import { Generations } from '../threads/generations.js';
 import { Scheduler } from './scheduler.js';
 import type { ContextSchedule } from './scheduler.js';
-import type { ContextOptions, FrameSink, Speech, SpeechContext, VoiceCatalogue } from './speech.js';
+import type { ContextOptions, FrameSink, Speech, SpeechContext } from './speech.js';
 import type { SynthesisThread } from '../threads/synthesis-thread.js';
 import { Watchdog } from '../threads/watchdog.js';
-import type { VoicePack } from '../../workers/engines/voice-pack.js';
+import type { VoiceCatalogue, VoicePack, Voices } from '../threads/voices.js';
 
 export type DispatcherLimits = Readonly<
   Record<

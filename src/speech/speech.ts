@@ -6,6 +6,7 @@ import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
 import type { Frame, Framing } from '../threads/messages.js';
+import type { VoiceCatalogue } from '../threads/voices.js';
 
 export interface ContextOptions {
   /** Owned by the context from here on: it settles what was spoken, and closes the lease at `release`. */
@@ -57,14 +58,6 @@ export interface SpeechContext {
    * backpressure by the frame's duration and settles its segment's charge.
    */
   handed(frame: Extract<Frame, { type: 'audio' }>): void;
-}
-
-/** The voices that can be asked for. */
-export interface VoiceCatalogue {
-  /** The default voice first. */
-  readonly speakerIds: readonly string[];
-  /** Rate at which the voice is made, before the actor resamples it. */
-  sampleRateHz(speakerId: string): number;
 }
 
 export interface Speech {

@@ -10,19 +10,9 @@
  */
 import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
-import type { VoiceCatalogue } from '../speech/speech.js';
 import { SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
-import type { VoicePack } from '../../workers/engines/voice-pack.js';
-
-/** What a generation speaks with. */
-export interface Voices {
-  readonly catalogue: VoiceCatalogue;
-  /** What its threads load. */
-  readonly packs: readonly VoicePack[];
-  /** No thread will load them any more. Idempotent. */
-  readonly release: () => void;
-}
+import type { VoiceCatalogue, VoicePack, Voices } from './voices.js';
 
 export interface GenerationsOptions extends Omit<SynthesisPoolOptions, 'packs'> {
   /** Milliseconds that older voices are kept for who does not speak. */

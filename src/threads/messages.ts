@@ -13,7 +13,7 @@ import type { SpeechSettings } from '../api/speech-settings.js';
 import type { ExecutionProvider, LogLevel } from '../config.js';
 import type { Replacement } from '../text/normalise/normalise.js';
 import type { Span } from '../text/words.js';
-import type { VoicePack } from '../../workers/engines/voice-pack.js';
+import type { VoicePack } from './voices.js';
 
 /** `Span`: range of UTF-16 offsets into a segment's text. `Replacement`: what some of its tokens are spoken as. */
 export type { Replacement, Span };

@@ -7,7 +7,7 @@
 import { faultPlace } from '../fault.js';
 import type { Log } from '../log.js';
 import type { Dispatcher } from '../speech/dispatcher.js';
-import type { Voices } from './generations.js';
+import type { Voices } from './voices.js';
 
 export interface VoiceReloadParts {
   readonly dispatcher: Pick<Dispatcher, 'voicesSettled' | 'loadVoices' | 'voiceStatus' | 'voices'>;

@@ -1,6 +1,6 @@
 /** A dispatcher with scripted engines (scripted-synthesis.ts), and what it says read back letter by letter. */
 import { Dispatcher, type DispatcherLimits } from '../../src/speech/dispatcher.js';
-import type { Voices } from '../../src/threads/generations.js';
+import type { Voices } from '../../src/threads/voices.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { limits } from '../../src/limits.js';

@@ -1,6 +1,5 @@
 /** Voices of scripted-synthesis.ts, and what a test tells its threads with them. */
-import type { Voices } from '../../src/threads/generations.js';
-import type { VoicePack } from '../../workers/engines/voice-pack.js';
+import type { VoicePack, Voices } from '../../src/threads/voices.js';
 
 /** In the place of a pack. */
 export interface Script {

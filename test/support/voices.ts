@@ -11,6 +11,7 @@ import { readPacks } from '../../workers/engines/manifest.js';
 import { PhoneSet } from '../../workers/engines/phones.js';
 import type { EngineMeans } from '../../workers/engines/sessions.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx.js';
+import type { SyrinxPack } from '../../workers/engines/voice-pack.js';
 import { packageRoot } from './package-root.js';
 
 export const modelsDir = join(packageRoot, 'models');
@@ -48,7 +49,7 @@ export const loadDefaultPack = async (): Promise<SyrinxEngine> => {
 export const loadPhones = async (): Promise<{ phones: PhoneSet; names: readonly string[] }> => {
   const { pack, release } = await defaultPack();
   release();
-  const names = pack.manifest.phones;
+  const names = (pack.data as SyrinxPack).manifest.phones;
   return { phones: new PhoneSet(names), names };
 };
 

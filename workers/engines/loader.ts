@@ -1,10 +1,10 @@
 /** All voice packs as one engine, warm. */
 import type { LogLevel } from '../../src/config.js';
+import type { VoicePack } from '../../src/threads/voices.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import { Espeak } from './espeak.js';
 import type { EngineLog, EngineMeans } from './sessions.js';
 import { SyrinxEngine } from './syrinx.js';
-import type { VoicePack } from './voice-pack.js';
 
 /** The log's library is loaded when there is something to say: it is a tenth of what a thread's start costs. */
 export const threadLog = (level: LogLevel): EngineLog => {

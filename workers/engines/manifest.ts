@@ -7,7 +7,8 @@ import { type FileHandle, open, readFile, readdir, stat } from 'node:fs/promises
 import { join } from 'node:path';
 import typia from 'typia';
 import { missingPhones } from './phones.js';
-import { type Manifest, type PackFile, type VoicePack, VoicePackError } from './voice-pack.js';
+import { type VoicePack, VoicePackError } from '../../src/threads/voices.js';
+import type { Manifest, PackFile, SyrinxPack } from './voice-pack.js';
 
 /** The pack whose first speaker is the default; the others follow by name. */
 const defaultPack = 'syrinx-en';
@@ -92,7 +93,8 @@ const openGraph = async (path: string, expected: PackFile, held: FileHandle[]): 
   return process.platform === 'linux' ? `/proc/self/fd/${file.fd}` : path;
 };
 
-const readPack = async (folder: string, held: FileHandle[]): Promise<VoicePack> => {
+const readPack = async (modelsDir: string, name: string, held: FileHandle[]): Promise<VoicePack> => {
+  const folder = join(modelsDir, name);
   const manifestPath = join(folder, manifestName);
   const manifest = await readManifest(manifestPath);
   const { encoder, frames, decoder } = manifest.files;
@@ -106,7 +108,14 @@ const readPack = async (folder: string, held: FileHandle[]): Promise<VoicePack> 
     frames: await openGraph(graphPaths.frames, frames, held),
     decoder: await openGraph(graphPaths.decoder, decoder, held),
   };
-  return { manifest, manifestPath, graphPaths, graphFiles };
+  const { speakers, sampleRateHz, language } = manifest;
+  return {
+    engine: 'syrinx',
+    name,
+    voices: speakers.map(({ id }) => ({ id, sampleRateHz, language })),
+    modelBytes: encoder.bytes + frames.bytes + decoder.bytes,
+    data: { manifest, manifestPath, graphPaths, graphFiles } satisfies SyrinxPack,
+  };
 };
 
 const packFolders = async (modelsDir: string): Promise<string[]> => {
@@ -152,26 +161,15 @@ const readAll = async (modelsDir: string, held: FileHandle[]): Promise<VoicePack
   const packs: VoicePack[] = [];
   const owners = new Map<string, string>();
   for (const name of names) {
-    const pack = await readPack(join(modelsDir, name), held);
-    for (const { id } of pack.manifest.speakers) {
+    const pack = await readPack(modelsDir, name, held);
+    const manifestPath = join(modelsDir, name, manifestName);
+    for (const { id } of pack.voices) {
       const owner = owners.get(id);
       if (owner !== undefined)
-        throw new VoicePackError(`${pack.manifestPath}: voice "${id}" is in ${owner} already`);
-      owners.set(id, pack.manifestPath);
+        throw new VoicePackError(`${manifestPath}: voice "${id}" is in ${owner} already`);
+      owners.set(id, manifestPath);
     }
     packs.push(pack);
   }
   return packs;
 };
-
-export interface Catalogue {
-  /** The default voice first. */
-  readonly speakerIds: readonly string[];
-  readonly sampleRateHz: number;
-}
-
-/** What the front thread needs of the voices. */
-export const catalogueOf = (packs: readonly VoicePack[]): Catalogue => ({
-  speakerIds: packs.flatMap(({ manifest }) => manifest.speakers.map(({ id }) => id)),
-  sampleRateHz: packs[0]!.manifest.sampleRateHz,
-});

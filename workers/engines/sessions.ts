@@ -6,7 +6,8 @@ import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
 import type { ExecutionProvider } from '../../src/config.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Log } from '../../src/log.js';
-import { type GraphName, type VoicePack, VoicePackError } from './voice-pack.js';
+import { VoicePackError } from '../../src/threads/voices.js';
+import type { GraphName, SyrinxPack } from './voice-pack.js';
 
 /** What a thread says while it loads. */
 export type EngineLog = Pick<Log, 'debug' | 'warn'>;
@@ -41,7 +42,7 @@ const firstLine = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
 
 const create = async (
-  pack: VoicePack,
+  pack: SyrinxPack,
   native: NativeGuard,
   providers: readonly string[],
 ): Promise<Sessions['run']> => {
@@ -80,7 +81,7 @@ const hasCuda = (): boolean => {
  * @throws {VoicePackError} when the CPU cannot load them either
  */
 export const createSessions = async (
-  pack: VoicePack,
+  pack: SyrinxPack,
   { provider, native, log }: EngineMeans,
 ): Promise<Sessions> => {
   if (provider === 'cuda' && !hasCuda())

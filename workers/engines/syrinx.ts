@@ -3,7 +3,8 @@ import { clausesOf } from './clauses.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import type { Espeak } from './espeak.js';
 import { Graphs } from './graphs.js';
-import { type Manifest, type Speaker, type VoicePack, VoicePackError } from './voice-pack.js';
+import { type VoicePack, VoicePackError } from '../../src/threads/voices.js';
+import type { Manifest, Speaker, SyrinxPack } from './voice-pack.js';
 import { PhoneSet } from './phones.js';
 import { Pronouncer } from './pronunciation.js';
 import { Prosody } from './prosody.js';
@@ -57,15 +58,16 @@ export class SyrinxEngine implements Engine {
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or is not what the manifest says */
   static async load(pack: VoicePack, espeak: Espeak, means: EngineMeans): Promise<SyrinxEngine> {
-    const { manifest } = pack;
-    const sessions = await createSessions(pack, means);
+    const data = pack.data as SyrinxPack;
+    const { manifest } = data;
+    const sessions = await createSessions(data, means);
     const pronouncer = new Pronouncer(espeak, new PhoneSet(manifest.phones));
     const engine = new SyrinxEngine(manifest, sessions, pronouncer);
     try {
       await engine.#warmUp();
     } catch (error) {
       const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-      throw new VoicePackError(`${pack.manifestPath}: the models do not run as the manifest says: ${reason}`);
+      throw new VoicePackError(`${data.manifestPath}: the models do not run as the manifest says: ${reason}`);
     }
     return engine;
   }

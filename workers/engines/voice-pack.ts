@@ -1,9 +1,5 @@
-/** What a voice pack is: a manifest, and the graphs that it names. Found to be so by `manifest.ts`, run by `syrinx.ts`. */
+/** A pack of the format syrinx-1: a manifest, and the graphs that it names. */
 import type { tags } from 'typia';
-
-export class VoicePackError extends Error {
-  override readonly name = 'VoicePackError';
-}
 
 /** A file of the pack's own folder. */
 export interface PackFile {
@@ -54,11 +50,12 @@ export interface Manifest {
 
 export type GraphName = keyof Manifest['files'];
 
-export interface VoicePack {
+/** `VoicePack.data` of this format. */
+export interface SyrinxPack {
   readonly manifest: Manifest;
   readonly manifestPath: string;
-  /** To be told to people. */
+  /** Paths to show in messages. */
   readonly graphPaths: Readonly<Record<GraphName, string>>;
-  /** To be opened: leads to the very file that was verified, whatever has its name by now, where that can be had. */
+  /** Paths to open. On Linux each leads to the file that was verified, even if another has its name by now. */
   readonly graphFiles: Readonly<Record<GraphName, string>>;
 }

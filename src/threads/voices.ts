@@ -1,0 +1,60 @@
+/**
+ * Voices and voice packs, as far as every voice format has them in common. A format is one folder of `workers/engines`,
+ * which reads its packs and speaks with them; everything else knows only what stands here.
+ */
+
+/** A voice pack that cannot be used. The message is one line that names the file or folder at fault. */
+export class VoicePackError extends Error {
+  override readonly name = 'VoicePackError';
+}
+
+export interface Voice {
+  readonly id: string;
+  /** Rate of the samples that the engine makes, before the actor resamples them. */
+  readonly sampleRateHz: number;
+  /** BCP 47. */
+  readonly language: string;
+}
+
+/** A pack whose files were found whole. It can be cloned: each synthesis thread loads its own copy. */
+export interface VoicePack {
+  /** The format: a folder of `workers/engines`. */
+  readonly engine: string;
+  /** The pack's own folder in MODELS_DIR. */
+  readonly name: string;
+  /** The pack's default first. */
+  readonly voices: readonly Voice[];
+  /** Size of the files that each thread loads. */
+  readonly modelBytes: number;
+  /** What its format needs to load it. */
+  readonly data: unknown;
+}
+
+/** The voices that a request can ask for. */
+export interface VoiceCatalogue {
+  /** The default voice first. */
+  readonly speakerIds: readonly string[];
+  /** Rate of the samples that the voice is made with. @throws {RangeError} if there is no such voice */
+  sampleRateHz(speakerId: string): number;
+}
+
+/** What a generation speaks with. */
+export interface Voices {
+  readonly catalogue: VoiceCatalogue;
+  /** What its threads load. */
+  readonly packs: readonly VoicePack[];
+  /** Closes the files of the packs: no thread will load them any more. Idempotent. */
+  readonly release: () => void;
+}
+
+export const catalogueOf = (packs: readonly VoicePack[]): VoiceCatalogue => {
+  const voices = new Map(packs.flatMap((pack) => pack.voices.map((voice) => [voice.id, voice])));
+  return {
+    speakerIds: [...voices.keys()],
+    sampleRateHz: (speakerId) => {
+      const voice = voices.get(speakerId);
+      if (voice === undefined) throw new RangeError(`unknown voice "${speakerId}"`);
+      return voice.sampleRateHz;
+    },
+  };
+};
