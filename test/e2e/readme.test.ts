@@ -1,4 +1,4 @@
-/** The README's commands, run as they are printed there; only the address and the key are this test's own. */
+/** Runs the commands of the README and of the reference as printed, with this test's address and key. */
 import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,9 +12,9 @@ import { missingTool } from '../support/tools.js';
 const run = promisify(execFile);
 const printedUrl = 'http://127.0.0.1:8080';
 
-const blocks = [...readSource('README.md').matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(
-  ([, language = '', code = '']) => ({ language, code }),
-);
+const blocks = ['README.md', 'src/front/README.md']
+  .flatMap((path) => [...readSource(path).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)])
+  .map(([, language = '', code = '']) => ({ language, code }));
 
 const service = await startService(t, { SYNTHESIS_THREADS: '1' });
 
@@ -24,7 +24,7 @@ const block = (language: string, text: string): string => {
     (candidate) => candidate.language === language && candidate.code.includes(text),
   );
   if (found.length !== 1)
-    throw new Error(`README.md has ${String(found.length)} ${language} blocks with ${text}`);
+    throw new Error(`The pages have ${String(found.length)} ${language} blocks with ${text}`);
   return found[0]!.code
     .replaceAll(printedUrl, service.url)
     .replaceAll(printedUrl.replace('http', 'ws'), service.url.replace('http', 'ws'));
