@@ -17,7 +17,7 @@ import { VoiceReload } from './threads/reload.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
 import { HeapTrim } from './heap-trim.js';
-import { limits } from './limits.js';
+import type { Bounds } from './limits.js';
 import type { Log } from './log.js';
 import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
@@ -88,6 +88,7 @@ const openWithKey = (dataDir: string, onFirstKey: AppParts['onFirstKey']): Store
 export class App {
   readonly #log: Log;
   readonly #config: Config;
+  readonly #bounds: Bounds;
   readonly #eventLoop = new EventLoopDelay();
   readonly #store: Store;
   readonly #ledger: Ledger;
@@ -101,6 +102,7 @@ export class App {
 
   private constructor(
     parts: Pick<AppParts, 'config' | 'log'> & {
+      readonly bounds: Bounds;
       readonly store: Store;
       readonly ledger: Ledger;
       readonly dispatcher: Dispatcher;
@@ -111,6 +113,7 @@ export class App {
   ) {
     this.#log = parts.log;
     this.#config = parts.config;
+    this.#bounds = parts.bounds;
     this.#store = parts.store;
     this.#ledger = parts.ledger;
     this.#dispatcher = parts.dispatcher;
@@ -176,11 +179,11 @@ export class App {
     let app: App;
     try {
       store = openWithKey(config.dataDir, parts.onFirstKey);
-      ledger = new Ledger({ dataDir: config.dataDir, limits, log });
+      ledger = new Ledger({ dataDir: config.dataDir, limits: bounds, log });
       const admission = createAdmission({
         store,
         ledger,
-        limits,
+        limits: bounds,
         creditsPerCharacter: config.creditsPerCharacter,
         clock: Date.now,
         log,
@@ -210,11 +213,11 @@ export class App {
         }
       };
       const reload = new VoiceReload({ dispatcher, read: readNext, log });
-      app = new App({ log, config, store, ledger, dispatcher, reload, server, ops });
+      app = new App({ log, config, bounds, store, ledger, dispatcher, reload, server, ops });
     } catch (error) {
       // A thread can be ended once it has loaded, or could not.
       await dispatcher.ready().catch(() => undefined);
-      await dispatcher.close(limits.stepEndMsMax);
+      await dispatcher.close(bounds.stepEndMsMax);
       await ledger?.close();
       store?.close();
       throw error;
@@ -229,7 +232,7 @@ export class App {
   }
 
   async #listen(): Promise<number> {
-    this.#heapTrim = await HeapTrim.start(limits.heapTrimMs, this.#log);
+    this.#heapTrim = await HeapTrim.start(this.#bounds.heapTrimMs, this.#log);
     try {
       return (await this.#server.listen()).port;
     } catch (error) {
@@ -324,7 +327,7 @@ export class App {
     await Promise.race([this.#server.whenIdle(), hurried]);
     clearTimeout(timer);
     this.#server.close();
-    const clean = await this.#dispatcher.close(limits.stepEndMsMax);
+    const clean = await this.#dispatcher.close(this.#bounds.stepEndMsMax);
     await this.#ledger.close();
     this.#store.close();
     // Last: until here it tells who asks that the service is draining.

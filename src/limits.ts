@@ -194,7 +194,8 @@ export const limits = {
   actorHeapMiBMax: 1_024,
 } as const;
 
-/** The bounds that are in force: those above, or smaller ones where the machine is (`plan.ts`). */
+/**
+ * The bounds in force: those above, or smaller ones on a smaller machine (`plan.ts`). Constructors and functions take
+ * the ones that they need; only the plan, the configuration, the start and command lines import `limits` itself.
+ */
 export type Bounds = Readonly<Record<keyof typeof limits, number>>;
-
-export type Limits = typeof limits;

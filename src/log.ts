@@ -1,26 +1,26 @@
-/** Structured log, one JSON line an event, on standard output. Never text to be spoken, never a key. */
+/** Structured log: one JSON line per event on standard output. It never holds text to speak or a key. */
 import { pino } from 'pino';
 import type { LogLevel } from './config.js';
-import { limits } from './limits.js';
+import type { Bounds } from './limits.js';
 
 export type Log = Pick<ReturnType<typeof pino>, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
 /**
- * A log that cannot be written, because its disk is full, is no reason to fail a request: its lines wait, and are
- * dropped when they are too many. When it can be written again it tells how many are missing.
+ * A log that cannot be written (a full disk) fails no request: lines wait, and lines beyond the bound are dropped. The
+ * log reports their number when it can be written again.
  */
-export const createLog = (level: LogLevel): Log => {
-  const destination = pino.destination({ dest: 1, sync: true, maxLength: limits.logBytesWaitingMax });
+export const createLog = (level: LogLevel, bounds: Pick<Bounds, 'logBytesWaitingMax'>): Log => {
+  const destination = pino.destination({ dest: 1, sync: true, maxLength: bounds.logBytesWaitingMax });
   const log = pino({ level, base: null }, destination);
   let dropped = 0;
-  // Without a listener each line would throw, wherever it is written.
+  // Without a listener every log call would throw.
   destination.on('error', () => undefined);
   destination.on('drop', () => (dropped += 1));
   destination.on('write', () => {
     if (dropped === 0) return;
     const lines = dropped;
     dropped = 0;
-    // After the write that is under way.
+    // After the current write.
     queueMicrotask(() => log.warn({ lines }, 'the log could not be written: lines are missing'));
   });
   return log;

@@ -11,6 +11,7 @@ import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
 import { createLog } from './log.js';
 import { VoicePackError } from './threads/voices.js';
+import { limits } from './limits.js';
 
 /** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
 const expected = [
@@ -51,7 +52,7 @@ const main = async (): Promise<void> => {
   // which takes an hour of traffic, and looks like a leak.
   setFlagsFromString('--heap-growing-percent=25');
   const config = readConfig(process.env);
-  const log = createLog(config.logLevel);
+  const log = createLog(config.logLevel, limits);
   const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();
   let hasStarted = false;
   let isStopping = false;

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import koffi from 'koffi';
 import t from 'tap';
 import { HeapTrim } from '../src/heap-trim.js';
+import { limits } from '../src/limits.js';
 import { createLog } from '../src/log.js';
 import { ServiceProcess } from '../scripts/rig/service-process.js';
 
@@ -36,7 +37,7 @@ t.test('holes in a heap go back to the system, and what lies between them stays'
   for (const piece of holes) free(piece);
   const holedBytes = residentBytes();
   t.ok(fullBytes - holedBytes < 8 * MiB, 'glibc keeps them by itself');
-  const heapTrim = await HeapTrim.start(10, createLog('silent'));
+  const heapTrim = await HeapTrim.start(10, createLog('silent', limits));
   t.teardown(() => heapTrim.close());
   // Of each piece freed, what is not whole pages stays.
   const trimmedBytes = holedBytes - (PIECES / 2) * PIECE_BYTES * 0.6;

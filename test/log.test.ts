@@ -10,7 +10,7 @@ t.test(
   (t) => {
     const program = `
     const { createLog } = await import(${JSON.stringify(logModule)});
-    const log = createLog('info');
+    const log = createLog('info', { logBytesWaitingMax: 2 ** 20 });
     const filler = 'x'.repeat(1_000);
     for (let i = 0; i < 20_000; i += 1) log.info({ filler }, 'a line');
     gc();

@@ -2,6 +2,7 @@
  * Entry of an actor thread: hosts contexts, passes them commands and chunks, and mails their frames to the front.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { limits } from '../src/limits.js';
 import { packFrames, TurnBatch, unpackCommands } from '../src/threads/mail.js';
 import { ACTOR_READY } from '../src/threads/messages.js';
 import { faultPlace } from '../src/fault.js';
@@ -108,7 +109,7 @@ const listen = (port: MessagePort): void => {
 };
 
 // Before the first message is taken: a context must never wait for an encoder.
-await loadEncoders();
+await loadEncoders(limits);
 
 front.on('message', (message: ActorThreadMessage) => {
   switch (message.type) {

@@ -5,6 +5,7 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import { AudioPath } from '../../workers/audio/audio-path.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { FRAME_MS_MAX } from '../../workers/actor/frame-maker.js';
+import { limits } from '../../src/limits.js';
 
 export interface BareEncoderData {
   /** What the engine said, 16-bit samples. */
@@ -18,7 +19,7 @@ const { speech, sampleRateHz, control } = workerData as BareEncoderData;
 const running = new Int32Array(control);
 const samples = new Int16Array(speech);
 const frameSamples = (sampleRateHz * FRAME_MS_MAX) / 1000;
-await loadEncoders();
+await loadEncoders(limits);
 
 /** Milliseconds of speech encoded until told to stop. */
 const loop = async (format: AudioFormat): Promise<number> => {

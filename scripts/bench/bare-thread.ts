@@ -2,6 +2,7 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ExecutionProvider } from '../../src/config.js';
+import { limits } from '../../src/limits.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadEngines, threadLog } from '../../workers/engines/loader.js';
@@ -25,7 +26,7 @@ const engine = await loadEngines(packs, {
   native: unguarded,
   log: threadLog('warn'),
 });
-const segmenter = new Segmenter();
+const segmenter = new Segmenter(limits);
 const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
 
 /** Milliseconds of speech made until told to stop. */

@@ -15,6 +15,7 @@ import { createInterface } from 'node:readline';
 import typia from 'typia';
 import { readConfig } from '../../src/config.js';
 import { unguarded } from '../../src/threads/vitals.js';
+import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { Espeak } from '../../workers/engines/espeak.js';
 import { readPacks } from '../../workers/engines/manifest.js';
@@ -68,7 +69,10 @@ const waveHeader = (samples: number, sampleRateHz: number): Buffer => {
 
 const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
   const bound = item.text.length;
-  const segmenter = item.uncut === true ? new Segmenter({ firstMax: bound, max: bound }) : new Segmenter();
+  const segmenter =
+    item.uncut === true
+      ? new Segmenter({ firstSegmentCharactersMax: bound, segmentCharactersMax: bound })
+      : new Segmenter(limits);
   const segments = [...segmenter.push(item.text), ...segmenter.end()].filter(({ speak: spoken }) => spoken);
   const parts: Float32Array[] = [];
   const words: Word[] = [];

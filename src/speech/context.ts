@@ -49,7 +49,7 @@ export class Context implements SpeechContext {
   readonly #sampleRateHz: number;
   /** Whose threads speak it. */
   #generation: Generation;
-  readonly #segmenter = new Segmenter();
+  readonly #segmenter = new Segmenter(limits);
   readonly #pending: (string | { readonly flushId: string })[] = [];
   /** Flushes whose text is cut, with the number of segments before them. */
   readonly #flushes: { readonly flushId: string; readonly segments: number }[] = [];
@@ -231,7 +231,7 @@ export class Context implements SpeechContext {
       segment: segment.index,
       text: segment.text,
       words: segment.words,
-      ...(settings.normalizeText && { spoken: normalise(segment.text, segment.words) }),
+      ...(settings.normalizeText && { spoken: normalise(segment.text, segment.words, limits) }),
       before: segment.before,
       after: segment.after,
       settings,

@@ -3,7 +3,7 @@
  * Owns the synthesis threads and the actor threads, and links every one of the former to every one of the latter.
  */
 import type { Config } from '../config.js';
-import type { Limits } from '../limits.js';
+import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs } from '../monotonic.js';
@@ -19,24 +19,19 @@ import type { SynthesisThread } from '../threads/synthesis-thread.js';
 import { Watchdog } from '../threads/watchdog.js';
 import type { VoiceCatalogue, VoicePack, Voices } from '../threads/voices.js';
 
-export type DispatcherLimits = Readonly<
-  Record<
-    keyof Pick<
-      Limits,
-      | 'contextsMax'
-      | 'unsentAudioMsMax'
-      | 'unsentAudioMsPerLeaseMax'
-      | 'unsentAudioBytesMax'
-      | 'synthesisHeapMiBMax'
-      | 'jobsPerThreadMax'
-      | 'threadHangMsMax'
-      | 'watchdogBeatMs'
-      | 'voicesLoadMsMax'
-      | 'olderVoicesMsMax'
-      | 'hungThreadsReplacedMax'
-    >,
-    number
-  >
+export type DispatcherLimits = Pick<
+  Bounds,
+  | 'contextsMax'
+  | 'unsentAudioMsMax'
+  | 'unsentAudioMsPerLeaseMax'
+  | 'unsentAudioBytesMax'
+  | 'synthesisHeapMiBMax'
+  | 'jobsPerThreadMax'
+  | 'threadHangMsMax'
+  | 'watchdogBeatMs'
+  | 'voicesLoadMsMax'
+  | 'olderVoicesMsMax'
+  | 'hungThreadsReplacedMax'
 >;
 
 export interface DispatcherOptions {

@@ -4,7 +4,7 @@
  * Every decision is a function of the text before it and the one code point after it: no timers, no look at where
  * the pieces were split. So the segments of a text are the same however it was sent.
  */
-import { limits } from '../limits.js';
+import type { Bounds } from '../limits.js';
 import {
   CLAUSE,
   CLOSER,
@@ -37,17 +37,8 @@ export interface Segment {
   readonly speak: boolean;
 }
 
-/** Code points, where a DENSE one counts as `denseWeight`. */
-export interface SegmentBounds {
-  /** Of the first segment of an utterance. */
-  readonly firstMax: number;
-  readonly max: number;
-}
-
-const defaultBounds: SegmentBounds = {
-  firstMax: limits.firstSegmentCharactersMax,
-  max: limits.segmentCharactersMax,
-};
+/** In code points; a DENSE one counts as `denseWeight`. */
+export type SegmentBounds = Pick<Bounds, 'firstSegmentCharactersMax' | 'segmentCharactersMax'>;
 
 /** A Han character or Hangul syllable takes about as long to say as three Latin letters. */
 const denseWeight = 3;
@@ -99,7 +90,7 @@ export class Segmenter {
   /** An abbreviation's full stop that the next character decides upon. */
   #undecided: { readonly at: number; readonly rule: FullStop } | null = null;
 
-  constructor(bounds: SegmentBounds = defaultBounds) {
+  constructor(bounds: SegmentBounds) {
     this.#bounds = bounds;
   }
 
@@ -141,7 +132,8 @@ export class Segmenter {
   }
 
   get #max(): number {
-    return this.#firstOfUtterance ? this.#bounds.firstMax : this.#bounds.max;
+    const { firstSegmentCharactersMax, segmentCharactersMax } = this.#bounds;
+    return this.#firstOfUtterance ? firstSegmentCharactersMax : segmentCharactersMax;
   }
 
   /** Offsets count from the start of the pending text: move them along when what was cut is dropped. */

@@ -12,7 +12,7 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { balances, temporaryFolder } from '../store/support.js';
 
-const log = createLog('silent');
+const log = createLog('silent', limits);
 
 /** A ledger over the real statements whose commits and acknowledgements come when the test says. */
 class SteppedLedger implements LedgerQueue {

@@ -13,7 +13,7 @@ const start = async (t: Parameters<typeof startFront>[0]) => {
     config: { synthesisThreads: 2, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
     limits: { ...limits, synthesisHeapMiBMax: 64 },
     voices: scriptedVoices,
-    log: createLog('silent'),
+    log: createLog('silent', limits),
     metrics: new Metrics(),
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),

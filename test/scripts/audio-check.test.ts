@@ -3,8 +3,9 @@ import t from 'tap';
 import { createAudioCheck } from '../../scripts/rig/audio-check.js';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
+import { limits } from '../../src/limits.js';
 
-await loadEncoders();
+await loadEncoders(limits);
 
 const chunkMs = 200;
 const chunks = 10;

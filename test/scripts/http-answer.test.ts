@@ -7,8 +7,9 @@ import type { FaultKind } from '../../scripts/soak/protocol.js';
 import { Tally } from '../../scripts/soak/tally.js';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
+import { limits } from '../../src/limits.js';
 
-await loadEncoders();
+await loadEncoders(limits);
 
 const text = 'One moment, please.';
 const chunkMs = 200;

@@ -13,7 +13,7 @@ const [dataDir = ''] = process.argv.slice(2);
 const ledger = new Ledger({
   dataDir,
   limits: { ...limits, ledgerBatchMax: 7 },
-  log: createLog('silent'),
+  log: createLog('silent', limits),
 });
 let reported = 0;
 

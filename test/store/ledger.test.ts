@@ -16,7 +16,7 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { balances, temporaryFolder } from './support.js';
 
-const log = createLog('silent');
+const log = createLog('silent', limits);
 
 const usage = (amount: number): NewEntry => ({
   accountId: 1,

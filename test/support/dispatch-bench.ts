@@ -20,7 +20,7 @@ export const start = async ({
     voices,
     // A heap that is soon full.
     limits: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
-    log: createLog('silent'),
+    log: createLog('silent', limits),
     metrics: new Metrics(),
     synthesisEntry: new URL('scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('fragile-actors.js', import.meta.url),

@@ -2,6 +2,7 @@
  * Requests to a service whose engine is scripted, and what they may be charged. There a letter of text is a letter of
  * audio, so what a listener has received tells what had been handed to its socket.
  */
+import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { header, RawClient, requestBytes } from './raw-client.js';
 
@@ -85,7 +86,7 @@ export const listen = async (port: number, request: Listening): Promise<Heard> =
 
 /** The charge of a text once its first `letters` letters have been handed over: whole segments. */
 export const chargeThrough = (text: string, letters: number): number => {
-  const segmenter = new Segmenter();
+  const segmenter = new Segmenter(limits);
   let spoken = 0;
   let charge = 0;
   let blank = 0;

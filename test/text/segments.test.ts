@@ -6,7 +6,7 @@ import { type Segment, Segmenter } from '../../src/text/segments.js';
 import { wordSpans } from '../../src/text/words.js';
 
 const segmentsOf = (...pieces: string[]): Segment[] => {
-  const segmenter = new Segmenter();
+  const segmenter = new Segmenter(limits);
   return [...pieces.flatMap((piece) => segmenter.push(piece)), ...segmenter.end()];
 };
 const texts = (...pieces: string[]): string[] => segmentsOf(...pieces).map((segment) => segment.text);
@@ -138,7 +138,7 @@ t.test('the words of the segments are the tokens of the whole text', (t) => {
 });
 
 t.test('a sentence is a segment as soon as the white space after it is there', (t) => {
-  const segmenter = new Segmenter();
+  const segmenter = new Segmenter(limits);
   t.strictSame(segmenter.push('Hello.'), []);
   t.strictSame(
     segmenter.push(' ').map((segment) => segment.text),
@@ -190,7 +190,7 @@ t.test('very short sentences go together, but the first of an utterance never wa
     'Yes. ',
     'OK. Sure. I will bring it to you tomorrow.',
   ]);
-  const segmenter = new Segmenter();
+  const segmenter = new Segmenter(limits);
   t.equal(segmenter.push('Yes. ').length, 1);
   t.equal(segmenter.push('OK. ').length, 0);
   t.equal(segmenter.flush()[0]?.text, 'OK. ');
@@ -311,8 +311,8 @@ t.test('blank text is one segment without words at the end, and only there', (t)
   const blank: Segment = { text: '', words: [], tokenContinues: false, before: '', after: '', speak: true };
   t.strictSame(segmentsOf(''), [blank]);
   t.strictSame(segmentsOf(' ', '\n', '\t'), [{ ...blank, text: ' \n\t' }]);
-  t.strictSame(new Segmenter().flush(), []);
-  const segmenter = new Segmenter();
+  t.strictSame(new Segmenter(limits).flush(), []);
+  const segmenter = new Segmenter(limits);
   segmenter.push('Hello. ');
   t.strictSame(segmenter.end(), []);
   t.strictSame(
@@ -354,7 +354,7 @@ t.test('a mebibyte is cut in linear time', (t) => {
       input.length,
     );
   }
-  const segmenter = new Segmenter();
+  const segmenter = new Segmenter(limits);
   let length = 0;
   for (let i = 0; i < size; i++) for (const { text } of segmenter.push('a')) length += text.length;
   for (const { text } of segmenter.end()) length += text.length;

@@ -3,13 +3,14 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import type { Encoder } from './encoder.js';
 import { ALawEncoder, MuLawEncoder } from './g711.js';
 import { loadMp3, Mp3Encoder } from './mp3.js';
+import type { Mp3Bounds } from './mp3-pool.js';
 import { loadOpus, OpusEncoder } from './opus.js';
 import { loadResampler } from './resampler.js';
 import { Linear16Encoder, PcmEncoder, WavEncoder } from './samples.js';
 
 /** Loads the modules that encoders and resamplers need: once a thread, before the first context. */
-export const loadEncoders = async (): Promise<void> => {
-  await Promise.all([loadResampler(), loadMp3(), loadOpus()]);
+export const loadEncoders = async (bounds: Mp3Bounds): Promise<void> => {
+  await Promise.all([loadResampler(), loadMp3(bounds), loadOpus()]);
 };
 
 /** A promise where a codec's library makes its encoders at leisure. */

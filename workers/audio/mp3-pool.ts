@@ -5,9 +5,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import { createEncoder, type WasmMediaEncoder } from 'wasm-media-encoders';
-import { limits } from '../../src/limits.js';
+import type { Bounds } from '../../src/limits.js';
 import type { MpegFormat } from './mpeg.js';
 
+export type Mp3Bounds = Pick<Bounds, 'mp3EncodersWarm' | 'mp3EncodersIdleMax' | 'mp3EncodersIdleMs'>;
 export type Lame = WasmMediaEncoder<'audio/mpeg'>;
 
 interface Idle {
@@ -28,24 +29,21 @@ const isSame = (a: MpegFormat, b: MpegFormat): boolean =>
 
 export class Mp3Pool {
   readonly #module: WebAssembly.Module;
-  readonly #idleMs: number;
+  readonly #bounds: Mp3Bounds;
   /** Those that were given back last are last, and are taken first. */
   readonly #idle: Idle[] = [];
   #release: NodeJS.Timeout | null = null;
 
-  private constructor(module: WebAssembly.Module, idleMs: number) {
+  private constructor(module: WebAssembly.Module, bounds: Mp3Bounds) {
     this.#module = module;
-    this.#idleMs = idleMs;
+    this.#bounds = bounds;
   }
 
-  /**
-   * @param format of the encoders that are made beforehand
-   * @param idleMs after which one that nobody took goes, except the last few
-   */
-  static async create(format: MpegFormat, idleMs: number = limits.mp3EncodersIdleMs): Promise<Mp3Pool> {
+  /** @param format of the encoders that are made in advance */
+  static async create(format: MpegFormat, bounds: Mp3Bounds): Promise<Mp3Pool> {
     const path = new URL(import.meta.resolve('wasm-media-encoders/wasm/mp3'));
-    const pool = new Mp3Pool(await WebAssembly.compile(await readFile(path)), idleMs);
-    for (let i = 0; i < limits.mp3EncodersWarm; i++)
+    const pool = new Mp3Pool(await WebAssembly.compile(await readFile(path)), bounds);
+    for (let i = 0; i < bounds.mp3EncodersWarm; i++)
       pool.#idle.push({ lame: await pool.#make(format), format, sinceMs: 0, isFresh: true });
     return pool;
   }
@@ -61,7 +59,7 @@ export class Mp3Pool {
 
   /** @param format what `lame` was taken for */
   give(lame: Lame, format: MpegFormat): void {
-    if (this.#idle.length >= limits.mp3EncodersIdleMax) return;
+    if (this.#idle.length >= this.#bounds.mp3EncodersIdleMax) return;
     const idle: Idle = { lame, format, sinceMs: performance.now(), isFresh: false };
     this.#idle.push(idle);
     this.#releaseLater();
@@ -81,17 +79,17 @@ export class Mp3Pool {
 
   #releaseLater(): void {
     if (this.#release !== null || !this.#hasSpare) return;
-    const waitMs = Math.max(0, this.#idle[0]!.sinceMs + this.#idleMs - performance.now());
+    const waitMs = Math.max(0, this.#idle[0]!.sinceMs + this.#bounds.mp3EncodersIdleMs - performance.now());
     this.#release = setTimeout(() => {
       this.#release = null;
-      const untilMs = performance.now() - this.#idleMs;
+      const untilMs = performance.now() - this.#bounds.mp3EncodersIdleMs;
       while (this.#hasSpare && this.#idle[0]!.sinceMs <= untilMs) this.#idle.shift();
       this.#releaseLater();
     }, waitMs).unref();
   }
 
   get #hasSpare(): boolean {
-    return this.#idle.length > limits.mp3EncodersWarm;
+    return this.#idle.length > this.#bounds.mp3EncodersWarm;
   }
 
   async #make(format: MpegFormat): Promise<Lame> {

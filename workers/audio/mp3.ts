@@ -6,7 +6,7 @@ import { defaultCodecFormat, type CodecFormat } from '../../src/api/formats.js';
 import type { Encoder, Flushed } from './encoder.js';
 import { id3Tag } from './id3.js';
 import { crc16, infoFrame } from './mp3-info.js';
-import { Mp3Pool, type Lame } from './mp3-pool.js';
+import { Mp3Pool, type Lame, type Mp3Bounds } from './mp3-pool.js';
 import { FrameCutter, frameShape, nearestMpegFormat, type MpegFormat } from './mpeg.js';
 
 const NOTHING = new Uint8Array(0);
@@ -28,9 +28,9 @@ const lameGain = (bitrateKbps: number): number => {
 let pool: Mp3Pool | undefined;
 
 /** Loads LAME into this thread, with encoders ready for the default format. Idempotent. */
-export const loadMp3 = async (): Promise<void> => {
+export const loadMp3 = async (bounds: Mp3Bounds): Promise<void> => {
   const { sampleRateHz, bitrateKbps } = defaultCodecFormat('mp3');
-  pool ??= await Mp3Pool.create(nearestMpegFormat(sampleRateHz, bitrateKbps));
+  pool ??= await Mp3Pool.create(nearestMpegFormat(sampleRateHz, bitrateKbps), bounds);
 };
 
 export class Mp3Encoder implements Encoder {

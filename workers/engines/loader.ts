@@ -1,5 +1,6 @@
 /** All voice packs as one engine, warm. */
 import type { LogLevel } from '../../src/config.js';
+import { limits } from '../../src/limits.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 import type { Engine, SegmentRequest, SegmentSynthesis } from './engine.js';
 import { Espeak } from './espeak.js';
@@ -8,7 +9,7 @@ import { SyrinxEngine } from './syrinx.js';
 
 /** The log's library is loaded when there is something to say: it is a tenth of what a thread's start costs. */
 export const threadLog = (level: LogLevel): EngineLog => {
-  const log = lazily(() => import('../../src/log.js').then(({ createLog }) => createLog(level)));
+  const log = lazily(() => import('../../src/log.js').then(({ createLog }) => createLog(level, limits)));
   return {
     debug: (...line: Parameters<EngineLog['debug']>) => {
       if (level === 'trace' || level === 'debug') void log().then((sink) => sink.debug(...line));

@@ -2,10 +2,11 @@
 import { writeFirstKey } from '../../../src/accounts/first-key.js';
 import { App } from '../../../src/app.js';
 import { readConfig } from '../../../src/config.js';
+import { limits } from '../../../src/limits.js';
 import { createLog } from '../../../src/log.js';
 
 const config = readConfig(process.env);
-const log = createLog(config.logLevel);
+const log = createLog(config.logLevel, limits);
 const { app, port } = await App.start({
   config,
   log,

@@ -3,6 +3,7 @@
  *
  * The text and its tokens stay as they are, for they are what timestamps report; what differs is told beside them.
  */
+import type { Bounds } from '../../limits.js';
 import type { Span } from '../words.js';
 import { abbreviations } from './abbreviations.js';
 import { codes } from './codes.js';
@@ -55,8 +56,12 @@ const read = (tokens: Tokens, at: number): Reading | null => {
  * @returns in order, without overlap; empty where the text is spoken as it is written. Takes time in proportion to the
  *   text's length and gives no more than about sixteen times as much.
  */
-export const normalise = (text: string, words: readonly Span[]): Replacement[] => {
-  const tokens = new Tokens(text, words);
+export const normalise = (
+  text: string,
+  words: readonly Span[],
+  bounds: Pick<Bounds, 'normalisedTokenMax'>,
+): Replacement[] => {
+  const tokens = new Tokens(text, words, bounds);
   const replacements: Replacement[] = [];
   for (let at = 0; at < tokens.length;) {
     const reading = read(tokens, at);

@@ -1,5 +1,5 @@
 /** A segment's tokens as the rules see them: each without the punctuation around it, and what stands between them. */
-import { limits } from '../../limits.js';
+import type { Bounds } from '../../limits.js';
 import { fullStopAfter } from '../full-stop.js';
 import type { Span } from '../words.js';
 
@@ -25,8 +25,8 @@ const foreign = /(?![\p{Script=Latin}μΩ])\p{L}/u;
 const latin = /\p{Script=Latin}/u;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
 
-const trim = (raw: string): Pick<Token, 'lead' | 'core' | 'tail'> => {
-  if (raw.length > limits.normalisedTokenMax) return { lead: raw, core: '', tail: '' };
+const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tail'> => {
+  if (raw.length > tokenMax) return { lead: raw, core: '', tail: '' };
   let start = 0;
   let end = raw.length;
   while (end > 0 && closing.has(raw[end - 1]!)) end--;
@@ -39,9 +39,9 @@ const trim = (raw: string): Pick<Token, 'lead' | 'core' | 'tail'> => {
 };
 
 /** Per token, whether it is in a run of Latin writing: by its own letters, else those before it, else those after. */
-const latinRuns = (raws: readonly string[]): boolean[] => {
+const latinRuns = (raws: readonly string[], tokenMax: number): boolean[] => {
   const own = raws.map((raw) => {
-    if (raw.length > limits.normalisedTokenMax) return null;
+    if (raw.length > tokenMax) return null;
     return foreign.test(raw) ? false : latin.test(raw) ? true : null;
   });
   let current = own.find((isLatin) => isLatin !== null) ?? true;
@@ -51,14 +51,18 @@ const latinRuns = (raws: readonly string[]): boolean[] => {
 export class Tokens {
   readonly #tokens: readonly Token[];
 
-  constructor(text: string, words: readonly Span[]) {
+  constructor(
+    text: string,
+    words: readonly Span[],
+    { normalisedTokenMax: tokenMax }: Pick<Bounds, 'normalisedTokenMax'>,
+  ) {
     const raws = words.map(({ start, end }) => text.slice(start, end));
-    const english = latinRuns(raws);
+    const english = latinRuns(raws, tokenMax);
     this.#tokens = words.map(({ start }, i) => {
       const gap = text.slice(words[i - 1]?.end ?? start, start);
       return {
         raw: raws[i]!,
-        ...trim(raws[i]!),
+        ...trim(raws[i]!, tokenMax),
         gap: gap === '' ? 'none' : lineBreak.test(gap) ? 'line' : 'space',
         english: english[i]!,
       };

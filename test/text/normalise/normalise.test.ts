@@ -5,14 +5,14 @@ import { type Replacement, normalise } from '../../../src/text/normalise/normali
 import { wordSpans } from '../../../src/text/words.js';
 import { cases } from './cases.js';
 
-const replacementsOf = (text: string): Replacement[] => normalise(text, wordSpans(text));
+const replacementsOf = (text: string): Replacement[] => normalise(text, wordSpans(text), limits);
 
 /** The text with what is spoken in the place of what is written. */
 const spokenOf = (text: string): string => {
   const words = wordSpans(text);
   let spoken = '';
   let end = 0;
-  for (const { first, last, spoken: replacement } of normalise(text, words)) {
+  for (const { first, last, spoken: replacement } of normalise(text, words, limits)) {
     spoken += text.slice(end, words[first]!.start) + replacement;
     end = words[last]!.end;
   }
@@ -98,7 +98,7 @@ t.test('any text gives ordered, disjoint, valid ranges with something to say, of
   fc.assert(
     fc.property(provoking, (text) => {
       const words = wordSpans(text);
-      const replacements = normalise(text, words);
+      const replacements = normalise(text, words, limits);
       let next = 0;
       for (const { first, last, spoken } of replacements) {
         const written = text.slice(words[first]!.start, words[last]!.end);

@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { AudioFormat, SampleFormat } from '../../../src/api/formats.js';
+import { limits } from '../../../src/limits.js';
 import type { ChunkMail, Frame, Framing, WordTime } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
@@ -8,7 +9,7 @@ import { stepThrough } from '../../support/spoken.js';
 
 const RATE_HZ = 24_000;
 
-await loadEncoders();
+await loadEncoders(limits);
 
 const open = (
   framing: Framing = 'stream',

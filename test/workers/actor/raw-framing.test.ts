@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { AudioFormat } from '../../../src/api/formats.js';
+import { limits } from '../../../src/limits.js';
 import type { Frame } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
@@ -7,7 +8,7 @@ import { stepThrough } from '../../support/spoken.js';
 
 const ENGINE_RATE_HZ = 24_000;
 
-await loadEncoders();
+await loadEncoders(limits);
 
 /** Speaks chunks of odd sizes in one segment. */
 const framesOf = (format: AudioFormat, sizes: readonly number[]): Frame[] => {

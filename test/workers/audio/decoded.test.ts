@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { AudioFormat } from '../../../src/api/formats.js';
+import { limits } from '../../../src/limits.js';
 import type { Framing } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { decodersOf } from '../../support/decoders.js';
@@ -18,7 +19,7 @@ const SECONDS = 1.5;
 /** LAME's 576 and the 529 of every decoder. */
 const MP3_DELAY_SAMPLES = 1_105;
 
-await loadEncoders();
+await loadEncoders(limits);
 
 const tones = { hz: [440, 2_700], amplitude: 6_000 };
 const soundAt = (seconds: number) => envelope(seconds, 0.2, 1.3) * tonesAt(tones, seconds);

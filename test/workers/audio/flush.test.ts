@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { AudioFormat } from '../../../src/api/formats.js';
+import { limits } from '../../../src/limits.js';
 import type { Framing } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
@@ -16,7 +17,7 @@ const PEAK = 12_000;
 /** Of times that are whole milliseconds, and of onsets that a codec smears. */
 const TOLERANCE_MS = 4;
 
-await loadEncoders();
+await loadEncoders(limits);
 
 /** Two words, 100 and 150 ms long, the second one to the very end: what an encoder holds back is heard to lack. */
 const segment = (samples: number, flush: boolean): ScriptedSegment => {

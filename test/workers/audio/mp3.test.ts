@@ -8,7 +8,7 @@ import { nearestMpegFormat } from '../../../workers/audio/mpeg.js';
 import { speak } from '../../support/spoken.js';
 import { envelope, tonesAt, toInt16 } from '../../support/tones.js';
 
-await loadEncoders();
+await loadEncoders(limits);
 
 const ENGINE_HZ = 24_000;
 const sound = toInt16(ENGINE_HZ, (i) => {
@@ -157,7 +157,7 @@ t.test('more at once than are kept: each has an encoder of its own', async (t) =
 
 t.test('what a peak needed goes when nobody took it for a while, and the last few stay', async (t) => {
   const speech = nearestMpegFormat(32_000, 128);
-  const pool = await Mp3Pool.create(speech, 30);
+  const pool = await Mp3Pool.create(speech, { ...limits, mp3EncodersIdleMs: 30 });
   /** Takes all that are at hand. */
   const takeAll = () => {
     const taken: Lame[] = [];

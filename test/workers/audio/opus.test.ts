@@ -4,8 +4,9 @@ import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { OggStream } from '../../../workers/audio/ogg.js';
 import { speak } from '../../support/spoken.js';
 import { envelope, tonesAt, toInt16 } from '../../support/tones.js';
+import { limits } from '../../../src/limits.js';
 
-await loadEncoders();
+await loadEncoders(limits);
 
 const ENGINE_HZ = 24_000;
 const sound = (samples: number) =>

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { limits } from '../../../src/limits.js';
 import { Segmenter } from '../../../src/text/segments.js';
 import {
   joinPcm,
@@ -31,7 +32,7 @@ interface Join {
 
 /** As the service speaks a text: cut into segments. @returns the speech, and where each segment but the first begins */
 const speakCut = async (text: string, voiceId: string, more: RequestParts = {}) => {
-  const segmenter = new Segmenter();
+  const segmenter = new Segmenter(limits);
   const parts: Int16Array[] = [];
   const seams: number[] = [];
   /** Numbers of the words that begin a segment. */

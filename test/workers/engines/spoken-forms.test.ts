@@ -1,4 +1,5 @@
 import t from 'tap';
+import { limits } from '../../../src/limits.js';
 import { normalise } from '../../../src/text/normalise/normalise.js';
 import { wordSpans } from '../../../src/text/words.js';
 import { clausesOf } from '../../../workers/engines/clauses.js';
@@ -9,14 +10,14 @@ const engine = await loadVoices();
 
 /** Spoken as `normalize_text` asks for. */
 const speakNormalised = (text: string, seed = 1): Promise<Spoken> =>
-  speak(engine, text, { seed, spoken: normalise(text, wordSpans(text)) });
+  speak(engine, text, { seed, spoken: normalise(text, wordSpans(text), limits) });
 
 const timesOf = ({ words }: Spoken) => words.map(({ startSample, endSample }) => [startSample, endSample]);
 
 /** Atoms with the token that each belongs to, a stroke between clauses. */
 const atomsOf = (text: string): string => {
   const words = wordSpans(text);
-  return clausesOf(text, words, normalise(text, words))
+  return clausesOf(text, words, normalise(text, words, limits))
     .map(
       ({ atoms, terminal }) =>
         `${atoms.map(({ spoken, word }) => `${word}:${spoken}`).join(' ')} /${terminal}`,

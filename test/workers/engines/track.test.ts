@@ -1,4 +1,5 @@
 import t from 'tap';
+import { limits } from '../../../src/limits.js';
 import { Segmenter } from '../../../src/text/segments.js';
 import { wordSpans } from '../../../src/text/words.js';
 import { clausesOf } from '../../../workers/engines/clauses.js';
@@ -29,7 +30,7 @@ t.test('first audio of a text without marks waits for one call of espeak-ng', (t
     'a b c d e f g h i j k l m n o p q r s t u v w x y z '.repeat(20),
     'incomprehensibilities notwithstanding '.repeat(20),
   ]) {
-    const [first] = new Segmenter().push(text);
+    const [first] = new Segmenter(limits).push(text);
     const track = trackOf(first!.text, first!.before, first!.after);
     track.advance();
     t.ok(track.ready >= firstWindow, `${track.ready} phones are ready`);
