@@ -3,7 +3,7 @@
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { limits } from '../src/limits.js';
-import { packFrames, TurnBatch, unpackCommands } from '../src/threads/mail.js';
+import { packFrames, unpackCommands } from '../src/threads/mail.js';
 import { ACTOR_READY } from '../src/threads/messages.js';
 import { faultPlace } from '../src/fault.js';
 import type {
@@ -15,6 +15,7 @@ import type {
 } from '../src/threads/messages.js';
 import { Vitals } from '../src/threads/vitals.js';
 import { monotonicMs } from '../src/monotonic.js';
+import { TickBatch } from '../src/tick.js';
 import { nameThread } from '../src/thread-name.js';
 import { loadEncoders } from './audio/encoders.js';
 import { ContextActor } from './actor/context.js';
@@ -32,7 +33,7 @@ new Vitals((workerData as ActorThreadData).vitals).live();
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail();
 
-const outgoing = new TurnBatch<Frame>((frames) => {
+const outgoing = new TickBatch<Frame>((frames) => {
   const mail = packFrames(frames);
   front.postMessage(mail, [mail.body]);
 });

@@ -10,7 +10,8 @@ import { Worker, type MessagePort } from 'node:worker_threads';
 import { describeFault } from '../fault.js';
 import { limits } from '../limits.js';
 import type { Log } from '../log.js';
-import { packCommands, TurnBatch, unpackFrames, type FrameMail } from './mail.js';
+import { TickBatch } from '../tick.js';
+import { packCommands, unpackFrames, type FrameMail } from './mail.js';
 import { ACTOR_READY } from './messages.js';
 import type { ActorCommand, ActorThreadData, ActorThreadMessage, Frame } from './messages.js';
 import { Vitals } from './vitals.js';
@@ -28,7 +29,7 @@ interface ActorThreadsEvents {
 
 interface ActorThread {
   readonly worker: Worker;
-  readonly outgoing: TurnBatch<ActorCommand>;
+  readonly outgoing: TickBatch<ActorCommand>;
   contexts: number;
   /** Its encoders are loaded. */
   ready: boolean;
@@ -141,7 +142,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: limits.actorHeapMiBMax },
     });
-    const outgoing = new TurnBatch<ActorCommand>((commands) => {
+    const outgoing = new TickBatch<ActorCommand>((commands) => {
       const message: ActorThreadMessage = { type: 'commands', mail: packCommands(commands) };
       worker.postMessage(message);
     });

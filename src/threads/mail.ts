@@ -1,9 +1,8 @@
 /**
- * Mail between the front thread and an actor thread: all that is written within one turn of the event loop travels as
- * one message.
- * Small fields are msgpackr-encoded; the bytes of all frames lie in one buffer, which is transferred, not copied.
+ * Mail between the front thread and an actor thread. All commands, or all frames, of one tick travel as one message.
+ * Small fields are encoded with msgpackr. The bytes of all frames lie in one buffer, which is transferred, not copied.
  *
- * Words and ids of the user's travel as JSON inside it: they may hold lone surrogates, which UTF-8 cannot carry.
+ * A user's words and ids travel as JSON inside it: they may hold lone surrogates, which UTF-8 cannot carry.
  */
 import { Packr } from 'msgpackr';
 import type { ActorCommand, Frame, WordTimings } from './messages.js';
@@ -15,7 +14,7 @@ type PackedCommand =
   Exclude<ActorCommand, SegmentCommand> | (Omit<SegmentCommand, 'words'> & { readonly words: string });
 
 type FrameWithBytes = Extract<Frame, { bytes: Uint8Array }>;
-/** A frame on its way: `bytes` replaced by their number. */
+/** A frame in the mail: its `bytes` are replaced by their number. */
 type PackedFrame =
   | Exclude<Frame, FrameWithBytes>
   | (Omit<FrameWithBytes, 'bytes' | 'timings'> & { readonly size: number; readonly timings?: string });
@@ -93,35 +92,3 @@ export const unpackFrames = (mail: FrameMail): Frame[] => {
     return { ...head, timings: JSON.parse(timings) as WordTimings, bytes } as Frame;
   });
 };
-
-/**
- * Collects what is added within one turn of the event loop and hands it over once, when its input was read: every
- * message of a port is a tick of its own, so under load a tick would be a batch of one. Or earlier, when it is flushed.
- */
-export class TurnBatch<T> {
-  #items: T[] = [];
-  #scheduled = false;
-  readonly #send: (items: T[]) => void;
-
-  constructor(send: (items: T[]) => void) {
-    this.#send = send;
-  }
-
-  add(item: T): void {
-    this.#items.push(item);
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      this.flush();
-    });
-  }
-
-  /** Hands over what there is, now. */
-  flush(): void {
-    if (this.#items.length === 0) return;
-    const items = this.#items;
-    this.#items = [];
-    this.#send(items);
-  }
-}

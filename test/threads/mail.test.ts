@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import { packCommands, packFrames, TurnBatch, unpackCommands, unpackFrames } from '../../src/threads/mail.js';
+import { packCommands, packFrames, unpackCommands, unpackFrames } from '../../src/threads/mail.js';
 import type { ActorCommand, Frame } from '../../src/threads/messages.js';
+import { TickBatch } from '../../src/tick.js';
 import { EarlyMail } from '../../workers/actor/early-mail.js';
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
@@ -37,15 +38,15 @@ t.test('commands come out as they went in', async (t) => {
   t.same(unpackCommands(packCommands(commands)), commands);
 });
 
-t.test('what is added within a turn of the event loop leaves together, at its end', async (t) => {
+t.test('what is added within a tick leaves together at its end', async (t) => {
   const sent: number[][] = [];
-  const batch = new TurnBatch<number>((items) => sent.push(items));
+  const batch = new TickBatch<number>((items) => sent.push(items));
   batch.add(1);
   batch.add(2);
   t.same(sent, []);
   await Promise.resolve();
   batch.add(3);
-  t.same(sent, [], 'a tick is not the end of it');
+  t.same(sent, [], 'a microtask is not the end of it');
   await setImmediate();
   t.same(sent, [[1, 2, 3]]);
   batch.add(4);
