@@ -67,7 +67,7 @@ export const limits = {
   unsentAudioMsMax: 20_000,
   /** The same over all contexts of one lease: they share a socket, and a slow one is slow for all of them. */
   unsentAudioMsPerLeaseMax: 40_000,
-  /** Bytes of it over all contexts. What one may have shrinks as they fill: see shared-pool.ts. */
+  /** Bytes of it over all contexts. What one may have shrinks as they fill: see byte-budget.ts. */
   unsentAudioBytesMax: 1_024 * MiB,
   /** Times that a segment is run again after a thread died in another utterance's step. */
   segmentRetriesMax: 3,

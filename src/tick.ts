@@ -30,3 +30,15 @@ export class TickBatch<T> {
     this.#send(items);
   }
 }
+
+/**
+ * Runs actions at the end of the tick in which they are added. Senders write from here: never inside a callback of the
+ * server library, where another socket may be corked, and with all frames of one batch of mail already queued.
+ */
+export type TickActions = Pick<TickBatch<() => void>, 'add'>;
+
+/** Actions must not throw. */
+export const createTickActions = (): TickActions =>
+  new TickBatch<() => void>((actions) => {
+    for (const act of actions) act();
+  });

@@ -13,8 +13,7 @@ export type Handler = (exchange: Exchange, head: RequestHead) => void;
  * answered. While this one waits, anything that looks like another ends the connection unanswered.
  */
 export const refuseLater = (exchange: Exchange): void => {
-  const refuse = exchange.guarded(() => replyError(exchange, 'badRequest', { close: true }));
-  exchange.services.turn.schedule({ run: refuse });
+  exchange.services.tick.add(exchange.guarded(() => replyError(exchange, 'badRequest', { close: true })));
 };
 
 /** @param route as the log names it: never what a client wrote */

@@ -4,7 +4,6 @@
  */
 import type { Exchange } from './exchange.js';
 import type { Pulsed } from './pulse.js';
-import type { Runnable } from './turn.js';
 import type { HttpResponse } from './uws.js';
 
 /** The bytes to send, a piece at a time; none is empty. */
@@ -29,11 +28,11 @@ export interface LengthHead {
   readonly headers?: readonly (readonly [string, string])[] | undefined;
 }
 
-/** One call's bytes, and those of one turn of the event loop: others' frames wait for no more than this. */
+/** One call's bytes, and those of one tick: others' frames wait for no more than this. */
 const SLICE_BYTES = 64 * 1024;
-const TURN_BYTES = 256 * 1024;
+const TICK_BYTES = 256 * 1024;
 
-export class LengthSender implements Pulsed, Runnable {
+export class LengthSender implements Pulsed {
   readonly #exchange: Exchange;
   readonly #head: LengthHead;
   readonly #source: LengthSource;
@@ -55,16 +54,12 @@ export class LengthSender implements Pulsed, Runnable {
   }
 
   start(): void {
-    const { pulse, turn, clock } = this.#exchange.services;
+    const { pulse, tick, clock } = this.#exchange.services;
     this.#lastProgressMs = this.#lastRearmMs = clock();
     pulse.add(this);
     this.#exchange.onOver(() => pulse.delete(this));
     this.#exchange.onWritable(this.#pumpGuarded);
-    turn.schedule(this);
-  }
-
-  run(): void {
-    this.#pumpGuarded();
+    tick.add(this.#pumpGuarded);
   }
 
   beat(nowMs: number): void {
@@ -78,10 +73,10 @@ export class LengthSender implements Pulsed, Runnable {
   }
 
   #pump(): void {
-    const turnEndBytes = this.#sentBytes + TURN_BYTES;
+    const tickEndBytes = this.#sentBytes + TICK_BYTES;
     while (!this.#waitingForSource && !this.#done) {
-      if (this.#sentBytes >= turnEndBytes) {
-        this.#exchange.services.turn.schedule(this);
+      if (this.#sentBytes >= tickEndBytes) {
+        this.#exchange.services.tick.add(this.#pumpGuarded);
         return;
       }
       if (this.#piece === null && !this.#fetch()) return;

@@ -11,7 +11,6 @@ import { limits } from '../limits.js';
 import type { Frame } from '../threads/messages.js';
 import type { Exchange } from './exchange.js';
 import type { Pulsed } from './pulse.js';
-import type { Runnable } from './turn.js';
 import type { HttpResponse } from './uws.js';
 
 export type AudioFrame = Extract<Frame, { type: 'audio' }>;
@@ -33,8 +32,8 @@ export interface StreamHead {
 
 /** Left in the first write for status line and headers, which share its cork. */
 const HEAD_BYTES_MAX = 1024;
-/** Bytes written in one turn of the event loop: others' frames wait for no more than this. */
-const TURN_BYTES = 256 * 1024;
+/** Bytes written in one tick: others' frames wait for no more than this. */
+const TICK_BYTES = 256 * 1024;
 /** A write to a socket that is full, to learn whether it still is. Small, because the library holds it back. */
 const PROBE_BYTES_MAX = 1024;
 /** So many probes fit in what is queued: as many as there are re-arms until a reader counts as stalled. */
@@ -42,7 +41,7 @@ const PROBES_MIN = 16;
 /** Entries sent that are still in the queue, so that it is not moved up for each of them. */
 const SENT_ENTRIES_MAX = 32;
 
-export class StreamSender implements Pulsed, Runnable {
+export class StreamSender implements Pulsed {
   readonly #exchange: Exchange;
   readonly #head: StreamHead;
   readonly #onHanded: (frame: AudioFrame) => void;
@@ -105,7 +104,7 @@ export class StreamSender implements Pulsed, Runnable {
     this.#schedule();
   }
 
-  run(): void {
+  #run(): void {
     this.#scheduled = false;
     this.#pumpGuarded();
   }
@@ -117,18 +116,18 @@ export class StreamSender implements Pulsed, Runnable {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    this.#exchange.services.turn.schedule(this);
+    this.#exchange.services.tick.add(() => this.#run());
   }
 
   #pump(): void {
-    let turnBytes = 0;
+    let tickBytes = 0;
     while (!this.#blocked && this.#queuedBytes > 0) {
-      if (turnBytes >= TURN_BYTES) {
+      if (tickBytes >= TICK_BYTES) {
         this.#schedule();
         return;
       }
       const bytes = this.#pieceBytes();
-      turnBytes += bytes;
+      tickBytes += bytes;
       this.#write(bytes);
       if (this.#exchange.isOver) return;
     }

@@ -11,7 +11,8 @@ import type { Speech } from '../speech/speech.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs, type Clock } from '../monotonic.js';
-import { ByteBudget } from './byte-budget.js';
+import { ByteBudget } from '../byte-budget.js';
+import { createTickActions } from '../tick.js';
 import type { Certificate } from './certificate.js';
 import { Connections } from './connections.js';
 import { Cors } from './cors.js';
@@ -27,7 +28,6 @@ import { addRoutes, type Route } from './routes.js';
 import { frontBounds, type FrontBounds, type Services } from './services.js';
 import { speechRoute, type Parser } from './speech-route.js';
 import { rawResponder, streamResponder } from './stream-responder.js';
-import { Turn } from './turn.js';
 import type { TemplatedApp } from './uws.js';
 import { wholeResponder } from './whole-responder.js';
 import { addSocketRoute } from './ws/socket-route.js';
@@ -134,7 +134,7 @@ export const createServer = (parts: ServerParts): Server => {
     cors: new Cors(config.corsOrigins),
     registry: new Registry<Exchange>(),
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock),
-    turn: new Turn(),
+    tick: createTickActions(),
     bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
     textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
     resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),

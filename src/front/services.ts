@@ -3,12 +3,12 @@ import { limits } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
-import type { ByteBudget } from './byte-budget.js';
+import type { ByteBudget } from '../byte-budget.js';
+import type { TickActions } from '../tick.js';
 import type { Cors } from './cors.js';
 import type { Exchange } from './exchange.js';
 import type { Pulse } from './pulse.js';
 import type { Registry } from './registry.js';
-import type { Turn } from './turn.js';
 
 /** The bounds of the front that a test may tighten. */
 export type FrontBounds = Readonly<
@@ -57,7 +57,7 @@ export interface Services {
   readonly cors: Cors;
   readonly registry: Registry<Exchange>;
   readonly pulse: Pulse;
-  readonly turn: Turn;
+  readonly tick: TickActions;
   /** Bytes of bodies that are arriving. */
   readonly bodyBudget: ByteBudget;
   /** Code points of the texts of requests in flight. */

@@ -2,13 +2,13 @@ import t, { type Test } from 'tap';
 import type { Handler } from '../../src/front/handler.js';
 import { wrapHandler } from '../../src/front/handler.js';
 import { readBody } from '../../src/front/body-reader.js';
-import { ByteBudget } from '../../src/front/byte-budget.js';
+import { ByteBudget } from '../../src/byte-budget.js';
 import { Cors } from '../../src/front/cors.js';
 import type { Exchange } from '../../src/front/exchange.js';
 import { Pulse } from '../../src/front/pulse.js';
 import { Registry } from '../../src/front/registry.js';
 import { frontBounds, type Services } from '../../src/front/services.js';
-import { Turn } from '../../src/front/turn.js';
+import { createTickActions } from '../../src/tick.js';
 import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
 import { Metrics } from '../../src/metrics.js';
 import { monotonicMs } from '../../src/monotonic.js';
@@ -38,7 +38,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
     cors: new Cors([]),
     registry: new Registry<Exchange>(),
     pulse: new Pulse(10, monotonicMs),
-    turn: new Turn(),
+    tick: createTickActions(),
     bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
     textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
     spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
@@ -62,7 +62,7 @@ t.test('an exception anywhere in a route is a 500, and the process lives', async
     ['in the body', (exchange, head) => readBody(exchange, head, fault)],
     ['in a cork', (exchange) => exchange.corked(fault)],
     ['in a guarded timer', (exchange) => setTimeout(exchange.guarded(fault), 1)],
-    ['in a turn', (exchange) => exchange.services.turn.schedule({ run: exchange.guarded(fault) })],
+    ['at the end of a tick', (exchange) => exchange.services.tick.add(exchange.guarded(fault))],
     ['something that is no error', (exchange) => exchange.guarded(() => throwString())()],
     [
       'in the pulse',

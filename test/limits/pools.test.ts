@@ -3,7 +3,7 @@ import t from 'tap';
 import { AudioRoom } from '../../src/speech/audio-room.js';
 import { heldBytesAMs } from '../../src/speech/audio-bytes.js';
 import { Scheduler, type ContextSchedule, type ScheduledSegment } from '../../src/speech/scheduler.js';
-import { SharedPool } from '../../src/shared-pool.js';
+import { ByteBudget } from '../../src/byte-budget.js';
 import { startFront, GOOD_KEY, eventually } from '../support/front-server.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { openWs } from '../support/socket-client.js';
@@ -11,7 +11,7 @@ import { openWs } from '../support/socket-client.js';
 t.test('members who take all they may come to equal parts, and leave one for a newcomer', (t) => {
   const BYTES = 10_000_000;
   for (const members of [1, 10, 100, 1_000]) {
-    const pool = new SharedPool(BYTES);
+    const pool = new ByteBudget(BYTES);
     const held = Array.from({ length: members }, () => 0);
     let most = 0;
     for (let round = 0; round < 300; round++)
@@ -22,7 +22,7 @@ t.test('members who take all they may come to equal parts, and leave one for a n
         const more = Math.max(0, Math.floor(pool.allowance(BYTES)) - left);
         pool.change(more);
         held[member] = left + more;
-        most = Math.max(most, pool.bytes);
+        most = Math.max(most, pool.taken);
       });
     t.ok(most < BYTES, `${members} members: ${most}`);
     const part = BYTES / (members + 16);
@@ -36,15 +36,28 @@ t.test('members who take all they may come to equal parts, and leave one for a n
 });
 
 t.test('who may have little at best has it as long as others leave it', (t) => {
-  const pool = new SharedPool(1_600);
+  const pool = new ByteBudget(1_600);
   t.equal(pool.allowance(10), 10);
   pool.change(1_520);
   t.equal(pool.allowance(10), 5);
   pool.change(80);
-  t.ok(pool.isFull);
+  t.ok(pool.isExhausted);
   t.equal(pool.allowance(10), 0);
   pool.change(100);
-  t.equal(pool.allowance(10), 0, 'also when it is over');
+  t.equal(pool.allowance(10), 0, 'also above its bound');
+  t.end();
+});
+
+t.test('a budget refuses what it has not, and a return of more than was taken is an error', (t) => {
+  const budget = new ByteBudget(100);
+  t.ok(budget.take(100));
+  t.notOk(budget.take(1));
+  t.equal(budget.taken, 100, 'a refusal takes nothing');
+  t.throws(() => budget.giveBack(101), /below zero: 100 taken, 101 given back/);
+  t.equal(budget.taken, 100, 'the error changes nothing');
+  budget.giveBack(100);
+  t.throws(() => budget.change(-1), /below zero/);
+  t.equal(budget.taken, 0);
   t.end();
 });
 

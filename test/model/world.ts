@@ -1,10 +1,8 @@
 /** Some sockets of one key, over one schedule of steps, and what must hold after each of them. */
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
-import { SharedPool } from '../../src/shared-pool.js';
 import { errors } from '../../src/errors.js';
-import { ByteBudget } from '../../src/front/byte-budget.js';
-import type { Runnable } from '../../src/front/turn.js';
+import { ByteBudget } from '../../src/byte-budget.js';
 import { errorFrame } from '../../src/front/ws/server-frames.js';
 import { Session } from '../../src/front/ws/session.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
@@ -41,11 +39,11 @@ export class World {
   readonly #speech: SteppedSpeech;
   readonly #peers: Peer[] = [];
   readonly #lines: LogLine[] = [];
-  readonly #due: Runnable[] = [];
+  readonly #due: (() => void)[] = [];
   readonly #textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
   readonly #pools = {
-    buffered: new SharedPool(24_000),
-    answers: new SharedPool(64_000),
+    buffered: new ByteBudget(24_000),
+    answers: new ByteBudget(64_000),
     flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
   };
   readonly #contextBudget = new ByteBudget(bounds.contextsPerKeyMax);
@@ -106,8 +104,8 @@ export class World {
     // Taken whole, so that nothing of them is out.
     if (!this.#textBudget.take(bounds.socketCharactersInFlightMax)) throw new Error('text is still counted');
     if (!this.#pools.flushIds.take(bounds.flushIdUnitsInFlightMax)) throw new Error('ids are still counted');
-    if (this.#pools.buffered.bytes !== 0) throw new Error('bytes of buffers are still counted');
-    if (this.#pools.answers.bytes !== 0) throw new Error('answers are still counted');
+    if (this.#pools.buffered.taken !== 0) throw new Error('bytes of buffers are still counted');
+    if (this.#pools.answers.taken !== 0) throw new Error('answers are still counted');
     if (!this.#contextBudget.take(bounds.contextsPerKeyMax)) throw new Error('contexts are still counted');
   }
 
@@ -157,7 +155,7 @@ export class World {
       socket,
       speech: this.#speech,
       lease,
-      turn: { schedule: (runnable) => this.#due.push(runnable) },
+      tick: { add: (action) => this.#due.push(action) },
       clock: () => this.#nowMs,
       log: recordingLog(this.#lines),
       metrics,
@@ -253,7 +251,7 @@ export class World {
   }
 
   #endTurn(): void {
-    for (let next = this.#due.shift(); next !== undefined; next = this.#due.shift()) next.run();
+    for (let next = this.#due.shift(); next !== undefined; next = this.#due.shift()) next();
     for (const peer of this.#peers) if (!peer.isOver && peer.socket.closed === null) peer.settle();
   }
 

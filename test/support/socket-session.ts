@@ -3,9 +3,7 @@ import type { Admittance } from '../../src/accounts/admission.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
-import { SharedPool } from '../../src/shared-pool.js';
-import { ByteBudget } from '../../src/front/byte-budget.js';
-import type { Runnable } from '../../src/front/turn.js';
+import { ByteBudget } from '../../src/byte-budget.js';
 import { Session, type SessionBounds } from '../../src/front/ws/session.js';
 import type { SocketHandle } from '../../src/front/ws/outbox.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
@@ -127,7 +125,7 @@ export const createSession = (
   const socket = new FakeSocket();
   const lines: LogLine[] = [];
   const metrics = new Metrics();
-  const due: Runnable[] = [];
+  const due: (() => void)[] = [];
   const state = { nowMs: 1_000_000, draining: false, over: 0 };
   const session = new Session({
     id: 'request-1',
@@ -141,15 +139,15 @@ export const createSession = (
       charactersMax: limits.socketCharactersMax,
       textBudget: new ByteBudget(limits.socketCharactersInFlightMax),
     }),
-    turn: { schedule: (runnable) => due.push(runnable) },
+    tick: { add: (action) => due.push(action) },
     clock: () => state.nowMs,
     log: recordingLog(lines),
     metrics,
     route: '/v1/tts/ws',
     bounds: { ...limits, ...options.bounds },
     pools: {
-      buffered: new SharedPool(limits.socketBufferedBytesInFlightMax),
-      answers: new SharedPool(limits.socketAnswerBytesInFlightMax),
+      buffered: new ByteBudget(limits.socketBufferedBytesInFlightMax),
+      answers: new ByteBudget(limits.socketAnswerBytesInFlightMax),
       flushIds: new ByteBudget(limits.flushIdUnitsInFlightMax),
     },
     contextBudget: new ByteBudget(limits.contextsPerKeyMax),
@@ -159,7 +157,7 @@ export const createSession = (
   socket.onClosed = (code) => session.closed(code);
   /** Ends the turn of the event loop: what was queued is handed on. */
   const turn = (): void => {
-    while (due.length > 0) due.shift()?.run();
+    while (due.length > 0) due.shift()?.();
   };
   return {
     session,

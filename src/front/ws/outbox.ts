@@ -5,9 +5,8 @@
  * The library's own buffer takes any amount. It is given no more than a bound, and the rest waits here, not handed:
  * that closes the gate of backpressure, and generation for a slow reader pauses.
  */
-import type { SharedPool } from '../../shared-pool.js';
-import type { ByteBudget } from '../byte-budget.js';
-import type { Runnable, Turn } from '../turn.js';
+import type { ByteBudget } from '../../byte-budget.js';
+import type { TickActions } from '../../tick.js';
 
 /** The part of the library's socket that is used. */
 export interface SocketHandle {
@@ -49,9 +48,9 @@ export interface OutboxBounds {
 /** What all sockets share. */
 export interface SocketPools {
   /** Bytes in the library's buffers. */
-  readonly buffered: SharedPool;
+  readonly buffered: ByteBudget;
   /** Answers that wait, in UTF-16 units. */
-  readonly answers: SharedPool;
+  readonly answers: ByteBudget;
   /** The ids of flushes that are not completed, in UTF-16 units. */
   readonly flushIds: ByteBudget;
 }
@@ -61,7 +60,7 @@ const ANSWER_BYTES_MIN = 4 * 1024;
 
 export interface OutboxParts {
   readonly socket: SocketHandle;
-  readonly turn: Pick<Turn, 'schedule'>;
+  readonly tick: TickActions;
   readonly bounds: OutboxBounds;
   readonly pools: Omit<SocketPools, 'flushIds'>;
   /** More waits than is bounded. Not called from within `post` or `answer`. */
@@ -72,7 +71,7 @@ export interface OutboxParts {
 
 const sizeOf = (message: string | Uint8Array): number => message.length;
 
-export class Outbox implements Runnable {
+export class Outbox {
   readonly #parts: OutboxParts;
   /** Lanes with something waiting, the next to be served first. */
   readonly #ready = new Set<Lane>();
@@ -134,8 +133,8 @@ export class Outbox implements Runnable {
     if (!this.isEmpty) this.#schedule();
   }
 
-  /** Hands on what the socket takes. Scheduled for after the turn's input, when all of it is known. */
-  run(): void {
+  /** Hands on what the socket takes. Scheduled for the end of the tick, when all of it is known. */
+  #run(): void {
     this.#scheduled = false;
     if (this.#closed) return;
     const { guard, onOverflow, socket } = this.#parts;
@@ -147,7 +146,7 @@ export class Outbox implements Runnable {
     if (!this.#isOpen()) return;
     this.noteBuffered();
     this.#keepFresh();
-    // Only what the socket did not take: a turn's input may ask for much at once.
+    // Only what the socket did not take: a tick's input may ask for much at once.
     if (this.#isOverflowing()) guard(onOverflow);
   }
 
@@ -212,7 +211,7 @@ export class Outbox implements Runnable {
   #schedule(): void {
     if (this.#scheduled || this.#closed) return;
     this.#scheduled = true;
-    this.#parts.turn.schedule(this);
+    this.#parts.tick.add(() => this.#run());
   }
 
   #hand(handed: (() => void)[]): void {

@@ -14,8 +14,8 @@ import { forgetLastMatch } from '../../last-match.js';
 import type { Log } from '../../log.js';
 import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
-import type { Turn } from '../turn.js';
-import type { ByteBudget } from '../byte-budget.js';
+import type { TickActions } from '../../tick.js';
+import type { ByteBudget } from '../../byte-budget.js';
 import { describeFault } from '../../fault.js';
 import { Lane, Outbox, type OutboxBounds, type SocketHandle, type SocketPools } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
@@ -37,7 +37,7 @@ export interface SessionParts {
   readonly socket: SocketHandle;
   readonly speech: Speech;
   readonly lease: SocketLease;
-  readonly turn: Pick<Turn, 'schedule'>;
+  readonly tick: TickActions;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -82,7 +82,7 @@ export class Session {
     this.#life = new SignsOfLife(parts.bounds, this.#startMs);
     this.#outbox = new Outbox({
       socket: parts.socket,
-      turn: parts.turn,
+      tick: parts.tick,
       bounds: parts.bounds,
       pools: parts.pools,
       onOverflow: () => this.#drop('flooded'),

@@ -15,7 +15,7 @@ import { limits } from '../../limits.js';
 import type { Clock } from '../../monotonic.js';
 import type { FailureCode, Frame } from '../../threads/messages.js';
 import type { Activity, FrameSink, SpeechContext } from '../../speech/speech.js';
-import type { ByteBudget } from '../byte-budget.js';
+import type { ByteBudget } from '../../byte-budget.js';
 import { isBlank } from '../../text/words.js';
 import { CharacterCount } from './character-count.js';
 import { Lane, type Outbox } from './outbox.js';

@@ -11,7 +11,7 @@ import type { Admission } from '../../accounts/admission.js';
 import type { GrowingLease, Lease } from '../../accounts/lease.js';
 import type { ActiveKey } from '../../store/sqlite/store.js';
 import type { SocketErrorCode } from '../../errors.js';
-import type { ByteBudget } from '../byte-budget.js';
+import type { ByteBudget } from '../../byte-budget.js';
 
 /** Why text is refused. */
 export type LeaseRefusal = Extract<

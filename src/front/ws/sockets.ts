@@ -6,8 +6,7 @@
 import type { Admission } from '../../accounts/admission.js';
 import type { ActiveKey } from '../../store/sqlite/store.js';
 import type { Speech } from '../../speech/speech.js';
-import { SharedPool } from '../../shared-pool.js';
-import { ByteBudget } from '../byte-budget.js';
+import { ByteBudget } from '../../byte-budget.js';
 import { Registry } from '../registry.js';
 import type { FrontBounds, Services } from '../services.js';
 import type { SocketHandle, SocketPools } from './outbox.js';
@@ -20,7 +19,7 @@ export const SOCKET_PATH = '/v1/tts/ws';
 const BEATS_A_RECHECK = 4;
 
 export interface SocketsParts {
-  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'turn'> & { readonly bounds: FrontBounds };
+  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick'> & { readonly bounds: FrontBounds };
   readonly speech: Speech;
   readonly admission: Pick<Admission, 'admit' | 'isActive'>;
 }
@@ -47,8 +46,8 @@ export class Sockets {
     const { bounds } = parts.services;
     this.#textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
     this.#pools = {
-      buffered: new SharedPool(bounds.socketBufferedBytesInFlightMax),
-      answers: new SharedPool(bounds.socketAnswerBytesInFlightMax),
+      buffered: new ByteBudget(bounds.socketBufferedBytesInFlightMax),
+      answers: new ByteBudget(bounds.socketAnswerBytesInFlightMax),
       flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
     };
   }
@@ -82,7 +81,7 @@ export class Sockets {
   /** @param id of the handshake */
   open(id: string, key: ActiveKey, socket: SocketHandle): Session {
     const { admission, services, speech } = this.#parts;
-    const { bounds, clock, log, metrics, turn } = services;
+    const { bounds, clock, log, metrics, tick } = services;
     let ofKey = this.#byKey.get(key.keyId);
     if (ofKey === undefined) {
       ofKey = { sessions: new Set(), contextBudget: new ByteBudget(bounds.contextsPerKeyMax) };
@@ -102,7 +101,7 @@ export class Sockets {
       socket,
       speech,
       lease,
-      turn,
+      tick,
       clock,
       log,
       metrics,
