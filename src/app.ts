@@ -168,7 +168,7 @@ export class App {
     const dispatcher = new Dispatcher({
       config: { ...config, synthesisThreads },
       voices,
-      limits: bounds,
+      bounds,
       log,
       metrics,
       synthesisEntry: parts.synthesisEntry ?? new URL('../workers/synthesis.js', import.meta.url),

@@ -2,7 +2,6 @@
  * Entry of an actor thread: hosts contexts, passes them commands and chunks, and mails their frames to the front.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import { limits } from '../src/limits.js';
 import { packFrames, unpackCommands } from '../src/threads/mail.js';
 import { ACTOR_READY } from '../src/threads/messages.js';
 import { faultPlace } from '../src/fault.js';
@@ -28,7 +27,8 @@ const TURN_MS = 4;
 if (parentPort === null) throw new Error('actors.js is the entry of a worker thread');
 const front = parentPort;
 nameThread('actor');
-new Vitals((workerData as ActorThreadData).vitals).live();
+const data = workerData as ActorThreadData;
+new Vitals(data.vitals).live();
 
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail();
@@ -110,7 +110,7 @@ const listen = (port: MessagePort): void => {
 };
 
 // Before the first message is taken: a context must never wait for an encoder.
-await loadEncoders(limits);
+await loadEncoders(data.bounds);
 
 front.on('message', (message: ActorThreadMessage) => {
   switch (message.type) {

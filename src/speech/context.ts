@@ -11,7 +11,7 @@ import { normalise } from '../text/normalise/normalise.js';
 import { codePointCount, endOfSlice } from '../text/code-points.js';
 import { Segmenter } from '../text/segments.js';
 import { faultPlace } from '../fault.js';
-import { limits } from '../limits.js';
+import type { Bounds } from '../limits.js';
 import { heldBytesAMs } from './audio-bytes.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import { Charges } from './charges.js';
@@ -36,6 +36,7 @@ export interface ContextParts {
   readonly scheduler: Scheduler;
   readonly generations: Generations;
   readonly actors: ActorThreads;
+  readonly bounds: Bounds;
   readonly meter: ContextMeter;
   /** The context needs no more mail: called once. */
   readonly onOver: (context: Context) => void;
@@ -49,7 +50,7 @@ export class Context implements SpeechContext {
   readonly #sampleRateHz: number;
   /** Whose threads speak it. */
   #generation: Generation;
-  readonly #segmenter = new Segmenter(limits);
+  readonly #segmenter: Segmenter;
   readonly #pending: (string | { readonly flushId: string })[] = [];
   /** Flushes whose text is cut, with the number of segments before them. */
   readonly #flushes: { readonly flushId: string; readonly segments: number }[] = [];
@@ -75,6 +76,7 @@ export class Context implements SpeechContext {
   constructor(parts: ContextParts) {
     this.#parts = parts;
     ({ id: this.id, actor: this.actor } = parts);
+    this.#segmenter = new Segmenter(parts.bounds);
     const { format, framing, timestamps, clientContextId, settings, group, lease } = parts.options;
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
@@ -223,7 +225,8 @@ export class Context implements SpeechContext {
       this.#sendFlushes();
       this.#sendMark(segment);
     }
-    const { settings } = this.#parts.options;
+    const { bounds, options } = this.#parts;
+    const { settings } = options;
     const attempt = this.#attempts.get(segment) ?? { seed: randomInt(2 ** 32), retries: 0 };
     this.#attempts.set(segment, attempt);
     const job = {
@@ -231,7 +234,7 @@ export class Context implements SpeechContext {
       segment: segment.index,
       text: segment.text,
       words: segment.words,
-      ...(settings.normalizeText && { spoken: normalise(segment.text, segment.words, limits) }),
+      ...(settings.normalizeText && { spoken: normalise(segment.text, segment.words, bounds) }),
       before: segment.before,
       after: segment.after,
       settings,
@@ -290,7 +293,7 @@ export class Context implements SpeechContext {
   /** Runs a bystander of a thread's death again: the same seed gives the same samples, of which the actor drops what it has. */
   #retry(segment: ScheduledSegment): void {
     const attempt = this.#attempts.get(segment);
-    if (this.#over || attempt === undefined || ++attempt.retries > limits.segmentRetriesMax) {
+    if (this.#over || attempt === undefined || ++attempt.retries > this.#parts.bounds.segmentRetriesMax) {
       this.schedule.finished(segment, 0);
       this.fail('its synthesis threads kept ending');
       return;

@@ -19,25 +19,10 @@ import type { SynthesisThread } from '../threads/synthesis-thread.js';
 import { Watchdog } from '../threads/watchdog.js';
 import type { VoiceCatalogue, VoicePack, Voices } from '../threads/voices.js';
 
-export type DispatcherLimits = Pick<
-  Bounds,
-  | 'contextsMax'
-  | 'unsentAudioMsMax'
-  | 'unsentAudioMsPerLeaseMax'
-  | 'unsentAudioBytesMax'
-  | 'synthesisHeapMiBMax'
-  | 'jobsPerThreadMax'
-  | 'threadHangMsMax'
-  | 'watchdogBeatMs'
-  | 'voicesLoadMsMax'
-  | 'olderVoicesMsMax'
-  | 'hungThreadsReplacedMax'
->;
-
 export interface DispatcherOptions {
   readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider' | 'logLevel'>;
   readonly voices: Voices;
-  readonly limits: DispatcherLimits;
+  readonly bounds: Bounds;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Compiled entries of the threads. */
@@ -60,7 +45,7 @@ export interface VoiceStatus {
 }
 
 export class Dispatcher implements Speech {
-  readonly #contextsMax: number;
+  readonly #bounds: Bounds;
   readonly #log: Log;
   readonly #metrics: Metrics;
   readonly #watchdog: Watchdog;
@@ -73,26 +58,27 @@ export class Dispatcher implements Speech {
   #nextContextId = 1;
 
   constructor(options: DispatcherOptions) {
-    const { config, limits, log } = options;
-    this.#contextsMax = limits.contextsMax;
+    const { config, bounds, log } = options;
+    this.#bounds = bounds;
     this.#log = log;
     this.#metrics = options.metrics;
-    this.#watchdog = new Watchdog({ limits, clock: monotonicMs });
-    this.#abandoned = new Abandoned(limits.hungThreadsReplacedMax);
+    this.#watchdog = new Watchdog({ limits: bounds, clock: monotonicMs });
+    this.#abandoned = new Abandoned(bounds.hungThreadsReplacedMax);
     this.#generations = new Generations(options.voices, {
       threads: config.synthesisThreads,
       executionProvider: config.executionProvider,
       logLevel: config.logLevel,
-      heapMiBMax: limits.synthesisHeapMiBMax,
+      heapMiBMax: bounds.synthesisHeapMiBMax,
       watchdog: this.#watchdog,
       abandoned: this.#abandoned,
-      voicesLoadMsMax: limits.voicesLoadMsMax,
-      olderVoicesMsMax: limits.olderVoicesMsMax,
+      voicesLoadMsMax: bounds.voicesLoadMsMax,
+      olderVoicesMsMax: bounds.olderVoicesMsMax,
       log,
       entry: options.synthesisEntry,
     });
     this.#actors = new ActorThreads({
       threads: config.actorThreads,
+      bounds,
       watchdog: this.#watchdog,
       entry: options.actorEntry,
       log,
@@ -100,10 +86,10 @@ export class Dispatcher implements Speech {
     this.#scheduler = new Scheduler({
       clock: monotonicMs,
       threads: config.synthesisThreads,
-      jobsMax: config.synthesisThreads * limits.jobsPerThreadMax,
-      unsentAudioMsMax: limits.unsentAudioMsMax,
-      unsentAudioMsPerLeaseMax: limits.unsentAudioMsPerLeaseMax,
-      unsentAudioBytesMax: limits.unsentAudioBytesMax,
+      jobsMax: config.synthesisThreads * bounds.jobsPerThreadMax,
+      unsentAudioMsMax: bounds.unsentAudioMsMax,
+      unsentAudioMsPerLeaseMax: bounds.unsentAudioMsPerLeaseMax,
+      unsentAudioBytesMax: bounds.unsentAudioBytesMax,
       start: (schedule, ...started) => this.#bySchedule.get(schedule)?.start(...started),
       moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
     });
@@ -222,7 +208,7 @@ export class Dispatcher implements Speech {
   }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
-    if (this.#contexts.size >= this.#contextsMax) return null;
+    if (this.#contexts.size >= this.#bounds.contextsMax) return null;
     const actor = this.#actors.assign();
     if (actor === undefined) return null;
     const context = new Context({
@@ -233,6 +219,7 @@ export class Dispatcher implements Speech {
       scheduler: this.#scheduler,
       generations: this.#generations,
       actors: this.#actors,
+      bounds: this.#bounds,
       meter: new ContextMeter(this.#metrics, monotonicMs, options),
       onOver: (over) => {
         this.#contexts.delete(over.id);

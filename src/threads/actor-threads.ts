@@ -8,7 +8,7 @@
 import { EventEmitter, once } from 'node:events';
 import { Worker, type MessagePort } from 'node:worker_threads';
 import { describeFault } from '../fault.js';
-import { limits } from '../limits.js';
+import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { TickBatch } from '../tick.js';
 import { packCommands, unpackFrames, type FrameMail } from './mail.js';
@@ -45,6 +45,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   readonly #log: Log;
   readonly #watchdog: Watchdog;
   readonly #size: number;
+  readonly #bounds: Bounds;
   readonly #threads = new Map<number, ActorThread>();
   readonly #respawns = new Set<NodeJS.Timeout>();
   #nextActor = 0;
@@ -53,6 +54,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
 
   constructor(options: {
     readonly threads: number;
+    readonly bounds: Bounds;
     readonly watchdog: Watchdog;
     readonly entry: URL;
     readonly log: Log;
@@ -62,6 +64,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     this.#log = options.log;
     this.#watchdog = options.watchdog;
     this.#size = options.threads;
+    this.#bounds = options.bounds;
     for (let i = 0; i < options.threads; i++) this.#spawn();
   }
 
@@ -135,12 +138,12 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   #spawn(): number {
     const actor = this.#nextActor++;
     const vitals = new Vitals();
-    const workerData: ActorThreadData = { vitals: vitals.buffer };
+    const workerData: ActorThreadData = { bounds: this.#bounds, vitals: vitals.buffer };
     const worker = new Worker(this.#entry, {
       workerData,
       name: `actors-${actor}`,
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: limits.actorHeapMiBMax },
+      resourceLimits: { maxOldGenerationSizeMb: this.#bounds.actorHeapMiBMax },
     });
     const outgoing = new TickBatch<ActorCommand>((commands) => {
       const message: ActorThreadMessage = { type: 'commands', mail: packCommands(commands) };

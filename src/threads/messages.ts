@@ -11,6 +11,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { ExecutionProvider, LogLevel } from '../config.js';
+import type { Bounds } from '../limits.js';
 import type { Replacement } from '../text/normalise/normalise.js';
 import type { Span } from '../text/words.js';
 import type { VoicePack } from './voices.js';
@@ -32,6 +33,7 @@ export interface SynthesisThreadData {
 
 /** What an actor thread is started with. */
 export interface ActorThreadData {
+  readonly bounds: Bounds;
   /** Backs `Vitals`. */
   readonly vitals: SharedArrayBuffer;
 }

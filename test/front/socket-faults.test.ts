@@ -11,7 +11,7 @@ import { scriptedVoices } from '../support/scripted-voices.js';
 const start = async (t: Parameters<typeof startFront>[0]) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: 2, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
-    limits: { ...limits, synthesisHeapMiBMax: 64 },
+    bounds: { ...limits, synthesisHeapMiBMax: 64 },
     voices: scriptedVoices,
     log: createLog('silent', limits),
     metrics: new Metrics(),

@@ -6,6 +6,7 @@ import { ContextMeter } from '../../src/speech/context-meter.js';
 import type { ActorCommand, Frame } from '../../src/threads/messages.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
+import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import type { Generations } from '../../src/threads/generations.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
@@ -262,6 +263,7 @@ export class Stage {
       scheduler: this.#scheduler,
       generations: generations as unknown as Generations,
       actors: actors as unknown as ActorThreads,
+      bounds: limits,
       meter: new ContextMeter(metrics, () => this.#nowMs, options),
       onOver: () => undefined,
     });

@@ -14,7 +14,7 @@ const LETTER_SAMPLES = 1_200;
 const start = async (threads = 2) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
-    limits: { ...limits, synthesisHeapMiBMax: 64 },
+    bounds: { ...limits, synthesisHeapMiBMax: 64 },
     voices: scriptedVoices,
     log: createLog('silent', limits),
     metrics: new Metrics(),

@@ -1,9 +1,9 @@
 /** A dispatcher with scripted engines (scripted-synthesis.ts), and what it says read back letter by letter. */
-import { Dispatcher, type DispatcherLimits } from '../../src/speech/dispatcher.js';
+import { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Voices } from '../../src/threads/voices.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
-import { limits } from '../../src/limits.js';
+import { limits, type Bounds } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
 import { scriptedVoices } from './scripted-voices.js';
@@ -14,12 +14,12 @@ export const start = async ({
   threads = 2,
   bounds = {},
   voices = scriptedVoices,
-}: { threads?: number; bounds?: Partial<DispatcherLimits>; voices?: Voices } = {}) => {
+}: { threads?: number; bounds?: Partial<Bounds>; voices?: Voices } = {}) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
     voices,
     // A heap that is soon full.
-    limits: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
+    bounds: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
     log: createLog('silent', limits),
     metrics: new Metrics(),
     synthesisEntry: new URL('scripted-synthesis.js', import.meta.url),

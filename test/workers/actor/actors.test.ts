@@ -9,6 +9,7 @@ import type {
   ChunkMail,
   Frame,
 } from '../../../src/threads/messages.js';
+import { limits } from '../../../src/limits.js';
 import { Vitals } from '../../../src/threads/vitals.js';
 import type { AudioFormat } from '../../../src/api/formats.js';
 
@@ -34,7 +35,7 @@ const chunksFor = (contextId: number, chunks: number): ChunkMail[] => {
 };
 
 t.test('a first sound does not wait until what came before it is encoded', async (t) => {
-  const workerData: ActorThreadData = { vitals: new Vitals().buffer };
+  const workerData: ActorThreadData = { bounds: limits, vitals: new Vitals().buffer };
   const worker = new Worker(new URL('../../../workers/actors.js', import.meta.url), { workerData });
   t.teardown(() => worker.terminate());
   const mails: Frame[][] = [];
