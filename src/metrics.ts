@@ -1,16 +1,17 @@
 /**
- * What the service counts, for Prometheus. A registry of its own, no global state: a test can have several.
+ * Metrics for Prometheus, in a registry of their own: no global state, so a test can have several.
  *
- * Counters and histograms are pushed by the stages; gauges are read from the stages when somebody asks. Every label
- * has few values, all of them ours: none is, or is made of, what a client sent.
+ * The stages push counters and histograms; a scrape reads the gauges from the stages. Every label has few values, and
+ * no value comes from a client.
  */
 import { readFileSync } from 'node:fs';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errors, type ErrorCode } from './errors.js';
-import { openFiles, openFilesMax, pssBytes } from './process-facts.js';
+import { openFiles, openFilesMax, pssBytes } from './process.js';
 
-/** What lies behind a 503 that only says that the service is unavailable. Pools are those of all callers together. */
-const unavailableReasons = [
+/** The reasons that are not errors of the contract. */
+const otherReasons = [
+  // Each is answered 503. A pool is shared by all callers.
   'draining',
   'storeUnavailable',
   'bodyPoolExhausted',
@@ -18,54 +19,47 @@ const unavailableReasons = [
   'contextPoolExhausted',
   'socketPoolExhausted',
   'textPoolExhausted',
+  /** The body or query does not validate: 422. */
+  'requestInvalid',
+  'voiceUnknown',
+  /** A WebSocket frame does not validate, or names a context that does not exist. */
+  'frameInvalid',
+  'contextUnknown',
 ] as const;
 
-/** Why something was refused: the errors of the contract, and what is refused in words of its own. */
-export type RefusalReason =
-  | Exclude<ErrorCode, 'internal' | 'unavailable'>
-  | (typeof unavailableReasons)[number]
-  /** A body or a query that does not validate: 422. */
-  | 'requestInvalid'
-  | 'voiceUnknown'
-  /** A frame of a WebSocket that does not validate, or about a context that is not there. */
-  | 'frameInvalid'
-  | 'contextUnknown';
+/** Why a request, frame or text was refused. */
+export type RefusalReason = Exclude<ErrorCode, 'internal' | 'unavailable'> | (typeof otherReasons)[number];
 
-/** Of a code that the stages below answer with: nothing but the store makes them unavailable. */
+/** The reason for a code of the lower stages: there only the store answers `unavailable`. */
 export const refusalOf = (code: Exclude<ErrorCode, 'internal'>): RefusalReason =>
   code === 'unavailable' ? 'storeUnavailable' : code;
 
 const reasons: readonly RefusalReason[] = [
   ...(Object.keys(errors) as ErrorCode[]).filter((code) => code !== 'internal' && code !== 'unavailable'),
-  ...unavailableReasons,
-  'requestInvalid',
-  'voiceUnknown',
-  'frameInvalid',
-  'contextUnknown',
+  ...otherReasons,
 ];
 
 /** Of the event loop's delay; 1 is the worst. */
 export const delayQuantiles = [0.5, 0.99, 1] as const;
-const threadKinds = ['synthesis', 'actor', 'ledger'] as const;
 
 /** The state of the stages at one moment. */
 export interface Figures {
-  /** Why no speech should be sent here; empty when it may. */
+  /** Why the service is not ready; empty when it is. */
   readonly reasons: readonly string[];
-  /** Requests and sockets that are being spoken for, by route. */
+  /** Requests and sockets with speech in progress, by route. */
   readonly streams: ReadonlyMap<string, number>;
   readonly sockets: number;
   readonly contexts: number;
   /** Contexts that keep the voices from before a reload. */
   readonly olderVoiceContexts: number;
-  /** Synthesis threads that hang where they cannot be ended. */
+  /** Synthesis threads that hang inside native code, where they cannot be ended. */
   readonly hungThreads: number;
   readonly bufferedBytes: number;
   readonly bufferedAudioMs: number;
   readonly ledgerEntriesQueued: number;
   /** Seconds that the event loop was late. */
   readonly eventLoopDelay: (quantile: (typeof delayQuantiles)[number]) => number;
-  readonly restarts: Readonly<Record<(typeof threadKinds)[number], number>>;
+  readonly restarts: Readonly<Record<'synthesis' | 'actor' | 'ledger', number>>;
 }
 
 const nothing: Figures = {
@@ -85,9 +79,9 @@ const nothing: Figures = {
 const latencyBuckets = [
   0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
-/** From twenty times quicker than it plays to slower than that. */
+/** From much faster than real time to slower than it. */
 const rateBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 5, 10];
-/** A player's own buffer hides what is not later; a bucket of the lag ends there. */
+/** A player's own buffer hides a shorter delay. A bucket of the lag ends here. */
 const UNDERRUN_MS_MIN = 5;
 const lagBuckets = [0, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
@@ -96,84 +90,160 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 };
 const startedSeconds = Date.now() / 1000 - process.uptime();
 
+/** One value, or one per series with its labels. `null`: the system does not say, and the metric is left out. */
+type Value = number | null | readonly (readonly [labels: Readonly<Record<string, string>>, value: number])[];
+
+/** A metric whose values a scrape reads. */
+interface ReadMetric {
+  readonly help: string;
+  readonly labelNames?: readonly string[];
+  /** The value only grows. */
+  readonly isCounter?: boolean;
+  readonly read: (figures: Figures) => Value | Promise<Value>;
+}
+
+const readMetrics: Readonly<Record<string, ReadMetric>> = {
+  syrinx_streams: {
+    help: 'Requests and WebSockets with speech in progress.',
+    labelNames: ['route'],
+    read: ({ streams }) => [...streams].map(([route, count]) => [{ route }, count]),
+  },
+  syrinx_thread_restarts_total: {
+    help: 'Threads that died and were replaced.',
+    labelNames: ['kind'],
+    isCounter: true,
+    read: ({ restarts }) => Object.entries(restarts).map(([kind, count]) => [{ kind }, count]),
+  },
+  syrinx_ready: {
+    help: '1 while the service is ready for speech, as /readyz says.',
+    read: (figures) => (figures.reasons.length === 0 ? 1 : 0),
+  },
+  syrinx_sockets: { help: 'Open WebSockets.', read: ({ sockets }) => sockets },
+  syrinx_contexts: {
+    help: 'Open contexts, of requests and of WebSockets.',
+    read: ({ contexts }) => contexts,
+  },
+  syrinx_older_voice_contexts: {
+    help: 'Contexts that keep the voices from before a reload.',
+    read: ({ olderVoiceContexts }) => olderVoiceContexts,
+  },
+  syrinx_hung_threads: {
+    help: 'Synthesis threads that hang inside native code, where they cannot be ended.',
+    read: ({ hungThreads }) => hungThreads,
+  },
+  syrinx_buffered_bytes: {
+    help: 'Bytes that wait for sockets to take them.',
+    read: ({ bufferedBytes }) => bufferedBytes,
+  },
+  syrinx_buffered_audio_seconds: {
+    help: 'Audio that is made and not yet handed to its socket.',
+    read: ({ bufferedAudioMs }) => bufferedAudioMs / 1000,
+  },
+  syrinx_ledger_entries_queued: {
+    help: 'Ledger entries that are not durable yet.',
+    read: ({ ledgerEntriesQueued }) => ledgerEntriesQueued,
+  },
+  syrinx_event_loop_delay_seconds: {
+    help: 'Delay of the event loop of the front thread over the last 30 to 60 seconds; quantile 1 is the worst.',
+    labelNames: ['quantile'],
+    read: ({ eventLoopDelay }) =>
+      delayQuantiles.map((quantile) => [{ quantile: String(quantile) }, eventLoopDelay(quantile)]),
+  },
+  // These replace the library's own, which look at every handle and reset what other readers need.
+  syrinx_build_info: {
+    help: 'Always 1; the labels hold the versions.',
+    labelNames: ['version', 'node'],
+    read: () => [[{ version, node: process.version }, 1]],
+  },
+  process_cpu_seconds_total: {
+    help: 'CPU time of all threads, user and system.',
+    isCounter: true,
+    read: () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    },
+  },
+  syrinx_pss_bytes: {
+    help: 'Memory in use; pages shared with other processes count in part.',
+    read: pssBytes,
+  },
+  process_resident_memory_bytes: { help: 'Resident memory.', read: () => process.memoryUsage.rss() },
+  process_start_time_seconds: {
+    help: 'Start of the process, in seconds since 1970.',
+    read: () => startedSeconds,
+  },
+  process_open_fds: { help: 'Open file descriptors.', read: openFiles },
+  process_max_fds: { help: 'Limit of open file descriptors.', read: openFilesMax },
+  nodejs_heap_size_used_bytes: {
+    help: 'Heap in use by the front thread.',
+    read: () => process.memoryUsage().heapUsed,
+  },
+};
+
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #registers = { registers: [this.#registry] };
   #read: () => Figures = () => nothing;
-  /** Of the scrape that goes on. */
+  /** The figures of the current scrape. */
   #figures: Figures = nothing;
 
-  readonly #firstAudio = new Histogram({
-    name: 'syrinx_first_audio_seconds',
-    help:
-      'From a request to its first audio with the socket; on a WebSocket, of each turn, from the text or flush that gave a ' +
-      'silent context something to speak',
-    labelNames: ['route'] as const,
-    buckets: latencyBuckets,
-    ...this.#registers,
-  });
-  readonly #queueWait = new Histogram({
-    name: 'syrinx_queue_wait_seconds',
-    help: 'How long a segment that could have been started waited for the first step of a synthesis thread',
-    buckets: latencyBuckets,
-    ...this.#registers,
-  });
-  readonly #speech = new Counter({
-    name: 'syrinx_speech_seconds_total',
-    help: 'Audio handed to sockets, or to the results that are collected for them',
-    labelNames: ['encoding'] as const,
-    ...this.#registers,
-  });
-  readonly #synthesis = new Counter({
-    name: 'syrinx_synthesis_seconds_total',
-    help: 'Time of the synthesis threads in steps of a segment',
-    ...this.#registers,
-  });
-  readonly #realTimeFactor = new Histogram({
-    name: 'syrinx_real_time_factor',
-    help: 'Of each segment: the time in its steps by the duration of its audio',
-    buckets: rateBuckets,
-    ...this.#registers,
-  });
-  readonly #requests = new Counter({
-    name: 'syrinx_requests_total',
-    help: 'Requests that are over, by the status that they were answered; "none" of those left before',
-    labelNames: ['route', 'status'] as const,
-    ...this.#registers,
-  });
-  readonly #refusals = new Counter({
-    name: 'syrinx_refusals_total',
-    help: 'Requests, frames and texts that were refused, by a reason that stays',
-    labelNames: ['reason'] as const,
-    ...this.#registers,
-  });
-  readonly #failures = new Counter({
-    name: 'syrinx_failures_total',
-    help: 'Requests and contexts that failed by a fault of the service: answered 500, or cut short',
-    labelNames: ['route'] as const,
-    ...this.#registers,
-  });
-  readonly #lag = new Histogram({
-    name: 'syrinx_playback_lag_seconds',
-    help: 'Of each chunk of audio: how long its listener had nothing left to play when it came, 0 when it was in time',
-    buckets: lagBuckets,
-    ...this.#registers,
-  });
-  readonly #underruns = new Counter({
-    name: 'syrinx_underruns_total',
-    help:
-      'Times that a listener who keeps reading had nothing left to play amid an utterance because audio was late, by ' +
-      'more than the 5 ms that its player hides',
-    ...this.#registers,
-  });
+  readonly #firstAudio = this.#histogram(
+    'syrinx_first_audio_seconds',
+    'Time from a request to its first audio at the socket; on a WebSocket, per utterance, from the text or flush that ' +
+      'gave a silent context something to speak.',
+    latencyBuckets,
+    ['route'],
+  );
+  readonly #queueWait = this.#histogram(
+    'syrinx_queue_wait_seconds',
+    'Time that a segment ready to start waited for its first step on a synthesis thread.',
+    latencyBuckets,
+  );
+  readonly #realTimeFactor = this.#histogram(
+    'syrinx_real_time_factor',
+    'Compute time of a segment divided by the duration of its audio.',
+    rateBuckets,
+  );
+  readonly #lag = this.#histogram(
+    'syrinx_playback_lag_seconds',
+    'Time that the listener had nothing left to play before a chunk of audio came; 0 when the chunk was in time.',
+    lagBuckets,
+  );
+  readonly #underruns = this.#counter(
+    'syrinx_underruns_total',
+    'Times that a listener who keeps reading ran out of audio within an utterance because audio was late, by more than ' +
+      'the 5 ms that a player hides.',
+  );
+  readonly #speech = this.#counter(
+    'syrinx_speech_seconds_total',
+    'Audio handed to sockets, or to results that are collected for them.',
+    ['encoding'],
+  );
+  readonly #synthesis = this.#counter(
+    'syrinx_synthesis_seconds_total',
+    'Time that synthesis threads spent in steps.',
+  );
+  readonly #requests = this.#counter(
+    'syrinx_requests_total',
+    'Finished requests, by status; "none" if the client left before the answer.',
+    ['route', 'status'],
+  );
+  readonly #refusals = this.#counter(
+    'syrinx_refusals_total',
+    'Requests, frames and texts refused, by reason.',
+    ['reason'],
+  );
+  readonly #failures = this.#counter(
+    'syrinx_failures_total',
+    'Requests and contexts that failed by a fault of the service: answered 500, or cut short.',
+    ['route'],
+  );
 
   constructor() {
     for (const reason of reasons) this.#refusals.inc({ reason }, 0);
-    this.#addStageGauges();
-    this.#addProcessGauges();
+    for (const [name, metric] of Object.entries(readMetrics)) this.#add(name, metric);
   }
 
-  /** Reads the gauges of the stages from here on. */
+  /** From now on a scrape reads the figures of the stages. */
   watch(read: () => Figures): void {
     this.#read = read;
   }
@@ -182,30 +252,30 @@ export class Metrics {
     return this.#registry.contentType;
   }
 
-  /** Everything, in the text format of Prometheus. */
+  /** All metrics in the text format of Prometheus. */
   text(): Promise<string> {
     this.#figures = this.#read();
     return this.#registry.metrics();
   }
 
-  /** Names and meanings of all that `text` tells of. */
+  /** Names and help texts of all metrics. */
   get catalogue(): readonly { readonly name: string; readonly help: string }[] {
     return this.#registry.getMetricsAsArray().map(({ name, help }) => ({ name, help }));
   }
 
-  /** @param route as the table of routes has it */
+  /** @param route as in the table of routes */
   firstAudio(route: string, ms: number): void {
     this.#firstAudio.observe({ route }, ms / 1000);
   }
 
-  /** A segment was made; or was cancelled, and then `audioMs` is `null`. */
+  /** A segment is over. @param audioMs `null` if it was cancelled */
   segment(waitMs: number, computeMs: number, audioMs: number | null): void {
     this.#queueWait.observe(Math.max(0, waitMs) / 1000);
     this.#synthesis.inc(computeMs / 1000);
     if (audioMs !== null && audioMs > 0) this.#realTimeFactor.observe(computeMs / audioMs);
   }
 
-  /** @returns what counts seconds of speech, to be kept by who speaks */
+  /** @returns the counter of seconds of speech in an encoding, for a context to keep */
   speechIn(encoding: string): { inc(seconds: number): void } {
     return this.#speech.labels({ encoding });
   }
@@ -229,105 +299,29 @@ export class Metrics {
     this.#failures.inc({ route });
   }
 
-  #gauge(name: string, help: string, read: () => number | null | Promise<number | null>): void {
-    new Gauge({
-      name,
-      help,
-      ...this.#registers,
-      async collect() {
-        const value = await read();
-        if (value === null) this.remove();
-        else this.set(value);
-      },
-    });
+  #counter<T extends string>(name: string, help: string, labelNames: readonly T[] = []): Counter<T> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
   }
 
-  #addStageGauges(): void {
-    const figures = () => this.#figures;
-    new Gauge({
-      name: 'syrinx_streams',
-      help: 'Requests, and WebSockets, that are being spoken for',
-      labelNames: ['route'] as const,
-      ...this.#registers,
-      collect() {
-        for (const [route, streams] of figures().streams) this.set({ route }, streams);
-      },
-    });
-    new Counter({
-      name: 'syrinx_thread_restarts_total',
-      help: 'Threads that died and were replaced',
-      labelNames: ['kind'] as const,
-      ...this.#registers,
-      collect() {
-        this.reset();
-        for (const kind of threadKinds) this.inc({ kind }, figures().restarts[kind]);
-      },
-    });
-    const gauges = {
-      syrinx_ready: [
-        '1 while speech may be sent here, as /readyz says',
-        () => +(figures().reasons.length === 0),
-      ],
-      syrinx_sockets: ['WebSockets that are open', () => figures().sockets],
-      syrinx_contexts: ['Contexts that are open, of requests and of WebSockets', () => figures().contexts],
-      syrinx_older_voice_contexts: [
-        'Contexts that keep the voices from before a reload',
-        () => figures().olderVoiceContexts,
-      ],
-      syrinx_hung_threads: [
-        'Synthesis threads that hang inside native code, where they cannot be ended',
-        () => figures().hungThreads,
-      ],
-      syrinx_buffered_bytes: ['Bytes that wait for sockets to take them', () => figures().bufferedBytes],
-      syrinx_buffered_audio_seconds: [
-        'Audio that is made and not yet with its socket',
-        () => figures().bufferedAudioMs / 1000,
-      ],
-      syrinx_ledger_entries_queued: [
-        'Entries of the ledger that are not durable yet',
-        () => figures().ledgerEntriesQueued,
-      ],
-    } as const;
-    for (const [name, [help, read]] of Object.entries(gauges)) this.#gauge(name, help, read);
+  #histogram<T extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: readonly T[] = [],
+  ): Histogram<T> {
+    return new Histogram({ name, help, buckets, labelNames, registers: [this.#registry] });
   }
 
-  /** In the place of the library's own, which look at every handle and reset what others read. */
-  #addProcessGauges(): void {
-    const figures = () => this.#figures;
-    new Gauge({
-      name: 'syrinx_event_loop_delay_seconds',
-      help: 'How late the event loop of the front thread turned, over the last 30 to 60 seconds; quantile 1 is the worst',
-      labelNames: ['quantile'] as const,
-      ...this.#registers,
-      collect() {
-        for (const quantile of delayQuantiles) this.set({ quantile }, figures().eventLoopDelay(quantile));
-      },
-    });
-    new Gauge({
-      name: 'syrinx_build_info',
-      help: '1, with the versions in its labels',
-      labelNames: ['version', 'node'] as const,
-      ...this.#registers,
-    }).set({ version: version, node: process.version }, 1);
-    new Counter({
-      name: 'process_cpu_seconds_total',
-      help: 'CPU time of all threads, user and system',
-      ...this.#registers,
-      collect() {
-        const { user, system } = process.cpuUsage();
-        this.reset();
-        this.inc((user + system) / 1e6);
-      },
-    });
-    this.#gauge('syrinx_pss_bytes', 'Memory: pages that several processes share count in part', pssBytes);
-    this.#gauge('process_resident_memory_bytes', 'Memory that is resident', () => process.memoryUsage.rss());
-    this.#gauge('process_start_time_seconds', 'When the process started, since 1970', () => startedSeconds);
-    this.#gauge('process_open_fds', 'File descriptors that are open', openFiles);
-    this.#gauge('process_max_fds', 'File descriptors that may be open', openFilesMax);
-    this.#gauge(
-      'nodejs_heap_size_used_bytes',
-      'Heap of the front thread that is in use',
-      () => process.memoryUsage().heapUsed,
-    );
+  #add(name: string, { help, labelNames = [], isCounter = false, read }: ReadMetric): void {
+    const collect = async (): Promise<void> => {
+      const value = await read(this.#figures);
+      metric.reset();
+      if (value === null) metric.remove();
+      else
+        for (const [labels, count] of typeof value === 'number' ? [[{}, value] as const] : value)
+          metric.inc(labels, count);
+    };
+    const options = { name, help, labelNames, registers: [this.#registry], collect };
+    const metric = isCounter ? new Counter(options) : new Gauge(options);
   }
 }

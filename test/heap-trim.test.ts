@@ -1,9 +1,9 @@
-/** With the C library's own heap: pieces are taken, touched, and every other one is freed, as frames are. */
+/** Uses the C library's own heap: allocates and touches pieces, then frees every other one, as frames are freed. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import koffi from 'koffi';
 import t from 'tap';
-import { HeapTrim } from '../src/heap-trim.js';
+import { HeapTrim } from '../src/process.js';
 import { limits } from '../src/limits.js';
 import { createLog } from '../src/log.js';
 import { ServiceProcess } from '../scripts/rig/service-process.js';
@@ -20,7 +20,7 @@ const skip = header.glibcVersionRuntime === undefined ? 'the C library is not gl
 const residentBytes = (): number =>
   1024 * Number(/^Rss:\s+(\d+) kB/m.exec(readFileSync('/proc/self/smaps_rollup', 'utf8'))?.[1]);
 
-t.test('holes in a heap go back to the system, and what lies between them stays', { skip }, async (t) => {
+t.test('holes in a heap go back to the system, and the memory between them stays', { skip }, async (t) => {
   const libc = koffi.load(null);
   const take = libc.func('void *malloc(size_t size)') as (bytes: number) => bigint;
   const touch = libc.func('void *memset(void *piece, int byte, size_t size)') as (
@@ -36,13 +36,13 @@ t.test('holes in a heap go back to the system, and what lies between them stays'
   const kept = pieces.filter((_, index) => index % 2 === 1);
   for (const piece of holes) free(piece);
   const holedBytes = residentBytes();
-  t.ok(fullBytes - holedBytes < 8 * MiB, 'glibc keeps them by itself');
+  t.ok(fullBytes - holedBytes < 8 * MiB, 'glibc keeps the holes by itself');
   const heapTrim = await HeapTrim.start(10, createLog('silent', limits));
   t.teardown(() => heapTrim.close());
-  // Of each piece freed, what is not whole pages stays.
+  // Parts of freed pieces that are not whole pages stay.
   const trimmedBytes = holedBytes - (PIECES / 2) * PIECE_BYTES * 0.6;
   for (let i = 0; i < 200 && residentBytes() > trimmedBytes; i++) await delay(10);
-  t.ok(residentBytes() <= trimmedBytes, 'they are given back');
+  t.ok(residentBytes() <= trimmedBytes, 'a trim gives the holes back');
   for (const piece of kept) {
     const bytes = koffi.decode(piece, 'uint8_t', PIECE_BYTES) as Uint8Array;
     if (bytes.some((byte) => byte !== 7)) t.fail('a piece has changed');
@@ -52,7 +52,7 @@ t.test('holes in a heap go back to the system, and what lies between them stays'
   heapTrim.close();
 });
 
-/** As on a platform that it has no binary for. */
+/** koffi fails to load, as on a platform without a binary. */
 const withoutKoffi = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
   registerHooks({
@@ -63,17 +63,17 @@ const withoutKoffi = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-t.test('the service trims from its start on; where it cannot, it says so and serves', { skip }, async (t) => {
+t.test('the service trims from its start; if it cannot, it logs that and serves', { skip }, async (t) => {
   const start = async (nodeOptions: readonly string[]) => {
     const lines: string[] = [];
     const service = new ServiceProcess({ nodeOptions, onLine: (line) => lines.push(line) });
     t.teardown(() => service.end('SIGKILL'));
     await service.listening();
-    return { service, told: lines.filter((line) => line.includes('not trimmed')) };
+    return { service, warnings: lines.filter((line) => line.includes('not trimmed')) };
   };
   const [trims, cannot] = await Promise.all([start([]), start(['--import', withoutKoffi])]);
-  t.same(trims.told, []);
+  t.same(trims.warnings, []);
   t.match(readFileSync(`/proc/${String(trims.service.pid)}/maps`, 'utf8'), /koffi\.node/);
-  t.match(cannot.told, [/no binary for this platform/]);
+  t.match(cannot.warnings, [/no binary for this platform/]);
   t.same(await cannot.service.end('SIGTERM'), { code: 0, signal: null });
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { errors } from '../src/errors.js';
 import { Metrics, type Figures } from '../src/metrics.js';
-import { EventLoopDelay, openFiles, openFilesMax, pssBytes } from '../src/process-facts.js';
+import { EventLoopDelay, openFiles, openFilesMax, pssBytes } from '../src/process.js';
 import { parseExposition } from './support/exposition.js';
 import { packageRoot } from './support/package-root.js';
 import { readSource } from './support/source-files.js';
@@ -29,7 +29,7 @@ const scrape = async (metrics: Metrics) => {
     families.get(series.replace(/(?:_(?:sum|count|bucket))?(?:\{.*)?$/, ''))?.samples.get(series);
 };
 
-t.test('what is counted comes out, in the format of Prometheus', async (t) => {
+t.test('pushed values come out in the text format of Prometheus', async (t) => {
   const metrics = new Metrics();
   metrics.firstAudio('/v1/tts/stream', 4);
   metrics.segment(2, 100, 2_000);
@@ -53,17 +53,17 @@ t.test('what is counted comes out, in the format of Prometheus', async (t) => {
   t.match([of('syrinx_real_time_factor_count'), of('syrinx_real_time_factor_sum')], [1, 0.05]);
   t.equal(of('syrinx_speech_seconds_total{encoding="opus"}'), 1.75);
   t.match([of('syrinx_playback_lag_seconds_count'), of('syrinx_underruns_total')], [3, 1]);
-  t.equal(of('syrinx_playback_lag_seconds_bucket{le="0"}'), 1, 'in time is a bucket of its own');
+  t.equal(of('syrinx_playback_lag_seconds_bucket{le="0"}'), 1, 'a chunk in time has its own bucket');
   t.equal(of('syrinx_requests_total{route="/v1/tts",status="200"}'), 1);
   t.equal(of('syrinx_requests_total{route="/v1/tts",status="none"}'), 1);
   t.equal(of('syrinx_refusals_total{reason="creditExhausted"}'), 1);
   t.equal(of('syrinx_failures_total{route="/v1/tts"}'), 1);
 });
 
-t.test('gauges are of the moment that they are asked', async (t) => {
+t.test('a scrape reads the gauges at that moment', async (t) => {
   const metrics = new Metrics();
   let of = await scrape(metrics);
-  t.match([of('syrinx_ready'), of('syrinx_sockets')], [0, 0], 'before there is a stage to ask');
+  t.match([of('syrinx_ready'), of('syrinx_sockets')], [0, 0], 'before there are stages');
   metrics.watch(() => figures);
   of = await scrape(metrics);
   of = await scrape(metrics);
@@ -73,7 +73,7 @@ t.test('gauges are of the moment that they are asked', async (t) => {
   t.match([of('syrinx_older_voice_contexts'), of('syrinx_hung_threads')], [17, 19]);
   t.match([of('syrinx_buffered_audio_seconds'), of('syrinx_ledger_entries_queued')], [1.5, 13]);
   for (const [kind, count] of Object.entries(figures.restarts))
-    t.equal(of(`syrinx_thread_restarts_total{kind="${kind}"}`), count, 'not more for being asked twice');
+    t.equal(of(`syrinx_thread_restarts_total{kind="${kind}"}`), count, 'a second scrape adds nothing');
   t.equal(of('syrinx_event_loop_delay_seconds{quantile="0.99"}'), 0.099);
   const version = (JSON.parse(readSource('package.json')) as { version: string }).version;
   t.equal(of(`syrinx_build_info{version="${version}",node="${process.version}"}`), 1);
@@ -81,7 +81,7 @@ t.test('gauges are of the moment that they are asked', async (t) => {
   t.ok(of('process_cpu_seconds_total')! > 0);
 });
 
-t.test('every reason to refuse is there from the start, and no registry knows another', async (t) => {
+t.test('every refusal reason is exposed from the start, and registries share no state', async (t) => {
   const busy = new Metrics();
   busy.refused('slotsExhausted');
   const of = await scrape(new Metrics());
@@ -89,38 +89,38 @@ t.test('every reason to refuse is there from the start, and no registry knows an
     t.equal(of(`syrinx_refusals_total{reason="${code}"}`), 0, code);
 });
 
-t.test('the table of metrics has exactly those that there are', (t) => {
+t.test('the page for operators lists exactly the metrics that exist', (t) => {
   const table = readFileSync(join(packageRoot, 'scripts/deploy/metrics.md'), 'utf8');
-  const told = [...table.matchAll(/^\| `(\w+)(?:\{[\w,]+\})?` +\|/gm)].map(([, name]) => name ?? '');
-  const there = new Metrics().catalogue.map(({ name }) => name);
-  t.ok(there.length > 20);
-  t.strictSame(told.toSorted(), there.toSorted());
+  const listed = [...table.matchAll(/^\| `(\w+)(?:\{[\w,]+\})?` +\|/gm)].map(([, name]) => name ?? '');
+  const exposed = new Metrics().catalogue.map(({ name }) => name);
+  t.ok(exposed.length > 20);
+  t.strictSame(listed.toSorted(), exposed.toSorted());
   t.end();
 });
 
-t.test('alerts ask for metrics that there are', (t) => {
+t.test('alerts use only metrics that exist', (t) => {
   const rules = readFileSync(join(packageRoot, 'scripts/deploy/prometheus/alerts.yml'), 'utf8');
   const expressions = rules.split('\n').filter((line) => !/^\s*(?:#|summary|description)/.test(line));
-  const asked = [...expressions.join('\n').matchAll(/\b(?:syrinx|process)_\w+/g)].map(([name]) => name);
-  const there = new Set(new Metrics().catalogue.map(({ name }) => name));
-  t.ok(asked.length >= 6);
+  const used = [...expressions.join('\n').matchAll(/\b(?:syrinx|process)_\w+/g)].map(([name]) => name);
+  const exposed = new Set(new Metrics().catalogue.map(({ name }) => name));
+  t.ok(used.length >= 6);
   t.strictSame(
-    asked.filter((name) => !there.has(name.replace(/_(?:bucket|sum|count)$/, ''))),
+    used.filter((name) => !exposed.has(name.replace(/_(?:bucket|sum|count)$/, ''))),
     [],
   );
   t.end();
 });
 
-t.test('what the system tells of the process', { skip: process.platform !== 'linux' }, async (t) => {
+t.test('memory and open files of the process are read', { skip: process.platform !== 'linux' }, async (t) => {
   t.ok((await pssBytes()) > 10e6);
   t.ok((await pssBytes()) < 4 * process.memoryUsage.rss());
   t.ok((await openFiles())! >= 3);
   t.ok((await openFilesMax())! >= (await openFiles())!);
 });
 
-t.test('a delay of the event loop is seen, and asking does not forget it', async (t) => {
+t.test('a delay of the event loop is measured, and reading does not reset it', async (t) => {
   const delay = new EventLoopDelay();
-  t.equal(delay.seconds(1), 0, 'nothing was measured yet');
+  t.equal(delay.seconds(1), 0, 'nothing measured yet');
   await new Promise((resolve) => setTimeout(resolve, 30));
   const end = performance.now() + 100;
   while (performance.now() < end);
