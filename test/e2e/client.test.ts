@@ -142,7 +142,7 @@ t.test('the examples of the client’s page run as they are printed', async (t) 
       .split('\n'),
     'Text is sent as it is written. The first sentence is heard at once.'.split(' '),
   );
-  t.ok(statSync(join(dir, 'turn.pcm')).size > 2 * 48_000, 'more than two seconds');
+  t.ok(statSync(join(dir, 'answer.pcm')).size > 2 * 48_000, 'more than two seconds');
   t.strictSame(outputs.slice(1), ['spoken\n']);
 });
 
