@@ -6,7 +6,7 @@ import t from 'tap';
 import { HeapTrim } from '../src/process.js';
 import { limits } from '../src/limits.js';
 import { createLog } from '../src/log.js';
-import { ServiceProcess } from '../scripts/rig/service-process.js';
+import { ServiceProcess } from '../scripts/rig-old/service-process.js';
 
 const MiB = 2 ** 20;
 const PIECE_BYTES = 16 * 1024;

@@ -278,7 +278,7 @@ t.test('the C library is told the same, however the service is started', (t) => 
   const started = told('package.json');
   t.ok(Object.keys(started).length >= 2);
   t.strictSame(told('scripts/deploy/syrinx@.service'), started, 'as a unit');
-  t.strictSame(told('scripts/rig/service-process.ts'), started, 'under load, and in tests');
+  t.strictSame(told('scripts/rig/service.ts'), started, 'under load, and in tests');
   t.end();
 });
 

@@ -5,10 +5,10 @@ import { type BareEncoder, startBareEncoder } from './bare.js';
 import type { Load } from './load.js';
 import type { Target } from './protocol.js';
 import { type Row, row } from './report.js';
-import type { Service } from '../rig/service.js';
-import { median } from '../rig/statistics.js';
-import { throughputText } from '../rig/texts.js';
-import { type CpuTimes, type ThreadRole, cpuShares } from '../rig/threads.js';
+import type { Service } from '../rig-old/service.js';
+import { median } from '../rig-old/statistics.js';
+import { throughputText } from '../rig-old/texts.js';
+import { type CpuTimes, type ThreadRole, cpuShares } from '../rig-old/threads.js';
 
 const encodings = ['pcm', 'mulaw', 'mp3', 'opus'] as const;
 const runs = 3;

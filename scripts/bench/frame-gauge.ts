@@ -1,5 +1,5 @@
 /** Counts the messages of some sockets over a while, and the time that their sender's main thread took for them. */
-import { readFrontCpuMs } from '../rig/process-facts.js';
+import { readFrontCpuMs } from '../rig-old/process-facts.js';
 
 export interface FrameSource {
   /** So far. */

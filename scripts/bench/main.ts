@@ -26,8 +26,8 @@ import {
   measureThroughput,
 } from './scenarios.js';
 import { readArguments } from '../command.js';
-import { describeMachine } from '../rig/machine.js';
-import { Service } from '../rig/service.js';
+import { describeMachine } from '../rig-old/machine.js';
+import { Service } from '../rig-old/service.js';
 import {
   checkKeysNeeded,
   checkSockets,
@@ -36,7 +36,7 @@ import {
   measureSocketStreams,
   streamKeysNeeded,
 } from './socket-scenarios.js';
-import { throughputText } from '../rig/texts.js';
+import { throughputText } from '../rig-old/texts.js';
 
 const options = readArguments('bench', usage, readOptions);
 if (options === null) {

@@ -1,5 +1,5 @@
 /** The table that the benchmark prints. */
-import type { Machine } from '../rig/machine.js';
+import type { Machine } from '../rig-old/machine.js';
 
 export interface Row {
   readonly what: string;

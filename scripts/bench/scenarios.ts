@@ -4,9 +4,9 @@ import { describeFormat } from './encodings.js';
 import type { Load } from './load.js';
 import type { Target } from './protocol.js';
 import { type Row, barredRow, row } from './report.js';
-import { Service, type ServiceOptions } from '../rig/service.js';
-import { median, percentile } from '../rig/statistics.js';
-import * as texts from '../rig/texts.js';
+import { Service, type ServiceOptions } from '../rig-old/service.js';
+import { median, percentile } from '../rig-old/statistics.js';
+import * as texts from '../rig-old/texts.js';
 
 export const bars = {
   firstAudioMsMax: 12,

@@ -3,13 +3,13 @@
  * second, and it is not read while it is well ahead. Every frame is checked.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerFrame } from '../rig/server-frame.js';
-import { CheckedContext } from '../rig/checked-context.js';
+import type { ServerFrame } from '../rig-old/server-frame.js';
+import { CheckedContext } from '../rig-old/checked-context.js';
 import type { LoadCommand, LoadResult, Target } from './protocol.js';
-import { seededRandom } from '../rig/random.js';
-import { SocketConnection } from '../rig/socket-connection.js';
-import { encodeStart, socketPath } from '../rig/context-start.js';
-import { sentences } from '../rig/texts.js';
+import { seededRandom } from '../rig-old/random.js';
+import { SocketConnection } from '../rig-old/socket-connection.js';
+import { encodeStart, socketPath } from '../rig-old/context-start.js';
+import { sentences } from '../rig-old/texts.js';
 
 type Command = Extract<LoadCommand, { type: 'check' }>;
 

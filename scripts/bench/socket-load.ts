@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FrameGauge } from './frame-gauge.js';
 import type { LoadCommand, LoadResult } from './protocol.js';
-import { SocketConnection, encodeMessage } from '../rig/socket-connection.js';
-import { encodeStart, socketPath } from '../rig/context-start.js';
+import { SocketConnection, encodeMessage } from '../rig-old/socket-connection.js';
+import { encodeStart, socketPath } from '../rig-old/context-start.js';
 
 type Command<T extends LoadCommand['type']> = Extract<LoadCommand, { type: T }>;
 

@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Baseline } from './baseline.js';
 import type { Load } from './load.js';
-import { readMemory, readOpenFilesMax } from '../rig/process-facts.js';
+import { readMemory, readOpenFilesMax } from '../rig-old/process-facts.js';
 import type { FrameCost, LoadResult, Target } from './protocol.js';
 import { type Row, barredRow, row } from './report.js';
-import type { Service } from '../rig/service.js';
-import { median, percentile } from '../rig/statistics.js';
-import * as texts from '../rig/texts.js';
+import type { Service } from '../rig-old/service.js';
+import { median, percentile } from '../rig-old/statistics.js';
+import * as texts from '../rig-old/texts.js';
 
 type Heard = Extract<LoadResult, { type: 'listeners' }>;
 

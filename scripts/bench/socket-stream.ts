@@ -1,8 +1,8 @@
 /** Turns of one context of a WebSocket, as a listener hears them: the counterpart of a stream over HTTP. */
 import { bytesPerMs } from './playing-time.js';
 import type { Target } from './protocol.js';
-import { encodeStart, socketPath } from '../rig/context-start.js';
-import { SocketConnection, audioOverheadBytes, encodeMessage } from '../rig/socket-connection.js';
+import { encodeStart, socketPath } from '../rig-old/context-start.js';
+import { SocketConnection, audioOverheadBytes, encodeMessage } from '../rig-old/socket-connection.js';
 import type { StreamHandlers } from './stream-connection.js';
 
 /** Text and flush, in the bytes of one write. */

@@ -1,36 +1,35 @@
 /**
- * One context of a WebSocket: speaks turn after turn, and looks at every frame.
+ * One Opus context of a WebSocket that speaks utterance after utterance and checks every frame that it receives.
  *
- *   starting --> speaking (turn after turn) --> closing --> over;  speaking --> cancelled --> over
+ *   starting --> idle <--> speaking --> closing --> over;  speaking --> cancelled --> over
  */
+import { OggPages } from './audio-check.js';
 import { ContextCheck } from './context-check.js';
-import { OggPages } from './ogg-pages.js';
-import type { ServerFrame } from './server-frame.js';
-import { encodeMessage } from './socket-connection.js';
+import { encodeMessage, encodeStart, type ServerFrame } from './socket.js';
 
-export interface ContextParts {
+export interface CheckedContextParts {
   readonly id: string;
-  /** After which it is closed, or cancelled in the midst of the last. */
-  readonly turns: number;
+  readonly voice: string;
+  /** The context is closed after so many, or cancelled in the middle of the last. */
+  readonly utterances: number;
   readonly isCancelled: boolean;
   readonly write: (frame: Buffer) => void;
   readonly nextText: () => string;
   /** From 0, below 1: where texts are cut. */
   readonly random: () => number;
-  /** Called once. */
+  /** Called once, after the last frame. */
   readonly onOver: () => void;
   readonly onFault: (what: string) => void;
 }
 
-type State = 'starting' | 'idle' | 'speaking' | 'closing' | 'cancelled' | 'over';
-
 export class CheckedContext {
-  readonly #parts: ContextParts;
+  readonly #parts: CheckedContextParts;
   readonly #check: ContextCheck;
-  #state: State = 'starting';
-  #turns = 0;
+  #state: 'starting' | 'idle' | 'speaking' | 'closing' | 'cancelled' | 'over' = 'starting';
+  #utterances = 0;
 
-  constructor(parts: ContextParts) {
+  /** Writes its `start_context`. */
+  constructor(parts: CheckedContextParts) {
     this.#parts = parts;
     this.#check = new ContextCheck({
       id: parts.id,
@@ -41,29 +40,32 @@ export class CheckedContext {
       msPerCharacter: null,
       onFault: (_kind, what) => parts.onFault(`${parts.id}: ${what}`),
     });
+    const format = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 } as const;
+    parts.write(encodeStart({ voice: parts.voice, format }, parts.id, { timestamps: true }));
   }
 
-  /** Waits for its next turn. */
+  /** It may speak its next utterance. */
   get isIdle(): boolean {
     return this.#state === 'idle';
   }
 
-  /** Turns that it has spoken or is speaking. */
-  get turns(): number {
-    return this.#turns;
+  /** Utterances that it has begun. */
+  get utterances(): number {
+    return this.#utterances;
   }
 
   get durationMs(): number {
     return this.#check.durationMs;
   }
 
-  /** The next turn, its text in pieces cut anywhere. Only when idle. */
+  /** Begins the next utterance, its text in pieces that are cut anywhere. Only when idle. */
   speak(): void {
     const { id, nextText, random } = this.#parts;
     const text = nextText();
-    const flushId = `${id}-${String(this.#turns++)}`;
+    const flushId = `${id}-${this.#utterances++}`;
     this.#state = 'speaking';
-    const [a, b] = [random(), random()].map((share) => Math.floor(share * text.length)).sort(byValue);
+    const cuts = [random(), random()].map((share) => Math.floor(share * text.length));
+    const [a, b] = [Math.min(...cuts), Math.max(...cuts)];
     this.#check.text(text);
     for (const piece of [text.slice(0, a), text.slice(a, b), text.slice(b)])
       this.#write({ send_text: piece });
@@ -71,7 +73,7 @@ export class CheckedContext {
     this.#write({ flush: true, flush_id: flushId });
   }
 
-  /** No more turns; what it speaks is spoken to the end. Idempotent. */
+  /** Begins no other utterance; the current one is spoken to its end. Idempotent. */
   close(): void {
     if (this.#state === 'closing' || this.#state === 'cancelled' || this.#state === 'over') return;
     this.#state = 'closing';
@@ -90,7 +92,7 @@ export class CheckedContext {
       case 'flushed':
         if (this.#state !== 'speaking') return;
         this.#state = 'idle';
-        if (this.#turns >= this.#parts.turns) this.close();
+        if (this.#utterances >= this.#parts.utterances) this.close();
         return;
       case 'closed':
         this.#state = 'over';
@@ -103,8 +105,8 @@ export class CheckedContext {
   }
 
   #cancelWhenDue(): void {
-    const { isCancelled, turns } = this.#parts;
-    if (this.#state !== 'speaking' || !isCancelled || this.#turns < turns) return;
+    const { isCancelled, utterances } = this.#parts;
+    if (this.#state !== 'speaking' || !isCancelled || this.#utterances < utterances) return;
     this.#state = 'cancelled';
     this.#check.cancelled();
     this.#write({ cancel_context: true });
@@ -114,5 +116,3 @@ export class CheckedContext {
     this.#parts.write(encodeMessage({ ...message, context_id: this.#parts.id }));
   }
 }
-
-const byValue = (a: number, b: number): number => a - b;

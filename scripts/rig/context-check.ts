@@ -1,17 +1,17 @@
 /**
- * Looks at every frame of one context of a WebSocket, or of one answer over HTTP told in such frames: its audio by the rules of its format, words one by one, flushes
- * by id, and that nothing comes before its beginning or after its end. It is told what its client sends.
+ * Checks every frame of one context of a WebSocket (or of an HTTP response, passed on as such frames): audio by the rules
+ * of its format, words one by one, flushes by id, nothing before the beginning or after the end. The caller also reports
+ * what the client sends.
  *
  *   open --closing()--> closing --context_closed--> over
  *   open, closing --cancelled()--> cancelled --context_closed--> over;  open --ended()--> over
  */
 import type { AudioCheck } from './audio-check.js';
-import type { ServerFrame, WordTimes } from './server-frame.js';
+import type { ServerFrame, WordTimes } from './socket.js';
 
-/** What is broken by a fault. */
+/** What a fault breaks. */
 export type FrameFault = 'frames' | 'audio' | 'words' | 'flushes' | 'errors';
 
-/** What a frame was. */
 export type FrameKind = 'started' | 'audio' | 'words' | 'flushed' | 'closed' | 'error' | 'unknown';
 
 export interface Range {
@@ -19,15 +19,17 @@ export interface Range {
   readonly max: number;
 }
 
+const isWithin = (value: number, { min, max }: Range): boolean => value >= min && value <= max;
+
 export interface ContextCheckParts {
   readonly id: string;
   readonly audio: AudioCheck;
   readonly timestamps: boolean;
-  /** Milliseconds of audio after the last word, at a flush; `null` where texts do not end with a full stop. */
+  /** Milliseconds of audio after the last word, at a flush; `null`: not checked, texts may not end with a full stop. */
   readonly trailMs: Range | null;
-  /** Milliseconds of audio behind a word when it is told; `null` where words are told apart from their audio. */
+  /** Milliseconds of audio after a word when its times arrive; `null`: not checked. */
   readonly wordMarginMs: Range | null;
-  /** Milliseconds of audio for a character; `null` where it is not looked at. */
+  /** `null`: not checked. */
   readonly msPerCharacter: Range | null;
   readonly onFault: (kind: FrameFault, what: string) => void;
 }
@@ -39,9 +41,9 @@ interface PendingFlush {
   readonly characters: number;
 }
 
-/** What a page may end short of its words: what an encoder looks ahead, and rounding. */
+/** An Opus encoder looks ahead, so its last page may end this much before the last word. */
 const lookaheadMs = 20;
-/** Texts shorter than this have too little to tell a rate by. */
+/** Shorter texts have no typical rate. */
 const rateCharactersMin = 20;
 
 type State = 'open' | 'closing' | 'cancelled' | 'over';
@@ -49,6 +51,7 @@ type State = 'open' | 'closing' | 'cancelled' | 'over';
 export class ContextCheck {
   readonly #parts: ContextCheckParts;
   readonly #flushes: PendingFlush[] = [];
+  /** Sent, and not spoken yet. */
   readonly #words: string[] = [];
   #state: State = 'open';
   #isStarted = false;
@@ -71,7 +74,7 @@ export class ContextCheck {
     return this.#parts.audio.durationMs;
   }
 
-  /** Text that is sent, of whole words. */
+  /** The client sends text, in whole words. */
   text(text: string): void {
     this.#sentCharacters += text.length;
     for (const word of text.split(' ')) {
@@ -81,19 +84,22 @@ export class ContextCheck {
     }
   }
 
+  /** The client asks for a flush. */
   flush(flushId: string): void {
     this.#flushes.push({ flushId, words: this.#sentWords, characters: this.#sentCharacters });
   }
 
+  /** The client closes the context. */
   closing(): void {
     this.#state = 'closing';
   }
 
+  /** The client cancels the context. */
   cancelled(): void {
     this.#state = 'cancelled';
   }
 
-  /** Its transport tells of the end by its own: all has come by then. */
+  /** The HTTP response has ended. */
   ended(): void {
     if (this.#flushes.length > 0) this.#fault('flushes', 'ended before its last flush');
     this.#checkComplete();
@@ -101,7 +107,7 @@ export class ContextCheck {
   }
 
   onFrame(frame: ServerFrame): FrameKind {
-    if (this.#state === 'over') this.#fault('frames', 'a frame comes after the end');
+    if (this.#state === 'over') this.#fault('frames', 'a frame after the end');
     if (frame.error !== undefined) {
       this.#fault('errors', `error: ${frame.error}`);
       return 'error';
@@ -111,7 +117,7 @@ export class ContextCheck {
       this.#isStarted = true;
       return 'started';
     }
-    if (!this.#isStarted) this.#fault('frames', 'a frame comes before the beginning');
+    if (!this.#isStarted) this.#fault('frames', 'a frame before the beginning');
     if (frame.audio_chunk !== undefined) {
       this.#onAudio(frame.audio_chunk);
       return 'audio';
@@ -137,16 +143,15 @@ export class ContextCheck {
     if (Math.ceil(bytes.length / 3) * 4 !== base64.length) this.#fault('audio', 'a chunk is no base64');
     const fault = this.#parts.audio.push(bytes);
     if (fault !== null) this.#fault('audio', fault);
-    if (this.#sentWords === 0) this.#fault('audio', 'audio comes before any text');
+    if (this.#sentWords === 0) this.#fault('audio', 'audio before any text');
   }
 
   #onWords({ words, start_seconds, end_seconds }: WordTimes): void {
-    if (!this.#parts.timestamps) this.#fault('words', 'words come that nobody asked for');
+    if (!this.#parts.timestamps) this.#fault('words', 'words without timestamps asked for');
     for (const [i, word] of words.entries()) {
       const expected = this.#words.shift();
       this.#spokenWords++;
-      if (word !== expected)
-        this.#fault('words', `the word "${word}" comes where "${expected ?? 'none'}" must be`);
+      if (word !== expected) this.#fault('words', `the word "${word}" instead of "${expected ?? 'none'}"`);
       const [start, end] = [start_seconds[i] ?? NaN, end_seconds[i] ?? NaN];
       if (!(start >= this.#startSeconds && end >= start))
         this.#fault('words', 'words are not in the order of time');
@@ -155,45 +160,43 @@ export class ContextCheck {
     }
     const { wordMarginMs } = this.#parts;
     const marginMs = this.durationMs - this.#endSeconds * 1000;
-    if (wordMarginMs !== null && !(marginMs >= wordMarginMs.min && marginMs <= wordMarginMs.max))
+    if (wordMarginMs !== null && !isWithin(marginMs, wordMarginMs))
       this.#fault(
         'audio',
-        `the word "${words.at(-1) ?? ''}" is told with ${marginMs.toFixed(0)} ms of audio behind it`,
+        `the times of "${words.at(-1) ?? ''}" come with ${marginMs.toFixed(0)} ms of audio after the word`,
       );
   }
 
   #onFlushed(flushId: string): void {
     const flush = this.#flushes.shift();
     const expected = flush?.flushId ?? `${this.#parts.id}:close`;
-    if (flushId !== expected)
-      this.#fault('flushes', `flush ${flushId} is completed where ${expected} must be`);
+    if (flushId !== expected) this.#fault('flushes', `flush ${flushId} instead of ${expected}`);
     if (flush === undefined) {
       if (this.#state !== 'closing' || this.#closeFlushed)
-        this.#fault('flushes', 'a flush that nobody asked for');
+        this.#fault('flushes', 'a flush that the client did not ask for');
       this.#closeFlushed = true;
     }
-    // What was under way when the context was cancelled.
+    // It was on its way when the context was cancelled.
     if (this.#state === 'cancelled') return;
     this.#checkSpoken(flush?.words ?? this.#sentWords, flush?.characters ?? this.#sentCharacters);
   }
 
-  /** All that was sent before a flush was spoken by its completion, in a plausible time. */
+  /** Everything that was sent before the flush has been spoken, at a plausible rate. */
   #checkSpoken(words: number, characters: number): void {
-    const { timestamps, trailMs, msPerCharacter } = this.#parts;
+    const { msPerCharacter, timestamps, trailMs } = this.#parts;
     if (timestamps && this.#spokenWords !== words)
-      this.#fault('words', `${String(words - this.#spokenWords)} words of a flush are lost`);
+      this.#fault('words', `${words - this.#spokenWords} words of a flush are lost`);
     if (words === this.#flushedWords) return;
     const spokenMs = this.durationMs - this.#flushedMs;
     const spokenCharacters = characters - this.#flushedCharacters;
-    if (spokenMs <= 0) this.#fault('audio', `no audio for ${String(spokenCharacters)} characters`);
+    if (spokenMs <= 0) this.#fault('audio', `no audio for ${spokenCharacters} characters`);
     const restMs = this.durationMs - this.#endSeconds * 1000;
     if (timestamps && restMs < -lookaheadMs) this.#fault('audio', 'audio ends before its words');
-    if (timestamps && trailMs !== null && !(restMs >= trailMs.min && restMs <= trailMs.max))
+    if (timestamps && trailMs !== null && !isWithin(restMs, trailMs))
       this.#fault('audio', `audio goes on for ${restMs.toFixed(0)} ms after the last word of a flush`);
-    const rate = spokenMs / spokenCharacters;
     const isLong = spokenCharacters >= rateCharactersMin;
-    if (isLong && msPerCharacter !== null && !(rate >= msPerCharacter.min && rate <= msPerCharacter.max))
-      this.#fault('audio', `${spokenMs.toFixed(0)} ms of audio for ${String(spokenCharacters)} characters`);
+    if (isLong && msPerCharacter !== null && !isWithin(spokenMs / spokenCharacters, msPerCharacter))
+      this.#fault('audio', `${spokenMs.toFixed(0)} ms of audio for ${spokenCharacters} characters`);
     this.#flushedMs = this.durationMs;
     this.#flushedCharacters = characters;
     this.#flushedWords = words;
@@ -204,7 +207,7 @@ export class ContextCheck {
       if (!this.#closeFlushed || this.#flushes.length > 0)
         this.#fault('flushes', 'closed before its last flush');
       this.#checkComplete();
-    } else if (this.#state !== 'cancelled') this.#fault('frames', 'closed without being asked');
+    } else if (this.#state !== 'cancelled') this.#fault('frames', 'closed without a request to close');
     this.#state = 'over';
   }
 

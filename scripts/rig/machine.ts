@@ -1,4 +1,5 @@
-/** The facts of the machine that something was measured on. */
+/** Facts about this machine and this package. */
+import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 
 export interface Machine {
@@ -16,3 +17,13 @@ export const describeMachine = (): Machine => ({
   system: `${process.platform} ${process.arch}`,
   node: process.version,
 });
+
+/** Milliseconds that the cores of this machine have been busy so far. */
+export const machineBusyMs = (): number =>
+  cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);
+
+/** The compiled file lies three folders below the package. */
+export const packageVersion = (): string => {
+  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+};

@@ -1,13 +1,10 @@
-/** What Linux tells about a process. `null` where the system does not. */
+/** Facts that Linux reports about a process. Every function returns `null` on a system without `/proc`. */
 import { readFileSync, readdirSync } from 'node:fs';
-import { readCpuTimes } from './threads.js';
-
-/** Clock ticks of `/proc` are hundredths of a second on every Linux that Node runs on. */
-const msPerTick = 10;
+import { threadNames } from '../../src/thread-name.js';
 
 const readProc = (pid: number, name: string): string | null => {
   try {
-    return readFileSync(`/proc/${String(pid)}/${name}`, 'utf8');
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
   } catch {
     return null;
   }
@@ -16,9 +13,9 @@ const readProc = (pid: number, name: string): string | null => {
 export interface Memory {
   /** Resident set size: pages in memory, shared or not. */
   readonly rssBytes: number;
-  /** Proportional set size: pages that several processes map count by share. */
+  /** Proportional set size: a page that several processes map counts by share. */
   readonly pssBytes: number;
-  /** Of no file: heaps and stacks. */
+  /** Pages without a file: heaps and stacks. */
   readonly anonymousBytes: number;
 }
 
@@ -31,25 +28,77 @@ export const readMemory = (pid: number): Memory | null => {
   return { rssBytes: bytes(rss), pssBytes: bytes(pss), anonymousBytes: bytes(anonymous) };
 };
 
-/** How many files, sockets among them, it may have open. */
+/** The most files and sockets that the process may have open. */
 export const readOpenFilesMax = (pid: number): number | null => {
   const soft = /^Max open files\s+(\w+)/m.exec(readProc(pid, 'limits') ?? '')?.[1];
   if (soft === undefined) return null;
   return soft === 'unlimited' ? Infinity : Number(soft);
 };
 
-/** How many files and sockets it has open, and how many threads. */
+/** Open files and sockets, and threads. */
 export const countHandles = (pid: number): { readonly files: number; readonly threads: number } | null => {
   try {
-    const count = (name: string) => readdirSync(`/proc/${String(pid)}/${name}`).length;
+    const count = (name: string) => readdirSync(`/proc/${pid}/${name}`).length;
     return { files: count('fd'), threads: count('task') };
   } catch {
     return null;
   }
 };
 
-/** User and system time of its main thread so far. */
-export const readFrontCpuMs = (pid: number): number | null => {
-  const times = readCpuTimes(pid);
-  return times === null ? null : times.front * msPerTick;
+const threadRoles = ['front', 'actor', 'synthesis', 'other'] as const;
+/** `other`: V8's own threads (garbage collection, compiling), the ledger's, and those for files. */
+export type ThreadRole = (typeof threadRoles)[number];
+/** By role of the thread. */
+export type CpuTimes = Readonly<Record<ThreadRole, number>>;
+
+/** Clock ticks of `/proc` are hundredths of a second on every Linux that Node runs on. */
+const msPerTick = 10;
+
+const roleOf = (name: string, isMain: boolean): ThreadRole => {
+  if (isMain) return 'front';
+  if (name === threadNames.actor) return 'actor';
+  return name === threadNames.synthesis ? 'synthesis' : 'other';
 };
+
+const byRole = (value: (role: ThreadRole) => number): CpuTimes => ({
+  front: value('front'),
+  actor: value('actor'),
+  synthesis: value('synthesis'),
+  other: value('other'),
+});
+
+/** Milliseconds of user and system time that the threads of the process have used so far. */
+export const readCpuTimes = (pid: number): CpuTimes | null => {
+  const times = { front: 0, actor: 0, synthesis: 0, other: 0 };
+  const folder = `/proc/${pid}/task`;
+  try {
+    for (const id of readdirSync(folder)) {
+      const stat = readFileSync(`${folder}/${id}/stat`, 'latin1');
+      const nameEnd = stat.lastIndexOf(')');
+      const name = stat.slice(stat.indexOf('(') + 1, nameEnd);
+      // After the name come the state and ten other fields, then user and system ticks.
+      const [user, system] = stat
+        .slice(nameEnd + 2)
+        .split(' ')
+        .slice(11, 13)
+        .map(Number);
+      times[roleOf(name, id === String(pid))] += (user! + system!) * msPerTick;
+    }
+    return times;
+  } catch {
+    return null;
+  }
+};
+
+export const totalCpu = (times: CpuTimes): number => threadRoles.reduce((sum, role) => sum + times[role], 0);
+
+/** What each role used between two readings, divided by `unit`. */
+export const cpuBetween = (before: CpuTimes, after: CpuTimes, unit: number): CpuTimes =>
+  byRole((role) => (after[role] - before[role]) / unit);
+
+/** Each role's share, 0 to 1, of what was used between two readings. */
+export const cpuShares = (before: CpuTimes, after: CpuTimes): CpuTimes =>
+  cpuBetween(before, after, Math.max(1, totalCpu(after) - totalCpu(before)));
+
+/** Milliseconds that the main thread has used so far. */
+export const readFrontCpuMs = (pid: number): number | null => readCpuTimes(pid)?.front ?? null;

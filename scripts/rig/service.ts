@@ -1,99 +1,337 @@
-/** The service under load: the real one, with a store of its own, and what is measured of its process. */
-import { readMemory } from './process-facts.js';
-import { ServiceProcess, type Exit, type Ports } from './service-process.js';
-import { type CpuTimes, readCpuTimes } from './threads.js';
+/** Starts a service as a child process on free ports with a data folder of its own, watches its log, and ends it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Administration } from '../../src/accounts/administration.js';
+import { exchange, jsonOf } from './http.js';
+import { countHandles } from './process-facts.js';
 
-export interface ServiceOptions {
-  readonly modelsDir: string;
-  readonly synthesisThreads: number;
-  readonly actorThreads: number;
-  /** Keys to make; nine requests in flight each. */
-  readonly keys: number;
-  /** Gets every line of its log, from the first on. */
-  readonly onLogLine?: (line: string) => void;
-  /** Out of reach of a terminal's Ctrl-C, which then ends it only by way of `stop`. */
-  readonly ownGroup?: boolean;
-  /** With Node's inspector on a free port. */
-  readonly inspected?: boolean;
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
 }
 
-const describeExit = ({ code, signal }: Exit): string => String(code ?? signal);
+/** The exit code, or the signal that ended the process. */
+export const describeExit = ({ code, signal }: Exit): string => String(code ?? signal);
 
-export class Service {
-  readonly port: number;
-  readonly opsPort: number | null;
-  readonly keys: string[] = [];
-  /** `null`: it has none. */
-  readonly inspectorUrl: string | null;
-  /** Of the process. Its end is not an error of this promise. */
-  readonly exited: Promise<string>;
-  readonly #process: ServiceProcess;
+export interface ProcessOptions {
+  /** The compiled script. */
+  readonly entry: URL;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Whether this process's own environment comes below `env`; by default it does. */
+  readonly inheritsEnv?: boolean;
+  readonly cwd?: string;
+  /** Options of Node, such as `['--inspect=127.0.0.1:0']`. */
+  readonly nodeOptions?: readonly string[];
+  /** A command that execs Node, such as `['prlimit', '--nofile=64']`: the process id stays the same. */
+  readonly launcher?: readonly string[];
+  /** Called with each line of standard output. */
+  readonly onLine?: (line: string) => void;
+  /** Keeps the lines of standard output in `lines`. */
+  readonly keepsLines?: boolean;
+  /** Copies standard error to ours. */
+  readonly showsErrors?: boolean;
+  /** In a process group of its own, which a terminal's Ctrl-C does not reach. */
+  readonly ownGroup?: boolean;
+}
 
-  private constructor(process: ServiceProcess, { port, opsPort }: Ports) {
-    this.#process = process;
-    this.port = port;
-    this.opsPort = opsPort;
-    this.inspectorUrl = /ws:\/\/\S+/.exec(process.stderr)?.[0] ?? null;
-    this.exited = process.exited.then(describeExit);
+const keptErrorsMax = 16_000;
+/** What Node writes when an inspector client comes or goes. */
+const inspectorTalk = /^(?:Debugger |For help, see: )/;
+
+/** A compiled script as a child process, which does not outlive this one. */
+export class NodeProcess {
+  readonly exited: Promise<Exit>;
+  /** Lines of standard output so far, with `keepsLines`. */
+  readonly lines: string[] = [];
+  readonly #child: ChildProcess;
+  #exit: Exit | null = null;
+  #stderr = '';
+
+  constructor(options: ProcessOptions) {
+    const { args = [], cwd, entry, env, inheritsEnv = true, launcher = [], nodeOptions = [] } = options;
+    const node = [process.execPath, '--disable-warning=ExperimentalWarning', ...nodeOptions];
+    const [program = '', ...parameters] = [...launcher, ...node, fileURLToPath(entry), ...args];
+    this.#child = spawn(program, parameters, {
+      cwd,
+      env: { ...(inheritsEnv ? process.env : { PATH: process.env['PATH'] }), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: options.ownGroup === true,
+    });
+    const endWithUs = (): void => this.signal('SIGKILL');
+    process.once('exit', endWithUs);
+    this.exited = new Promise((resolve, reject) => {
+      this.#child.once('error', reject);
+      this.#child.once('close', (code, signal) => {
+        process.off('exit', endWithUs);
+        this.#exit = { code, signal };
+        resolve(this.#exit);
+      });
+    });
+    createInterface({ input: this.#child.stdout! }).on('line', (line) => {
+      if (options.keepsLines === true) this.lines.push(line);
+      options.onLine?.(line);
+      this.onLine(line);
+    });
+    this.#child.stderr!.on('data', (bytes: Buffer) => {
+      const text = bytes.toString();
+      this.#stderr = (this.#stderr + text).slice(-keptErrorsMax);
+      if (options.showsErrors === true && !inspectorTalk.test(text)) process.stderr.write(text);
+    });
   }
 
-  /** Ready to speak when it resolves. */
-  static async start(options: ServiceOptions): Promise<Service> {
-    const { modelsDir, synthesisThreads, actorThreads, onLogLine } = options;
-    const { ownGroup = false, inspected = false } = options;
-    const process = new ServiceProcess({
-      env: {
-        MODELS_DIR: modelsDir,
-        SYNTHESIS_THREADS: String(synthesisThreads),
-        ACTOR_THREADS: String(actorThreads),
-      },
-      ...(onLogLine !== undefined && { onLine: onLogLine }),
-      nodeOptions: inspected ? ['--inspect=127.0.0.1:0'] : [],
-      ownGroup,
-      showsErrors: true,
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** `null` while the process runs. */
+  get exit(): Exit | null {
+    return this.#exit;
+  }
+
+  /** The last part of its standard error. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  protected onLine(_line: string): void {
+    // For subclasses.
+  }
+}
+
+/** The service's answer to SIGUSR2, as far as the rig reads it. */
+export interface Status {
+  readonly requestsInFlight: number;
+  readonly openContexts: number;
+  readonly runningSegments: number;
+  readonly threadsWhole: boolean;
+  readonly rssMiB: number;
+}
+
+/** Pino's number for errors; a fatal line has a higher one. */
+const errorLevel = 50;
+const keptFaultsMax = 200;
+/** Outcomes of connections that the service dropped for a reason of its own. */
+const dropped = /"outcome":"(?:reader-stalled|silent|flooded|failed)"/;
+
+/** Reads the log of a service: counts its errors, and passes on its status lines. */
+export class ServiceLog {
+  /** The first lines that are errors or tell of a dropped connection. */
+  readonly kept: string[] = [];
+  #errors = 0;
+  #drops = 0;
+  readonly #waiting = new Set<(status: Status) => void>();
+
+  /** Lines of level error or fatal, and lines that are no JSON. */
+  get errors(): number {
+    return this.#errors;
+  }
+
+  /** Connections that the service dropped. */
+  get drops(): number {
+    return this.#drops;
+  }
+
+  onLine(line: string): void {
+    const isError = Number(/"level":(\d+)/.exec(line)?.[1] ?? errorLevel) >= errorLevel;
+    const isDrop = !isError && dropped.test(line);
+    if (isError) this.#errors++;
+    if (isDrop) this.#drops++;
+    if ((isError || isDrop) && this.kept.length < keptFaultsMax) this.kept.push(line);
+    if (!line.endsWith('"msg":"status"}')) return;
+    const status = JSON.parse(line) as Status;
+    // Signals that come together are answered by one line.
+    for (const onStatus of this.#waiting) onStatus(status);
+  }
+
+  /** @param ask makes the service log its status. @throws when it does not within `msMax` */
+  status(ask: () => void, msMax: number): Promise<Status> {
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(onStatus);
+        settle();
+      };
+      const onStatus = (status: Status) => end(() => resolve(status));
+      const timer = setTimeout(() => end(() => reject(new Error(`no status within ${msMax} ms`))), msMax);
+      this.#waiting.add(onStatus);
+      ask();
     });
-    const service = new Service(process, await process.listening());
+  }
+}
+
+export interface ServiceOptions extends Omit<ProcessOptions, 'entry'> {
+  /** By default the production entry. */
+  readonly entry?: URL;
+  /** A folder that stays; by default a temporary one, removed after the end. */
+  readonly dataDir?: string;
+  /** Threads by role; by default the service's own choice. */
+  readonly synthesisThreads?: number;
+  readonly actorThreads?: number;
+}
+
+const mainEntry = new URL('../../src/main.js', import.meta.url);
+const statusMsMax = 5_000;
+
+export class Service extends NodeProcess {
+  readonly dataDir: string;
+  readonly log = new ServiceLog();
+  /** 0 until the service listens; `opsPort` stays 0 without an ops listener. */
+  port = 0;
+  opsPort = 0;
+  readonly #ownsDataDir: boolean;
+  readonly #listening = Promise.withResolvers<undefined>();
+
+  /** The service may not listen yet. */
+  constructor(options: ServiceOptions = {}) {
+    const { actorThreads, entry = mainEntry, synthesisThreads } = options;
+    const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'syrinx-service-'));
+    super({
+      ...options,
+      entry,
+      env: {
+        // As in `npm start` and in the systemd unit.
+        MALLOC_ARENA_MAX: '2',
+        MALLOC_MMAP_THRESHOLD_: '131072',
+        HOST: '127.0.0.1',
+        PORT: '0',
+        OPS_HOST: '127.0.0.1',
+        OPS_PORT: '0',
+        DATA_DIR: dataDir,
+        LOG_LEVEL: 'info',
+        ...(synthesisThreads !== undefined && { SYNTHESIS_THREADS: String(synthesisThreads) }),
+        ...(actorThreads !== undefined && { ACTOR_THREADS: String(actorThreads) }),
+        ...options.env,
+      },
+    });
+    this.dataDir = dataDir;
+    this.#ownsDataDir = options.dataDir === undefined;
+    this.#listening.promise.catch(() => undefined);
+    this.exited.then(
+      ({ code, signal }) =>
+        this.#listening.reject(
+          new Error(`the service ended with ${describeExit({ code, signal })}: ${this.stderr}`),
+        ),
+      (error: unknown) => this.#listening.reject(error),
+    );
+  }
+
+  /** Resolves when the service listens. @throws what `listening` throws */
+  static async start(options: ServiceOptions = {}): Promise<Service> {
+    const service = new Service(options);
+    await service.listening();
+    return service;
+  }
+
+  /** @throws with its standard error when the service ends instead */
+  async listening(): Promise<void> {
     try {
-      if (inspected && service.inspectorUrl === null)
-        throw new Error('the service started without its inspector');
-      service.addKeys(options.keys);
-      return service;
+      await this.#listening.promise;
     } catch (error) {
-      await process.end('SIGKILL');
+      await this.kill().catch(() => undefined);
       throw error;
     }
   }
 
-  get pid(): number {
-    return this.#process.pid;
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Makes more keys, each of an account of its own that is not metered. */
-  addKeys(count: number): void {
-    this.keys.push(...this.#process.makeKeys(count));
+  get opsUrl(): string {
+    return `http://127.0.0.1:${this.opsPort}`;
   }
 
-  /** Proportional set size in MiB: pages that several threads map count once. `null` where the system has none. */
-  pssMiB(): number | null {
-    const memory = readMemory(this.pid);
-    return memory === null ? null : memory.pssBytes / 2 ** 20;
+  /** `null` unless Node's inspector was asked for. */
+  get inspectorUrl(): string | null {
+    return /ws:\/\/\S+/.exec(this.stderr)?.[0] ?? null;
   }
 
-  /** CPU time of its threads so far. `null` where the system does not tell. */
-  cpuTimes(): CpuTimes | null {
-    return readCpuTimes(this.pid);
+  /** Open files and sockets; -1 where the system does not report them. */
+  get openFiles(): number {
+    return countHandles(this.pid)?.files ?? -1;
   }
 
-  signal(signal: NodeJS.Signals): void {
-    this.#process.signal(signal);
+  /** @param credits of each key's account; `null`: not metered */
+  makeKeys(count: number, credits: number | null = null): string[] {
+    const administration = new Administration(this.dataDir);
+    try {
+      return Array.from({ length: count }, () => administration.createKey(null, credits).key);
+    } finally {
+      administration.close();
+    }
   }
 
-  /**
-   * @param onStopped called before its store is removed
-   * @throws if it did not end well
-   */
-  async stop(onStopped?: (dataDir: string) => void): Promise<void> {
-    const end = describeExit(await this.#process.end('SIGTERM', onStopped));
-    if (end !== '0') throw new Error(`the service ended with ${end}`);
+  /** The voices that the service offers. */
+  async voices(): Promise<string[]> {
+    const answer = await exchange(this.port, { path: '/v1/tts/speakers', key: this.makeKeys(1)[0]! });
+    return (jsonOf(answer) as { speaker_ids: string[] }).speaker_ids;
+  }
+
+  /** Reasons of `/readyz`; empty when the service is ready. @throws when it does not answer */
+  async notReadyFor(): Promise<string> {
+    const answer = await exchange(this.port, { path: '/readyz' });
+    if (answer.status === 200) return '';
+    return ((jsonOf(answer) as { reasons?: string[] }).reasons ?? []).join('; ');
+  }
+
+  /** What the service logs on SIGUSR2. @throws when it logs nothing */
+  status(): Promise<Status> {
+    return this.log.status(() => this.signal('SIGUSR2'), statusMsMax);
+  }
+
+  /** Ends the service as an operator does. Idempotent. @param onEnded called before a temporary folder is removed */
+  stop(onEnded?: () => void): Promise<Exit> {
+    return this.#end('SIGTERM', onEnded);
+  }
+
+  /** Idempotent. */
+  kill(): Promise<Exit> {
+    return this.#end('SIGKILL');
+  }
+
+  protected override onLine(line: string): void {
+    this.log.onLine(line);
+    if (this.port > 0 || !line.endsWith('"msg":"listening"}')) return;
+    const { port, opsPort = 0 } = JSON.parse(line) as { port: number; opsPort?: number };
+    this.port = port;
+    this.opsPort = opsPort;
+    this.#listening.resolve(undefined);
+  }
+
+  async #end(signal: NodeJS.Signals, onEnded: () => void = () => undefined): Promise<Exit> {
+    if (this.exit === null) this.signal(signal);
+    const exit = await this.exited;
+    try {
+      onEnded();
+    } finally {
+      if (this.#ownsDataDir) rmSync(this.dataDir, { recursive: true, force: true });
+    }
+    return exit;
   }
 }
+
+/** Runs `work` with a service that ends with it. @throws if the service does not end with exit code 0 */
+export const withService = async <T>(
+  options: ServiceOptions,
+  work: (service: Service) => Promise<T>,
+): Promise<T> => {
+  const service = await Service.start(options);
+  let result: T;
+  try {
+    result = await work(service);
+  } catch (error) {
+    await service.kill();
+    throw error;
+  }
+  const exit = await service.stop();
+  if (exit.code !== 0) throw new Error(`the service ended with ${describeExit(exit)}`);
+  return result;
+};

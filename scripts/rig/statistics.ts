@@ -6,3 +6,7 @@ export const percentile = (values: readonly number[], share: number): number => 
 };
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
+
+export const sumOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+
+export const mean = (values: readonly number[]): number => sumOf(values) / values.length;

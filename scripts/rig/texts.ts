@@ -1,4 +1,4 @@
-/** What the benchmark has spoken. */
+/** Texts that the rig has spoken. */
 
 export const sentence = 'Good morning, the kettle is on and the paper is at the door.';
 
@@ -16,7 +16,7 @@ const repeatTo = (text: string, characters: number): string =>
 
 export const longText = repeatTo(paragraph, longTextCharacters);
 
-/** Not a mark to cut it at. */
+/** Nothing in it suggests where to cut. */
 export const unpunctuatedText = repeatTo(
   paragraph
     .replace(/[^\w\s]/g, '')
@@ -25,13 +25,13 @@ export const unpunctuatedText = repeatTo(
   longTextCharacters,
 );
 
-/** About half a minute of speech: what a request of the throughput run asks for. */
+/** About half a minute of speech. */
 export const throughputText = paragraph;
 
-/** Some seconds of speech: one turn of an assistant. */
-export const turnText =
+/** About nine seconds of speech: one reply of an assistant. */
+export const replyText =
   'Of course, I can help you with that. The next train to the coast leaves in twenty minutes from the platform on ' +
   'your left. Would you like me to book a seat by the window?';
 
-/** Turns of a conversation, short and long; single spaces between their words. */
-export const sentences = [sentence, turnText, ...(paragraph.match(/[A-Z][^.;]+[.;]/g) ?? [])];
+/** Short and long sentences; single spaces between their words. */
+export const sentences = [sentence, replyText, ...(paragraph.match(/[A-Z][^.;]+[.;]/g) ?? [])];

@@ -4,10 +4,10 @@
  *   starting --> writing --(all flushed)--> listening --(heard)--> resting --> writing ... --> closing --> over
  *   any of these --(planned cut)--> cancelled --> over
  */
-import { ContextCheck, type FrameKind } from '../rig/context-check.js';
-import { createAudioCheck } from '../rig/audio-check.js';
-import type { ServerFrame } from '../rig/server-frame.js';
-import { encodeMessage } from '../rig/socket-connection.js';
+import { ContextCheck, type FrameKind } from '../rig-old/context-check.js';
+import { createAudioCheck } from '../rig-old/audio-check.js';
+import type { ServerFrame } from '../rig-old/server-frame.js';
+import { encodeMessage } from '../rig-old/socket-connection.js';
 import type { LoopClock } from './loop-clock.js';
 import { msPerCharacter, trailMs, wordMarginMs } from './plausible.js';
 import { Player, judgeDry } from './player.js';

@@ -1,7 +1,7 @@
 /** What is said in one response over HTTP, looked at as it comes: records, samples, or a whole result. */
-import { createAudioCheck, createFileCheck } from '../rig/audio-check.js';
-import { ContextCheck } from '../rig/context-check.js';
-import type { WordTimes } from '../rig/server-frame.js';
+import { createAudioCheck, createFileCheck } from '../rig-old/audio-check.js';
+import { ContextCheck } from '../rig-old/context-check.js';
+import type { WordTimes } from '../rig-old/server-frame.js';
 import type { LoopClock } from './loop-clock.js';
 import { endTrailMs, httpMsPerCharacter, wordMarginMs } from './plausible.js';
 import { Player, judgeDry } from './player.js';

@@ -2,11 +2,11 @@
  * WebSockets on which hardly anything happens: pings are answered, and now and then a context is opened and closed,
  * in which nothing is spoken.
  */
-import { createAudioCheck } from '../rig/audio-check.js';
-import { ContextCheck } from '../rig/context-check.js';
-import { socketPath } from '../rig/context-start.js';
-import type { ServerFrame } from '../rig/server-frame.js';
-import { SocketConnection, encodeMessage } from '../rig/socket-connection.js';
+import { createAudioCheck } from '../rig-old/audio-check.js';
+import { ContextCheck } from '../rig-old/context-check.js';
+import { socketPath } from '../rig-old/context-start.js';
+import type { ServerFrame } from '../rig-old/server-frame.js';
+import { SocketConnection, encodeMessage } from '../rig-old/socket-connection.js';
 import { drawIdlePauseMs } from './population.js';
 import type { Target } from './protocol.js';
 import type { Tally } from './tally.js';

@@ -1,9 +1,9 @@
 /** Looks at the service under a soak from outside: the system's figures of its process, its metrics, its answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
-import { countHandles, readMemory } from '../rig/process-facts.js';
-import type { Service } from '../rig/service.js';
-import type { CpuTimes } from '../rig/threads.js';
+import { countHandles, readMemory } from '../rig-old/process-facts.js';
+import type { Service } from '../rig-old/service.js';
+import type { CpuTimes } from '../rig-old/threads.js';
 import { Collector } from './collector.js';
 import type { AtRest } from './memory.js';
 import type { MemoryAccess } from './phases.js';

@@ -3,7 +3,7 @@
  * that do not number theirs. Found by measuring, with room on both sides.
  */
 import type { AudioFormat } from '../../src/api/formats.js';
-import type { Range } from '../rig/context-check.js';
+import type { Range } from '../rig-old/context-check.js';
 
 /** Milliseconds of audio after the last word of a sentence with a full stop, at a flush. */
 export const trailMs: Range = { min: 150, max: 380 };

@@ -3,7 +3,7 @@
  * the number of its client and its own: so the same seed gives the same schedule, whatever the service does with it.
  */
 import type { AudioFormat } from '../../src/api/formats.js';
-import { seededRandom } from '../rig/random.js';
+import { seededRandom } from '../rig-old/random.js';
 import { turnTexts } from './texts.js';
 
 export interface TurnPlan {

@@ -1,5 +1,5 @@
 /** What the soak and its load tell each other. The load is a process of its own, as clients are. */
-import type { FrameFault } from '../rig/context-check.js';
+import type { FrameFault } from '../rig-old/context-check.js';
 
 /** Where the service is. */
 export interface Target {

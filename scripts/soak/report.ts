@@ -1,8 +1,8 @@
 /** What a soak came to: for programs, for browsers, and in words for a terminal. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { packageVersion } from '../rig/package-version.js';
-import { describeMachine, type Machine } from '../rig/machine.js';
+import { packageVersion } from '../rig-old/package-version.js';
+import { describeMachine, type Machine } from '../rig-old/machine.js';
 import { formatTable } from '../table.js';
 import { verdictOf, type Invariant } from './invariants.js';
 import { loadTrend, restTrend } from './memory.js';

@@ -1,6 +1,6 @@
 /** The time series of a soak: a row a step, of what the load and the service tell. */
 import { cpus } from 'node:os';
-import type { CpuTimes } from '../rig/threads.js';
+import type { CpuTimes } from '../rig-old/threads.js';
 import type { ServiceSample } from './monitor.js';
 import type { LoadTick } from './protocol.js';
 

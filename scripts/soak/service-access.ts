@@ -1,5 +1,5 @@
 /** What a soak asks of the machine and the service before it begins. */
-import { readOpenFilesMax } from '../rig/process-facts.js';
+import { readOpenFilesMax } from '../rig-old/process-facts.js';
 import type { SoakOptions } from './options.js';
 
 /** What is in the way of a soak on this machine, and what to do about it. */

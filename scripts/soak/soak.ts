@@ -6,8 +6,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
-import { countHandles } from '../rig/process-facts.js';
-import { Service } from '../rig/service.js';
+import { countHandles } from '../rig-old/process-facts.js';
+import { Service } from '../rig-old/service.js';
 import { calibrate, settle, type Calibrated } from './calibrate.js';
 import { judge, type Findings, type Handles, type Invariant } from './invariants.js';
 import { clientsPerKey, httpKeysNeeded, keysNeeded } from './keys.js';

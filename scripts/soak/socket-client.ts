@@ -4,9 +4,9 @@ import {
   encodeBinaryMessage,
   encodeMessage,
   type Leaving,
-} from '../rig/socket-connection.js';
-import { socketPath } from '../rig/context-start.js';
-import type { ServerFrame } from '../rig/server-frame.js';
+} from '../rig-old/socket-connection.js';
+import { socketPath } from '../rig-old/context-start.js';
+import type { ServerFrame } from '../rig-old/server-frame.js';
 import { ContextRun, answerMsMax } from './context-run.js';
 import type { LoopClock } from './loop-clock.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';

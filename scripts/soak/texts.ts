@@ -1,5 +1,5 @@
 /** What is spoken in a soak: each text is of whole sentences, one space between its words, a full stop at its end. */
-import { sentences } from '../rig/texts.js';
+import { sentences } from '../rig-old/texts.js';
 
 const replies = [
   'Sure.',

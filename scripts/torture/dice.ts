@@ -1,5 +1,5 @@
 /** Chance that can be had again: all draws follow from a seed. */
-import { seededRandom } from '../rig/random.js';
+import { seededRandom } from '../rig-old/random.js';
 
 export interface Weighted<T> {
   readonly weight: number;

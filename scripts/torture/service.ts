@@ -1,6 +1,6 @@
 /** The service that is tortured: its log is watched for faults. */
 import { readdirSync } from 'node:fs';
-import { ServiceProcess, type Exit, type ServiceProcessOptions } from '../rig/service-process.js';
+import { ServiceProcess, type Exit, type ServiceProcessOptions } from '../rig-old/service-process.js';
 
 export interface LogLine {
   readonly level: number;

@@ -1,5 +1,5 @@
 /** What a start comes to: it serves, or is refused as an operator should meet it. */
-import type { ServiceProcessOptions } from '../rig/service-process.js';
+import type { ServiceProcessOptions } from '../rig-old/service-process.js';
 import { TortureService } from './service.js';
 
 export type StartOutcome =

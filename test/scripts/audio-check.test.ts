@@ -1,6 +1,6 @@
 /** The checks of audio are worth something only if they take what the service makes, and see what is wrong with it. */
 import t from 'tap';
-import { createAudioCheck } from '../../scripts/rig/audio-check.js';
+import { createAudioCheck } from '../../scripts/rig-old/audio-check.js';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { limits } from '../../src/limits.js';

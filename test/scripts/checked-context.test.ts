@@ -1,8 +1,8 @@
 /** The benchmark's check of a WebSocket's frames is worth something only if it sees each way of going wrong. */
 import t from 'tap';
-import { CheckedContext } from '../../scripts/rig/checked-context.js';
-import { seededRandom } from '../../scripts/rig/random.js';
-import type { ServerFrame } from '../../scripts/rig/server-frame.js';
+import { CheckedContext } from '../../scripts/rig-old/checked-context.js';
+import { seededRandom } from '../../scripts/rig-old/random.js';
+import type { ServerFrame } from '../../scripts/rig-old/server-frame.js';
 import { OggStream } from '../../workers/audio/ogg.js';
 
 const frameMs = 500;

@@ -1,8 +1,8 @@
 /** Clients of the floods: a connection of bytes, and a WebSocket that counts what it is told. */
 import { type Socket, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SocketConnection, encodeMessage } from '../../rig/socket-connection.js';
-import { socketPath } from '../../rig/context-start.js';
+import { SocketConnection, encodeMessage } from '../../rig-old/socket-connection.js';
+import { socketPath } from '../../rig-old/context-start.js';
 import { countOne } from './flood.js';
 
 const keptBytesMax = 16 * 1024;

@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readFrontCpuMs } from '../../rig/process-facts.js';
+import { readFrontCpuMs } from '../../rig-old/process-facts.js';
 import { leftoversOf } from '../leftovers.js';
 import { notRun, type Scenario } from '../scenario.js';
 import { TortureService } from '../service.js';

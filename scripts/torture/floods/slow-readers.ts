@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { heldBytesAMs } from '../../../src/speech/audio-bytes.js';
 import { limits } from '../../../src/limits.js';
 import { unitBytes } from '../../../src/worst-case.js';
-import { encodeMessage } from '../../rig/socket-connection.js';
+import { encodeMessage } from '../../rig-old/socket-connection.js';
 import { ByteClient, handshakeRequest, speechRequest } from './clients.js';
 import type { Flood } from './flood.js';
 

@@ -1,6 +1,6 @@
 /** Floods over WebSockets: control frames, tiny frames, contexts, flushes, messages that are too large. */
 import { limits } from '../../../src/limits.js';
-import { encodeMessage } from '../../rig/socket-connection.js';
+import { encodeMessage } from '../../rig-old/socket-connection.js';
 import { encodeFrame, opcodes } from '../fuzz/frames.js';
 import { type CountingSocket, openSockets } from './clients.js';
 import { countOne, formatCounts, type Flood, type FloodParts, type FloodResult } from './flood.js';

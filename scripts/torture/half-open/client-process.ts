@@ -3,7 +3,7 @@
  * connection, who is in the midst of a body, who hears a stream, whose WebSocket idles, whose WebSocket speaks. Says
  * `ready` when all are there, and waits for its end.
  */
-import { encodeMessage } from '../../rig/socket-connection.js';
+import { encodeMessage } from '../../rig-old/socket-connection.js';
 import { ByteClient, handshakeRequest, speechRequest } from '../floods/clients.js';
 
 const [host = '', port = '', voice = '', count = '', ...keys] = process.argv.slice(2);

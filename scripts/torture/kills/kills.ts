@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Administration } from '../../../src/accounts/administration.js';
 import { logPath } from '../../../src/store/sqlite/database.js';
 import { firstKeyPath } from '../../../src/accounts/first-key.js';
-import { percentile } from '../../rig/statistics.js';
+import { percentile } from '../../rig-old/statistics.js';
 import { Dice } from '../dice.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';

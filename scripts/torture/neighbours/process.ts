@@ -1,8 +1,8 @@
 /** The neighbours' process: they listen from the first command to the second, and then it reports. */
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { seededRandom } from '../../rig/random.js';
-import { sentences } from '../../rig/texts.js';
+import { seededRandom } from '../../rig-old/random.js';
+import { sentences } from '../../rig-old/texts.js';
 import type { NeighboursCommand, NeighboursPlan, NeighboursReport } from './report.js';
 import { SocketNeighbour } from './socket-neighbour.js';
 import { StreamNeighbour } from './stream-neighbour.js';

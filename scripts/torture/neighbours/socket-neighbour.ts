@@ -1,8 +1,8 @@
 /** Someone who listens over a WebSocket, context after context, and looks at each frame of it. */
-import { CheckedContext } from '../../rig/checked-context.js';
-import { SocketConnection } from '../../rig/socket-connection.js';
-import { encodeStart, socketPath } from '../../rig/context-start.js';
-import type { ServerFrame } from '../../rig/server-frame.js';
+import { CheckedContext } from '../../rig-old/checked-context.js';
+import { SocketConnection } from '../../rig-old/socket-connection.js';
+import { encodeStart, socketPath } from '../../rig-old/context-start.js';
+import type { ServerFrame } from '../../rig-old/server-frame.js';
 import { Playback } from './playback.js';
 import type { NeighbourParts } from './stream-neighbour.js';
 

@@ -1,6 +1,6 @@
 /** Someone who listens over HTTP, and looks at each page and word of it. */
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { OggPages } from '../../rig/ogg-pages.js';
+import { OggPages } from '../../rig-old/ogg-pages.js';
 import { Playback } from './playback.js';
 import type { NeighboursPlan } from './report.js';
 

@@ -1,0 +1,122 @@
+/**
+ * The rig's one model of a listener: hears what arrives, one second a second, and knows when it has nothing to play.
+ *
+ *   idle --begin--> waiting --first audio--> playing --(all heard)--> dry --audio--> playing;  any --end--> idle
+ */
+
+/** What an arrival of audio meant for the listener. */
+export type Arrival =
+  | { readonly kind: 'first'; readonly waitedMs: number }
+  /** The listener had nothing to play since `sinceMs`. */
+  | { readonly kind: 'dry'; readonly sinceMs: number; readonly waitedMs: number };
+
+export class Playback {
+  #state: 'idle' | 'waiting' | 'playing' = 'idle';
+  #begunMs = 0;
+  #playingSinceMs = 0;
+  #receivedMs = 0;
+  #earlierMs = 0;
+  #firstAudioMsMax = 0;
+  #dryMsMax = 0;
+
+  /** The longest wait for first audio so far. */
+  get firstAudioMsMax(): number {
+    return this.#firstAudioMsMax;
+  }
+
+  /** The longest time without audio in the middle of a stream so far. */
+  get dryMsMax(): number {
+    return this.#dryMsMax;
+  }
+
+  /** Audio received, of all streams. */
+  get audioMs(): number {
+    return this.#earlierMs + this.#receivedMs;
+  }
+
+  get isPlaying(): boolean {
+    return this.#state === 'playing';
+  }
+
+  /** A stream begins: `audio` counts from zero. What was received before and not heard is dropped. */
+  begin(nowMs: number): void {
+    this.#earlierMs += this.#receivedMs;
+    this.#receivedMs = 0;
+    this.#state = 'waiting';
+    this.#begunMs = nowMs;
+  }
+
+  /**
+   * @param receivedMs of this stream so far
+   * @returns `null` when playback simply goes on
+   */
+  audio(receivedMs: number, nowMs: number): Arrival | null {
+    if (this.#state === 'idle' || receivedMs <= this.#receivedMs) return null;
+    this.tick(nowMs);
+    const endMs = this.#playingSinceMs + this.#receivedMs;
+    const isFirst = this.#state === 'waiting';
+    this.#state = 'playing';
+    this.#receivedMs = receivedMs;
+    if (isFirst) {
+      this.#playingSinceMs = nowMs;
+      return { kind: 'first', waitedMs: nowMs - this.#begunMs };
+    }
+    const waitedMs = nowMs - endMs;
+    if (waitedMs <= 0) return null;
+    // What comes late is played when it comes.
+    this.#playingSinceMs += waitedMs;
+    return { kind: 'dry', sinceMs: endMs, waitedMs };
+  }
+
+  /** All audio of the stream has arrived; it is still heard to its end. */
+  end(): void {
+    this.#state = 'idle';
+  }
+
+  /** Milliseconds that are received and not heard. */
+  aheadMs(nowMs: number): number {
+    return this.#receivedMs === 0 ? 0 : Math.max(0, this.#receivedMs - (nowMs - this.#playingSinceMs));
+  }
+
+  /** Counts a wait that has not ended. */
+  tick(nowMs: number): void {
+    if (this.#state === 'waiting')
+      this.#firstAudioMsMax = Math.max(this.#firstAudioMsMax, nowMs - this.#begunMs);
+    else if (this.#state === 'playing')
+      this.#dryMsMax = Math.max(this.#dryMsMax, nowMs - this.#playingSinceMs - this.#receivedMs);
+  }
+}
+
+export interface Readable {
+  pause(): void;
+  resume(): void;
+}
+
+/** A listener's buffer: its connection is not read while more than `maxMs` waits to be heard, until less than `minMs` does. */
+export class ReadAhead {
+  readonly #readable: Readable;
+  readonly #minMs: number;
+  readonly #maxMs: number;
+  #isPaused = false;
+
+  constructor(readable: Readable, minMs = 500, maxMs = 1_000) {
+    this.#readable = readable;
+    this.#minMs = minMs;
+    this.#maxMs = maxMs;
+  }
+
+  update(aheadMs: number): void {
+    if (aheadMs > this.#maxMs) this.pause();
+    else if (aheadMs < this.#minMs) this.resume();
+  }
+
+  pause(): void {
+    if (!this.#isPaused) this.#readable.pause();
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    if (this.#isPaused) this.#readable.resume();
+    this.#isPaused = false;
+  }
+}
