@@ -1,5 +1,5 @@
 /**
- * The composition root: builds every stage, starts them in order, and ends them in the opposite one.
+ * The composition root: builds every stage, starts them in order, and closes them in reverse order.
  *
  *   built --start--> serving --drain--> closed
  *
@@ -12,7 +12,7 @@ import { openStore, type Store } from './store/sqlite/store.js';
 import type { Config } from './config.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
-import { catalogueOf, type VoicePack, type Voices } from './threads/voices.js';
+import { catalogueOf, type Voices } from './threads/voices.js';
 import { VoiceReload } from './threads/reload.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
@@ -22,16 +22,16 @@ import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
 import { OpsServer } from './ops/ops-server.js';
-import { checkReload, planFor, type Models, type Plan } from './plan.js';
+import { checkReload, planFor, type Plan } from './plan.js';
 import { inMiB } from './worst-case.js';
 import { readPacks } from '../workers/engines/manifest.js';
 
 export interface AppParts {
   readonly config: Config;
   readonly log: Log;
-  /** Gets the key that the first start of an empty store makes, the only time that it is seen. */
+  /** Receives the key that the first start on an empty store makes; the key is shown only this once. */
   readonly onFirstKey: (key: string) => void;
-  /** Entries of the threads, where a test puts its own. */
+  /** Entries of the threads; a test can set its own. */
   readonly synthesisEntry?: URL;
   readonly actorEntry?: URL;
 }
@@ -41,13 +41,8 @@ const readVoices = async (modelsDir: string): Promise<Voices> => {
   return { packs, release, catalogue: catalogueOf(packs) };
 };
 
-const modelsOf = (packs: readonly VoicePack[]): Models => ({
-  modelBytes: packs.reduce((sum, { modelBytes }) => sum + modelBytes, 0),
-  packs: packs.length,
-});
-
-/** What all pools come to when they are full, and which of them are smaller here than in limits.ts. */
-const tell = (
+/** Logs the worst case: the memory and files that full pools need, and the bounds of the largest pools. */
+const logPlan = (
   { bounds, factor, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
   config: Config,
   log: Log,
@@ -62,17 +57,17 @@ const tell = (
   if (synthesisThreads < config.synthesisThreads)
     log.warn(
       { synthesisThreads, cores: config.synthesisThreads },
-      'fewer synthesis threads than cores, for want of memory',
+      'fewer synthesis threads than cores: not enough memory',
     );
 };
 
-const warnOf = (certificate: Certificate, log: Log): void => {
+const warnOfCertificate = (certificate: Certificate, log: Log): void => {
   const doubt = doubtOf(certificate, new Date());
   const { validFrom, validTo } = certificate;
   if (doubt !== null) log.warn({ validFrom, validTo }, doubt);
 };
 
-/** Checked before anything is written to it. */
+/** Opening checks the store before anything is written to it. */
 const openWithKey = (dataDir: string, onFirstKey: AppParts['onFirstKey']): Store => {
   const store = openStore(dataDir);
   try {
@@ -84,55 +79,41 @@ const openWithKey = (dataDir: string, onFirstKey: AppParts['onFirstKey']): Store
   }
 };
 
+interface Stages {
+  readonly log: Log;
+  readonly config: Config;
+  readonly bounds: Bounds;
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly dispatcher: Dispatcher;
+  readonly reload: VoiceReload;
+  readonly server: Server;
+  readonly ops: OpsServer;
+}
+
 export class App {
-  readonly #log: Log;
-  readonly #config: Config;
-  readonly #bounds: Bounds;
+  readonly #stages: Stages;
   readonly #eventLoop = new EventLoopDelay();
-  readonly #store: Store;
-  readonly #ledger: Ledger;
-  readonly #dispatcher: Dispatcher;
-  readonly #reload: VoiceReload;
-  readonly #server: Server;
-  readonly #ops: OpsServer;
   #heapTrim: HeapTrim | undefined;
   #drained: Promise<boolean> | undefined;
-  #hurry: () => void = () => undefined;
+  #endWait: () => void = () => undefined;
 
-  private constructor(
-    parts: Pick<AppParts, 'config' | 'log'> & {
-      readonly bounds: Bounds;
-      readonly store: Store;
-      readonly ledger: Ledger;
-      readonly dispatcher: Dispatcher;
-      readonly reload: VoiceReload;
-      readonly server: Server;
-      readonly ops: OpsServer;
-    },
-  ) {
-    this.#log = parts.log;
-    this.#config = parts.config;
-    this.#bounds = parts.bounds;
-    this.#store = parts.store;
-    this.#ledger = parts.ledger;
-    this.#dispatcher = parts.dispatcher;
-    this.#reload = parts.reload;
-    this.#server = parts.server;
-    this.#ops = parts.ops;
+  private constructor(stages: Stages) {
+    this.#stages = stages;
   }
 
   /**
-   * Serves when it resolves.
+   * Resolves when the service listens.
    *
    * @throws {CertificateError} the certificate or its key cannot be used
-   * @throws {MachineError} the worst case is more than the machine has
+   * @throws {MachineError} the machine is too small for the worst case
    * @throws {VoicePackError} a model file is missing or damaged
    * @throws {StoreError} the data folder or the store cannot be used
-   * @throws {ListenError} an address cannot be listened on
+   * @throws {ListenError} the service cannot listen on an address
    */
   static async start(parts: AppParts): Promise<{ app: App; port: number; opsPort: number }> {
     const { config, log } = parts;
-    /** Set when all is loaded, and it listens. */
+    /** Set once everything is loaded and the service listens. */
     let serving: Readiness | null = null;
     const readiness: Readiness = {
       reasons: () => serving?.reasons() ?? ['voices are loading'],
@@ -144,8 +125,8 @@ export class App {
     try {
       const app = await App.#load(parts, metrics, ops);
       const bound = await app.#listen();
-      // Not before: whoever asks at the ops port may send speech, or stop the process that this one follows.
-      serving = app.#server.readiness;
+      // Not earlier: a caller that sees the service ready may send speech, or stop the process that this one replaces.
+      serving = app.#stages.server.readiness;
       metrics.watch(() => app.#figures());
       return { app, port: bound, opsPort: ops.port };
     } catch (error) {
@@ -154,16 +135,16 @@ export class App {
     }
   }
 
-  /** Everything but the ops listener, ready to serve. */
+  /** Builds everything except the ops listener, ready to serve. */
   static async #load(parts: AppParts, metrics: Metrics, ops: OpsServer): Promise<App> {
     const { config, log } = parts;
     const certificate = config.tls === null ? null : readCertificate(config.tls);
-    if (certificate !== null) warnOf(certificate, log);
+    if (certificate !== null) warnOfCertificate(certificate, log);
     const voices = await readVoices(config.modelsDir);
-    const plan = planFor(config, readMachine(), modelsOf(voices.packs));
-    tell(plan, config, log);
+    const plan = planFor(config, readMachine(), voices.packs);
+    logPlan(plan, config, log);
     const { bounds, synthesisThreads } = plan;
-    // First of all: its threads load while the store is opened, which waits for the disk.
+    // First: its threads load while the store opens, which waits for the disk.
     const dispatcher = new Dispatcher({
       config: { ...config, synthesisThreads },
       voices,
@@ -204,7 +185,7 @@ export class App {
       const readNext = async (): Promise<Voices> => {
         const next = await readVoices(config.modelsDir);
         try {
-          checkReload(plan, config, modelsOf(dispatcher.packs), modelsOf(next.packs));
+          checkReload(plan, config, dispatcher.packs, next.packs);
           return next;
         } catch (error) {
           next.release();
@@ -214,7 +195,7 @@ export class App {
       const reload = new VoiceReload({ dispatcher, read: readNext, log });
       app = new App({ log, config, bounds, store, ledger, dispatcher, reload, server, ops });
     } catch (error) {
-      // A thread can be ended once it has loaded, or could not.
+      // A thread must not be ended while it loads.
       await dispatcher.ready().catch(() => undefined);
       await dispatcher.close(bounds.stepEndMsMax);
       await ledger?.close();
@@ -231,35 +212,35 @@ export class App {
   }
 
   async #listen(): Promise<number> {
-    this.#heapTrim = await HeapTrim.start(this.#bounds.heapTrimMs, this.#log);
+    this.#heapTrim = await HeapTrim.start(this.#stages.bounds.heapTrimMs, this.#stages.log);
     try {
-      return (await this.#server.listen()).port;
+      return (await this.#stages.server.listen()).port;
     } catch (error) {
       await this.drain();
       throw error;
     }
   }
 
-  /** Reads the certificate and its key again, for connections to come. One that cannot be used changes nothing. */
+  /** Reads the certificate and its key again, for new connections. An unusable one changes nothing. */
   renewCertificate(): void {
-    if (this.#config.tls === null) return;
+    if (this.#stages.config.tls === null) return;
     try {
-      const certificate = readCertificate(this.#config.tls);
-      if (!this.#server.renewCertificate(certificate)) return;
-      this.#log.info({ validTo: certificate.validTo }, 'new connections get the new TLS certificate');
-      warnOf(certificate, this.#log);
+      const certificate = readCertificate(this.#stages.config.tls);
+      if (!this.#stages.server.renewCertificate(certificate)) return;
+      this.#stages.log.info({ validTo: certificate.validTo }, 'new connections get the new TLS certificate');
+      warnOfCertificate(certificate, this.#stages.log);
     } catch (error) {
       if (!(error instanceof CertificateError)) throw error;
-      this.#log.error({ reason: error.message }, 'the TLS certificate stays as it is');
+      this.#stages.log.error({ reason: error.message }, 'the TLS certificate stays as it is');
     }
   }
 
-  /** Reads the voices again. Streams go on; should it fail, so do the voices that there are. Told in the log. */
+  /** Reads the voices again, without dropping a stream. A failure keeps the current voices. The log has the result. */
   reloadVoices(): void {
-    this.#reload.request();
+    this.#stages.reload.request();
   }
 
-  /** What is going on now, for the log. */
+  /** The current state, for the log. */
   async status() {
     const { reasons, streams, sockets, contexts, bufferedBytes, bufferedAudioMs, restarts, eventLoopDelay } =
       this.#figures();
@@ -269,16 +250,16 @@ export class App {
     return {
       ready: reasons.length === 0,
       reasons,
-      requestsInFlight: this.#server.inFlight,
+      requestsInFlight: this.#stages.server.inFlight,
       streams: Object.fromEntries(streams),
       sockets,
       openContexts: contexts,
-      runningSegments: this.#dispatcher.runningSegments,
-      ...this.#dispatcher.voiceStatus(),
-      threads: this.#dispatcher.threads,
-      threadsWhole: this.#dispatcher.isWhole,
+      runningSegments: this.#stages.dispatcher.runningSegments,
+      ...this.#stages.dispatcher.voiceStatus(),
+      threads: this.#stages.dispatcher.threads,
+      threadsWhole: this.#stages.dispatcher.isWhole,
       threadRestarts: restarts,
-      ledgerEntriesQueued: this.#ledger.queued,
+      ledgerEntriesQueued: this.#stages.ledger.queued,
       bufferedBytes,
       bufferedAudioMs: Math.round(bufferedAudioMs),
       eventLoopDelayMs: { p50: delayMs(0.5), p99: delayMs(0.99), worst: delayMs(1) },
@@ -290,47 +271,47 @@ export class App {
 
   #figures(): Figures {
     return {
-      ...this.#server.figures,
-      reasons: this.#server.readiness.reasons(),
-      contexts: this.#dispatcher.openContexts,
-      olderVoiceContexts: this.#dispatcher.voiceStatus().contextsOfOlderVoices,
-      hungThreads: this.#dispatcher.voiceStatus().hungThreads,
-      bufferedAudioMs: this.#dispatcher.unsentAudioMs,
-      ledgerEntriesQueued: this.#ledger.queued,
+      ...this.#stages.server.figures,
+      reasons: this.#stages.server.readiness.reasons(),
+      contexts: this.#stages.dispatcher.openContexts,
+      olderVoiceContexts: this.#stages.dispatcher.voiceStatus().contextsOfOlderVoices,
+      hungThreads: this.#stages.dispatcher.voiceStatus().hungThreads,
+      bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
+      ledgerEntriesQueued: this.#stages.ledger.queued,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),
-      restarts: { ...this.#dispatcher.restarts, ledger: this.#ledger.restarts },
+      restarts: { ...this.#stages.dispatcher.restarts, ledger: this.#stages.ledger.restarts },
     };
   }
 
   /**
-   * Takes nothing new, lets what is in flight end for at most `config.drainMsMax`, and closes every stage. A second
-   * call ends the waiting.
+   * Stops accepting, waits up to `config.drainMsMax` for work in flight, and closes every stage. A second call ends the
+   * wait.
    *
-   * @returns false when a synthesis thread is still inside a model run: the process must then end by signal
+   * @returns false if a synthesis thread is still inside a model run: the process must then end by signal
    */
   drain(): Promise<boolean> {
     if (this.#drained === undefined) this.#drained = this.#drain();
-    else this.#hurry();
+    else this.#endWait();
     return this.#drained;
   }
 
   async #drain(): Promise<boolean> {
-    this.#reload.close();
-    this.#server.stopAccepting();
-    const inFlight = this.#server.inFlight;
-    if (inFlight > 0) this.#log.info({ inFlight }, 'draining');
-    const hurried = new Promise<void>((resolve) => {
-      this.#hurry = resolve;
+    this.#stages.reload.close();
+    this.#stages.server.stopAccepting();
+    const inFlight = this.#stages.server.inFlight;
+    if (inFlight > 0) this.#stages.log.info({ inFlight }, 'draining');
+    const waitEnded = new Promise<void>((resolve) => {
+      this.#endWait = resolve;
     });
-    const timer = setTimeout(() => this.#hurry(), this.#config.drainMsMax);
-    await Promise.race([this.#server.whenIdle(), hurried]);
+    const timer = setTimeout(() => this.#endWait(), this.#stages.config.drainMsMax);
+    await Promise.race([this.#stages.server.whenIdle(), waitEnded]);
     clearTimeout(timer);
-    this.#server.close();
-    const clean = await this.#dispatcher.close(this.#bounds.stepEndMsMax);
-    await this.#ledger.close();
-    this.#store.close();
-    // Last: until here it tells who asks that the service is draining.
-    await this.#ops.close();
+    this.#stages.server.close();
+    const clean = await this.#stages.dispatcher.close(this.#stages.bounds.stepEndMsMax);
+    await this.#stages.ledger.close();
+    this.#stages.store.close();
+    // Last: until here it answers that the service is draining.
+    await this.#stages.ops.close();
     this.#eventLoop.close();
     this.#heapTrim?.close();
     return clean;

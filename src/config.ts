@@ -1,6 +1,6 @@
 /**
- * The environment, read once into a frozen configuration. A value that cannot be used ends the start with one line
- * that names the variable and what it takes.
+ * Reads the environment once into a frozen configuration. An unusable value ends the start with one line that names the
+ * variable and the values that it takes.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -18,48 +18,48 @@ export type LogLevel = (typeof logLevels)[number];
 
 /** Paths of PEM files. */
 export interface TlsFiles {
-  /** The certificate, and after it those between it and its root. */
+  /** The certificate, followed by its intermediate certificates. */
   readonly certPath: string;
-  /** Its private key, not encrypted. */
+  /** The private key, not encrypted. */
   readonly keyPath: string;
 }
 
 export interface Config {
   /** `HOST`: the address to listen on. */
   readonly host: string;
-  /** `PORT`: 0 picks a free one. */
+  /** `PORT`: 0 picks a free port. */
   readonly port: number;
-  /** `OPS_HOST`: the address of the ops listener (metrics, health), which asks for no key. */
+  /** `OPS_HOST`: the address of the ops listener (metrics, health), which needs no key. */
   readonly opsHost: string;
-  /** `OPS_PORT`: its port; 0 picks a free one. */
+  /** `OPS_PORT`: its port; 0 picks a free port. */
   readonly opsPort: number;
   /** `DATA_DIR`: the store and the first key. */
   readonly dataDir: string;
-  /** `MODELS_DIR`: one folder a voice pack. */
+  /** `MODELS_DIR`: one folder per voice pack. */
   readonly modelsDir: string;
-  /** `SYNTHESIS_THREADS`: default, the cores of the machine. */
+  /** `SYNTHESIS_THREADS`: by default one per core. */
   readonly synthesisThreads: number;
-  /** It was set, and is not the number of cores, of which as many are taken as the memory allows. */
+  /** `SYNTHESIS_THREADS` is set. Otherwise the plan may take fewer, to fit the memory. */
   readonly synthesisThreadsGiven: boolean;
-  /** `ACTOR_THREADS`: default, one for every eight cores, at least one. */
+  /** `ACTOR_THREADS`: by default one per eight cores, at least one. */
   readonly actorThreads: number;
-  /** `CREDITS_PER_CHARACTER`: charged for a code point of text. */
+  /** `CREDITS_PER_CHARACTER`: the price of a code point of text. */
   readonly creditsPerCharacter: number;
-  /** `CORS_ORIGINS`: pages of these origins may call the service from browsers; `*` for all, none by default. */
+  /** `CORS_ORIGINS`: origins of web pages that may call the service; `*` for all, none by default. */
   readonly corsOrigins: readonly string[];
   /** `LOG_LEVEL` */
   readonly logLevel: LogLevel;
-  /** `EXECUTION_PROVIDER`: `auto` takes CUDA where it works, else the CPU. */
+  /** `EXECUTION_PROVIDER`: `auto` uses CUDA if it works, otherwise the CPU. */
   readonly executionProvider: ExecutionProvider;
-  /** `TLS_CERT` and `TLS_KEY`: with them the service speaks TLS, and nothing else; `null` without. */
+  /** `TLS_CERT` and `TLS_KEY`: with them the service speaks only TLS; `null` without. */
   readonly tls: TlsFiles | null;
-  /** `MEMORY_MAX_MIB`: what the process may come to at worst; `null`: four fifths of the machine's memory. */
+  /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
   readonly memoryMaxMiB: number | null;
-  /** `CONTEXTS_MAX`: utterances at once; `null`: as many as the memory allows. */
+  /** `CONTEXTS_MAX`: open contexts; `null`: as many as the memory allows. */
   readonly contextsMax: number | null;
-  /** `SOCKETS_MAX`: WebSockets at once; `null`: as many as memory and open files allow. */
+  /** `SOCKETS_MAX`: open WebSockets; `null`: as many as memory and open files allow. */
   readonly socketsMax: number | null;
-  /** `DRAIN_SECONDS`, in milliseconds: for how long what is in flight may go on after SIGTERM. */
+  /** `DRAIN_SECONDS`, in milliseconds: how long work in flight may go on after SIGTERM. */
   readonly drainMsMax: number;
 }
 
@@ -87,7 +87,7 @@ const oneOf = <T extends string>(env: Environment, name: string, values: readonl
 
 const originShape = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/;
 
-/** Origins in the form in which browsers send them, or `*` alone. */
+/** Origins in the form that browsers send, or `*` alone. */
 const origins = (env: Environment, name: string): readonly string[] => {
   const raw = env[name]?.trim();
   if (raw === undefined || raw === '') return [];
@@ -98,7 +98,7 @@ const origins = (env: Environment, name: string): readonly string[] => {
       throw new ConfigError(
         `${name} must be * or origins such as https://example.com, separated by commas, not "${raw}"`,
       );
-    // Leaves out a default port, as browsers do; of schemes that it does not know it says "null".
+    // `origin` omits a default port, as browsers do; for schemes that it does not know it is "null".
     const canonical = new URL(origin).origin;
     return canonical === 'null' ? origin : canonical;
   });
@@ -106,21 +106,21 @@ const origins = (env: Environment, name: string): readonly string[] => {
 
 const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
 
-/** Both or neither: better no service than one without the encryption that its operator counts on. */
+/** Both or neither: no service is better than one without the encryption that its operator relies on. */
 const tlsFiles = (env: Environment): TlsFiles | null => {
   const certPath = nonEmpty(env, 'TLS_CERT', '');
   const keyPath = nonEmpty(env, 'TLS_KEY', '');
   if (certPath === '' && keyPath === '') return null;
   if (certPath === '' || keyPath === '')
     throw new ConfigError(
-      `${certPath === '' ? 'TLS_CERT' : 'TLS_KEY'} is missing: TLS wants both, a certificate and its private key`,
+      `${certPath === '' ? 'TLS_CERT' : 'TLS_KEY'} is missing: TLS needs both a certificate and its private key`,
     );
   return { certPath: resolve(certPath), keyPath: resolve(keyPath) };
 };
 
 /**
- * @param env the process environment, or a stand-in
- * @throws {ConfigError} naming the variable, what it takes and what it got
+ * @param env the process environment, or a substitute
+ * @throws {ConfigError} with the variable, the values that it takes and its value
  */
 export const readConfig = (env: Environment): Config => {
   const cores = availableParallelism();

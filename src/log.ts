@@ -21,7 +21,7 @@ export const createLog = (level: LogLevel, bounds: Pick<Bounds, 'logBytesWaiting
     const lines = dropped;
     dropped = 0;
     // After the current write.
-    queueMicrotask(() => log.warn({ lines }, 'the log could not be written: lines are missing'));
+    queueMicrotask(() => log.warn({ lines }, 'log lines were lost: the log could not be written'));
   });
   return log;
 };

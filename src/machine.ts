@@ -1,16 +1,16 @@
-/** What this process may use: memory, and files open at once. */
+/** Resources of this process: memory and open files. */
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 
 export interface Machine {
   readonly memoryBytes: number;
-  /** Infinity where the system has no such bound. */
+  /** Infinity where the system sets no limit. */
   readonly filesMax: number;
 }
 
 const CGROUP_ROOT = '/sys/fs/cgroup';
 
-/** @returns the number in the file; `null` without the file, or for `max` */
+/** @returns the number in the file; `null` if there is no such file, or for `max` */
 const readNumber = (path: string): number | null => {
   try {
     const text = readFileSync(path, 'utf8').trim();
@@ -29,8 +29,8 @@ const readText = (path: string): string => {
 };
 
 /**
- * Files that may tell a bound of the memory, in version 2 of control groups and in version 1: of the group of this
- * process and of all above it. In a container the root of the tree is its own.
+ * Files that may hold a memory limit, for control groups of version 2 and version 1: those of this process's group and
+ * of all groups above it. In a container the tree's root is the container's own.
  *
  * @param groups `/proc/self/cgroup`
  */
@@ -54,15 +54,15 @@ export const memoryFiles = (groups: string): readonly string[] => {
 };
 
 const memoryBytes = (): number => {
-  const bounds = memoryFiles(readText('/proc/self/cgroup'))
+  const memoryLimits = memoryFiles(readText('/proc/self/cgroup'))
     .map(readNumber)
     .filter((bytes) => bytes !== null && bytes > 0) as number[];
-  return Math.min(totalmem(), ...bounds);
+  return Math.min(totalmem(), ...memoryLimits);
 };
 
-/** Node has raised the soft bound to the hard one by now. */
+/** Node raises the soft limit to the hard limit when it starts. */
 const filesMax = (): number => {
-  // Without it the report looks for names of all network interfaces.
+  // By default the report looks up the names of all network interfaces.
   (process.report as { excludeNetwork?: boolean }).excludeNetwork = true;
   const report = process.report.getReport() as {
     readonly userLimits?: { readonly open_files?: { readonly soft: number | string } };

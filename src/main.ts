@@ -1,4 +1,4 @@
-/** Configuration, signals, exit code: the only file that touches the process. */
+/** Configuration, signals and exit code: the only file that touches the process. */
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
 import { writeFirstKey } from './accounts/first-key.js';
@@ -13,7 +13,7 @@ import { createLog } from './log.js';
 import { VoicePackError } from './threads/voices.js';
 import { limits } from './limits.js';
 
-/** Faults of the surroundings, told in one line; anything else is ours and keeps its stack. */
+/** Faults of the environment: one line. Any other error is a defect and keeps its stack. */
 const expected = [
   ConfigError,
   CertificateError,
@@ -29,7 +29,7 @@ const fail = (error: unknown): never => {
   const isExpected = expected.some((kind) => error instanceof kind);
   const remedy = error instanceof VoicePackError ? '; restore it from the repository, or set MODELS_DIR' : '';
   process.stderr.write(`syrinx: ${isExpected ? message + remedy : stack}\n`);
-  // An exit would wait for the thread that hangs.
+  // An exit would wait for the hung thread.
   if (error instanceof VoicesHangError) process.kill(process.pid, 'SIGKILL');
   process.exit(1);
 };
@@ -38,18 +38,18 @@ const showFirstKey = (config: Config, log: ReturnType<typeof createLog>) => (key
   if (process.stdout.isTTY) {
     process.stdout.write(`\nYour first API key, shown this once:\n\n  ${key}\n\n`);
   } else {
-    log.info({ path: writeFirstKey(config.dataDir, key) }, 'the first API key is in a file');
+    log.info({ path: writeFirstKey(config.dataDir, key) }, 'first API key written to a file');
   }
 };
 
-/** A terminal's Ctrl-C comes twice under npm, which passes on what the whole group got: no haste is meant. */
+/** Under npm, Ctrl-C arrives twice: npm passes on the signal that the whole process group already got. */
 const SIGNAL_ECHO_MS = 250;
 
 const main = async (): Promise<void> => {
-  // onnxruntime tells its makers of every session and run, unless this is set before a thread loads it.
+  // Without this, onnxruntime reports every session and run to its vendor. It must be set before a thread loads it.
   process.env['ORT_DISABLE_TELEMETRY'] = '1';
-  // Of all threads: by default V8 lets a small heap grow to four times what is in use before it collects all garbage,
-  // which takes an hour of traffic, and looks like a leak.
+  // For all threads. By default V8 lets a small heap grow to four times its live size before a full collection: that
+  // takes an hour of traffic and looks like a leak.
   setFlagsFromString('--heap-growing-percent=25');
   const config = readConfig(process.env);
   const log = createLog(config.logLevel, limits);
@@ -57,16 +57,16 @@ const main = async (): Promise<void> => {
   let hasStarted = false;
   let isStopping = false;
 
-  /** Now, without an exit: that would wait for threads that are inside a model. */
+  /** Ends the process at once. An exit would wait for threads that are inside a model run. */
   const endBySignal = (): void => {
     process.removeAllListeners('SIGTERM');
     process.kill(process.pid, 'SIGTERM');
   };
 
-  /** Ending a thread inside a model run aborts the process: every way out leads through here. Never rejects. */
+  /** The only way out: ending a thread inside a model run would abort the process. Never rejects. */
   const stop = async (exitCode: number): Promise<void> => {
     try {
-      // Before the start is over there is nothing to drain: it stops when it is.
+      // A start in progress has nothing to drain: stop after it.
       if (await (await started).drain()) process.exit(exitCode);
       if (exitCode === 0) {
         endBySignal();
@@ -75,7 +75,7 @@ const main = async (): Promise<void> => {
     } catch (error) {
       log.fatal(describeFault(error), 'the drain failed');
     }
-    // To a supervisor SIGTERM is an end that was asked for: after it, nobody would start the service again.
+    // A supervisor takes SIGTERM for a requested end and would not start the service again.
     process.kill(process.pid, 'SIGKILL');
   };
 
@@ -91,7 +91,7 @@ const main = async (): Promise<void> => {
       void stop(0);
     });
   }
-  // Their default action would end the process without a drain.
+  // The default action of these signals would end the process without a drain.
   process.on('SIGUSR2', () => void started.then(async (app) => log.info(await app.status(), 'status')));
   process.on('SIGHUP', () => {
     void started.then((app) => {
@@ -100,7 +100,7 @@ const main = async (): Promise<void> => {
     });
   });
   process.on('uncaughtException', (error) => {
-    log.fatal(describeFault(error), 'a fault that nothing caught');
+    log.fatal(describeFault(error), 'uncaught exception');
     void stop(1);
   });
 

@@ -1,6 +1,6 @@
 /**
- * Fits the service to its machine. The bounds of `limits.ts` are those of a large one; where they do not fit, all pools
- * shrink by one factor. What was asked for by name is never made smaller: if it cannot fit, the service does not start.
+ * Fits the service to its machine. The bounds of `limits.ts` suit a large machine; on a smaller one, all pools shrink by
+ * one factor. A value that the configuration sets is never made smaller: if it cannot fit, the service does not start.
  */
 import type { Config } from './config.js';
 import { limits, type Bounds } from './limits.js';
@@ -9,17 +9,17 @@ import { inMiB, worstCaseOf, type Threads, type WorstCase } from './worst-case.j
 
 const MiB = 1024 * 1024;
 
-/** Of the machine's memory, without `MEMORY_MAX_MIB`: the system and its socket buffers want some too. */
+/** Share of the machine's memory without `MEMORY_MAX_MIB`: the system and its socket buffers need the rest. */
 const MEMORY_PART = 0.8;
-/** Below it a service is of no use. */
+/** A smaller service would be of no use. */
 const FACTOR_MIN = 1 / 64;
-/** Where the number of threads is ours to choose, there are no more than leave the pools this size. */
+/** Where the plan chooses the number of threads, it leaves the pools at least this size. */
 const FACTOR_FOR_THREADS = 1 / 8;
 const CONNECTIONS_MIN = 64;
-/** Of the connections; the others are for requests. */
+/** Share of the connections; the rest are for requests. */
 const SOCKETS_PART = 0.8;
 const CONTEXTS_OF_ONE_KEY_PART = 0.25;
-/** Halvings of the interval in which the factor is looked for. */
+/** Steps of the binary search for the factor. */
 const STEPS = 24;
 
 /** The worst case does not fit the machine. The message is one line for the operator. */
@@ -31,7 +31,7 @@ export interface Plan {
   readonly bounds: Bounds;
   readonly synthesisThreads: number;
   readonly worstCase: WorstCase;
-  /** The pools are so much of those of `limits.ts`. */
+  /** Size of the pools, as a share of those in `limits.ts`. */
   readonly factor: number;
   readonly memoryMaxBytes: number;
 }
@@ -47,8 +47,15 @@ export type PlanConfig = Pick<
   | 'tls'
 >;
 
-/** Of all voice packs. */
-export type Models = Pick<Threads, 'modelBytes' | 'packs'>;
+/** A voice pack, as far as the plan needs it. */
+export interface PlannedPack {
+  readonly modelBytes: number;
+}
+
+const sizeOf = (packs: readonly PlannedPack[]): Pick<Threads, 'modelBytes' | 'packs'> => ({
+  modelBytes: packs.reduce((sum, { modelBytes }) => sum + modelBytes, 0),
+  packs: packs.length,
+});
 
 const filesFor = (machine: Machine, threads: Threads): number => {
   const without = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
@@ -78,7 +85,7 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
     resultSpoolFilesMax,
     unsentAudioBytesMax: part(limits.unsentAudioBytesMax),
     resultMemoryInFlightBytesMax: part(limits.resultMemoryInFlightBytesMax),
-    // At least one of the largest of each: what a request may have does not depend on the machine.
+    // Each has room for the largest request: the bounds of a request do not depend on the machine.
     bodyBytesInFlightMax: Math.max(4 * limits.bodyBytesMax, part(limits.bodyBytesInFlightMax)),
     requestCharactersInFlightMax: Math.max(limits.bodyBytesMax, part(limits.requestCharactersInFlightMax)),
     socketCharactersInFlightMax: Math.max(
@@ -99,39 +106,39 @@ const memoryMaxBytesOf = (config: PlanConfig, machine: Machine): number => {
   if (config.memoryMaxMiB === null) return machine.memoryBytes * MEMORY_PART;
   if (config.memoryMaxMiB > machineMiB)
     throw new MachineError(
-      `MEMORY_MAX_MIB is ${config.memoryMaxMiB}, and this machine (or its control group) has ${machineMiB} MiB`,
+      `MEMORY_MAX_MIB is ${config.memoryMaxMiB}, but this machine (or its control group) has ${machineMiB} MiB`,
     );
   return config.memoryMaxMiB * MiB;
 };
 
 const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: PlanConfig): never => {
   const { total, ...parts } = inMiB(worstCase);
-  const told = Object.entries(parts)
+  const largest = Object.entries(parts)
     .filter(([, mib]) => mib >= 8)
     .map(([name, mib]) => `${name} ${mib}`)
     .join(', ');
-  const smaller = [
+  const tooLarge = [
     ...(config.synthesisThreadsGiven && config.synthesisThreads > 1 ? ['SYNTHESIS_THREADS'] : []),
     ...(config.actorThreads > 1 ? ['ACTOR_THREADS'] : []),
     ...(config.contextsMax === null ? [] : ['CONTEXTS_MAX']),
     ...(config.socketsMax === null ? [] : ['SOCKETS_MAX']),
   ];
-  const what = config.memoryMaxMiB === null ? 'this machine leaves' : 'MEMORY_MAX_MIB allows';
+  const allowance = config.memoryMaxMiB === null ? 'this machine allows' : 'MEMORY_MAX_MIB allows';
   throw new MachineError(
-    `at worst ${total} MiB of memory would be used (${told}), and ${what} ${Math.floor(memoryMaxBytes / MiB)} MiB: ` +
-      `${smaller.length > 0 ? `lower ${smaller.join(' or ')}, or ` : ''}give it more memory`,
+    `the worst case needs ${total} MiB of memory (${largest}), but ${allowance} ${Math.floor(memoryMaxBytes / MiB)} MiB: ` +
+      `${tooLarge.length > 0 ? `lower ${tooLarge.join(' or ')}, or ` : ''}give it more memory`,
   );
 };
 
 /**
- * @throws {MachineError} what is needed at worst, what there is, and which variables to change
+ * @throws {MachineError} with what the worst case needs, what there is, and which variables to change
  */
-export const planFor = (config: PlanConfig, machine: Machine, models: Models): Plan => {
+export const planFor = (config: PlanConfig, machine: Machine, packs: readonly PlannedPack[]): Plan => {
   const memoryMaxBytes = memoryMaxBytesOf(config, machine);
   const threadsOf = (synthesisThreads: number): Threads => ({
     synthesisThreads,
     actorThreads: config.actorThreads,
-    ...models,
+    ...sizeOf(packs),
     tls: config.tls !== null,
   });
   const at = (factor: number, synthesisThreads: number) => {
@@ -150,7 +157,7 @@ export const planFor = (config: PlanConfig, machine: Machine, models: Models): P
   const filesNeeded = Math.max(CONNECTIONS_MIN, config.socketsMax ?? 0) * 1.25;
   if (files < filesNeeded)
     throw new MachineError(
-      `${Math.ceil(machine.filesMax - files + filesNeeded)} files would be open at once, and this process may open ` +
+      `the service needs ${Math.ceil(machine.filesMax - files + filesNeeded)} open files, but this process may open ` +
         `${machine.filesMax}: raise the limit (ulimit -n, LimitNOFILE=)${config.socketsMax === null ? '' : ' or lower SOCKETS_MAX'}`,
     );
 
@@ -170,24 +177,29 @@ export const planFor = (config: PlanConfig, machine: Machine, models: Models): P
 };
 
 /**
- * Whether other voices may be loaded beside those that speak: the pools were fitted to the voices of the start.
+ * Checks that the next voices can load beside the current ones: the plan fitted the pools to the voices of the start.
  *
- * @throws {MachineError} if that could take more memory than there is for the service
+ * @throws {MachineError} if that could take more memory than the service may use
  */
-export const checkReload = (plan: Plan, config: PlanConfig, current: Models, next: Models): void => {
-  const { bounds, synthesisThreads, memoryMaxBytes } = plan;
+export const checkReload = (
+  { bounds, synthesisThreads, memoryMaxBytes }: Plan,
+  config: PlanConfig,
+  current: readonly PlannedPack[],
+  next: readonly PlannedPack[],
+): void => {
   const worstCase = worstCaseOf(bounds, {
     synthesisThreads,
     actorThreads: config.actorThreads,
-    modelBytes: current.modelBytes,
-    nextModelBytes: next.modelBytes,
-    packs: Math.max(current.packs, next.packs),
+    modelBytes: sizeOf(current).modelBytes,
+    nextModelBytes: sizeOf(next).modelBytes,
+    packs: Math.max(current.length, next.length),
     tls: config.tls !== null,
   });
   const total = Math.ceil(worstCase.memoryBytes / MiB);
   if (worstCase.memoryBytes > memoryMaxBytes)
     throw new MachineError(
-      `with them at worst ${total} MiB of memory would be used, and ${Math.floor(memoryMaxBytes / MiB)} MiB are there: ` +
-        'restart the service, which fits its pools to them, or give it more memory',
+      `with both generations loaded the worst case needs ${total} MiB of memory, but the service may use ` +
+        `${Math.floor(memoryMaxBytes / MiB)} MiB: restart the service, which fits its pools to the new voices, or ` +
+        'give it more memory',
     );
 };

@@ -1,6 +1,6 @@
 /**
- * The worst case: what memory and files the process needs when every pool is full at once. Each part is a global bound
- * times what a unit of it takes; nothing in it is a guess of how the service is used.
+ * The worst case: the memory and files that the process needs when every pool is full at once. Each part is a global
+ * bound times the cost of one unit. No part assumes anything about how the service is used.
  */
 import type { Bounds } from './limits.js';
 
@@ -10,56 +10,56 @@ const MiB = 1024 * KiB;
 export interface Threads {
   readonly synthesisThreads: number;
   readonly actorThreads: number;
-  /** Bytes of the graphs of all voice packs. */
+  /** Bytes of the model files of all voice packs. */
   readonly modelBytes: number;
-  /** The same of those that a reload would load beside them; without, as many again. */
+  /** The same for the voices that a reload loads beside them; by default, as much again. */
   readonly nextModelBytes?: number;
-  /** Voice packs: each generation holds the files of its own open. */
+  /** Voice packs: each generation keeps its own files open. */
   readonly packs: number;
-  /** Connections are encrypted. */
+  /** Connections use TLS. */
   readonly tls: boolean;
 }
 
-/** Bytes that a unit takes, measured, or the most that its type allows. */
+/** Bytes of one unit: measured, or the most that its type allows. */
 export const unitBytes = {
-  /** The process with its front thread, its ledger and one actor thread, after load, code included. */
+  /** The process with its front thread, ledger and one actor thread, after a load test; includes code. */
   process: 160 * MiB,
-  /** A further actor thread: its heap, the encoders' code, and encoders that wait. */
+  /** A further actor thread: its heap, the encoders' code, and idle encoders. */
   actorThread: 64 * MiB,
-  /** A synthesis thread without its graphs: its heap, espeak-ng, and onnxruntime's arenas. */
+  /** A synthesis thread without models: its heap, espeak-ng, and onnxruntime's arenas. */
   synthesisThread: 72 * MiB,
-  /** A byte of a graph, loaded: the weights, and what is packed anew from them. */
+  /** A byte of a model file, loaded: the weights, and the copy that onnxruntime packs from them. */
   modelByte: 3,
-  /** Model state of a segment that is being spoken. */
+  /** Model state of a running segment. */
   job: 320 * KiB,
   /** An mp3 encoder (the largest), a resampler, and the two ends of a context on both threads. */
   context: 832 * KiB,
-  /** A connection as it idles, and a session; of TLS, with a record of 16 KiB each way. */
+  /** An idle connection and its session; with TLS, also a record of 16 KiB each way. */
   connection: 8 * KiB,
   tlsConnection: 40 * KiB,
-  /** The largest frame, 200 ms of 48 kHz PCM in base64 and a long id: goes into an empty buffer also when the pool is full. */
+  /** The largest frame, 200 ms of 48 kHz PCM in base64 and a long id: an empty buffer takes one even if the pool is full. */
   socketFrame: 32 * KiB,
-  /** Answers that a socket may have when the pool is full, two bytes a unit. */
+  /** Answers that a socket may queue when the pool is full, at two bytes per unit. */
   socketAnswers: 8 * KiB,
-  /** The piece of a spooled result that is being sent. */
+  /** The piece of a spooled result that is read for sending. */
   spooledResult: 64 * KiB,
-  /** A code point that waits: two UTF-16 units, and the times of its word in a whole result. */
+  /** A waiting code point: two UTF-16 units, and the times of its word in a whole result. */
   requestCharacter: 16,
-  /** Two UTF-16 units, twice while a text is cut. */
+  /** Two UTF-16 units, held twice while a text is cut. */
   socketCharacter: 8,
   answerUnit: 2,
-  /** The id of a flush, in the session, the context and the actor. */
+  /** A unit of a flush id, held by the session, the context and the actor. */
   flushIdUnit: 6,
   ledgerEntry: 256,
 } as const;
 
-/** Files: the standard streams, the store and its log, graphs while they are loaded, ports, pipes of the threads. */
+/** Files: standard streams, the store and its log, models while they load, ports, pipes of the threads. */
 const FILES_OF_PROCESS = 48;
 const FILES_A_THREAD = 4;
-const GRAPHS_A_PACK = 3;
+const MODELS_A_PACK = 3;
 
 export interface WorstCase {
-  /** Bytes by part, in the order in which they are told. */
+  /** Bytes by part, in the order of the message. */
   readonly parts: Readonly<Record<string, number>>;
   readonly memoryBytes: number;
   readonly files: number;
@@ -68,10 +68,10 @@ export interface WorstCase {
 export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
   const { synthesisThreads, actorThreads, modelBytes, nextModelBytes = modelBytes, packs, tls } = threads;
   const unit = unitBytes;
-  const threadOf = (graphBytes: number) => unit.synthesisThread + unit.modelByte * graphBytes;
+  const threadOf = (bytes: number) => unit.synthesisThread + unit.modelByte * bytes;
   const parts = {
     process: unit.process + (actorThreads - 1) * unit.actorThread,
-    // While voices are reloaded there are those of before too; and threads that hang, which cannot be ended.
+    // A reload loads the next voices beside the current ones; and hung threads cannot be ended.
     synthesis:
       synthesisThreads * (threadOf(modelBytes) + threadOf(nextModelBytes)) +
       bounds.hungThreadsReplacedMax * threadOf(Math.max(modelBytes, nextModelBytes)) +
@@ -95,14 +95,14 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     files:
       FILES_OF_PROCESS +
       FILES_A_THREAD * (2 * synthesisThreads + bounds.hungThreadsReplacedMax + actorThreads) +
-      2 * GRAPHS_A_PACK * packs +
+      2 * MODELS_A_PACK * packs +
       bounds.connectionsMax +
       bounds.resultSpoolFilesMax +
       bounds.opsConnectionsMax,
   };
 };
 
-/** In MiB, for people: the parts, and all of them. */
+/** In MiB, for messages: the parts and their total. */
 export const inMiB = ({ parts, memoryBytes }: WorstCase): Readonly<Record<string, number>> =>
   Object.fromEntries(
     Object.entries({ total: memoryBytes, ...parts }).map(([name, bytes]) => [name, Math.round(bytes / MiB)]),

@@ -5,7 +5,7 @@ import t from 'tap';
 const logModule = new URL('../src/log.js', import.meta.url).href;
 
 t.test(
-  'a log on a full disk fails nobody, and takes no more memory',
+  'a log on a full disk does not fail its callers, and its memory stays bounded',
   { skip: !existsSync('/dev/full') },
   (t) => {
     const program = `

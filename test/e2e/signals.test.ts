@@ -124,7 +124,7 @@ for (const drain of ['hangs', 'fails'])
     service.process.kill('SIGWINCH');
     // SIGTERM would pass for an end that was asked for, and the service stay down.
     t.match(await service.exited, { code: null, signal: 'SIGKILL' });
-    t.ok(service.lines.some(({ msg }) => msg === 'a fault that nothing caught'));
+    t.ok(service.lines.some(({ msg }) => msg === 'uncaught exception'));
     t.equal(service.lines.filter(({ msg }) => msg === 'the drain failed').length, drain === 'fails' ? 1 : 0);
   });
 

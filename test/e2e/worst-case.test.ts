@@ -27,7 +27,7 @@ t.test('it is one line of the log, in MiB, and its parts are the whole', async (
 t.test('what cannot fit does not start, and one line says what to change', async (t) => {
   const refusals: readonly (readonly [Record<string, string>, string])[] = [
     [{ MEMORY_MAX_MIB: '128' }, 'MEMORY_MAX_MIB allows 128 MiB'],
-    [{ MEMORY_MAX_MIB: '1000000' }, 'and this machine'],
+    [{ MEMORY_MAX_MIB: '1000000' }, 'but this machine'],
     [{ CONTEXTS_MAX: '1000000' }, 'lower CONTEXTS_MAX'],
     [{ SOCKETS_MAX: 'many' }, 'SOCKETS_MAX must be a whole number'],
   ];

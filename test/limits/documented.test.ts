@@ -1,4 +1,4 @@
-/** scripts/deploy/limits.md tells every bound as it is. */
+/** scripts/deploy/limits.md lists every bound with its value. */
 import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { planFor } from '../../src/plan.js';
@@ -19,29 +19,29 @@ const shownBytes = (value: number): string => {
 const shownMs = (value: number): string =>
   value % 1000 === 0 ? withUnit(value / 1000, 's') : withUnit(value, 'ms');
 
-/** As the page has it: the unit is in the name. */
+/** As on the page: the name holds the unit. */
 const shown = (name: string, value: number): string => {
   if (name.includes('MiB')) return withUnit(value, 'MiB');
   if (/Bytes|_BYTES_/.test(name)) return shownBytes(value);
   return /Ms(?:[A-Z]|$)|_MS(?:_|$)/.test(name) ? shownMs(value) : value.toLocaleString('en');
 };
 
-/** The rows of all tables that begin with a name in the first cell: `name`, with a star or a file. */
+/** Rows whose first cell is a `name`, with a star or a file. */
 const rows = [
   ...page.matchAll(/^\| `(\w+)`(\\\*)?(?: in `([\w./-]+)`)? +\| ([^|]+?) +\| ([^|]+?) +\| ([^|]+?) +\|$/gm),
 ].map(([, name = '', star, file, value = '']) => ({ name, isPool: star !== undefined, file, value }));
 
-t.test('every bound of limits.ts is there, with its value', (t) => {
-  const told = rows.filter(({ file }) => file === undefined).map(({ name, value }) => [name, value]);
+t.test('the page lists every bound of limits.ts with its value', (t) => {
+  const listed = rows.filter(({ file }) => file === undefined).map(({ name, value }) => [name, value]);
   const real = Object.entries(limits).map(([name, value]) => [name, shown(name, value)]);
-  t.strictSame(Object.fromEntries(told), Object.fromEntries(real));
-  t.equal(told.length, real.length, 'none twice');
+  t.strictSame(Object.fromEntries(listed), Object.fromEntries(real));
+  t.equal(listed.length, real.length, 'none twice');
   t.end();
 });
 
-t.test('those with a star are those that a small machine makes smaller', (t) => {
+t.test('a star marks the bounds that a small machine makes smaller', (t) => {
   const machine = { memoryBytes: 1024 * MiB, filesMax: 1_024 };
-  const { bounds } = planFor(planConfig(), machine, { modelBytes: 8 * MiB, packs: 1 });
+  const { bounds } = planFor(planConfig(), machine, [{ modelBytes: 8 * MiB }]);
   const smaller = (Object.keys(limits) as (keyof typeof limits)[]).filter(
     (name) => bounds[name] < limits[name],
   );
@@ -55,11 +55,11 @@ t.test('those with a star are those that a small machine makes smaller', (t) => 
   t.end();
 });
 
-t.test('every bound that stays with its code is there, with its value', (t) => {
+t.test('the page lists every bound that stands beside its code, with its value', (t) => {
   const files = filesIn(['src', 'workers'], /\.ts$/).filter(
     (path) => !path.startsWith('src/client/') && !path.startsWith('workers/audio/'),
   );
-  /** Of a format or a measurement, which bound nothing; the least sample rate is the interface's. */
+  /** Constants of a format or a measurement; they bound nothing. */
   const others = new Set(['AT_ONCE_BYTES_MAX', 'SAMPLE_RATE_HZ_MAX', 'FINDING_LENGTH_MAX']);
   const found = new Map<string, string>();
   for (const path of files)
@@ -73,22 +73,22 @@ t.test('every bound that stays with its code is there, with its value', (t) => {
           value.split('*').reduce((product, part) => product * Number(part.replaceAll('_', '')), 1),
         ),
       );
-  const told = rows.filter(({ file }) => file !== undefined);
-  t.ok(told.length > 10);
-  for (const { name, file, value } of told) t.equal(value, found.get(`${name} in ${file ?? ''}`), name);
+  const listed = rows.filter(({ file }) => file !== undefined);
+  t.ok(listed.length > 10);
+  for (const { name, file, value } of listed) t.equal(value, found.get(`${name} in ${file ?? ''}`), name);
   const missing = [...found.keys()].filter((where) => {
     const [name = ''] = where.split(' ');
     return (
       /_MAX$|(?:Cached|Bytes)Max$/.test(name) &&
       !others.has(name) &&
-      !told.some((row) => `${row.name} in ${row.file ?? ''}` === where)
+      !listed.some((row) => `${row.name} in ${row.file ?? ''}` === where)
     );
   });
   t.strictSame(missing, []);
   t.end();
 });
 
-t.test('every error text that it quotes is one of the service', (t) => {
+t.test('every error text that the page quotes exists in the code', (t) => {
   const code = filesIn(['src', 'workers'], /\.ts$/).map(readSource).join('\n');
   const quoted = [
     ...page.matchAll(/`((?:[A-Z][a-z]+|too many|no room|ledger entries)[ \w:.]* [\w.:]+)`/g),

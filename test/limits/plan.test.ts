@@ -1,4 +1,4 @@
-/** The worst case, added up and fitted to machines. */
+/** The worst case, summed and fitted to machines. */
 import t from 'tap';
 import { limits, type Bounds } from '../../src/limits.js';
 import { memoryFiles, readMachine } from '../../src/machine.js';
@@ -8,12 +8,12 @@ import { planConfig } from '../support/plans.js';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
-const models = { modelBytes: 9 * MiB, packs: 1 };
-const threads: Threads = { synthesisThreads: 2, actorThreads: 1, ...models, tls: false };
+const packs = [{ modelBytes: 9 * MiB }];
+const threads: Threads = { synthesisThreads: 2, actorThreads: 1, modelBytes: 9 * MiB, packs: 1, tls: false };
 const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
-  planFor(planConfig(changed), { memoryBytes, filesMax }, models);
+  planFor(planConfig(changed), { memoryBytes, filesMax }, packs);
 
-t.test('every pool counts with what it holds', (t) => {
+t.test('every pool counts at the cost of its units', (t) => {
   const before = worstCaseOf(limits, threads);
   const sum = Object.values(before.parts).reduce((all, part) => all + part, 0);
   t.equal(before.memoryBytes, sum);
@@ -48,7 +48,7 @@ t.test('every pool counts with what it holds', (t) => {
   t.equal(
     another.files - before.files,
     2 * 3 + 2 * 4,
-    'two generations hold the graphs of a pack, and are linked',
+    'two generations keep the model files of a pack open, and connect to the actors',
   );
   t.match(inMiB(before), { total: Math.round(sum / MiB), unsentAudio: 1024 });
   t.end();
@@ -62,13 +62,13 @@ t.test('a large machine has the pools of limits.ts', (t) => {
   t.end();
 });
 
-t.test('on a smaller one all of them shrink by one factor, and the worst case fits', (t) => {
+t.test('on a smaller machine all pools shrink by one factor, and the worst case fits', (t) => {
   let before = 1;
   for (const memoryBytes of [8, 6, 4, 2, 1].map((gib) => gib * GiB)) {
     const { bounds, factor, memoryMaxBytes, worstCase } = plan(memoryBytes);
     t.equal(memoryMaxBytes, memoryBytes * 0.8);
     t.ok(worstCase.memoryBytes <= memoryMaxBytes, `${memoryBytes / GiB} GiB`);
-    if (factor < 1) t.ok(worstCase.memoryBytes > 0.99 * memoryMaxBytes, 'and little is given away');
+    if (factor < 1) t.ok(worstCase.memoryBytes > 0.99 * memoryMaxBytes, 'little memory is left unused');
     t.ok(factor <= before);
     t.ok(
       bounds.contextsMax >= bounds.contextsPerKeyMax &&
@@ -85,7 +85,7 @@ t.test('on a smaller one all of them shrink by one factor, and the worst case fi
   t.end();
 });
 
-t.test('threads are as many as cores, or as fit; a number that was set stays', (t) => {
+t.test('the plan takes one thread per core, or as many as fit; a configured number stays', (t) => {
   const cores = { synthesisThreads: 32 };
   t.equal(plan(64 * GiB, cores).synthesisThreads, 32);
   const fitted = plan(4 * GiB, cores);
@@ -94,31 +94,31 @@ t.test('threads are as many as cores, or as fit; a number that was set stays', (
   t.end();
 });
 
-t.test('what was set and cannot fit is refused in one line that says what to change', (t) => {
+t.test('a setting that cannot fit is refused in one line that names what to change', (t) => {
   const refusals: readonly (readonly [number, Partial<PlanConfig>, RegExp])[] = [
-    [2 * GiB, { memoryMaxMiB: 4_096 }, /^MEMORY_MAX_MIB is 4096, and this machine .* has 2048 MiB$/],
+    [2 * GiB, { memoryMaxMiB: 4_096 }, /^MEMORY_MAX_MIB is 4096, but this machine .* has 2048 MiB$/],
     [
       8 * GiB,
       { memoryMaxMiB: 256 },
-      /^at worst \d+ MiB .*MEMORY_MAX_MIB allows 256 MiB: give it more memory$/,
+      /^the worst case needs \d+ MiB .*MEMORY_MAX_MIB allows 256 MiB: give it more memory$/,
     ],
     [
       2 * GiB,
       { contextsMax: 100_000 },
-      /contexts 81250.*this machine leaves 1638 MiB: lower CONTEXTS_MAX, or give it/,
+      /contexts 81250.*this machine allows 1638 MiB: lower CONTEXTS_MAX, or give it/,
     ],
     [2 * GiB, { socketsMax: 900_000, actorThreads: 2 }, /lower ACTOR_THREADS or SOCKETS_MAX, or/],
-    [256 * MiB, {}, /this machine leaves 204 MiB: give it more memory/],
+    [256 * MiB, {}, /this machine allows 204 MiB: give it more memory/],
   ];
-  for (const [memoryBytes, changed, told] of refusals) {
+  for (const [memoryBytes, changed, message] of refusals) {
     const refused = (): unknown => plan(memoryBytes, changed);
     t.throws(refused, MachineError);
-    t.throws(refused, told);
+    t.throws(refused, message);
   }
   t.end();
 });
 
-t.test('what was set and fits is as it was set, and the rest makes room', (t) => {
+t.test('a setting that fits stays as it is, and the other pools make room', (t) => {
   const free = plan(4 * GiB).bounds;
   const { bounds, worstCase } = plan(4 * GiB, { contextsMax: 2_000, socketsMax: 5_000 });
   t.equal(bounds.contextsMax, 2_000);
@@ -143,22 +143,29 @@ t.test('connections and spooled results never need more files than there are', (
   t.end();
 });
 
-t.test('voices that do not fit beside those that speak are not loaded', (t) => {
+t.test('voices that do not fit beside the current ones are not loaded', (t) => {
   const config = planConfig();
   const fitted = plan(4 * GiB);
-  t.doesNotThrow(() => checkReload(fitted, config, models, models));
-  t.doesNotThrow(() => checkReload(fitted, config, models, { modelBytes: 1 * MiB, packs: 9 }));
-  const larger = { ...models, modelBytes: 64 * MiB };
-  t.throws(() => checkReload(fitted, config, models, larger), MachineError);
-  t.throws(
-    () => checkReload(fitted, config, models, larger),
-    /^with them at worst 3\d+ MiB .* 3276 MiB are there: restart/,
+  t.doesNotThrow(() => checkReload(fitted, config, packs, packs));
+  t.doesNotThrow(() =>
+    checkReload(
+      fitted,
+      config,
+      packs,
+      Array.from({ length: 9 }, () => ({ modelBytes: MiB / 9 })),
+    ),
   );
-  t.doesNotThrow(() => checkReload(plan(64 * GiB), config, models, larger));
+  const larger = [{ modelBytes: 64 * MiB }];
+  t.throws(() => checkReload(fitted, config, packs, larger), MachineError);
+  t.throws(
+    () => checkReload(fitted, config, packs, larger),
+    /^with both generations loaded the worst case needs 3\d+ MiB .* may use 3276 MiB: restart/,
+  );
+  t.doesNotThrow(() => checkReload(plan(64 * GiB), config, packs, larger));
   t.end();
 });
 
-t.test('a control group’s bound is looked for in both versions, from the group up', (t) => {
+t.test('the memory limit of a control group is read in both versions, from the group upwards', (t) => {
   t.strictSame(memoryFiles('0::/system.slice/syrinx.service\n'), [
     '/sys/fs/cgroup/system.slice/syrinx.service/memory.max',
     '/sys/fs/cgroup/system.slice/memory.max',
