@@ -138,7 +138,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
       t.ok(await until(() => linesOf(to, 'socket').length > 0), 'a new socket comes to the new process');
       for (const spoken of await Promise.all(goOn.map((rest) => rest())))
         t.ok(spoken >= longBytes, 'to the last sample');
-      t.match(await upgraded, { code: 0, output: `syrinx@${to} has it all` });
+      t.match(await upgraded, { code: 0, output: `syrinx@${to} serves all requests` });
       isOver = true;
       const { failures, answered } = await asking;
       t.same(failures, [], `of ${answered} requests meanwhile`);
@@ -159,7 +159,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
     const before = units.installed;
     const { code, output } = await upgrade(first, second);
     t.equal(code, 1);
-    t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} serves on`);
+    t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} keeps serving`);
     t.ok(await isReady(first));
     t.equal(units.exitCode(second), '1');
     t.same(units.installed, before);
@@ -169,7 +169,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
     units.set(second, 'CANNOT_EXECUTE=1');
     const { code, output } = await upgrade(first, second);
     t.equal(code, 1);
-    t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} serves on`);
+    t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} keeps serving`);
     t.equal(units.stopped.at(-1), String(second), 'or systemd would go on trying');
     t.ok(await isReady(first));
   });
