@@ -1,5 +1,5 @@
-/** A thread of the bare loop of encoders: what an actor does to samples, over and over, with nothing around it. */
-import { setImmediate as turn } from 'node:timers/promises';
+/** Encodes speech over and over as an actor does, with nothing around it. */
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { AudioPath } from '../../workers/audio/audio-path.js';
@@ -8,10 +8,10 @@ import { FRAME_MS_MAX } from '../../workers/actor/frame-maker.js';
 import { limits } from '../../src/limits.js';
 
 export interface BareEncoderData {
-  /** What the engine said, 16-bit samples. */
+  /** 16-bit samples of the engine. */
   readonly speech: SharedArrayBuffer;
   readonly sampleRateHz: number;
-  /** [0]: 1 while the loop shall run. */
+  /** [0]: 1 while the loop runs. */
   readonly control: SharedArrayBuffer;
 }
 
@@ -21,7 +21,7 @@ const samples = new Int16Array(speech);
 const frameSamples = (sampleRateHz * FRAME_MS_MAX) / 1000;
 await loadEncoders(limits);
 
-/** Milliseconds of speech encoded until told to stop. */
+/** @returns milliseconds of speech encoded until the loop is stopped */
 const loop = async (format: AudioFormat): Promise<number> => {
   let encodedSamples = 0;
   for (;;) {
@@ -37,8 +37,8 @@ const loop = async (format: AudioFormat): Promise<number> => {
     } finally {
       path.dispose();
     }
-    // As between two messages: an encoder that was given back is set up anew.
-    await turn();
+    // As between two messages: the pool of encoders prepares the one that was given back.
+    await nextTick();
   }
 };
 

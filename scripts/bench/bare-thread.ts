@@ -1,4 +1,4 @@
-/** A thread of the bare loop: the engine, over and over, with nothing around it. */
+/** Runs the engine over and over, with nothing around it. */
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ExecutionProvider } from '../../src/config.js';
@@ -13,13 +13,13 @@ export interface BareThreadData {
   readonly executionProvider: ExecutionProvider;
   readonly voice: string;
   readonly text: string;
-  /** [0]: 1 while the loop shall run. */
+  /** [0]: 1 while the loop runs. */
   readonly control: SharedArrayBuffer;
 }
 
 const { packs, executionProvider, voice, text, control } = workerData as BareThreadData;
 const running = new Int32Array(control);
-// This thread's alone, and what the service gives its own: to other programs on the machine both yield alike.
+// The priority of this thread alone, as in the service: both yield to other programs alike.
 setPriority(10);
 const engine = await loadEngines(packs, {
   provider: executionProvider,
@@ -29,7 +29,7 @@ const engine = await loadEngines(packs, {
 const segmenter = new Segmenter(limits);
 const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
 
-/** Milliseconds of speech made until told to stop. */
+/** @returns milliseconds of speech made until the loop is stopped */
 const loop = async (): Promise<number> => {
   let samples = 0;
   for (let seed = 0; ; seed++) {

@@ -1,8 +1,9 @@
-/** What a part of the service makes on this machine when nothing else runs: the measure that its throughput has. */
+/** What a part of the service achieves on this machine when nothing else runs: the measure for its throughput. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { AudioFormat } from '../../src/api/formats.js';
+import { sumOf } from '../rig/statistics.js';
 import type { BareEncoderData } from './bare-encoder-thread.js';
 import type { BareThreadData } from './bare-thread.js';
 
@@ -16,7 +17,6 @@ export class BareLoop<Job> {
     this.#control = control;
   }
 
-  /** Idle until they are run. */
   static async start<Job>(entry: URL, threadCount: number, data: object): Promise<BareLoop<Job>> {
     const control = new SharedArrayBuffer(4);
     const threads = Array.from(
@@ -38,11 +38,10 @@ export class BareLoop<Job> {
     await sleep(durationMs);
     const elapsedMs = performance.now() - startedMs;
     Atomics.store(this.#control, 0, 0);
-    const audioMs = (await Promise.all(made)).reduce((sum, [threadMs]) => sum + threadMs, 0);
-    return audioMs / elapsedMs;
+    return sumOf((await Promise.all(made)).flat()) / elapsedMs;
   }
 
-  /** Between two runs no model runs: the only time when a thread may be ended. */
+  /** Only between two runs: a thread must not be ended while a model runs. */
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.terminate()));
   }
@@ -50,7 +49,7 @@ export class BareLoop<Job> {
 
 export type BareEngine = BareLoop<'run'>;
 
-/** @param threadCount as many as the service has for synthesis */
+/** @param threadCount the number of the service's synthesis threads */
 export const startBareEngine = (
   threadCount: number,
   data: Omit<BareThreadData, 'control'>,
@@ -58,7 +57,7 @@ export const startBareEngine = (
 
 export type BareEncoder = BareLoop<AudioFormat>;
 
-/** @param threadCount as many actor threads as the service has */
+/** @param threadCount the number of the service's actor threads */
 export const startBareEncoder = (
   threadCount: number,
   data: Omit<BareEncoderData, 'control'>,

@@ -1,26 +1,27 @@
 /**
- * `node:http` and `ws`, sending: what a front thread costs that does nothing else. A process of its own; its parent
- * tells it the frames and the rate, over all sockets that are connected.
+ * `node:http` and `ws`, sending: what a front thread costs that does nothing else. It sends over all sockets that are
+ * connected, in a process of its own.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { serveLoad, type LoadProcess } from '../rig/load-process.js';
 
-export interface BaselineOrder {
-  /** Of one turn: every socket gets them over and over. */
+interface ListenOrder {
+  /** Of one utterance: every socket gets them over and over. */
   readonly frames: readonly string[];
   readonly framesPerSecond: number;
-  /** Sockets to wait for. */
+  /** Sending begins when so many sockets are connected. */
   readonly sockets: number;
 }
 
-/** As often as this what is due is sent. */
+/** How often frames that are due are sent. */
 const tickMs = 10;
 
-const server = createServer();
-const sockets = new WebSocketServer({ server, perMessageDeflate: false });
-
-process.once('message', ({ frames, framesPerSecond, sockets: expected }: BaselineOrder) => {
+/** @returns its port */
+const listen = ({ frames, framesPerSecond, sockets: expected }: ListenOrder): Promise<number> => {
+  const server = createServer();
+  const sockets = new WebSocketServer({ server, perMessageDeflate: false });
   // The service has its frames as bytes too.
   const prepared = frames.map((frame) => Buffer.from(frame));
   const clients: WebSocket[] = [];
@@ -39,6 +40,12 @@ process.once('message', ({ frames, framesPerSecond, sockets: expected }: Baselin
     client.on('error', () => client.terminate());
     if (clients.push(client) === expected) begin();
   });
-  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
-});
-process.on('disconnect', () => process.exit(0));
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+};
+
+const calls = { listen };
+export type Baseline = LoadProcess<typeof calls>;
+
+serveLoad(calls);

@@ -1,14 +1,15 @@
-/** What each encoding costs: the service's throughput and where its CPU time goes, against the encoder alone. */
+/** What each encoding costs: the service's throughput and its CPU time by thread, against the encoder alone. */
 import type { AudioFormat } from '../../src/api/formats.js';
 import { resolveFormat } from '../../src/api/formats.js';
 import { type BareEncoder, startBareEncoder } from './bare.js';
+import { exchange, jsonOf, speechRequest } from '../rig/http.js';
+import { type CpuTimes, type ThreadRole, cpuShares, readCpuTimes } from '../rig/process-facts.js';
+import type { Service } from '../rig/service.js';
+import { median } from '../rig/statistics.js';
+import { throughputText } from '../rig/texts.js';
 import type { Load } from './load.js';
-import type { Target } from './protocol.js';
 import { type Row, row } from './report.js';
-import type { Service } from '../rig-old/service.js';
-import { median } from '../rig-old/statistics.js';
-import { throughputText } from '../rig-old/texts.js';
-import { type CpuTimes, type ThreadRole, cpuShares } from '../rig-old/threads.js';
+import type { Target } from './streams.js';
 
 const encodings = ['pcm', 'mulaw', 'mp3', 'opus'] as const;
 const runs = 3;
@@ -16,7 +17,7 @@ const bareMs = 1_000;
 const serviceMs = 3_000;
 const connections = 16;
 
-/** What a request gets that names the encoding alone. */
+/** The format of a request that names only the encoding. */
 const defaultFormat = (encoding: string): AudioFormat => {
   const result = resolveFormat({ encoding });
   if (!result.ok) throw new Error(`there is no encoding ${encoding}`);
@@ -24,23 +25,16 @@ const defaultFormat = (encoding: string): AudioFormat => {
 };
 
 export const describeFormat = (format: AudioFormat): string => {
-  const bitrate = 'bitrateKbps' in format ? `, ${String(format.bitrateKbps)} kbps` : '';
-  return `${format.encoding} at ${String(format.sampleRateHz)} Hz${bitrate}`;
+  const bitrate = 'bitrateKbps' in format ? `, ${format.bitrateKbps} kbps` : '';
+  return `${format.encoding} at ${format.sampleRateHz} Hz${bitrate}`;
 };
 
-/** Speech as the engine makes it, at the rate of its own. */
-const speak = async (target: Target, sampleRateHz: number): Promise<SharedArrayBuffer> => {
-  const response = await fetch(`http://127.0.0.1:${String(target.port)}/v1/tts`, {
-    method: 'POST',
-    headers: { 'x-api-key': target.keys[0]!, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      text: throughputText,
-      voice: target.voice,
-      response_format: { encoding: 'pcm', sample_rate: sampleRateHz },
-    }),
-  });
-  if (!response.ok) throw new Error(`the service answered ${String(response.status)}`);
-  const bytes = Buffer.from(((await response.json()) as { audio: string }).audio, 'base64');
+/** Speech at the rate of the engine. */
+const speak = async ({ keys, port, voice }: Target, sampleRateHz: number): Promise<SharedArrayBuffer> => {
+  const format: AudioFormat = { encoding: 'pcm', sampleRateHz };
+  const request = speechRequest({ key: keys[0]!, voice, text: throughputText, path: '/v1/tts', format });
+  const { audio } = jsonOf(await exchange(port, request)) as { audio: string };
+  const bytes = Buffer.from(audio, 'base64');
   const speech = new SharedArrayBuffer(bytes.length);
   new Uint8Array(speech).set(bytes);
   return speech;
@@ -53,7 +47,7 @@ interface Measured {
   readonly shares: CpuTimes[];
 }
 
-/** The encoder alone and the service by turns, and encoding after encoding, so that a slow minute meets them all. */
+/** Alternates between the encoder alone and the service, and between encodings, so that a slow minute meets all. */
 const measureInTurns = async (
   load: Load,
   target: Target,
@@ -70,16 +64,10 @@ const measureInTurns = async (
   for (let run = 0; run < runs; run++) {
     for (const { format, ...figures } of measured) {
       figures.bare.push(await bare.throughput(bareMs, format));
-      const before = service.cpuTimes();
-      const { audioMs, durationMs } = await load.run({
-        type: 'throughput',
-        target: { ...target, format },
-        text: throughputText,
-        connections,
-        durationMs: serviceMs,
-      });
-      const after = service.cpuTimes();
-      figures.service.push(audioMs / durationMs);
+      const before = readCpuTimes(service.pid);
+      const order = { target: { ...target, format }, text: throughputText, connections };
+      figures.service.push(await load.call('throughput', { ...order, durationMs: serviceMs }));
+      const after = readCpuTimes(service.pid);
       if (before !== null && after !== null) figures.shares.push(cpuShares(before, after));
     }
   }
@@ -92,7 +80,7 @@ const sharesText = (shares: readonly CpuTimes[]): string => {
   return `; CPU: front ${percent('front')}, actors ${percent('actor')}, synthesis ${percent('synthesis')}`;
 };
 
-/** @param engineSampleRateHz the rate that encoders are fed from */
+/** @param engineSampleRateHz the rate of the samples that encoders get */
 export const measureEncodings = async (
   load: Load,
   target: Target,

@@ -1,30 +1,285 @@
-/** The load client's process, seen from the benchmark. */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
-import type { LoadCommand, LoadResult } from './protocol.js';
+/** The benchmark's load, a process of its own: what it can be asked to do. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { serveLoad, type LoadProcess } from '../rig/load-process.js';
+import { readFrontCpuMs } from '../rig/process-facts.js';
+import { SocketConnection, encodeStart } from '../rig/socket.js';
+import { sumOf } from '../rig/statistics.js';
+import { checkSockets } from './socket-check.js';
+import {
+  HttpStream,
+  Listener,
+  SocketStream,
+  encodeSpeech,
+  encodeUtterance,
+  keyOf,
+  type Target,
+} from './streams.js';
 
-const clientPath = fileURLToPath(new URL('./load-client.js', import.meta.url));
+/** Between two lone listeners: the service comes to rest, a cancelled step included. */
+const restMs = 40;
+/** A tick of the real-time listeners; what they notice late is less than this. */
+const tickMs = 10;
+/** Handshakes at a time: the backlog of a listening socket may refuse more. */
+const handshakesMax = 100;
 
-export class Load {
-  readonly #child: ChildProcess = fork(clientPath, { serialization: 'advanced' });
+const nowMs = (): number => performance.now();
 
-  get pid(): number {
-    return this.#child.pid!;
-  }
-
-  /** @throws what the client met with */
-  async run<T extends LoadCommand['type']>(
-    command: Extract<LoadCommand, { type: T }>,
-  ): Promise<Extract<LoadResult, { type: T }>> {
-    const answered = once(this.#child, 'message') as Promise<[LoadResult]>;
-    this.#child.send(command);
-    const [result] = await answered;
-    if (result.type === 'failed') throw new Error(`the load client failed: ${result.message}`);
-    return result as Extract<LoadResult, { type: T }>;
-  }
-
-  close(): void {
-    if (this.#child.connected) this.#child.disconnect();
-  }
+/** Messages that sockets received in a while, and what they cost their sender. */
+export interface FrameCost {
+  /** Messages of all kinds. */
+  readonly frames: number;
+  readonly gaugedMs: number;
+  /** Time of the main thread of the watched process; `null` where the system does not report it. */
+  readonly frontCpuMs: number | null;
 }
+
+/** @returns a function that ends the measurement */
+const gaugeFrames = (
+  pid: number | null,
+  sources: readonly { readonly messages: number }[],
+): (() => FrameCost) => {
+  const read = () => ({
+    atMs: nowMs(),
+    frames: sumOf(sources.map(({ messages }) => messages)),
+    cpuMs: pid === null ? null : readFrontCpuMs(pid),
+  });
+  const begun = read();
+  return () => {
+    const ended = read();
+    return {
+      frames: ended.frames - begun.frames,
+      gaugedMs: ended.atMs - begun.atMs,
+      frontCpuMs: begun.cpuMs === null || ended.cpuMs === null ? null : ended.cpuMs - begun.cpuMs,
+    };
+  };
+};
+
+const firstAudioOf = async (target: Target, request: Buffer): Promise<number> => {
+  const stream = new HttpStream(target);
+  await stream.opened();
+  await sleep(restMs);
+  try {
+    return await new Promise((resolve, reject) => {
+      const startedMs = nowMs();
+      stream.request(request, {
+        onAudio: () => resolve(nowMs() - startedMs),
+        onEnd: () => reject(new Error('the stream had no audio')),
+        onError: reject,
+      });
+    });
+  } finally {
+    stream.close();
+  }
+};
+
+/**
+ * One listener at a time; each round asks for every text once.
+ *
+ * @returns milliseconds from the written request to its first audio, by text
+ */
+const firstAudio = async ({ rounds, target, texts }: FirstAudioOrder): Promise<readonly number[][]> => {
+  const requests = texts.map((text, i) => encodeSpeech(target, keyOf(target, i), text));
+  const firstAudioMs = texts.map((): number[] => []);
+  for (let round = 0; round < rounds; round++) {
+    // In turns, so that a slow moment of the machine meets every text alike.
+    for (const [i, request] of requests.entries()) firstAudioMs[i]!.push(await firstAudioOf(target, request));
+  }
+  return firstAudioMs;
+};
+
+interface FirstAudioOrder {
+  readonly target: Target;
+  readonly texts: readonly string[];
+  readonly rounds: number;
+}
+
+interface ThroughputOrder {
+  readonly target: Target;
+  readonly text: string;
+  readonly connections: number;
+  readonly durationMs: number;
+}
+
+/** Connections that ask again as soon as they are served, and read as fast as they can. @returns seconds of speech a second */
+const throughput = async ({ connections, durationMs, target, text }: ThroughputOrder): Promise<number> => {
+  let audioMs = 0;
+  let isOver = false;
+  const repeat = async (key: string): Promise<void> => {
+    const stream = new HttpStream(target);
+    await stream.opened();
+    const request = encodeSpeech(target, key, text);
+    try {
+      while (!isOver) {
+        await new Promise<void>((resolve, reject) => {
+          let heardMs = 0;
+          const onAudio = (totalMs: number) => {
+            if (isOver) {
+              resolve();
+              return;
+            }
+            audioMs += totalMs - heardMs;
+            heardMs = totalMs;
+          };
+          stream.request(request, { onAudio, onEnd: resolve, onError: reject });
+        });
+      }
+    } finally {
+      stream.close();
+    }
+  };
+  const running = Promise.all(Array.from({ length: connections }, (_, i) => repeat(keyOf(target, i))));
+  running.catch(() => undefined);
+  // The first requests start together; counting begins when they are spread out.
+  await Promise.race([sleep(1_000), running]);
+  audioMs = 0;
+  const startedMs = nowMs();
+  await Promise.race([sleep(durationMs), running]);
+  const ratio = audioMs / (nowMs() - startedMs);
+  isOver = true;
+  await running;
+  return ratio;
+};
+
+interface ListenersOrder {
+  readonly target: Target;
+  readonly text: string;
+  readonly transport: 'http' | 'ws';
+  readonly listeners: number;
+  /** Over which their first requests are spread. */
+  readonly spreadMs: number;
+  readonly durationMs: number;
+  /** The process whose main thread is watched. */
+  readonly watchedPid: number | null;
+}
+
+export interface Heard extends FrameCost {
+  readonly firstAudioMs: readonly number[];
+  /** Listeners that ever had nothing to play in the middle of speech. */
+  readonly dry: number;
+  /** The longest such wait. */
+  readonly dryMsMax: number;
+}
+
+/** Listeners that read at the speed of playback and ask again when they have heard everything. */
+const listen = async (order: ListenersOrder): Promise<Heard> => {
+  const { durationMs, listeners: count, spreadMs, target, text, transport, watchedPid } = order;
+  const sockets: SocketStream[] = [];
+  const listeners = Array.from({ length: count }, (_, i) => {
+    const key = keyOf(target, i);
+    if (transport === 'http') return new Listener(new HttpStream(target), encodeSpeech(target, key, text));
+    const socket = new SocketStream(target, key);
+    sockets.push(socket);
+    return new Listener(socket, encodeUtterance(text));
+  });
+  await Promise.all(listeners.map((listener) => listener.opened()));
+  const startedMs = nowMs();
+  let started = 0;
+  let endGauge: (() => FrameCost) | null = null;
+  while (nowMs() - startedMs < spreadMs + durationMs) {
+    const elapsedMs = nowMs() - startedMs;
+    while (started < count && (started * spreadMs) / count <= elapsedMs) listeners[started++]!.start(nowMs());
+    const tickStartMs = nowMs();
+    for (const listener of listeners) listener.tick(tickStartMs);
+    if (elapsedMs >= spreadMs) endGauge ??= gaugeFrames(watchedPid, sockets);
+    await sleep(tickMs);
+  }
+  endGauge ??= gaugeFrames(watchedPid, sockets);
+  const cost = endGauge();
+  for (const listener of listeners) listener.close();
+  return {
+    ...cost,
+    firstAudioMs: listeners.flatMap(({ firstAudioMs }) => firstAudioMs),
+    dry: listeners.filter(({ dryMs }) => dryMs > 0).length,
+    dryMsMax: Math.max(...listeners.map(({ dryMs }) => dryMs)),
+  };
+};
+
+let idle: SocketConnection[] = [];
+let idleFault: Error | null = null;
+
+/** Opens WebSockets on which nothing happens. */
+const openIdle = async ({ sockets, target }: { target: Target; sockets: number }): Promise<void> => {
+  idleFault = null;
+  for (let begin = 0; begin < sockets; begin += handshakesMax) {
+    const batch = Array.from(
+      { length: Math.min(handshakesMax, sockets - begin) },
+      (_, i) =>
+        new SocketConnection(
+          { port: target.port, key: keyOf(target, begin + i) },
+          {
+            onMessage: (json) => (idleFault ??= new Error(`an idle socket received ${json}`)),
+            onError: (error) => (idleFault ??= error),
+          },
+        ),
+    );
+    idle.push(...batch);
+    await Promise.all(batch.map((connection) => connection.opened()));
+  }
+};
+
+/** @throws the first fault of an idle socket */
+const closeIdle = (): void => {
+  for (const connection of idle) connection.close();
+  idle = [];
+  if (idleFault !== null) throw idleFault;
+};
+
+/** The frames of one utterance, as they come. */
+const record = async ({ target, text }: { target: Target; text: string }): Promise<readonly string[]> => {
+  const frames: string[] = [];
+  let connection: SocketConnection | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const onMessage = (json: string) => {
+        if (json.startsWith('{"error"')) reject(new Error(`the service sent ${json}`));
+        if (!json.startsWith('{"context_started"')) frames.push(json);
+        if (json.startsWith('{"flush_completed"')) resolve();
+      };
+      const options = { port: target.port, key: target.keys[0]! };
+      connection = new SocketConnection(options, { onMessage, onError: reject });
+      const utterance = [encodeStart(target), encodeUtterance(text)];
+      connection.opened().then(() => connection?.write(Buffer.concat(utterance)), reject);
+    });
+  } finally {
+    connection?.close();
+  }
+  return frames;
+};
+
+interface ReceiveOrder {
+  readonly port: number;
+  readonly sockets: number;
+  readonly warmUpMs: number;
+  readonly durationMs: number;
+  readonly watchedPid: number;
+}
+
+/** WebSockets to a server that sends on its own, read as fast as they can be. */
+const receive = async (order: ReceiveOrder): Promise<FrameCost> => {
+  const { durationMs, port, sockets, warmUpMs, watchedPid } = order;
+  const fault = Promise.withResolvers<never>();
+  fault.promise.catch(() => undefined);
+  const connections = Array.from(
+    { length: sockets },
+    () =>
+      new SocketConnection(
+        { port, path: '/', key: '' },
+        { onAudio: () => undefined, onMessage: () => undefined, onError: fault.reject },
+      ),
+  );
+  try {
+    await Promise.all(connections.map((connection) => connection.opened()));
+    await Promise.race([sleep(warmUpMs), fault.promise]);
+    const end = gaugeFrames(watchedPid, connections);
+    await Promise.race([sleep(durationMs), fault.promise]);
+    return end();
+  } finally {
+    for (const connection of connections) connection.close();
+  }
+};
+
+const calls = { firstAudio, throughput, listen, openIdle, closeIdle, record, receive, checkSockets };
+/** The load as the benchmark sees it. */
+export type Load = LoadProcess<typeof calls>;
+
+serveLoad(calls);

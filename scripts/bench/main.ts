@@ -1,22 +1,26 @@
 /**
- * Measures the service from outside, as it is: a child process on a free port, and a load client in another.
+ * Measures the service from outside: the service is a child process on a free port, and the load is another.
  *
  *   npm run bench [-- --only first-audio,throughput,encodings,listeners,memory] [--rate HZ] [--json FILE] [--readme]
  *   npm run bench -- ws [--only idle,streams,frames] [--rate HZ] [--json FILE]
  *   npm run bench -- ws-check [--minutes N] [--json FILE]
  *
- * Exit codes: 0 no bar was missed, 1 one was, 2 the command was not understood.
+ * Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
 import { catalogueOf } from '../../src/threads/voices.js';
 import { readPacks } from '../../workers/engines/manifest.js';
+import { readArguments } from '../command.js';
+import { LoadProcess } from '../rig/load-process.js';
+import { describeMachine } from '../rig/machine.js';
+import { type Service, withService } from '../rig/service.js';
+import { throughputText } from '../rig/texts.js';
 import { startBareEngine } from './bare.js';
 import { measureEncodings } from './encodings.js';
-import { Load } from './load.js';
+import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
-import type { Target } from './protocol.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';
 import {
   keysNeeded,
@@ -25,9 +29,6 @@ import {
   measureMemory,
   measureThroughput,
 } from './scenarios.js';
-import { readArguments } from '../command.js';
-import { describeMachine } from '../rig-old/machine.js';
-import { Service } from '../rig-old/service.js';
 import {
   checkKeysNeeded,
   checkSockets,
@@ -36,7 +37,7 @@ import {
   measureSocketStreams,
   streamKeysNeeded,
 } from './socket-scenarios.js';
-import { throughputText } from '../rig-old/texts.js';
+import type { Target } from './streams.js';
 
 const options = readArguments('bench', usage, readOptions);
 if (options === null) {
@@ -49,11 +50,11 @@ const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readCon
 const { packs, release } = await readPacks(modelsDir);
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
-const serviceOptions = { modelsDir, synthesisThreads, actorThreads, keys: keysNeeded };
+const serviceOptions = { synthesisThreads, actorThreads, showsErrors: true };
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: rateHz };
 const opus: AudioFormat = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 };
 
-const load = new Load();
+const load: Load = new LoadProcess(new URL('./load.js', import.meta.url));
 const rows: Row[] = [];
 const measure = async (part: Part, run: () => Promise<Row[]>): Promise<void> => {
   if (!parts.includes(part)) return;
@@ -61,22 +62,18 @@ const measure = async (part: Part, run: () => Promise<Row[]>): Promise<void> => 
   rows.push(...(await run()));
 };
 
-const withService = async (
+const withTarget = (
   keys: number,
   format: AudioFormat,
   use: (service: Service, target: Target) => Promise<void>,
-): Promise<void> => {
-  const service = await Service.start({ ...serviceOptions, keys });
-  try {
-    await use(service, { port: service.port, keys: service.keys, voice, format });
-  } finally {
-    await service.stop();
-  }
-};
+): Promise<void> =>
+  withService(serviceOptions, (service) =>
+    use(service, { port: service.port, keys: service.makeKeys(keys), voice, format }),
+  );
 
 const runAll = async (): Promise<void> => {
   let lastTarget: Target | undefined;
-  await withService(keysNeeded, pcm, async (service, target) => {
+  await withTarget(keysNeeded, pcm, async (service, target) => {
     lastTarget = target;
     await measure('first-audio', () => measureFirstAudio(load, target));
     await measure('throughput', async () => {
@@ -98,19 +95,19 @@ const runAll = async (): Promise<void> => {
 
 const runSockets = async (): Promise<void> => {
   if (parts.includes('idle'))
-    await withService(keysNeeded, pcm, (service, target) =>
+    await withTarget(keysNeeded, pcm, (service, target) =>
       measure('idle', () => measureIdleSockets(load, target, service)),
     );
   if (!parts.includes('streams') && !parts.includes('frames')) return;
-  await withService(streamKeysNeeded, pcm, async (service, target) => {
+  await withTarget(streamKeysNeeded, pcm, async (service, target) => {
     await measure('frames', () => measureFrameCost(load, target, service));
     await measure('streams', () => measureSocketStreams(load, target));
   });
 };
 
-/** Opus, whose pages are numbered. */
+/** With Opus, whose pages are numbered. */
 const runCheck = (): Promise<void> =>
-  withService(checkKeysNeeded, opus, (service, target) =>
+  withTarget(checkKeysNeeded, opus, (service, target) =>
     measure('check', () => checkSockets(load, target, service, minutes)),
   );
 

@@ -1,20 +1,20 @@
-/** The command line of the measurements. */
+/** The command line of the benchmark. */
 import { parseCommandLine, UsageError } from '../command.js';
 
 export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json FILE] [--readme]
        npm run bench -- ws [--only PARTS] [--rate HZ] [--json FILE]
        npm run bench -- ws-check [--minutes N] [--json FILE]
 
-  (no name)      requests over HTTP; its parts are first-audio, throughput, encodings, listeners and memory
-  ws             WebSockets; its parts are idle, streams and frames
-  ws-check       looks at every frame that a hundred WebSockets get
-  --only PARTS   some of the parts, between commas
-  --rate HZ      the sample rate of the speech that is asked for (default 24000)
-  --minutes N    how long every frame is looked at, from 0.5 on (default 1)
-  --json FILE    writes what was measured into a file too
+  (no name)      requests over HTTP; parts: first-audio, throughput, encodings, listeners and memory
+  ws             WebSockets; parts: idle, streams and frames
+  ws-check       checks every frame that a hundred WebSockets receive
+  --only PARTS   some of the parts, separated by commas
+  --rate HZ      the sample rate of the speech (default 24000)
+  --minutes N    how long frames are checked, from 0.5 on (default 1)
+  --json FILE    also writes the results into a file
   --readme       puts the table into README.md
 
-Exit codes: 0 no bar was missed, 1 one was, 2 the command was not understood.
+Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
 `;
 
 const programs = {
@@ -62,8 +62,8 @@ const parse = (args: readonly string[]) =>
   });
 
 /**
- * @returns `null` when the help is asked for
- * @throws {UsageError} in words for a terminal
+ * @returns `null` for `--help`
+ * @throws {UsageError}
  */
 export const readOptions = (args: readonly string[]): BenchOptions | null => {
   const { values, positionals } = parse(args);

@@ -1,10 +1,10 @@
-/** The table that the benchmark prints. */
-import type { Machine } from '../rig-old/machine.js';
+/** The benchmark's table. */
+import type { Machine } from '../rig/machine.js';
 
 export interface Row {
   readonly what: string;
   readonly figure: string;
-  /** What it must be, in words; `null` where nothing is asked. */
+  /** What the figure must be, in words; `null`: anything. */
   readonly bar: string | null;
   readonly passed: boolean | null;
 }
@@ -22,7 +22,7 @@ export const formatReport = (machine: Machine, command: string, rows: readonly R
   const { processor, cores, memoryGiB, system, node } = machine;
   const verdict = ({ passed }: Row) => (passed === null ? '' : passed ? 'met' : '**missed**');
   return [
-    `\`${command}\` on ${String(cores)} cores (${processor}, ${String(memoryGiB)} GiB, ${system}, Node ${node}), load client included:`,
+    `\`${command}\` on ${cores} cores (${processor}, ${memoryGiB} GiB, ${system}, Node ${node}), load client included:`,
     '',
     '| | | asked for | |',
     '| --- | --- | --- | --- |',
@@ -31,12 +31,12 @@ export const formatReport = (machine: Machine, command: string, rows: readonly R
   ].join('\n');
 };
 
-export const readmeMarks = { begin: '<!-- bench:begin -->', end: '<!-- bench:end -->' } as const;
+const readmePlace = { begin: '<!-- bench:begin -->', end: '<!-- bench:end -->' } as const;
 
-/** @throws if the README has lost its marks */
+/** @throws if the README has no place for the table */
 export const putIntoReadme = (readme: string, report: string): string => {
-  const begin = readme.indexOf(readmeMarks.begin);
-  const end = readme.indexOf(readmeMarks.end);
-  if (begin < 0 || end < begin) throw new Error('README.md has no marks for the table');
-  return `${readme.slice(0, begin + readmeMarks.begin.length)}\n\n${report}\n${readme.slice(end)}`;
+  const begin = readme.indexOf(readmePlace.begin);
+  const end = readme.indexOf(readmePlace.end);
+  if (begin < 0 || end < begin) throw new Error('README.md has no place for the table');
+  return `${readme.slice(0, begin + readmePlace.begin.length)}\n\n${report}\n${readme.slice(end)}`;
 };

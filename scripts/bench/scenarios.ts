@@ -1,36 +1,32 @@
-/** What is measured, and what it must come to. Bars are for 2 cores, load client included. */
+/** What is measured over HTTP, and the bars. Bars are for 2 cores, load included. */
 import type { BareEngine } from './bare.js';
 import { describeFormat } from './encodings.js';
 import type { Load } from './load.js';
-import type { Target } from './protocol.js';
 import { type Row, barredRow, row } from './report.js';
-import { Service, type ServiceOptions } from '../rig-old/service.js';
-import { median, percentile } from '../rig-old/statistics.js';
-import * as texts from '../rig-old/texts.js';
+import type { Target } from './streams.js';
+import { readMemory } from '../rig/process-facts.js';
+import { type ServiceOptions, withService } from '../rig/service.js';
+import { median, percentile } from '../rig/statistics.js';
+import * as texts from '../rig/texts.js';
 
 export const bars = {
   firstAudioMsMax: 12,
-  /** First audio of any text against that of a sentence. */
+  /** First audio of any text, compared with that of a sentence. */
   firstAudioRatioMax: 1.5,
   throughputRatioMin: 0.85,
   listenersFirstAudioMsMax: 60,
 } as const;
 
 const listenerCount = 100;
-/** Of one key at most 9 are in flight. */
+/** A key has nine slots. */
 export const keysNeeded = Math.ceil(listenerCount / 8);
 
 const ms = (value: number): string => `${value.toFixed(1)} ms`;
 
 export const measureFirstAudio = async (load: Load, target: Target): Promise<Row[]> => {
-  const command = {
-    type: 'first-audio',
-    target,
-    texts: [texts.sentence, texts.longText, texts.unpunctuatedText],
-  } as const;
-  await load.run({ ...command, rounds: 5 });
-  const { firstAudioMs } = await load.run({ ...command, rounds: 60 });
-  const [alone = [], long = [], unpunctuated = []] = firstAudioMs;
+  const order = { target, texts: [texts.sentence, texts.longText, texts.unpunctuatedText] };
+  await load.call('firstAudio', { ...order, rounds: 5 });
+  const [alone = [], long = [], unpunctuated = []] = await load.call('firstAudio', { ...order, rounds: 60 });
   const base = median(alone);
   const length = texts.longTextCharacters.toLocaleString('en');
   const { firstAudioMsMax, firstAudioRatioMax } = bars;
@@ -40,14 +36,14 @@ export const measureFirstAudio = async (load: Load, target: Target): Promise<Row
     barredRow(
       what,
       `${spread(values)} (${(median(values) / base).toFixed(2)} x)`,
-      `p50 at most ${String(firstAudioRatioMax)} x that of a sentence`,
+      `p50 at most ${firstAudioRatioMax} x that of a sentence`,
       median(values) <= base * firstAudioRatioMax,
     );
   return [
     barredRow(
       'First audio, one sentence, alone',
       spread(alone),
-      `p50 at most ${String(firstAudioMsMax)} ms`,
+      `p50 at most ${firstAudioMsMax} ms`,
       base <= firstAudioMsMax,
     ),
     ratioRow(`First audio, ${length} characters`, long),
@@ -55,7 +51,7 @@ export const measureFirstAudio = async (load: Load, target: Target): Promise<Row
   ];
 };
 
-/** The service and the bare engine by turns, so that a slow minute of the machine meets both. */
+/** Alternates between the service and the bare engine, so that a slow minute of the machine meets both. */
 export const measureThroughput = async (load: Load, target: Target, bare: BareEngine): Promise<Row[]> => {
   const durationMs = 8_000;
   const bareRuns: number[] = [];
@@ -63,15 +59,8 @@ export const measureThroughput = async (load: Load, target: Target, bare: BareEn
   await bare.throughput(1_000, 'run');
   for (let run = 0; run < 3; run++) {
     bareRuns.push(await bare.throughput(durationMs, 'run'));
-    const command = {
-      type: 'throughput',
-      target,
-      text: texts.throughputText,
-      connections: 16,
-      durationMs,
-    } as const;
-    const result = await load.run(command);
-    serviceRuns.push(result.audioMs / result.durationMs);
+    const order = { target, text: texts.throughputText, connections: 16, durationMs };
+    serviceRuns.push(await load.call('throughput', order));
   }
   const ratio = median(serviceRuns) / median(bareRuns);
   return [
@@ -79,17 +68,16 @@ export const measureThroughput = async (load: Load, target: Target, bare: BareEn
     barredRow(
       `Throughput, ${describeFormat(target.format)}, 16 requests at a time`,
       `${median(serviceRuns).toFixed(0)} s of speech a second (${ratio.toFixed(2)} x)`,
-      `at least ${String(bars.throughputRatioMin)} x the engine alone`,
+      `at least ${bars.throughputRatioMin} x the engine alone`,
       ratio >= bars.throughputRatioMin,
     ),
   ];
 };
 
 export const measureListeners = async (load: Load, target: Target): Promise<Row[]> => {
-  const { firstAudioMs, dry, dryMsMax } = await load.run({
-    type: 'listeners',
+  const { firstAudioMs, dry, dryMsMax } = await load.call('listen', {
     target,
-    text: texts.turnText,
+    text: texts.replyText,
     transport: 'http',
     listeners: listenerCount,
     spreadMs: 8_000,
@@ -97,38 +85,33 @@ export const measureListeners = async (load: Load, target: Target): Promise<Row[
     watchedPid: null,
   });
   const [p50, p95] = [median(firstAudioMs), percentile(firstAudioMs, 0.95)];
-  const driest = dry === 0 ? 'none' : `${String(dry)} (up to ${ms(dryMsMax)})`;
+  const driest = dry === 0 ? 'none' : `${dry} (up to ${ms(dryMsMax)})`;
   return [
     barredRow(
-      `First audio among ${String(listenerCount)} listeners at real time`,
-      `p50 ${ms(p50)}, p95 ${ms(p95)} (${String(firstAudioMs.length)} requests)`,
-      `p95 at most ${String(bars.listenersFirstAudioMsMax)} ms`,
+      `First audio among ${listenerCount} listeners at real time`,
+      `p50 ${ms(p50)}, p95 ${ms(p95)} (${firstAudioMs.length} requests)`,
+      `p95 at most ${bars.listenersFirstAudioMsMax} ms`,
       p95 <= bars.listenersFirstAudioMsMax,
     ),
     barredRow('Listeners that ever ran dry', driest, 'none', dry === 0),
   ];
 };
 
-/** From services of one thread and of three, both after work for all of them. */
+/** Services with one thread and with three, both after work for all their threads. */
 export const measureMemory = async (load: Load, target: Target, options: ServiceOptions): Promise<Row[]> => {
-  const measure = async (synthesisThreads: number): Promise<number | null> => {
-    const service = await Service.start({ ...options, synthesisThreads });
-    try {
-      const { port, keys } = service;
-      const command = {
-        type: 'throughput',
+  const pssMiB = (synthesisThreads: number): Promise<number | null> =>
+    withService({ ...options, synthesisThreads }, async (service) => {
+      await load.call('throughput', {
+        target: { ...target, port: service.port, keys: service.makeKeys(keysNeeded) },
         text: texts.throughputText,
         connections: 9,
         durationMs: 3_000,
-      } as const;
-      await load.run({ ...command, target: { ...target, port, keys } });
-      return service.pssMiB();
-    } finally {
-      await service.stop();
-    }
-  };
-  const [one, three] = [await measure(1), await measure(3)];
-  if (one === null || three === null) return [row('Memory', 'not told by this system')];
+      });
+      const memory = readMemory(service.pid);
+      return memory === null ? null : memory.pssBytes / 2 ** 20;
+    });
+  const [one, three] = [await pssMiB(1), await pssMiB(3)];
+  if (one === null || three === null) return [row('Memory', 'not known on this system')];
   return [
     row('Memory (PSS) with one synthesis thread, after load', `${one.toFixed(0)} MiB`),
     row('Memory (PSS) of each further one', `${((three - one) / 2).toFixed(0)} MiB`),

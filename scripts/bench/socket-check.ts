@@ -1,76 +1,77 @@
 /**
- * Sockets of several contexts that speak at once, each socket played at real time: what it got is heard one second a
+ * WebSockets of several contexts that speak at once. Each socket is played at real time: its audio is heard one second a
  * second, and it is not read while it is well ahead. Every frame is checked.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerFrame } from '../rig-old/server-frame.js';
-import { CheckedContext } from '../rig-old/checked-context.js';
-import type { LoadCommand, LoadResult, Target } from './protocol.js';
-import { seededRandom } from '../rig-old/random.js';
-import { SocketConnection } from '../rig-old/socket-connection.js';
-import { encodeStart, socketPath } from '../rig-old/context-start.js';
-import { sentences } from '../rig-old/texts.js';
-
-type Command = Extract<LoadCommand, { type: 'check' }>;
+import { CheckedContext } from '../rig/checked-context.js';
+import { Playback, ReadAhead } from '../rig/playback.js';
+import { seededRandom } from '../rig/random.js';
+import { SocketConnection, type ServerFrame } from '../rig/socket.js';
+import { sentences } from '../rig/texts.js';
+import { keyOf, type Target } from './streams.js';
 
 const tickMs = 20;
-/** Of all its contexts together: above the one the socket is not read, below the other turns begin. */
-const aheadMsMax = 4_000;
+/** Of all contexts of a socket together. */
 const aheadMsMin = 2_000;
-const turnsMax = 5;
+const aheadMsMax = 4_000;
+const utterancesMax = 5;
 const cancelledShare = 0.15;
-/** For what is still to come when the run ends. */
+/** For what is still spoken when the run ends. */
 const endMsMax = 30_000;
-const faultsToldMax = 10;
+const faultsKeptMax = 10;
 /** Over which the sockets begin. */
 const spreadMs = 5_000;
 
-class Tally {
+/** What the sockets received, and what was wrong with it. */
+class Findings {
   frames = 0;
-  turns = 0;
+  utterances = 0;
   contexts = 0;
   audioMs = 0;
   faultCount = 0;
+  /** The first of them. */
   readonly faults: string[] = [];
 
   fault(what: string): void {
     this.faultCount++;
-    if (this.faults.length < faultsToldMax) this.faults.push(what);
+    if (this.faults.length < faultsKeptMax) this.faults.push(what);
   }
 }
 
 class CheckedSocket {
   readonly #target: Target;
   readonly #name: string;
-  readonly #tally: Tally;
+  readonly #findings: Findings;
   readonly #connection: SocketConnection;
   readonly #random: () => number;
   readonly #contexts = new Map<string, CheckedContext>();
+  readonly #playback = new Playback();
+  readonly #readAhead: ReadAhead;
   #opened = 0;
   #sentence: number;
+  /** Audio of contexts that are over. */
   #endedMs = 0;
-  #playingSinceMs: number | null = null;
-  #isPaused = false;
   #isEnding = false;
 
-  constructor(target: Target, key: string, index: number, tally: Tally) {
+  constructor(target: Target, index: number, findings: Findings) {
     this.#target = target;
     this.#name = String(index);
     this.#sentence = index;
     this.#random = seededRandom(index);
-    this.#tally = tally;
+    this.#findings = findings;
     this.#connection = new SocketConnection(
-      { port: target.port, path: socketPath, key, wantsAll: true },
+      { port: target.port, key: keyOf(target, index) },
       {
-        onAudio: () => undefined,
         onMessage: (json) => this.#onMessage(json),
         onError: (error) => {
-          tally.fault(`socket ${this.#name}: ${error.message}`);
+          findings.fault(`socket ${this.#name}: ${error.message}`);
           this.#contexts.clear();
           this.#isEnding = true;
         },
       },
     );
+    this.#readAhead = new ReadAhead(this.#connection, aheadMsMin, aheadMsMax);
+    this.#playback.begin(performance.now());
   }
 
   opened(): Promise<void> {
@@ -82,85 +83,71 @@ class CheckedSocket {
   }
 
   openContext(): void {
-    const id = `${this.#name}.${String(this.#opened++)}`;
+    const id = `${this.#name}.${this.#opened++}`;
     const context = new CheckedContext({
       id,
-      turns: 1 + Math.floor(this.#random() * turnsMax),
+      voice: this.#target.voice,
+      utterances: 1 + Math.floor(this.#random() * utterancesMax),
       isCancelled: this.#random() < cancelledShare,
       write: (frame) => this.#connection.write(frame),
       random: this.#random,
       nextText: () => sentences[this.#sentence++ % sentences.length]!,
       onOver: () => {
         this.#contexts.delete(id);
-        this.#tally.turns += context.turns;
-        this.#tally.audioMs += context.durationMs;
+        this.#findings.utterances += context.utterances;
+        this.#findings.audioMs += context.durationMs;
         this.#endedMs += context.durationMs;
         if (!this.#isEnding) this.openContext();
       },
-      onFault: (what) => this.#tally.fault(what),
+      onFault: (what) => this.#findings.fault(what),
     });
     this.#contexts.set(id, context);
-    this.#tally.contexts++;
-    this.#connection.write(encodeStart(this.#target, id, { timestamps: true }));
+    this.#findings.contexts++;
   }
 
   tick(nowMs: number): void {
     if (this.#isEnding) return;
-    const aheadMs = this.#aheadMs(nowMs);
-    if (aheadMs < aheadMsMin) {
-      this.#setPaused(false);
-      for (const context of this.#contexts.values()) if (context.isIdle) context.speak();
-    } else if (aheadMs > aheadMsMax) this.#setPaused(true);
+    let receivedMs = this.#endedMs;
+    for (const context of this.#contexts.values()) receivedMs += context.durationMs;
+    this.#playback.audio(receivedMs, nowMs);
+    const aheadMs = this.#playback.aheadMs(nowMs);
+    this.#readAhead.update(aheadMs);
+    if (aheadMs >= aheadMsMin) return;
+    for (const context of this.#contexts.values()) if (context.isIdle) context.speak();
   }
 
-  /** What is spoken is spoken to the end, and read at once. */
+  /** Begins nothing else, and reads everything at once. */
   end(): void {
     this.#isEnding = true;
-    this.#setPaused(false);
+    this.#readAhead.resume();
     for (const context of this.#contexts.values()) context.close();
   }
 
   close(): void {
-    for (const id of this.#contexts.keys()) this.#tally.fault(`${id}: never closed`);
+    for (const id of this.#contexts.keys()) this.#findings.fault(`${id}: never closed`);
     this.#connection.close();
   }
 
-  /** Milliseconds of speech that are not heard yet. */
-  #aheadMs(nowMs: number): number {
-    let receivedMs = this.#endedMs;
-    for (const context of this.#contexts.values()) receivedMs += context.durationMs;
-    if (receivedMs === 0) return 0;
-    this.#playingSinceMs ??= nowMs;
-    const aheadMs = receivedMs - (nowMs - this.#playingSinceMs);
-    if (aheadMs >= 0) return aheadMs;
-    // It ran dry: what comes next is played when it comes.
-    this.#playingSinceMs = nowMs - receivedMs;
-    return 0;
-  }
-
-  #setPaused(isPaused: boolean): void {
-    if (this.#isPaused === isPaused) return;
-    this.#isPaused = isPaused;
-    if (isPaused) this.#connection.pause();
-    else this.#connection.resume();
-  }
-
   #onMessage(json: string): void {
-    this.#tally.frames++;
+    this.#findings.frames++;
     const frame = JSON.parse(json) as ServerFrame;
     const context = this.#contexts.get(frame.context_id ?? '');
     if (context !== undefined) context.onFrame(frame);
-    else this.#tally.fault(`socket ${this.#name}: a frame of no context that is open: ${json.slice(0, 200)}`);
+    else this.#findings.fault(`socket ${this.#name}: a frame of no open context: ${json.slice(0, 200)}`);
   }
 }
 
-export const check = async (command: Command): Promise<LoadResult> => {
-  const { target, sockets: count, contextsPerSocket, durationMs } = command;
-  const tally = new Tally();
-  const sockets = Array.from(
-    { length: count },
-    (_, i) => new CheckedSocket(target, target.keys[i % target.keys.length]!, i, tally),
-  );
+export interface CheckOrder {
+  readonly target: Target;
+  readonly sockets: number;
+  readonly contextsPerSocket: number;
+  readonly durationMs: number;
+}
+
+export const checkSockets = async (order: CheckOrder): Promise<Omit<Findings, 'fault'>> => {
+  const { contextsPerSocket, durationMs, sockets: count, target } = order;
+  const findings = new Findings();
+  const sockets = Array.from({ length: count }, (_, i) => new CheckedSocket(target, i, findings));
   await Promise.all(sockets.map((socket) => socket.opened()));
   const startedMs = performance.now();
   let started = 0;
@@ -174,6 +161,5 @@ export const check = async (command: Command): Promise<LoadResult> => {
   const endMs = performance.now() + endMsMax;
   while (performance.now() < endMs && !sockets.every(({ isOver }) => isOver)) await sleep(tickMs);
   for (const socket of sockets) socket.close();
-  const { frames, turns, contexts, audioMs, faultCount, faults } = tally;
-  return { type: 'check', frames, turns, contexts, audioMs, faultCount, faults };
+  return findings;
 };

@@ -1,15 +1,16 @@
-/** What is measured of WebSockets. */
+/** What is measured over WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Baseline } from './baseline.js';
-import type { Load } from './load.js';
-import { readMemory, readOpenFilesMax } from '../rig-old/process-facts.js';
-import type { FrameCost, LoadResult, Target } from './protocol.js';
+import type { Baseline } from './baseline-server.js';
+import type { FrameCost, Heard, Load } from './load.js';
 import { type Row, barredRow, row } from './report.js';
-import type { Service } from '../rig-old/service.js';
-import { median, percentile } from '../rig-old/statistics.js';
-import * as texts from '../rig-old/texts.js';
+import type { Target } from './streams.js';
+import { LoadProcess } from '../rig/load-process.js';
+import { readMemory, readOpenFilesMax } from '../rig/process-facts.js';
+import type { Service } from '../rig/service.js';
+import { mean, median, percentile } from '../rig/statistics.js';
+import * as texts from '../rig/texts.js';
 
-type Heard = Extract<LoadResult, { type: 'listeners' }>;
+const baselineEntry = new URL('./baseline-server.js', import.meta.url);
 
 interface Attempt {
   readonly sockets: number;
@@ -21,12 +22,12 @@ const ms = (value: number): string => `${value.toFixed(1)} ms`;
 const count = (value: number): string => value.toLocaleString('en');
 
 const idleSockets = 10_000;
-/** What a process has open besides sockets: models, the store, its threads' own. */
+/** Files that a process has open besides sockets: models, the store, its threads' own. */
 const filesBesides = 200;
-/** After opening and closing: garbage is collected, buffers are given back. */
+/** After opening and closing: the process collects garbage and releases buffers. */
 const settleMs = 3_000;
 
-/** @returns why so many sockets cannot be opened, `null` if they can */
+/** @returns why so many sockets cannot be opened; `null` if they can */
 const filesFault = (pids: Readonly<Record<string, number>>): string | null => {
   const needed = idleSockets + filesBesides;
   for (const [name, pid] of Object.entries(pids)) {
@@ -37,24 +38,24 @@ const filesFault = (pids: Readonly<Record<string, number>>): string | null => {
   return null;
 };
 
-/** @param service freshly started: memory that others gave back would hide what sockets take */
+/** @param service freshly started: memory freed earlier would hide what sockets take */
 export const measureIdleSockets = async (load: Load, target: Target, service: Service): Promise<Row[]> => {
   const what = `Memory of each of ${count(idleSockets)} idle WebSockets`;
-  const fault = filesFault({ 'the service': service.pid, 'the load client': load.pid });
+  const fault = filesFault({ 'the service': service.pid, 'the load': load.pid });
   if (fault !== null) {
     process.stderr.write(`${fault}\n`);
     return [row(what, fault)];
   }
-  // What the first sockets load and compile is no matter of the next ten thousand.
-  await load.run({ type: 'open-idle', target, sockets: 200 });
-  await load.run({ type: 'close-idle' });
+  // The first sockets make the service load and compile code.
+  await load.call('openIdle', { target, sockets: 200 });
+  await load.call('closeIdle');
   await sleep(settleMs);
   const before = readMemory(service.pid);
-  await load.run({ type: 'open-idle', target, sockets: idleSockets });
+  await load.call('openIdle', { target, sockets: idleSockets });
   await sleep(settleMs);
   const after = readMemory(service.pid);
-  await load.run({ type: 'close-idle' });
-  if (before === null || after === null) return [row(what, 'not told by this system')];
+  await load.call('closeIdle');
+  if (before === null || after === null) return [row(what, 'not known on this system')];
   const each = (name: keyof typeof before) => count(Math.round((after[name] - before[name]) / idleSockets));
   const total = `${(before.pssBytes / 2 ** 20).toFixed(0)} to ${(after.pssBytes / 2 ** 20).toFixed(0)} MiB`;
   return [
@@ -62,15 +63,15 @@ export const measureIdleSockets = async (load: Load, target: Target, service: Se
   ];
 };
 
-/** First audio above which a number of sockets has not held. */
+/** A number of sockets holds when p99 of first audio is at most this. */
 const firstAudioP99MsMax = 200;
-/** A turn plays for some nine seconds: p99 wants a hundred of them and more. */
+/** A reply plays for about nine seconds; p99 needs more than a hundred of them. */
 const stepMs = 20_000;
 const firstStep = 50;
 const stepFactor = 1.5;
 /** Halvings between the last number that held and the first that did not. */
 const refinements = 2;
-/** Of one key at most 9 generate. */
+/** A key has nine slots. */
 const socketsPerKey = 8;
 const stepsMax = 7;
 export const streamKeysNeeded = Math.ceil((firstStep * stepFactor ** (stepsMax - 1)) / socketsPerKey);
@@ -82,10 +83,9 @@ const listen = (
   durationMs: number,
   watchedPid: number | null,
 ): Promise<Heard> =>
-  load.run({
-    type: 'listeners',
+  load.call('listen', {
     target,
-    text: texts.turnText,
+    text: texts.replyText,
     transport: 'ws',
     listeners,
     spreadMs: 5_000,
@@ -93,14 +93,14 @@ const listen = (
     watchedPid,
   });
 
-/** Steps up until it does not hold, then halves the gap. */
+/** Raises the number until it does not hold, then halves the gap. */
 export const measureSocketStreams = async (load: Load, target: Target): Promise<Row[]> => {
-  const what = `WebSockets streaming at real time with p99 first audio within ${String(firstAudioP99MsMax)} ms`;
+  const what = `WebSockets streaming at real time with p99 first audio within ${firstAudioP99MsMax} ms`;
   const tried: Attempt[] = [];
   const attempt = async (sockets: number): Promise<void> => {
     const heard = await listen(load, target, sockets, stepMs, null);
     const p99Ms = percentile(heard.firstAudioMs, 0.99);
-    process.stderr.write(`  ${String(sockets)} sockets: p99 ${ms(p99Ms)}\n`);
+    process.stderr.write(`  ${sockets} sockets: p99 ${ms(p99Ms)}\n`);
     tried.push({ sockets, heard, held: p99Ms <= firstAudioP99MsMax });
   };
   const most = (): Attempt | null =>
@@ -117,14 +117,12 @@ export const measureSocketStreams = async (load: Load, target: Target): Promise<
 };
 
 const heldRow = (what: string, held: Attempt | null, broken: number | null): Row => {
-  if (held === null) return row(what, `not even ${String(broken)}`);
+  if (held === null) return row(what, `not even ${broken}`);
   const { firstAudioMs, dry } = held.heard;
-  const spread = [0.5, 0.95, 0.99].map(
-    (share) => `p${String(share * 100)} ${ms(percentile(firstAudioMs, share))}`,
-  );
-  const turns = `${String(firstAudioMs.length)} turns, ${dry === 0 ? 'none' : String(dry)} ever ran dry`;
-  const limit = broken === null ? 'the most that were tried' : `${String(broken)} did not hold`;
-  return row(what, `${String(held.sockets)} (${limit}): ${spread.join(', ')} (${turns})`);
+  const spread = [0.5, 0.95, 0.99].map((share) => `p${share * 100} ${ms(percentile(firstAudioMs, share))}`);
+  const replies = `${firstAudioMs.length} replies, ${dry === 0 ? 'none' : dry} ever ran dry`;
+  const limit = broken === null ? 'the most that was tried' : `${broken} did not hold`;
+  return row(what, `${held.sockets} (${limit}): ${spread.join(', ')} (${replies})`);
 };
 
 const costSockets = 100;
@@ -133,34 +131,35 @@ const costMs = 10_000;
 const perFrame = ({ frames, frontCpuMs }: FrameCost): number | null =>
   frontCpuMs === null || frames === 0 ? null : (frontCpuMs * 1000) / frames;
 
-/** The same frames at the same rate, from the service and from the baseline, one after the other, twice. */
+/** The same frames at the same rate from the service and from the baseline, one after the other, twice. */
 export const measureFrameCost = async (load: Load, target: Target, service: Service): Promise<Row[]> => {
-  const { frames } = await load.run({ type: 'record', target, text: texts.turnText });
+  const frames = await load.call('record', { target, text: texts.replyText });
   const costs: { service: number[]; baseline: number[] } = { service: [], baseline: [] };
   let framesPerSecond = 0;
   for (let run = 0; run < 2; run++) {
     const heard = await listen(load, target, costSockets, costMs, service.pid);
     framesPerSecond = (heard.frames / heard.gaugedMs) * 1000;
-    const baseline = await Baseline.start({ frames, framesPerSecond, sockets: costSockets });
-    const received = await load
-      .run({
-        type: 'receive',
-        port: baseline.port,
-        sockets: costSockets,
-        warmUpMs: 2_000,
-        durationMs: costMs,
-        watchedPid: baseline.pid,
-      })
+    const baseline: Baseline = new LoadProcess(baselineEntry);
+    const received = await baseline
+      .call('listen', { frames, framesPerSecond, sockets: costSockets })
+      .then((port) =>
+        load.call('receive', {
+          port,
+          sockets: costSockets,
+          warmUpMs: 2_000,
+          durationMs: costMs,
+          watchedPid: baseline.pid,
+        }),
+      )
       .finally(() => baseline.close());
     const [ours, theirs] = [perFrame(heard), perFrame(received)];
     if (ours === null || theirs === null)
-      return [row('Front thread, time of a frame', 'not told by this system')];
+      return [row('Front thread, time of a frame', 'not known on this system')];
     costs.service.push(ours);
     costs.baseline.push(theirs);
   }
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [ours, theirs] = [mean(costs.service), mean(costs.baseline)];
-  const rate = `${framesPerSecond.toFixed(0)} frames a second to ${String(costSockets)} sockets`;
+  const rate = `${framesPerSecond.toFixed(0)} frames a second to ${costSockets} sockets`;
   return [
     row(
       'Front thread, time of a WebSocket frame',
@@ -174,10 +173,10 @@ const checkedSockets = 100;
 const checkedContexts = 4;
 export const checkKeysNeeded = 12;
 const memoryEveryMs = 2_000;
-/** What the last third may have more than the one before it. */
+/** The last third may have so much more than the second. */
 const growthMax = 0.05;
 
-/** @param minutes of a quarter at least: the first third is warm-up */
+/** The first third of the time is warm-up. */
 export const checkSockets = async (
   load: Load,
   target: Target,
@@ -186,13 +185,12 @@ export const checkSockets = async (
 ): Promise<Row[]> => {
   const memoryMiB: number[] = [];
   const readPss = () => {
-    const pss = service.pssMiB();
-    if (pss !== null) memoryMiB.push(pss);
+    const memory = readMemory(service.pid);
+    if (memory !== null) memoryMiB.push(memory.pssBytes / 2 ** 20);
   };
   const timer = setInterval(readPss, memoryEveryMs);
   const result = await load
-    .run({
-      type: 'check',
+    .call('checkSockets', {
       target,
       sockets: checkedSockets,
       contextsPerSocket: checkedContexts,
@@ -200,20 +198,20 @@ export const checkSockets = async (
     })
     .finally(() => clearInterval(timer));
   for (const fault of result.faults) process.stderr.write(`  ${fault}\n`);
-  const { frames, turns, contexts, audioMs, faultCount } = result;
-  const of = `${String(checkedSockets)} WebSockets of ${String(checkedContexts)} contexts, ${String(target.keys.length)} keys`;
-  const seen = `${count(frames)} frames, ${count(turns)} turns, ${count(contexts)} contexts`;
+  const { audioMs, contexts, faultCount, frames, utterances } = result;
+  const of = `${checkedSockets} WebSockets of ${checkedContexts} contexts, ${target.keys.length} keys`;
+  const seen = `${count(frames)} frames, ${count(utterances)} utterances, ${count(contexts)} contexts`;
   const rate = (audioMs / (minutes * 60_000)).toFixed(0);
   const checked = barredRow(
     `${of}: frames lost, doubled, misordered or wrong`,
-    `${count(faultCount)} (${seen}; ${rate} s of speech a second over ${String(minutes)} min)`,
+    `${count(faultCount)} (${seen}; ${rate} s of speech a second over ${minutes} min)`,
     'none',
     faultCount === 0 && frames > 0,
   );
   const third = Math.floor(memoryMiB.length / 3);
-  if (third === 0) return [checked, row('Memory meanwhile', 'not told by this system')];
+  if (third === 0) return [checked, row('Memory meanwhile', 'not known on this system')];
   const [earlier, later] = [median(memoryMiB.slice(third, -third)), median(memoryMiB.slice(-third))];
-  const mostAllowed = `at most ${String(growthMax * 100)} % more`;
+  const mostAllowed = `at most ${growthMax * 100} % more`;
   return [
     checked,
     barredRow(

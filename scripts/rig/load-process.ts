@@ -36,7 +36,7 @@ export class LoadProcess<C extends Calls, Event = never> {
     launcher: readonly string[] = [],
   ) {
     const [program, ...parameters] = [...launcher, process.execPath];
-    this.#child = spawn(program!, [...parameters, fileURLToPath(entry)], {
+    this.#child = spawn(program, [...parameters, fileURLToPath(entry)], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       serialization: 'advanced',
     });

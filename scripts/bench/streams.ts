@@ -1,0 +1,274 @@
+/** Streams of speech as the benchmark's listeners hear them, and the listeners. */
+import type { AudioFormat } from '../../src/api/formats.js';
+import { HttpConnection, encodeRequest, speechRequest } from '../rig/http.js';
+import { Playback, ReadAhead } from '../rig/playback.js';
+import { SocketConnection, audioOverheadBytes, encodeMessage, encodeStart } from '../rig/socket.js';
+
+export interface Target {
+  readonly port: number;
+  readonly keys: readonly string[];
+  readonly voice: string;
+  /** What is asked for. */
+  readonly format: AudioFormat;
+}
+
+export const keyOf = ({ keys }: Target, index: number): string => keys[index % keys.length]!;
+
+export interface StreamHandlers {
+  /** Audio arrived; `audioMs` is all of the stream so far. */
+  readonly onAudio: (audioMs: number) => void;
+  readonly onEnd: () => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** Speech over HTTP or over a WebSocket. */
+export interface SpeechStream {
+  /** Resolves when the stream can be asked for: what is measured does not include it. */
+  opened(): Promise<void>;
+  /** One request at a time. */
+  request(bytes: Buffer, handlers: StreamHandlers): void;
+  pause(): void;
+  resume(): void;
+  /** Idempotent. */
+  close(): void;
+}
+
+/** Milliseconds of speech in a byte of base64; `null` where bytes do not tell the time, but pages do. */
+const msPerBase64Byte = (format: AudioFormat): number | null => {
+  const bytesToMs = (bytesPerSecond: number) => ((3 / 4) * 1000) / bytesPerSecond;
+  switch (format.encoding) {
+    case 'pcm':
+    case 'wav':
+    case 'linear16':
+      return bytesToMs(format.sampleRateHz * 2);
+    case 'mulaw':
+    case 'alaw':
+      return bytesToMs(format.sampleRateHz);
+    case 'mp3':
+      return bytesToMs((format.bitrateKbps * 1000) / 8);
+    case 'opus':
+      return null;
+  }
+};
+
+/** The base64 of an Ogg page has the page's position here: nine of its bytes, eight of them the position. */
+const pagePosition = { begin: 8, end: 20 } as const;
+const opusSamplesPerMs = 48;
+const pageTimeMs = (base64: string): number =>
+  Number(Buffer.from(base64, 'base64').readBigInt64LE(0)) / opusSamplesPerMs;
+
+/** What a record has besides base64. */
+const base64At = 'data: {"type":"audio","audio_chunk":"'.length;
+const recordOverheadBytes = base64At + '"}\n\n'.length;
+const colon = ':'.charCodeAt(0);
+const colonAt = 'data'.length;
+
+/** The bytes of a request over HTTP: made once, written many times. */
+export const encodeSpeech = (target: Target, key: string, text: string): Buffer =>
+  encodeRequest(speechRequest({ key, text, voice: target.voice, format: target.format }));
+
+/** `POST /v1/tts/stream` on a connection that is kept. It counts audio by the framing of records, without parsing them. */
+export class HttpStream implements SpeechStream {
+  readonly #connection: HttpConnection;
+  readonly #msPerByte: number | null;
+  #base64Bytes = 0;
+  /** The HTTP chunk begins with a record, and not with a further part of one. */
+  #inRecord = false;
+  #position = '';
+  #pageMs = 0;
+
+  constructor(target: Target) {
+    this.#connection = new HttpConnection(target);
+    this.#msPerByte = msPerBase64Byte(target.format);
+  }
+
+  opened(): Promise<void> {
+    return this.#connection.opened();
+  }
+
+  request(bytes: Buffer, { onAudio, onEnd, onError }: StreamHandlers): void {
+    this.#base64Bytes = 0;
+    this.#pageMs = 0;
+    this.#connection.request(bytes, {
+      onHead: (status) => {
+        if (status === 200) return;
+        this.close();
+        onError(new Error(`the service answered ${status}`));
+      },
+      onBody: (piece, offset) => {
+        const before = this.#base64Bytes;
+        this.#count(piece, offset);
+        const audioMs = this.#msPerByte === null ? this.#pageMs : this.#base64Bytes * this.#msPerByte;
+        if (this.#base64Bytes > before) onAudio(audioMs);
+      },
+      onEnd,
+      onError,
+    });
+  }
+
+  pause(): void {
+    this.#connection.pause();
+  }
+
+  resume(): void {
+    this.#connection.resume();
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+
+  /** A long record comes in several chunks. Only the first of them has the colon, which base64 does not have. */
+  #count(piece: Buffer, offset: number): void {
+    const colonIndex = colonAt - offset;
+    const beginsRecord = colonIndex >= 0 && piece[colonIndex] === colon;
+    this.#base64Bytes += piece.length - (beginsRecord ? recordOverheadBytes : 0);
+    if (offset === 0) this.#inRecord = false;
+    this.#inRecord ||= beginsRecord;
+    if (this.#msPerByte === null && this.#inRecord) this.#readPosition(piece, offset);
+  }
+
+  /** The position of a page may come in parts. */
+  #readPosition(piece: Buffer, offset: number): void {
+    const begin = Math.max(base64At + pagePosition.begin - offset, 0);
+    const end = Math.min(base64At + pagePosition.end - offset, piece.length);
+    if (begin >= end) return;
+    this.#position += piece.toString('latin1', begin, end);
+    if (this.#position.length < pagePosition.end - pagePosition.begin) return;
+    this.#pageMs = pageTimeMs(this.#position);
+    this.#position = '';
+  }
+}
+
+/** The bytes of an utterance on a WebSocket: text and flush. */
+export const encodeUtterance = (text: string): Buffer =>
+  Buffer.concat([encodeMessage({ send_text: text }), encodeMessage({ flush: true })]);
+
+/** Utterances of one context of a WebSocket. */
+export class SocketStream implements SpeechStream {
+  readonly #connection: SocketConnection;
+  readonly #opened = Promise.withResolvers<undefined>();
+  #handlers: StreamHandlers | null = null;
+  #base64Bytes = 0;
+
+  /** @throws {RangeError} for a format whose bytes do not tell its time */
+  constructor(target: Target, key: string) {
+    const msPerByte = msPerBase64Byte(target.format);
+    if (msPerByte === null) throw new RangeError('the bytes of this format do not tell its time');
+    this.#opened.promise.catch(() => undefined);
+    this.#connection = new SocketConnection(
+      { port: target.port, key },
+      {
+        onAudio: (bytes) => {
+          this.#base64Bytes += bytes - audioOverheadBytes;
+          this.#handlers?.onAudio(this.#base64Bytes * msPerByte);
+        },
+        onMessage: (json) => {
+          if (json.includes('"flush_completed"')) this.#handlers?.onEnd();
+          else if (json.includes('"context_started"')) this.#opened.resolve(undefined);
+          else this.#fail(new Error(`the service sent ${json}`));
+        },
+        onError: (error) => this.#fail(error),
+      },
+    );
+    this.#connection.opened().then(
+      () => this.#connection.write(encodeStart(target)),
+      (error: unknown) => this.#opened.reject(error),
+    );
+  }
+
+  /** Resolves when its context is started. */
+  opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** Messages received so far, of all kinds. */
+  get messages(): number {
+    return this.#connection.messages;
+  }
+
+  request(bytes: Buffer, handlers: StreamHandlers): void {
+    this.#handlers = handlers;
+    this.#base64Bytes = 0;
+    this.#connection.write(bytes);
+  }
+
+  pause(): void {
+    this.#connection.pause();
+  }
+
+  resume(): void {
+    this.#connection.resume();
+  }
+
+  close(): void {
+    this.#handlers = null;
+    this.#connection.close();
+  }
+
+  #fail(error: Error): void {
+    this.#opened.reject(error);
+    this.#handlers?.onError(error);
+    this.close();
+  }
+}
+
+/** Reads no faster than speech plays, and asks again when all of it has been heard. */
+export class Listener {
+  /** Milliseconds to first audio, of each request so far. */
+  readonly firstAudioMs: number[] = [];
+  /** The longest wait in the middle of speech; 0 without one. */
+  dryMs = 0;
+  readonly #stream: SpeechStream;
+  readonly #request: Buffer;
+  readonly #playback = new Playback();
+  readonly #readAhead: ReadAhead;
+  #isComplete = false;
+  #error: Error | null = null;
+
+  constructor(stream: SpeechStream, request: Buffer) {
+    this.#stream = stream;
+    this.#request = request;
+    this.#readAhead = new ReadAhead(stream);
+  }
+
+  opened(): Promise<void> {
+    return this.#stream.opened();
+  }
+
+  get audioMs(): number {
+    return this.#playback.audioMs;
+  }
+
+  start(nowMs: number): void {
+    this.#isComplete = false;
+    // The end may have come in the same read as the audio that it was paused for.
+    this.#readAhead.resume();
+    this.#playback.begin(nowMs);
+    this.#stream.request(this.#request, {
+      onAudio: (audioMs) => this.#onAudio(audioMs, performance.now()),
+      onEnd: () => (this.#isComplete = true),
+      onError: (error) => (this.#error = error),
+    });
+  }
+
+  /** Reads more, or asks for the next speech. @throws what its stream met with */
+  tick(nowMs: number): void {
+    if (this.#error !== null) throw this.#error;
+    if (!this.#playback.isPlaying) return;
+    const aheadMs = this.#playback.aheadMs(nowMs);
+    if (!this.#isComplete) this.#readAhead.update(aheadMs);
+    else if (aheadMs === 0) this.start(nowMs);
+  }
+
+  close(): void {
+    this.#stream.close();
+  }
+
+  #onAudio(audioMs: number, nowMs: number): void {
+    const arrival = this.#playback.audio(audioMs, nowMs);
+    if (arrival?.kind === 'first') this.firstAudioMs.push(arrival.waitedMs);
+    else if (arrival?.kind === 'dry') this.dryMs = Math.max(this.dryMs, arrival.waitedMs);
+    this.#readAhead.update(this.#playback.aheadMs(nowMs));
+  }
+}
