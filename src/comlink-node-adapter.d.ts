@@ -1,4 +1,4 @@
-/** comlink ships this module without types of its own under this name. */
+/** comlink ships no types for this module. */
 declare module 'comlink/dist/esm/node-adapter.mjs' {
   import type { MessagePort, Worker } from 'node:worker_threads';
   import type { Endpoint } from 'comlink';

@@ -1,3 +1,3 @@
-/** comlink over node:worker_threads: the one place that knows where the package keeps its adapter. */
+/** comlink's adapter for node:worker_threads. Only this file knows its place in the package. */
 // eslint-disable-next-line @typescript-eslint/no-restricted-imports -- the package's own folder, not our output
 export { default as nodeEndpoint } from 'comlink/dist/esm/node-adapter.mjs';

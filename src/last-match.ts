@@ -1,8 +1,6 @@
-/** What the runtime remembers of texts by itself. */
-
 /**
- * Of the last regular expression that matched, a thread keeps the whole text that it was tried on (`RegExp.$_`), until
- * another matches. Called when something is over that has text, so that none lingers; takes some 30 ns.
+ * Drops the text of the last regular expression match. A thread keeps the whole text of its last match (`RegExp.$_`)
+ * until the next one. Call this when a context with text is over, so that no text lingers. Takes about 30 ns.
  */
 export const forgetLastMatch = (): void => {
   /^/.exec('');

@@ -1,5 +1,5 @@
-/** Milliseconds on one clock that all threads of the process share (`performance.now` starts anew in each thread). */
+/** Milliseconds on a clock that all threads share (`performance.now` starts at 0 in each thread). */
 export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** A source of monotonic milliseconds: the real one, or a fake in tests. */
+/** A source of monotonic milliseconds: the real clock, or a fake one in tests. */
 export type Clock = () => number;

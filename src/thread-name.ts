@@ -1,7 +1,7 @@
-/** Names of threads, as `top -H` and `ps -L` show them. */
+/** Names of threads, shown by `top -H` and `ps -L`. */
 import { writeFileSync } from 'node:fs';
 
-/** The threads that have a name of ours, and that name: 15 bytes at most. */
+/** At most 15 bytes each. */
 export const threadNames = {
   synthesis: 'syrinx-synth',
   actor: 'syrinx-actor',
@@ -13,6 +13,6 @@ export const nameThread = (role: keyof typeof threadNames): void => {
   try {
     writeFileSync('/proc/thread-self/comm', threadNames[role]);
   } catch {
-    // Only Linux has such a file.
+    // Only Linux has this file.
   }
 };
