@@ -1,38 +1,36 @@
-/** From samples at the voice's rate to payload: resampler, encoder, and the accounts of what went through. */
-import type { Encoder } from './encoder.js';
+/** From samples at the voice's rate to payload: resampler and encoder, with the duration of what they put out. */
+import { NOTHING, type Encoder } from './encoder.js';
 import { Resampler } from './resampler.js';
 
 export interface Encoded {
   readonly payload: Uint8Array;
-  /** Of the speech that was fed since payload last came out; silence is not counted. 0 without payload. */
+  /** Duration of the speech fed since the last payload, without silence. 0 without payload. */
   readonly durationMs: number;
 }
-
-const NOTHING = new Uint8Array(0);
 
 const concat = (a: Uint8Array, b: Uint8Array): Uint8Array => {
   if (a.length === 0) return b;
   return b.length === 0 ? a : Buffer.concat([a, b]);
 };
 
-/** Offsets are in samples at the voice's rate, whole or not. */
+/** Counts in samples at the voice's rate, which may be fractional. */
 export class AudioPath {
   readonly #engineSampleRateHz: number;
   readonly #encoder: Encoder;
   readonly #resampler: Resampler;
-  /** Fed and not yet accounted for in an `Encoded`. */
+  /** Fed, but not yet counted in an `Encoded`. */
   #pendingSamples = 0;
-  /** Everything that was fed is in payload already. */
+  /** The payload so far holds everything that was fed. */
   #isDrained = true;
 
-  /** @param encoder is owned, and disposed of, by the path */
+  /** @param encoder is owned and disposed of by the path */
   constructor(engineSampleRateHz: number, encoder: Encoder) {
     this.#engineSampleRateHz = engineSampleRateHz;
     this.#encoder = encoder;
     this.#resampler = new Resampler(engineSampleRateHz, encoder.sampleRateHz);
   }
 
-  /** By how much the sound comes later in a stream. */
+  /** Delay of the audio in a stream. */
   get streamDelaySamples(): number {
     return this.#fromEncoderRate(this.#encoder.streamDelaySamples);
   }
@@ -43,7 +41,7 @@ export class AudioPath {
     return this.#account(this.#encode(this.#resampler.process(samples)));
   }
 
-  /** Pushes out all that was fed, by silence which becomes part of the sound: none when there is nothing to push. */
+  /** Pushes out everything that was fed, with silence that becomes part of the audio. Adds none if nothing is held back. */
   flush(): Encoded & { readonly silenceSamples: number } {
     if (this.#isDrained) return { payload: NOTHING, durationMs: 0, silenceSamples: 0 };
     this.#isDrained = true;
@@ -56,7 +54,7 @@ export class AudioPath {
     };
   }
 
-  /** What is left. Nothing may be fed after it. */
+  /** The rest. Nothing may be fed after it. */
   finish(): Encoded {
     const resampled = this.#encode(this.#resampler.finish());
     return this.#account(concat(resampled, this.#encoder.finish()));

@@ -1,26 +1,74 @@
-/** What every encoding implements. An encoder belongs to one context. */
+/** What every encoding implements. */
+import type { Bounds } from '../../src/limits.js';
 
 export interface Flushed {
   readonly payload: Uint8Array;
-  /** Samples of silence, at the encoder's rate, that are now part of the sound. */
+  /** Samples of silence, at the encoder's rate, that became part of the audio. */
   readonly silenceSamples: number;
 }
 
+/** The encoder of one context. */
 export interface Encoder {
-  /** Rate of the samples that it takes: the format's, or the nearest one that the codec has. */
+  /** Rate of the samples that it takes: the format's rate, or the nearest one that the codec has. */
   readonly sampleRateHz: number;
-  /** By how many samples the sound comes later in what decoders make of a stream. Whole files tell them of it. */
+  /** Samples that a decoder of a stream puts before the audio. Headers of whole files make decoders skip them. */
   readonly streamDelaySamples: number;
-  /** @param samples mono; @returns payload bytes, perhaps fewer than were fed or none */
+  /** @param samples mono; @returns payload bytes, perhaps for fewer samples or none */
   encode(samples: Int16Array): Uint8Array;
-  /** Feeds silence until all that was fed before it can be decoded from the payload so far. More may follow. */
+  /** Feeds silence until the payload so far decodes to all samples fed before it. More may follow. */
   flush(): Flushed;
   /** The last payload bytes, after all samples. */
   finish(): Uint8Array;
   /** Bytes before a chunk of a stream. */
   chunkHeader(payloadBytes: number, first: boolean): Uint8Array;
-  /** Bytes before the payload of a whole file, asked for after `finish`; their number never changes. */
+  /** Bytes before the payload of a whole file. Called after `finish`. The number of bytes is constant. */
   fileHeader(payloadBytes: number): Uint8Array;
   /** Idempotent. */
   dispose(): void;
+}
+
+export type EncoderBounds = Pick<Bounds, 'mp3EncodersWarm' | 'mp3EncodersIdleMax' | 'mp3EncodersIdleMs'>;
+
+/** Makes the encoders of one encoding. */
+export interface EncoderFactory<Format> {
+  /** Loads the codec into this thread. Must resolve before the first `open`. Idempotent. */
+  load?(bounds: EncoderBounds): Promise<void>;
+  /** @returns a promise if the codec's library makes its encoders asynchronously */
+  open(format: Format): Encoder | Promise<Encoder>;
+}
+
+export const NOTHING = new Uint8Array(0);
+
+const FLUSHED: Flushed = { payload: NOTHING, silenceSamples: 0 };
+
+/** Base of headerless encodings that turn each sample into bytes by itself: they hold nothing back and add no delay. */
+export abstract class DirectEncoder implements Encoder {
+  readonly sampleRateHz: number;
+  readonly streamDelaySamples = 0;
+
+  constructor(sampleRateHz: number) {
+    this.sampleRateHz = sampleRateHz;
+  }
+
+  abstract encode(samples: Int16Array): Uint8Array;
+
+  flush(): Flushed {
+    return FLUSHED;
+  }
+
+  finish(): Uint8Array {
+    return NOTHING;
+  }
+
+  chunkHeader(_payloadBytes: number, _first: boolean): Uint8Array {
+    return NOTHING;
+  }
+
+  fileHeader(_payloadBytes: number): Uint8Array {
+    return NOTHING;
+  }
+
+  dispose(): void {
+    // Holds no resources.
+  }
 }

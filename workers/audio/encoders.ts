@@ -1,34 +1,33 @@
-/** The one place that knows all encodings. */
-import type { AudioFormat } from '../../src/api/formats.js';
-import type { Encoder } from './encoder.js';
+/** The table of all encodings. */
+import type { AudioFormat, CodecFormat, Encoding, SampleFormat } from '../../src/api/formats.js';
+import type { Encoder, EncoderBounds, EncoderFactory } from './encoder.js';
 import { ALawEncoder, MuLawEncoder } from './g711.js';
-import { loadMp3, Mp3Encoder } from './mp3.js';
-import type { Mp3Bounds } from './mp3-pool.js';
-import { loadOpus, OpusEncoder } from './opus.js';
+import { mp3 } from './mp3.js';
+import { opus } from './opus.js';
 import { loadResampler } from './resampler.js';
 import { Linear16Encoder, PcmEncoder, WavEncoder } from './samples.js';
 
-/** Loads the modules that encoders and resamplers need: once a thread, before the first context. */
-export const loadEncoders = async (bounds: Mp3Bounds): Promise<void> => {
-  await Promise.all([loadResampler(), loadMp3(bounds), loadOpus()]);
+type FormatOf<Name extends Encoding> = Name extends CodecFormat['encoding'] ? CodecFormat : SampleFormat;
+
+const encodings: { readonly [Name in Encoding]: EncoderFactory<FormatOf<Name>> } = {
+  mp3,
+  opus,
+  pcm: { open: ({ sampleRateHz }) => new PcmEncoder(sampleRateHz) },
+  wav: { open: ({ sampleRateHz }) => new WavEncoder(sampleRateHz) },
+  linear16: { open: ({ sampleRateHz }) => new Linear16Encoder(sampleRateHz) },
+  mulaw: { open: () => new MuLawEncoder() },
+  alaw: { open: () => new ALawEncoder() },
 };
 
-/** A promise where a codec's library makes its encoders at leisure. */
+/** Loads the modules of encoders and resamplers: once per thread, before the first context. */
+export const loadEncoders = async (bounds: EncoderBounds): Promise<void> => {
+  const factories = Object.values<EncoderFactory<never>>(encodings);
+  await Promise.all([loadResampler(), ...factories.map((factory) => factory.load?.(bounds))]);
+};
+
+/** @returns a promise if the codec's library makes its encoders asynchronously */
 export const createEncoder = (format: AudioFormat): Encoder | Promise<Encoder> => {
-  switch (format.encoding) {
-    case 'mp3':
-      return Mp3Encoder.open(format);
-    case 'opus':
-      return OpusEncoder.open(format);
-    case 'pcm':
-      return new PcmEncoder(format.sampleRateHz);
-    case 'wav':
-      return new WavEncoder(format.sampleRateHz);
-    case 'linear16':
-      return new Linear16Encoder(format.sampleRateHz);
-    case 'mulaw':
-      return new MuLawEncoder();
-    case 'alaw':
-      return new ALawEncoder();
-  }
+  // The type of the table ties each row to its format; the compiler cannot follow the lookup.
+  const factory = encodings[format.encoding] as EncoderFactory<AudioFormat>;
+  return factory.open(format);
 };

@@ -1,24 +1,24 @@
 /**
- * G.711: 8 bits a sample on a logarithmic scale, after the tables of ITU-T Recommendation G.711. A sample lies in the
- * interval between two decision values; one that is exactly a decision value goes the way of the ITU's own software
- * tools (G.191): upwards, so that a negative one belongs to the interval nearer to zero.
+ * G.711: 8 bits per sample on a logarithmic scale, after the tables of ITU-T Recommendation G.711. A sample lies in the
+ * interval between two decision values. A sample equal to a decision value is rounded up, as in the ITU's own software
+ * tools (G.191), so that a negative one belongs to the interval nearer to zero.
  */
-import { DirectEncoder } from './direct.js';
+import { DirectEncoder } from './encoder.js';
 
-/** The Recommendation's only rate. */
+/** The only rate of the Recommendation. */
 const RATE_HZ = 8_000;
 
-/** 14 bits of a sample count: a byte for each of their values, by its index as an unsigned number. */
+/** The upper 14 bits of a sample, as an unsigned index, give its byte. */
 const muLawTable = Uint8Array.from({ length: 1 << 14 }, (_, index) => {
   const value = (index << 18) >> 18;
-  // One's complement of a negative value, then the bias that makes every segment twice as long as the one before.
+  // One's complement of a negative value, then the bias that makes each segment twice as long as the previous one.
   const biased = Math.min((value < 0 ? ~value : value) + 33, 0x1fff);
   const segment = 26 - Math.clz32(biased);
   const code = (segment << 4) | ((biased >> (segment + 1)) & 0x0f);
   return ~(value < 0 ? 0x80 | code : code) & 0xff;
 });
 
-/** 12 bits of a sample count: of the Recommendation's 13, all decision values are even. */
+/** The upper 12 bits of a sample give its byte: all decision values of the Recommendation's 13 bits are even. */
 const aLawTable = Uint8Array.from({ length: 1 << 12 }, (_, index) => {
   const value = (index << 20) >> 20;
   const magnitude = value < 0 ? ~value : value;

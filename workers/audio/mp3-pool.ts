@@ -1,21 +1,20 @@
 /**
- * LAME encoders of one thread. Making one costs several milliseconds and 0.7 MiB, setting one up costs one: those that
- * are given back are kept for a while, set up anew as they were, so that the next listener does not wait for it. What
- * a peak needed goes when the peak is over.
+ * The LAME encoders of one thread. Making an encoder costs several milliseconds and 0.7 MiB, configuring it one
+ * millisecond. So the pool keeps returned encoders for a while and configures them again for the same format: the next
+ * listener does not wait. Encoders beyond the warm ones are released when a peak is over.
  */
 import { readFile } from 'node:fs/promises';
 import { createEncoder, type WasmMediaEncoder } from 'wasm-media-encoders';
-import type { Bounds } from '../../src/limits.js';
+import type { EncoderBounds } from './encoder.js';
 import type { MpegFormat } from './mpeg.js';
 
-export type Mp3Bounds = Pick<Bounds, 'mp3EncodersWarm' | 'mp3EncodersIdleMax' | 'mp3EncodersIdleMs'>;
 export type Lame = WasmMediaEncoder<'audio/mpeg'>;
 
 interface Idle {
   readonly lame: Lame;
   readonly format: MpegFormat;
   readonly sinceMs: number;
-  /** Set up for `format`, with nothing of what it encoded before. */
+  /** Configured for `format`, without state of earlier audio. */
   isFresh: boolean;
 }
 
@@ -29,18 +28,18 @@ const isSame = (a: MpegFormat, b: MpegFormat): boolean =>
 
 export class Mp3Pool {
   readonly #module: WebAssembly.Module;
-  readonly #bounds: Mp3Bounds;
-  /** Those that were given back last are last, and are taken first. */
+  readonly #bounds: EncoderBounds;
+  /** The encoder returned last is last, and is taken first. */
   readonly #idle: Idle[] = [];
   #release: NodeJS.Timeout | null = null;
 
-  private constructor(module: WebAssembly.Module, bounds: Mp3Bounds) {
+  private constructor(module: WebAssembly.Module, bounds: EncoderBounds) {
     this.#module = module;
     this.#bounds = bounds;
   }
 
   /** @param format of the encoders that are made in advance */
-  static async create(format: MpegFormat, bounds: Mp3Bounds): Promise<Mp3Pool> {
+  static async create(format: MpegFormat, bounds: EncoderBounds): Promise<Mp3Pool> {
     const path = new URL(import.meta.resolve('wasm-media-encoders/wasm/mp3'));
     const pool = new Mp3Pool(await WebAssembly.compile(await readFile(path)), bounds);
     for (let i = 0; i < bounds.mp3EncodersWarm; i++)
@@ -48,7 +47,7 @@ export class Mp3Pool {
     return pool;
   }
 
-  /** A promise only when none is idle. */
+  /** @returns a promise only if no encoder is idle */
   take(format: MpegFormat): Lame | Promise<Lame> {
     const index = this.#idle.findLastIndex((idle) => isSame(idle.format, format));
     const [idle] = this.#idle.splice(index, 1);
@@ -57,13 +56,13 @@ export class Mp3Pool {
     return idle.lame;
   }
 
-  /** @param format what `lame` was taken for */
+  /** @param format with which `lame` was taken */
   give(lame: Lame, format: MpegFormat): void {
     if (this.#idle.length >= this.#bounds.mp3EncodersIdleMax) return;
     const idle: Idle = { lame, format, sinceMs: performance.now(), isFresh: false };
     this.#idle.push(idle);
     this.#releaseLater();
-    // After the frames that wait to be sent.
+    // After the waiting frames are sent.
     setImmediate(() => {
       const index = this.#idle.indexOf(idle);
       if (index < 0) return;
@@ -71,7 +70,7 @@ export class Mp3Pool {
         configure(lame, format);
         idle.isFresh = true;
       } catch {
-        // Whatever is wrong with it is wrong with it alone: the next listener gets another one.
+        // Only this encoder is at fault: the next listener gets another one.
         this.#idle.splice(index, 1);
       }
     });

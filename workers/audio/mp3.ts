@@ -1,44 +1,31 @@
-/**
- * MP3 by LAME, at a constant bitrate. A stream is its frames; a whole file has an ID3 tag and a frame of figures
- * before them.
- */
+/** MP3 by LAME, at a constant bitrate. A stream consists of frames; a whole file has an ID3 tag and an info frame first. */
 import { defaultCodecFormat, type CodecFormat } from '../../src/api/formats.js';
-import type { Encoder, Flushed } from './encoder.js';
-import { id3Tag } from './id3.js';
-import { crc16, infoFrame } from './mp3-info.js';
-import { Mp3Pool, type Lame, type Mp3Bounds } from './mp3-pool.js';
+import { NOTHING, type Encoder, type EncoderFactory, type Flushed } from './encoder.js';
+import { crc16, id3Tag, infoFrame } from './mp3-header.js';
+import { Mp3Pool, type Lame } from './mp3-pool.js';
 import { FrameCutter, frameShape, nearestMpegFormat, type MpegFormat } from './mpeg.js';
 
-const NOTHING = new Uint8Array(0);
 const SOFTWARE = 'LAME3.100';
-/** Samples of silence that LAME puts first. */
+/** Samples of silence that LAME puts before the audio. */
 const ENCODER_DELAY_SAMPLES = 576;
-/** What the filters of every decoder add to it. */
+/** Samples that the filters of every decoder add. */
 const DECODER_DELAY_SAMPLES = 529;
-/** More than LAME's buffers and its reservoir of bits can hold back, at the shortest frames. */
+/** More than LAME's buffers and bit reservoir can hold back, at the shortest frames. */
 const FLUSH_FRAMES_MAX = 24;
 
-/** LAME turns everything down a little, at low bitrates more; what it is fed is turned up as much. */
+/** LAME lowers the volume a little, more at low bitrates; its input is raised by the same factor. */
 const lameGain = (bitrateKbps: number): number => {
   if (bitrateKbps >= 256) return 1;
   if (bitrateKbps >= 224) return 0.98;
   return bitrateKbps >= 192 ? 0.97 : 0.95;
 };
 
-let pool: Mp3Pool | undefined;
-
-/** Loads LAME into this thread, with encoders ready for the default format. Idempotent. */
-export const loadMp3 = async (bounds: Mp3Bounds): Promise<void> => {
-  const { sampleRateHz, bitrateKbps } = defaultCodecFormat('mp3');
-  pool ??= await Mp3Pool.create(nearestMpegFormat(sampleRateHz, bitrateKbps), bounds);
-};
-
-export class Mp3Encoder implements Encoder {
+class Mp3Encoder implements Encoder {
   readonly sampleRateHz: number;
   readonly streamDelaySamples = ENCODER_DELAY_SAMPLES + DECODER_DELAY_SAMPLES;
   readonly #format: MpegFormat;
   readonly #samplesPerFrame: number;
-  /** From 16 bits to what LAME takes for full scale. */
+  /** From 16-bit samples to LAME's full scale. */
   readonly #scale: number;
   readonly #cutter = new FrameCutter();
   readonly #pool: Mp3Pool;
@@ -47,24 +34,13 @@ export class Mp3Encoder implements Encoder {
   #bytes = 0;
   #crc = 0;
 
-  private constructor(owner: Mp3Pool, lame: Lame, format: MpegFormat) {
-    this.#pool = owner;
+  constructor(pool: Mp3Pool, lame: Lame, format: MpegFormat) {
+    this.#pool = pool;
     this.#lame = lame;
     this.#format = format;
     this.sampleRateHz = format.sampleRateHz;
     this.#samplesPerFrame = frameShape(format).samplesPerFrame;
     this.#scale = 1 / (32_768 * lameGain(format.bitrateKbps));
-  }
-
-  /** `loadMp3` must have resolved. A promise only when all encoders are in use. */
-  static open({ sampleRateHz, bitrateKbps }: CodecFormat): Mp3Encoder | Promise<Mp3Encoder> {
-    const owner = pool;
-    if (owner === undefined) throw new Error('loadMp3() must resolve before an Mp3Encoder is made');
-    const format = nearestMpegFormat(sampleRateHz, bitrateKbps);
-    const lame = owner.take(format);
-    return lame instanceof Promise
-      ? lame.then((made) => new Mp3Encoder(owner, made, format))
-      : new Mp3Encoder(owner, lame, format);
   }
 
   encode(samples: Int16Array): Uint8Array {
@@ -79,7 +55,7 @@ export class Mp3Encoder implements Encoder {
     const silence = new Int16Array(this.#samplesPerFrame);
     const parts: Uint8Array[] = [];
     while (this.#cutter.frames * this.#samplesPerFrame < fed + this.streamDelaySamples) {
-      if (parts.push(this.encode(silence)) > FLUSH_FRAMES_MAX) throw new Error('LAME keeps what it was fed');
+      if (parts.push(this.encode(silence)) > FLUSH_FRAMES_MAX) throw new Error('LAME holds back its input');
     }
     return { payload: Buffer.concat(parts), silenceSamples: this.#fedSamples - fed };
   }
@@ -113,9 +89,9 @@ export class Mp3Encoder implements Encoder {
   #take(encode: (lame: Lame) => Uint8Array): Uint8Array {
     const lame = this.#lame;
     if (lame === undefined) throw new Error('the encoder was disposed of');
-    // One that fails is not given back.
+    // A failed encoder is not given back.
     this.#lame = undefined;
-    // The bytes are LAME's own memory: the cutter copies them.
+    // The bytes lie in LAME's own memory: the cutter copies them.
     const frames = this.#cutter.push(encode(lame));
     this.#lame = lame;
     this.#bytes += frames.length;
@@ -123,3 +99,24 @@ export class Mp3Encoder implements Encoder {
     return frames;
   }
 }
+
+let pool: Mp3Pool | undefined;
+
+export const mp3: EncoderFactory<CodecFormat> = {
+  /** Makes encoders for the default format in advance. */
+  async load(bounds) {
+    const { sampleRateHz, bitrateKbps } = defaultCodecFormat('mp3');
+    pool ??= await Mp3Pool.create(nearestMpegFormat(sampleRateHz, bitrateKbps), bounds);
+  },
+
+  /** @returns a promise only if all encoders are in use */
+  open({ sampleRateHz, bitrateKbps }) {
+    const lames = pool;
+    if (lames === undefined) throw new Error('load() must resolve before open()');
+    const format = nearestMpegFormat(sampleRateHz, bitrateKbps);
+    const lame = lames.take(format);
+    return lame instanceof Promise
+      ? lame.then((made) => new Mp3Encoder(lames, made, format))
+      : new Mp3Encoder(lames, lame, format);
+  },
+};

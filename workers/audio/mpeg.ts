@@ -1,6 +1,6 @@
-/** Frames of MPEG audio layer III: what rates and bitrates there are, and where one frame ends. */
+/** Frames of MPEG audio layer III: their rates and bitrates, and where a frame ends. */
 
-/** MPEG-2 halves the rates of MPEG-1; a frame of it is half as many samples. */
+/** MPEG-2 halves the rates of MPEG-1; its frames have half as many samples. */
 interface Version {
   /** The header's second byte: sync, version, layer III, no checksum. */
   readonly headerByte: number;
@@ -30,14 +30,14 @@ const mpeg2: Version = {
 
 export const HEADER_BYTES = 4;
 
-/** Bitrates that the encoder's library takes: those of MPEG-1 and MPEG-2, but for 56 and 144. */
+/** Bitrates that the library takes: those of MPEG-1 and MPEG-2, except 56 and 144. */
 const encodableKbps = [32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320] as const;
 export type EncodableKbps = (typeof encodableKbps)[number];
 
 const encodableHz = [16_000, 22_050, 24_000, 32_000, 44_100, 48_000] as const;
 export type EncodableHz = (typeof encodableHz)[number];
 
-/** The nearest of the choices, of two equally near ones the greater. */
+/** The nearest of the choices; the greater one of two equally near. */
 const nearest = <T extends number>(choices: readonly [T, ...T[]], wanted: number): T =>
   choices.reduce((best, next) => (Math.abs(next - wanted) <= Math.abs(best - wanted) ? next : best));
 
@@ -49,28 +49,28 @@ export interface MpegFormat {
 const versionOf = (sampleRateHz: number): Version =>
   mpeg2.sampleRatesHz.includes(sampleRateHz) ? mpeg2 : mpeg1;
 
-/** The nearest that MPEG has: below 32 kHz no more than 160 kbps. */
+/** The nearest format that MPEG has: below 32 kHz at most 160 kbps. */
 export const nearestMpegFormat = (sampleRateHz: number, bitrateKbps: number): MpegFormat => {
   const rateHz = nearest(encodableHz, sampleRateHz);
   const maxKbps = versionOf(rateHz).bitratesKbps.at(-1) ?? 0;
   return { sampleRateHz: rateHz, bitrateKbps: nearest(encodableKbps, Math.min(bitrateKbps, maxKbps)) };
 };
 
-/** What the frames of a format look like. */
+/** The layout of a format's frames. */
 export const frameShape = ({ sampleRateHz, bitrateKbps }: MpegFormat) => {
   const { headerByte, samplesPerFrame, sampleRatesHz, bitratesKbps, sideInfoBytes } = versionOf(sampleRateHz);
   const indices = (bitratesKbps.indexOf(bitrateKbps) << 4) | (sampleRatesHz.indexOf(sampleRateHz) << 2);
   return {
     samplesPerFrame,
     sideInfoBytes,
-    /** A frame without the byte that some have more, to keep the bitrate. */
+    /** Without the padding byte that some frames have to keep the bitrate. */
     frameBytes: Math.floor((samplesPerFrame * bitrateKbps * 125) / sampleRateHz),
-    /** Mono, an original. */
+    /** Mono, original. */
     header: Uint8Array.of(0xff, headerByte, indices, 0xc4),
   };
 };
 
-/** @param header the first bytes of a frame @returns bytes of the frame, or `undefined` while its header is cut */
+/** @returns the length of the frame at `offset`, or `undefined` if its header is incomplete */
 const frameBytesAt = (bytes: Uint8Array, offset: number): number | undefined => {
   const [sync, second, third] = bytes.subarray(offset, offset + 3);
   if (sync === undefined || second === undefined || third === undefined) return undefined;
@@ -78,24 +78,24 @@ const frameBytesAt = (bytes: Uint8Array, offset: number): number | undefined => 
   const kbps = version?.bitratesKbps[third >> 4];
   const hz = version?.sampleRatesHz[(third >> 2) & 3];
   if (sync !== 0xff || version === undefined || kbps === undefined || hz === undefined)
-    throw new Error('the encoder gave bytes that are no MPEG frame');
+    throw new Error('the encoder returned bytes that are no MPEG frame');
   return Math.floor((version.samplesPerFrame * kbps * 125) / hz) + ((third >> 1) & 1);
 };
 
 /**
- * Cuts an encoder's bytes at the ends of frames. A frame's bits may lie in the ones before it, and its last bytes come
- * with the frame after it: a decoder can do nothing with part of one.
+ * Cuts an encoder's bytes at the ends of frames: a decoder cannot use part of a frame. The bits of a frame may lie in
+ * earlier frames, and LAME puts out its last bytes together with the next frame.
  */
 export class FrameCutter {
   #held: Uint8Array = new Uint8Array(0);
   #frames = 0;
 
-  /** Whole frames given out. */
+  /** Whole frames returned so far. */
   get frames(): number {
     return this.#frames;
   }
 
-  /** @param bytes are copied @returns the frames that are now whole */
+  /** @param bytes are copied @returns the frames that are now complete */
   push(bytes: Uint8Array): Uint8Array {
     const joined = new Uint8Array(this.#held.length + bytes.length);
     joined.set(this.#held);

@@ -1,6 +1,6 @@
-/** Pages of an Ogg stream (RFC 3533): packets in, bytes out, a checksum over each page. */
+/** Pages of an Ogg stream (RFC 3533): packets in, bytes out, with a checksum per page. */
 
-/** A packet is cut into segments of up to this many bytes, the last one shorter. */
+/** A packet is cut into segments of this size; the last one is shorter. */
 const SEGMENT_BYTES_MAX = 255;
 const SEGMENTS_PER_PAGE_MAX = 255;
 const HEADER_BYTES = 27;
@@ -26,7 +26,7 @@ const segmentsOf = (packet: Uint8Array): number => Math.floor(packet.length / SE
 
 export interface OggPacket {
   readonly bytes: Uint8Array;
-  /** Samples that can be decoded once this packet is there, from the stream's first on. */
+  /** Samples of the stream that are decodable with this packet. */
   readonly granule: number;
 }
 
@@ -34,13 +34,13 @@ export class OggStream {
   readonly #serial: number;
   #sequence = 0;
 
-  /** @param serial 32 bits that tell this stream from others */
+  /** @param serial 32 bits that distinguish this stream from others */
   constructor(serial: number) {
     this.#serial = serial;
   }
 
   /**
-   * The packets in as few pages as hold them whole: one, unless they are many.
+   * Puts whole packets into as few pages as possible: one, unless they are many.
    * @param isLast nothing follows
    */
   pages(packets: readonly OggPacket[], isLast: boolean): Uint8Array {

@@ -1,7 +1,7 @@
 /**
- * Ogg Opus (RFC 7845): packets of 20 ms from libopus, a page for what one chunk completes. Positions count at 48 kHz
- * whatever the rate. The encoder's lookahead is what a decoder skips at the start; the last page's position tells
- * where the sound ends within the last packet.
+ * Ogg Opus (RFC 7845): packets of 20 ms from libopus; one page holds the packets that a chunk completes. Positions count
+ * at 48 kHz at any rate. A decoder skips the encoder's lookahead at the start; the position of the last page gives the
+ * end of the audio within the last packet.
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -11,19 +11,13 @@ import {
   type SampleRate,
 } from 'libopus-wasm';
 import type { CodecFormat } from '../../src/api/formats.js';
-import type { Encoder, Flushed } from './encoder.js';
+import { NOTHING, type Encoder, type EncoderFactory, type Flushed } from './encoder.js';
 import { OggStream, type OggPacket } from './ogg.js';
 
-const NOTHING = new Uint8Array(0);
 const GRANULES_HZ = 48_000;
 const PACKETS_HZ = 50;
 
 let vendor = '';
-
-/** Loads libopus into this thread. Idempotent. */
-export const loadOpus = async (): Promise<void> => {
-  vendor = (await loadLibopus()).version;
-};
 
 const isSampleRate = (hz: number): hz is SampleRate => [8_000, 12_000, 16_000, 24_000, 48_000].includes(hz);
 
@@ -46,42 +40,30 @@ const opusTags = (): Uint8Array => {
   return tags;
 };
 
-export class OpusEncoder implements Encoder {
+class OpusEncoder implements Encoder {
   readonly sampleRateHz: number;
-  /** The header tells decoders to skip the delay. */
+  /** The header makes decoders skip the delay. */
   readonly streamDelaySamples = 0;
   readonly #libopus: OpusEncoderHandle;
   readonly #ogg = new OggStream(randomInt(2 ** 32));
   readonly #header: Uint8Array;
   readonly #preSkip: number;
   readonly #granulesPerSample: number;
-  /** The packet that is being filled. */
+  /** The incomplete packet. */
   readonly #frame: Int16Array;
   #framedSamples = 0;
   #fedSamples = 0;
   #packets = 0;
 
-  private constructor(libopus: OpusEncoderHandle) {
+  constructor(libopus: OpusEncoderHandle) {
     this.#libopus = libopus;
     this.sampleRateHz = libopus.sampleRate;
     this.#granulesPerSample = GRANULES_HZ / libopus.sampleRate;
     this.#preSkip = libopus.getLookahead() * this.#granulesPerSample;
     this.#frame = new Int16Array(libopus.frameSize);
     const headers = [opusHead(this.#preSkip, libopus.sampleRate), opusTags()];
-    // Each has a page of its own.
+    // Each header has a page of its own.
     this.#header = Buffer.concat(headers.map((bytes) => this.#ogg.pages([{ bytes, granule: 0 }], false)));
-  }
-
-  /** `loadOpus` must have resolved. */
-  static async open({ sampleRateHz, bitrateKbps }: CodecFormat): Promise<OpusEncoder> {
-    if (!isSampleRate(sampleRateHz)) throw new Error(`Opus has no rate of ${sampleRateHz} Hz`);
-    const options = {
-      channels: 1,
-      sampleRate: sampleRateHz,
-      bitrate: bitrateKbps * 1000,
-      frameSize: sampleRateHz / PACKETS_HZ,
-    } as const;
-    return new OpusEncoder(await createLibopusEncoder(options));
   }
 
   encode(samples: Int16Array): Uint8Array {
@@ -114,7 +96,7 @@ export class OpusEncoder implements Encoder {
     this.#libopus.free();
   }
 
-  /** Silence until what was fed, and the lookahead after it, is in whole packets: at least one, at most two. */
+  /** Feeds silence until whole packets hold all samples and the lookahead after them: at least one packet, at most two. */
   #drain(): OggPacket[] {
     const endGranule = this.#preSkip + this.#fedSamples * this.#granulesPerSample;
     const packets = Math.ceil(endGranule / (GRANULES_HZ / PACKETS_HZ));
@@ -138,3 +120,21 @@ export class OpusEncoder implements Encoder {
     return packets;
   }
 }
+
+export const opus: EncoderFactory<CodecFormat> = {
+  async load() {
+    vendor = (await loadLibopus()).version;
+  },
+
+  async open({ sampleRateHz, bitrateKbps }) {
+    if (!isSampleRate(sampleRateHz)) throw new Error(`Opus has no rate of ${sampleRateHz} Hz`);
+    const frameSize = sampleRateHz / PACKETS_HZ;
+    const options = {
+      channels: 1,
+      sampleRate: sampleRateHz,
+      bitrate: bitrateKbps * 1000,
+      frameSize,
+    } as const;
+    return new OpusEncoder(await createLibopusEncoder(options));
+  },
+};

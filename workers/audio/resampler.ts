@@ -1,12 +1,12 @@
 /**
- * Sample-rate conversion with Speex's resampler (WASM), state carried from chunk to chunk: no click at any seam, and
- * exactly `round(samples * to / from)` samples in the end.
+ * Sample-rate conversion with Speex's resampler (WASM). State carries over from chunk to chunk: seams do not click, and
+ * the total is exactly `round(samples * to / from)` samples.
  */
 import createModule, { type SpeexResamplerModule } from '@echogarden/speex-resampler-wasm/simd';
 
 /** 7 of 10: -0.11 dB at 11 kHz, aliases below -110 dB, over 1,200 times real time to 48 kHz. */
 const QUALITY = 7;
-/** Samples fed at a time; bounds the scratch memory. */
+/** Samples per call; bounds the scratch memory. */
 const BLOCK_SAMPLES = 4_096;
 
 let speex: SpeexResamplerModule | undefined;
@@ -15,11 +15,11 @@ let outputPointer = 0;
 let outputSamplesMax = 0;
 let countsPointer = 0;
 
-/** Loads the WASM module of this thread and its scratch memory. Idempotent. */
+/** Loads the WASM module and its scratch memory into this thread. Idempotent. */
 export const loadResampler = async (): Promise<void> => {
   if (speex !== undefined) return;
   const loaded = await createModule();
-  // 48 kHz from 8 kHz is the steepest rise: six times the samples, and a little for the fraction.
+  // From 8 to 48 kHz is the steepest rise: six times the samples, and a few for rounding.
   outputSamplesMax = BLOCK_SAMPLES * 6 + 64;
   inputPointer = loaded._malloc(BLOCK_SAMPLES * 4);
   outputPointer = loaded._malloc(outputSamplesMax * 4);
@@ -38,8 +38,8 @@ export class Resampler {
 
   /**
    * `loadResampler` must have resolved.
-   * @param fromHz rate of the samples fed, 8000 to 48000
-   * @param toHz rate of the samples made, 8000 to 48000
+   * @param fromHz rate of the input, 8000 to 48000
+   * @param toHz rate of the output, 8000 to 48000
    */
   constructor(fromHz: number, toHz: number) {
     this.#from = fromHz;
@@ -51,22 +51,22 @@ export class Resampler {
     module._speex_resampler_skip_zeros(this.#state);
   }
 
-  /** @returns what is final; the rest follows with the next samples or `finish` */
+  /** @returns the final samples; the rest follows with the next call or `finish` */
   process(samples: Int16Array): Int16Array {
     this.#fedSamples += samples.length;
     if (this.#from === this.#to) return samples;
     return this.#process(samples, Number.POSITIVE_INFINITY);
   }
 
-  /** Samples of silence that, when fed, push out all that was fed before them. */
+  /** Samples of silence that push out everything fed before them. */
   get flushSamples(): number {
     if (this.#from === this.#to) return 0;
     const latency = this.#module()._speex_resampler_get_input_latency(this.#state);
-    // One output sample more than the latency: rounding must not leave the last one inside the filter.
+    // One output sample more than the latency: rounding must not leave the last sample in the filter.
     return latency + Math.ceil(this.#from / this.#to) + 1;
   }
 
-  /** The last samples, after which nothing may be fed. */
+  /** The last samples. Nothing may be fed after them. */
   finish(): Int16Array {
     if (this.#from === this.#to || this.#state === 0) return new Int16Array(0);
     const wanted = Math.round((this.#fedSamples * this.#to) / this.#from) - this.#madeSamples;
@@ -82,7 +82,7 @@ export class Resampler {
   }
 
   #module(): SpeexResamplerModule {
-    if (speex === undefined) throw new Error('loadResampler() must resolve before a Resampler is made');
+    if (speex === undefined) throw new Error('loadResampler() must resolve before the first Resampler');
     return speex;
   }
 
@@ -93,7 +93,7 @@ export class Resampler {
     let offset = 0;
     while (offset < samples.length) {
       const block = samples.subarray(offset, offset + BLOCK_SAMPLES);
-      // Read anew each time: the heap's views are replaced when it grows.
+      // Read the views each time: they are replaced when the heap grows.
       module.HEAPF32.set(block, inputPointer >> 2);
       module.HEAPU32[countsPointer >> 2] = block.length;
       module.HEAPU32[(countsPointer >> 2) + 1] = outputSamplesMax;

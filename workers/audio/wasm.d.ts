@@ -1,4 +1,4 @@
-/** The package brings no types: these are the parts of its Emscripten module that are used. Pointers are byte offsets. */
+/** The package has no types. These are the used parts of its Emscripten module. Pointers are byte offsets. */
 declare module '@echogarden/speex-resampler-wasm/simd' {
   export interface SpeexResamplerModule {
     readonly HEAPF32: Float32Array;
@@ -26,4 +26,12 @@ declare module '@echogarden/speex-resampler-wasm/simd' {
     _speex_resampler_destroy(state: number): void;
   }
   export default function createModule(): Promise<SpeexResamplerModule>;
+}
+
+/** TypeScript's ES2024 library lacks WebAssembly, which Node has. These are the used parts. */
+declare namespace WebAssembly {
+  interface Module {
+    readonly [Symbol.toStringTag]: 'WebAssembly.Module';
+  }
+  function compile(bytes: Uint8Array): Promise<Module>;
 }
