@@ -11,9 +11,15 @@ export const describeFault = (error: unknown): Record<string, unknown> => {
   };
 };
 
+/** A rule of the service's own code is broken. Its message quotes nothing of a client's: it may be logged. */
+export class InvariantError extends Error {
+  override readonly name = 'InvariantError';
+}
+
 /** The same in one phrase: its type and the place where it was thrown. */
 export const faultPlace = (error: unknown): string => {
   if (!(error instanceof Error)) return `a thrown ${typeof error}`;
+  if (error instanceof InvariantError) return error.message;
   const place = /([\w.-]+:\d+:\d+)\)?$/m.exec(error.stack ?? '')?.[1];
   return place === undefined ? error.name : `${error.name} at ${place}`;
 };

@@ -1,32 +1,27 @@
 /**
- * A context on the front thread: text in, segments to the scheduler, marks to the actor, frames to the transport.
+ * A context on the front thread: text in, segments to the scheduler, announcements to the actor, frames to the transport.
  *
- *   open --append*, flush*--> feeding --end--> ending --(actor: closed)--> over
- *     any of these --(fault)--> failed;  any --release--> released (lease closed, nothing follows)
- *
- * Text is cut as the queue drains, so that a megabyte of it neither blocks the thread nor fills the queue.
+ *   open --append*, flush*--> speaking --end--> ending --(actor: closed)--> over
+ *     any of these --(fault)--> failed;  any --release--> released (lease closed, no frame follows)
  */
 import { randomInt } from 'node:crypto';
-import { normalise } from '../text/normalise/normalise.js';
-import { codePointCount, endOfSlice } from '../text/code-points.js';
-import { Segmenter } from '../text/segments.js';
 import { faultPlace } from '../fault.js';
 import type { Bounds } from '../limits.js';
-import { heldBytesAMs } from './audio-bytes.js';
+import { normalise } from '../text/normalise/normalise.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
-import { Charges } from './charges.js';
-import type { ContextMeter } from './context-meter.js';
-import type { FailureCode, Frame } from '../threads/messages.js';
-import type { ContextSchedule, ScheduledSegment, Scheduler } from './scheduler.js';
-import type { Activity, ContextOptions, FrameSink, SpeechContext } from './speech.js';
 import type { Generation, Generations } from '../threads/generations.js';
+import type { FailureCode, Frame } from '../threads/messages.js';
 import type { Job } from '../threads/synthesis-pool.js';
 import type { JobOutcome } from '../threads/synthesis-thread.js';
+import { heldBytesPerMs } from './audio-budget.js';
+import type { ContextMeter } from './playback.js';
+import type { ContextSchedule, ScheduledSegment, SegmentOwner } from './schedule.js';
+import type { Scheduler } from './scheduler.js';
+import type { Activity, ContextOptions, FrameSink, SpeechContext } from './speech.js';
+import { Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
-/** UTF-16 units cut at a time: about 0.05 ms of work, so that the first segment starts before the rest is looked at. */
-const SLICE_UNITS = 512;
 
 export interface ContextParts {
   readonly id: number;
@@ -38,50 +33,42 @@ export interface ContextParts {
   readonly actors: ActorThreads;
   readonly bounds: Bounds;
   readonly meter: ContextMeter;
-  /** The context needs no more mail: called once. */
+  /** The context takes no more frames: called once. */
   readonly onOver: (context: Context) => void;
 }
 
-export class Context implements SpeechContext {
+export class Context implements SpeechContext, SegmentOwner {
   readonly id: number;
   readonly actor: number;
   readonly schedule: ContextSchedule;
   readonly #parts: ContextParts;
   readonly #sampleRateHz: number;
-  /** Whose threads speak it. */
+  /** The voice generation that this context uses. */
   #generation: Generation;
-  readonly #segmenter: Segmenter;
-  readonly #pending: (string | { readonly flushId: string })[] = [];
-  /** Flushes whose text is cut, with the number of segments before them. */
-  readonly #flushes: { readonly flushId: string; readonly segments: number }[] = [];
+  readonly #utterances: Utterances;
   readonly #jobs = new Map<ScheduledSegment, Job>();
-  /** Of segments that were started: run again, they have the same seed. */
+  /** Of started segments: one that runs again has the same seed. */
   readonly #attempts = new Map<ScheduledSegment, { readonly seed: number; retries: number }>();
   readonly #utteranceSeed = randomInt(2 ** 32);
-  readonly #charges = new Charges();
-  #nextSegment = 0;
-  #nextMark = 0;
-  /** Segments before the last flush that was cut: they are of a turn that is complete. */
-  #turnStart = 0;
+  /** Segments that the actor knows of. */
+  #announced = 0;
   #spokenSegments = 0;
   #openFlushes = 0;
   #unhandedFrames = 0;
-  #ended = false;
-  #cutToEnd = false;
   #closeSent = false;
-  #feeding = false;
+  #isFeeding = false;
   #over = false;
   #released = false;
 
   constructor(parts: ContextParts) {
     this.#parts = parts;
     ({ id: this.id, actor: this.actor } = parts);
-    this.#segmenter = new Segmenter(parts.bounds);
     const { format, framing, timestamps, clientContextId, settings, group, lease } = parts.options;
+    // A request for blank text is answered by a short silence; on a socket blank text is no request.
+    this.#utterances = new Utterances(parts.bounds, framing !== 'socket');
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
-    const bytesAMs = heldBytesAMs(format, this.#sampleRateHz);
-    this.schedule = parts.scheduler.open(group ?? lease, { bytesAMs, onResumed: parts.meter.resumed });
+    this.schedule = parts.scheduler.open(group ?? lease, this, heldBytesPerMs(format, this.#sampleRateHz));
     parts.actors.send(parts.actor, {
       type: 'open',
       contextId: parts.id,
@@ -97,56 +84,47 @@ export class Context implements SpeechContext {
     if (this.#released) return 'idle';
     const isSpeaking = this.#over
       ? this.#unhandedFrames > 0
-      : this.#ended ||
-        this.#pending.length > 0 ||
+      : this.#utterances.isEnded ||
+        this.#utterances.hasPending ||
         this.#openFlushes > 0 ||
-        this.#spokenSegments < this.#nextSegment ||
+        this.#spokenSegments < this.#utterances.cutSegments ||
         this.#unhandedFrames > 0;
     if (isSpeaking) return 'speaking';
-    return !this.#over && this.#segmenter.holdsWords ? 'holding' : 'idle';
+    return !this.#over && this.#utterances.holdsWords ? 'holding' : 'idle';
   }
 
-  /** Text was cut, or is about to be, and not all that it became is heard. */
+  /** Text was cut, or is about to be, and the listener has not heard all that was made of it. */
   get #isMidUtterance(): boolean {
-    if (this.activity === 'holding') return this.#nextSegment > this.#turnStart;
+    if (this.activity === 'holding') return this.#utterances.hasBegunUtterance;
     return this.activity === 'speaking' || this.#jobs.size > 0;
   }
 
+  /** It takes text no more. */
+  get #isClosed(): boolean {
+    return this.#over || this.#utterances.isEnded;
+  }
+
   append(text: string): void {
-    if (this.#over || this.#ended || text === '') return;
-    const last = this.#pending.at(-1);
-    // Words that come letter by letter wait as a few long texts.
-    if (typeof last === 'string' && last.length < SLICE_UNITS)
-      this.#pending[this.#pending.length - 1] = last + text;
-    else this.#pending.push(text);
+    if (this.#isClosed || text === '') return;
+    this.#utterances.append(text);
     this.#feed();
   }
 
   flush(flushId: string): void {
-    if (this.#over || this.#ended) return;
+    if (this.#isClosed) return;
     this.#openFlushes++;
-    this.#pending.push({ flushId });
+    this.#utterances.flush(flushId);
     this.#feed();
   }
 
-  dropTurn(): number {
-    if (this.#over || this.#ended) return 0;
-    let characters = 0;
-    const flushed = this.#pending.findLastIndex((entry) => typeof entry !== 'string');
-    for (const text of this.#pending.splice(flushed + 1) as string[]) characters += codePointCount(text);
-    // Text before a flush that is still to be cut is of a turn that is complete, and so is all that was cut before.
-    if (flushed >= 0) return characters;
-    for (const segment of this.#segmenter.flush()) characters += codePointCount(segment.text);
-    const kept = Math.max(this.#nextMark, this.#turnStart);
-    this.schedule.withdraw(kept);
-    characters += this.#charges.drop(kept);
-    this.#nextSegment = kept;
-    return characters;
+  dropUtterance(): number {
+    if (this.#isClosed) return 0;
+    return this.#utterances.drop(this.#announced, (fromSegment) => this.schedule.withdraw(fromSegment));
   }
 
   end(): void {
-    if (this.#over || this.#ended) return;
-    this.#ended = true;
+    if (this.#isClosed) return;
+    this.#utterances.end();
     this.#feed();
   }
 
@@ -154,7 +132,7 @@ export class Context implements SpeechContext {
     if (this.#released) return;
     this.#unhandedFrames--;
     this.#parts.meter.handed(frame);
-    this.schedule.handed(frame.durationMs);
+    this.#guarded(() => this.schedule.handed(frame.durationMs));
     // A whole result is charged when it is complete: one that fails is free.
     if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
     this.renew();
@@ -168,6 +146,7 @@ export class Context implements SpeechContext {
     this.#parts.options.lease.close();
   }
 
+  /** Takes a frame of its actor. */
   deliver(frame: Frame): void {
     if (this.#over) return;
     switch (frame.type) {
@@ -182,7 +161,7 @@ export class Context implements SpeechContext {
         this.#openFlushes--;
         break;
       case 'closed':
-        if (this.#parts.options.framing === 'whole') this.#chargeUpTo(this.#nextSegment - 1);
+        if (this.#parts.options.framing === 'whole') this.#chargeUpTo(this.#utterances.cutSegments - 1);
         this.#finish();
         break;
       case 'failed':
@@ -195,35 +174,43 @@ export class Context implements SpeechContext {
     this.renew();
   }
 
-  /** Moves to the voices of now when nothing of an utterance is under way, if its voice is there at its rate. */
+  /** Moves to the current voices between two utterances, if they have its voice at its rate. */
   renew(): void {
     const { generations, options } = this.#parts;
     if (this.#over || generations.isCurrent(this.#generation) || this.#isMidUtterance) return;
     this.#generation = generations.move(this.#generation, options.settings.voiceId, this.#sampleRateHz);
   }
 
-  /** It keeps older voices, and is not heard. */
+  /** It keeps older voices, and speaks nothing. */
   get isOutdated(): boolean {
     if (this.#over || this.activity === 'speaking' || this.#jobs.size > 0) return false;
     return !this.#parts.generations.isCurrent(this.#generation);
   }
 
-  /** Ends the context short, telling its transport; without a code it is a fault of ours. */
+  /** Ends the context early and reports that to its transport; without a code it is a fault of the service. */
   fail(reason: string, code?: FailureCode): void {
     if (this.#over) return;
     this.#abandon();
     this.#parts.sink({ type: 'failed', contextId: this.id, reason, code });
   }
 
-  /** The scheduler starts one of this context's segments: in the turn of any other, whom a fault must not meet. */
+  /** The scheduler calls it while it serves any context: a fault must end only this one. */
   start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
-    this.#guarded(segment, () => this.#start(segment, playFromMs, readySinceMs));
+    this.#guarded(() => this.#start(segment, playFromMs, readySinceMs), segment);
+  }
+
+  moved(segment: ScheduledSegment, playFromMs: number): void {
+    this.#jobs.get(segment)?.setPlayFrom(playFromMs);
+  }
+
+  resumed(nowMs: number, segment: number): void {
+    this.#parts.meter.resumed(nowMs, segment);
   }
 
   #start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
-    if (segment.index >= this.#nextMark) {
+    if (segment.index >= this.#announced) {
       this.#sendFlushes();
-      this.#sendMark(segment);
+      this.#announce(segment);
     }
     const { bounds, options } = this.#parts;
     const { settings } = options;
@@ -242,28 +229,22 @@ export class Context implements SpeechContext {
       utteranceSeed: this.#utteranceSeed,
       actor: this.actor,
     };
-    // Last, so that whatever can fail has not.
+    // The job starts last: nothing after it may fail.
     const running = this.#generation.pool.run(job, playFromMs);
     this.#jobs.set(segment, running);
     void running.outcome.then((outcome) =>
-      this.#guarded(segment, () => this.#onOutcome(segment, readySinceMs, outcome)),
+      this.#guarded(() => this.#onOutcome(segment, readySinceMs, outcome), segment),
     );
     this.#feed();
   }
 
-  /** A fault of ours ends this context and no other; the segment is no longer counted as running. */
-  #guarded(segment: ScheduledSegment, react: () => void): void {
+  /** Runs a reaction. A fault ends this context and no other. @param segment counts as running no more after a fault */
+  #guarded(react: () => void, segment?: ScheduledSegment): void {
     try {
       react();
     } catch (error) {
-      this.schedule.finished(segment, 0);
-      this.fail(`a fault of the dispatch: ${faultPlace(error)}`);
+      this.#failSegment(`a fault of the dispatch: ${faultPlace(error)}`, segment);
     }
-  }
-
-  /** The scheduler moved the playback clock of a running segment. */
-  moved(segment: ScheduledSegment, playFromMs: number): void {
-    this.#jobs.get(segment)?.setPlayFrom(playFromMs);
   }
 
   #onOutcome(segment: ScheduledSegment, readySinceMs: number, outcome: JobOutcome): void {
@@ -279,90 +260,66 @@ export class Context implements SpeechContext {
       }
       case 'cancelled':
         this.#parts.meter.made(readySinceMs, outcome.effort, null);
-        this.schedule.finished(segment, 0);
+        this.#failSegment('its segment was cancelled', segment);
         return;
       case 'interrupted':
         this.#retry(segment);
         return;
       case 'failed':
-        this.schedule.finished(segment, 0);
-        this.fail(outcome.reason);
+        this.#failSegment(outcome.reason, segment);
     }
   }
 
-  /** Runs a bystander of a thread's death again: the same seed gives the same samples, of which the actor drops what it has. */
+  /** Runs a segment again whose thread died in another job's step. The actor drops the samples that it has already. */
   #retry(segment: ScheduledSegment): void {
     const attempt = this.#attempts.get(segment);
-    if (this.#over || attempt === undefined || ++attempt.retries > this.#parts.bounds.segmentRetriesMax) {
-      this.schedule.finished(segment, 0);
-      this.fail('its synthesis threads kept ending');
-      return;
-    }
-    this.schedule.requeue(segment);
+    if (this.#over || attempt === undefined || ++attempt.retries > this.#parts.bounds.segmentRetriesMax)
+      this.#failSegment('its synthesis threads kept ending', segment);
+    else this.schedule.requeue(segment);
+  }
+
+  /** Ends the context, unless it is over; its segment runs no more. */
+  #failSegment(reason: string, segment?: ScheduledSegment): void {
+    this.fail(reason);
+    if (segment !== undefined) this.schedule.finished(segment, 0);
   }
 
   #feed(): void {
     // Starting a segment feeds again: without this guard the inner call would overtake the outer one's segments.
-    if (this.#feeding) return;
-    this.#feeding = true;
-    while (!this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD && this.#cut());
-    this.#feeding = false;
+    if (this.#isFeeding) return;
+    this.#isFeeding = true;
+    while (!this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD) {
+      const segments = this.#utterances.cut();
+      if (segments === null) break;
+      for (const segment of segments) this.schedule.enqueue(segment);
+    }
+    this.#isFeeding = false;
     this.#sendFlushes();
     this.#closeWhenFed();
   }
 
-  /** As the close, a flush is told after the mark of the last segment before it. */
+  /** A flush, like the close, is announced after the last segment before it. */
   #sendFlushes(): void {
     if (this.#over) return;
-    for (let next = this.#flushes[0]; next !== undefined; next = this.#flushes[0]) {
-      if (this.#nextMark < next.segments) return;
-      this.#flushes.shift();
-      this.schedule.tailAsked(this.#nextMark - 1);
-      this.#parts.actors.send(this.actor, { type: 'flush', contextId: this.id, flushId: next.flushId });
+    for (;;) {
+      const flushId = this.#utterances.takeFlush(this.#announced);
+      if (flushId === undefined) return;
+      this.schedule.tailAsked(this.#announced - 1);
+      this.#parts.actors.send(this.actor, { type: 'flush', contextId: this.id, flushId });
     }
   }
 
-  /** The actor closes when it has released what it was told of: so it is told after the last segment's mark. */
+  /** The actor closes when it has released what was announced: so the close is announced last. */
   #closeWhenFed(): void {
-    if (this.#over || this.#closeSent || !this.#cutToEnd || this.#nextMark < this.#nextSegment) return;
+    if (this.#over || this.#closeSent || !this.#utterances.isCutToEnd) return;
+    if (this.#announced < this.#utterances.cutSegments) return;
     this.#closeSent = true;
-    this.schedule.tailAsked(this.#nextMark - 1);
+    this.schedule.tailAsked(this.#announced - 1);
     this.#parts.actors.send(this.actor, { type: 'close', contextId: this.id });
   }
 
-  /** Cuts the next slice of text into segments. `false` when there is nothing to cut. */
-  #cut(): boolean {
-    const next = this.#pending.shift();
-    if (typeof next === 'string') {
-      const end = endOfSlice(next, SLICE_UNITS);
-      if (end < next.length) this.#pending.unshift(next.slice(end));
-      this.#enqueue(this.#segmenter.push(next.slice(0, end)));
-      return true;
-    }
-    if (next !== undefined) {
-      this.#enqueue(this.#segmenter.flush());
-      this.#turnStart = this.#nextSegment;
-      this.#flushes.push({ flushId: next.flushId, segments: this.#nextSegment });
-      return true;
-    }
-    if (!this.#ended || this.#cutToEnd) return false;
-    this.#cutToEnd = true;
-    // A request for blank text is answered by a short silence; on a socket nothing was asked for.
-    this.#enqueue(this.#segmenter[this.#parts.options.framing === 'socket' ? 'flush' : 'end']());
-    return true;
-  }
-
-  #enqueue(segments: ReturnType<Segmenter['push']>): void {
-    for (const segment of segments) {
-      this.#charges.add(codePointCount(segment.text));
-      if (!segment.speak) continue;
-      this.#charges.endSegment();
-      this.schedule.enqueue({ ...segment, index: this.#nextSegment++ });
-    }
-  }
-
-  #sendMark(segment: ScheduledSegment): void {
-    this.#nextMark = segment.index + 1;
+  #announce(segment: ScheduledSegment): void {
+    this.#announced = segment.index + 1;
     this.#parts.actors.send(this.actor, {
       type: 'segment',
       contextId: this.id,
@@ -375,11 +332,11 @@ export class Context implements SpeechContext {
   }
 
   #chargeUpTo(segment: number): void {
-    const characters = this.#charges.take(segment);
+    const characters = this.#utterances.charge(segment);
     if (characters > 0) this.#parts.options.lease.settle(characters);
   }
 
-  /** Stops everything below: no segment starts, running ones end at their next step, the actor forgets. */
+  /** Stops everything below: no segment starts, running ones end at their next step, the actor forgets the context. */
   #abandon(): void {
     if (this.#over) return;
     for (const job of this.#jobs.values()) job.cancel();
@@ -388,11 +345,10 @@ export class Context implements SpeechContext {
     this.#finish();
   }
 
-  /** What was made and waits for its socket still counts for the gate, until the release. */
+  /** Audio that was made and waits for its socket still counts for the gate, until the release. */
   #finish(): void {
     this.#over = true;
-    this.#pending.length = 0;
-    this.#flushes.length = 0;
+    this.#utterances.clear();
     this.#parts.generations.leave(this.#generation);
     this.#parts.onOver(this);
   }

@@ -10,10 +10,9 @@ import { monotonicMs } from '../monotonic.js';
 import { Abandoned } from '../threads/abandoned.js';
 import { ActorThreads } from '../threads/actor-threads.js';
 import { Context } from './context.js';
-import { ContextMeter } from './context-meter.js';
+import { ContextMeter } from './playback.js';
 import { Generations } from '../threads/generations.js';
 import { Scheduler } from './scheduler.js';
-import type { ContextSchedule } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext } from './speech.js';
 import type { SynthesisThread } from '../threads/synthesis-thread.js';
 import { Watchdog } from '../threads/watchdog.js';
@@ -54,7 +53,6 @@ export class Dispatcher implements Speech {
   readonly #actors: ActorThreads;
   readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
-  readonly #bySchedule = new WeakMap<ContextSchedule, Context>();
   #nextContextId = 1;
 
   constructor(options: DispatcherOptions) {
@@ -87,11 +85,7 @@ export class Dispatcher implements Speech {
       clock: monotonicMs,
       threads: config.synthesisThreads,
       jobsMax: config.synthesisThreads * bounds.jobsPerThreadMax,
-      unsentAudioMsMax: bounds.unsentAudioMsMax,
-      unsentAudioMsPerLeaseMax: bounds.unsentAudioMsPerLeaseMax,
-      unsentAudioBytesMax: bounds.unsentAudioBytesMax,
-      start: (schedule, ...started) => this.#bySchedule.get(schedule)?.start(...started),
-      moved: (schedule, segment, playFromMs) => this.#bySchedule.get(schedule)?.moved(segment, playFromMs),
+      bounds,
     });
     this.#scheduler.setPaused(true);
     this.#generations.on('thread', (thread) => {
@@ -204,7 +198,7 @@ export class Dispatcher implements Speech {
 
   /** Bytes of audio, made or being made, that no socket has yet. */
   get unsentAudioBytes(): number {
-    return this.#scheduler.room.bytes;
+    return this.#scheduler.audio.bytes;
   }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
@@ -227,7 +221,6 @@ export class Dispatcher implements Speech {
       },
     });
     this.#contexts.set(context.id, context);
-    this.#bySchedule.set(context.schedule, context);
     return context;
   }
 

@@ -42,7 +42,7 @@ export interface SpeechContext {
    * Drops what was appended since the last flush and has not begun to be spoken.
    * @returns its code points, blanks included
    */
-  dropTurn(): number;
+  dropUtterance(): number;
   /** Of `socket` framing only; it changes with calls and with frames, at no other time. */
   readonly activity: Activity;
   /** No more text: what is left is spoken, then `closed` follows. Idempotent. */

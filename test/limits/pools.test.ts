@@ -1,8 +1,9 @@
 /** Pools that many share: who holds much is stopped, who holds little goes on, and the whole stays within its bound. */
 import t from 'tap';
-import { AudioRoom } from '../../src/speech/audio-room.js';
-import { heldBytesAMs } from '../../src/speech/audio-bytes.js';
-import { Scheduler, type ContextSchedule, type ScheduledSegment } from '../../src/speech/scheduler.js';
+import { limits } from '../../src/limits.js';
+import { AudioBudget, heldBytesPerMs } from '../../src/speech/audio-budget.js';
+import type { ContextSchedule, ScheduledSegment } from '../../src/speech/schedule.js';
+import { Scheduler } from '../../src/speech/scheduler.js';
 import { ByteBudget } from '../../src/byte-budget.js';
 import { startFront, GOOD_KEY, eventually } from '../support/front-server.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
@@ -63,11 +64,11 @@ t.test('a budget refuses what it has not, and a return of more than was taken is
 
 t.test('who looks for room again and again does not put off being told', (t) => {
   let told = 0;
-  const room = new AudioRoom(256_000, () => (told += 1));
-  room.change(250_000);
+  const budget = new AudioBudget(256_000, () => (told += 1));
+  budget.change(250_000);
   for (let freed = 0; freed < 1_500; freed += 100) {
-    t.notOk(room.isFor(10_000));
-    room.change(-100);
+    t.notOk(budget.hasRoomFor(10_000));
+    budget.change(-100);
   }
   t.equal(told, 1, 'after each 1,000');
   t.end();
@@ -75,43 +76,40 @@ t.test('who looks for room again and again does not put off being told', (t) => 
 
 t.test('who waits for room is told when there is some', (t) => {
   let told = 0;
-  const room = new AudioRoom(16_000, () => (told += 1));
-  room.change(15_000);
-  t.notOk(room.isFor(100));
-  t.ok(room.isFor(60));
-  room.change(-10);
+  const budget = new AudioBudget(16_000, () => (told += 1));
+  budget.change(15_000);
+  t.notOk(budget.hasRoomFor(100));
+  t.ok(budget.hasRoomFor(60));
+  budget.change(-10);
   t.equal(told, 0, 'not for a few bytes');
-  room.change(-100);
+  budget.change(-100);
   t.equal(told, 1);
-  room.change(-1_000);
+  budget.change(-1_000);
   t.equal(told, 1, 'nobody waits any more');
-  room.change(2_110);
-  t.notOk(room.isFor(0), 'full');
-  room.change(-1);
+  budget.change(2_110);
+  t.notOk(budget.hasRoomFor(0), 'full');
+  budget.change(-1);
   t.equal(told, 2, 'the first byte of a full room counts');
   t.end();
 });
 
 t.test('a millisecond of audio counts as what is larger, its samples or its base64', (t) => {
-  t.equal(heldBytesAMs({ encoding: 'pcm', sampleRateHz: 48_000 }, 24_000), 128);
-  t.equal(heldBytesAMs({ encoding: 'mulaw', sampleRateHz: 8_000 }, 24_000), 48);
-  t.equal(heldBytesAMs({ encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 384 }, 24_000), 64);
+  t.equal(heldBytesPerMs({ encoding: 'pcm', sampleRateHz: 48_000 }, 24_000), 128);
+  t.equal(heldBytesPerMs({ encoding: 'mulaw', sampleRateHz: 8_000 }, 24_000), 48);
+  t.equal(heldBytesPerMs({ encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 384 }, 24_000), 64);
   t.end();
 });
 
 t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is spoken for', (t) => {
   const started: { schedule: ContextSchedule; segment: ScheduledSegment }[] = [];
   const POOL = 8 * 1024 * 1024;
-  const BYTES_A_MS = 48;
+  const BYTES_PER_MS = 48;
   const SEGMENT_MS = 700;
   const scheduler = new Scheduler({
     clock: () => 0,
     threads: 2,
     jobsMax: 256,
-    unsentAudioMsMax: 20_000,
-    unsentAudioBytesMax: POOL,
-    start: (schedule, segment) => started.push({ schedule, segment }),
-    moved: () => undefined,
+    bounds: { ...limits, unsentAudioBytesMax: POOL },
   });
   const segment = (index: number): ScheduledSegment => ({
     index,
@@ -123,7 +121,12 @@ t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is
     after: '',
   });
   const open = () => {
-    const schedule = scheduler.open({}, { bytesAMs: BYTES_A_MS });
+    const owner = {
+      start: (segment: ScheduledSegment) => started.push({ schedule, segment }),
+      moved: () => undefined,
+      resumed: () => undefined,
+    };
+    const schedule = scheduler.open({}, owner, BYTES_PER_MS);
     for (let index = 0; index < 30; index++) schedule.enqueue(segment(index));
     return schedule;
   };
@@ -133,7 +136,7 @@ t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is
   };
   const greedy = Array.from({ length: 100 }, open);
   work();
-  t.ok(scheduler.room.bytes < POOL, `${scheduler.room.bytes}`);
+  t.ok(scheduler.audio.bytes < POOL, `${scheduler.audio.bytes}`);
   t.ok(
     greedy.every(({ unsentMs }) => unsentMs < 20_000),
     'stopped before their own bound',
@@ -144,8 +147,8 @@ t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is
 
   const more = Array.from({ length: 100 }, open);
   work();
-  const overshoot = 256 * SEGMENT_MS * BYTES_A_MS;
-  t.ok(scheduler.room.bytes <= POOL + overshoot, `${scheduler.room.bytes}`);
+  const overshoot = 256 * SEGMENT_MS * BYTES_PER_MS;
+  t.ok(scheduler.audio.bytes <= POOL + overshoot, `${scheduler.audio.bytes}`);
   for (const schedule of [...greedy, newcomer]) schedule.handed(schedule.unsentMs);
   work();
   t.ok(
@@ -153,7 +156,7 @@ t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is
     'room that is given back goes to those who wait',
   );
   for (const schedule of [...greedy, newcomer, ...more]) scheduler.close(schedule);
-  t.equal(scheduler.room.bytes, 0);
+  t.equal(scheduler.audio.bytes, 0);
   t.end();
 });
 

@@ -87,7 +87,7 @@ export class SteppedContext implements SpeechContext {
     this.#work.push({ flushId });
   }
 
-  dropTurn(): number {
+  dropUtterance(): number {
     if (this.#over || this.ended) return 0;
     let characters = codePointCount(this.held);
     this.held = '';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import { Context } from '../../src/speech/context.js';
-import { ContextMeter } from '../../src/speech/context-meter.js';
+import { ContextMeter } from '../../src/speech/playback.js';
 import type { ActorCommand, Frame } from '../../src/threads/messages.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
@@ -110,11 +110,11 @@ export class Stage {
       clock: () => this.#nowMs,
       threads: THREADS,
       jobsMax: JOBS_MAX,
-      unsentAudioMsMax: UNSENT_MS_MAX,
-      unsentAudioBytesMax: UNSENT_BYTES_MAX,
-      start: (schedule, ...started) =>
-        this.#contexts.find((context) => context.schedule === schedule)?.start(...started),
-      moved: () => undefined,
+      bounds: {
+        unsentAudioMsMax: UNSENT_MS_MAX,
+        unsentAudioMsPerLeaseMax: 2 * UNSENT_MS_MAX,
+        unsentAudioBytesMax: UNSENT_BYTES_MAX,
+      },
     });
     for (let id = 0; id < CONTEXTS; id++) this.#open(id);
   }
@@ -142,7 +142,7 @@ export class Stage {
         context.end();
         break;
       case 'drop': {
-        const characters = context.dropTurn();
+        const characters = context.dropUtterance();
         if (!isTaking && characters > 0) throw new Error('dropped of what is complete');
         line.dropped += characters;
         line.accepted = line.accepted.slice(0, line.accepted.length - characters);
@@ -193,8 +193,8 @@ export class Stage {
       context.release();
       if (line.closes !== 1) throw new Error(`a lease was closed ${line.closes} times`);
     });
-    if (this.#scheduler.room.bytes !== 0) throw new Error('audio is still counted');
-    if (this.#scheduler.leases > 0 || this.#scheduler.runningSegments > 0)
+    if (this.#scheduler.audio.bytes !== 0) throw new Error('audio is still counted');
+    if (this.#scheduler.groups > 0 || this.#scheduler.runningSegments > 0)
       throw new Error('the scheduler keeps some');
     if (this.#entered !== 0) throw new Error(`${this.#entered} contexts have not left their voices`);
   }
@@ -336,7 +336,7 @@ export class Stage {
     if (this.#scheduler.runningSegments !== this.#running.length)
       throw new Error(`${this.#scheduler.runningSegments} running, ${this.#running.length} with the pool`);
     for (const { schedule } of this.#contexts)
-      if (this.#running.length === 0 && schedule.queuedSegments > 0 && !schedule.isGated())
+      if (this.#running.length === 0 && schedule.queuedSegments > 0 && !schedule.isGateShut())
         throw new Error('segments wait while nothing runs');
     for (const line of this.#lines) {
       if (line.settled > line.accepted.length) throw new Error('charged for more than was accepted');

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { Scheduler, type ContextSchedule, type ScheduledSegment } from '../../src/speech/scheduler.js';
+import type { ContextSchedule, ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
+import { Scheduler } from '../../src/speech/scheduler.js';
 import { seededRandom } from '../support/random.js';
 
 const segment = (index: number, characters = 50): ScheduledSegment => ({
@@ -28,12 +29,23 @@ const bench = ({ threads = 1, jobsMax = 1, unsentAudioMsMax = 10_000 } = {}) => 
     clock: () => clock.nowMs,
     threads,
     jobsMax,
-    unsentAudioMsMax,
-    start: (schedule, started, playFromMs, readySinceMs) =>
-      starts.push({ schedule, segment: started, playFromMs, readySinceMs }),
-    moved: (schedule, moved, playFromMs) => moves.push({ schedule, segment: moved, playFromMs }),
+    bounds: {
+      unsentAudioMsMax,
+      unsentAudioMsPerLeaseMax: 2 * unsentAudioMsMax,
+      unsentAudioBytesMax: Number.POSITIVE_INFINITY,
+    },
   });
-  return { clock, starts, moves, scheduler };
+  /** Opens a context that records its starts and moves. */
+  const open = (group: object = {}, resumed: SegmentOwner['resumed'] = () => undefined): ContextSchedule => {
+    const schedule: ContextSchedule = scheduler.open(group, {
+      start: (started, playFromMs, readySinceMs) =>
+        starts.push({ schedule, segment: started, playFromMs, readySinceMs }),
+      moved: (moved, playFromMs) => moves.push({ schedule, segment: moved, playFromMs }),
+      resumed,
+    });
+    return schedule;
+  };
+  return { clock, starts, moves, scheduler, open };
 };
 
 const last = <T>(items: T[]): T => {
@@ -43,12 +55,12 @@ const last = <T>(items: T[]): T => {
 };
 
 t.test('the listener who would run dry first is served first', async (t) => {
-  const { clock, starts, scheduler } = bench();
-  const a = scheduler.open({});
+  const { clock, starts, open } = bench();
+  const a = open();
   a.enqueue(segment(0));
   const first = last(starts);
-  const b = scheduler.open({});
-  const c = scheduler.open({});
+  const b = open();
+  const c = open();
   a.enqueue(segment(1));
   clock.nowMs = 10;
   c.enqueue(segment(0));
@@ -64,14 +76,14 @@ t.test('the listener who would run dry first is served first', async (t) => {
 });
 
 t.test('a lease runs one segment under contention, and more while threads idle', async (t) => {
-  const { starts, scheduler } = bench({ threads: 2, jobsMax: 4 });
+  const { starts, open } = bench({ threads: 2, jobsMax: 4 });
   const lease = {};
-  const a = scheduler.open(lease);
+  const a = open(lease);
   for (let index = 0; index < 5; index++) a.enqueue(segment(index, 10));
   t.equal(starts.length, 1, 'nothing slows the first chunk');
   a.handed(100);
   t.equal(starts.length, 2, 'once it is heard, both threads are used for the only lease there is');
-  const other = scheduler.open({});
+  const other = open();
   other.enqueue(segment(0));
   t.equal(
     last(starts).schedule,
@@ -89,9 +101,9 @@ const segment0 = (starts: Start[], schedule: ContextSchedule, index: number): Sc
 };
 
 t.test('contexts of one lease take turns', async (t) => {
-  const { starts, scheduler } = bench();
+  const { starts, open } = bench();
   const lease = {};
-  const contexts = [scheduler.open(lease), scheduler.open(lease), scheduler.open(lease)];
+  const contexts = [open(lease), open(lease), open(lease)];
   for (const context of contexts) for (let index = 0; index < 2; index++) context.enqueue(segment(index));
   for (let i = 0; i < 5; i++) last(starts).schedule.finished(last(starts).segment, 1_000);
   const order = starts.map((start) => contexts.indexOf(start.schedule));
@@ -101,8 +113,8 @@ t.test('contexts of one lease take turns', async (t) => {
 t.test(
   'a reader who takes nothing is given no further segment, and is resumed by what it takes',
   async (t) => {
-    const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 4_000 });
-    const a = scheduler.open({});
+    const { clock, starts, open } = bench({ unsentAudioMsMax: 4_000 });
+    const a = open();
     for (let index = 0; index < 4; index++) a.enqueue(segment(index, 10));
     a.finished(last(starts).segment, 3_000);
     t.equal(starts.length, 2, '3 s unsent: below the bound');
@@ -118,8 +130,8 @@ t.test(
 );
 
 t.test('after idling, playback begins anew at the present', async (t) => {
-  const { clock, starts, scheduler } = bench();
-  const a = scheduler.open({});
+  const { clock, starts, open } = bench();
+  const a = open();
   a.enqueue(segment(0));
   a.finished(last(starts).segment, 2_000);
   clock.nowMs = 500;
@@ -132,8 +144,8 @@ t.test('after idling, playback begins anew at the present', async (t) => {
 });
 
 t.test('the clock of a running segment moves when the true duration before it is known', async (t) => {
-  const { starts, moves, scheduler } = bench({ threads: 2, jobsMax: 2 });
-  const a = scheduler.open({});
+  const { starts, moves, open } = bench({ threads: 2, jobsMax: 2 });
+  const a = open();
   a.enqueue(segment(0, 20));
   a.enqueue(segment(1, 20));
   a.handed(1);
@@ -144,9 +156,9 @@ t.test('the clock of a running segment moves when the true duration before it is
 });
 
 t.test('the gate of a lease closes for all of its contexts, and opens for all', async (t) => {
-  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 10_000 });
+  const { clock, starts, scheduler, open } = bench({ unsentAudioMsMax: 10_000 });
   const lease = {};
-  const contexts = Array.from({ length: 4 }, () => scheduler.open(lease));
+  const contexts = Array.from({ length: 4 }, () => open(lease));
   const [a, b, , d] = contexts as [ContextSchedule, ContextSchedule, ContextSchedule, ContextSchedule];
   for (const context of contexts) {
     context.enqueue(segment(0));
@@ -154,7 +166,7 @@ t.test('the gate of a lease closes for all of its contexts, and opens for all', 
     context.finished(last(starts).segment, 7_000);
   }
   t.equal(starts.length, 3, 'each is under its own bound, together they are over that of the lease');
-  const stranger = scheduler.open({});
+  const stranger = open();
   stranger.enqueue(segment(0));
   t.equal(last(starts).schedule, stranger, 'other leases go on');
   stranger.finished(last(starts).segment, 1_000);
@@ -174,8 +186,8 @@ t.test('the gate of a lease closes for all of its contexts, and opens for all', 
 });
 
 t.test('what is withdrawn does not start; what goes before it does', async (t) => {
-  const { starts, scheduler } = bench();
-  const a = scheduler.open({});
+  const { starts, open } = bench();
+  const a = open();
   for (let index = 0; index < 4; index++) a.enqueue(segment(index));
   a.withdraw(2);
   t.equal(a.queuedSegments, 1);
@@ -190,8 +202,8 @@ t.test('what is withdrawn does not start; what goes before it does', async (t) =
 });
 
 t.test('a second utterance of a context is not heard before it is', async (t) => {
-  const { clock, starts, scheduler } = bench({ threads: 2, jobsMax: 4 });
-  const a = scheduler.open({});
+  const { clock, starts, open } = bench({ threads: 2, jobsMax: 4 });
+  const a = open();
   a.enqueue(segment(0));
   a.finished(last(starts).segment, 1_000);
   a.handed(1_000);
@@ -204,8 +216,8 @@ t.test('a second utterance of a context is not heard before it is', async (t) =>
 });
 
 t.test('an interrupted segment runs again before those behind it', async (t) => {
-  const { starts, scheduler } = bench();
-  const a = scheduler.open({});
+  const { starts, open } = bench();
+  const a = open();
   for (let index = 0; index < 3; index++) a.enqueue(segment(index));
   a.requeue(last(starts).segment);
   t.same(
@@ -220,25 +232,25 @@ t.test('an interrupted segment runs again before those behind it', async (t) => 
 });
 
 t.test('a closed context starts nothing more and leaves nothing behind', async (t) => {
-  const { starts, scheduler } = bench();
-  const a = scheduler.open({});
+  const { starts, scheduler, open } = bench();
+  const a = open();
   a.enqueue(segment(0));
   a.enqueue(segment(1));
   scheduler.close(a);
   scheduler.close(a);
   a.enqueue(segment(2));
-  t.equal(scheduler.leases, 1, 'its running segment is still with a thread');
+  t.equal(scheduler.groups, 1, 'its running segment is still with a thread');
   a.finished(last(starts).segment, 10);
   a.finished(last(starts).segment, 10);
   t.equal(starts.length, 1);
-  t.equal(scheduler.leases, 0);
+  t.equal(scheduler.groups, 0);
   t.equal(scheduler.runningSegments, 0);
 });
 
 t.test('nothing starts while no thread can take it', async (t) => {
-  const { starts, scheduler } = bench();
+  const { starts, scheduler, open } = bench();
   scheduler.setPaused(true);
-  scheduler.open({}).enqueue(segment(0));
+  open().enqueue(segment(0));
   t.equal(starts.length, 0);
   scheduler.setPaused(false);
   t.equal(starts.length, 1);
@@ -259,10 +271,10 @@ const simulate = (seed: number): string | undefined => {
   const threads = 1 + below(3);
   const jobsMax = threads + below(4);
   const unsentAudioMsMax = 1_000 + below(8_000);
-  const { clock, starts, scheduler } = bench({ threads, jobsMax, unsentAudioMsMax });
+  const { clock, starts, scheduler, open } = bench({ threads, jobsMax, unsentAudioMsMax });
   const leases = Array.from({ length: 1 + below(4) }, () => ({}));
   const contexts = Array.from({ length: 1 + below(8) }, () => ({
-    schedule: scheduler.open(leases[below(leases.length)] ?? leases[0] ?? {}),
+    schedule: open(leases[below(leases.length)] ?? leases[0] ?? {}),
     enqueued: 0,
     started: [] as number[],
     requeued: new Set<number>(),
@@ -334,13 +346,13 @@ const simulate = (seed: number): string | undefined => {
     if (new Set(context.started).size !== context.started.length) problem ??= 'a segment ran twice';
   }
   for (const context of contexts) scheduler.close(context.schedule);
-  if (scheduler.leases !== 0 || scheduler.runningSegments !== 0) problem ??= 'something was left behind';
+  if (scheduler.groups !== 0 || scheduler.runningSegments !== 0) problem ??= 'something was left behind';
   return problem;
 };
 
 t.test('a segment that is run again is not held up by the audio that waits for it', (t) => {
-  const { starts, scheduler } = bench({ threads: 2, jobsMax: 2, unsentAudioMsMax: 5_000 });
-  const context = scheduler.open({});
+  const { starts, open } = bench({ threads: 2, jobsMax: 2, unsentAudioMsMax: 5_000 });
+  const context = open();
   context.enqueue(segment(0, 10));
   context.finished(last(starts).segment, 700);
   context.handed(300);
@@ -358,9 +370,9 @@ t.test('a segment that is run again is not held up by the audio that waits for i
 });
 
 t.test('a segment waits from when nothing but a thread is missing', (t) => {
-  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 1_000 });
-  const a = scheduler.open({});
-  const b = scheduler.open({});
+  const { clock, starts, open } = bench({ unsentAudioMsMax: 1_000 });
+  const a = open();
+  const b = open();
   a.enqueue(segment(0));
   t.equal(last(starts).readySinceMs, 0, 'at once');
   clock.nowMs = 10;
@@ -387,9 +399,9 @@ t.test('a segment waits from when nothing but a thread is missing', (t) => {
 });
 
 t.test('a context is told when there is something to make again: text, or an open gate', (t) => {
-  const { clock, starts, scheduler } = bench({ unsentAudioMsMax: 1_000 });
+  const { clock, starts, open } = bench({ unsentAudioMsMax: 1_000 });
   const resumed: [number, number][] = [];
-  const context = scheduler.open({}, { onResumed: (nowMs, index) => resumed.push([nowMs, index]) });
+  const context = open({}, (nowMs, index) => resumed.push([nowMs, index]));
   context.enqueue(segment(0));
   context.enqueue(segment(1));
   t.strictSame(resumed.splice(0), [[0, 0]], 'not for text behind other text');

@@ -180,8 +180,8 @@ t.test('a dropped turn is not spoken, what was flushed before it is', async (t) 
   context.flush('f1');
   context.append('x'.repeat(5_000));
   context.append(' and more');
-  t.equal(context.dropTurn(), 5_009, 'all of it, as it had not begun');
-  t.equal(context.dropTurn(), 0);
+  t.equal(context.dropUtterance(), 5_009, 'all of it, as it had not begun');
+  t.equal(context.dropUtterance(), 0);
   context.flush('f2');
   context.append('Then this.');
   context.end();
@@ -196,7 +196,7 @@ t.test('of a turn that has begun, what began is finished and the rest is dropped
   const sentence = 'a sentence of some thirty letters. ';
   context.append(sentence.repeat(40));
   await until(() => frames.some(({ type }) => type === 'audio'));
-  const dropped = context.dropTurn();
+  const dropped = context.dropUtterance();
   t.ok(dropped > 0);
   t.equal(dropped % sentence.length, 0, 'whole segments');
   context.flush('f');

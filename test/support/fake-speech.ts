@@ -66,7 +66,7 @@ export class FakeContext implements SpeechContext {
     this.#onFlush(this, flushId);
   }
 
-  dropTurn(): number {
+  dropUtterance(): number {
     const characters = codePointCount(this.unspoken);
     this.text = this.text.slice(0, this.text.length - this.unspoken.length);
     this.unspoken = '';

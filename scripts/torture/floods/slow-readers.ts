@@ -1,6 +1,6 @@
 /** Clients who have much spoken and read little of it, or nothing, over HTTP and WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { heldBytesAMs } from '../../../src/speech/audio-bytes.js';
+import { heldBytesPerMs } from '../../../src/speech/audio-budget.js';
 import { limits } from '../../../src/limits.js';
 import { unitBytes } from '../../../src/worst-case.js';
 import { encodeMessage } from '../../rig-old/socket-connection.js';
@@ -31,7 +31,7 @@ const segmentMsMax = limits.segmentCharactersMax * 100;
 /** What the documented bounds let one of them take (scripts/deploy/limits.md), kernel's buffers not included. */
 const readerMiBMax =
   ((limits.unsentAudioMsMax + segmentMsMax) *
-    heldBytesAMs({ encoding: 'pcm', sampleRateHz }, engineSampleRateHz) +
+    heldBytesPerMs({ encoding: 'pcm', sampleRateHz }, engineSampleRateHz) +
     limits.socketBufferedBytesMax +
     unitBytes.context) /
   2 ** 20;

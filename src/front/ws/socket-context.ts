@@ -194,7 +194,7 @@ export class SocketContext {
   #refuse(refusal: LeaseRefusal): void {
     this.#refusal = refusal;
     this.#parts.onRefused(refusal);
-    this.#parts.share.drop(this.#speech?.dropTurn() ?? 0);
+    this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
     this.#count.reset();
     this.#parts.onChange(this);
   }

@@ -1,0 +1,307 @@
+/**
+ * One context as the scheduler sees it: its segments, its playback clock and its backpressure gate.
+ *
+ * The playback clock says when the listener would run out of audio: the start of playback plus the audio made so far.
+ */
+import type { Segment } from '../text/segments.js';
+import { UnsentAudio, type AudioBudget } from './audio-budget.js';
+import { InvariantError } from '../fault.js';
+
+/** Speech of about 14 characters a second; only used until a segment's true duration is known. */
+const ESTIMATED_MS_PER_CHARACTER = 70;
+/** More than an encoder holds back of the audio that it was given. */
+const HELD_BACK_MS = 250;
+
+export interface ScheduledSegment extends Segment {
+  /** 0, 1, 2 ... within its context. */
+  readonly index: number;
+}
+
+/** The context that a schedule belongs to. */
+export interface SegmentOwner {
+  /**
+   * Runs a segment. The owner reports its end with `ContextSchedule.finished` or `requeue`. Must not throw.
+   *
+   * @param playFromMs when the listener wants its first sample
+   * @param readySinceMs since when it has waited only for a thread
+   */
+  start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void;
+  /** The playback clock of a running segment moved. */
+  moved(segment: ScheduledSegment, playFromMs: number): void;
+  /** There is something to make again, from this segment on: text after all was made, or the gate opened. */
+  resumed(nowMs: number, segment: number): void;
+}
+
+/** The scheduler, as its contexts see it. */
+export interface ScheduleHost {
+  readonly audio: AudioBudget;
+  readonly unsentAudioMsMax: number;
+  nowMs(): number;
+  /** The context may start now, or no longer, or in another order. */
+  changed(context: ContextSchedule): void;
+  /** The same for all contexts of its group. */
+  groupChanged(group: Group): void;
+  /** Something may be startable. */
+  wake(): void;
+  /** A running segment of the context ended. */
+  ended(context: ContextSchedule): void;
+}
+
+/** Contexts that share one running segment and one bound of unsent audio: those of a lease, or of a socket. */
+export class Group {
+  readonly key: object;
+  /** Counts up with every group. */
+  readonly order: number;
+  readonly contexts = new Set<ContextSchedule>();
+  readonly #unsentMsMax: number;
+  /** Segments that run now. */
+  running = 0;
+  /** When the last segment that ran ended. */
+  idleSinceMs = Number.NEGATIVE_INFINITY;
+  /** Audio of all its contexts that was made and not handed over; below zero while the segment being handed over runs. */
+  unsentMs = 0;
+
+  constructor(key: object, order: number, unsentMsMax: number) {
+    this.key = key;
+    this.order = order;
+    this.#unsentMsMax = unsentMsMax;
+  }
+
+  isFull(): boolean {
+    return this.unsentMs > this.#unsentMsMax;
+  }
+}
+
+interface RunningSegment {
+  readonly segment: ScheduledSegment;
+  readonly estimatedMs: number;
+}
+
+export class ContextSchedule {
+  readonly group: Group;
+  /** Contexts of equal deadline in one group take turns: the lowest number is first. Set by the scheduler. */
+  order = 0;
+  /** The deadline with which the scheduler keeps the context in its heap. Set by the scheduler. */
+  rankMs = 0;
+  readonly #host: ScheduleHost;
+  readonly #owner: SegmentOwner;
+  readonly #bytesPerMs: number;
+  /** What the context has of the audio budget. */
+  #heldBytes = 0;
+  readonly #unsent = new UnsentAudio();
+  readonly #queued: ScheduledSegment[] = [];
+  readonly #running: RunningSegment[] = [];
+  #playbackStartMs: number;
+  #madeMs = 0;
+  #handedMs = 0;
+  /** Handed over before the utterance that is being spoken. */
+  #handedBeforeMs = 0;
+  /** One more than the index of the last segment that was started. */
+  #startedEnd = 0;
+  #isGated = false;
+  #isDropped = false;
+  /** Since when a segment has been queued with the gate open. */
+  #readySinceMs = 0;
+
+  /** @param bytesPerMs what a millisecond of its audio takes of the audio budget */
+  constructor(host: ScheduleHost, group: Group, owner: SegmentOwner, bytesPerMs: number) {
+    this.group = group;
+    this.#host = host;
+    this.#owner = owner;
+    this.#bytesPerMs = bytesPerMs;
+    this.#playbackStartMs = host.nowMs();
+  }
+
+  get queuedSegments(): number {
+    return this.#queued.length;
+  }
+
+  get runningSegments(): number {
+    return this.#running.length;
+  }
+
+  /** Some audio of the utterance that is being spoken was handed over. */
+  get isHeard(): boolean {
+    return this.#handedMs > this.#handedBeforeMs;
+  }
+
+  /** Made and not handed over; below zero while the segment that is being handed over runs. */
+  get unsentMs(): number {
+    return this.#madeMs - this.#handedMs;
+  }
+
+  get readySinceMs(): number {
+    return this.#readySinceMs;
+  }
+
+  /** When the next segment to start is due. */
+  get dueMs(): number {
+    return this.#startOf(this.#running.length);
+  }
+
+  enqueue(segment: ScheduledSegment): void {
+    if (this.#isDropped) return;
+    // After a pause the listener has heard everything: the new utterance is due now, not in its past.
+    if (this.#queued.length === 0 && this.#running.length === 0) {
+      const isHeardOut = this.unsentMs < HELD_BACK_MS;
+      if (isHeardOut) this.#handedBeforeMs = this.#handedMs;
+      this.#restartPlayback();
+      this.#owner.resumed(this.#host.nowMs(), segment.index);
+    }
+    if (this.#queued.length === 0) this.#readySinceMs = this.#host.nowMs();
+    this.#queued.push(segment);
+    this.#host.changed(this);
+    this.#host.wake();
+  }
+
+  /** The client asked for the audio that an encoder may hold back. If all else is made, the context waited for that. */
+  tailAsked(lastSegment: number): void {
+    if (this.#queued.length === 0 && this.#running.length === 0)
+      this.#owner.resumed(this.#host.nowMs(), lastSegment);
+  }
+
+  /** Forgets the queued segments from this index on. */
+  withdraw(fromIndex: number): void {
+    const kept = this.#queued.filter(({ index }) => index < fromIndex);
+    this.#queued.splice(0, this.#queued.length, ...kept);
+    this.#host.changed(this);
+  }
+
+  /** A running segment is complete. */
+  finished(segment: ScheduledSegment, durationMs: number): void {
+    if (!this.#takeRunning(segment)) return;
+    this.#unsent.finished(segment.index, durationMs);
+    if (!this.#isDropped) {
+      this.#madeMs += durationMs;
+      this.group.unsentMs += durationMs;
+    }
+    this.#endRunning();
+  }
+
+  /** A running segment did not complete. It runs again, before all queued segments. */
+  requeue(segment: ScheduledSegment): void {
+    if (!this.#takeRunning(segment)) return;
+    this.#unsent.interrupted(segment.index);
+    if (!this.#isDropped) {
+      if (this.#queued.length === 0) this.#readySinceMs = this.#host.nowMs();
+      this.#queued.push(segment);
+      this.#queued.sort((a, b) => a.index - b.index);
+    }
+    this.#endRunning();
+  }
+
+  /**
+   * The transport handed over this much audio.
+   *
+   * @throws {InvariantError} more audio was handed over than was made
+   */
+  handed(durationMs: number): void {
+    if (this.#isDropped) return;
+    const isFirst = !this.isHeard;
+    const wasFull = this.group.isFull();
+    this.#handedMs += durationMs;
+    this.group.unsentMs -= durationMs;
+    this.#unsent.handed(durationMs);
+    const opensGroup = wasFull && !this.group.isFull();
+    if (opensGroup) this.#host.groupChanged(this.group);
+    if (this.#isGated) this.#host.changed(this);
+    this.#hold();
+    if (isFirst || opensGroup) this.#host.wake();
+    if (!this.#isGated || this.isGateShut()) return;
+    this.#open();
+    this.#host.changed(this);
+    this.#host.wake();
+  }
+
+  /** Forgets the queued segments and the audio. Running segments end by themselves. Idempotent. */
+  drop(): void {
+    if (this.#isDropped) return;
+    this.#isDropped = true;
+    this.group.unsentMs -= this.unsentMs;
+    this.#queued.length = 0;
+    this.#hold();
+  }
+
+  /** Looks at the gate. @returns whether a segment may start as far as this context is concerned */
+  refreshGate(): boolean {
+    if (this.#queued.length === 0) return false;
+    if (this.isGateShut()) this.#isGated = true;
+    else if (this.#isGated) this.#open();
+    return !this.#isGated;
+  }
+
+  isGateShut(): boolean {
+    // A segment that runs again: the audio after it waits for it, and would keep the gate shut for ever.
+    if ((this.#queued[0]?.index ?? this.#startedEnd) < this.#startedEnd) return false;
+    if (this.group.isFull()) return true;
+    const unsentMs = this.#unsent.ms;
+    return (
+      unsentMs > this.#host.unsentAudioMsMax || !this.#host.audio.hasRoomFor(unsentMs * this.#bytesPerMs)
+    );
+  }
+
+  /** Starts the next queued segment. @param groupIsBusy a thread is idle, so it starts ahead of its turn */
+  start(groupIsBusy: boolean): void {
+    const segment = this.#queued.shift();
+    if (segment === undefined) throw new Error('start() needs a queued segment');
+    const playFromMs = this.dueMs;
+    const readySinceMs = groupIsBusy
+      ? this.#host.nowMs()
+      : Math.max(this.#readySinceMs, this.group.idleSinceMs);
+    this.#startedEnd = Math.max(this.#startedEnd, segment.index + 1);
+    const estimatedMs = segment.text.length * ESTIMATED_MS_PER_CHARACTER;
+    this.#running.push({ segment, estimatedMs });
+    this.#unsent.started(segment.index, estimatedMs);
+    this.#hold();
+    this.#owner.start(segment, playFromMs, readySinceMs);
+  }
+
+  /** The listener waited for the gate, not for the threads: the next segment is due now. */
+  #open(): void {
+    this.#isGated = false;
+    this.#restartPlayback();
+    this.#readySinceMs = this.#host.nowMs();
+    const [next] = this.#queued;
+    if (next !== undefined) this.#owner.resumed(this.#readySinceMs, next.index);
+  }
+
+  /** Takes bytes from the audio budget, or gives them back, until it has what its unsent audio needs. */
+  #hold(): void {
+    const bytes = this.#isDropped ? 0 : Math.round(this.#unsent.ms * this.#bytesPerMs);
+    if (bytes < 0) throw new InvariantError(`more audio was handed over than was made: ${-bytes} bytes`);
+    const changeBytes = bytes - this.#heldBytes;
+    this.#heldBytes = bytes;
+    this.#host.audio.change(changeBytes);
+  }
+
+  #startOf(position: number): number {
+    let startMs = this.#playbackStartMs + this.#madeMs;
+    for (let i = 0; i < position; i++) startMs += this.#running[i]?.estimatedMs ?? 0;
+    return startMs;
+  }
+
+  #restartPlayback(): void {
+    this.#playbackStartMs = Math.max(this.#playbackStartMs, this.#host.nowMs() - this.#madeMs);
+    this.#reportMoves();
+  }
+
+  #reportMoves(): void {
+    this.#running.forEach(({ segment }, position) => this.#owner.moved(segment, this.#startOf(position)));
+  }
+
+  #takeRunning(segment: ScheduledSegment): boolean {
+    const position = this.#running.findIndex((running) => running.segment === segment);
+    if (position < 0) return false;
+    this.#running.splice(position, 1);
+    return true;
+  }
+
+  #endRunning(): void {
+    try {
+      this.#hold();
+    } finally {
+      this.#reportMoves();
+      this.#host.ended(this);
+    }
+  }
+}
