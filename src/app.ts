@@ -12,7 +12,7 @@ import { openStore, type Store } from './store/sqlite/store.js';
 import type { Config } from './config.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
-import { catalogueOf, type Voices } from './threads/voices.js';
+import { readVoices, type Voices } from './threads/voices.js';
 import { VoiceReload } from './threads/reload.js';
 import type { Readiness } from './front/health-routes.js';
 import { createServer, type Server } from './front/server.js';
@@ -24,7 +24,6 @@ import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
 import { OpsServer } from './ops/ops-server.js';
 import { checkReload, planFor, type Plan } from './plan.js';
 import { inMiB } from './worst-case.js';
-import { readPacks } from '../workers/engines/manifest.js';
 
 export interface AppParts {
   readonly config: Config;
@@ -32,14 +31,10 @@ export interface AppParts {
   /** Receives the key that the first start on an empty store makes; the key is shown only this once. */
   readonly onFirstKey: (key: string) => void;
   /** Entries of the threads; a test can set its own. */
+  readonly packsEntry?: URL;
   readonly synthesisEntry?: URL;
   readonly actorEntry?: URL;
 }
-
-const readVoices = async (modelsDir: string): Promise<Voices> => {
-  const { packs, release } = await readPacks(modelsDir);
-  return { packs, release, catalogue: catalogueOf(packs) };
-};
 
 /** Logs the worst case: the memory and files that full pools need, and the bounds of the largest pools. */
 const logPlan = (
@@ -140,7 +135,8 @@ export class App {
     const { config, log } = parts;
     const certificate = config.tls === null ? null : readCertificate(config.tls);
     if (certificate !== null) warnOfCertificate(certificate, log);
-    const voices = await readVoices(config.modelsDir);
+    const packsEntry = parts.packsEntry ?? new URL('../workers/packs.js', import.meta.url);
+    const voices = await readVoices(config.modelsDir, packsEntry);
     const plan = planFor(config, readMachine(), voices.packs);
     logPlan(plan, config, log);
     const { bounds, synthesisThreads } = plan;
@@ -183,7 +179,7 @@ export class App {
         metrics,
       });
       const readNext = async (): Promise<Voices> => {
-        const next = await readVoices(config.modelsDir);
+        const next = await readVoices(config.modelsDir, packsEntry);
         try {
           checkReload(plan, config, dispatcher.packs, next.packs);
           return next;

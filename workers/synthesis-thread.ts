@@ -17,7 +17,7 @@ import type {
 import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
-import type { Engine, SegmentSynthesis } from './engines/engine.js';
+import type { EngineChunk, LoadedVoices, SegmentSynthesis } from './engines/engine.js';
 import { Turns } from './turns.js';
 
 /** Milliseconds between attempts to load the voices; a thread that cannot load stays, as piscina does not replace it. */
@@ -38,7 +38,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
  */
 export const serveSynthesis = async (
   data: Pick<SynthesisThreadData, 'control' | 'vitals'>,
-  load: (native: NativeGuard) => Promise<Engine>,
+  load: (native: NativeGuard) => Promise<LoadedVoices>,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
   nameThread('synthesis');
   const control = new JobControl(data.control);
@@ -47,7 +47,7 @@ export const serveSynthesis = async (
   /** By number of the actor thread. Kept when that dies: what a late job tells it is heard by nobody. */
   const actorPorts = new Map<number, MessagePort>();
   const turns = new Turns();
-  const engine = await loadPatiently(() => load(vitals.native), actorPorts);
+  const voices = await loadPatiently(() => load(vitals.native), actorPorts);
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
     let port = actorPorts.get(job.actor);
@@ -60,17 +60,18 @@ export const serveSynthesis = async (
     }
     let synthesis: SegmentSynthesis | undefined;
     let samples = 0;
+    let madeMs = 0;
     let effort: SynthesisEffort | null = null;
     for (;;) {
-      await turns.enter(() => control.dueMs(job.slot, (samples * 1000) / engine.sampleRateHz));
-      let chunk;
+      await turns.enter(() => control.dueMs(job.slot, madeMs));
+      let chunk: EngineChunk | null;
       try {
         if (control.isCancelled(job.slot)) return { type: 'cancelled', effort };
         const stepMs: number = monotonicMs();
         vitals.setStepping(true);
         control.setStepping(job.slot, true);
-        synthesis ??= engine.open(job);
-        chunk = await synthesis.step();
+        synthesis ??= voices.open(job);
+        [chunk = null] = await synthesis.engine.step([synthesis]);
         const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
         effort = { startedMs, computeMs: computeMs + monotonicMs() - stepMs };
       } finally {
@@ -82,6 +83,7 @@ export const serveSynthesis = async (
       if (chunk !== null) {
         const startSample = samples;
         samples += chunk.pcm.length;
+        madeMs = (samples * 1000) / synthesis.sampleRateHz;
         const mail: ChunkMail = {
           type: 'chunk',
           contextId,
@@ -110,15 +112,15 @@ export const serveSynthesis = async (
 };
 
 const loadPatiently = async (
-  load: () => Promise<Engine>,
+  load: () => Promise<LoadedVoices>,
   actorPorts: Map<number, MessagePort>,
-): Promise<Engine> => {
+): Promise<LoadedVoices> => {
   for (;;) {
     const startedMs = performance.now();
     try {
-      const engine = await load();
-      sayReady(engine, actorPorts, performance.now() - startedMs);
-      return engine;
+      const voices = await load();
+      sayReady(voices, actorPorts, performance.now() - startedMs);
+      return voices;
     } catch (error) {
       say({ type: 'load-failed', threadId, message: reasonOf(error) });
       await pause(LOAD_RETRY_MS);
@@ -126,11 +128,11 @@ const loadPatiently = async (
   }
 };
 
-const sayReady = (engine: Engine, actorPorts: Map<number, MessagePort>, loadMs: number): void => {
+const sayReady = (voices: LoadedVoices, actorPorts: Map<number, MessagePort>, loadMs: number): void => {
   const { port1, port2 } = new MessageChannel();
   port1.on('message', (message: SynthesisControl) => actorPorts.set(message.actor, message.port));
   port1.unref();
-  const { executionProvider } = engine;
+  const { executionProvider } = voices;
   say({ type: 'ready', threadId, control: port2, loadMs, executionProvider }, [port2]);
 };
 

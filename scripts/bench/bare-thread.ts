@@ -5,7 +5,7 @@ import type { ExecutionProvider } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
-import { loadEngines, threadLog } from '../../workers/engines/loader.js';
+import { loadPacks, meansOf } from '../../workers/engines/registry.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 
 export interface BareThreadData {
@@ -21,28 +21,29 @@ const { packs, executionProvider, voice, text, control } = workerData as BareThr
 const running = new Int32Array(control);
 // The priority of this thread alone, as in the service: both yield to other programs alike.
 setPriority(10);
-const engine = await loadEngines(packs, {
-  provider: executionProvider,
-  native: unguarded,
-  log: threadLog('warn'),
-});
+const voices = await loadPacks(
+  packs,
+  meansOf({ executionProvider, logLevel: 'warn', bounds: limits }, unguarded),
+);
 const segmenter = new Segmenter(limits);
 const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
 
 /** @returns milliseconds of speech made until the loop is stopped */
 const loop = async (): Promise<number> => {
-  let samples = 0;
+  let madeMs = 0;
   for (let seed = 0; ; seed++) {
     for (const segment of segments) {
-      const synthesis = engine.open({
+      const synthesis = voices.open({
         ...segment,
         settings: { voiceId: voice, temperature: 1, normalizeText: false },
         seed,
         utteranceSeed: seed,
       });
-      for (let chunk = await synthesis.step(); chunk !== null; chunk = await synthesis.step()) {
-        if (Atomics.load(running, 0) === 0) return (samples * 1000) / engine.sampleRateHz;
-        samples += chunk.pcm.length;
+      for (;;) {
+        const [chunk = null] = await synthesis.engine.step([synthesis]);
+        if (chunk === null) break;
+        if (Atomics.load(running, 0) === 0) return madeMs;
+        madeMs += (chunk.pcm.length * 1000) / synthesis.sampleRateHz;
       }
     }
   }

@@ -10,8 +10,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
-import { catalogueOf } from '../../src/threads/voices.js';
-import { readPacks } from '../../workers/engines/manifest.js';
+import { catalogueOf, closeFiles } from '../../src/threads/voices.js';
+import { readPacks } from '../../workers/engines/registry.js';
 import { readArguments } from '../command.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { describeMachine } from '../rig/machine.js';
@@ -47,7 +47,7 @@ if (options === null) {
 const { program, parts, rateHz, minutes, json, readme } = options;
 
 const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
-const { packs, release } = await readPacks(modelsDir);
+const { packs, files } = await readPacks(modelsDir);
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
 const serviceOptions = { synthesisThreads, actorThreads, showsErrors: true };
@@ -121,7 +121,7 @@ try {
   await programRuns[program]();
 } finally {
   load.close();
-  release();
+  closeFiles(files);
 }
 
 const machine = describeMachine();

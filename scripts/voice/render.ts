@@ -15,12 +15,12 @@ import { createInterface } from 'node:readline';
 import typia from 'typia';
 import { readConfig } from '../../src/config.js';
 import { unguarded } from '../../src/threads/vitals.js';
+import { closeFiles } from '../../src/threads/voices.js';
 import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
-import { Espeak } from '../../workers/engines/espeak.js';
-import { readPacks } from '../../workers/engines/manifest.js';
 import { joinFloats, toInt16 } from '../../workers/engines/pcm.js';
-import { SyrinxEngine } from '../../workers/engines/syrinx.js';
+import { readPacks } from '../../workers/engines/registry.js';
+import { SyrinxEngine } from '../../workers/engines/syrinx/engine.js';
 
 interface Item {
   readonly id: string;
@@ -130,23 +130,23 @@ const { modelsDir, executionProvider } = readConfig({
   ...process.env,
 });
 const loadStart = performance.now();
-const { packs, release } = await readPacks(modelsDir);
-const espeak = await Espeak.load();
+const { packs, files } = await readPacks(modelsDir);
 const engines: SyrinxEngine[] = [];
-const means = { provider: executionProvider, native: unguarded, log: silentLog };
-for (const pack of packs) engines.push(await SyrinxEngine.load(pack, espeak, means));
-release();
+const means = { provider: executionProvider, native: unguarded, log: silentLog, bounds: limits };
+for (const pack of packs) if (pack.engine === 'syrinx') engines.push(await SyrinxEngine.load(pack, means));
+closeFiles(files);
 const loadMs = performance.now() - loadStart;
 
 for await (const line of createInterface({ input: process.stdin })) {
   if (line.trim() === '') continue;
   const item = typia.json.assertParse<Item>(line);
-  const engine = engines.find(({ voiceIds }) => voiceIds.includes(item.voice));
+  const engine = engines.find(({ voices }) => voices.some(({ id }) => id === item.voice));
   if (engine === undefined) throw new Error(`unknown voice "${item.voice}"`);
   const { pcm, words, seams, firstChunkMs, computeMs } = await speak(engine, item);
+  const { sampleRateHz } = engine.voices[0]!;
   const samples = toInt16(pcm);
   const bytes = new Uint8Array(samples.buffer);
-  await writeFile(item.out, Buffer.concat([waveHeader(samples.length, engine.sampleRateHz), bytes]));
+  await writeFile(item.out, Buffer.concat([waveHeader(samples.length, sampleRateHz), bytes]));
   if (item.f32 !== undefined) await writeFile(item.f32, new Uint8Array(pcm.buffer));
   const answer = { id: item.id, samples: samples.length, words, seams, firstChunkMs, computeMs, loadMs };
   process.stdout.write(`${JSON.stringify(answer)}\n`);

@@ -64,6 +64,7 @@ export class Dispatcher implements Speech {
     this.#abandoned = new Abandoned(bounds.hungThreadsReplacedMax);
     this.#generations = new Generations(options.voices, {
       threads: config.synthesisThreads,
+      bounds,
       executionProvider: config.executionProvider,
       logLevel: config.logLevel,
       heapMiBMax: bounds.synthesisHeapMiBMax,

@@ -21,8 +21,9 @@ export type { Replacement, Span };
 
 /** What a synthesis thread is started with. */
 export interface SynthesisThreadData {
-  /** Found to be whole by the front thread. */
+  /** Found whole by the thread that read them. */
   readonly packs: readonly VoicePack[];
+  readonly bounds: Bounds;
   readonly executionProvider: ExecutionProvider;
   readonly logLevel: LogLevel;
   /** Backs `JobControl`. */

@@ -3,6 +3,9 @@
  * which reads its packs and speaks with them; everything else knows only what stands here.
  */
 
+import { close } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+
 /** A voice pack that cannot be used. The message is one line that names the file or folder at fault. */
 export class VoicePackError extends Error {
   override readonly name = 'VoicePackError';
@@ -57,4 +60,41 @@ export const catalogueOf = (packs: readonly VoicePack[]): VoiceCatalogue => {
       return voice.sampleRateHz;
     },
   };
+};
+
+/** All packs of a folder, found whole. */
+export interface ReadPacks {
+  /** The default one first. */
+  readonly packs: readonly VoicePack[];
+  /** Descriptors of their files, open until `closeFiles`: what is loaded is what was verified. */
+  readonly files: number[];
+}
+
+/** What the thread that reads the packs answers. `fault` is the message of a `VoicePackError`. */
+export type PacksAnswer = ReadPacks | { readonly fault: string };
+
+/** Idempotent. */
+export const closeFiles = (files: number[]): void => {
+  for (const file of files.splice(0)) close(file, () => undefined);
+};
+
+/**
+ * Reads and verifies all packs of a folder in a thread of its own, which ends with that: the caller's thread must not
+ * wait for the hashes of large files.
+ *
+ * @param entry the compiled `workers/packs.ts`
+ * @throws {VoicePackError} in one line that names the file
+ */
+export const readVoices = async (modelsDir: string, entry: URL): Promise<Voices> => {
+  const answer = await new Promise<PacksAnswer>((resolve, reject) => {
+    // By default a thread closes at its end the files that it opened.
+    const thread = new Worker(entry, { workerData: modelsDir, trackUnmanagedFds: false });
+    thread.once('message', resolve).once('error', reject);
+    thread.once('exit', (code) =>
+      reject(new Error(`the thread that reads the voices ended with code ${code}`)),
+    );
+  });
+  if ('fault' in answer) throw new VoicePackError(answer.fault);
+  const { packs, files } = answer;
+  return { packs, catalogue: catalogueOf(packs), release: () => closeFiles(files) };
 };

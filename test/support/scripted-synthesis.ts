@@ -3,13 +3,14 @@
  * it, a step is five letters, and some texts break the thread. It stands in for a voice where faults are injected.
  */
 import { workerData } from 'node:worker_threads';
-import type { SynthesisThreadData } from '../../src/threads/messages.js';
+import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
-import type { Engine, EngineChunk, SegmentRequest } from '../../workers/engines/engine.js';
+import type { EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { serveSynthesis } from '../../workers/synthesis-thread.js';
 import type { Script } from './scripted-voices.js';
 
 export const LETTER_SAMPLES = 1_200;
+const SAMPLE_RATE_HZ = 24_000;
 const LETTERS_A_STEP = 5;
 const SLOW_STEP_MS = 200;
 
@@ -51,9 +52,8 @@ const faults: Record<string, (native: NativeGuard) => void | Promise<void>> = {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-class ScriptedEngine implements Engine {
-  readonly sampleRateHz = 24_000;
-  readonly voiceIds = ['scripted'];
+class ScriptedEngine implements LoadedVoices {
+  readonly voices = [{ id: 'scripted', sampleRateHz: SAMPLE_RATE_HZ, language: 'en' }];
   readonly executionProvider = script?.load === 'cuda' ? 'cuda' : 'cpu';
 
   readonly #native: NativeGuard;
@@ -62,30 +62,29 @@ class ScriptedEngine implements Engine {
     this.#native = native;
   }
 
-  open(request: SegmentRequest) {
+  open(request: SegmentRequest): SegmentSynthesis {
     let letter = 0;
-    return {
-      step: async (): Promise<EngineChunk | null> => {
-        // As long as a real step, or much longer: the event loop turns meanwhile.
-        await pause(request.text.includes('!slow') ? SLOW_STEP_MS : 1);
-        if (letter > 0)
-          for (const [marker, fault] of Object.entries(faults))
-            if (request.text.includes(marker)) await fault(this.#native);
-        // The thread must still be in this step when a fault of the loop itself strikes.
-        if (request.text.includes('!reject-late') && letter > 0) await pause(50);
-        if (letter >= request.text.length) return null;
-        const letters = request.text.slice(letter, letter + LETTERS_A_STEP);
-        letter += letters.length;
-        const pcm = new Int16Array(letters.length * LETTER_SAMPLES);
-        for (let i = 0; i < pcm.length; i++)
-          pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
-        return { pcm, words: [], last: letter >= request.text.length };
-      },
+    const step = async (): Promise<EngineChunk | null> => {
+      // As long as a real step, or much longer: the event loop turns meanwhile.
+      await pause(request.text.includes('!slow') ? SLOW_STEP_MS : 1);
+      if (letter > 0)
+        for (const [marker, fault] of Object.entries(faults))
+          if (request.text.includes(marker)) await fault(this.#native);
+      // The thread must still be in this step when a fault of the loop itself strikes.
+      if (request.text.includes('!reject-late') && letter > 0) await pause(50);
+      if (letter >= request.text.length) return null;
+      const letters = request.text.slice(letter, letter + LETTERS_A_STEP);
+      letter += letters.length;
+      const pcm = new Int16Array(letters.length * LETTER_SAMPLES);
+      for (let i = 0; i < pcm.length; i++)
+        pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
+      return { pcm, words: [], last: letter >= request.text.length };
     };
+    return { engine: { step: async () => [await step()] }, sampleRateHz: SAMPLE_RATE_HZ };
   }
 }
 
-const load = async (native: NativeGuard): Promise<Engine> => {
+const load = async (native: NativeGuard): Promise<LoadedVoices> => {
   switch (script?.load) {
     case 'broken':
       throw new Error('scripted fault of a pack');

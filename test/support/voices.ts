@@ -1,55 +1,57 @@
 /** The voices that the repository ships, loaded as a synthesis thread loads them, and what tests want of their speech. */
 import { join } from 'node:path';
 import type { SpeechSettings } from '../../src/api/speech-settings.js';
-import type { WordTime } from '../../src/threads/messages.js';
+import { limits } from '../../src/limits.js';
+import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
 import { unguarded } from '../../src/threads/vitals.js';
+import { closeFiles } from '../../src/threads/voices.js';
 import { type Span, wordSpans } from '../../src/text/words.js';
-import type { Engine, SegmentRequest } from '../../workers/engines/engine.js';
-import { Espeak } from '../../workers/engines/espeak.js';
-import { loadEngines } from '../../workers/engines/loader.js';
-import { readPacks } from '../../workers/engines/manifest.js';
-import { PhoneSet } from '../../workers/engines/phones.js';
-import type { EngineMeans } from '../../workers/engines/sessions.js';
-import { SyrinxEngine } from '../../workers/engines/syrinx.js';
-import type { SyrinxPack } from '../../workers/engines/voice-pack.js';
+import type {
+  EngineChunk,
+  EngineMeans,
+  LoadedVoices,
+  SegmentSynthesis,
+} from '../../workers/engines/engine.js';
+import { loadPacks, readPacks } from '../../workers/engines/registry.js';
+import { SyrinxEngine } from '../../workers/engines/syrinx/engine.js';
+import type { SyrinxData } from '../../workers/engines/syrinx/manifest.js';
+import { PhoneSet } from '../../workers/engines/syrinx/phones.js';
 import { packageRoot } from './package-root.js';
 
 export const modelsDir = join(packageRoot, 'models');
 const quiet = { debug: () => {}, warn: () => {} };
-const means = { provider: 'cpu', native: unguarded, log: quiet } as const;
+const means = { provider: 'cpu', native: unguarded, log: quiet, bounds: limits } as const;
 
 /** @throws {VoicePackError} as at the start of the service */
-export const loadFrom = async (folder: string, more: Partial<EngineMeans> = {}): Promise<Engine> => {
-  const { packs, release } = await readPacks(folder);
+export const loadFrom = async (folder: string, more: Partial<EngineMeans> = {}): Promise<LoadedVoices> => {
+  const { packs, files } = await readPacks(folder);
   try {
-    return await loadEngines(packs, { ...means, ...more });
+    return await loadPacks(packs, { ...means, ...more });
   } finally {
-    release();
+    closeFiles(files);
   }
 };
 
-export const loadVoices = (): Promise<Engine> => loadFrom(modelsDir);
+export const loadVoices = (): Promise<LoadedVoices> => loadFrom(modelsDir);
 
 const defaultPack = async () => {
-  const { packs, release } = await readPacks(modelsDir);
-  const [pack] = packs;
-  if (pack === undefined) throw new Error('there is no pack');
-  return { pack, release };
+  const { packs, files } = await readPacks(modelsDir);
+  return { pack: packs[0]!, files };
 };
 
 /** The engine of the default pack, with what the service does not see of it. */
 export const loadDefaultPack = async (): Promise<SyrinxEngine> => {
-  const { pack, release } = await defaultPack();
-  const engine = await SyrinxEngine.load(pack, await Espeak.load(), means);
-  release();
+  const { pack, files } = await defaultPack();
+  const engine = await SyrinxEngine.load(pack, means);
+  closeFiles(files);
   return engine;
 };
 
 /** The phones of the default pack, and their names. */
 export const loadPhones = async (): Promise<{ phones: PhoneSet; names: readonly string[] }> => {
-  const { pack, release } = await defaultPack();
-  release();
-  const names = (pack.data as SyrinxPack).manifest.phones;
+  const { pack, files } = await defaultPack();
+  closeFiles(files);
+  const names = (pack.data as SyrinxData).manifest.phones;
   return { phones: new PhoneSet(names), names };
 };
 
@@ -89,14 +91,20 @@ export const joinPcm = (chunks: readonly Int16Array[]): Int16Array => {
   return pcm;
 };
 
+/** The next chunk of one segment. */
+export const stepOf = async (segment: SegmentSynthesis): Promise<EngineChunk | null> => {
+  const [chunk = null] = await segment.engine.step([segment]);
+  return chunk;
+};
+
 /** Speaks a segment to its end. */
-export const speak = async (engine: Engine, text: string, more: RequestParts = {}): Promise<Spoken> => {
-  const request = requestOf(text, { voiceId: engine.voiceIds[0]!, ...more });
-  const segment = engine.open(request);
+export const speak = async (voices: LoadedVoices, text: string, more: RequestParts = {}): Promise<Spoken> => {
+  const request = requestOf(text, { voiceId: voices.voices[0]!.id, ...more });
+  const segment = voices.open(request);
   const chunks: Int16Array[] = [];
   const wordsOfChunks: (readonly WordTime[])[] = [];
   for (;;) {
-    const chunk = await segment.step();
+    const chunk = await stepOf(segment);
     if (chunk === null) break;
     chunks.push(chunk.pcm);
     wordsOfChunks.push(chunk.words);

@@ -1,36 +1,77 @@
-/**
- * What every voice format implements. An engine belongs to one thread: a model session cannot cross threads.
- */
+/** What every voice format implements. */
 import type { ExecutionProvider } from '../../src/config.js';
+import type { Bounds } from '../../src/limits.js';
+import type { Log } from '../../src/log.js';
 import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
-
-export type { SegmentRequest } from '../../src/threads/messages.js';
+import type { NativeGuard } from '../../src/threads/vitals.js';
+import type { Voice, VoicePack } from '../../src/threads/voices.js';
+import type { PackContent, PackFolder } from './pack.js';
 
 /** What one step made. */
 export interface EngineChunk {
-  /** Mono, at the engine's sample rate. Its buffer is the receiver's to transfer. Never empty. */
+  /** Mono, at the voice's sample rate. The receiver may transfer its buffer. Never empty. */
   readonly pcm: Int16Array;
   /** Words that end within this chunk (their times are final), in order. */
   readonly words: readonly WordTime[];
-  /** No chunk follows: who listens is told at once, not after another step. */
+  /** No chunk follows: the listener learns it at once, not after another step. */
   readonly last: boolean;
 }
 
-/** One segment being spoken, a step at a time. */
+/** A segment that an engine speaks, step by step. */
 export interface SegmentSynthesis {
-  /**
-   * Runs one step of at most about `limits.stepComputeMsTarget` of compute: a small first chunk, then growing ones.
-   * Not to be called again before it resolved. `null` after the last chunk.
-   */
-  step(): Promise<EngineChunk | null>;
+  /** The engine whose `step` takes it. */
+  readonly engine: Pick<Engine, 'step'>;
+  readonly sampleRateHz: number;
 }
 
+/** Speaks the voices of one pack, for one thread: a model session cannot cross threads. */
 export interface Engine {
-  readonly sampleRateHz: number;
-  /** The default voice first. */
-  readonly voiceIds: readonly string[];
-  /** What its models run on: the CPU, unless all of them are elsewhere. */
+  readonly voices: readonly Voice[];
+  /** `cpu`, unless all models run elsewhere. */
   readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
-  /** Cheap: no model runs before the first step. Throws if the voice is unknown. */
+  /** Cheap: no model runs before the first step. @throws {RangeError} if the voice is unknown */
   open(request: SegmentRequest): SegmentSynthesis;
+  /**
+   * Runs the next step of each segment, about `bounds.stepComputeMsTarget` of compute: a small first chunk, then larger
+   * ones. Do not call it again before it resolves.
+   *
+   * @param segments that this engine opened
+   * @returns a chunk for each, in their order; `null` for a segment that is at its end
+   */
+  step(segments: readonly SegmentSynthesis[]): Promise<(EngineChunk | null)[]>;
+}
+
+/** The voices of all packs, loaded in one thread. */
+export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>;
+
+/** What a thread logs while it loads. */
+export type EngineLog = Pick<Log, 'debug' | 'warn'>;
+
+/** What a pack is loaded with. */
+export interface EngineMeans {
+  readonly provider: ExecutionProvider;
+  /** Goes around every load, run and release of a model. */
+  readonly native: NativeGuard;
+  readonly log: EngineLog;
+  readonly bounds: Bounds;
+}
+
+/** A voice format: one folder beside this file. */
+export interface VoiceFormat {
+  /** Name of the folder. */
+  readonly name: string;
+  /** The file by which it recognises a pack, for messages. */
+  readonly looksFor: string;
+  /** Whether the folder is a pack of this format, by its files. Whether the pack is whole, `read` finds out. */
+  recognises(folder: PackFolder): boolean | Promise<boolean>;
+  /**
+   * Verifies the pack, and opens the files that will be loaded. Loads no model.
+   * @throws {VoicePackError} in one line that names the file
+   */
+  read(folder: PackFolder): Promise<PackContent>;
+  /**
+   * Loads a pack for the calling thread, and warms it up: the first request is as fast as the next.
+   * @throws {VoicePackError} in one line that names the file
+   */
+  load(pack: VoicePack, means: EngineMeans): Promise<Engine>;
 }

@@ -1,8 +1,8 @@
 /** Entry of a synthesis thread with the real voices, which breaks in the second step of a text that tells it how. */
 import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../../src/threads/messages.js';
-import type { Engine, SegmentRequest, SegmentSynthesis } from '../../../workers/engines/engine.js';
-import { loadEngines, threadLog } from '../../../workers/engines/loader.js';
+import type { LoadedVoices, SegmentSynthesis } from '../../../workers/engines/engine.js';
+import { loadPacks, meansOf } from '../../../workers/engines/registry.js';
 import { serveSynthesis } from '../../../workers/synthesis-thread.js';
 import { synthesisFaults, type SynthesisFault } from './faults.js';
 
@@ -30,28 +30,21 @@ const breakingOn = (synthesis: SegmentSynthesis, text: string): SegmentSynthesis
   const fault = synthesisFaults.find((name) => text.includes(`Break by ${name}.`));
   if (fault === undefined) return synthesis;
   let steps = 0;
-  return {
+  const engine: SegmentSynthesis['engine'] = {
     step: async () => {
       if (++steps > 1) faults[fault]();
-      return synthesis.step();
+      return synthesis.engine.step([synthesis]);
     },
   };
+  return { engine, sampleRateHz: synthesis.sampleRateHz };
 };
 
-const fragile = (engine: Engine): Engine => ({
-  sampleRateHz: engine.sampleRateHz,
-  voiceIds: engine.voiceIds,
-  executionProvider: engine.executionProvider,
-  open: (request: SegmentRequest) => breakingOn(engine.open(request), request.text),
+const fragile = (voices: LoadedVoices): LoadedVoices => ({
+  ...voices,
+  open: (request) => breakingOn(voices.open(request), request.text),
 });
 
 /** piscina calls a module's default export. */
 export default await serveSynthesis(data, async (native) =>
-  fragile(
-    await loadEngines(data.packs, {
-      provider: data.executionProvider,
-      native,
-      log: threadLog(data.logLevel),
-    }),
-  ),
+  fragile(await loadPacks(data.packs, meansOf(data, native))),
 );

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { wordSpans } from '../../../src/text/words.js';
-import { cleanText } from '../../../workers/engines/clean.js';
-import { clausesOf } from '../../../workers/engines/clauses.js';
+import { cleanText } from '../../../workers/engines/g2p/lexer.js';
+import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
 
 /** Clauses as `atom atom|terminal ending`; atoms of another voice than English are marked with it. */
 const read = (text: string): string[] =>

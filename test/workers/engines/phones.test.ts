@@ -1,22 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { Espeak } from '../../../workers/engines/espeak.js';
+import { limits } from '../../../src/limits.js';
+import { Espeak } from '../../../workers/engines/g2p/espeak.js';
 import {
   consonantNames,
   englishIpa,
   foreignIpa,
   pauseName,
   vowelNames,
-} from '../../../workers/engines/ipa.js';
-import { allVoices, defaultVoice } from '../../../workers/engines/languages.js';
-import { missingPhones } from '../../../workers/engines/phones.js';
+} from '../../../workers/engines/syrinx/ipa.js';
+import { allVoices, defaultVoice } from '../../../workers/engines/g2p/languages.js';
+import { missingPhones } from '../../../workers/engines/syrinx/phones.js';
 import { packageRoot } from '../../support/package-root.js';
 import { seededRandom } from '../../support/random.js';
 import { loadPhones } from '../../support/voices.js';
 
 const { phones, names } = await loadPhones();
-const espeak = await Espeak.load();
+const espeak = await Espeak.load(limits);
 const nameOf = (id: number) => names[id] ?? '?';
 
 const read = (group: string, voice = defaultVoice) => {

@@ -1,21 +1,24 @@
 import { queryObjects } from 'node:v8';
 import fc from 'fast-check';
 import t from 'tap';
+import { limits } from '../../../src/limits.js';
 import { wordSpans } from '../../../src/text/words.js';
-import { alignWords } from '../../../workers/engines/alignment.js';
-import { clausesOf } from '../../../workers/engines/clauses.js';
-import { Espeak } from '../../../workers/engines/espeak.js';
-import { Pronouncer } from '../../../workers/engines/pronunciation.js';
-import { PhoneTrack } from '../../../workers/engines/track.js';
+import { alignWords } from '../../../workers/engines/g2p/alignment.js';
+import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
+import { Espeak } from '../../../workers/engines/g2p/espeak.js';
+import { Pronouncer } from '../../../workers/engines/g2p/pronunciation.js';
+import { PhoneTrack } from '../../../workers/engines/syrinx/track.js';
 import { loadPhones } from '../../support/voices.js';
 
 const { phones, names } = await loadPhones();
-const espeak = await Espeak.load();
-const pronouncer = new Pronouncer(espeak, phones);
+const espeak = await Espeak.load(limits);
+const pronouncer = new Pronouncer(espeak, phones, limits);
+
+const trackMeans = { pronouncer, pausePhone: phones.pause, bounds: limits };
 
 const trackOf = (text: string) => {
   const words = wordSpans(text);
-  const track = new PhoneTrack(clausesOf(text, words), words.length, pronouncer);
+  const track = new PhoneTrack(clausesOf(text, words), words.length, trackMeans);
   while (!track.complete) track.advance();
   return { track, words };
 };
@@ -96,7 +99,7 @@ t.test('a clause is phonemised in pieces, and none ends with a weak word', (t) =
   const text =
     'and then we walked all the way to the end of a long road that nobody had ever seen before '.repeat(3);
   const words = wordSpans(text);
-  const track = new PhoneTrack(clausesOf(text, words), words.length, pronouncer);
+  const track = new PhoneTrack(clausesOf(text, words), words.length, trackMeans);
   let calls = 0;
   let soonest = 0;
   while (!track.complete) {

@@ -2,7 +2,7 @@ import t from 'tap';
 import { limits } from '../../../src/limits.js';
 import { normalise } from '../../../src/text/normalise/normalise.js';
 import { wordSpans } from '../../../src/text/words.js';
-import { clausesOf } from '../../../workers/engines/clauses.js';
+import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
 import { cases } from '../../text/normalise/cases.js';
 import { type Spoken, loadVoices, speak } from '../../support/voices.js';
 

@@ -2,20 +2,24 @@ import t from 'tap';
 import { limits } from '../../../src/limits.js';
 import { Segmenter } from '../../../src/text/segments.js';
 import { wordSpans } from '../../../src/text/words.js';
-import { clausesOf } from '../../../workers/engines/clauses.js';
-import { Espeak } from '../../../workers/engines/espeak.js';
-import { Pronouncer } from '../../../workers/engines/pronunciation.js';
-import { PhoneTrack, placeMax } from '../../../workers/engines/track.js';
+import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
+import { Espeak } from '../../../workers/engines/g2p/espeak.js';
+import { Pronouncer } from '../../../workers/engines/g2p/pronunciation.js';
+import { PhoneTrack, placeMax } from '../../../workers/engines/syrinx/track.js';
 import { loadPhones } from '../../support/voices.js';
 
 const { phones } = await loadPhones();
-const pronouncer = new Pronouncer(await Espeak.load(), phones);
+const pronouncer = new Pronouncer(await Espeak.load(limits), phones, limits);
 /** Phones that the first encoder window takes, its margin included. */
 const firstWindow = 16;
 
 const trackOf = (text: string, before = '', after = ''): PhoneTrack => {
   const words = wordSpans(text);
-  return new PhoneTrack(clausesOf(text, words, [], { before, after }), words.length, pronouncer);
+  return new PhoneTrack(clausesOf(text, words, [], { before, after }), words.length, {
+    pronouncer,
+    pausePhone: phones.pause,
+    bounds: limits,
+  });
 };
 const complete = (track: PhoneTrack): PhoneTrack => {
   while (!track.complete) track.advance();

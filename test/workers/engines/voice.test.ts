@@ -9,9 +9,11 @@ import {
   pitchOf,
   requestOf,
   speak,
+  stepOf,
 } from '../../support/voices.js';
 
 const engine = await loadVoices();
+const voiceIds = engine.voices.map(({ id }) => id);
 const sampleRateHz = 24_000;
 const milliseconds = (count: number) => (count * sampleRateHz) / 1_000;
 const sentence =
@@ -32,7 +34,7 @@ const leadingSilence = (pcm: Int16Array): number => {
 
 t.test('decoded in chunks or whole, the samples are the same', async (t) => {
   const pack = await loadDefaultPack();
-  for (const [seed, voiceId] of pack.voiceIds.entries()) {
+  for (const [seed, voiceId] of voiceIds.entries()) {
     const samples = async (whole: boolean) => {
       const segment = pack.openSegment(requestOf(sentence, { voiceId, seed }), whole);
       const parts: Float32Array[] = [];
@@ -73,27 +75,27 @@ t.test('steps of several segments may take turns', async (t) => {
   ];
   const alone: Spoken[] = [];
   for (const [i, text] of texts.entries())
-    alone.push(await speak(engine, text, { seed: i, voiceId: engine.voiceIds[i]! }));
+    alone.push(await speak(engine, text, { seed: i, voiceId: voiceIds[i]! }));
   const open = texts.map((text, i) => ({
     i,
-    segment: engine.open(requestOf(text, { seed: i, voiceId: engine.voiceIds[i]! })),
+    segment: engine.open(requestOf(text, { seed: i, voiceId: voiceIds[i]! })),
     chunks: [] as Int16Array[],
   }));
   let left = open;
   while (left.length > 0) {
     const still: typeof left = [];
-    for (const turn of left) {
-      const chunk = await turn.segment.step();
+    for (const speaking of left) {
+      const chunk = await stepOf(speaking.segment);
       if (chunk === null) continue;
-      turn.chunks.push(chunk.pcm);
-      still.push(turn);
+      speaking.chunks.push(chunk.pcm);
+      still.push(speaking);
     }
     left = still;
   }
   for (const { i, chunks } of open) t.ok(sameSamples(joinPcm(chunks), alone[i]!.pcm), texts[i]!);
   const a = engine.open(requestOf(sentence));
   const b = engine.open(requestOf(sentence));
-  const [one, two] = await Promise.allSettled([a.step(), b.step()]);
+  const [one, two] = await Promise.allSettled([stepOf(a), stepOf(b)]);
   t.equal(one.status, 'fulfilled');
   t.equal(two.status, 'rejected', 'but two at once are a mistake of the caller');
 });
@@ -133,7 +135,7 @@ t.test('speech begins at once, and ends in silence that fits its punctuation', a
     'Best.',
   ];
   for (const [seed, text] of starts.entries())
-    for (const voiceId of engine.voiceIds) {
+    for (const voiceId of voiceIds) {
       const { pcm } = await speak(engine, text, { voiceId, seed });
       const lead = leadingSilence(pcm);
       t.ok(lead <= milliseconds(30), `${voiceId}, "${text}": ${(1000 * lead) / sampleRateHz} ms of silence`);
@@ -163,7 +165,7 @@ t.test('segments join without a step', async (t) => {
     '你好。',
     'End!',
   ];
-  for (const voiceId of engine.voiceIds.slice(0, 3)) {
+  for (const voiceId of voiceIds.slice(0, 3)) {
     const parts: Int16Array[] = [];
     for (const [seed, text] of texts.entries())
       parts.push((await speak(engine, text, { voiceId, seed })).pcm);
@@ -185,7 +187,7 @@ t.test('segments join without a step', async (t) => {
 
 t.test('the last sound is there to its end', async (t) => {
   for (const text of ['This is for you.', 'We are far away.', 'There was nothing but ice.', 'See the sea'])
-    for (const voiceId of engine.voiceIds) {
+    for (const voiceId of voiceIds) {
       const { pcm, words } = await speak(engine, text, { voiceId });
       const end = words.at(-1)!.endSample;
       t.ok(end <= pcm.length - milliseconds(100), 'a pause follows');
@@ -196,7 +198,7 @@ t.test('the last sound is there to its end', async (t) => {
 
 t.test('no voice clips, and all are equally loud', async (t) => {
   const levels: number[] = [];
-  for (const voiceId of engine.voiceIds) {
+  for (const voiceId of voiceIds) {
     const { pcm } = await speak(engine, sentence, { voiceId, temperature: 3 });
     const peak = pcm.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     t.ok(peak < 32_000 && peak > 6_000, `${voiceId}: peak ${peak}`);
@@ -209,7 +211,7 @@ t.test('first audio costs the same however long the text is', async (t) => {
   const long = `${'word after word and never a stop '.repeat(40)}.`;
   for (const text of ['Yes.', sentence, long]) {
     const segment = engine.open(requestOf(text));
-    const first = await segment.step();
+    const first = await stepOf(segment);
     t.ok(
       first!.pcm.length > milliseconds(60) && first!.pcm.length <= milliseconds(120),
       `${first!.pcm.length} samples`,

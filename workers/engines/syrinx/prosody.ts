@@ -3,8 +3,8 @@
  * the seeds and from places (phone and frame numbers), never from when a step ran. What a listener takes for a mood (pace,
  * pitch, range) is the utterance's, so that its segments sound like one reading.
  */
-import type { SegmentRequest } from './engine.js';
-import type { Speaker } from './voice-pack.js';
+import type { SegmentRequest } from '../../../src/threads/messages.js';
+import type { Speaker } from './manifest.js';
 
 /** Uniform numbers in [0, 1) from 32-bit state (mulberry32): fast, and good enough for a voice. */
 export const randomFrom = (seed: number): (() => number) => {
@@ -59,6 +59,7 @@ export class Prosody {
   readonly #range: number;
   readonly #drift: number;
   readonly #pace: number;
+  readonly #speed: number;
   readonly #phoneSpread: number;
   readonly #knots: number[] = [];
   readonly #isCut: boolean;
@@ -67,13 +68,14 @@ export class Prosody {
   /** @param pitchMean natural logarithm of the mean F0, in Hz, that the nets give this speaker */
   constructor(request: ProsodyRequest, speaker: Speaker, pitchMean: number) {
     const { seed, utteranceSeed, before, after } = request;
-    const { temperature } = request.settings;
+    const { temperature, speed = 1 } = request.settings;
     const spread = spreadAt(temperature);
     const ofUtterance = randomFrom(scramble(utteranceSeed, 0));
     this.#pitchMean = pitchMean;
     this.#range = speaker.liveliness * rangeAt(temperature) * Math.exp(0.06 * spread * gaussian(ofUtterance));
     this.#pitchShift = Math.log(speaker.pitch) + 0.012 * spread * gaussian(ofUtterance);
-    this.#pace = Math.exp(0.03 * spread * gaussian(ofUtterance)) / speaker.rate;
+    this.#pace = Math.exp(0.03 * spread * gaussian(ofUtterance)) / (speaker.rate * speed);
+    this.#speed = speed;
     this.#seed = seed;
     this.#random = randomFrom(scramble(seed, 1));
     this.#drift = 0.03 * spread;
@@ -99,9 +101,9 @@ export class Prosody {
     return Math.max(1, Math.round(predictedFrames * this.#pace));
   }
 
-  /** A pause's length, varied; of silence, not of sound. */
+  /** A pause's length, varied; of silence, not of sound. It follows the speed that was asked for, not the voice's rate. */
   vary(length: number, spread: number): number {
-    return length * (1 + spread * (2 * this.#random() - 1));
+    return (length * (1 + spread * (2 * this.#random() - 1))) / this.#speed;
   }
 
   /**

@@ -1,11 +1,25 @@
-/** Atoms of text to phones, word by word as the text has them, whatever espeak-ng makes of their borders. */
-import { forgetLastMatch } from '../../src/last-match.js';
-import { limits } from '../../src/limits.js';
+/** Atoms of text to phones, word by word as the text has them, wherever espeak-ng puts the borders of words. */
+import { forgetLastMatch } from '../../../src/last-match.js';
+import type { Bounds } from '../../../src/limits.js';
 import { alignWords } from './alignment.js';
 import type { Atom } from './clauses.js';
 import type { Espeak } from './espeak.js';
 import type { Voice } from './languages.js';
-import type { PhoneSet, PhoneString } from './phones.js';
+
+/** Phones in parallel arrays. Stress is 0 or 1. */
+export interface PhoneString {
+  readonly ids: number[];
+  readonly stress: number[];
+}
+
+/** The numbered phones of a voice. */
+export interface Phones {
+  isVowel(id: number): boolean;
+  /** Phones of one group of espeak-ng. */
+  read(group: string, voice: Voice): PhoneString;
+  /** Stress of the phones of one word, from that of its vowels. */
+  spreadStress(word: PhoneString): number[];
+}
 
 /** Phones of one atom: numbers, stress and word starts (0 or 1), in parallel. */
 export interface SpokenAtom {
@@ -22,23 +36,27 @@ interface Sequence extends PhoneString {
   readonly startsGroup: boolean[];
 }
 
+type PronunciationBounds = Pick<Bounds, 'pronunciationsKeptMs' | 'pronunciationsCachedMax'>;
+
 export class Pronouncer {
-  readonly phones: PhoneSet;
+  readonly #phones: Phones;
   readonly #espeak: Espeak;
+  readonly #bounds: PronunciationBounds;
   /** Pronunciations of atoms alone, the least recently used first. They are words of texts: kept while one is spoken. */
   readonly #alone = new Map<string, Sequence>();
   #forgetting: NodeJS.Timeout | undefined;
 
-  constructor(espeak: Espeak, phones: PhoneSet) {
+  constructor(espeak: Espeak, phones: Phones, bounds: PronunciationBounds) {
     this.#espeak = espeak;
-    this.phones = phones;
+    this.#phones = phones;
+    this.#bounds = bounds;
   }
 
-  /** @param atoms of one voice, together within `limits.phonemeTextMax`, spoken without a pause between them */
+  /** @param atoms of one voice, together within `bounds.phonemeTextMax`, spoken without a pause between them */
   pronounce(atoms: readonly Atom[]): SpokenAtom[] {
     const [first] = atoms;
     if (first === undefined) return [];
-    this.#forgetting ??= setTimeout(() => this.#forget(), limits.pronunciationsKeptMs).unref();
+    this.#forgetting ??= setTimeout(() => this.#forget(), this.#bounds.pronunciationsKeptMs).unref();
     this.#forgetting.refresh();
     if (atoms.length === 1) return [this.#spell(this.#pronounceAlone(first))];
     const groups = this.#espeak.groups(textOf(atoms), first.voice);
@@ -46,7 +64,7 @@ export class Pronouncer {
       return groups.map((group) => this.#spell(this.#sequence([group], first.voice)));
     const sequence = this.#sequence(groups, first.voice);
     const alone = atoms.map((atom) => this.#pronounceAlone(atom).ids);
-    const starts = alignWords(alone, sequence.ids, sequence.startsGroup, (id) => this.phones.isVowel(id));
+    const starts = alignWords(alone, sequence.ids, sequence.startsGroup, (id) => this.#phones.isVowel(id));
     return starts.map((start, place) =>
       this.#spell(sequence, start, starts[place + 1] ?? sequence.ids.length),
     );
@@ -57,7 +75,7 @@ export class Pronouncer {
     const stress: number[] = [];
     const startsGroup: boolean[] = [];
     for (const group of groups) {
-      const phones = this.phones.read(group, voice);
+      const phones = this.#phones.read(group, voice);
       for (let i = 0; i < phones.ids.length; i++) {
         ids.push(phones.ids[i]!);
         stress.push(phones.stress[i]!);
@@ -73,7 +91,7 @@ export class Pronouncer {
     for (let from = start; from < end;) {
       let to = from + 1;
       while (to < end && !startsGroup[to]) to++;
-      const levels = this.phones.spreadStress({ ids: ids.slice(from, to), stress: stress.slice(from, to) });
+      const levels = this.#phones.spreadStress({ ids: ids.slice(from, to), stress: stress.slice(from, to) });
       spoken.stress.push(...levels);
       for (let i = from; i < to; i++) spoken.wordStart.push(i === from ? 1 : 0);
       from = to;
@@ -92,7 +110,7 @@ export class Pronouncer {
     if (known !== undefined) this.#alone.delete(key);
     const sequence = known ?? this.#sequence(this.#espeak.groups(spoken, voice), voice);
     this.#alone.set(key, sequence);
-    if (this.#alone.size > limits.pronunciationsCachedMax) {
+    if (this.#alone.size > this.#bounds.pronunciationsCachedMax) {
       const [oldest] = this.#alone.keys();
       if (oldest !== undefined) this.#alone.delete(oldest);
     }

@@ -1,8 +1,11 @@
-/** A pack of the format syrinx-1: a manifest, and the graphs that it names. */
-import type { tags } from 'typia';
+/** What a manifest of the format syrinx-1 says, and whether it may. */
+import typia, { type tags } from 'typia';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import type { HeldFile } from '../pack.js';
+import { missingPhones } from './phones.js';
 
-/** A file of the pack's own folder. */
-export interface PackFile {
+/** A file in the pack's own folder. */
+interface GraphFile {
   readonly path: string & tags.Pattern<'^[A-Za-z0-9_][A-Za-z0-9._-]*$'>;
   readonly bytes: number & tags.Type<'uint32'> & tags.Minimum<1>;
   readonly sha256: string & tags.Pattern<'^[0-9a-f]{64}$'>;
@@ -31,7 +34,7 @@ export interface Manifest {
   readonly language: string;
   readonly sampleRateHz: 24000;
   readonly licence: string;
-  readonly files: { readonly encoder: PackFile; readonly frames: PackFile; readonly decoder: PackFile };
+  readonly files: { readonly encoder: GraphFile; readonly frames: GraphFile; readonly decoder: GraphFile };
   /** Names in id order. */
   readonly phones: string[];
   /** `subFrames` vocoder frames of `hopSamples` samples make up one frame of `durationMs`. */
@@ -51,11 +54,24 @@ export interface Manifest {
 export type GraphName = keyof Manifest['files'];
 
 /** `VoicePack.data` of this format. */
-export interface SyrinxPack {
+export interface SyrinxData {
   readonly manifest: Manifest;
   readonly manifestPath: string;
-  /** Paths to show in messages. */
-  readonly graphPaths: Readonly<Record<GraphName, string>>;
-  /** Paths to open. On Linux each leads to the file that was verified, even if another has its name by now. */
-  readonly graphFiles: Readonly<Record<GraphName, string>>;
+  readonly graphs: Readonly<Record<GraphName, HeldFile>>;
 }
+
+const validateManifest = typia.createValidate<Manifest>();
+
+/** @param path for messages */
+export const parseManifest = (path: string, value: unknown): Manifest => {
+  const result = validateManifest(value);
+  if (!result.success) {
+    const [first] = result.errors;
+    throw new VoicePackError(
+      `${path}: ${first?.path.replace('$input', 'manifest')} must be ${first?.expected}`,
+    );
+  }
+  const missing = missingPhones(result.data.phones);
+  if (missing.length > 0) throw new VoicePackError(`${path}: phones lacks ${missing.join(', ')}`);
+  return result.data;
+};

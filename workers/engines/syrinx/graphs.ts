@@ -1,8 +1,8 @@
 /** The three graphs of a voice as functions of typed arrays. Feeds are built in place, in buffers used again each time. */
 import { Tensor } from 'onnxruntime-node';
-import { joinFloats } from './pcm.js';
-import type { Manifest } from './voice-pack.js';
-import type { Sessions } from './sessions.js';
+import type { Sessions } from '../onnx.js';
+import { joinFloats } from '../pcm.js';
+import type { GraphName, Manifest } from './manifest.js';
 
 /** What the decoder hands from one chunk to the next, as it came out. */
 export interface DecoderState {
@@ -70,14 +70,14 @@ export const toBigInt = (value: number): bigint => bigIntegers[value] ?? BigInt(
 
 export class Graphs {
   readonly hiddenSize: number;
-  readonly #run: Sessions['run'];
+  readonly #run: Sessions<GraphName>['run'];
   readonly #ids = integers(4 * 64);
   readonly #place = floats(2 * 64);
   readonly #hidden = floats(64 * 192);
   readonly #index = integers(256);
   readonly #position = floats(4 * 256);
 
-  constructor(sessions: Sessions, manifest: Manifest) {
+  constructor(sessions: Sessions<GraphName>, manifest: Manifest) {
     this.#run = sessions.run;
     this.hiddenSize = manifest.hiddenSize;
   }
@@ -129,7 +129,7 @@ export class Graphs {
     };
   }
 
-  /** @param noiseIndex where in its noise the decoder starts; @param phase of the first pulse, in turns */
+  /** @param noiseIndex where in its noise the decoder starts; @param phase of the first pulse, in periods */
   initialState(lastF0Hz: number, noiseIndex: number, phase: number): DecoderState {
     return {
       phase: float(Float32Array.of(phase), [1]),

@@ -1,12 +1,7 @@
 /** From what espeak-ng writes (`h_ə_l_ˈoʊ`) to the numbered phones of a voice, with stress. */
 import { consonantNames, englishIpa, foreignIpa, ipaLengthMax, pauseName, vowelNames } from './ipa.js';
-import { type Voice, defaultVoice, isTonal } from './languages.js';
-
-/** Phones of one word or part of one, in parallel arrays. Stress is 0 or 1. */
-export interface PhoneString {
-  readonly ids: number[];
-  readonly stress: number[];
-}
+import { type Voice, defaultVoice, isTonal } from '../g2p/languages.js';
+import type { PhoneString, Phones } from '../g2p/pronunciation.js';
 
 /** Distinct symbols remembered; espeak-ng has about 400 over the languages used here. */
 const symbolsCachedMax = 2_048;
@@ -15,7 +10,7 @@ const stressMarks = /[ˈˌ]/g;
 /** Tones of Mandarin, Thai and Burmese, where ɜ is the third tone and no vowel. */
 const toneMarks = /[0-9ɜ]/g;
 
-export class PhoneSet {
+export class PhoneSet implements Phones {
   readonly pause: number;
   readonly schwa: number;
   readonly #ids: ReadonlyMap<string, number>;

@@ -1,4 +1,4 @@
-/** espeak-ng in WebAssembly, as a function from text to phonemes. One a thread; it keeps a voice, nothing else. */
+/** espeak-ng in WebAssembly, as a function from text to phonemes. A thread has one; its only state is the voice it was set to. */
 import { strict as assert } from 'node:assert';
 import initialise, {
   type CreateDataFile,
@@ -6,14 +6,14 @@ import initialise, {
   type Pointer,
   type Worker,
 } from '@echogarden/espeak-ng-emscripten';
-import { limits } from '../../src/limits.js';
+import type { Bounds } from '../../../src/limits.js';
 import { allVoices } from './languages.js';
 
-/** Descriptions of espeak-ng's voices: it reads all that are there when it starts, which takes as long as all the rest. */
+/** Files that describe espeak-ng's voices. It reads all of them when it starts, which takes as long as everything else. */
 const description = /^\/usr\/share\/espeak-ng-data\/(?:voices|lang)\/(?:.*\/)?([^/]*)$/;
 const wanted: ReadonlySet<string> = new Set(allVoices.map((voice) => voice.toLowerCase()));
 
-/** A module to be, that gets no description of a voice which nobody uses. */
+/** Keeps the descriptions of voices that nothing uses out of the module. */
 const trimmed = (): Partial<Module> => {
   let create: CreateDataFile = () => undefined;
   return {
@@ -31,27 +31,39 @@ const trimmed = (): Partial<Module> => {
 
 const decoder = new TextDecoder();
 
+type EspeakBounds = Pick<Bounds, 'phonemeTextMax'>;
+
+let loaded: Promise<Espeak> | undefined;
+
 export class Espeak {
   readonly #module: Module;
   readonly #worker: Worker;
+  readonly #textMax: number;
   #voice = '';
 
-  private constructor(module: Module) {
+  private constructor(module: Module, textMax: number) {
     this.#module = module;
     this.#worker = new module.eSpeakNGWorker();
+    this.#textMax = textMax;
   }
 
-  static async load(): Promise<Espeak> {
-    return new Espeak(await initialise(trimmed()));
+  /** The thread's own: all engines share it. */
+  static load({ phonemeTextMax }: EspeakBounds): Promise<Espeak> {
+    const make = async () => new Espeak(await initialise(trimmed()), phonemeTextMax);
+    loaded ??= make().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    });
+    return loaded;
   }
 
   /**
-   * @param text at most `limits.phonemeTextMax` UTF-16 units, without markup or control characters
+   * @param text at most `bounds.phonemeTextMax` UTF-16 units, without markup or control characters
    * @param voice a name that espeak-ng has (`languages.ts`)
    * @returns groups of IPA, one for each word as espeak-ng sees words: `h_ə_l_ˈoʊ`
    */
   groups(text: string, voice: string): string[] {
-    assert(text.length <= limits.phonemeTextMax, 'text for espeak-ng is over its bound');
+    assert(text.length <= this.#textMax, 'text for espeak-ng is over its bound');
     if (voice !== this.#voice) {
       assert.equal(this.#worker.set_voice(voice), 0, `espeak-ng has no voice "${voice}"`);
       this.#voice = voice;
@@ -60,6 +72,7 @@ export class Espeak {
     // Clause marks are dropped: pauses follow the punctuation that the caller saw, not espeak-ng's reading of it.
     return ipa.split(/[\s|]+/).filter((group) => group !== '' && !/^_+$/.test(group));
   }
+
   #take(pointer: Pointer): string {
     const { ptr } = pointer;
     // Read from the module each time: the memory may have grown during the call.

@@ -5,17 +5,25 @@
  * stands before the first spoken phone and after the last. A phone may be encoded once its place in its clause is final,
  * that is, when the clause has ended or goes on further than the nets can tell.
  */
-import type { Replacement } from '../../src/threads/messages.js';
-import { limits } from '../../src/limits.js';
-import type { Atom, Clause, Ending } from './clauses.js';
-import { terminals } from './lexer.js';
-import type { Pronouncer, SpokenAtom } from './pronunciation.js';
+import type { Bounds } from '../../../src/limits.js';
+import type { Replacement } from '../../../src/threads/messages.js';
+import type { Atom, Clause, Ending } from '../g2p/clauses.js';
+import { terminals } from '../g2p/lexer.js';
+import type { Pronouncer, SpokenAtom } from '../g2p/pronunciation.js';
 
 /** Phones from a clause's end, or start, beyond which the nets see no difference. */
 export const placeMax = 40;
 
 /** What a phone is, if it is a pause: the first, or one after a clause. */
 export type Pause = 'lead' | Ending;
+
+/** What all tracks of a pack share. */
+export interface TrackMeans {
+  readonly pronouncer: Pronouncer;
+  /** The id of a pause. */
+  readonly pausePhone: number;
+  readonly bounds: Pick<Bounds, 'firstPhonemeTextMax' | 'phonemeTextMax'>;
+}
 
 export class PhoneTrack {
   readonly ids: number[] = [];
@@ -36,7 +44,7 @@ export class PhoneTrack {
   /** Words that are spoken as one with others; the first of them has the phones. */
   readonly #joined = new Map<number, Pick<Replacement, 'first' | 'last'>>();
   readonly #clauses: readonly Clause[];
-  readonly #pronouncer: Pronouncer;
+  readonly #means: TrackMeans;
   #clause = 0;
   #atom = 0;
   #pieces = 0;
@@ -50,11 +58,11 @@ export class PhoneTrack {
   constructor(
     clauses: readonly Clause[],
     words: number,
-    pronouncer: Pronouncer,
+    means: TrackMeans,
     spoken: readonly Replacement[] = [],
   ) {
     this.#clauses = clauses;
-    this.#pronouncer = pronouncer;
+    this.#means = means;
     this.wordFirst = new Int32Array(words).fill(-1);
     this.wordLast = new Int32Array(words).fill(-1);
     for (const { first, last } of spoken)
@@ -115,14 +123,15 @@ export class PhoneTrack {
     const piece = this.#nextPiece(atoms);
     this.#pieces++;
     this.#atom += piece.length;
-    for (const [place, spoken] of this.#pronouncer.pronounce(piece).entries())
+    for (const [place, spoken] of this.#means.pronouncer.pronounce(piece).entries())
       this.#addAtom(piece[place]!, spoken, terminal);
     if (this.#atom === atoms.length) this.#endClause(ending);
   }
 
   /** Atoms of one voice within the bound; not cut after a short word, whose sound depends on the next ("a", "the"). */
   #nextPiece(atoms: readonly Atom[]): Atom[] {
-    const max = this.#pieces === 0 ? limits.firstPhonemeTextMax : limits.phonemeTextMax;
+    const { firstPhonemeTextMax, phonemeTextMax } = this.#means.bounds;
+    const max = this.#pieces === 0 ? firstPhonemeTextMax : phonemeTextMax;
     const first = atoms[this.#atom]!;
     const piece = [first];
     let length = first.spoken.length;
@@ -163,7 +172,7 @@ export class PhoneTrack {
   }
 
   #addPause(pause: Pause): void {
-    this.#add(this.#pronouncer.phones.pause, 0, 0, terminals.continuing, pause, false);
+    this.#add(this.#means.pausePhone, 0, 0, terminals.continuing, pause, false);
     this.#close();
   }
 

@@ -1,7 +1,8 @@
 /** One segment on its way from text to samples. */
 import { strict as assert } from 'node:assert';
-import type { WordTime } from '../../src/threads/messages.js';
-import type { EngineChunk, SegmentSynthesis } from './engine.js';
+import type { WordTime } from '../../../src/threads/messages.js';
+import type { EngineChunk, SegmentSynthesis } from '../engine.js';
+import { fadeIn, fadeOut, silenceBefore, toInt16 } from '../pcm.js';
 import {
   type DecoderState,
   type FrameParameters,
@@ -10,7 +11,6 @@ import {
   joinRows,
   rowsOf,
 } from './graphs.js';
-import { fadeIn, fadeOut, silenceBefore, toInt16 } from './pcm.js';
 import { type Prosody, driftEndFrames } from './prosody.js';
 import type { Timeline } from './timeline.js';
 
@@ -62,26 +62,28 @@ export interface SegmentParts {
   readonly marginFrames: number;
   /** Decodes all frames at once instead of chunk by chunk: the same samples, but for rounding. For measurements. */
   readonly whole: boolean;
-  /** Claims the thread's buffers for one step; a second step meanwhile would overwrite them. */
-  readonly turn: Turn;
+  readonly engine: SegmentSynthesis['engine'];
+  readonly stepLock: StepLock;
 }
 
-/** Guards what the steps of one thread share. */
-export class Turn {
-  #taken = false;
+/** Gives one step at a time the buffers that all steps of an engine share: a second one would overwrite them. */
+export class StepLock {
+  #isHeld = false;
 
-  async take<T>(step: () => Promise<T>): Promise<T> {
-    assert(!this.#taken, 'two steps of one engine at once');
-    this.#taken = true;
+  async hold<T>(step: () => Promise<T>): Promise<T> {
+    assert(!this.#isHeld, 'two steps of one engine at once');
+    this.#isHeld = true;
     try {
       return await step();
     } finally {
-      this.#taken = false;
+      this.#isHeld = false;
     }
   }
 }
 
 export class Segment implements SegmentSynthesis {
+  readonly engine: SegmentSynthesis['engine'];
+  readonly sampleRateHz = sampleRateHz;
   readonly #parts: SegmentParts;
   #state: DecoderState;
   #chunk = 0;
@@ -97,6 +99,7 @@ export class Segment implements SegmentSynthesis {
 
   constructor(parts: SegmentParts) {
     this.#parts = parts;
+    this.engine = parts.engine;
     const { prosody, graphs, pitchMeanHz } = parts;
     this.#state = graphs.initialState(pitchMeanHz, prosody.noiseIndex, prosody.startPhase);
   }
@@ -107,7 +110,7 @@ export class Segment implements SegmentSynthesis {
   }
 
   stepFloat(): Promise<FloatChunk | null> {
-    return this.#done ? Promise.resolve(null) : this.#parts.turn.take(() => this.#step());
+    return this.#done ? Promise.resolve(null) : this.#parts.stepLock.hold(() => this.#step());
   }
 
   async #step(): Promise<FloatChunk> {

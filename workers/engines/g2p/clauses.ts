@@ -1,10 +1,8 @@
 /** A segment's text as clauses: what is spoken between two pauses, cut into atoms that one voice of espeak-ng reads. */
-import type { Replacement, Span } from '../../src/threads/messages.js';
-import { fullStopAfter, goesOnAfter } from '../../src/text/full-stop.js';
-import { cleanText } from './clean.js';
-import type { SegmentRequest } from './engine.js';
+import type { Replacement, SegmentRequest, Span } from '../../../src/threads/messages.js';
+import { fullStopAfter, goesOnAfter } from '../../../src/text/full-stop.js';
 import { type Voice, defaultVoice, isUnspaced, readingOf, refineVoice } from './languages.js';
-import { type Terminal, lex, terminals } from './lexer.js';
+import { type Terminal, cleanText, lex, terminals } from './lexer.js';
 
 /** The smallest piece of text that is aligned with phonemes: a word, a part of one, a sign. */
 export interface Atom {

@@ -1,0 +1,94 @@
+/** onnxruntime sessions: which provider runs them, and how. A session belongs to the thread that made it. */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
+import type { NativeGuard } from '../../src/threads/vitals.js';
+import { VoicePackError } from '../../src/threads/voices.js';
+import type { Engine, EngineMeans } from './engine.js';
+import type { HeldFile } from './pack.js';
+
+type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.ReturnType>;
+
+/** The graphs of a pack, by name. */
+export interface Sessions<Name extends string> {
+  readonly run: Readonly<Record<Name, Run>>;
+  readonly executionProvider: Engine['executionProvider'];
+}
+
+type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
+
+// One compute thread for each session, and no pool that spins: the cores are shared by one synthesis thread on each, and
+// a spinning pool would take the front thread's.
+const options = (executionProviders: readonly string[]): InferenceSession.SessionOptions => ({
+  executionProviders,
+  graphOptimizationLevel: 'all',
+  intraOpNumThreads: 1,
+  interOpNumThreads: 1,
+  executionMode: 'sequential',
+});
+
+const firstLine = (error: unknown) =>
+  (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
+
+const create = async <Name extends string>(
+  graphs: Graphs<Name>,
+  native: NativeGuard,
+  providers: readonly string[],
+): Promise<Sessions<Name>['run']> => {
+  const sessions: InferenceSession[] = [];
+  const runs: [string, Run][] = [];
+  for (const [name, { path, openPath }] of Object.entries<HeldFile>(graphs)) {
+    try {
+      const session = await native(() => InferenceSession.create(openPath, options(providers)));
+      sessions.push(session);
+      runs.push([name, (feeds) => native(() => session.run(feeds))]);
+    } catch (error) {
+      for (const session of sessions) await native(() => session.release());
+      throw new VoicePackError(`${path}: the model cannot be loaded: ${firstLine(error)}`);
+    }
+  }
+  return Object.fromEntries(runs) as Record<Name, Run>;
+};
+
+/**
+ * Whether the provider's library is installed. Every build for Linux supports CUDA, and without the library an attempt
+ * makes onnxruntime complain on the terminal.
+ */
+const hasCuda = (): boolean => {
+  if (!listSupportedBackends().some(({ name }) => name === 'cuda')) return false;
+  const entry = createRequire(import.meta.url).resolve('onnxruntime-node');
+  const folder = join(dirname(entry), '..', 'bin', 'napi-v6', process.platform, process.arch);
+  return ['libonnxruntime_providers_cuda.so', 'onnxruntime_providers_cuda.dll'].some((name) =>
+    existsSync(join(folder, name)),
+  );
+};
+
+/**
+ * Loads a pack's graphs on the provider that is configured. `cuda` and `auto` fall back to the CPU, with a line in the
+ * log: onnxruntime itself does not fall back, and a build with CUDA says nothing about the machine.
+ *
+ * @throws {VoicePackError} when the CPU cannot load them either
+ */
+export const createSessions = async <Name extends string>(
+  pack: string,
+  graphs: Graphs<Name>,
+  { provider, native, log }: Omit<EngineMeans, 'bounds'>,
+): Promise<Sessions<Name>> => {
+  if (provider === 'cuda' && !hasCuda())
+    log.warn(
+      'onnxruntime-node was installed without CUDA (ONNXRUNTIME_NODE_INSTALL=cuda12): the CPU is used',
+    );
+  else if (provider !== 'cpu' && hasCuda()) {
+    try {
+      const run = await create(graphs, native, ['cuda', 'cpu']);
+      log.debug({ pack, provider: 'cuda' }, 'voice pack loaded');
+      return { run, executionProvider: 'cuda' };
+    } catch (error) {
+      log.warn({ pack, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
+    }
+  }
+  const run = await create(graphs, native, ['cpu']);
+  log.debug({ pack, provider: 'cpu' }, 'voice pack loaded');
+  return { run, executionProvider: 'cpu' };
+};

@@ -1,0 +1,32 @@
+/** The format syrinx-1: a manifest, and the graphs that it names. */
+import type { VoiceFormat } from '../engine.js';
+import { type SyrinxData, parseManifest } from './manifest.js';
+
+const manifestName = 'manifest.json';
+
+export const syrinx: VoiceFormat = {
+  name: 'syrinx',
+  looksFor: manifestName,
+  recognises: ({ files }) => files.includes(manifestName),
+
+  async read(folder) {
+    const manifestPath = folder.pathOf(manifestName);
+    const manifest = parseManifest(manifestPath, await folder.json(manifestName));
+    const { files, speakers, sampleRateHz, language } = manifest;
+    const graphs = {
+      encoder: await folder.hold(files.encoder.path, files.encoder),
+      frames: await folder.hold(files.frames.path, files.frames),
+      decoder: await folder.hold(files.decoder.path, files.decoder),
+    };
+    return {
+      voices: speakers.map(({ id }) => ({ id, sampleRateHz, language })),
+      modelBytes: graphs.encoder.bytes + graphs.frames.bytes + graphs.decoder.bytes,
+      data: { manifest, manifestPath, graphs } satisfies SyrinxData,
+    };
+  },
+
+  async load(pack, means) {
+    const { SyrinxEngine } = await import('./engine.js');
+    return SyrinxEngine.load(pack, means);
+  },
+};

@@ -1,0 +1,5 @@
+/** Entry of the thread that reads the voice packs. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { answerWithPacks } from './engines/registry.js';
+
+await answerWithPacks(parentPort!, workerData as string);
