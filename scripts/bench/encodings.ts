@@ -1,6 +1,7 @@
 /** What each encoding costs: the service's throughput and its CPU time by thread, against the encoder alone. */
 import type { AudioFormat } from '../../src/api/formats.js';
 import { resolveFormat } from '../../src/api/formats.js';
+import { limits } from '../../src/limits.js';
 import { type BareEncoder, startBareEncoder } from './bare.js';
 import { exchange, jsonOf, speechRequest } from '../rig/http.js';
 import { type CpuTimes, type ThreadRole, cpuShares, readCpuTimes } from '../rig/process-facts.js';
@@ -19,7 +20,7 @@ const connections = 16;
 
 /** The format of a request that names only the encoding. */
 const defaultFormat = (encoding: string): AudioFormat => {
-  const result = resolveFormat({ encoding });
+  const result = resolveFormat({ encoding }, limits);
   if (!result.ok) throw new Error(`there is no encoding ${encoding}`);
   return result.format;
 };

@@ -1,11 +1,9 @@
-/** From the bytes of a request body to a JSON value, or to the refusal that answers it. */
+/** Turns the bytes of a request body into a JSON value, or into the refusal that answers it. */
 import { errors } from '../errors.js';
-import { limits } from '../limits.js';
-import { jsonInvalid, missing, notAnObject, validationBody, type Issue } from './issues.js';
-import { findJsonFault } from './json-fault.js';
-import { scanJson } from './json-scan.js';
+import { jsonInvalid, missing, notAnObject, validationBody, type ApiBounds, type Issue } from './issues.js';
+import { findJsonFault, scanJson } from './json.js';
 
-/** A response that answers a body which cannot be used. The body is `application/json`. */
+/** The response to a request that is not valid. Its body is `application/json`. */
 export interface Refusal {
   readonly ok: false;
   readonly status: number;
@@ -14,10 +12,10 @@ export interface Refusal {
 
 export type JsonBody = { readonly ok: true; readonly value: unknown } | Refusal;
 
-export const refuse = (...issues: readonly Issue[]): Refusal => ({
+export const refuse = (issues: readonly Issue[], bounds: ApiBounds): Refusal => ({
   ok: false,
   status: 422,
-  body: validationBody(issues),
+  body: validationBody(issues, bounds),
 });
 
 const unreadable: Refusal = {
@@ -37,45 +35,46 @@ const decode = (bytes: Uint8Array): string | null => {
   }
 };
 
-type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly issue: Issue };
-
-const parse = (text: string): Parsed => {
+/** @returns the value, or where the text stops being JSON and why */
+export const parseJson = (
+  text: string,
+): { readonly value: unknown } | { readonly position: number; readonly message: string } => {
   try {
-    return { ok: true, value: JSON.parse(text) };
+    return { value: JSON.parse(text) };
   } catch {
-    const fault = findJsonFault(text) ?? { position: 0, message: 'Expecting value' };
-    return { ok: false, issue: jsonInvalid(fault.position, fault.message) };
+    return findJsonFault(text) ?? { position: 0, message: 'Expecting value' };
   }
 };
 
 /**
- * @param bytes the whole body, at most `limits.bodyBytesMax`
- * @param contentType the header's value; absent or empty, the body is taken for JSON
- * @param before items of what is wrong with the rest of the request: they come first in a refusal
- * @returns the value (never `null`), or the refusal: 400 for invalid UTF-8 and for nesting beyond
- * `limits.bodyDepthMax`, 422 for everything else. Of duplicate keys the last counts; `__proto__` is a key as any.
+ * @param bytes the whole body, at most `bodyBytesMax`
+ * @param contentType the header's value; if it is absent or empty, the body counts as JSON
+ * @param before items of the rest of the request: they come first in a refusal
+ * @returns the value (never `null`), or the refusal: 400 for invalid UTF-8 and for nesting beyond `bodyDepthMax`, 422 for
+ * everything else. The last of duplicate keys counts; `__proto__` is a key like any other.
  */
 export const parseJsonBody = (
   bytes: Uint8Array,
   contentType: string | undefined,
+  bounds: ApiBounds,
   before: readonly Issue[] = [],
 ): JsonBody => {
-  if (bytes.length === 0) return refuse(...before, missing(['body'], null));
+  const refuseFor = (issue: Issue): Refusal => refuse([...before, issue], bounds);
+  if (bytes.length === 0) return refuseFor(missing(['body'], null));
   const type = contentType?.trim() ?? '';
   if (type !== '' && !jsonType.test(type))
-    return refuse(
-      ...before,
+    return refuseFor(
       notAnObject(['body'], Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
     );
   const text = decode(bytes);
   if (text === null) return unreadable;
-  const scan = scanJson(bytes, limits.bodyDepthMax);
+  const scan = scanJson(bytes, bounds.bodyDepthMax);
   if (scan.tooDeep) return unreadable;
-  const json = parse(text);
-  if (!json.ok) return refuse(...before, json.issue);
+  const json = parseJson(text);
+  if (!('value' in json)) return refuseFor(jsonInvalid(json.position, json.message));
   if (scan.overflowAt >= 0) {
     const position = utf8.decode(bytes.subarray(0, scan.overflowAt)).length;
-    return refuse(...before, jsonInvalid(position, 'Number out of range'));
+    return refuseFor(jsonInvalid(position, 'Number out of range'));
   }
-  return json.value === null ? refuse(...before, missing(['body'], null)) : json;
+  return json.value === null ? refuseFor(missing(['body'], null)) : { ok: true, value: json.value };
 };

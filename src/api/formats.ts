@@ -1,22 +1,25 @@
 /**
- * Audio formats: the table of encodings, one row each, and what a client's `response_format` resolves to.
+ * The table of audio encodings, one row each, and what a client's `response_format` resolves to. HTTP bodies, WebSocket
+ * frames and the client share it.
  *
- * To add an encoding is to add a row here (and its encoder under `workers/audio/`): validation, default rates,
- * aliases and messages follow from the table.
+ * A new encoding is a row here and an encoder under `workers/audio/`: validation, defaults, aliases and messages follow
+ * from the table. The file needs nothing of the service, because the client imports it.
  */
-import { limits } from '../limits.js';
+import type { Bounds } from '../limits.js';
 
-/** Tells what is wrong with a value for an encoding, or `null`. */
-type Rule<T> = (encoding: string, value: T) => string | null;
+type NameBound = Pick<Bounds, 'validationNameMax'>;
+
+/** @returns what is wrong with a value for an encoding, or `null` */
+type Rule<T> = (encoding: string, value: T, bounds: NameBound) => string | null;
 
 interface EncodingRow {
   /** Other names that clients may write, in lower case. */
   readonly aliases: readonly string[];
   readonly defaultSampleRateHz: number;
   readonly sampleRateHz: Rule<number>;
-  /** Only of an encoding that has bitrates. */
+  /** Only for an encoding that has bitrates. */
   readonly defaultBitrateKbps?: number;
-  /** Only asked about a bitrate that was sent and is not null: a string, or a whole number. */
+  /** Called for a bitrate that is not null: a string or a whole number. */
   readonly bitrate: Rule<string | number>;
 }
 
@@ -39,7 +42,7 @@ const opusRate: Rule<number> = (encoding, hz) =>
     ? null
     : `${encoding} audio sample_rate must be one of 8000, 12000, 16000, 24000, or 48000 Hz`;
 
-/** `128k`, `128` and 128 alike. @returns `null` for a string that is no bitrate */
+/** `128k`, `128` and 128 are the same. @returns `null` for a string that is no bitrate */
 const parseKbps = (bitrate: string | number): number | null => {
   if (typeof bitrate === 'number') return bitrate;
   return /^[+-]?\d+k?$/i.test(bitrate) ? parseInt(bitrate, 10) : null;
@@ -47,10 +50,10 @@ const parseKbps = (bitrate: string | number): number | null => {
 
 const betweenKbps =
   (minKbps: number, maxKbps: number): Rule<string | number> =>
-  (encoding, bitrate) => {
+  (encoding, bitrate, { validationNameMax }) => {
     const kbps = parseKbps(bitrate);
     if (kbps === null)
-      return `Invalid ${encoding} audio bitrate: ${String(bitrate).slice(0, limits.validationNameMax)}`;
+      return `Invalid ${encoding} audio bitrate: ${String(bitrate).slice(0, validationNameMax)}`;
     return kbps >= minKbps && kbps <= maxKbps
       ? null
       : `${encoding} audio bitrate must be between ${minKbps}kbps and ${maxKbps}kbps`;
@@ -71,7 +74,7 @@ const telephony = {
 } as const satisfies Omit<EncodingRow, 'aliases'>;
 
 const encodings = {
-  /** MPEG frames; a whole file has an ID3 tag before them. */
+  /** MPEG frames; a whole file begins with an ID3 tag. */
   mp3: {
     aliases: [],
     defaultSampleRateHz: 32_000,
@@ -79,7 +82,7 @@ const encodings = {
     defaultBitrateKbps: 128,
     bitrate: betweenKbps(32, 320),
   },
-  /** One RIFF header a file. */
+  /** One RIFF header for the whole file. */
   wav: { ...samples, aliases: [] },
   /** Headerless signed 16-bit little-endian mono. */
   pcm: { ...samples, aliases: ['pcm_s16le', 'raw'] },
@@ -93,12 +96,12 @@ const encodings = {
     defaultBitrateKbps: 64,
     bitrate: betweenKbps(32, 192),
   },
-  /** Headerless G.711. The Greek letter and the micro sign look alike: either is taken. */
+  /** Headerless G.711. The Greek letter and the micro sign look alike, so both count. */
   mulaw: { ...telephony, aliases: ['mu-law', 'ulaw', 'u-law', '\u03bc-law', '\u00b5-law'] },
   alaw: { ...telephony, aliases: ['a-law'] },
 } as const satisfies Record<string, EncodingRow>;
 
-/** Canonical encoding names this build can produce. */
+/** Canonical names of the encodings. */
 export type Encoding = keyof typeof encodings;
 
 /** Encodings that have a bitrate. */
@@ -115,11 +118,12 @@ export interface SampleFormat {
   readonly sampleRateHz: number;
 }
 
-/** After validation: what was asked for, its defaults filled in, nothing that a client wrote. */
+/** A validated format with its defaults filled in. It holds no text of the client. */
 export type AudioFormat = CodecFormat | SampleFormat;
 
-/** The encoding of a request that names none. */
+/** The encoding of a request that names none, and of a context of a WebSocket that names none. */
 export const DEFAULT_ENCODING: Encoding = 'mp3';
+export const DEFAULT_SOCKET_ENCODING: Encoding = 'pcm';
 
 const canonicalByName = new Map<string, Encoding>();
 for (const [encoding, row] of Object.entries(encodings) as [Encoding, EncodingRow][])
@@ -127,7 +131,7 @@ for (const [encoding, row] of Object.entries(encodings) as [Encoding, EncodingRo
 
 const isCodec = (encoding: Encoding): encoding is Codec => 'defaultBitrateKbps' in encodings[encoding];
 
-/** The fields of `response_format` as sent, their types already checked; what is absent is `undefined`. */
+/** The fields of `response_format` as sent, with checked types. */
 export interface FormatFields {
   readonly encoding?: string | undefined;
   readonly sample_rate?: number | null | undefined;
@@ -146,21 +150,21 @@ export type FormatResult =
   | { readonly ok: true; readonly format: AudioFormat }
   | { readonly ok: false; readonly faults: readonly FormatFault[] };
 
-/** @returns the format with its defaults filled in, or every fault in the order of the fields */
-export const resolveFormat = (fields: FormatFields): FormatResult => {
+/** @returns the format with its defaults filled in, or all faults in the order of the fields */
+export const resolveFormat = (fields: FormatFields, bounds: NameBound): FormatResult => {
   const name = fields.encoding ?? DEFAULT_ENCODING;
   const encoding = canonicalByName.get(name.toLowerCase());
   if (encoding === undefined) {
-    const message = `Unsupported audio encoding: ${name.slice(0, limits.validationNameMax)}`;
+    const message = `Unsupported audio encoding: ${name.slice(0, bounds.validationNameMax)}`;
     return { ok: false, faults: [{ field: 'encoding', message, value: name }] };
   }
   const row: EncodingRow = encodings[encoding];
   const faults: FormatFault[] = [];
   const sampleRateHz = fields.sample_rate ?? row.defaultSampleRateHz;
-  const rateMessage = row.sampleRateHz(encoding, sampleRateHz);
+  const rateMessage = row.sampleRateHz(encoding, sampleRateHz, bounds);
   if (rateMessage !== null) faults.push({ field: 'sample_rate', message: rateMessage, value: sampleRateHz });
   const bitrate = fields.bitrate ?? null;
-  const bitrateMessage = bitrate === null ? null : row.bitrate(encoding, bitrate);
+  const bitrateMessage = bitrate === null ? null : row.bitrate(encoding, bitrate, bounds);
   if (bitrate !== null && bitrateMessage !== null)
     faults.push({ field: 'bitrate', message: bitrateMessage, value: bitrate });
   if (faults.length > 0) return { ok: false, faults };
@@ -170,9 +174,16 @@ export const resolveFormat = (fields: FormatFields): FormatResult => {
   return { ok: true, format: { encoding, sampleRateHz, bitrateKbps } };
 };
 
-/** What a request gets that names no rate and no bitrate. */
+/** The format of a request that names no rate and no bitrate. */
 export const defaultCodecFormat = (encoding: Codec): CodecFormat => ({
   encoding,
   sampleRateHz: encodings[encoding].defaultSampleRateHz,
   bitrateKbps: encodings[encoding].defaultBitrateKbps,
+});
+
+/** The format in the fields of the wire, as `context_started` echoes it. */
+export const formatEcho = (format: AudioFormat): FormatFields => ({
+  encoding: format.encoding,
+  sample_rate: format.sampleRateHz,
+  ...('bitrateKbps' in format && { bitrate: `${format.bitrateKbps}k` }),
 });

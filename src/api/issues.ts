@@ -1,8 +1,19 @@
 /**
- * The 422 body: `{"detail":[item, ...]}`. Items are built by the functions below, one a kind of fault, so that type,
- * message and context are worded in one place; `validationBody` bounds what is echoed.
+ * The items of a 422 body, `{"detail":[item, ...]}`: one function for each kind of fault, the declared fields of an
+ * object, and the body itself, with a bound on what it echoes.
  */
-import { limits } from '../limits.js';
+import type { Bounds } from '../limits.js';
+
+/** The bounds of what a client may send in a body or a frame, and of how it is refused. */
+export type ApiBounds = Pick<
+  Bounds,
+  | 'bodyDepthMax'
+  | 'validationItemsMax'
+  | 'validationEchoBytesMax'
+  | 'validationNameMax'
+  | 'socketIdMax'
+  | 'socketTextBytesMax'
+>;
 
 export type Loc = readonly (string | number)[];
 
@@ -105,37 +116,107 @@ export const jsonInvalid = (position: number, error: string): Issue => ({
   ctx: { error },
 });
 
+/** A literal of the WebSocket's frames. */
+export const notTheLiteral = (loc: Loc, input: unknown, expected: string): Issue => ({
+  type: 'literal_error',
+  loc,
+  msg: `Input should be ${expected}`,
+  input,
+});
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A declared field of an object. typia decides with the same types whether the whole body is valid. */
+export interface Field {
+  readonly name: string;
+  readonly required: boolean;
+  readonly accepts: (value: unknown) => boolean;
+  /** Items of a value that is not accepted. */
+  readonly issues: (loc: Loc, value: unknown, bounds: ApiBounds) => readonly Issue[];
+}
+
+/** Items of the declared fields of an object, field by field; `null` if the field passed its type check. */
+export const fieldIssues = (
+  fields: readonly Field[],
+  object: JsonObject,
+  loc: Loc,
+  bounds: ApiBounds,
+): (readonly Issue[] | null)[] =>
+  fields.map((field) => {
+    const fieldLoc = [...loc, field.name];
+    if (!Object.hasOwn(object, field.name)) return field.required ? [missing(fieldLoc, object)] : null;
+    const value = object[field.name];
+    return field.accepts(value) ? null : field.issues(fieldLoc, value, bounds);
+  });
+
+/** An item for each key that is not declared, in the order sent. */
+export const extraIssues = (
+  fields: readonly Field[],
+  object: JsonObject,
+  loc: Loc,
+  { validationItemsMax }: ApiBounds,
+): Issue[] => {
+  const issues: Issue[] = [];
+  for (const key of Object.keys(object)) {
+    if (fields.some(({ name }) => name === key)) continue;
+    issues.push(extraForbidden([...loc, key], object[key]));
+    if (issues.length >= validationItemsMax) break;
+  }
+  return issues;
+};
+
+/** Items of a value that should be an object with these fields and no others. */
+export const objectIssues = (
+  fields: readonly Field[],
+  value: unknown,
+  loc: Loc,
+  bounds: ApiBounds,
+): readonly Issue[] =>
+  isObject(value)
+    ? [
+        ...fieldIssues(fields, value, loc, bounds).flatMap((issues) => issues ?? []),
+        ...extraIssues(fields, value, loc, bounds),
+      ]
+    : [notAnObject(loc, value)];
+
+/** Cuts a name that a client chose before a message or `loc` shows it. */
+export const cutName = (name: string, { validationNameMax }: Pick<ApiBounds, 'validationNameMax'>): string =>
+  name.length > validationNameMax ? `${name.slice(0, validationNameMax)}…` : name;
+
 /**
- * Serialises values for echoing until their bytes are spent. The last value is remembered: the whole body is echoed
- * once for each missing field.
+ * Serialises values until their bytes are spent. It remembers the last value, because each missing field echoes the
+ * whole body.
  */
 class Echo {
-  #budgetBytes: number = limits.validationEchoBytesMax;
+  #bytesLeft: number;
   #last: { readonly value: unknown; readonly text: string } | undefined;
 
-  /** @returns JSON text, or `null` when the value does not fit in what is left */
+  constructor(bytesMax: number) {
+    this.#bytesLeft = bytesMax;
+  }
+
+  /** @returns JSON text, or `null` if the value does not fit in what is left */
   take(value: unknown): string | null {
-    // A string's JSON is at least as long as the string, so that the largest inputs are refused without a copy.
-    if (typeof value === 'string' && value.length > this.#budgetBytes) return null;
+    // A string's JSON is at least as long as the string: the largest inputs are refused without a copy.
+    if (typeof value === 'string' && value.length > this.#bytesLeft) return null;
     if (this.#last === undefined || this.#last.value !== value)
       this.#last = { value, text: JSON.stringify(value) };
     const text = this.#last.text;
-    const bytes = text.length > this.#budgetBytes ? Infinity : Buffer.byteLength(text);
-    if (bytes > this.#budgetBytes) return null;
-    this.#budgetBytes -= bytes;
+    const bytes = text.length > this.#bytesLeft ? Infinity : Buffer.byteLength(text);
+    if (bytes > this.#bytesLeft) return null;
+    this.#bytesLeft -= bytes;
     return text;
   }
 }
 
-const cut = (part: string | number): string | number =>
-  typeof part === 'string' && part.length > limits.validationNameMax
-    ? `${part.slice(0, limits.validationNameMax)}…`
-    : part;
-
-const serialise = (issue: Issue, echo: Echo): string => {
+const serialise = (issue: Issue, echo: Echo, bounds: ApiBounds): string => {
+  const loc = issue.loc.map((part) => (typeof part === 'string' ? cutName(part, bounds) : part));
   const members = [
     `"type":${JSON.stringify(issue.type)}`,
-    `"loc":${JSON.stringify(issue.loc.map(cut))}`,
+    `"loc":${JSON.stringify(loc)}`,
     `"msg":${JSON.stringify(issue.msg)}`,
   ];
   const input = echo.take(issue.input);
@@ -145,12 +226,12 @@ const serialise = (issue: Issue, echo: Echo): string => {
 };
 
 /**
- * @returns the JSON of a 422 body; item keys in the order type, loc, msg, input, ctx. At most
- * `limits.validationItemsMax` items, and an `input` is left out where echoing it would pass
- * `limits.validationEchoBytesMax`: the body stays small whatever was sent.
+ * @returns the JSON of a 422 body, with item keys in the order type, loc, msg, input, ctx. It has at most
+ * `validationItemsMax` items, and leaves out an `input` beyond `validationEchoBytesMax`, so it stays small whatever the
+ * client sent.
  */
-export const validationBody = (issues: readonly Issue[]): string => {
-  const echo = new Echo();
-  const items = issues.slice(0, limits.validationItemsMax).map((issue) => serialise(issue, echo));
+export const validationBody = (issues: readonly Issue[], bounds: ApiBounds): string => {
+  const echo = new Echo(bounds.validationEchoBytesMax);
+  const items = issues.slice(0, bounds.validationItemsMax).map((issue) => serialise(issue, echo, bounds));
   return `{"detail":[${items.join(',')}]}`;
 };

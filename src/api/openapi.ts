@@ -1,22 +1,125 @@
-/** The OpenAPI 3.1 description of the service. */
-import { paths } from './openapi-paths.js';
-import { sharedResponses } from './openapi-responses.js';
-import { schemas, type Json } from './openapi-schemas.js';
+/** The OpenAPI 3.1 description of the service, and the answers that several of its operations share. */
+import { errors, type ErrorCode } from '../errors.js';
+import { unknownVoice } from './error-shape.js';
+import type { ApiBounds } from './issues.js';
+import {
+  jsonContent,
+  requestIdHeader,
+  schemaRef,
+  schemas,
+  type Json,
+  type SchemaName,
+} from './openapi-parts.js';
+import { operations, type Operation } from './operations.js';
+import { parseSpeechRequest } from './speech-request.js';
 
-/** Of the contract, which changes with its own version and not with every release. */
+/** The version of the contract, not of a release. */
 const DOCUMENT_VERSION = '0.1.0';
 
+const fixed = (description: string, schema: SchemaName, ...codes: readonly ErrorCode[]): Json => ({
+  description,
+  headers: requestIdHeader,
+  content: jsonContent(
+    schemaRef(schema),
+    Object.fromEntries(codes.map((code) => [code, JSON.parse(errors[code].body) as Json])),
+  ),
+});
+
+/** A request with several faults, and its answer. */
+const invalid = (voice: string, bounds: ApiBounds): Json => {
+  const body = {
+    voice,
+    response_format: { encoding: 'mp3', sample_rate: 8000 },
+    temperature: 4,
+    speed: 2,
+  };
+  const result = parseSpeechRequest(Buffer.from(JSON.stringify(body)), 'application/json', bounds);
+  if (result.ok) throw new Error('the example of an invalid request is valid');
+  return JSON.parse(result.body) as Json;
+};
+
+const sharedResponses = (
+  speakerIds: readonly string[],
+  bounds: ApiBounds,
+): Readonly<Record<string, Json>> => ({
+  BadRequest: fixed(
+    'The body is not UTF-8 or nests too deeply, or the request is malformed.',
+    'DetailBody',
+    'bodyUnreadable',
+    'badRequest',
+  ),
+  Unauthorized: fixed(
+    'The key is missing or malformed, or it does not exist, or it was revoked.',
+    'ErrorBody',
+    'keyMissing',
+    'keyUnknown',
+  ),
+  OutOfCredit: fixed(
+    'The account is out of credit. The key stays valid, and works as soon as the account has credit.',
+    'ErrorBody',
+    'creditExhausted',
+  ),
+  NotFound: {
+    description: 'The answer at any other path.',
+    headers: requestIdHeader,
+    content: { 'text/html; charset=utf-8': { schema: { type: 'string' } } },
+  },
+  MethodNotAllowed: {
+    ...(fixed('The answer to any other method.', 'DetailBody', 'methodNotAllowed') as object),
+    headers: {
+      ...requestIdHeader,
+      allow: { description: 'The allowed methods.', required: true, schema: { type: 'string' } },
+    },
+  },
+  BodyTooLarge: fixed('The body is larger than 1 MiB.', 'DetailBody', 'bodyTooLarge'),
+  Invalid: {
+    description: 'Fields are missing, wrong or unknown (`detail`), or the voice is unknown (`error`).',
+    headers: requestIdHeader,
+    content: jsonContent(
+      { oneOf: [schemaRef('ValidationErrors'), schemaRef('UnknownVoice')] },
+      {
+        fields: invalid(speakerIds[0] ?? '', bounds),
+        unknownVoice: JSON.parse(unknownVoice('nobody', speakerIds, bounds).body) as Json,
+      },
+    ),
+  },
+  SlotsTaken: fixed(
+    'Nine requests of the key are in flight. The service queues nothing: try again after 200 ms, with backoff up to 5 s.',
+    'ErrorBody',
+    'slotsExhausted',
+  ),
+  InternalError: {
+    description: 'A fault of the service. Try again with backoff.',
+    headers: requestIdHeader,
+    content: {
+      'text/plain; charset=utf-8': { schema: { type: 'string', const: errors.internal.body } },
+    },
+  },
+  Unavailable: fixed(
+    'The service drains, is full, or its store takes no writes: try again later.',
+    'ErrorBody',
+    'unavailable',
+  ),
+});
+
+const pathsOf = (described: Readonly<Record<string, Operation>>, speakerIds: readonly string[]): Json => {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const [operationId, { path, method, describe }] of Object.entries(described))
+    (paths[path] ??= {})[method] = { operationId, ...describe(speakerIds) };
+  return paths;
+};
+
 /**
- * @param speakerIds the catalogue, not empty: examples use it
- * @returns a fresh document
+ * @param speakerIds the catalogue, not empty, for examples
+ * @returns a new document
  */
-export const openApiDocument = (speakerIds: readonly string[]): Json => ({
+export const openApiDocument = (speakerIds: readonly string[], bounds: ApiBounds): Json => ({
   openapi: '3.1.0',
   info: {
     title: 'syrinx',
     version: DOCUMENT_VERSION,
     description:
-      'Text to speech, whole or streamed. Every response carries an `x-request-id`; routes that answer GET answer ' +
+      'Text to speech, whole or streamed. Every response carries an `x-request-id`. Routes that answer GET answer ' +
       'HEAD too.',
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
@@ -25,12 +128,12 @@ export const openApiDocument = (speakerIds: readonly string[]): Json => ({
   tags: [
     { name: 'speech', description: 'Speech and its voices.' },
     { name: 'integrations', description: 'For platforms that call a webhook.' },
-    { name: 'operation', description: 'For those who run the service.' },
+    { name: 'operation', description: 'For operators of the service.' },
   ],
-  paths: paths(speakerIds),
+  paths: pathsOf(operations, speakerIds),
   components: {
     schemas: schemas(),
-    responses: sharedResponses(speakerIds),
+    responses: sharedResponses(speakerIds, bounds),
     headers: {
       RequestId: {
         description: 'Names the request, here and in the log of the service.',
@@ -43,7 +146,7 @@ export const openApiDocument = (speakerIds: readonly string[]): Json => ({
         type: 'apiKey',
         in: 'header',
         name: 'x-api-key',
-        description: 'A key that begins with `svc_sk_`. Bearer tokens are not taken.',
+        description: 'A key that begins with `svc_sk_`. Bearer tokens are refused.',
       },
     },
   },

@@ -1,32 +1,32 @@
-/** What the service answers, as types on the wire; the OpenAPI description is derived from them. */
+/** Types of the service's answers on the wire; the OpenAPI description is derived from them. */
 import type { tags } from 'typia';
 
-/** Word times: three arrays of one length. */
+/** Word times: three arrays of the same length. */
 export interface Timestamps {
   /** Tokens of the text as sent, punctuation attached. */
   words: string[];
-  /** When each begins, in seconds from the start of the audio. */
+  /** When each word begins, in seconds from the start of the audio. */
   start_seconds: number[];
-  /** When each ends. */
+  /** When each word ends. */
   end_seconds: number[];
 }
 
 /** The whole file. */
 export interface SpeechResponse {
-  /** Base64 of the file in the format asked for. */
+  /** Base64 of the file in the requested format. */
   audio: string;
-  /** Only when `timestamps` was true. */
+  /** Only if `timestamps` was true. */
   timestamps?: Timestamps;
 }
 
 /** A piece of the audio. */
 export interface AudioRecord {
   type: 'audio';
-  /** Base64; decoded and joined in the order of arrival, the pieces are the file. */
+  /** Base64. The decoded pieces, joined in the order of arrival, are the file. */
   audio_chunk: string;
 }
 
-/** Words whose times are final since the record before: to be appended, never to be put over earlier ones. */
+/** Words whose times became final since the record before. Append them; they never replace earlier ones. */
 export interface TimestampsRecord extends Timestamps {
   type: 'timestamps';
 }
@@ -34,21 +34,21 @@ export interface TimestampsRecord extends Timestamps {
 /** The JSON of one record of a stream. */
 export type StreamRecord = AudioRecord | TimestampsRecord;
 
-/** The live catalogue. */
+/** The live catalogue of voices. */
 export interface SpeakerList {
   /** Ids to use as `voice`; one that ends in `_conv` is the same speaker's conversational variant. */
   speaker_ids: string[];
 }
 
-/** One thing that is wrong with a request. */
+/** One fault of a request. */
 export interface ValidationItem {
-  /** What kind of fault, for programs: `missing`, `string_type`, `extra_forbidden`, `value_error` ... */
+  /** The kind of fault, for programs: `missing`, `string_type`, `extra_forbidden`, `value_error` ... */
   type: string;
-  /** Where: `body` or `query`, then keys from the outermost in. */
+  /** The place: `body` or `query`, then keys from the outermost inwards. */
   loc: (string | (number & tags.Type<'uint32'>))[];
-  /** What, for people. */
+  /** The fault in words. */
   msg: string;
-  /** The value sent; left out where it is too large to be echoed. */
+  /** The value sent; absent if it is too large to echo. */
   input?: unknown;
   /** Bounds and causes that `msg` names. */
   ctx?: ValidationContext;
@@ -77,7 +77,7 @@ export interface UnknownVoice {
 /** An error with a fixed code. */
 export interface ErrorBody {
   error: string;
-  /** What was exceeded, where something was. */
+  /** Which bound was exceeded, if one was. */
   reason?: string;
 }
 
@@ -86,11 +86,11 @@ export interface DetailBody {
   detail: string;
 }
 
-/** What a supervisor or load balancer wants to know. */
+/** The state of the service, for a supervisor or load balancer. */
 export interface Health {
   status: 'ok' | 'ready' | 'not ready';
-  /** Why not ready, one phrase each. */
+  /** Why the service is not ready, one phrase each. */
   reasons?: string[];
-  /** What the operator should see to, whether ready or not. */
+  /** What needs the operator's attention, whether the service is ready or not. */
   warnings?: string[];
 }

@@ -1,14 +1,34 @@
 /**
- * The speech request: what `POST /v1/tts` and `POST /v1/tts/stream` take. typia, at compile time, turns the wire
- * types below into the checks that decide whether a body is valid; `speech-issues.ts` words what they refuse.
+ * The speech request: the body of `POST /v1/tts` and `POST /v1/tts/stream`. typia turns the wire types below into checks
+ * at compile time; the tables of fields word what the checks refuse. The WebSocket shares the fields that it has too.
+ *
+ * Items of a 422 body come depth-first in the order in which the fields are declared, then further keys in the order sent
+ * (`JSON.parse` moves keys that look like array indices to the front).
  */
 import typia, { type tags } from 'typia';
 import { parseJsonBody, refuse, type Refusal } from './body.js';
-import { resolveFormat, type AudioFormat } from './formats.js';
-import { speechIssues } from './speech-issues.js';
+import { resolveFormat, type AudioFormat, type FormatFields } from './formats.js';
+import {
+  extraIssues,
+  fieldIssues,
+  isObject,
+  notABoolean,
+  notAnInteger,
+  notAnObject,
+  notANumber,
+  notAString,
+  objectIssues,
+  tooLarge,
+  tooSmall,
+  valueError,
+  type ApiBounds,
+  type Field,
+  type Issue,
+  type Loc,
+} from './issues.js';
 import { DEFAULT_TEMPERATURE, type SpeechSettings, type Temperature } from './speech-settings.js';
 
-/** A whole number; its bounds depend on the encoding, whose row has them, with messages that name it. */
+/** A whole number; its bounds depend on the encoding, whose row has them with messages that name it. */
 export type WholeNumber = number & tags.MultipleOf<1>;
 
 /** Audio format. Further keys are refused. */
@@ -31,7 +51,7 @@ export interface ResponseFormatBody {
   bitrate?: string | WholeNumber | null;
 }
 
-/** What is to be spoken, by whom and in what form. Further keys are refused. */
+/** A text to speak, its voice and its format. Further keys are refused. */
 export interface SpeechRequestBody {
   /** Any text; markup is spoken as words, blank text is a short silence. */
   text: string;
@@ -39,20 +59,20 @@ export interface SpeechRequestBody {
   voice: string;
   /** A bare string is shorthand for the encoding. */
   response_format?: string | ResponseFormatBody;
-  /** Whether the times of words are told; by default not. */
+  /** Whether to report the times of words; false by default. */
   timestamps?: boolean;
-  /** `null` and omitted alike: the server's default. */
+  /** `null` counts as omitted: the server's default. */
   temperature?: Temperature | null;
   /**
-   * Whether numbers, dates, money and the like are written out before they are spoken; by default not. Words in
-   * timestamps stay as they were sent.
+   * Whether to write out numbers, dates, money and the like before they are spoken; false by default. Words in timestamps
+   * stay as they were sent.
    */
   normalize_text?: boolean;
 }
 
-/** A validated request: trusted, its defaults filled in. Whether the voice exists is still to be asked. */
+/** A validated request with its defaults filled in. Whether the voice exists is not checked yet. */
 export interface SpeechRequest {
-  /** As sent, lone surrogates included: tokens are reported as written. Speech takes its `toWellFormed()`. */
+  /** As sent, with lone surrogates, because word times report tokens as written. Engines get its `toWellFormed()`. */
   readonly text: string;
   readonly settings: SpeechSettings;
   readonly format: AudioFormat;
@@ -63,19 +83,112 @@ export type SpeechRequestResult = { readonly ok: true; readonly request: SpeechR
 
 const isSpeechRequestBody = typia.createEquals<SpeechRequestBody>();
 
-/** @see parseJsonBody for the parameters and the refusals of a body that is no JSON */
+export const stringField = (name: string, required = true): Field => ({
+  name,
+  required,
+  accepts: typia.createIs<string>(),
+  issues: (loc, value) => [notAString(loc, value)],
+});
+
+export const booleanField = (name: string): Field => ({
+  name,
+  required: false,
+  accepts: typia.createIs<boolean>(),
+  issues: (loc, value) => [notABoolean(loc, value)],
+});
+
+export const temperatureField: Field = {
+  name: 'temperature',
+  required: false,
+  accepts: typia.createIs<Temperature | null>(),
+  issues: (loc, value) => {
+    if (typeof value !== 'number') return [notANumber(loc, value)];
+    return [value < 0.5 ? tooSmall(loc, value, 0.5) : tooLarge(loc, value, 3)];
+  },
+};
+
+/** The fields of `response_format`. @param bitrateIssues words a bitrate of the wrong type */
+export const formatFields = (
+  encodingRequired: boolean,
+  bitrateIssues: (loc: Loc, value: unknown) => readonly Issue[],
+): readonly Field[] => [
+  stringField('encoding', encodingRequired),
+  {
+    name: 'sample_rate',
+    required: false,
+    accepts: typia.createIs<ResponseFormatBody['sample_rate']>(),
+    issues: (loc, value) => [notAnInteger(loc, value)],
+  },
+  {
+    name: 'bitrate',
+    required: false,
+    accepts: typia.createIs<ResponseFormatBody['bitrate']>(),
+    issues: bitrateIssues,
+  },
+];
+
+const bodyFormatFields = formatFields(false, (loc, value) => [
+  // A union has an item for each of its members.
+  notAString([...loc, 'str'], value),
+  notAnInteger([...loc, 'int'], value),
+]);
+
+/** Items of fields whose types are right and whose values the table of formats refuses. */
+export const formatRuleIssues = (fields: FormatFields, loc: Loc, bounds: ApiBounds): Map<string, Issue> => {
+  const resolved = resolveFormat(fields, bounds);
+  const faults = resolved.ok ? [] : resolved.faults;
+  return new Map(
+    faults.map(({ field, message, value }) => [field, valueError([...loc, field], value, message)]),
+  );
+};
+
+const formatIssues = (loc: Loc, value: unknown, bounds: ApiBounds): readonly Issue[] => {
+  if (typeof value === 'string') return [...formatRuleIssues({ encoding: value }, loc, bounds).values()];
+  if (!isObject(value)) return [notAnObject(loc, value)];
+  const typeIssues = fieldIssues(bodyFormatFields, value, loc, bounds);
+  // Whether an encoding is known needs no other field; the rules of rate and bitrate need all of them.
+  const typed = typeIssues.every((issues) => issues === null);
+  const encoding = value['encoding'];
+  const known = typed ? value : { encoding: typeof encoding === 'string' ? encoding : undefined };
+  const rules = formatRuleIssues(known, loc, bounds);
+  const items = bodyFormatFields.flatMap((field, index) => {
+    const rule = rules.get(field.name);
+    return typeIssues[index] ?? (rule === undefined ? [] : [rule]);
+  });
+  return [...items, ...extraIssues(bodyFormatFields, value, loc, bounds)];
+};
+
+const bodyFields: readonly Field[] = [
+  stringField('text'),
+  stringField('voice'),
+  // Always looked into: the table of formats may refuse what the types accept.
+  { name: 'response_format', required: false, accepts: () => false, issues: formatIssues },
+  booleanField('timestamps'),
+  temperatureField,
+  booleanField('normalize_text'),
+];
+
+/** @param body a JSON value that is not a valid speech request */
+const refuseBody = (body: unknown, bounds: ApiBounds): Refusal => {
+  const issues = objectIssues(bodyFields, body, ['body'], bounds);
+  if (issues.length === 0) throw new Error('no item says why a body was refused');
+  return refuse(issues, bounds);
+};
+
+/** @see parseJsonBody for the parameters and for the refusals of a body that is not JSON */
 export const parseSpeechRequest = (
   bytes: Uint8Array,
   contentType: string | undefined,
+  bounds: ApiBounds,
 ): SpeechRequestResult => {
-  const json = parseJsonBody(bytes, contentType);
+  const json = parseJsonBody(bytes, contentType, bounds);
   if (!json.ok) return json;
   const body = json.value;
-  // An array cannot pass: `text` is required. What fails the types, or the table of formats, is worded as items.
-  if (!isSpeechRequestBody(body)) return refuse(...speechIssues(body));
+  // An array cannot pass, because `text` is required.
+  if (!isSpeechRequestBody(body)) return refuseBody(body, bounds);
   const wanted = body.response_format ?? {};
-  const resolved = resolveFormat(typeof wanted === 'string' ? { encoding: wanted } : wanted);
-  if (!resolved.ok) return refuse(...speechIssues(body));
+  const resolved = resolveFormat(typeof wanted === 'string' ? { encoding: wanted } : wanted, bounds);
+  if (!resolved.ok) return refuseBody(body, bounds);
   return {
     ok: true,
     request: {

@@ -1,21 +1,23 @@
 /**
- * The webhook that voice-agent platforms call: `POST /v1/tts/integrations/voiceplatform?voice=ID`. They send much
- * besides what is asked for here (the call, the assistant, timestamps), and messages that ask for no speech at all.
+ * The webhook that voice-agent platforms call: `POST /v1/tts/integrations/voiceplatform?voice=ID`. Platforms send many
+ * further keys (the call, the assistant, timestamps), and messages that ask for no speech.
  */
 import typia, { type tags } from 'typia';
 import { parseJsonBody, refuse, type Refusal } from './body.js';
-import { fieldIssues, isObject, type Field } from './fields.js';
 import {
+  fieldIssues,
+  isObject,
   missing,
   notAnInteger,
   notAnObject,
-  notAString,
   tooLarge,
   tooSmall,
+  type ApiBounds,
+  type Field,
   type Issue,
   type Loc,
 } from './issues.js';
-import type { SpeechRequest } from './speech-request.js';
+import { stringField, type SpeechRequest } from './speech-request.js';
 import { DEFAULT_TEMPERATURE } from './speech-settings.js';
 
 /** The rate of a `voice-request` that names none, in Hz. */
@@ -30,27 +32,27 @@ export type PlatformSampleRate = number &
   tags.Minimum<typeof SAMPLE_RATE_HZ_MIN> &
   tags.Maximum<typeof SAMPLE_RATE_HZ_MAX>;
 
-/** A message that asks for speech. Further keys are let pass. */
+/** A message that asks for speech. Further keys are ignored. */
 export interface VoiceRequestMessage {
   type: 'voice-request';
-  /** What is to be spoken. */
+  /** The text to speak. */
   text: string;
-  /** Hz of the samples that come back; 24000 when omitted. */
+  /** Sample rate of the response in Hz; 24000 if omitted. */
   sampleRate?: PlatformSampleRate;
 }
 
-/** Any other message: acknowledged, whatever it carries. */
+/** Any other message: acknowledged, whatever its content. */
 export interface OtherMessage {
-  // The keyword is for the description alone, where a message must be of one kind: here, the code decides.
+  // Only for the OpenAPI description, where a message must be of exactly one kind. In the service the code decides.
   type: string & tags.JsonSchemaPlugin<{ not: { const: 'voice-request' } }>;
 }
 
-/** What a voice-agent platform sends. Further keys are let pass, at every level. */
+/** The message of a voice-agent platform. Further keys are ignored at every level. */
 export interface VoicePlatformBody {
   message: VoiceRequestMessage | OtherMessage;
 }
 
-/** `request` is `null` for a message to be acknowledged with an empty response. */
+/** `request` is `null` for a message that gets an empty response. */
 export type VoicePlatformResult = { readonly ok: true; readonly request: SpeechRequest | null } | Refusal;
 
 const isPlatformBody = typia.createIs<{ message: OtherMessage }>();
@@ -63,21 +65,11 @@ const sampleRateIssue = (loc: Loc, value: unknown): Issue => {
     : tooLarge(loc, value, SAMPLE_RATE_HZ_MAX);
 };
 
-const typeField: Field = {
-  name: 'type',
-  required: true,
-  accepts: typia.createIs<OtherMessage['type']>(),
-  issues: (loc, value) => [notAString(loc, value)],
-};
+const typeField = stringField('type');
 
 const voiceRequestFields: readonly Field[] = [
   typeField,
-  {
-    name: 'text',
-    required: true,
-    accepts: typia.createIs<VoiceRequestMessage['text']>(),
-    issues: (loc, value) => [notAString(loc, value)],
-  },
+  stringField('text'),
   {
     name: 'sampleRate',
     required: false,
@@ -86,37 +78,39 @@ const voiceRequestFields: readonly Field[] = [
   },
 ];
 
-const messageIssues = (loc: Loc, message: unknown): readonly Issue[] => {
+const messageIssues = (loc: Loc, message: unknown, bounds: ApiBounds): readonly Issue[] => {
   if (!isObject(message)) return [notAnObject(loc, message)];
   const fields = message['type'] === 'voice-request' ? voiceRequestFields : [typeField];
-  return fieldIssues(fields, message, loc).flatMap((issues) => issues ?? []);
+  return fieldIssues(fields, message, loc, bounds).flatMap((issues) => issues ?? []);
 };
 
-const bodyIssues = (body: unknown): readonly Issue[] => {
+const bodyIssues = (body: unknown, bounds: ApiBounds): readonly Issue[] => {
   if (!isObject(body)) return [notAnObject(['body'], body)];
   if (!Object.hasOwn(body, 'message')) return [missing(['body', 'message'], body)];
-  return messageIssues(['body', 'message'], body['message']);
+  return messageIssues(['body', 'message'], body['message'], bounds);
 };
 
 /**
- * @param voice the query's, `null` when it has none
- * @returns items of the query come before those of the body; whether the voice exists is still to be asked
+ * @param voice the query's, `null` if it has none
+ * @returns the request, or items: those of the query come before those of the body. Whether the voice exists is not
+ * checked yet.
  * @see parseJsonBody for the other parameters
  */
 export const parseVoicePlatform = (
   bytes: Uint8Array,
   contentType: string | undefined,
   voice: string | null,
+  bounds: ApiBounds,
 ): VoicePlatformResult => {
   const queryIssues = voice === null ? [missing(['query', 'voice'], null)] : [];
-  const json = parseJsonBody(bytes, contentType, queryIssues);
+  const json = parseJsonBody(bytes, contentType, bounds, queryIssues);
   if (!json.ok) return json;
   const body = json.value;
-  if (!isPlatformBody(body)) return refuse(...queryIssues, ...bodyIssues(body));
-  const { message } = body;
+  const message = isPlatformBody(body) ? body.message : null;
   const asked = isVoiceRequest(message) ? message : null;
-  if (asked === null && message.type === 'voice-request') return refuse(...queryIssues, ...bodyIssues(body));
-  if (voice === null) return refuse(...queryIssues);
+  if (message === null || (asked === null && message.type === 'voice-request'))
+    return refuse([...queryIssues, ...bodyIssues(body, bounds)], bounds);
+  if (voice === null) return refuse(queryIssues, bounds);
   if (asked === null) return { ok: true, request: null };
   return {
     ok: true,

@@ -1,33 +1,37 @@
 /**
- * The frames that a client sends over a WebSocket. A frame's kind is the one discriminator key that it has; typia, at
- * compile time, turns the types below into the checks, and the fields' tables word what they refuse.
+ * The frames that a client sends over a WebSocket. The one discriminator key of a frame says its kind. typia turns the
+ * types below into checks at compile time; the tables of fields word what the checks refuse.
  */
 import typia from 'typia';
-import { limits } from '../limits.js';
-import { extraIssues, fieldIssues, isObject, type Field, type JsonObject } from './fields.js';
-import { resolveFormat, type AudioFormat } from './formats.js';
+import { parseJson } from './body.js';
+import { DEFAULT_SOCKET_ENCODING, resolveFormat, type AudioFormat } from './formats.js';
 import {
-  notABoolean,
+  cutName,
+  isObject,
   notAnInteger,
-  notAnObject,
-  notANumber,
   notAString,
-  tooLarge,
-  tooSmall,
-  valueError,
+  notTheLiteral,
+  objectIssues,
+  type ApiBounds,
+  type Field,
   type Issue,
+  type JsonObject,
 } from './issues.js';
-import { findJsonFault } from './json-fault.js';
-import type { WholeNumber } from './speech-request.js';
+import {
+  booleanField,
+  formatFields,
+  formatRuleIssues,
+  stringField,
+  temperatureField,
+  type ResponseFormatBody,
+} from './speech-request.js';
 import { DEFAULT_TEMPERATURE, type SpeechSettings, type Temperature } from './speech-settings.js';
 
-/** `null` and absent alike: the client names no context. */
+/** `null` counts as absent: the client names no context. */
 type Id = string | null;
 
-interface SocketFormatBody {
+interface SocketFormatBody extends ResponseFormatBody {
   encoding: string;
-  sample_rate?: WholeNumber | null;
-  bitrate?: string | WholeNumber | null;
 }
 
 interface StartContextBody {
@@ -35,7 +39,7 @@ interface StartContextBody {
   model_id: 'default';
   timestamps?: boolean;
   temperature?: Temperature | null;
-  /** By default pcm. */
+  /** `pcm` by default. */
   response_format?: SocketFormatBody;
 }
 
@@ -65,7 +69,7 @@ interface CancelContextFrame {
   context_id?: Id;
 }
 
-/** A validated frame. Whether the voice and the context exist is still to be asked. */
+/** A validated frame. Whether the voice and the context exist is not checked yet. */
 export type ClientFrame = { readonly contextId: string | null } & (
   | {
       readonly type: 'start';
@@ -83,16 +87,15 @@ export type ClientFrameResult =
   | { readonly ok: true; readonly frame: ClientFrame }
   | {
       readonly ok: false;
-      /** What is wrong, naming the field. */
+      /** What is wrong, with the field's name. */
       readonly reason: string;
-      /** Of the frame, as far as they could be read. */
+      /** The frame's ids, if they are readable. */
       readonly contextId: string | null;
       readonly flushId: string | null;
     };
 
-const DEFAULT_FORMAT = { encoding: 'pcm' } as const;
 /** Faults that one `error` frame lists. */
-const FAULTS_TOLD_MAX = 5;
+const FAULTS_SHOWN_MAX = 5;
 
 const isStart = typia.createEquals<StartContextFrame>();
 const isText = typia.createEquals<SendTextFrame>();
@@ -100,155 +103,85 @@ const isFlush = typia.createEquals<FlushFrame>();
 const isClose = typia.createEquals<CloseContextFrame>();
 const isCancel = typia.createEquals<CancelContextFrame>();
 
-const literal = (loc: Issue['loc'], input: unknown, expected: string): Issue => ({
-  type: 'literal_error',
-  loc,
-  msg: `Input should be ${expected}`,
-  input,
-});
-
-const isTrue = typia.createIs<true>();
-const isIdType = typia.createIs<Id | undefined>();
-
 const idField = (name: string): Field => ({
   name,
   required: false,
-  accepts: isIdType,
+  accepts: typia.createIs<Id>(),
   issues: (loc, value) => [notAString(loc, value)],
 });
 
 const trueField = (name: string): Field => ({
   name,
   required: true,
-  accepts: isTrue,
-  issues: (loc, value) => [literal(loc, value, 'true')],
+  accepts: typia.createIs<true>(),
+  issues: (loc, value) => [notTheLiteral(loc, value, 'true')],
 });
 
-const formatFields: readonly Field[] = [
-  {
-    name: 'encoding',
-    required: true,
-    accepts: typia.createIs<SocketFormatBody['encoding']>(),
-    issues: (loc, value) => [notAString(loc, value)],
-  },
-  {
-    name: 'sample_rate',
-    required: false,
-    accepts: typia.createIs<SocketFormatBody['sample_rate']>(),
-    issues: (loc, value) => [notAnInteger(loc, value)],
-  },
-  {
-    name: 'bitrate',
-    required: false,
-    accepts: typia.createIs<SocketFormatBody['bitrate']>(),
-    issues: (loc, value) => [typeof value === 'number' ? notAnInteger(loc, value) : notAString(loc, value)],
-  },
-];
-
-const issuesOf = (fields: readonly Field[], value: unknown, loc: Issue['loc']): Issue[] =>
-  isObject(value)
-    ? [
-        ...fieldIssues(fields, value, loc).flatMap((issues) => issues ?? []),
-        ...extraIssues(fields, value, loc),
-      ]
-    : [notAnObject(loc, value)];
+const socketFormatFields = formatFields(true, (loc, value) => [
+  typeof value === 'number' ? notAnInteger(loc, value) : notAString(loc, value),
+]);
 
 const startFields: readonly Field[] = [
-  {
-    name: 'voice_id',
-    required: true,
-    accepts: typia.createIs<StartContextBody['voice_id']>(),
-    issues: (loc, value) => [notAString(loc, value)],
-  },
+  stringField('voice_id'),
   {
     name: 'model_id',
     required: true,
     accepts: typia.createIs<StartContextBody['model_id']>(),
-    issues: (loc, value) => [literal(loc, value, "'default'")],
+    issues: (loc, value) => [notTheLiteral(loc, value, "'default'")],
   },
-  {
-    name: 'timestamps',
-    required: false,
-    accepts: typia.createIs<StartContextBody['timestamps']>(),
-    issues: (loc, value) => [notABoolean(loc, value)],
-  },
-  {
-    name: 'temperature',
-    required: false,
-    accepts: typia.createIs<StartContextBody['temperature']>(),
-    issues: (loc, value) => {
-      if (typeof value !== 'number') return [notANumber(loc, value)];
-      return [value < 0.5 ? tooSmall(loc, value, 0.5) : tooLarge(loc, value, 3)];
-    },
-  },
+  booleanField('timestamps'),
+  temperatureField,
   {
     name: 'response_format',
     required: false,
     accepts: typia.createEquals<StartContextBody['response_format']>(),
-    issues: (loc, value) => issuesOf(formatFields, value, loc),
+    issues: (loc, value, bounds) => objectIssues(socketFormatFields, value, loc, bounds),
   },
 ];
 
-/** Each kind of frame, by its discriminator: its fields, in the order in which what is wrong is told. */
+/** The fields of each kind of frame, by its discriminator, in the order in which an error frame lists faults. */
 const kinds: Readonly<Record<string, readonly Field[]>> = {
   start_context: [
     {
       name: 'start_context',
       required: true,
       accepts: typia.createEquals<StartContextBody>(),
-      issues: (loc, value) => issuesOf(startFields, value, loc),
+      issues: (loc, value, bounds) => objectIssues(startFields, value, loc, bounds),
     },
     idField('context_id'),
   ],
-  send_text: [
-    {
-      name: 'send_text',
-      required: true,
-      accepts: typia.createIs<string>(),
-      issues: (loc, value) => [notAString(loc, value)],
-    },
-    idField('context_id'),
-  ],
+  send_text: [stringField('send_text'), idField('context_id')],
   flush: [trueField('flush'), idField('context_id'), idField('flush_id')],
   close_context: [trueField('close_context'), idField('context_id')],
   cancel_context: [trueField('cancel_context'), idField('context_id')],
 };
 const discriminators = Object.keys(kinds);
 
-const idOf = (value: unknown): string | null =>
-  typeof value === 'string' && value.length <= limits.socketIdMax ? value : null;
-
-const cut = (part: string | number): string => {
-  const text = String(part);
-  return text.length > limits.validationNameMax ? `${text.slice(0, limits.validationNameMax)}…` : text;
-};
-
-const word = (issues: readonly Issue[]): string =>
+const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string =>
   issues
-    .slice(0, FAULTS_TOLD_MAX)
-    .map(({ loc, msg }) => `${loc.map(cut).join('.')}: ${msg}`)
+    .slice(0, FAULTS_SHOWN_MAX)
+    .map(({ loc, msg }) => `${loc.map((part) => cutName(String(part), bounds)).join('.')}: ${msg}`)
     .join('; ');
 
-/** Bounds that are no matter of types. */
-const boundFault = (object: JsonObject): string | null => {
+/** @returns which bound the frame exceeds, apart from its types */
+const boundFault = (object: JsonObject, { socketIdMax, socketTextBytesMax }: ApiBounds): string | null => {
   for (const name of ['context_id', 'flush_id']) {
     const id = object[name];
-    if (typeof id === 'string' && id.length > limits.socketIdMax)
-      return `${name}: String should have at most ${limits.socketIdMax} characters`;
+    if (typeof id === 'string' && id.length > socketIdMax)
+      return `${name}: String should have at most ${socketIdMax} characters`;
   }
   const text = object['send_text'];
-  if (typeof text === 'string' && Buffer.byteLength(text) > limits.socketTextBytesMax)
-    return `send_text: String should have at most ${limits.socketTextBytesMax} bytes`;
+  if (typeof text === 'string' && Buffer.byteLength(text) > socketTextBytesMax)
+    return `send_text: String should have at most ${socketTextBytesMax} bytes`;
   return null;
 };
 
-const startFrame = (frame: StartContextFrame): ClientFrame | readonly Issue[] => {
+const startFrame = (frame: StartContextFrame, bounds: ApiBounds): ClientFrame | readonly Issue[] => {
   const { voice_id, timestamps, temperature, response_format } = frame.start_context;
-  const resolved = resolveFormat(response_format ?? DEFAULT_FORMAT);
+  const wanted = response_format ?? { encoding: DEFAULT_SOCKET_ENCODING };
+  const resolved = resolveFormat(wanted, bounds);
   if (!resolved.ok)
-    return resolved.faults.map(({ field, message, value }) =>
-      valueError(['start_context', 'response_format', field], value, message),
-    );
+    return [...formatRuleIssues(wanted, ['start_context', 'response_format'], bounds).values()];
   return {
     type: 'start',
     contextId: frame.context_id ?? null,
@@ -262,46 +195,35 @@ const startFrame = (frame: StartContextFrame): ClientFrame | readonly Issue[] =>
   };
 };
 
-/** @returns the frame, or what is wrong with it; `null` when its fields' tables have to say */
-const toFrame = (object: unknown): ClientFrame | readonly Issue[] | null => {
+/** @returns the frame, or what is wrong with it; `null` if the tables of fields say what is wrong */
+const toFrame = (object: unknown, bounds: ApiBounds): ClientFrame | readonly Issue[] | null => {
   if (isText(object)) return { type: 'text', contextId: object.context_id ?? null, text: object.send_text };
   if (isFlush(object))
     return { type: 'flush', contextId: object.context_id ?? null, flushId: object.flush_id ?? null };
-  if (isStart(object)) return startFrame(object);
+  if (isStart(object)) return startFrame(object, bounds);
   if (isClose(object)) return { type: 'close', contextId: object.context_id ?? null };
   if (isCancel(object)) return { type: 'cancel', contextId: object.context_id ?? null };
   return null;
 };
 
-const refuse = (object: JsonObject, reason: string): ClientFrameResult => ({
-  ok: false,
-  reason,
-  contextId: idOf(object['context_id']),
-  flushId: idOf(object['flush_id']),
-});
-
-const parseJson = (text: string): { readonly value: unknown } | { readonly fault: string } => {
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    const fault = findJsonFault(text) ?? { position: 0, message: 'Expecting value' };
-    return { fault: `JSON decode error at ${fault.position}: ${fault.message}` };
-  }
-};
-
-/** @param text a whole text message, at most `limits.socketMessageBytesMax` long */
-export const parseClientFrame = (text: string): ClientFrameResult => {
+/** @param text a whole text message, at most `socketMessageBytesMax` long */
+export const parseClientFrame = (text: string, bounds: ApiBounds): ClientFrameResult => {
+  const refuse = (object: JsonObject, reason: string): ClientFrameResult => {
+    const idOf = (value: unknown) =>
+      typeof value === 'string' && value.length <= bounds.socketIdMax ? value : null;
+    return { ok: false, reason, contextId: idOf(object['context_id']), flushId: idOf(object['flush_id']) };
+  };
   const json = parseJson(text);
-  if ('fault' in json) return refuse({}, json.fault);
+  if (!('value' in json)) return refuse({}, `JSON decode error at ${json.position}: ${json.message}`);
   const object = json.value;
   if (!isObject(object)) return refuse({}, 'a frame is a JSON object');
   const found = discriminators.filter((name) => Object.hasOwn(object, name));
   const [kind] = found;
   if (kind === undefined) return refuse(object, `a frame has one of ${discriminators.join(', ')}`);
   if (found.length > 1) return refuse(object, `a frame has only one of ${found.join(', ')}`);
-  const bound = boundFault(object);
+  const bound = boundFault(object, bounds);
   if (bound !== null) return refuse(object, bound);
-  const frame = toFrame(object);
+  const frame = toFrame(object, bounds);
   if (frame !== null && 'type' in frame) return { ok: true, frame };
-  return refuse(object, word(frame ?? issuesOf(kinds[kind] ?? [], object, [])));
+  return refuse(object, wordIssues(frame ?? objectIssues(kinds[kind] ?? [], object, [], bounds), bounds));
 };

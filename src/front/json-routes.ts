@@ -1,5 +1,6 @@
 /** Routes that ask for a key and answer with JSON that takes no work: the catalogue, and the OpenAPI description. */
 import type { Admission } from '../accounts/admission.js';
+import type { ApiBounds } from '../api/issues.js';
 import { openApiDocument } from '../api/openapi.js';
 import type { SpeakerList } from '../api/responses.js';
 import type { Speech } from '../speech/speech.js';
@@ -26,13 +27,17 @@ export const speakersRoute = (admission: Admission, speech: Pick<Speech, 'voices
   });
 
 /** `GET /openapi.json`: built here, and again when it is asked for after the voices changed. */
-export const openApiRoute = (admission: Admission, speech: Pick<Speech, 'voices'>): Handler => {
+export const openApiRoute = (
+  admission: Admission,
+  speech: Pick<Speech, 'voices'>,
+  bounds: ApiBounds,
+): Handler => {
   let { voices } = speech;
-  let document = JSON.stringify(openApiDocument(voices.speakerIds));
+  let document = JSON.stringify(openApiDocument(voices.speakerIds, bounds));
   return keyedJson(admission, () => {
     if (voices !== speech.voices) {
       ({ voices } = speech);
-      document = JSON.stringify(openApiDocument(voices.speakerIds));
+      document = JSON.stringify(openApiDocument(voices.speakerIds, bounds));
     }
     return document;
   });

@@ -8,6 +8,7 @@ import type { Admission } from '../accounts/admission.js';
 import { parseSpeechRequest } from '../api/speech-request.js';
 import { parseVoicePlatform } from '../api/voice-platform.js';
 import type { Speech } from '../speech/speech.js';
+import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs, type Clock } from '../monotonic.js';
@@ -25,7 +26,7 @@ import { Listener } from './listener.js';
 import { Pulse } from './pulse.js';
 import { Registry } from './registry.js';
 import { addRoutes, type Route } from './routes.js';
-import { frontBounds, type FrontBounds, type Services } from './services.js';
+import type { Services } from './services.js';
 import { speechRoute, type Parser } from './speech-route.js';
 import { rawResponder, streamResponder } from './stream-responder.js';
 import type { TemplatedApp } from './uws.js';
@@ -68,7 +69,7 @@ export interface ServerParts {
   readonly readiness: Readiness;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly bounds?: FrontBounds;
+  readonly bounds: Bounds;
   readonly clock?: Clock;
 }
 
@@ -114,17 +115,16 @@ const probe = (host: string, port: number): Promise<{ port: number } | { code: s
     });
   });
 
-const speechBody: Parser = (body, head) => parseSpeechRequest(body, head.contentType);
+const speechBody: Parser = (body, head, bounds) => parseSpeechRequest(body, head.contentType, bounds);
 
-const platformBody: Parser = (body, head) =>
-  parseVoicePlatform(body, head.contentType, new URLSearchParams(head.query).get('voice'));
+const platformBody: Parser = (body, head, bounds) =>
+  parseVoicePlatform(body, head.contentType, new URLSearchParams(head.query).get('voice'), bounds);
 
 /** Re-arming and deadlines are looked at this often in the time between two re-arms. */
 const BEATS_A_REARM = 4;
 
 export const createServer = (parts: ServerParts): Server => {
-  const { config, speech, admission, readiness, log } = parts;
-  const bounds = parts.bounds ?? frontBounds;
+  const { config, speech, admission, readiness, log, bounds } = parts;
   const clock = parts.clock ?? monotonicMs;
   const services: Services = {
     log,
@@ -163,7 +163,7 @@ export const createServer = (parts: ServerParts): Server => {
       handler: speechRoute(speechParts, parse, responder),
     })),
     { path: '/v1/tts/speakers', method: 'get', handler: speakersRoute(admission, speech) },
-    { path: '/openapi.json', method: 'get', handler: openApiRoute(admission, speech) },
+    { path: '/openapi.json', method: 'get', handler: openApiRoute(admission, speech, bounds) },
     { path: '/healthz', method: 'get', handler: healthRoute },
     { path: '/readyz', method: 'get', handler: readyRoute(ready) },
   ];

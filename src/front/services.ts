@@ -1,5 +1,5 @@
 /** What all exchanges of one server share. */
-import { limits } from '../limits.js';
+import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
@@ -10,50 +10,11 @@ import type { Exchange } from './exchange.js';
 import type { Pulse } from './pulse.js';
 import type { Registry } from './registry.js';
 
-/** The bounds of the front that a test may tighten. */
-export type FrontBounds = Readonly<
-  Record<
-    | 'bodyBytesMax'
-    | 'bodyDiscardBytesMax'
-    | 'bodyReceiveMsMax'
-    | 'bodyBytesInFlightMax'
-    | 'readerStallMsMax'
-    | 'stallRearmMs'
-    | 'requestCharactersInFlightMax'
-    | 'resultMemoryBytesMax'
-    | 'resultMemoryInFlightBytesMax'
-    | 'resultSpoolBytesMax'
-    | 'resultSpoolFilesMax'
-    | 'connectionsMax'
-    | 'drainLingerMs'
-    | 'senderQueueBytesMax'
-    | 'socketsMax'
-    | 'contextsPerSocketMax'
-    | 'contextsPerKeyMax'
-    | 'socketMessageBytesMax'
-    | 'socketCharactersMax'
-    | 'socketCharactersInFlightMax'
-    | 'socketBufferedBytesMax'
-    | 'socketBufferedBytesInFlightMax'
-    | 'socketAnswerBytesMax'
-    | 'socketAnswerBytesInFlightMax'
-    | 'flushIdUnitsInFlightMax'
-    | 'socketSilenceMsMax'
-    | 'socketHearingMsMax'
-    | 'socketPingMs'
-    | 'slotIdleMsMax'
-    | 'keyRecheckMsMax',
-    number
-  >
->;
-
-export const frontBounds: FrontBounds = limits;
-
 export interface Services {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  readonly bounds: FrontBounds;
+  readonly bounds: Bounds;
   readonly cors: Cors;
   readonly registry: Registry<Exchange>;
   readonly pulse: Pulse;

@@ -9,7 +9,8 @@ import type { Lease } from '../accounts/lease.js';
 import type { ActiveKey } from '../store/sqlite/store.js';
 import type { Refusal } from '../api/body.js';
 import type { SpeechRequest } from '../api/speech-request.js';
-import { unknownVoice } from '../api/unknown-voice.js';
+import { unknownVoice } from '../api/error-shape.js';
+import type { ApiBounds } from '../api/issues.js';
 import type { Framing } from '../threads/messages.js';
 import type { FrameSink, Speech } from '../speech/speech.js';
 import { errors } from '../errors.js';
@@ -32,7 +33,7 @@ export interface SpeechRouteParts {
 export type Asked = { readonly ok: true; readonly request: SpeechRequest | null } | Refusal;
 
 /** From the whole body to what is asked for. */
-export type Parser = (body: Uint8Array, head: RequestHead) => Asked;
+export type Parser = (body: Uint8Array, head: RequestHead, bounds: ApiBounds) => Asked;
 
 /** What a route makes of the frames. */
 export interface Responder {
@@ -100,7 +101,10 @@ const answer = (
   const { voiceId } = request.settings;
   if (!speakerIds.includes(voiceId)) {
     exchange.noteRefusal('voiceUnknown');
-    reply(exchange, { ...unknownVoice(voiceId, speakerIds), contentType: 'application/json' });
+    reply(exchange, {
+      ...unknownVoice(voiceId, speakerIds, exchange.services.bounds),
+      contentType: 'application/json',
+    });
     return;
   }
   if (isLate) {
@@ -143,6 +147,12 @@ export const speechRoute =
     // Asked now: a drain that begins while the body is on its way finds a request that was taken on.
     const isLate = parts.isDraining();
     readBody(exchange, head, (bytes) =>
-      answer(parts, exchange, { key: caller.key, isLate }, parse(bytes, head), responder),
+      answer(
+        parts,
+        exchange,
+        { key: caller.key, isLate },
+        parse(bytes, head, exchange.services.bounds),
+        responder,
+      ),
     );
   };

@@ -1,11 +1,13 @@
 /** Every name, rate and bitrate of `response_format`: what it resolves to, or the words in which it is refused. */
 import t from 'tap';
+import { limits } from '../../src/limits.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
 
 const parse = (responseFormat: unknown) =>
   parseSpeechRequest(
     Buffer.from(JSON.stringify({ text: 'a', voice: 'b', response_format: responseFormat })),
     'application/json',
+    limits,
   );
 
 const formatOf = (responseFormat: unknown) => {

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { limits } from '../../src/limits.js';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
 import { parseVoicePlatform } from '../../src/api/voice-platform.js';
@@ -9,7 +10,7 @@ import { Description } from '../support/description.js';
 import { packageRoot } from '../support/package-root.js';
 
 const voices = ['wren', 'lark', 'wren_conv'];
-const description = new Description(JSON.parse(JSON.stringify(openApiDocument(voices))));
+const description = new Description(JSON.parse(JSON.stringify(openApiDocument(voices, limits))));
 const { document } = description;
 
 interface LintReport {
@@ -72,8 +73,8 @@ t.test('every example fits its schema, and the parsers take those of requests', 
   for (const { name, value } of examples.filter((example) => example.name.includes('requestBody'))) {
     const bytes = Buffer.from(JSON.stringify(value));
     const result = name.includes('voiceplatform')
-      ? parseVoicePlatform(bytes, undefined, 'wren')
-      : parseSpeechRequest(bytes, undefined);
+      ? parseVoicePlatform(bytes, undefined, 'wren', limits)
+      : parseSpeechRequest(bytes, undefined, limits);
     t.ok(result.ok, name);
   }
   t.end();
@@ -113,7 +114,7 @@ t.test('the names of encodings that it tells of are those that there are', (t) =
   t.equal(names.length, 7 + 9);
   for (const name of names) {
     const body = JSON.stringify({ text: '', voice: '', response_format: name });
-    t.ok(parseSpeechRequest(Buffer.from(body), undefined).ok, name);
+    t.ok(parseSpeechRequest(Buffer.from(body), undefined, limits).ok, name);
   }
   t.end();
 });

@@ -1,8 +1,9 @@
 import t from 'tap';
-import { unknownVoice } from '../../src/api/unknown-voice.js';
+import { limits } from '../../src/limits.js';
+import { unknownVoice } from '../../src/api/error-shape.js';
 
 t.test('the unknown-voice body has its four keys, and the voices sorted', (t) => {
-  const { status, body } = unknownVoice('nobody', ['vera', 'Zoe', 'adam_conv', 'adam']);
+  const { status, body } = unknownVoice('nobody', ['vera', 'Zoe', 'adam_conv', 'adam'], limits);
   t.equal(status, 422);
   t.strictSame(JSON.parse(body), {
     error: 'unknown_voice',
@@ -15,7 +16,7 @@ t.test('the unknown-voice body has its four keys, and the voices sorted', (t) =>
 
 t.test('a voice of any length is echoed once, and cut in the message', (t) => {
   const voice = 'v'.repeat(1_000_000);
-  const { body } = unknownVoice(voice, ['adam']);
+  const { body } = unknownVoice(voice, ['adam'], limits);
   t.ok(body.length < 1_001_000);
   t.equal((JSON.parse(body) as { voice: string }).voice, voice);
   t.end();

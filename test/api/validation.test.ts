@@ -6,7 +6,7 @@ import { B, extra, missing, noDictionary, type Item } from '../support/items.js'
 import { platformRefusals, speechRefusals, withMembers } from '../support/refusals.js';
 
 const parse = (text: string | Uint8Array, contentType: string | undefined = 'application/json') =>
-  parseSpeechRequest(typeof text === 'string' ? Buffer.from(text) : text, contentType);
+  parseSpeechRequest(typeof text === 'string' ? Buffer.from(text) : text, contentType, limits);
 
 t.test('every invalid body is answered with exactly the items of the contract', (t) => {
   for (const [text, ...items] of speechRefusals) {
@@ -25,7 +25,7 @@ t.test('every invalid body is answered with exactly the items of the contract', 
 t.test('so is every invalid message of a voice-agent platform', (t) => {
   for (const [query, body, ...items] of platformRefusals) {
     const voice = new URLSearchParams(query).get('voice');
-    const result = parseVoicePlatform(Buffer.from(body), 'application/json', voice);
+    const result = parseVoicePlatform(Buffer.from(body), 'application/json', voice, limits);
     const name = `${query} ${body}`;
     t.strictSame(result, { ok: false, status: 422, body: JSON.stringify({ detail: items }) }, name);
   }
@@ -91,7 +91,7 @@ t.test('JSON content types are accepted, others answered with the raw body', (t)
     '',
     undefined,
   ])
-    t.ok(parseSpeechRequest(Buffer.from(text), type).ok, String(type));
+    t.ok(parseSpeechRequest(Buffer.from(text), type, limits).ok, String(type));
   for (const type of [
     'text/plain',
     'text/json',

@@ -9,7 +9,7 @@ const start = (more: object = {}, beside: object = {}) => ({
 const format = (fields: unknown) => start({ response_format: fields });
 
 const reasonOf = (frame: unknown): string | null => {
-  const parsed = parseClientFrame(typeof frame === 'string' ? frame : JSON.stringify(frame));
+  const parsed = parseClientFrame(typeof frame === 'string' ? frame : JSON.stringify(frame), limits);
   return parsed.ok ? null : parsed.reason;
 };
 
@@ -67,7 +67,7 @@ t.test('frames that are taken, with their defaults', (t) => {
   ];
   for (const [sent, frame] of cases)
     t.strictSame(
-      parseClientFrame(JSON.stringify(sent)),
+      parseClientFrame(JSON.stringify(sent), limits),
       { ok: true, frame },
       JSON.stringify(sent).slice(0, 80),
     );
@@ -150,7 +150,7 @@ t.test('frames that are refused name the field', (t) => {
 });
 
 t.test('a refusal carries the ids that the frame had, and stays small', (t) => {
-  const refused = (frame: unknown) => parseClientFrame(JSON.stringify(frame));
+  const refused = (frame: unknown) => parseClientFrame(JSON.stringify(frame), limits);
   t.match(refused({ context_id: 'a', flush_id: 'f', flush: 1 }), { contextId: 'a', flushId: 'f' });
   t.match(refused({ context_id: 1, flush: 1 }), { contextId: null, flushId: null });
   t.match(refused({ context_id: 'x'.repeat(2_000), flush: true }), { contextId: null });

@@ -7,7 +7,8 @@ import { Cors } from '../../src/front/cors.js';
 import type { Exchange } from '../../src/front/exchange.js';
 import { Pulse } from '../../src/front/pulse.js';
 import { Registry } from '../../src/front/registry.js';
-import { frontBounds, type Services } from '../../src/front/services.js';
+import type { Services } from '../../src/front/services.js';
+import { limits } from '../../src/limits.js';
 import { createTickActions } from '../../src/tick.js';
 import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
 import { Metrics } from '../../src/metrics.js';
@@ -29,7 +30,7 @@ const fault = (): never => {
 /** One route with a handler that misbehaves, on a real port. */
 const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
   const lines: LogLine[] = [];
-  const bounds = { ...frontBounds, stallRearmMs: 40 };
+  const bounds = { ...limits, stallRearmMs: 40 };
   const services: Services = {
     log: recordingLog(lines),
     metrics: new Metrics(),

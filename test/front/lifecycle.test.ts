@@ -1,6 +1,7 @@
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import t from 'tap';
 import { createServer, ListenError } from '../../src/front/server.js';
+import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { header, RawClient, requestBytes } from '../support/raw-client.js';
 import {
@@ -23,6 +24,7 @@ const build = (host: string, port: number) =>
     readiness: { reasons: () => [], warnings: () => [] },
     log: recordingLog([]),
     metrics: new Metrics(),
+    bounds: limits,
   });
 
 t.test('a port that cannot be had is one clear line', async (t) => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { findJsonFault } from '../../src/api/json-fault.js';
+import { limits } from '../../src/limits.js';
+import { findJsonFault } from '../../src/api/json.js';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
 import { parseVoicePlatform } from '../../src/api/voice-platform.js';
@@ -9,7 +10,7 @@ import { asText, brokenText, platformBodies, speechBodies } from './bodies.js';
 import { check } from './check.js';
 import { platformItems, speechItems } from './oracle.js';
 
-const description = new Description(JSON.parse(JSON.stringify(openApiDocument(['wren']))));
+const description = new Description(JSON.parse(JSON.stringify(openApiDocument(['wren'], limits))));
 
 /** Compares bytes; a fault in the words of an item is a fault. */
 const compare = (
@@ -28,7 +29,7 @@ t.test('speech requests: exactly the items that a second opinion has', async (t)
   let valid = 0;
   const property = fc.property(asText(speechBodies('wren')), (text) => {
     const body: unknown = JSON.parse(text);
-    const result = parseSpeechRequest(Buffer.from(text), 'application/json');
+    const result = parseSpeechRequest(Buffer.from(text), 'application/json', limits);
     compare(result, speechItems(body));
     if (!result.ok) return;
     valid += 1;
@@ -44,7 +45,7 @@ t.test('messages of voice-agent platforms: the same', async (t) => {
   const voices = fc.constantFrom(null, 'wren', '');
   const property = fc.property(asText(platformBodies), voices, (text, voice) => {
     const body: unknown = JSON.parse(text);
-    const result = parseVoicePlatform(Buffer.from(text), undefined, voice);
+    const result = parseVoicePlatform(Buffer.from(text), undefined, voice, limits);
     compare(result, platformItems(voice, body));
     if (result.ok) valid += 1;
     const described = description.valueFault('VoicePlatformBody', body) === null;
@@ -71,8 +72,8 @@ t.test('text, JSON or not: no exception, and a fault that lies within it', async
     }
     if (isJson !== (findJsonFault(decoded) === null)) throw new Error('where is the fault?');
     for (const result of [
-      parseSpeechRequest(Buffer.from(text), undefined),
-      parseVoicePlatform(Buffer.from(text), undefined, 'wren'),
+      parseSpeechRequest(Buffer.from(text), undefined, limits),
+      parseVoicePlatform(Buffer.from(text), undefined, 'wren', limits),
     ]) {
       if (result.ok || text === '') continue;
       const { detail } = JSON.parse(result.body) as { detail: { type: string; loc: unknown[] }[] };

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { errors } from '../../src/errors.js';
+import { limits } from '../../src/limits.js';
 import { Description } from '../support/description.js';
 import { header, RawClient, type RawResponse } from '../support/raw-client.js';
 import { BROKE_KEY, eventually, GOOD_KEY, startFront } from '../support/front-server.js';
@@ -210,7 +211,7 @@ const faultOf = (sent: Sent, response: RawResponse, description: Description): s
 
 t.test('whatever is sent, the answer is the contract’s', async (t) => {
   const front = await startFront(t);
-  const description = new Description(JSON.parse(JSON.stringify(openApiDocument(VOICES))));
+  const description = new Description(JSON.parse(JSON.stringify(openApiDocument(VOICES, limits))));
   front.speech.script = (context) => {
     context.audio(300);
     context.close();

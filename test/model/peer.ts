@@ -1,8 +1,9 @@
 /** One socket, its session, and what has to come of each frame that its client sends. */
 import { parseClientFrame, type ClientFrame } from '../../src/api/ws-frames.js';
-import { unknownVoiceMessage } from '../../src/api/unknown-voice.js';
+import { unknownVoiceMessage } from '../../src/api/error-shape.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { errors, type SocketErrorCode } from '../../src/errors.js';
+import { limits } from '../../src/limits.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import type { Session } from '../../src/front/ws/session.js';
 import {
@@ -136,7 +137,7 @@ export class Peer {
   /** A message of the client's. */
   say(message: string, nowMs: number): void {
     this.heardMs = nowMs;
-    const parsed = parseClientFrame(message);
+    const parsed = parseClientFrame(message, limits);
     const before = { unspoken: this.unspoken, hasContext: this.#around.hasContextLeft() };
     const context = parsed.ok ? this.contexts.get(parsed.frame.contextId) : undefined;
     const held = context?.below.held ?? '';
@@ -159,7 +160,7 @@ export class Peer {
     if (frame.type === 'start') {
       if (context) this.#answer(errorFrame(`invalid frame: context_id already in use: ${id ?? 'null'}`, id));
       else if (frame.settings.voiceId !== 'ada')
-        this.#answer(errorFrame(unknownVoiceMessage(frame.settings.voiceId, ['ada']), id));
+        this.#answer(errorFrame(unknownVoiceMessage(frame.settings.voiceId, ['ada'], limits), id));
       else if (this.#around.isDraining()) this.#answer(said('unavailable', id));
       else if (this.contexts.size >= this.#around.contextsPerSocketMax)
         this.#answer(said('contextsExhausted', id));

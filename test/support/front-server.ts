@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import type { Admission } from '../../src/accounts/admission.js';
 import { readCertificate } from '../../src/front/certificate.js';
 import { createServer, type Server, type ServerParts } from '../../src/front/server.js';
-import { frontBounds, type FrontBounds } from '../../src/front/services.js';
+import { limits, type Bounds } from '../../src/limits.js';
 import type { Log } from '../../src/log.js';
 import type { TestCertificate } from './certificates.js';
 import { Metrics } from '../../src/metrics.js';
@@ -82,7 +82,7 @@ export interface Front {
 export const startFront = async (
   t: Test,
   options: {
-    readonly bounds?: Partial<FrontBounds>;
+    readonly bounds?: Partial<Bounds>;
     readonly parts?: Partial<ServerParts>;
     readonly corsOrigins?: readonly string[];
     /** With it, all clients speak TLS. */
@@ -104,7 +104,7 @@ export const startFront = async (
     readiness: { reasons: () => reasons, warnings: () => warnings },
     log: recordingLog(lines),
     metrics,
-    bounds: { ...frontBounds, ...options.bounds },
+    bounds: { ...limits, ...options.bounds },
     certificate: certificate === undefined ? null : readCertificate(certificate),
     ...options.parts,
   });

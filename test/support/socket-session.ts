@@ -1,10 +1,10 @@
 /** A session without a network: a socket that takes what the test lets it, a clock that stands still. */
 import type { Admittance } from '../../src/accounts/admission.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
-import { limits } from '../../src/limits.js';
+import { limits, type Bounds } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { ByteBudget } from '../../src/byte-budget.js';
-import { Session, type SessionBounds } from '../../src/front/ws/session.js';
+import { Session } from '../../src/front/ws/session.js';
 import type { SocketHandle } from '../../src/front/ws/outbox.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSpeech } from './fake-speech.js';
@@ -116,7 +116,7 @@ export class Books {
 
 export const createSession = (
   options: {
-    readonly bounds?: Partial<SessionBounds>;
+    readonly bounds?: Partial<Bounds>;
     readonly books?: Books;
     readonly speech?: FakeSpeech;
   } = {},

@@ -1,16 +1,10 @@
 /** The frames that a WebSocket is sent, but for audio and timestamps, whose bytes the actor makes. */
-import type { AudioFormat } from '../../api/formats.js';
+import { formatEcho } from '../../api/formats.js';
 import type { SpeechRequest } from '../../api/speech-request.js';
 
 /** @param clientContextId `null` when the client gave none: then no frame has the key */
 const frame = (fields: Readonly<Record<string, unknown>>, clientContextId: string | null): string =>
   JSON.stringify(clientContextId === null ? fields : { ...fields, context_id: clientContextId });
-
-const formatEcho = (format: AudioFormat): Readonly<Record<string, unknown>> => ({
-  encoding: format.encoding,
-  sample_rate: format.sampleRateHz,
-  ...('bitrateKbps' in format && { bitrate: `${format.bitrateKbps}k` }),
-});
 
 export const contextStarted = (
   started: Pick<SpeechRequest, 'settings' | 'timestamps' | 'format'>,

@@ -6,27 +6,23 @@
  * Knows no library: the socket is a handle, time a clock, the beat somebody else's timer.
  */
 import type { ActiveKey } from '../../store/sqlite/store.js';
-import { unknownVoiceMessage } from '../../api/unknown-voice.js';
+import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
 import type { Speech } from '../../speech/speech.js';
 import { errors, type SocketErrorCode } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
+import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
 import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { TickActions } from '../../tick.js';
 import type { ByteBudget } from '../../byte-budget.js';
 import { describeFault } from '../../fault.js';
-import { Lane, Outbox, type OutboxBounds, type SocketHandle, type SocketPools } from './outbox.js';
+import { Lane, Outbox, type SocketHandle, type SocketPools } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
 import { SocketContext } from './socket-context.js';
-import { SignsOfLife, type LifeBounds } from './signs-of-life.js';
+import { SignsOfLife } from './signs-of-life.js';
 import type { SocketLease } from './socket-lease.js';
-
-export interface SessionBounds extends OutboxBounds, LifeBounds {
-  readonly contextsPerSocketMax: number;
-  readonly slotIdleMsMax: number;
-}
 
 export interface SessionParts {
   /** As in the `x-request-id` of the handshake. */
@@ -41,7 +37,7 @@ export interface SessionParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly bounds: SessionBounds;
+  readonly bounds: Bounds;
   readonly pools: SocketPools;
   /** Contexts of all sockets of the key. */
   readonly contextBudget: ByteBudget;
@@ -125,7 +121,7 @@ export class Session {
   message(text: string): void {
     this.#frames++;
     this.heard();
-    const parsed = parseClientFrame(text);
+    const parsed = parseClientFrame(text, this.#parts.bounds);
     if (parsed.ok) this.#onClientFrame(parsed.frame);
     else this.#refuseFrame(parsed.reason, parsed.contextId, parsed.flushId);
   }
@@ -259,7 +255,7 @@ export class Session {
     const { speakerIds } = speech.voices;
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
     else if (!speakerIds.includes(voiceId))
-      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds), contextId);
+      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds), contextId);
     else if (this.#parts.isDraining()) this.#tell('unavailable', contextId, 'draining');
     else if (this.#contexts.size >= bounds.contextsPerSocketMax) this.#tell('contextsExhausted', contextId);
     else {
@@ -283,6 +279,7 @@ export class Session {
             },
             (speechFrame) => this.guard(() => sink(speechFrame)),
           ),
+        flushesPendingMax: bounds.flushesPendingMax,
         clock,
         onRefused: (code) => metrics.refused(refusalOf(code)),
         onFirstAudio: (ms) => metrics.firstAudio(route, ms),

@@ -11,7 +11,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import { errors, type SocketErrorCode } from '../../errors.js';
-import { limits } from '../../limits.js';
 import type { Clock } from '../../monotonic.js';
 import type { FailureCode, Frame } from '../../threads/messages.js';
 import type { Activity, FrameSink, SpeechContext } from '../../speech/speech.js';
@@ -29,6 +28,7 @@ export interface SocketContextParts {
   readonly share: LeaseShare;
   readonly outbox: Outbox;
   readonly flushIdBudget: ByteBudget;
+  readonly flushesPendingMax: number;
   /** Opens the context below; `null` when nothing more can be taken on. */
   readonly open: (sink: FrameSink) => SpeechContext | null;
   /** Something happened that may have changed the activity. */
@@ -127,7 +127,7 @@ export class SocketContext {
 
   flush(flushId: string = randomUUID()): void {
     const { flushIdBudget } = this.#parts;
-    if (this.#flushes.length >= limits.flushesPendingMax || !flushIdBudget.take(flushId.length)) {
+    if (this.#flushes.length >= this.#parts.flushesPendingMax || !flushIdBudget.take(flushId.length)) {
       this.#parts.onRefused('flushesExhausted');
       this.#tell('flushesExhausted', flushId);
       return;

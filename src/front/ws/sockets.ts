@@ -8,7 +8,7 @@ import type { ActiveKey } from '../../store/sqlite/store.js';
 import type { Speech } from '../../speech/speech.js';
 import { ByteBudget } from '../../byte-budget.js';
 import { Registry } from '../registry.js';
-import type { FrontBounds, Services } from '../services.js';
+import type { Services } from '../services.js';
 import type { SocketHandle, SocketPools } from './outbox.js';
 import { Session } from './session.js';
 import { SocketLease } from './socket-lease.js';
@@ -19,7 +19,7 @@ export const SOCKET_PATH = '/v1/tts/ws';
 const BEATS_A_RECHECK = 4;
 
 export interface SocketsParts {
-  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick'> & { readonly bounds: FrontBounds };
+  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick' | 'bounds'>;
   readonly speech: Speech;
   readonly admission: Pick<Admission, 'admit' | 'isActive'>;
 }

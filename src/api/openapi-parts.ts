@@ -1,4 +1,7 @@
-/** JSON schemas of everything on the wire, derived from the types that validate requests and shape answers. */
+/**
+ * Parts of the OpenAPI description: JSON schemas of everything on the wire, derived from the types that validate requests
+ * and shape answers.
+ */
 import typia from 'typia';
 import type {
   DetailBody,
@@ -16,6 +19,8 @@ import type { VoicePlatformBody } from './voice-platform.js';
 /** A value of a JSON document. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
+export type Examples = Readonly<Record<string, Json>>;
+
 export type SchemaName =
   | 'SpeechRequestBody'
   | 'VoicePlatformBody'
@@ -28,7 +33,7 @@ export type SchemaName =
   | 'DetailBody'
   | 'Health';
 
-/** Whether further keys are taken in what clients send: typia's schema of a type does not tell `equals` from `is`. */
+/** Whether a client may send further keys: typia's schema of a type is the same for `equals` and for `is`. */
 const furtherKeys: Readonly<Record<string, boolean>> = {
   SpeechRequestBody: false,
   ResponseFormatBody: false,
@@ -37,7 +42,7 @@ const furtherKeys: Readonly<Record<string, boolean>> = {
   OtherMessage: true,
 };
 
-/** typia writes a whole number as a multiple of one, which JSON Schema has a word for. */
+/** typia writes a whole number as a multiple of one; JSON Schema has the type `integer`. */
 const withIntegers = (value: Json): Json => {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return (value as readonly Json[]).map(withIntegers);
@@ -67,10 +72,20 @@ export const schemas = (): Record<string, Json> => {
     >();
   const derived = Object.entries(components.schemas ?? {}).map(([name, schema]) => {
     const plain = withIntegers(schema as unknown as Json) as Readonly<Record<string, Json>>;
-    const taken = furtherKeys[name];
-    return [name, taken === undefined ? plain : { ...plain, additionalProperties: taken }] as const;
+    const allowed = furtherKeys[name];
+    return [name, allowed === undefined ? plain : { ...plain, additionalProperties: allowed }] as const;
   });
   return Object.fromEntries(derived);
 };
 
 export const schemaRef = (name: SchemaName): Json => ({ $ref: `#/components/schemas/${name}` });
+
+export const requestIdHeader = { 'x-request-id': { $ref: '#/components/headers/RequestId' } };
+
+/** A JSON body with named examples. */
+export const jsonContent = (schema: Json, examples: Examples): Json => ({
+  'application/json': {
+    schema,
+    examples: Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }])),
+  },
+});

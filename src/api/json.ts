@@ -1,8 +1,9 @@
 /**
- * Where a text stops being JSON, and why. `JSON.parse` decides whether it is; its messages name no position for many
- * faults, so this walk, run only over texts that it refused, finds the place for the client.
+ * Two looks at JSON text that `JSON.parse` does not take: before parsing, how deep it nests and whether a number in it
+ * overflows; after a failure, where the text stops being JSON.
  */
 
+/** `JSON.parse` decides whether a text is JSON, but its messages often name no position. */
 export interface JsonFault {
   /** In UTF-16 units from the start of the text. */
   readonly position: number;
@@ -69,7 +70,7 @@ const walk = (text: string): void => {
   const closers: ('}' | ']')[] = [];
   let at = skipSpace(text, 0);
   for (;;) {
-    // Here a value is due.
+    // A value is due here.
     const opener = text[at];
     if (opener === '{' || opener === '[') {
       const closer = opener === '{' ? '}' : ']';
@@ -81,7 +82,7 @@ const walk = (text: string): void => {
       }
       at = inside + 1;
     } else at = scalarEnd(text, at);
-    // Here a value is complete: close what it completes, up to the next comma.
+    // A value is complete: close what it completes, up to the next comma.
     for (;;) {
       at = skipSpace(text, at);
       const closer = closers.at(-1);
@@ -102,7 +103,7 @@ const walk = (text: string): void => {
   }
 };
 
-/** @returns the first fault, or `null` when the text is JSON */
+/** Only for texts that `JSON.parse` refused. @returns the first fault, or `null` if the text is JSON */
 export const findJsonFault = (text: string): JsonFault | null => {
   try {
     walk(text);
@@ -111,4 +112,70 @@ export const findJsonFault = (text: string): JsonFault | null => {
     if (error instanceof Fault) return error;
     throw error;
   }
+};
+
+/** What the bytes of a JSON body show before anything recursive or expensive touches them. */
+export interface JsonScan {
+  /** Whether arrays and objects nest deeper than the bound. */
+  readonly tooDeep: boolean;
+  /**
+   * Byte offset of the first number that overflows, else -1. `JSON.parse` makes it Infinity, which JSON cannot echo.
+   */
+  readonly overflowAt: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+const isNumberByte = (byte: number): boolean =>
+  (byte >= 0x30 && byte <= 0x39) || // 0-9
+  byte === 0x2d || // -
+  byte === 0x2b || // +
+  byte === 0x2e || // .
+  byte === 0x45 || // E
+  byte === 0x65; // e
+
+/** @returns the offset past the closing quote, or the length if there is none */
+const skipString = (bytes: Uint8Array, start: number): number => {
+  let at = start + 1;
+  while (at < bytes.length) {
+    const byte = bytes[at];
+    if (byte === QUOTE) return at + 1;
+    at += byte === BACKSLASH ? 2 : 1;
+  }
+  return bytes.length;
+};
+
+const overflows = (bytes: Uint8Array, start: number, end: number): boolean => {
+  // "1e999" is the shortest literal that overflows, so most numbers never become a string here.
+  if (end - start < 5) return false;
+  const value = Number(Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1'));
+  return value === Infinity || value === -Infinity;
+};
+
+/** @param bytes any content; the scan goes as far as it looks like JSON */
+export const scanJson = (bytes: Uint8Array, depthMax: number): JsonScan => {
+  let depth = 0;
+  let overflowAt = -1;
+  let at = 0;
+  while (at < bytes.length) {
+    const byte = bytes[at] as number;
+    if (byte === QUOTE) {
+      at = skipString(bytes, at);
+      continue;
+    }
+    if (byte === 0x2d || (byte >= 0x30 && byte <= 0x39)) {
+      const start = at;
+      do at += 1;
+      while (at < bytes.length && isNumberByte(bytes[at] as number));
+      if (overflowAt < 0 && overflows(bytes, start, at)) overflowAt = start;
+      continue;
+    }
+    if (byte === 0x5b || byte === 0x7b) {
+      depth += 1;
+      if (depth > depthMax) return { tooDeep: true, overflowAt };
+    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    at += 1;
+  }
+  return { tooDeep: false, overflowAt };
 };
