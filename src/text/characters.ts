@@ -1,23 +1,21 @@
-/**
- * What the segmenter needs to know of a code point, as bits, looked up in Unicode once and then remembered.
- */
+/** The classes of a code point that the segmenter needs, as bits. Each is looked up in Unicode once. */
 
 export const WHITE = 1;
 /** Breaks a line. */
 export const NEWLINE = 2;
-/** Ends a sentence: . ! ? … and their equals in other scripts. */
+/** Ends a sentence: . ! ? … and their counterparts in other scripts. */
 export const TERMINATOR = 4;
-/** Ends a clause: , ; : – and their equals. */
+/** Ends a clause: , ; : – and their counterparts. */
 export const CLAUSE = 8;
 /** A quote, bracket or emphasis mark that may follow a terminator and belongs to it. */
 export const CLOSER = 16;
-/** A terminator or clause mark of scripts that put no white space after it. */
+/** A terminator or clause mark of a script that puts no white space after it. */
 export const SPACELESS = 32;
-/** One sign says about as much as three letters do. */
+/** One character takes about as long to say as three letters. */
 export const DENSE = 64;
 const KNOWN = 128;
 
-/** Scripts that are written without white space between words. */
+/** Scripts without white space between words. */
 const dictionaryScripts =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\u30fc\\p{Script=Thai}\\p{Script=Lao}' +
   '\\p{Script=Khmer}\\p{Script=Myanmar}';
@@ -39,16 +37,16 @@ const classify = (codePoint: number): number => {
   const character = String.fromCodePoint(codePoint);
   let bits = KNOWN;
   for (const [pattern, bit] of patterns) if (pattern.test(character)) bits |= bit;
-  // Unicode counts sentence ends among the terminal punctuation; here a mark is one or the other.
+  // In Unicode, sentence ends are terminal punctuation too; here a mark is one or the other.
   if (bits & TERMINATOR) bits &= ~CLAUSE;
   remembered[codePoint] = bits;
   return bits;
 };
 
-/** The bits above that hold for a code point (lone surrogates included). */
+/** The bits of a code point; lone surrogates are allowed. */
 export const classOf = (codePoint: number): number => remembered[codePoint] || classify(codePoint);
 
-/** Whether a token has to be looked into for words: it holds writing without white space, or its punctuation. */
+/** Whether a token must be divided into words: it holds writing without white space, or its punctuation. */
 export const needsDictionary = (token: string): boolean => dictionary.test(token);
 
 const dictionary = new RegExp(`[${dictionaryScripts}${spacelessMarks}]`, 'u');

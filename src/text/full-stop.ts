@@ -1,13 +1,11 @@
-/**
- * What a full stop means that white space follows: the end of a sentence, or part of an abbreviation.
- */
+/** The meaning of a full stop before white space: the end of a sentence, or part of an abbreviation. */
 
-/** `unless-...`: it ends the sentence unless the next character is of that kind. */
+/** `unless-...`: the full stop ends the sentence unless the next character is of that kind. */
 export type FullStop = 'ends' | 'inside' | 'unless-lower-case' | 'unless-digit';
 
 /**
  * Whether the sentence goes on after a full stop.
- * @param next the first character after the white space; '' where there is none
+ * @param next the first character after the white space; '' if there is none
  */
 export const goesOnAfter = (rule: FullStop, next: string): boolean => {
   switch (rule) {
@@ -24,13 +22,13 @@ export const goesOnAfter = (rule: FullStop, next: string): boolean => {
 
 const words = (list: string): ReadonlySet<string> => new Set(list.split(' '));
 
-/** Always followed by more of the same sentence. */
+/** The sentence always goes on after these. */
 const inside = words(
   'mr mrs ms mx messrs dr prof st ste mt ft rev hon gen col capt lt sgt cmdr adm gov sen rep pres supt ' +
     'vs v cf viz approx ca est dept univ assn ave blvd rd al eg ie resp ' +
     'mme mlle herr fr hr nr bzw bspw z.b u.a d.h sra dra sig dott av',
 );
-/** May close a sentence too: the next letter tells. */
+/** May end a sentence: the next letter decides. */
 const either = words('etc inc ltd co corp bros llc plc jr sr esq ph.d m.d b.a m.a a.m p.m am pm usw ff');
 /** Numbering: "No. 5", but "No. Not today". */
 const numbering = words(

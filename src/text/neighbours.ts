@@ -1,11 +1,8 @@
-/**
- * What a segment that is cut in the middle of a clause is told of the clause's other part, so that it can be spoken as the
- * part that it is.
- */
+/** The neighbouring text of a segment that is cut within a clause, so that the voice can speak it as part of a clause. */
 import { CLAUSE, CLOSER, NEWLINE, TERMINATOR, WHITE, classOf } from './characters.js';
 import { fullStopAfter, goesOnAfter } from './full-stop.js';
 
-/** UTF-16 units of it at most. */
+/** UTF-16 units at most. */
 const neighbourMax = 32;
 
 const bitsAt = (text: string, at: number): number => classOf(text.charCodeAt(at));
@@ -18,7 +15,7 @@ const tokenStart = (text: string, end: number): number => {
   return start;
 };
 
-/** Whether a segment ends in the middle of a clause: before what follows is no mark that counts and no line's end. */
+/** Whether a segment ends within a clause: with no mark that ends a clause, and no line end after it. */
 const endsInClause = (segment: string, isOneWord: boolean, rest: string): boolean => {
   let end = segment.length;
   for (; end > 0 && isWhite(segment, end - 1); end--) if (bitsAt(segment, end - 1) & NEWLINE) return false;
@@ -38,10 +35,10 @@ const firstLine = (text: string): string => {
 };
 
 /**
- * How the clause goes on that a segment ends in the middle of: '' if it does not, or nothing is known of it.
+ * The continuation of the clause that the segment cuts; '' if it cuts none, or no continuation is known.
  *
- * @param rest what is known of the text after the segment
- * @param isWhole its last token is: more of a token tells nothing of how it sounds
+ * @param rest the known text after the segment
+ * @param isWhole the last token of `rest` is complete; a part of a token says nothing about its sound
  */
 export const clauseAfter = (segment: string, isOneWord: boolean, rest: string, isWhole: boolean): string => {
   if (rest.trim() === '' || !endsInClause(segment, isOneWord, rest)) return '';
@@ -52,7 +49,7 @@ export const clauseAfter = (segment: string, isOneWord: boolean, rest: string, i
   return whole.trim() === '' ? known : whole;
 };
 
-/** The end of a segment whose clause goes on. */
+/** The end of a segment that cuts a clause. */
 export const clauseBefore = (segment: string): string => {
   const from = segment.length - neighbourMax;
   if (from <= 0 || isWhite(segment, from - 1)) return segment.slice(Math.max(0, from));

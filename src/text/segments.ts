@@ -1,8 +1,8 @@
 /**
  * Cuts text into segments, the unit of synthesis, while it arrives.
  *
- * Every decision is a function of the text before it and the one code point after it: no timers, no look at where
- * the pieces were split. So the segments of a text are the same however it was sent.
+ * Every decision depends only on the text before it and on the next code point, never on timers or on how the text was
+ * split. So the same text always gives the same segments.
  */
 import type { Bounds } from '../limits.js';
 import {
@@ -23,17 +23,17 @@ import { type Span, wordSpans } from './words.js';
 export interface Segment {
   /** The concatenated texts of all segments are the text that was pushed. */
   readonly text: string;
-  /** Original tokens, as offsets into `text`, in order. Empty for white space. */
+  /** Tokens as offsets into `text`, in order. Empty for white space. */
   readonly words: readonly Span[];
-  /** The last token goes on as the first of the next segment: it is one word of the user's. */
+  /** The last token continues as the first token of the next segment: they are one word. */
   readonly tokenContinues: boolean;
   /**
-   * What is spoken before and after it of a clause that is cut for its length alone, as far as it matters for the sound: ''
-   * where none is cut.
+   * The text before and after it in a clause that is cut only because of its length, as far as it affects the sound. '' if
+   * no clause is cut.
    */
   readonly before: string;
   readonly after: string;
-  /** False for white space between or after what is spoken: nothing to synthesise. */
+  /** False for white space between or after spoken text: there is nothing to synthesise. */
   readonly speak: boolean;
 }
 
@@ -42,13 +42,13 @@ export type SegmentBounds = Pick<Bounds, 'firstSegmentCharactersMax' | 'segmentC
 
 /** A Han character or Hangul syllable takes about as long to say as three Latin letters. */
 const denseWeight = 3;
-/** A sentence shorter than this is spoken together with the next one ("Yes. OK. Sure."), unless it is the first. */
+/** A shorter sentence is spoken together with the next one ("Yes. OK. Sure."), unless it is the first. */
 const sentenceMin = 20;
-/** Share of the bound from which a clause's end is good enough. */
+/** Share of the bound from which a segment ends with its clause. */
 const clauseShareMin = 0.6;
-/** Share of the bound from which, when the bound is hit, an earlier clause's end is better than the last space. */
+/** At the bound, an earlier end of a clause beyond this share is a better cut than the last space. */
 const earlierClauseShareMin = 0.4;
-/** Kept back where a clause is cut, so that it is known how it goes on. */
+/** Kept back where a clause is cut, so that its continuation is known. */
 const lookAhead = 20;
 
 const isDigit = /^\p{Nd}$/u;
@@ -58,7 +58,7 @@ const dictionaryWords = new Intl.Segmenter('en', { granularity: 'word' });
 const isLowSurrogate = (unit: number) => unit >= 0xdc00 && unit < 0xe000;
 const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
 
-/** A place where the segment may end, should nothing better come. `at`: offset; `size`: of the segment up to it. */
+/** A place where the segment may end. `at`: offset; `size`: of the segment up to it. */
 interface Candidate {
   readonly at: number;
   readonly size: number;
@@ -66,35 +66,35 @@ interface Candidate {
 
 export class Segmenter {
   readonly #bounds: SegmentBounds;
-  /** Text not yet in a segment; the scan has reached `#next`, the segment began at `#start`. */
+  /** Text not yet in a segment: the segment began at `#start`, the scan has reached `#next`. */
   #text = '';
   #start = 0;
   #next = 0;
-  /** No segment with words since the start or the last flush. */
+  /** There was no segment with words since the start or the last flush. */
   #firstOfUtterance = true;
   #spoke = false;
-  /** The end of what was spoken, if its clause goes on. */
+  /** The end of the last segment, if its clause goes on. */
   #before = '';
 
-  // State of the scan within one segment.
+  // State of the scan within a segment.
   #size = 0;
   #blankSize = 0;
   #tokenStart = -1;
   #tokens = 0;
-  /** The last mark that counts: TERMINATOR or CLAUSE (with SPACELESS), through closers; 0 after anything else. */
+  /** The last TERMINATOR or CLAUSE mark (with SPACELESS), before any closers; 0 after any other character. */
   #mark = 0;
   #markAt = -1;
   #newlines = 0;
   #lastSpace: Candidate | null = null;
   #lastClause: Candidate | null = null;
-  /** An abbreviation's full stop that the next character decides upon. */
+  /** A full stop of an abbreviation; the next character decides its meaning. */
   #undecided: { readonly at: number; readonly rule: FullStop } | null = null;
 
   constructor(bounds: SegmentBounds) {
     this.#bounds = bounds;
   }
 
-  /** Adds text, split anywhere, and gives the segments that became final. */
+  /** Adds text, split anywhere. @returns the segments that became final */
   push(text: string): Segment[] {
     this.#text = this.#text.slice(this.#start) + text;
     this.#next -= this.#start;
@@ -104,7 +104,7 @@ export class Segmenter {
     return segments;
   }
 
-  /** Ends the utterance: gives what is left. Text that follows begins a new one. */
+  /** Ends the utterance. Later text begins a new one. @returns the remaining segments */
   flush(): Segment[] {
     const segments: Segment[] = [];
     this.#scan(segments, true);
@@ -117,7 +117,7 @@ export class Segmenter {
     return segments;
   }
 
-  /** As `flush`, for the last time: where nothing was spoken at all, one segment without words is (a short silence). */
+  /** As `flush`, for the last time. If nothing was ever spoken, returns one segment without words: a short silence. */
   end(): Segment[] {
     const segments = this.flush();
     if (this.#spoke) return segments;
@@ -126,7 +126,7 @@ export class Segmenter {
     return [...segments, { text, words: [], tokenContinues: false, before: '', after: '', speak: true }];
   }
 
-  /** Whether there is text that is no white space and in no segment yet. */
+  /** Whether there is text, other than white space, that is in no segment yet. */
   get holdsWords(): boolean {
     return this.#tokens > 0 || this.#next < this.#text.length;
   }
@@ -136,7 +136,7 @@ export class Segmenter {
     return this.#firstOfUtterance ? firstSegmentCharactersMax : segmentCharactersMax;
   }
 
-  /** Offsets count from the start of the pending text: move them along when what was cut is dropped. */
+  /** Offsets count from the start of the pending text: shifts them when cut text is dropped. */
   #rebase(): void {
     const shift = this.#start;
     if (shift === 0) return;
@@ -159,7 +159,7 @@ export class Segmenter {
   #scan(segments: Segment[], final: boolean): void {
     while (this.#next < this.#text.length) {
       const unit = this.#text.charCodeAt(this.#next);
-      // The other half of a surrogate pair may come with the next piece.
+      // The second half of a surrogate pair may come with the next piece.
       if (!final && isHighSurrogate(unit) && this.#next + 1 === this.#text.length) return;
       const codePoint = this.#text.codePointAt(this.#next)!;
       const bits = classOf(codePoint);
@@ -173,7 +173,7 @@ export class Segmenter {
   }
 
   /**
-   * Ends the segment at `at`; the scan goes on from there, over text that it may have seen before.
+   * Ends the segment at `at`. The scan goes on from there, perhaps over text that it has seen.
    * @param beforeWhite white space comes next
    */
   #cut(at: number, segments: Segment[], beforeWhite = false): void {
@@ -212,7 +212,7 @@ export class Segmenter {
     return start;
   }
 
-  /** The last boundary between dictionary words, or after their punctuation, that is not behind `at`. */
+  /** The last boundary between dictionary words, or after their punctuation, up to `at`. */
   #wordBoundary(at: number): number {
     const from = this.#tokenOf(at);
     const next = this.#text.codePointAt(at);
@@ -224,7 +224,7 @@ export class Segmenter {
     return bits & DENSE ? denseWeight : 1;
   }
 
-  /** Where the segment ends given that this code point comes next; `null` to take it. */
+  /** The end of the segment if this code point comes next; `null` to take the code point. */
   #cutBefore(codePoint: number, bits: number): number | null {
     if (this.#undecided !== null && !(bits & WHITE)) {
       const { at, rule } = this.#undecided;
@@ -252,7 +252,7 @@ export class Segmenter {
     if (clause !== null && clause.size >= this.#max * earlierClauseShareMin) return clause.at;
     if (this.#lastSpace !== null) return this.#lastSpace.at;
     if (isWhole) return this.#next;
-    // White space alone took up the room of a token that would fit.
+    // Without the leading white space the token would fit.
     if (this.#blankSize > 0) return this.#tokenStart;
     const end = this.#backFrom(this.#next);
     const token = this.#text.slice(this.#tokenStart, end);
@@ -263,7 +263,7 @@ export class Segmenter {
     return this.#graphemeBoundary(end);
   }
 
-  /** Leaves out as much as shall be known of how a token goes on. */
+  /** Leaves out the look-ahead within a token. */
   #backFrom(end: number): number {
     let at = end;
     for (let size = 0; size < lookAhead && at > this.#start + 2;) {
@@ -273,7 +273,7 @@ export class Segmenter {
     return at;
   }
 
-  /** The last boundary between user-perceived characters; `end` where the segment is a single one. */
+  /** The last boundary between user-perceived characters; `end` if the segment is a single one. */
   #graphemeBoundary(end: number): number {
     if (this.#text.charCodeAt(end - 1) < 0x80 && this.#text.charCodeAt(end) < 0x80) return end;
     const next = String.fromCodePoint(this.#text.codePointAt(end)!);
@@ -301,7 +301,7 @@ export class Segmenter {
     this.#next += codePoint > 0xffff ? 2 : 1;
   }
 
-  /** Whether the segment ends with the white space that was just taken. */
+  /** Whether the segment ends with the white space just taken. */
   #endsAfterWhite(bits: number): boolean {
     if (this.#tokens === 0) return false;
     const place = { at: this.#next, size: this.#size };
@@ -327,7 +327,7 @@ export class Segmenter {
     return false;
   }
 
-  /** What the terminator of the token that ends at `end` means. */
+  /** The meaning of the terminator of the token that ends at `end`. */
   #fullStop(end: number): FullStop {
     if (!'.…'.includes(this.#text.charAt(this.#markAt))) return 'ends';
     return fullStopAfter(this.#text.slice(this.#tokenStart, end), this.#tokens === 1);

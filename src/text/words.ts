@@ -1,6 +1,4 @@
-/**
- * The words that timestamps report: the original tokens, punctuation attached, as offsets into the original text.
- */
+/** The words that timestamps report: the original tokens with their punctuation, as offsets into the original text. */
 import { WHITE, classOf, needsDictionary } from './characters.js';
 
 /** Half-open range of UTF-16 offsets into a text. */
@@ -13,8 +11,8 @@ const wordSegmenter = new Intl.Segmenter('en', { granularity: 'word' });
 const opening = /^[\p{Ps}\p{Pi}]+$/u;
 
 /**
- * Words of a token without white space (你好。世界 gives 你好。 and 世界). Punctuation stays with the word before it,
- * opening brackets and quotes with the word after them.
+ * Words of a token in writing without white space (你好。世界 gives 你好。 and 世界). Punctuation belongs to the word before
+ * it, opening brackets and quotes to the word after them.
  */
 const dictionaryWords = (token: string, offset: number, spans: Span[]): void => {
   let start = 0;
@@ -33,8 +31,8 @@ const dictionaryWords = (token: string, offset: number, spans: Span[]): void => 
 };
 
 /**
- * Tokens of a text in order: maximal runs of what is not Unicode White_Space; a run in a script that is written
- * without spaces (Chinese, Japanese, Thai ...) is divided into its words.
+ * Tokens of a text in order: maximal runs without Unicode White_Space. A run in a script without spaces (Chinese,
+ * Japanese, Thai ...) is divided into its words.
  */
 export const wordSpans = (text: string): Span[] => {
   const spans: Span[] = [];
@@ -45,7 +43,7 @@ export const wordSpans = (text: string): Span[] => {
   };
   let tokenStart = -1;
   for (let i = 0; i < text.length; i++) {
-    // All white space is one UTF-16 unit, so that surrogates need no joining here.
+    // White space is always one UTF-16 unit, so surrogate pairs do not matter here.
     const white = (classOf(text.charCodeAt(i)) & WHITE) !== 0;
     if (white && tokenStart >= 0) {
       addToken(tokenStart, i);
@@ -56,7 +54,7 @@ export const wordSpans = (text: string): Span[] => {
   return spans;
 };
 
-/** Whether a text has nothing to speak. */
+/** Whether a text is only white space: there is nothing to speak. */
 export const isBlank = (text: string): boolean => {
   for (let at = 0; at < text.length; at++) if (!(classOf(text.charCodeAt(at)) & WHITE)) return false;
   return true;

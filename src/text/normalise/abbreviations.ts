@@ -1,9 +1,8 @@
-/** Shortened words: Mr., e.g., approx., Inc., Jan., Mon. Streets and saints are in `names.ts`. */
-import { dayOf, monthOf } from './months.js';
-import type { Reading, Rule } from './reading.js';
-import type { Tokens } from './tokens.js';
+/** Shortened words: Mr., e.g., Inc., Jan., and the titles, streets and directions of names. */
+import { dayOf, monthOf } from './dates.js';
+import { type Reading, type Rule, type Tokens, wordSet } from './tokens.js';
 
-/** With a full stop after them. */
+/** Abbreviations with a full stop. */
 const stopped: Readonly<Record<string, string>> = {
   'e.g': 'for example',
   eg: 'for example',
@@ -52,13 +51,13 @@ const stopped: Readonly<Record<string, string>> = {
   'ph.d': 'P.H.D',
 };
 
-/** Words of their own too, but for the full stop: only where the sentence goes on, or in lower case. */
+/** These may be words at the end of a sentence: expanded only where the sentence goes on. */
 const alsoWords = /^(?:max|temp|min|co|resp|ie|eg)$/i;
-/** Only as part of a name. */
+/** Expanded only as part of a name. */
 const capitalOnly = /^(?:inc|ltd|corp|co|bros|jr|sr|temp)$/i;
 const capitalised = /^\p{Lu}/u;
 
-/** Without a full stop they are no other word either. */
+/** Unambiguous without a full stop. */
 const plain: Readonly<Record<string, string>> = {
   etc: 'et cetera',
   vs: 'versus',
@@ -75,11 +74,11 @@ const plain: Readonly<Record<string, string>> = {
   PhD: 'P.H.D',
 };
 
-/** What stands after a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */
+/** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */
 const afterDay = /^(?:morning|afternoon|evening|night|at|from|and|to|through|&|-|–)$/;
 
 /** Mon.-Fri., Jan–Mar */
-const spanOf = (text: string): string | null => {
+const calendarSpanOf = (text: string): string | null => {
   const { from = '', to = '' } =
     /^(?<from>[A-Z][a-z]{2,4})\.?[-–](?<to>[A-Z][a-z]{2,4})$/.exec(text)?.groups ?? {};
   const days = [dayOf(from), dayOf(to)];
@@ -90,7 +89,7 @@ const spanOf = (text: string): string | null => {
 
 const monthOrDay = (tokens: Tokens, at: number): Reading | null => {
   const { core, tail } = tokens.at(at);
-  const span = spanOf(core);
+  const span = calendarSpanOf(core);
   if (span !== null) return { parts: [{ core: span, tail: tokens.tailOfAbbreviation(at) }] };
   const month = monthOf(core);
   const name = month ?? dayOf(core);
@@ -102,7 +101,7 @@ const monthOrDay = (tokens: Tokens, at: number): Reading | null => {
       ? /^\d{1,2}(?!\d)/.test(following.core) || monthOf(following.core) !== undefined
       : /^['’]?\d/.test(following.core));
   const isStopped = tail.startsWith('.');
-  // APR, SAT and their like, and days and months that are words: they need a date after them, the others a full stop.
+  // Names in capitals (APR, SAT) and names that are words need a date after them; the others need a full stop.
   const isWord = /^(?:sat|sun|mon|wed|mar|jun|jul)$/i.test(core) || /^[A-Z]+$/.test(core);
   const goesOn =
     isDateNext ||
@@ -121,7 +120,7 @@ export const abbreviations: Rule = (tokens, at) => {
   if (tail.startsWith('.') && Object.hasOwn(stopped, key)) {
     if (capitalOnly.test(core) && !capitalised.test(core)) return null;
     const rest = tokens.tailOfAbbreviation(at);
-    // "Sort by max. Then ..." ends a sentence with a word that needs no reading.
+    // "Sort by max. Then ...": the word ends the sentence and stays as it is.
     if (alsoWords.test(core) && rest.startsWith('.') && !/^co$/i.test(core)) return null;
     return { parts: [{ core: stopped[key]!, tail: rest }] };
   }
@@ -130,4 +129,95 @@ export const abbreviations: Rule = (tokens, at) => {
   // Johnson Jr, Sr: after a name they need no full stop.
   const isHeir = /^[JS]r$/.test(core) && capitalised.test(tokens.previous(at)?.core ?? '');
   return isHeir ? { parts: [{ core: stopped[key]! }] } : null;
+};
+
+/** Before a name. */
+const titles: Readonly<Record<string, string>> = {
+  Mr: 'Mister',
+  Mrs: 'Missus',
+  Ms: 'Miz',
+  Messrs: 'Messers',
+  Prof: 'Professor',
+  Rev: 'Reverend',
+  Hon: 'Honorable',
+  Gen: 'General',
+  Col: 'Colonel',
+  Capt: 'Captain',
+  Lt: 'Lieutenant',
+  Sgt: 'Sergeant',
+  Cmdr: 'Commander',
+  Adm: 'Admiral',
+  Gov: 'Governor',
+  Sen: 'Senator',
+  Rep: 'Representative',
+  Pres: 'President',
+  Supt: 'Superintendent',
+  Fr: 'Father',
+  Mt: 'Mount',
+  Ft: 'Fort',
+};
+/** No other word is written like these: they need no full stop. */
+const needsNoStop = wordSet('Mr Mrs Ms Messrs Prof Lt Sgt Capt Mt');
+
+const ways: Readonly<Record<string, string>> = {
+  St: 'Street',
+  Dr: 'Drive',
+  Rd: 'Road',
+  Ln: 'Lane',
+  Ave: 'Avenue',
+  Blvd: 'Boulevard',
+  Hwy: 'Highway',
+  Pkwy: 'Parkway',
+  Ct: 'Court',
+  Sq: 'Square',
+  Pl: 'Place',
+  Ter: 'Terrace',
+};
+/** Well-known streets, even before a capital: "Wall St. Journal", "High St. Kensington". */
+const knownStreets = wordSet(
+  'Main Wall High Market Church Park Oak Elm Maple Bourbon Fleet Baker Broad State Front Bond',
+);
+/** Never the name of a street, although capitalised at the start of a sentence. */
+const functionWords = wordSet(
+  'The A An In On At To Of From By For With And Or But Is Was Near Visit See Saint My Our His Her If When Dear Call Ask Meet Hello Hi Hey',
+);
+const directions: Readonly<Record<string, string>> = { N: 'North', S: 'South', E: 'East', W: 'West' };
+
+const isName = (core: string | undefined): boolean => core !== undefined && /^\p{Lu}/u.test(core);
+
+/** Whether the word before names a street, and no name with a title follows. */
+const endsStreet = (tokens: Tokens, at: number): boolean => {
+  const before = tokens.previous(at)?.core;
+  if (before === undefined) return false;
+  const isNumbered = /^\d+(?:st|nd|rd|th)$/i.test(before);
+  if (!isNumbered && (!isName(before) || functionWords.has(before))) return false;
+  const { tail } = tokens.at(at);
+  const next = tokens.nextAfterStop(at);
+  // At the end of a clause, or before a number or a word in lower case: not a title.
+  if (next === undefined || tail.includes(',') || !isName(next.core)) return true;
+  return isNumbered || knownStreets.has(before) || /^\d+$/.test(tokens.previous(at - 1)?.core ?? '');
+};
+
+const shortened = (tokens: Tokens, at: number, core: string, goesOn: boolean): Reading => {
+  const { tail } = tokens.at(at);
+  return {
+    parts: [{ core, tail: goesOn && tail.startsWith('.') ? tail.slice(1) : tokens.tailOfAbbreviation(at) }],
+  };
+};
+
+export const names: Rule = (tokens, at) => {
+  const { core, tail } = tokens.at(at);
+  if (core.length > 6 || !isName(core)) return null;
+  const next = tokens.nextAfterStop(at);
+  const isStopped = tail.startsWith('.');
+  if (Object.hasOwn(ways, core) && endsStreet(tokens, at))
+    return shortened(tokens, at, ways[core]!, next !== undefined && /^[\p{Ll}\d]/u.test(next.core));
+  if (core === 'St' && isName(next?.core)) return shortened(tokens, at, 'Saint', true);
+  if (core === 'Dr' && (isName(next?.core) || isStopped))
+    return shortened(tokens, at, 'Doctor', next !== undefined);
+  if (Object.hasOwn(titles, core) && (isStopped || needsNoStop.has(core)) && isName(next?.core))
+    return shortened(tokens, at, titles[core]!, true);
+  const isAddress = /^\d+$/.test(tokens.previous(at)?.core ?? '') && isStopped && isName(next?.core);
+  if (Object.hasOwn(directions, core) && isAddress) return shortened(tokens, at, directions[core]!, true);
+  return null;
 };

@@ -1,10 +1,9 @@
-/** Numbers that name things: versions, addresses, rooms, "No. 5", "#5", "p. 12", 1080p. */
-import { cardinal, digitWords, pairs } from './numbers.js';
-import { quantityOf } from './quantities.js';
-import { type Reading, type Rule, say, wordSet } from './reading.js';
-import type { Tokens } from './tokens.js';
+/** Numbers that name things: versions, rooms, pages, telephone numbers, codes, Roman numerals. */
+import { unitOf } from './measures.js';
+import { cardinal, digitGroups, digitWords, ordinal, pairs, quantityOf } from './numbers.js';
+import { type Part, type Reading, type Rule, say, type Tokens, wordSet } from './tokens.js';
 
-/** Before a number: singular, plural. */
+/** Words before a number. */
 const counters: Readonly<Record<string, string>> = {
   no: 'number',
   nos: 'numbers',
@@ -38,7 +37,7 @@ const streets = wordSet(
   'street st avenue ave road rd drive dr lane ln boulevard blvd court ct way place highway hwy parkway',
 );
 
-/** A number as what it names has it. */
+/** A number that names something. */
 const named = (text: string): string | null =>
   /^0\d/.test(text) ? digitWords(text) : (quantityOf(text)?.spoken ?? null);
 
@@ -62,11 +61,11 @@ const dotted = (tokens: Tokens, at: number): Reading | null => {
   return say(`${prefix}${words}${suffix.replace(/(?<=\p{L})\d+/gu, (digits) => ` ${cardinal(digits)}`)}`);
 };
 
-/** "No. 5", "pp. 10-20", "§ 5"; "No.5", "p.5", "#5", "§5". */
-/** "c. 1850", but "200 C. 3 more". */
+/** "c. 1850", but not "200 C. 3 more". */
 const counterOf = (word: string): string | undefined =>
   word === 'C' || !Object.hasOwn(counters, word.toLowerCase()) ? undefined : counters[word.toLowerCase()];
 
+/** "No. 5", "pp. 10-20", "§ 5"; "No.5", "p.5", "#5", "§5". */
 const counted = (tokens: Tokens, at: number): Reading | null => {
   const { core, tail } = tokens.at(at);
   const { counter, number } =
@@ -103,7 +102,198 @@ export const codes: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
   const screen = /^(?<lines>\d{3,4})(?<letter>[pi])$/.exec(core)?.groups;
   if (screen !== undefined) return say(`${pairs(screen['lines']!)} ${screen['letter']!.toUpperCase()}`);
-  // "dial 911", "the 9-1-1 call" are told digit by digit, "007" by its zeros.
+  // "dial 911" is read digit by digit.
   if (core === '911') return say('nine one one');
   return dotted(tokens, at) ?? counted(tokens, at) ?? room(tokens, at);
+};
+
+/** Tokens of one number: +33 1 23 45 67 89. */
+const tokensMax = 7;
+const digitsMax = 15;
+
+const callCues = wordSet('call phone tel telephone fax mobile cell dial text sms whatsapp hotline');
+const codeCues = wordSet('pin passcode password code extension ext zip');
+const states = wordSet(
+  'AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA ' +
+    'RI SC SD TN TX UT VT VA WA WV WI WY DC',
+);
+
+const piece = /^\+?\(?\d[\d().–-]*$/;
+const american = /^(?:\+?1[-. ])?(?:\([2-9]\d\d\)[-. ]?|[2-9]\d\d[-. ])\d{3}[-. ]\d{4}$/;
+const local = /^[2-9]\d\d-\d{4}$/;
+
+/** The token without the punctuation around it; brackets of an area code stay: (555). */
+const bare = (raw: string): { lead: string; text: string; tail: string } => {
+  let start = 0;
+  let end = raw.length;
+  while (start < end && '"\'‘’“[{'.includes(raw[start]!)) start++;
+  while (end > start && '.,;:!?…"\'’”]}'.includes(raw[end - 1]!)) end--;
+  const opens = raw[start] === '(';
+  const closes = raw[end - 1] === ')';
+  // "(555-1234)", "(call 555-1234)": the brackets hold more than an area code.
+  if (closes && (!opens || end - start > 5)) end--;
+  if (opens && closes && end - start > 5) start++;
+  return { lead: raw.slice(0, start), text: raw.slice(start, end), tail: raw.slice(end) };
+};
+
+const isNumber = (text: string, digits: number, cued: boolean): boolean => {
+  if (digits < 3 || digits > digitsMax) return false;
+  if (text.startsWith('+')) return digits >= 7 && /[ (.-]/.test(text);
+  if (american.test(text)) return true;
+  if (cued) return digits >= (/^\d+$/.test(text) ? 3 : 7);
+  // 020 7946 0958
+  return /^0\d+(?: \d{2,}){1,4}$/.test(text) && digits >= 9 && digits <= 11;
+};
+
+/** 555-1234, but not the range 200-1500 mg. */
+const isLocal = (text: string, tokens: Tokens, at: number): boolean =>
+  local.test(text) && !/0-\d*0$/.test(text) && unitOf(tokens.next(at)?.core ?? '', false) === null;
+
+const partsOf = (texts: readonly string[], tokens: Tokens, at: number): Part[] =>
+  texts.map((text, i) => {
+    const { lead, tail } = bare(tokens.at(at + i).raw);
+    const plus = text.startsWith('+') ? 'plus ' : '';
+    const core = plus + digitGroups(text.match(/\d+/g) ?? []);
+    return { core, lead, tail: i < texts.length - 1 ? ',' : tail };
+  });
+
+/** The longest telephone number that begins here. */
+const dialled = (tokens: Tokens, at: number): Reading | null => {
+  const cued =
+    callCues.has(tokens.wordBefore(at)) ||
+    (/^at$/.test(tokens.wordBefore(at)) && callCues.has(tokens.wordBefore(at - 1)));
+  const texts: string[] = [];
+  // Most numbers cannot begin a telephone number.
+  if (!cued && !/^\W*(?:\+|\(|0\d|1\b|[2-9]\d\d)/.test(tokens.at(at).raw)) return null;
+  for (let i = at; i < Math.min(tokens.length, at + tokensMax); i++) {
+    const { raw, gap } = tokens.at(i);
+    const { lead, text, tail } = bare(raw);
+    if (!piece.test(text) || text.length > 24 || (i > at && (gap !== 'space' || lead !== ''))) break;
+    texts.push(text);
+    if (tail !== '') break;
+  }
+  for (; texts.length > 0; texts.pop()) {
+    const joined = texts.join(' ');
+    const digits = joined.replace(/\D/g, '').length;
+    if (isNumber(joined, digits, cued) || (texts.length === 1 && isLocal(joined, tokens, at)))
+      return { parts: partsOf(texts, tokens, at) };
+  }
+  return null;
+};
+
+/** Groups of four digits (a card number), or digits after a word such as "PIN". */
+const typed = (tokens: Tokens, at: number): Reading | null => {
+  const { core } = tokens.at(at);
+  const previous = tokens.previous(at)?.core ?? '';
+  let groups = 0;
+  while (groups < 5 && /^\d{4}$/.test(tokens.at(at + groups).core) && tokens.next(at + groups) !== undefined)
+    groups++;
+  if (/^\d{4}$/.test(tokens.at(at + groups).core)) groups++;
+  if (groups >= 3) {
+    const last = at + groups - 1;
+    const parts = Array.from({ length: groups }, (_, i): Part => {
+      const { core: digits, tail } = tokens.at(at + i);
+      return { core: digitWords(digits), tail: at + i < last ? ',' : tail };
+    });
+    return { parts };
+  }
+  if (
+    /^\d{2,10}$/.test(core) &&
+    (codeCues.has(tokens.wordBefore(at)) || codeCues.has(previous.toLowerCase()))
+  )
+    return say(digitWords(core));
+  if (/^\d{5}(?:-\d{4})?$/.test(core) && states.has(previous)) return say(digitGroups(core.split('-')));
+  return null;
+};
+
+/** 978-3-16-148410-0, 123-45-6789. */
+const hyphenated = (text: string): Reading | null =>
+  /^\d+(?:-\d+){2,6}$/.test(text) && text.replaceAll('-', '').length >= 7
+    ? say(digitGroups(text.split('-')))
+    : null;
+
+export const telephone: Rule = (tokens, at) => {
+  const { core, raw } = tokens.at(at);
+  if (core === '' || !/^\W{0,4}\d/.test(raw)) return null;
+  return typed(tokens, at) ?? dialled(tokens, at) ?? hyphenated(core);
+};
+
+const numberedParts = wordSet(
+  'chapter part act scene book volume vol section article phase type class stage level title appendix figure table',
+);
+/** "phase I trial" is far more common than "the phase I like". */
+const sureParts = wordSet('chapter phase type stage');
+const rulers = wordSet(
+  'henry louis charles george edward william james richard elizabeth mary catherine philip frederick peter ivan ' +
+    'alexander nicholas pius benedict francis leo paul gregory innocent clement napoleon ferdinand leopold otto ' +
+    'ramesses ramses ptolemy darius xerxes constantine margaret christian gustav haakon harald carl alfonso',
+);
+const royalTitles = wordSet('king queen pope emperor empress tsar czar prince saint');
+/** After a ruler's name these make "I" a numeral. */
+const afterRuler = wordSet('of died ruled reigned became');
+
+const romanForm = /^(?=.)(?<tens>X{0,3}|XL|L|LX{1,3})(?<ones>I{1,3}|IV|VI{0,3}|IX)?$/;
+const tensValues: Readonly<Record<string, number>> = {
+  '': 0,
+  X: 10,
+  XX: 20,
+  XXX: 30,
+  XL: 40,
+  L: 50,
+  LX: 60,
+  LXX: 70,
+  LXXX: 80,
+};
+const onesValues: Readonly<Record<string, number>> = {
+  '': 0,
+  I: 1,
+  II: 2,
+  III: 3,
+  IV: 4,
+  V: 5,
+  VI: 6,
+  VII: 7,
+  VIII: 8,
+  IX: 9,
+};
+
+/** 1 to 89, as a string of digits. */
+const romanValueOf = (numeral: string): string | null => {
+  if (numeral.length > 8) return null;
+  const match = romanForm.exec(numeral)?.groups;
+  return match === undefined
+    ? null
+    : String(tensValues[match['tens'] ?? '']! + onesValues[match['ones'] ?? '']!);
+};
+
+export const romanNumerals: Rule = (tokens, at) => {
+  const { core, tail } = tokens.at(at);
+  if (!/^[IVXL]/.test(core)) return null;
+  const [numeral = '', possessive] = core.split("'");
+  const value = romanValueOf(numeral);
+  const previous = tokens.previous(at);
+  if (value === null || previous === undefined || (possessive !== undefined && possessive !== 's'))
+    return null;
+  const owner = possessive === undefined ? '' : "'s";
+  const before = previous.core.toLowerCase();
+  if (numberedParts.has(before)) {
+    // "Part I", but not "the part I like".
+    const next = tokens.next(at)?.core ?? '';
+    const isPronoun =
+      numeral === 'I' &&
+      !sureParts.has(before) &&
+      (!/^[A-Z]/.test(previous.core) || /^(?!of$|and$|to$)\p{Ll}/u.test(next));
+    return numeral === 'L' || isPronoun ? null : say(cardinal(value) + owner);
+  }
+  const isTitled = royalTitles.has(tokens.previous(at - 1)?.core.toLowerCase() ?? '');
+  if (/^[A-Z]/.test(previous.core) && (rulers.has(before) || isTitled)) {
+    const next = tokens.next(at)?.core ?? '';
+    // "Henry V" is a numeral, but "George V. Smith" has an initial.
+    const isInitial = tail.startsWith('.') && /^[A-Z]/.test(tokens.nextAfterStop(at)?.core ?? '');
+    const isSure = numeral === 'I' ? isTitled || owner !== '' || afterRuler.has(next) : !isInitial;
+    return isSure ? say(`the ${ordinal(value)}${owner}`) : null;
+  }
+  // Two letters or more after a name: World War II, Rocky IV, Super Bowl LVIII. XL and XX are sizes and chromosomes.
+  if (!/^\p{Lu}\p{Ll}+$/u.test(previous.core) || /^(?:XL|LX|XX|XXX|L)$/.test(numeral)) return null;
+  return numeral.length > 1 && tail !== ')' ? say(cardinal(value) + owner) : null;
 };

@@ -1,17 +1,216 @@
-/** Dates: Jan. 5, 2024; 5 January; 1/5/2024 (month first); 2024-01-05; 25.12.2024. */
-import { monthNames, monthOf } from './months.js';
-import { cardinal, ordinal, yearWords } from './numbers.js';
-import { type Part, type Reading, type Rule, say, sayIf } from './reading.js';
-import { timeOf } from './times.js';
-import type { Tokens } from './tokens.js';
-import { unitOf } from './units.js';
+/** Dates, years and times of day. */
+import { unitOf } from './measures.js';
+import { cardinal, ordinal, pluralOf, yearWords } from './numbers.js';
+import { type Part, type Reading, type Rule, say, sayIf, type Tokens, wordSet } from './tokens.js';
+
+export const monthNames = [
+  ...['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October'],
+  ...['November', 'December'],
+] as const;
+
+const dayNames = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'] as const;
+
+const months = new Map<string, string>();
+for (const name of monthNames) {
+  months.set(name, name);
+  months.set(name.slice(0, 3), name);
+}
+months.set('Sept', 'September');
+
+const days = new Map<string, string>();
+for (const name of dayNames) days.set(name.slice(0, 3), name);
+for (const short of ['Tues', 'Wednes', 'Thur', 'Thurs'])
+  days.set(
+    short,
+    dayNames.find((name) => name.startsWith(short.slice(0, 3)))!,
+  );
+
+const capitalised = (word: string): string => word.charAt(0) + word.slice(1).toLowerCase();
+/** Also accepts capitals, as in a heading. */
+const normal = (word: string): string => (/^[A-Z]{3,9}$/.test(word) ? capitalised(word) : word);
+
+/** The month named by a capitalised word, in full or shortened. */
+export const monthOf = (word: string): string | undefined =>
+  word.length > 9 ? undefined : months.get(normal(word));
+/** The day named by a shortened word. */
+export const dayOf = (word: string): string | undefined =>
+  word.length > 6 ? undefined : days.get(normal(word));
+
+const half = String.raw`[ap]\.?m`;
+const clock = String.raw`(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?`;
+const timeForm = new RegExp(`^(?<clock>${clock}|(?:0?[1-9]|1[0-2])(?=${half}))(?<half>${half})?$`, 'i');
+const timeRange = new RegExp(
+  `^(?<from>${clock}|\\d{1,2})(?<fromHalf>${half})?[-–—](?<to>${clock}|\\d{1,2})(?<toHalf>${half})?$`,
+  'i',
+);
+const zone = /^(?:[ECMP][SD]?T|GMT|UTC|BST|CES?T|IST|JST|AES?T)$/;
+const halfForm = new RegExp(`^${half}$`, 'i');
+
+/** Written so that the voice reads two letters, without a final full stop. */
+const halfWords = (half: string): string => (/^a/i.test(half) ? 'a.m' : 'p.m');
+
+/** Hours and minutes. @param alone without am or pm: a full hour is then three o'clock or fifteen hundred */
+const clockWords = (text: string, alone: boolean): string => {
+  const [hour = '', minute, second] = text.split(':');
+  const hours = /^0\d/.test(hour) && alone && Number(hour) === 0 ? 'zero' : cardinal(hour);
+  if (minute === undefined) return hours;
+  const fullHour = () => {
+    if (!alone) return hours;
+    const value = Number(hour);
+    return value >= 1 && value <= 12 ? `${hours} o'clock` : `${hours} hundred`;
+  };
+  const minutes = minute.startsWith('0') ? `oh ${cardinal(minute)}` : cardinal(minute);
+  const withMinutes = minute === '00' ? fullHour() : `${hours} ${minutes}`;
+  if (second === undefined) return withMinutes;
+  const [whole = '', fraction] = second.split('.');
+  const seconds =
+    cardinal(whole) + (fraction === undefined ? '' : ` point ${Array.from(fraction, cardinal).join(' ')}`);
+  const head = minute === '00' ? `${hours} ${alone ? 'hundred' : 'oh zero'}` : `${hours} ${minutes}`;
+  return `${head} and ${seconds} ${whole === '01' && fraction === undefined ? 'second' : 'seconds'}`;
+};
+
+/** `null` if the text is no time. A bare number is no time. */
+export const timeOf = (text: string): string | null => {
+  const parts = timeForm.exec(text)?.groups;
+  if (parts !== undefined) {
+    const { clock: time = '', half: suffix } = parts;
+    return suffix === undefined ? clockWords(time, true) : `${clockWords(time, false)} ${halfWords(suffix)}`;
+  }
+  const { from, fromHalf, to, toHalf } = timeRange.exec(text)?.groups ?? {};
+  if (from === undefined || to === undefined) return null;
+  const known = fromHalf ?? toHalf;
+  if (known === undefined && !(from.includes(':') && to.includes(':'))) return null;
+  const hoursFit = [from, to].every((time) => Number(time.split(':')[0]) <= (known === undefined ? 24 : 12));
+  if (!hoursFit) return null;
+  const side = (time: string, suffix: string | undefined) =>
+    `${clockWords(time, known === undefined)}${suffix === undefined ? '' : ` ${halfWords(suffix)}`}`;
+  return `${side(from, fromHalf)} to ${side(to, toHalf)}`;
+};
+
+/** "10 a.m.", "3:05 PM", "9-5 pm". */
+const withHalf = (tokens: Tokens, at: number): Reading | null => {
+  const next = tokens.next(at);
+  if (next === undefined || !halfForm.test(next.core)) return null;
+  const { core } = tokens.at(at);
+  const joined = timeOf(`${core}${next.core}`);
+  if (joined === null) return null;
+  const words = halfWords(next.core);
+  // A full stop after "am" ends the sentence; after "a.m" it may belong to the abbreviation.
+  const isZoneNext = zone.test(tokens.following(at + 1)?.core ?? '') && next.tail === '.';
+  const own = isZoneNext ? '' : tokens.tailOfAbbreviation(at + 1);
+  const tail = next.core.includes('.') ? own : next.tail;
+  return { parts: [{ core: joined.slice(0, -words.length - 1) }, { core: words, tail }] };
+};
+
+export const times: Rule = (tokens, at) => {
+  const token = tokens.at(at);
+  if (!/^\d/.test(token.core)) return null;
+  const pair = withHalf(tokens, at);
+  if (pair !== null) return pair;
+  const time = timeOf(token.core);
+  if (time === null) return null;
+  const dotted = /[ap]\.m$/i.test(token.core);
+  return { parts: [{ core: time, tail: dotted ? tokens.tailOfAbbreviation(at) : token.tail }] };
+};
+
+/** A year follows, even before a plural: "in 1984 items were counted by hand". */
+const yearCues = wordSet(
+  'in since during until till year years circa ca summer spring autumn fall winter early late mid anno fy ad',
+);
+const countCues = wordSet(
+  'than exactly nearly almost least most number no no. page pages item line chapter step level size model port code pin',
+);
+const decadeCues = wordSet('the early late mid his her their my your our its in');
+const countedPlurals = wordSet(
+  'people men women children feet percent thousand million billion meters miles',
+);
+/** These words end like plurals. */
+const singular = wordSet(
+  'was has is does as this its us plus minus always sometimes perhaps versus across besides towards less unless ' +
+    'thus process access success business class series news physics politics crisis census whereas yes ours yours',
+);
+
+/** Whether a bare four-digit number is the count of what follows. */
+const countsSomething = (tokens: Tokens, at: number): boolean => {
+  const next = tokens.next(at)?.core ?? '';
+  return (
+    countedPlurals.has(next) ||
+    unitOf(next, false) !== null ||
+    (/^[a-z]{3,}s$/.test(next) && !singular.has(next))
+  );
+};
+
+const isYear = (tokens: Tokens, at: number, digits: string): boolean => {
+  const value = Number(digits);
+  if (value < 1000 || value > 2099) return false;
+  const before = tokens.wordBefore(at);
+  if (yearCues.has(before) || monthOf(tokens.previous(at)?.core ?? '') !== undefined) return true;
+  if (value < 1100) return /^(?:AD|BC|CE|BCE)$/.test(tokens.next(at)?.core ?? '');
+  return !countCues.has(before) && !countsSomething(tokens, at);
+};
+
+/** 1990s, 90s, 1800s; `null` for other numbers. */
+export const decadeOf = (text: string): string | null => {
+  const { century = '', decade = '' } = /^(?<century>1[1-9]|20)?(?<decade>\d0)'?s$/.exec(text)?.groups ?? {};
+  if (decade === '') return null;
+  if (decade === '00')
+    return century === '20' ? 'two thousands' : century === '' ? null : `${cardinal(century)} hundreds`;
+  return `${century === '' ? '' : `${cardinal(century)} `}${pluralOf(cardinal(decade))}`;
+};
+
+/** 1984-1990, 1984–85; `null` if either side is no year. */
+const yearSpanOf = (text: string): string | null => {
+  const { from, to } = /^(?<from>1[1-9]\d\d|20\d\d)[-–—](?<to>\d{4}|\d\d)$/.exec(text)?.groups ?? {};
+  if (from === undefined || to === undefined) return null;
+  if (to.length === 2)
+    return Number(from.slice(2)) < Number(to) ? `${yearWords(from)} to ${cardinal(to)}` : null;
+  const value = Number(to);
+  return value >= 1100 && value <= 2099 ? `${yearWords(from)} to ${yearWords(to)}` : null;
+};
+
+export const years: Rule = (tokens, at) => {
+  const { core, lead } = tokens.at(at);
+  if (/^\d{4}$/.test(core)) return isYear(tokens, at, core) ? say(yearWords(core)) : null;
+  // A.D. is read as letters, not as the word "ad".
+  if (
+    core === 'AD' &&
+    [tokens.previous(at), tokens.next(at)].some((token) => /^\d+$/.test(token?.core ?? ''))
+  )
+    return say('A.D');
+  const many = /^(?<number>10{2,8})s$/.exec(core)?.groups?.['number'];
+  if (many !== undefined && many !== '1000000000') return say(pluralOf(cardinal(many).replace(/^one /, '')));
+  const possessive = /^(?<year>1[1-9]\d\d|20\d\d)'s$/.exec(core)?.groups?.['year'];
+  if (possessive !== undefined && !/0$/.test(possessive)) return say(`${yearWords(possessive)}'s`);
+  // Seconds, unless a word makes it a decade: "a limit of 20s", "in her 20s".
+  const short = /^\d0s$/.test(core);
+  const mid = /^(?<prefix>mid|early|late|pre|post)-(?<years>\d{4}|\d{2,4}s)$/i.exec(core)?.groups;
+  if (mid !== undefined) {
+    const years = mid['years']!;
+    const words = decadeOf(years) ?? (/^(?:1[1-9]|20)\d\d$/.test(years) ? yearWords(years) : null);
+    return sayIf(words && `${mid['prefix']!} ${words}`);
+  }
+  if (/['‘’]$/.test(lead) && /^\d\ds?$/.test(core)) {
+    if (short) return { parts: [{ core: decadeOf(core)!, lead: lead.slice(0, -1) }] };
+    // "the class of '24", but no number in quotes.
+    const isCut = !/['’]/.test(tokens.at(at).tail);
+    return isCut && core.length === 2
+      ? { parts: [{ core: twoDigits(core), lead: lead.slice(0, -1) }] }
+      : null;
+  }
+  if (short && !decadeCues.has(tokens.wordBefore(at))) return null;
+  return sayIf(decadeOf(core) ?? yearSpanOf(core));
+};
+
+/** A year without its century: '05 oh five. */
+const twoDigits = (digits: string): string =>
+  digits.startsWith('0') ? `oh ${cardinal(digits)}` : cardinal(digits);
 
 const dayForm = /^(?<day>\d{1,2})(?:st|nd|rd|th)?$/i;
 const dayRange = /^(?<day>\d{1,2})(?:st|nd|rd|th)?[-–—](?<to>\d{1,2})(?:st|nd|rd|th)?$/i;
 const isDay = (digits: string): boolean => Number(digits) >= 1 && Number(digits) <= 31;
 const isMonth = (digits: string): boolean => Number(digits) >= 1 && Number(digits) <= 12;
 
-/** Two digits are of this century up to 49. */
+/** Two digits up to 49 are a year of this century. */
 const fullYear = (digits: string): string =>
   digits.length === 4 ? yearWords(digits) : yearWords(`${Number(digits) < 50 ? '20' : '19'}${digits}`);
 
@@ -22,7 +221,7 @@ const dayWords = (core: string): string | null => {
   return to === undefined ? ordinal(day) : `${ordinal(day)} to ${ordinal(to)}`;
 };
 
-/** The year after a date's day: 2024 or '24, behind a comma or not. */
+/** The year after a date's day: 2024 or '24, with or without a comma before it. */
 const yearAfter = (tokens: Tokens, at: number): Part | null => {
   const year = tokens.following(at);
   if (year === undefined || !/^,?$/.test(tokens.at(at).tail)) return null;
@@ -31,7 +230,7 @@ const yearAfter = (tokens: Tokens, at: number): Part | null => {
   return null;
 };
 
-/** "March 5 miles", "May 2 people": a verb or a name before an amount. */
+/** "March 5 miles", "May 2 people": the word is no month, but a verb or name before an amount. */
 const countsNext = (tokens: Tokens, at: number): boolean => {
   const next = tokens.next(at)?.core ?? '';
   return unitOf(next, false) !== null || /^[a-z]{3,}s$/.test(next) || next === 'people';
@@ -65,7 +264,7 @@ const dayFirst = (tokens: Tokens, at: number): Reading | null => {
   return { parts: year === null ? parts : [...parts, year] };
 };
 
-const told = (year: string, month: string, day: string): string | null =>
+const dateWords = (year: string, month: string, day: string): string | null =>
   isMonth(month) && isDay(day)
     ? `${monthNames[Number(month) - 1]!} ${ordinal(day)}, ${fullYear(year)}`
     : null;
@@ -74,11 +273,11 @@ const iso =
   /^(?<year>(?:1\d|20)\d\d)(?<mark>[-/.])(?<month>\d{1,2})\k<mark>(?<day>\d{1,2})(?:[Tt](?<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?<utc>[Zz])?)?$/;
 const numeric = /^(?<first>\d{1,2})(?<mark>[-/.])(?<second>\d{1,2})\k<mark>(?<year>(?:1\d|20)?\d\d)$/;
 
-/** `null` where the text is no date. */
+/** `null` if the text is no date. */
 const numericDate = (text: string): string | null => {
   const written = iso.exec(text)?.groups;
   if (written !== undefined) {
-    const date = told(written['year']!, written['month']!, written['day']!);
+    const date = dateWords(written['year']!, written['month']!, written['day']!);
     const time = written['time'] === undefined ? null : timeOf(written['time'].replace(/(:\d\d):00$/, '$1'));
     return (
       date && `${date}${time === null ? '' : ` at ${time}`}${written['utc'] === undefined ? '' : ' UTC'}`
@@ -86,14 +285,14 @@ const numericDate = (text: string): string | null => {
   }
   const { first = '', mark, second = '', year = '' } = numeric.exec(text)?.groups ?? {};
   if (mark === undefined) return null;
-  // Two digits of a year say "date" only with strokes: 1.2.24 is a version, 1-2-24 a row of numbers.
+  // A two-digit year makes a date only with slashes: 1.2.24 is a version, 1-2-24 a row of numbers.
   if (year.length === 2 && mark !== '/') return null;
-  // Stops are written where the day comes first; strokes by Americans, unless only the other order is a date.
+  // With full stops the day comes first; with slashes the month, unless only the other order is a date.
   const dayIsFirst = mark === '.' ? isMonth(second) : !isMonth(first);
-  return dayIsFirst ? told(year, second, first) : told(year, first, second);
+  return dayIsFirst ? dateWords(year, second, first) : dateWords(year, first, second);
 };
 
-/** "on 1/5": without a year only this word tells it from a fraction. */
+/** "on 1/5": without a year only the word before distinguishes a date from a fraction. */
 const strokeDate = (tokens: Tokens, at: number): string | null => {
   const { month = '', day = '' } =
     /^(?<month>\d{1,2})\/(?<day>\d{1,2})$/.exec(tokens.at(at).core)?.groups ?? {};

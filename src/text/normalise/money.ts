@@ -1,15 +1,12 @@
 /** Money: $5, £1.50, €3.5M, $5 million, 20 USD, 50¢, $5/month, $5-$10. */
-import { isAttributive } from './measures.js';
-import { cardinal } from './numbers.js';
-import { numberPattern, quantityOf } from './quantities.js';
-import { type Reading, type Rule, say, wordSet } from './reading.js';
-import type { Tokens } from './tokens.js';
-import { rateOf } from './units.js';
+import { isAttributive, rateOf } from './measures.js';
+import { cardinal, numberPattern, quantityOf } from './numbers.js';
+import { type Reading, type Rule, say, type Tokens, wordSet } from './tokens.js';
 
 interface Currency {
   readonly one: string;
   readonly many: string;
-  /** The hundredth part: one, many. */
+  /** The hundredths: singular, plural. */
   readonly cents?: readonly [one: string, many: string];
 }
 
@@ -76,7 +73,7 @@ const after = new RegExp(
   'u',
 );
 
-/** `5.50` of a currency: whole units and hundredths, as prices are told. */
+/** `5.50` of a currency as a price: whole units and hundredths. */
 const price = (amount: string, currency: Currency): string | null => {
   const [whole = '', hundredths] = amount.replaceAll(',', '').split('.');
   if (hundredths?.length !== 2 || currency.cents === undefined) return null;
@@ -98,7 +95,7 @@ interface Sum {
   readonly number: string;
   readonly currency: Currency;
   readonly isOne: boolean;
-  /** All of it, where it is told as a price. */
+  /** The whole sum, if it reads as a price. */
   readonly price: string | null;
   readonly suffix: string;
   readonly compound: string | undefined;
@@ -126,15 +123,15 @@ const sumOf = (parts: Parts): Sum | null => {
   };
 };
 
-const told = (sum: Sum, attributive: boolean): string => {
+const sumWords = (sum: Sum, attributive: boolean): string => {
   const name = sum.isOne || attributive ? sum.currency.one : sum.currency.many;
   return `${sum.price ?? `${sum.number} ${name}`}${sum.suffix}`;
 };
 
-/** `$5`, `5€` as one piece of text; `null` where it is none. */
+/** `$5`, `5€` in one token; `null` if the text is no money. */
 export const moneyOf = (text: string): string | null => {
   const sum = sumOf((form.exec(text) ?? after.exec(text))?.groups ?? {});
-  return sum?.compound === undefined ? sum && told(sum, false) : null;
+  return sum?.compound === undefined ? sum && sumWords(sum, false) : null;
 };
 
 /** $5 million, €2.5 bn: the name of the currency comes after the scale. */
@@ -146,12 +143,12 @@ const scaled = (sum: Sum, tokens: Tokens, at: number): Reading | null => {
       ? scales[next]
       : undefined;
   if (word === undefined || sum.suffix !== '') return null;
-  // "$5 million-plus" and the like are left to the voice.
+  // "$5 million-plus" and similar forms are left to the voice.
   const name = isAttributive(tokens, at, at + 1) ? sum.currency.one : sum.currency.many;
   return say(sum.number, `${word} ${name}`);
 };
 
-/** A sign or code of its own: "$ 5", "USD 20", "20 EUR", "5 €". */
+/** The sign or code is a token: "$ 5", "USD 20", "20 EUR", "5 €". */
 const separate = (tokens: Tokens, at: number): Reading | null => {
   const { core, lead } = tokens.at(at);
   const next = tokens.next(at);
@@ -159,7 +156,7 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   if (Object.hasOwn(currencies, core)) {
     const amount = amountParts(next.core);
     const named = amount && sumOf({ ...amount, symbol: core });
-    return named && { parts: [{ core: told(named, false), lead, tail: next.tail }], count: 2 };
+    return named && { parts: [{ core: sumWords(named, false), lead, tail: next.tail }], count: 2 };
   }
   if (!Object.hasOwn(currencies, next.core)) return null;
   const amount = amountParts(core);
@@ -183,5 +180,5 @@ export const money: Rule = (tokens, at) => {
       `${sum.number}${scaleWord ? ` ${head}` : ''} ${sum.currency.one}${tail === '' ? '' : ` ${tail}`}`,
     );
   }
-  return scaled(sum, tokens, at) ?? say(told(sum, isAttributive(tokens, at, at)));
+  return scaled(sum, tokens, at) ?? say(sumWords(sum, isAttributive(tokens, at, at)));
 };

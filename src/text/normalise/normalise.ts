@@ -1,29 +1,19 @@
 /**
- * Written forms as they are spoken in English: numbers, dates, times, money, units, abbreviations.
+ * How written forms are spoken in English: numbers, dates, times, money, units, abbreviations.
  *
- * The text and its tokens stay as they are, for they are what timestamps report; what differs is told beside them.
+ * The text and its tokens do not change, since timestamps report them. Replacements stand beside them.
  */
 import type { Bounds } from '../../limits.js';
 import type { Span } from '../words.js';
-import { abbreviations } from './abbreviations.js';
-import { codes } from './codes.js';
-import { dates } from './dates.js';
-import { fractions } from './fractions.js';
+import { abbreviations, names } from './abbreviations.js';
+import { codes, romanNumerals, telephone } from './codes.js';
+import { dates, times, years } from './dates.js';
 import { measures } from './measures.js';
 import { money } from './money.js';
-import { names } from './names.js';
-import { ordinals } from './ordinals.js';
-import { plainNumbers } from './plain-numbers.js';
-import { ranges } from './ranges.js';
-import type { Reading, Rule } from './reading.js';
-import { romanNumerals } from './roman.js';
-import { signs } from './signs.js';
-import { telephone } from './telephone.js';
-import { times } from './times.js';
-import { Tokens } from './tokens.js';
-import { years } from './years.js';
+import { fractions, ordinals, plainNumbers, ranges, signs } from './number-forms.js';
+import { type Reading, type Rule, Tokens } from './tokens.js';
 
-/** Tokens `first` to `last`, both included, are spoken as this text, which has their punctuation. */
+/** Tokens `first` to `last` (inclusive) are spoken as this text, which includes their punctuation. */
 export interface Replacement {
   readonly first: number;
   readonly last: number;
@@ -31,13 +21,13 @@ export interface Replacement {
   readonly spoken: string;
 }
 
-/** The first that applies reads: what is more particular stands before what is more general. */
+/** The first rule that applies wins: specific rules stand before general ones. */
 const rules: readonly Rule[] = [
   ...[dates, telephone, times, money, fractions, signs],
   ...[years, codes, measures, ordinals, ranges, romanNumerals, names, abbreviations, plainNumbers],
 ];
 
-/** Every rule needs one of these in a token, or a letter that begins a word. */
+/** No rule applies to a token that does not match. */
 const touchable = /^[^\p{L}]|\d|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u;
 
 const read = (tokens: Tokens, at: number): Reading | null => {
@@ -51,10 +41,9 @@ const read = (tokens: Tokens, at: number): Reading | null => {
 };
 
 /**
- * @param text a segment, or any other text
- * @param words its tokens (`wordSpans`)
- * @returns in order, without overlap; empty where the text is spoken as it is written. Takes time in proportion to the
- *   text's length and gives no more than about sixteen times as much.
+ * @param words the tokens of the text (`wordSpans`)
+ * @returns in order, without overlap; empty if the text is spoken as written. Time is proportional to the length of the
+ *   text; the result is at most about sixteen times as long.
  */
 export const normalise = (
   text: string,

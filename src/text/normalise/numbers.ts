@@ -1,4 +1,4 @@
-/** Numbers as words, American English. Digits come in as strings, so that no length is too much for a number type. */
+/** Numbers and amounts as words, in American English. Digits are strings, so that no number is too long. */
 
 const small = (
   'zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen ' +
@@ -7,7 +7,7 @@ const small = (
 const tens = 'zero ten twenty thirty forty fifty sixty seventy eighty ninety'.split(' ');
 const scales = ['', 'thousand', 'million', 'billion', 'trillion'];
 
-/** Longest string of digits that is counted; one more, and its digits are said one by one. */
+/** Longest string of digits read as a number; a longer one is read digit by digit. */
 export const countedDigitsMax = 15;
 
 const belowHundred = (value: number): string => {
@@ -26,7 +26,7 @@ const belowThousand = (value: number): string => {
 /** `407` -> four zero seven. */
 export const digitWords = (digits: string): string => Array.from(digits, (digit) => small[+digit]!).join(' ');
 
-/** Digits in groups, with a pause after each but the last. */
+/** Digits in groups, with a pause between groups. */
 export const digitGroups = (groups: readonly string[]): string => groups.map(digitWords).join(', ');
 
 /** `1234` -> one thousand two hundred thirty four. */
@@ -57,13 +57,13 @@ const ordinals: Readonly<Record<string, string>> = {
 export const ordinal = (digits: string): string =>
   cardinal(digits).replace(/\w+$/, (last) => ordinals[last] ?? `${last.replace(/y$/, 'ie')}th`);
 
-/** `.14` after the point, or all of a code: what is not counted. `3.14` -> three point one four. */
+/** `3.14` -> three point one four. */
 export const decimal = (integer: string, fraction: string): string => {
   const whole = integer === '' ? '' : `${cardinal(integer)} `;
   return `${whole}point ${digitWords(fraction)}`;
 };
 
-/** Two digits and two digits, as room numbers, streets and years are told: `101` one oh one, `815` eight fifteen. */
+/** In pairs of digits, as rooms, streets and years are read: `101` one oh one, `815` eight fifteen. */
 export const pairs = (digits: string): string => {
   const value = Number(digits);
   const rest = value % 100;
@@ -77,8 +77,115 @@ export const pairs = (digits: string): string => {
 export const yearWords = (digits: string): string =>
   /^20(?=0)/.test(digits) ? cardinal(digits) : pairs(digits);
 
-/** A plural: six -> sixes, ninety -> nineties, hundred -> hundreds. Of the last word. */
+/** The plural of the last word: sixes, nineties, hundreds. */
 export const pluralOf = (words: string): string => {
   if (words.endsWith('y')) return `${words.slice(0, -1)}ies`;
   return words.endsWith('x') ? `${words}es` : `${words}s`;
+};
+
+export interface Quantity {
+  readonly spoken: string;
+  /** The singular follows. */
+  readonly isOne: boolean;
+}
+
+/** With or without commas between thousands (or lakhs). */
+export const integerPattern = String.raw`(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}|\d+)`;
+export const numberPattern = String.raw`(?:${integerPattern}(?:\.\d+)?|\.\d+)`;
+
+const vulgar: Readonly<Record<string, string>> = {
+  '½': 'half',
+  '¼': 'quarter',
+  '¾': 'three quarters',
+  '⅓': 'third',
+  '⅔': 'two thirds',
+  '⅕': 'fifth',
+  '⅖': 'two fifths',
+  '⅗': 'three fifths',
+  '⅘': 'four fifths',
+  '⅙': 'sixth',
+  '⅚': 'five sixths',
+  '⅛': 'eighth',
+  '⅜': 'three eighths',
+  '⅝': 'five eighths',
+  '⅞': 'seven eighths',
+};
+const vulgarPattern = Object.keys(vulgar).join('');
+
+const signs: Readonly<Record<string, string>> = { '-': 'minus ', '−': 'minus ', '–': 'minus ', '+': 'plus ' };
+const prefixes: Readonly<Record<string, string>> = {
+  '~': 'about ',
+  '≈': 'about ',
+  '<': 'less than ',
+  '>': 'more than ',
+  '≤': 'at most ',
+  '≥': 'at least ',
+  '±': 'plus or minus ',
+};
+
+const numberForm = new RegExp(`^${numberPattern}$`);
+const singleForm = new RegExp(
+  `^(?<prefix>[~≈<>≤≥±])?(?<sign>[-−–+])?(?:(?<number>${numberPattern})(?:[eE](?<exponent>[-−+]?\\d{1,3}))?|` +
+    `(?<whole>\\d{1,9})?(?<vulgar>[${vulgarPattern}]))$`,
+);
+const rangeForm = new RegExp(
+  `^(?<from>[-−]?[^-–—−]+)(?:[-–—−]|\\.\\.\\.?)(?<to>${numberPattern}|\\d*[${vulgarPattern}])$`,
+);
+
+/** From this length, digits without separators are no amount, but an account, telephone or order number. */
+const uncountedFrom = 10;
+
+/** An unsigned number; long strings of digits are read digit by digit. `null` if the text is no number. */
+export const numberWords = (text: string): string | null => {
+  if (!numberForm.test(text)) return null;
+  const [integer = '', fraction] = text.replaceAll(',', '').split('.');
+  if (fraction !== undefined) return decimal(integer, fraction);
+  if (/^0\d/.test(integer) && integer.length < uncountedFrom) return digitWords(integer);
+  const isGrouped = text.includes(',') && integer.length <= countedDigitsMax;
+  return isGrouped || integer.length < uncountedFrom ? cardinal(integer) : digitGroups(groupsOf(integer));
+};
+
+/** Ten digits as in a telephone number; otherwise fours, with a shorter last group. */
+const groupsOf = (digits: string): string[] =>
+  digits.length === 10
+    ? [digits.slice(0, 3), digits.slice(3, 6), digits.slice(6)]
+    : (digits.match(/\d{1,4}/g) ?? [digits]);
+
+const vulgarWords = (whole: string | undefined, sign: string): string => {
+  const fraction = vulgar[sign]!;
+  const isUnit = !fraction.includes(' ');
+  if (whole === undefined || whole === '') return isUnit ? `one ${fraction}` : fraction;
+  const article = fraction === 'eighth' ? 'an' : 'a';
+  return `${cardinal(whole)} and ${isUnit ? `${article} ${fraction}` : fraction}`;
+};
+
+const singleQuantity = (text: string): Quantity | null => {
+  const parts = singleForm.exec(text)?.groups;
+  if (parts === undefined) return null;
+  const before = `${prefixes[parts['prefix'] ?? ''] ?? ''}${signs[parts['sign'] ?? ''] ?? ''}`;
+  const { number, exponent } = parts;
+  if (number === undefined) {
+    const spoken = `${before}${vulgarWords(parts['whole'], parts['vulgar']!)}`;
+    return { spoken, isOne: parts['whole'] === undefined };
+  }
+  const words = numberWords(number)!;
+  if (exponent === undefined) return { spoken: before + words, isOne: number === '1' };
+  return { spoken: `${before}${words} times ten to the ${powerWords(exponent)}`, isOne: false };
+};
+
+/** `-3` -> power of minus three. */
+export const powerWords = (exponent: string): string =>
+  `power of ${signs[exponent.charAt(0)]?.replace('plus ', '') ?? ''}${cardinal(exponent.replace(/^[-−+]/, ''))}`;
+
+/** @returns `null` unless the whole text is one amount, or a range: `10-20` ten to twenty */
+export const quantityOf = (text: string): Quantity | null => {
+  const one = singleQuantity(text);
+  if (one !== null) return one;
+  const { from, to } = rangeForm.exec(text)?.groups ?? {};
+  if (from === undefined || to === undefined) return null;
+  const first = singleQuantity(from);
+  const last = singleQuantity(to);
+  return first === null || last === null
+    ? null
+    : { spoken: `${first.spoken} to ${last.spoken}`, isOne: false };
 };

@@ -1,26 +1,26 @@
-/** A segment's tokens as the rules see them: each without the punctuation around it, and what stands between them. */
+/** The tokens of a segment as the rules see them, and what a rule returns. */
 import type { Bounds } from '../../limits.js';
 import { fullStopAfter } from '../full-stop.js';
 import type { Span } from '../words.js';
 
 export interface Token {
   readonly raw: string;
-  /** Opening punctuation; `lead + core + tail` is `raw`, but for apostrophes, which are straight in `core`. */
+  /** Opening punctuation. `lead + core + tail` is `raw`, except that apostrophes in `core` are straight. */
   readonly lead: string;
-  /** Empty where a token is too long to be looked into. */
+  /** Empty if the token is too long to examine. */
   readonly core: string;
-  /** Closing punctuation, a final full stop always with it. */
+  /** Closing punctuation, including a final full stop. */
   readonly tail: string;
-  /** Between the token before and this one: white space of a line, a line break, or nothing. */
+  /** Between the previous token and this one: white space within a line, a line break, or nothing. */
   readonly gap: 'space' | 'line' | 'none';
-  /** Read with English words; otherwise the numbers of its own language are left to the voice. */
+  /** In Latin writing, read with English words; other numbers are left to the voice. */
   readonly english: boolean;
 }
 
 const opening = new Set('([{"\'‘’“«‹„¿¡*_`—…');
 const closing = new Set('.,;:!?…)]}"\'’”»›*_`—');
 
-/** A letter of another script than the Latin one; micro and ohm are units. */
+/** A letter of a script other than Latin, except micro and ohm, which are units. */
 const foreign = /(?![\p{Script=Latin}μΩ])\p{L}/u;
 const latin = /\p{Script=Latin}/u;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
@@ -38,7 +38,7 @@ const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tai
   };
 };
 
-/** Per token, whether it is in a run of Latin writing: by its own letters, else those before it, else those after. */
+/** Whether each token is in Latin writing: by its own letters, or by those before it, or by those after it. */
 const latinRuns = (raws: readonly string[], tokenMax: number): boolean[] => {
   const own = raws.map((raw) => {
     if (raw.length > tokenMax) return null;
@@ -78,25 +78,25 @@ export class Tokens {
     return this.#tokens[at]!;
   }
 
-  /** The token after, on the same line, whatever punctuation stands between. */
+  /** The next token on the same line; any punctuation may stand between. */
   following(at: number): Token | undefined {
     const token = this.#tokens[at + 1];
     return token?.gap === 'space' && token.english ? token : undefined;
   }
 
-  /** The token after, with nothing but white space between. */
+  /** The next token, if only white space stands between. */
   next(at: number): Token | undefined {
     const token = this.following(at);
     return this.at(at).tail === '' && token?.lead === '' ? token : undefined;
   }
 
-  /** As `next`, where this token may be an abbreviation with its full stop. */
+  /** As `next`, but a full stop of an abbreviation may stand between. */
   nextAfterStop(at: number): Token | undefined {
     const token = this.following(at);
     return /^\.?$/.test(this.at(at).tail) && token?.lead === '' ? token : undefined;
   }
 
-  /** The token before, with nothing but white space, or the full stop of an abbreviation, between. */
+  /** The previous token, if only white space or the full stop of an abbreviation stands between. */
   previous(at: number): Token | undefined {
     const token = this.#tokens[at - 1];
     return token !== undefined &&
@@ -107,7 +107,7 @@ export class Tokens {
       : undefined;
   }
 
-  /** The word before in lower case, whatever colon or quote stands between; empty where there is none. */
+  /** The previous word in lower case; a colon or quote may stand between. Empty if there is none. */
   wordBefore(at: number): string {
     const token = this.#tokens[at - 1];
     return token === undefined || this.at(at).gap !== 'space' || /[.!?,;]/.test(token.tail)
@@ -115,7 +115,7 @@ export class Tokens {
       : token.core.toLowerCase();
   }
 
-  /** The punctuation that is left of an abbreviation's: its full stop stays only where it ends the sentence too. */
+  /** The punctuation after an expanded abbreviation: the full stop stays only if it also ends the sentence. */
   tailOfAbbreviation(at: number): string {
     const { core, tail } = this.at(at);
     if (!tail.startsWith('.')) return tail;
@@ -136,3 +136,27 @@ export class Tokens {
     return tail.length > 1 || goesOn() ? tail.slice(1) : tail;
   }
 }
+
+/** The spoken form of one or more tokens, by default with the punctuation of the token. */
+export interface Part {
+  readonly core: string;
+  readonly lead?: string;
+  readonly tail?: string;
+}
+
+/** One part per token, or a single part for `count` tokens whose words cannot be separated. */
+export interface Reading {
+  readonly parts: readonly Part[];
+  readonly count?: number;
+}
+
+/** `null` if the rule does not apply. Examines a bounded number of tokens, so that all rules take linear time. */
+export type Rule = (tokens: Tokens, at: number) => Reading | null;
+
+/** One part per token. */
+export const say = (...cores: readonly string[]): Reading => ({ parts: cores.map((core) => ({ core })) });
+
+/** As `say` for one token; `null` gives `null`. */
+export const sayIf = (core: string | null): Reading | null => (core === null ? null : say(core));
+
+export const wordSet = (list: string): ReadonlySet<string> => new Set(list.split(' '));

@@ -1,0 +1,329 @@
+/** Numbers in combination: fractions, sums, powers, ranges, sizes, ordinals, lists. */
+import { decadeOf, timeOf } from './dates.js';
+import { measureOf, rateOf, unitOf } from './measures.js';
+import { moneyOf } from './money.js';
+import {
+  cardinal,
+  decimal,
+  numberPattern,
+  numberWords,
+  ordinal,
+  pairs,
+  powerWords,
+  quantityOf,
+  yearWords,
+} from './numbers.js';
+import { type Reading, type Rule, say, sayIf, type Tokens } from './tokens.js';
+
+const fractionForm = /^(?<sign>[-−])?(?<above>\d{1,4})[/⁄](?<below>\d{1,5})(?:th|ths|rd|rds|nd|nds)?$/;
+const idioms: Readonly<Record<string, string>> = {
+  '24/7': 'twenty four seven',
+  '50/50': 'fifty fifty',
+  '20/20': 'twenty twenty',
+};
+
+const partWords = (below: string, many: boolean): string => {
+  if (below === '2') return many ? 'halves' : 'half';
+  if (below === '4') return many ? 'quarters' : 'quarter';
+  return ordinal(below) + (many ? 's' : '');
+};
+
+/** Whether the lower number reads as a part (eighths) or as a number (one hundred twenty over eighty). */
+const isPart = (above: string, below: string): boolean =>
+  !/^0/.test(below) &&
+  !/^0/.test(above) &&
+  Number(above) < 100 &&
+  Number(below) > 1 &&
+  (Number(below) < 100 || /^10{2,4}$/.test(below));
+
+const fractionOf = (text: string): { above: string; below: string; words: string } | null => {
+  const { sign, above = '', below = '' } = fractionForm.exec(text)?.groups ?? {};
+  if (above === '') return null;
+  const minus = sign === undefined ? '' : 'minus ';
+  const words = isPart(above, below)
+    ? `${cardinal(above)} ${partWords(below, above !== '1')}`
+    : `${cardinal(above)} over ${cardinal(below)}`;
+  return { above, below, words: minus + words };
+};
+
+/** "2 1/2", "1 3/4 tsp": a number and a proper fraction. */
+const mixed = (tokens: Tokens, at: number): Reading | null => {
+  const { core } = tokens.at(at);
+  const next = tokens.next(at);
+  if (next === undefined || !/^[-−]?\d{1,4}$/.test(core)) return null;
+  const fraction = fractionOf(next.core);
+  if (fraction === null || !isPart(fraction.above, fraction.below)) return null;
+  if (Number(fraction.above) >= Number(fraction.below) || Number(fraction.below) > 64) return null;
+  const whole = core.replace(/^[-−]/, '');
+  const article = /^(?:8|11|18)$/.test(fraction.below) ? 'an' : 'a';
+  const rest = fraction.above === '1' ? `${article} ${partWords(fraction.below, false)}` : fraction.words;
+  const unit = unitAfter(tokens, at + 1);
+  const parts = [{ core: `${whole === core ? '' : 'minus '}${cardinal(whole)}` }, { core: `and ${rest}` }];
+  return { parts: unit === null ? parts : [...parts, unit.many] };
+};
+
+/** "1/2 tsp": the forms of the unit after a fraction. */
+const unitAfter = (tokens: Tokens, at: number) => {
+  const next = tokens.next(at);
+  const unit = next === undefined ? null : unitOf(next.core, false);
+  if (unit === null) return null;
+  const tail = tokens.tailOfAbbreviation(at + 1);
+  const article = /^(?:[aeio]|hour)/.test(unit.one) ? 'an' : 'a';
+  return {
+    many: { core: unit.many, tail },
+    half: { core: `${article} ${unit.one}`, tail },
+    part: { core: `of ${article} ${unit.one}`, tail },
+  };
+};
+
+/** "4/5 stars", "3.5/5", "10/10": a score. */
+const score = (tokens: Tokens, at: number): string | null => {
+  const { above = '', below = '' } =
+    /^(?<above>\d{1,3}(?:\.\d{1,2})?)\/(?<below>\d{1,3})$/.exec(tokens.at(at).core)?.groups ?? {};
+  if (above === '' || Number(above) > Number(below) || Number(below) < 2) return null;
+  const isScore = above === below || above.includes('.') || /^stars?\b/.test(tokens.next(at)?.core ?? '');
+  const [whole = '', digits] = above.split('.');
+  return isScore
+    ? `${digits === undefined ? cardinal(whole) : decimal(whole, digits)} out of ${cardinal(below)}`
+    : null;
+};
+
+export const fractions: Rule = (tokens, at) => {
+  const { core } = tokens.at(at);
+  if (!/\d/.test(core)) return null;
+  const idiom = Object.hasOwn(idioms, core) ? idioms[core]! : null;
+  const scored = idiom ?? score(tokens, at);
+  if (scored !== null) return say(scored);
+  const fraction = fractionOf(core);
+  if (fraction !== null) {
+    const unit = isPart(fraction.above, fraction.below) ? unitAfter(tokens, at) : null;
+    if (unit === null) return say(fraction.words);
+    return core === '1/2'
+      ? { parts: [{ core: 'half' }, unit.half] }
+      : { parts: [{ core: fraction.words }, unit.part] };
+  }
+  // "1/2-inch", "3/4-mile".
+  const compound = /^(?<fraction>\d{1,3}\/\d{1,3})-(?<noun>\p{L}+(?:-\p{L}+)*)$/u.exec(core)?.groups;
+  if (compound !== undefined) {
+    const words = fractionOf(compound['fraction']!)!.words;
+    return say(`${words.replace(/s$/, '')} ${compound['noun']!.replaceAll('-', ' ')}`);
+  }
+  // "5/day".
+  const { count, rate } = /^(?<count>\d{1,6})\/(?<rate>[a-z]{2,6})$/.exec(core)?.groups ?? {};
+  if (count !== undefined && rate !== undefined) {
+    const per = rateOf(rate);
+    return sayIf(per && `${cardinal(count)} per ${per}`);
+  }
+  return mixed(tokens, at);
+};
+
+const alone: Readonly<Record<string, string>> = {
+  '&': 'and',
+  '@': 'at',
+  '+': 'plus',
+  '=': 'equals',
+  '%': 'percent',
+  '×': 'times',
+  '÷': 'divided by',
+  '±': 'plus or minus',
+  '≈': 'is about',
+  'w/': 'with',
+  'w/o': 'without',
+  'b/c': 'because',
+};
+
+const operators: Readonly<Record<string, string>> = {
+  '+': 'plus',
+  '-': 'minus',
+  '−': 'minus',
+  '–': 'minus',
+  '*': 'times',
+  '×': 'times',
+  x: 'times',
+  '÷': 'divided by',
+  '/': 'over',
+  '=': 'equals',
+};
+
+const sum = new RegExp(`^-?${numberPattern}(?:[-+−–*×x÷/=]-?${numberPattern}){1,8}=?$`);
+const sumParts = new RegExp(`(?<=\\d)[-+−–*×x÷/=]|-?${numberPattern}`, 'g');
+
+/** 2+2=4, 10*3: a sum, if at least one sign has no other meaning. */
+const sumOf = (text: string): string | null => {
+  if (text.length > 64 || !/[+*=÷]/.test(text) || !sum.test(text)) return null;
+  const words = text.match(sumParts)?.map((part) => operators[part] ?? quantityOf(part)?.spoken);
+  return words === undefined || words.includes(undefined) ? null : words.join(' ');
+};
+
+const superscripts = '⁰¹²³⁴⁵⁶⁷⁸⁹';
+
+/** 10^6, 10², 10⁻³ */
+const powerOf = (text: string): string | null => {
+  const { mantissa, power } = /^(?<mantissa>[\d.]{1,12})[×x*·](?<power>10.{1,6})$/u.exec(text)?.groups ?? {};
+  if (mantissa !== undefined && power !== undefined) {
+    const words = [numberWords(mantissa), powerOf(power)];
+    return words.includes(null) ? null : words.join(' times ');
+  }
+  const { base, caret, raised } =
+    /^(?<base>[\d.,]{1,12})(?:\^(?<caret>[-−]?\d{1,4})|(?<raised>⁻?[⁰¹²³⁴-⁹]{1,4}))$/u.exec(text)?.groups ??
+    {};
+  const exponent =
+    caret ?? raised?.replace(/./gu, (sign) => (sign === '⁻' ? '-' : String(superscripts.indexOf(sign))));
+  const words = base === undefined ? null : numberWords(base);
+  if (words === null || exponent === undefined) return null;
+  if (exponent === '2') return `${words} squared`;
+  return exponent === '3' ? `${words} cubed` : `${words} to the ${powerWords(exponent)}`;
+};
+
+/** "3 × 4", "3 x 4": a size, unless a result follows. */
+const cross = (tokens: Tokens, at: number): Reading | null => {
+  if (!/\d$/.test(tokens.previous(at)?.core ?? '') || !/^\d/.test(tokens.next(at)?.core ?? '')) return null;
+  for (let i = at + 2; i < Math.min(at + 4, tokens.length); i++)
+    if (tokens.at(i).core === '=') return say('times');
+  return say('by');
+};
+
+export const signs: Rule = (tokens, at) => {
+  const { core, raw } = tokens.at(at);
+  if (/^[x×]$/.test(core)) return cross(tokens, at);
+  if (Object.hasOwn(alone, core)) return core === raw ? say(alone[core]!) : null;
+  const tag = /^(?<sign>[#@])(?<name>\p{L}[\p{L}\d_]{0,60})$/u.exec(core)?.groups;
+  if (tag !== undefined)
+    return say(`${tag['sign'] === '#' ? 'hashtag' : 'at'} ${tag['name']!.replaceAll('_', ' ').trim()}`);
+  const plus = /^(?<number>[\d.,]{1,12})\+$/.exec(core)?.groups?.['number'];
+  const atLeast = plus === undefined ? null : numberWords(plus);
+  return sayIf(atLeast === null ? (sumOf(core) ?? powerOf(core)) : `${atLeast} plus`);
+};
+
+const ordinalForm = /^(?<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:st|nd|rd|th)(?<owner>'s)?$/i;
+
+/** `null` if the text is no ordinal number. */
+export const ordinalOf = (text: string): string | null => {
+  const { digits, owner = '' } = ordinalForm.exec(text)?.groups ?? {};
+  return digits === undefined ? null : ordinal(digits.replaceAll(',', '')) + owner;
+};
+
+/** 7-year-old, 10-minute, 20th-century, 5-km. */
+const numberFirst = (text: string): string | null => {
+  const { number = '', rest = '' } =
+    /^(?<number>[\d.,]{1,12}(?:st|nd|rd|th)?)-(?<rest>\p{L}+(?:-\p{L}+)*)$/u.exec(text)?.groups ?? {};
+  if (number === '') return null;
+  const words = ordinalOf(number) ?? quantityOf(number)?.spoken;
+  return words === undefined ? null : `${words} ${rest.replaceAll('-', ' ')}`;
+};
+
+/** COVID-19, F-16, Expo-2024. */
+const numberLast = (text: string): string | null => {
+  const { word, digits } = /^(?<word>\p{L}{1,20})-(?<digits>\d{1,4})$/u.exec(text)?.groups ?? {};
+  if (word === undefined || digits === undefined) return null;
+  const isYear = /^(?:19|20)\d\d$/.test(digits);
+  return `${word} ${isYear ? yearWords(digits) : quantityOf(digits)!.spoken}`;
+};
+
+export const ordinals: Rule = (tokens, at) => {
+  const { core } = tokens.at(at);
+  return sayIf(ordinalOf(core) ?? numberFirst(core) ?? numberLast(core));
+};
+
+/** One end of a range. */
+const endOf = (text: string): string | null =>
+  decadeOf(text) ??
+  timeOf(text) ??
+  moneyOf(text) ??
+  measureOf(text) ??
+  ordinalOf(text) ??
+  quantityOf(text)?.spoken ??
+  null;
+
+const rangeOf = (text: string): string | null => {
+  const { from, to } = /^(?<from>[^-–—]{1,20})[-–—](?<to>[^-–—]{1,20})$/.exec(text)?.groups ?? {};
+  if (from === undefined || to === undefined || !/\d/.test(from) || !/\d/.test(to)) return null;
+  const first = endOf(from);
+  const last = endOf(to);
+  return first === null || last === null ? null : `${first} to ${last}`;
+};
+
+const size = new RegExp(`^(?<sizes>${numberPattern}(?:[x×]${numberPattern}){1,2})(?<unit>[a-zA-Z"″]{0,3})$`);
+
+/** 3x4, 10×10×2cm; screen sizes read in pairs: 1920x1080 nineteen twenty by ten eighty. */
+const sizeOf = (text: string): string | null => {
+  const { sizes, unit: symbol = '' } = size.exec(text)?.groups ?? {};
+  if (sizes === undefined) return null;
+  const sides = sizes.split(/[x×]/);
+  const isScreen = sides.length === 2 && sides.every((side) => /^[1-9]\d{2,3}$/.test(side)) && symbol === '';
+  const unit = symbol === '' ? null : unitOf(symbol, true);
+  if (symbol !== '' && unit === null) return null;
+  const words = sides.map((side) => (isScreen ? pairs(side) : numberWords(side)!)).join(' by ');
+  return unit === null ? words : `${words} ${unit.many}`;
+};
+
+/** 3:1, 16:9: a ratio or a score, after the rule of times. */
+const ratioOf = (text: string): string | null => {
+  const { from, to } = /^(?<from>\d{1,4}):(?<to>\d{1,4})$/.exec(text)?.groups ?? {};
+  return from !== undefined && to !== undefined ? `${cardinal(from)} to ${cardinal(to)}` : null;
+};
+
+/** 1-2-3, 4-4-2. */
+const rowOf = (text: string): string | null =>
+  /^\d{1,3}(?:-\d{1,3}){2,5}$/.test(text) ? text.split('-').map(cardinal).join(' ') : null;
+
+/** "10 - 20", but "10 - 2 = 8". */
+const dash = (tokens: Tokens, at: number): string | null => {
+  const { core, raw } = tokens.at(at);
+  if (!/^[-–—]$/.test(core === '' ? raw : core)) return null;
+  const before = at > 0 ? tokens.at(at - 1).core : '';
+  const after = tokens.following(at)?.core ?? '';
+  if (!/\d/.test(before) || !/^[$€£¥]?\d/.test(after)) return null;
+  for (let i = at + 2; i < Math.min(at + 5, tokens.length); i++)
+    if (tokens.at(i).core === '=') return 'minus';
+  return 'to';
+};
+
+/** 5—not 6: each piece beside a long dash is read by itself. */
+const joinedByDash = (text: string): string | null => {
+  const pieces = text.split('—');
+  if (pieces.length < 2 || pieces.length > 4) return null;
+  const words = pieces.map((piece) => (piece.length > 20 ? piece : (endOf(piece) ?? piece))).join('—');
+  return words === text ? null : words;
+};
+
+export const ranges: Rule = (tokens, at) => {
+  const { core } = tokens.at(at);
+  const between = dash(tokens, at);
+  if (between !== null) return { parts: [{ core: between, lead: '', tail: '' }] };
+  if (!/\d/.test(core)) return null;
+  return sayIf(rowOf(core) ?? sizeOf(core) ?? ratioOf(core) ?? rangeOf(core) ?? joinedByDash(core));
+};
+
+const groupsMax = 5;
+
+/** "1 000 000": groups of three digits that end in 000, so that it is no row of numbers. */
+const spaced = (tokens: Tokens, at: number): Reading | null => {
+  const { core, lead } = tokens.at(at);
+  if (!/^[1-9]\d{0,2}$/.test(core)) return null;
+  let last = at;
+  for (let next = tokens.next(last); next !== undefined && last < at + groupsMax; next = tokens.next(last)) {
+    if (!/^\d{3}$/.test(next.core)) break;
+    last++;
+  }
+  if (last === at || tokens.at(last).core !== '000') return null;
+  const digits = Array.from({ length: last - at + 1 }, (_, i) => tokens.at(at + i).core).join('');
+  return { parts: [{ core: cardinal(digits), lead, tail: tokens.at(last).tail }], count: last - at + 1 };
+};
+
+/** 1,2,3 */
+const listOf = (text: string): string | null => {
+  if (!/^\d{1,9}(?:,\d{1,9}){1,15}$/.test(text)) return null;
+  return text
+    .split(',')
+    .map((digits) => numberWords(digits)!)
+    .join(', ');
+};
+
+export const plainNumbers: Rule = (tokens, at) => {
+  const { core } = tokens.at(at);
+  if (!/[\d½¼¾⅓⅔⅕-⅞]/.test(core)) return null;
+  const owned = /^(?<number>\d{1,4})'s$/.exec(core)?.groups?.['number'];
+  if (owned !== undefined) return sayIf(`${numberWords(owned)!}'s`);
+  return spaced(tokens, at) ?? sayIf(quantityOf(core)?.spoken ?? listOf(core));
+};
