@@ -1,4 +1,4 @@
-/** Pools that many share: who holds much is stopped, who holds little goes on, and the whole stays within its bound. */
+/** Shared budgets: large holders are stopped, small ones continue, and the total stays within its bound. */
 import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { AudioBudget, heldBytesPerMs } from '../../src/speech/audio-budget.js';
@@ -9,7 +9,7 @@ import { startFront, GOOD_KEY, eventually } from '../support/front-server.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { openWs } from '../support/socket-client.js';
 
-t.test('members who take all they may come to equal parts, and leave one for a newcomer', (t) => {
+t.test('members that take all they may end with equal shares, and leave one for a newcomer', (t) => {
   const BYTES = 10_000_000;
   for (const members of [1, 10, 100, 1_000]) {
     const pool = new ByteBudget(BYTES);
@@ -17,7 +17,7 @@ t.test('members who take all they may come to equal parts, and leave one for a n
     let most = 0;
     for (let round = 0; round < 300; round++)
       held.forEach((bytes, member) => {
-        // What was read goes; the member takes as much as it then may, and no step at a time.
+        // A tenth is read; then the member takes all that it may at once.
         const left = Math.floor(bytes * 0.9);
         pool.change(left - bytes);
         const more = Math.max(0, Math.floor(pool.allowance(BYTES)) - left);
@@ -29,14 +29,14 @@ t.test('members who take all they may come to equal parts, and leave one for a n
     const part = BYTES / (members + 16);
     t.ok(
       Math.max(...held) < 1.5 * part,
-      `none holds much more than its part: ${Math.max(...held)} of ${part}`,
+      `no member holds much more than its share: ${Math.max(...held)} of ${part}`,
     );
     t.ok(pool.allowance(BYTES) > 0.6 * part, `for one more: ${pool.allowance(BYTES)} of ${part}`);
   }
   t.end();
 });
 
-t.test('who may have little at best has it as long as others leave it', (t) => {
+t.test('a small maximum is available until the budget is nearly full', (t) => {
   const pool = new ByteBudget(1_600);
   t.equal(pool.allowance(10), 10);
   pool.change(1_520);
@@ -49,7 +49,7 @@ t.test('who may have little at best has it as long as others leave it', (t) => {
   t.end();
 });
 
-t.test('a budget refuses what it has not, and a return of more than was taken is an error', (t) => {
+t.test('a budget refuses more than it has, and returning more than was taken is an error', (t) => {
   const budget = new ByteBudget(100);
   t.ok(budget.take(100));
   t.notOk(budget.take(1));
@@ -62,45 +62,45 @@ t.test('a budget refuses what it has not, and a return of more than was taken is
   t.end();
 });
 
-t.test('who looks for room again and again does not put off being told', (t) => {
-  let told = 0;
-  const budget = new AudioBudget(256_000, () => (told += 1));
+t.test('polling for room does not postpone the notification', (t) => {
+  let notified = 0;
+  const budget = new AudioBudget(256_000, () => (notified += 1));
   budget.change(250_000);
   for (let freed = 0; freed < 1_500; freed += 100) {
     t.notOk(budget.hasRoomFor(10_000));
     budget.change(-100);
   }
-  t.equal(told, 1, 'after each 1,000');
+  t.equal(notified, 1, 'once per 1,000 bytes');
   t.end();
 });
 
-t.test('who waits for room is told when there is some', (t) => {
-  let told = 0;
-  const budget = new AudioBudget(16_000, () => (told += 1));
+t.test('a waiting context is notified when there is room', (t) => {
+  let notified = 0;
+  const budget = new AudioBudget(16_000, () => (notified += 1));
   budget.change(15_000);
   t.notOk(budget.hasRoomFor(100));
   t.ok(budget.hasRoomFor(60));
   budget.change(-10);
-  t.equal(told, 0, 'not for a few bytes');
+  t.equal(notified, 0, 'not for a few bytes');
   budget.change(-100);
-  t.equal(told, 1);
+  t.equal(notified, 1);
   budget.change(-1_000);
-  t.equal(told, 1, 'nobody waits any more');
+  t.equal(notified, 1, 'no context waits any more');
   budget.change(2_110);
   t.notOk(budget.hasRoomFor(0), 'full');
   budget.change(-1);
-  t.equal(told, 2, 'the first byte of a full room counts');
+  t.equal(notified, 2, 'the first byte of a full budget counts');
   t.end();
 });
 
-t.test('a millisecond of audio counts as what is larger, its samples or its base64', (t) => {
+t.test('a millisecond of audio counts as its samples or its base64, whichever is larger', (t) => {
   t.equal(heldBytesPerMs({ encoding: 'pcm', sampleRateHz: 48_000 }, 24_000), 128);
   t.equal(heldBytesPerMs({ encoding: 'mulaw', sampleRateHz: 8_000 }, 24_000), 48);
   t.equal(heldBytesPerMs({ encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 384 }, 24_000), 64);
   t.end();
 });
 
-t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is spoken for', (t) => {
+t.test('with hundreds of stalled readers the budget holds, and a newcomer gets audio', (t) => {
   const started: { schedule: ContextSchedule; segment: ScheduledSegment }[] = [];
   const POOL = 8 * 1024 * 1024;
   const BYTES_PER_MS = 48;
@@ -143,7 +143,7 @@ t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is
   );
   const newcomer = open();
   work();
-  t.ok(newcomer.unsentMs >= SEGMENT_MS, 'it has something to play');
+  t.ok(newcomer.unsentMs >= SEGMENT_MS, 'it has audio to play');
 
   const more = Array.from({ length: 100 }, open);
   work();
@@ -153,7 +153,7 @@ t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is
   work();
   t.ok(
     more.every(({ unsentMs }) => unsentMs > 0),
-    'room that is given back goes to those who wait',
+    'freed room goes to waiting contexts',
   );
   for (const schedule of [...greedy, newcomer, ...more]) scheduler.close(schedule);
   t.equal(scheduler.audio.bytes, 0);
@@ -161,7 +161,7 @@ t.test('hundreds of readers that take nothing: the pool holds, and a newcomer is
 });
 
 t.test(
-  'connections beyond the bound are closed, those there are go on, and there is room again',
+  'connections over the bound are closed, existing ones continue, and freed places are used again',
   async (t) => {
     const front = await startFront(t, { bounds: { connectionsMax: 20 } });
     const socket = await openWs(front.port, GOOD_KEY);
@@ -169,7 +169,7 @@ t.test(
     const kept = await Promise.all(Array.from({ length: 10 }, () => front.client()));
     const flood = await Promise.all(Array.from({ length: 60 }, () => RawClient.open(front.port)));
     await eventually(() => flood.filter((client) => client.isClosed || client.error !== null).length >= 51);
-    t.equal(flood.filter((client) => client.isClosed).length, 51, 'all but the nine that there was room for');
+    t.equal(flood.filter((client) => client.isClosed).length, 51, 'all but the nine that fit');
     for (const client of kept) {
       client.send(ask);
       t.equal((await client.response()).status, 200);
@@ -179,7 +179,7 @@ t.test(
     t.equal(
       front.lines.filter(({ message }) => message.startsWith('too many connections')).length,
       1,
-      'told once',
+      'logged once',
     );
     for (const client of flood) client.destroy();
     socket.ws.terminate();
@@ -195,7 +195,7 @@ t.test(
   },
 );
 
-t.test('answers that nobody reads: the greedy are closed, one who reads is not', async (t) => {
+t.test('clients that never read their answers are closed; a client that reads is not', async (t) => {
   const front = await startFront(t, {
     bounds: { socketBufferedBytesMax: 4_096, socketAnswerBytesInFlightMax: 16 * 40_000 },
   });
@@ -212,7 +212,7 @@ t.test('answers that nobody reads: the greedy are closed, one who reads is not',
   };
   const good = await openWs(front.port, GOOD_KEY);
   const greedy = await Promise.all(Array.from({ length: 4 }, open));
-  // A frame that is refused with its name: a few bytes ask for a hundred.
+  // A frame whose refusal quotes its name: a few bytes cause a hundred.
   const asks = Buffer.concat(
     Array.from({ length: 4_000 }, () => Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x7b, 0x7d])),
   );

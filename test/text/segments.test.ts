@@ -13,7 +13,7 @@ const texts = (...pieces: string[]): string[] => segmentsOf(...pieces).map((segm
 const wordsOf = (segment: Segment): string[] =>
   segment.words.map(({ start, end }) => segment.text.slice(start, end));
 
-/** The user's tokens, as an actor puts them together. */
+/** The user's tokens, joined as an actor joins them. */
 const tokensOf = (segments: readonly Segment[]): string[] => {
   const tokens: string[] = [];
   let continues = false;
@@ -31,7 +31,7 @@ const tokensOf = (segments: readonly Segment[]): string[] => {
 const codePoints = (text: string): number => Array.from(text).length;
 const filler = (words: number): string => Array.from({ length: words }, () => 'word').join(' ');
 
-/** Text that provokes: marks, abbreviations, digits, closers, scripts, line breaks, surrogates, long runs. */
+/** Difficult text: marks, abbreviations, digits, closers, scripts, line breaks, surrogates, long runs. */
 const provokingText = fc
   .array(
     fc.oneof(
@@ -84,7 +84,7 @@ const splitAt = (text: string, cuts: readonly number[]): string[] => {
   return [0, ...places].map((place, i) => text.slice(place, places[i] ?? text.length));
 };
 
-t.test('however a text is split, its segments are those of the whole', (t) => {
+t.test('the segments do not depend on how the text is split', (t) => {
   fc.assert(
     fc.property(provokingText, fc.array(fc.nat(), { maxLength: 30 }), (text, cuts) => {
       const whole = JSON.stringify(segmentsOf(text));
@@ -137,7 +137,7 @@ t.test('the words of the segments are the tokens of the whole text', (t) => {
   t.end();
 });
 
-t.test('a sentence is a segment as soon as the white space after it is there', (t) => {
+t.test('a sentence becomes a segment with the white space after it', (t) => {
   const segmenter = new Segmenter(limits);
   t.strictSame(segmenter.push('Hello.'), []);
   t.strictSame(
@@ -175,7 +175,7 @@ t.test('full stops of abbreviations, initials, numbers and lists end no sentence
   t.end();
 });
 
-t.test('an abbreviation ends the sentence where the next letter says so', (t) => {
+t.test('an abbreviation ends the sentence if the next letter is a capital', (t) => {
   t.strictSame(texts('We met at 5 p.m. The rain had stopped by then.'), [
     'We met at 5 p.m. ',
     'The rain had stopped by then.',
@@ -185,7 +185,7 @@ t.test('an abbreviation ends the sentence where the next letter says so', (t) =>
   t.end();
 });
 
-t.test('very short sentences go together, but the first of an utterance never waits', (t) => {
+t.test('very short sentences are joined, but the first of an utterance never waits', (t) => {
   t.strictSame(texts('Yes. OK. Sure. I will bring it to you tomorrow.'), [
     'Yes. ',
     'OK. Sure. I will bring it to you tomorrow.',
@@ -207,7 +207,7 @@ t.test('a blank line ends a segment, a single line break does not', (t) => {
   t.end();
 });
 
-t.test('long sentences are cut at clauses, else at spaces', (t) => {
+t.test('long sentences are cut at clauses, or at spaces', (t) => {
   const clause = `${filler(14)}, `;
   const long = clause.repeat(10);
   const segments = texts(long);
@@ -234,7 +234,7 @@ t.test('a token longer than a segment spans several and stays one word', (t) => 
   t.end();
 });
 
-t.test('a clause that is cut for its length is known at both sides of the cut', (t) => {
+t.test('a clause that is cut because of its length is known on both sides of the cut', (t) => {
   const joints = (text: string) => segmentsOf(text).map(({ before, after }) => [before, after]);
   const words = Array.from({ length: 60 }, (_, i) => `number${String(i)}`).join(' ');
   const [first, second, ...more] = segmentsOf(words);
@@ -263,7 +263,7 @@ t.test('a clause that is cut for its length is known at both sides of the cut', 
   );
   t.strictSame(joints(`${filler(16)} Dr. ${filler(9)}`)[0]?.[1], 'Dr. word word word ', 'as known');
   const [, inside] = joints(`${filler(15)} Dr. ${filler(60)}`);
-  t.match(inside, ['word word word word word Dr. ', /^word/], 'a full stop may be inside');
+  t.match(inside, ['word word word word word Dr. ', /^word/], 'the neighbour may hold a full stop');
   t.strictSame(
     joints(`${filler(19)} fine, no`)
       .flat()
@@ -273,7 +273,7 @@ t.test('a clause that is cut for its length is known at both sides of the cut', 
   );
 
   const [token] = segmentsOf('x'.repeat(300));
-  t.strictSame([token?.text.length, token?.after], [80, 'x'.repeat(20)], 'a token without an end, too');
+  t.strictSame([token?.text.length, token?.after], [80, 'x'.repeat(20)], 'a token without an end too');
   const [signs] = segmentsOf('漢'.repeat(100));
   t.ok(signs?.after.startsWith('漢'));
   t.end();
@@ -296,7 +296,7 @@ t.test('Chinese and Japanese are cut at their own marks, and have words', (t) =>
   t.ok(tokensOf(segments).length >= 10);
   t.ok(tokensOf(segments).includes('「好') || tokensOf(segments).includes('「好的，'));
   const unmarked = segmentsOf('漢字'.repeat(200));
-  t.ok(unmarked.length > 5, 'a sign counts as three letters');
+  t.ok(unmarked.length > 5, 'a character counts as three letters');
   t.end();
 });
 
@@ -307,7 +307,7 @@ t.test('Thai is cut between words', (t) => {
   t.end();
 });
 
-t.test('blank text is one segment without words at the end, and only there', (t) => {
+t.test('only the end turns blank text into one segment without words', (t) => {
   const blank: Segment = { text: '', words: [], tokenContinues: false, before: '', after: '', speak: true };
   t.strictSame(segmentsOf(''), [blank]);
   t.strictSame(segmentsOf(' ', '\n', '\t'), [{ ...blank, text: ' \n\t' }]);
@@ -328,14 +328,14 @@ t.test('blank text is one segment without words at the end, and only there', (t)
   t.end();
 });
 
-t.test('white space before a text costs it nothing', (t) => {
+t.test('white space before a text does not shorten its first segment', (t) => {
   t.strictSame(tokensOf(segmentsOf(`${' '.repeat(97)}Hello there.`)), ['Hello', 'there.']);
   t.ok(segmentsOf(`${' '.repeat(97)}Hello there.`).every((segment) => !segment.tokenContinues));
   t.end();
 });
 
-t.test('a mebibyte is cut in linear time', (t) => {
-  const size = 1 << 20;
+t.test('a long text is cut in linear time', (t) => {
+  const size = 1 << 18;
   const inputs = [
     'a'.repeat(size),
     'é'.repeat(size / 2),

@@ -26,27 +26,24 @@ const convert = (input: Int16Array, toHz: number, cuts: (left: number) => number
 };
 
 for (const toHz of [8_000, 11_025, 12_345, 16_000, 22_050, 24_000, 32_000, 44_100, 47_999, 48_000])
-  t.test(
-    `24000 to ${toHz} Hz: exact length, the same however it is cut, the tone in its place`,
-    async (t) => {
-      const input = tone(1_000, FROM_HZ, 36_001);
-      const random = seededRandom(toHz);
-      const whole = convert(input, toHz, (left) => left);
-      const pieces = convert(input, toHz, () => 1 + Math.floor(random() * 3_000));
-      t.equal(whole.length, Math.round((input.length * toHz) / FROM_HZ));
-      t.same(pieces, whole);
-      const ideal = tone(1_000, toHz, whole.length);
-      const margin = Math.round(toHz / 50);
-      let errorPower = 0;
-      let power = 0;
-      for (let i = margin; i < whole.length - margin; i++) {
-        errorPower += ((whole[i] ?? 0) - (ideal[i] ?? 0)) ** 2;
-        power += (ideal[i] ?? 0) ** 2;
-      }
-      const errorDb = 10 * Math.log10(errorPower / power);
-      t.ok(errorDb < -60, `error ${errorDb.toFixed(0)} dB: no delay, no gain, no alias`);
-    },
-  );
+  t.test(`24000 to ${toHz} Hz: exact length, independent of the cuts, the tone in its place`, async (t) => {
+    const input = tone(1_000, FROM_HZ, 36_001);
+    const random = seededRandom(toHz);
+    const whole = convert(input, toHz, (left) => left);
+    const pieces = convert(input, toHz, () => 1 + Math.floor(random() * 3_000));
+    t.equal(whole.length, Math.round((input.length * toHz) / FROM_HZ));
+    t.same(pieces, whole);
+    const ideal = tone(1_000, toHz, whole.length);
+    const margin = Math.round(toHz / 50);
+    let errorPower = 0;
+    let power = 0;
+    for (let i = margin; i < whole.length - margin; i++) {
+      errorPower += ((whole[i] ?? 0) - (ideal[i] ?? 0)) ** 2;
+      power += (ideal[i] ?? 0) ** 2;
+    }
+    const errorDb = 10 * Math.log10(errorPower / power);
+    t.ok(errorDb < -60, `error ${errorDb.toFixed(0)} dB: no delay, no gain, no alias`);
+  });
 
 t.test('full scale does not wrap', async (t) => {
   const square = Int16Array.from({ length: 4_800 }, (_, i) =>

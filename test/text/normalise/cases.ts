@@ -6,7 +6,7 @@
 export type Case = readonly [written: string, spoken: string];
 
 export const cases: Readonly<Record<string, readonly Case[]>> = {
-  'whole numbers are counted the American way, without "and"': [
+  'whole numbers are read the American way, without "and"': [
     ['I have 5 apples.', 'I have five apples.'],
     ['There were 42, maybe 43.', 'There were forty two, maybe forty three.'],
     ['Room for 105 guests', 'Room for one hundred five guests'],
@@ -26,7 +26,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ["the 12's place", "the twelve's place"],
     ['5—not 6', 'five—not six'],
   ],
-  'digits that nobody counts are told one by one: a leading zero, ten digits and more': [
+  'digits are read one by one after a leading zero, and from ten digits on': [
     ['Agent 007', 'Agent zero zero seven'],
     ['Ticket 0423', 'Ticket zero four two three'],
     ['order 1234567890', 'order one two three, four five six, seven eight nine zero'],
@@ -36,7 +36,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
       'worth one billion two hundred thirty four million five hundred sixty seven thousand eight hundred ninety',
     ],
   ],
-  'decimals are told digit by digit after the point': [
+  'decimals are read digit by digit after the point': [
     ['Pi is 3.14159.', 'Pi is three point one four one five nine.'],
     ['0.5 of it', 'zero point five of it'],
     ['.75 is less', 'point seven five is less'],
@@ -44,7 +44,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['3.0 is out', 'three point zero is out'],
     ['Python 3.11', 'Python three point one one'],
   ],
-  'signs before a number are told': [
+  'signs before a number are spoken': [
     ['It is -5 outside', 'It is minus five outside'],
     ['−12 or +3', 'minus twelve or plus three'],
     ['±2 points', 'plus or minus two points'],
@@ -121,7 +121,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ["July 4, '76", 'July fourth, nineteen seventy six'],
     ['DEC 25', 'December twenty fifth'],
   ],
-  'dates in numbers: strokes with the month first where that is a date, ISO 8601, full stops with the day first':
+  'dates in numbers: slashes with the month first if that is a date, ISO 8601, full stops with the day first':
     [
       ['1/5/2024', 'January fifth, twenty twenty four'],
       ['due 12/25/99.', 'due December twenty fifth, nineteen ninety nine.'],
@@ -134,7 +134,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
       ['On 9/11 we', 'On nine eleven we'],
       ['13/13/2024 is none', '13/13/2024 is none'],
     ],
-  'days of the week, where a full stop or a date says that they are shortened': [
+  'days of the week, shortened before a full stop or a date': [
     ['Mon., Jan. 5', 'Monday, January fifth'],
     ['Fri. night', 'Friday night'],
     ['Tues. and Thurs.', 'Tuesday and Thursday.'],
@@ -176,7 +176,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['10x20cm', 'ten by twenty centimeters'],
     ['1080p', 'ten eighty P'],
   ],
-  'money: whole prices with their cents, scales before the name, singular where it describes': [
+  'money: prices with cents, scales before the name, the singular before a noun': [
     ['$5', 'five dollars'],
     ['It costs $5.', 'It costs five dollars.'],
     ['$1', 'one dollar'],
@@ -224,7 +224,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['-3%', 'minus three percent'],
     ['2‰', 'two per mille'],
   ],
-  'units, singular for one and where they describe': [
+  'units: the singular for one and before a noun': [
     ['5km', 'five kilometers'],
     ['1 km', 'one kilometer'],
     ['10.5 km', 'ten point five kilometers'],
@@ -321,7 +321,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['1/x', '1/x'],
     ['50/50', 'fifty fifty'],
   ],
-  'ranges and scores have "to"': [
+  'ranges and scores are read with "to"': [
     ['10-20', 'ten to twenty'],
     ['10–20 people', 'ten to twenty people'],
     ['pp. 10-20', 'pages ten to twenty'],
@@ -405,7 +405,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['Sammy Davis Jr. sang', 'Sammy Davis junior sang'],
     ['I dr. it', 'I dr. it'],
   ],
-  'other abbreviations; a full stop stays where it ends the sentence': [
+  'other abbreviations; a full stop stays if it ends the sentence': [
     ['e.g. this', 'for example this'],
     ['fruit (e.g., figs)', 'fruit (for example, figs)'],
     ['i.e., that', 'that is, that'],

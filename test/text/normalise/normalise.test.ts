@@ -7,7 +7,7 @@ import { cases } from './cases.js';
 
 const replacementsOf = (text: string): Replacement[] => normalise(text, wordSpans(text), limits);
 
-/** The text with what is spoken in the place of what is written. */
+/** The text as it is spoken. */
 const spokenOf = (text: string): string => {
   const words = wordSpans(text);
   let spoken = '';
@@ -25,14 +25,14 @@ for (const [rule, rows] of Object.entries(cases))
     t.end();
   });
 
-t.test('the table is as large as it says', (t) => {
+t.test('the table has at least 350 distinct cases', (t) => {
   const written = Object.values(cases).flatMap((rows) => rows.map(([text]) => text));
   t.ok(written.length >= 350);
-  t.equal(new Set(written).size, written.length, 'no case is there twice');
+  t.equal(new Set(written).size, written.length, 'no duplicates');
   t.end();
 });
 
-t.test('tokens that stand for each other keep their own words, so that each keeps its own time', (t) => {
+t.test('a token whose words stand apart keeps them, so that it keeps its own time', (t) => {
   t.strictSame(replacementsOf('$5'), [{ first: 0, last: 0, spoken: 'five dollars' }]);
   t.strictSame(replacementsOf('due Jan. 5, 2024.'), [
     { first: 1, last: 1, spoken: 'January' },
@@ -49,12 +49,12 @@ t.test('tokens that stand for each other keep their own words, so that each keep
       { first: 1, last: 2, spoken: 'five dollars' },
       { first: 4, last: 6, spoken: 'one million,' },
     ],
-    'those that do not are one range',
+    'other tokens become one range',
   );
   t.end();
 });
 
-t.test('punctuation around what is read stays', (t) => {
+t.test('punctuation around a replaced token stays', (t) => {
   t.equal(spokenOf('“5,” (6) ‘7’; *8*: [9]…'), '“five,” (six) ‘seven’; *eight*: [nine]…');
   t.equal(spokenOf('Really 5?! Yes, 6.'), 'Really five?! Yes, six.');
   t.end();
@@ -67,7 +67,7 @@ t.test('amounts are not joined across a line break', (t) => {
   t.end();
 });
 
-/** Text made of what the rules look for, in any order. */
+/** Text made of the patterns that the rules match, in any order. */
 const provoking = fc
   .array(
     fc.oneof(
@@ -91,10 +91,10 @@ const provoking = fc
   )
   .map((pieces) => pieces.join(''));
 
-/** What a character of text may become, and what a short text may become beside that. */
+/** The most that a UTF-16 unit of text may become. A short text may become as much again. */
 const spokenPerUnitMax = 16;
 
-t.test('any text gives ordered, disjoint, valid ranges with something to say, of bounded length', (t) => {
+t.test('any text gives ordered, disjoint, valid, non-blank replacements of bounded length', (t) => {
   fc.assert(
     fc.property(provoking, (text) => {
       const words = wordSpans(text);
@@ -114,14 +114,14 @@ t.test('any text gives ordered, disjoint, valid ranges with something to say, of
   t.end();
 });
 
-t.test('what is spoken is plain: reading it again changes nothing but a word or two', (t) => {
+t.test('spoken forms hold no digits or signs after a second pass', (t) => {
   for (const [, spoken] of Object.values(cases).flat())
     if (!/\d/.test(spoken)) t.equal(/\d|[$€£%°]/.test(spokenOf(spoken)), false, spoken);
   t.end();
 });
 
 t.test('a megabyte of digits is read in bounded time and space', (t) => {
-  t.strictSame(replacementsOf('7'.repeat(2 ** 20)), [], 'a token beyond the bound is left to the voice');
+  t.strictSame(replacementsOf('7'.repeat(2 ** 20)), [], 'a token over the bound is left to the voice');
   const longest = '7'.repeat(limits.normalisedTokenMax);
   t.match(spokenOf(longest), /^(?:(?:seven ){3}seven, ){63}seven seven seven seven$/);
   const text = `${longest} `.repeat(2 ** 12);
@@ -129,7 +129,7 @@ t.test('a megabyte of digits is read in bounded time and space', (t) => {
   t.end();
 });
 
-t.test('rows of one sign, in one token or in many, are read in bounded space', (t) => {
+t.test('rows of one sign, in one token or in many, give bounded results', (t) => {
   const signs = [
     '1,',
     '1.',

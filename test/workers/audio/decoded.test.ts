@@ -1,6 +1,6 @@
 /**
- * Every encoding at its lowest, default and highest rate and bitrate, streamed and whole, decoded by programs that are
- * not ours: the tones that went in come out, as loud, where they were, for as long, without a click at any seam.
+ * Every encoding at its lowest, default and highest rate and bitrate, streamed and whole, decoded by independent
+ * programs: tones come out at the same level, place and length, without a click at any seam.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { missingTool } from '../../support/tools.js';
 
 const ENGINE_HZ = 24_000;
 const SECONDS = 1.5;
-/** LAME's 576 and the 529 of every decoder. */
+/** LAME's 576 samples and the 529 of every decoder. */
 const MP3_DELAY_SAMPLES = 1_105;
 
 await loadEncoders(limits);
@@ -26,7 +26,7 @@ const soundAt = (seconds: number) => envelope(seconds, 0.2, 1.3) * tonesAt(tones
 const sound = toInt16(ENGINE_HZ * SECONDS, (i) => soundAt(i / ENGINE_HZ));
 const segments = [{ pcm: sound.slice(0, 20_000) }, { pcm: sound.slice(20_000) }];
 
-/** The least that is asked for: of all of it, and of each 20 ms. */
+/** The required signal-to-noise ratio: of the whole audio, and of each 20 ms. */
 interface Quality {
   readonly db: number;
   readonly worstDb: number;
@@ -58,7 +58,7 @@ const cases: readonly Case[] = [
   mp3(48_000, 32, { db: 30, worstDb: 24 }),
   ...[16_000, 32_000, 48_000].flatMap((hz) => [mp3(hz, 128, fine), mp3(hz, 320, fine)]),
   ...[22_050, 24_000, 44_100].map((hz) => mp3(hz, 128, fine)),
-  // Rates and bitrates that MPEG lacks.
+  // Rates and bitrates that MPEG does not have.
   mp3(17_001, 100, fine, 16_000),
   mp3(28_000, 145, fine, 32_000),
   mp3(47_999, 300, fine, 48_000),
@@ -78,26 +78,26 @@ const cases: readonly Case[] = [
 const checkLength = (t: Test, decoded: number, format: AudioFormat, framing: Framing, decodedHz: number) => {
   const samples = Math.round(SECONDS * decodedHz);
   if (format.encoding !== 'mp3' || framing === 'whole') {
-    t.equal(decoded, samples, 'not a sample more or less');
+    t.equal(decoded, samples, 'exact length');
     return;
   }
   const frame = decodedHz < 32_000 ? 576 : 1_152;
   t.equal(decoded % frame, 0, 'whole frames');
   const more = decoded - samples - MP3_DELAY_SAMPLES;
-  t.ok(more >= 0 && more < 2 * frame, `${more} samples more than sound and delay`);
+  t.ok(more >= 0 && more < 2 * frame, `${more} samples more than audio and delay`);
 };
 
 const checkDecoded = async (t: Test, [format, decodedHz, quality]: Case, framing: Framing, seed: number) => {
   const { chunks, file } = await speak(format, framing, segments, { seed });
   if (framing === 'stream') t.ok(chunks.length > 5, `${chunks.length} chunks`);
-  // Each chunk of linear16 is a file of its own: a player that is told so leaves out the headers but for the first.
+  // Each chunk of linear16 is a file: a player of the stream drops all headers but the first.
   const isRepeated = format.encoding === 'linear16' && framing === 'stream';
   const bytes = isRepeated ? Buffer.concat(chunks.map((chunk, i) => chunk.subarray(i === 0 ? 0 : 44))) : file;
   if (isRepeated) bytes.writeUInt32LE(bytes.length - 44, 40);
   const path = join(t.testdir(), `sound.${format.encoding === 'linear16' ? 'wav' : format.encoding}`);
   writeFileSync(path, bytes);
   const delay = format.encoding === 'mp3' && framing === 'stream' ? MP3_DELAY_SAMPLES : 0;
-  // Where the tones are at full level, and further than a frame from their ends.
+  // Here the tones are at full level, and more than a frame from their ends.
   const from = Math.round(0.3 * decodedHz) + delay;
   const to = Math.round(1.2 * decodedHz) + delay;
   for (const { program, ...decoder } of decodersOf(format.encoding, format.sampleRateHz)) {
@@ -118,7 +118,7 @@ const checkDecoded = async (t: Test, [format, decodedHz, quality]: Case, framing
     const silence = decoded.subarray(0, Math.round(0.15 * decodedHz) + delay);
     t.ok(
       silence.every((sample) => Math.abs(sample) < 200),
-      `${program}: silence before the sound`,
+      `${program}: silence before the audio`,
     );
   }
 };
@@ -128,7 +128,7 @@ cases.forEach((testCase, index) => {
   const bitrate = 'bitrateKbps' in format ? `, ${format.bitrateKbps} kbps` : '';
   const programs = decodersOf(format.encoding, decodedHz).map(({ program }) => program);
   t.test(
-    `${format.encoding} at ${format.sampleRateHz} Hz${bitrate}: as it went in, for ${programs.join(' and ')}`,
+    `${format.encoding} at ${format.sampleRateHz} Hz${bitrate} decodes to its input with ${programs.join(' and ')}`,
     { skip: missingTool(...programs) },
     async (t) => {
       for (const framing of ['stream', 'whole'] as const)

@@ -1,4 +1,4 @@
-/** Words that are bursts of sound: their times, against where programs that are not ours hear them. */
+/** The times of words that are bursts of sound, compared with the places where independent decoders put them. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -14,12 +14,12 @@ import { missingTool } from '../../support/tools.js';
 
 const ENGINE_HZ = 24_000;
 const PEAK = 12_000;
-/** Of times that are whole milliseconds, and of onsets that a codec smears. */
+/** Times are whole milliseconds, and a codec smears onsets. */
 const TOLERANCE_MS = 4;
 
 await loadEncoders(limits);
 
-/** Two words, 100 and 150 ms long, the second one to the very end: what an encoder holds back is heard to lack. */
+/** Two words of 100 and 150 ms. The second one lasts to the end, so that samples held back by an encoder are missed. */
 const segment = (samples: number, flush: boolean): ScriptedSegment => {
   const spans = [
     [2_400, 4_800],
@@ -58,17 +58,17 @@ const decode = (t: Test, format: AudioFormat, bytes: Uint8Array): Int16Array => 
 
 const checkTimes = (t: Test, spoken: Spoken, decoded: Int16Array, decodedHz: number) => {
   const heard = spansOver(decoded, PEAK / 3, decodedHz / 50);
-  t.equal(heard.length, spoken.words.length, 'every word is heard once');
+  t.equal(heard.length, spoken.words.length, 'every word occurs once');
   heard.forEach(({ start, end }, i) => {
     const startMs = ((spoken.startSeconds[i] ?? 0) - start / decodedHz) * 1000;
     const endMs = ((spoken.endSeconds[i] ?? 0) - end / decodedHz) * 1000;
-    t.ok(Math.abs(startMs) < TOLERANCE_MS, `word ${i} is told to begin ${startMs.toFixed(1)} ms late`);
-    t.ok(Math.abs(endMs) < TOLERANCE_MS, `word ${i} is told to end ${endMs.toFixed(1)} ms late`);
+    t.ok(Math.abs(startMs) < TOLERANCE_MS, `word ${i} is reported to begin ${startMs.toFixed(1)} ms late`);
+    t.ok(Math.abs(endMs) < TOLERANCE_MS, `word ${i} is reported to end ${endMs.toFixed(1)} ms late`);
   });
-  t.ok((spoken.endSeconds.at(-1) ?? 0) <= decoded.length / decodedHz, 'no word exceeds the sound');
+  t.ok((spoken.endSeconds.at(-1) ?? 0) <= decoded.length / decodedHz, 'no word exceeds the audio');
 };
 
-/** The audio before the n-th flush was answered. */
+/** The audio before the answer to the n-th flush. */
 const audioBefore = ({ frames, chunks }: Spoken, flush: number) => {
   const flushed = frames.filter((frame) => frame.type === 'flushed')[flush];
   const before = frames.slice(0, flushed === undefined ? 0 : frames.indexOf(flushed));
@@ -86,12 +86,12 @@ for (const [format, decodedHz] of formats) {
     );
     checkTimes(t, spoken, decode(t, format, spoken.file), decodedHz);
   };
-  t.test(`${nameOf(format)}: words are where they are told to be`, { skip }, async (t) => {
+  t.test(`${nameOf(format)}: words are at their reported times`, { skip }, async (t) => {
     await t.test('streamed', (t) => checkFraming(t, 'stream'));
     await t.test('whole', (t) => checkFraming(t, 'whole'));
   });
 
-  t.test(`${nameOf(format)}: after a flush all speech is out, and times run on`, { skip }, async (t) => {
+  t.test(`${nameOf(format)}: a flush pushes out all speech, and times continue`, { skip }, async (t) => {
     const segments = [segment(15_000, true), segment(9_601, true), segment(20_011, false)];
     const spoken = await speak(format, 'stream', segments);
     const decoded = decode(t, format, spoken.file);
@@ -101,12 +101,12 @@ for (const [format, decodedHz] of formats) {
       const words = spansOver(part, PEAK / 3, decodedHz / 50);
       t.equal(words.length, 2 * (flush + 1));
       const endMs = ((spoken.endSeconds[2 * flush + 1] ?? 0) - (words.at(-1)?.end ?? 0) / decodedHz) * 1000;
-      t.ok(Math.abs(endMs) < TOLERANCE_MS, `the last word is there to its end (${endMs.toFixed(1)} ms)`);
+      t.ok(Math.abs(endMs) < TOLERANCE_MS, `the last word is complete (${endMs.toFixed(1)} ms)`);
     }
   });
 }
 
-t.test('frames add up to the speech that went in, whatever is held back or flushed', async (t) => {
+t.test('the durations of frames add up to the input, with and without flushes', async (t) => {
   for (const [format] of formats)
     for (const framing of ['stream', 'whole'] as const) {
       const { frames } = await speak(format, framing, [segment(15_000, true), segment(9_601, true)]);
@@ -120,7 +120,7 @@ t.test('frames add up to the speech that went in, whatever is held back or flush
     }
 });
 
-t.test('a flush with nothing to push out adds nothing', async (t) => {
+t.test('a flush with nothing held back adds nothing', async (t) => {
   for (const [format] of formats) {
     const { frames } = await speak(format, 'stream', [
       { pcm: new Int16Array(0), flush: true },
@@ -157,7 +157,7 @@ const openOpus = (sampleRateHz: number, frames: string[]) =>
 
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 
-t.test('a context that is cancelled before its encoder is made sends nothing', async (t) => {
+t.test('a context cancelled before its encoder exists sends nothing', async (t) => {
   const frames: string[] = [];
   const actor = openOpus(48_000, frames);
   actor.close();
@@ -166,7 +166,7 @@ t.test('a context that is cancelled before its encoder is made sends nothing', a
   t.strictSame(frames, []);
 });
 
-t.test('a context whose encoder cannot be made fails, once', async (t) => {
+t.test('a context whose encoder cannot be made fails once', async (t) => {
   const frames: string[] = [];
   const actor = openOpus(44_100, frames);
   actor.close();

@@ -1,6 +1,6 @@
 /**
- * G.711 against its tables, built here as the Recommendation prints them: decision values between which samples share
- * a character signal, and the value in the middle, which decoders give.
+ * G.711 compared with the tables of the Recommendation, built here as printed: samples between two decision values share
+ * a character signal, and decoders return the value in the middle.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,9 +25,9 @@ interface Law {
   readonly encode: (samples: Int16Array) => Uint8Array;
   /** 129: the ends of 128 intervals. */
   readonly decisions: readonly number[];
-  /** What the Recommendation calls 1, in 16-bit samples. */
+  /** The Recommendation's unit, in 16-bit samples. */
   readonly unit: number;
-  /** Of the n-th interval, counted from 0. */
+  /** The signal of interval n, counted from 0. */
   readonly character: (n: number, isNegative: boolean) => number;
 }
 
@@ -83,7 +83,7 @@ for (const { encoding, encode, decisions, unit, character } of laws) {
     everySample.forEach((sample, i) => {
       const magnitude = Math.abs(sample) / unit;
       const isNegative = sample < 0;
-      // A negative sample that is a decision value belongs to the interval nearer to zero.
+      // A negative sample equal to a decision value belongs to the interval nearer to zero.
       const n = decisions.findLastIndex((value) => (isNegative ? value < magnitude : value <= magnitude));
       const expected = character(Math.min(n, 127), isNegative);
       if (made[i] !== expected) wrong.push(`${sample}: ${made[i]} for ${expected}`);
@@ -94,12 +94,12 @@ for (const { encoding, encode, decisions, unit, character } of laws) {
 
   for (const { program, ...decoder } of decodersOf(encoding, 8_000))
     t.test(
-      `${encoding}: ${program} reads every character signal as the middle of its interval`,
+      `${encoding}: ${program} decodes every character signal to the middle of its interval`,
       { skip: missingTool(program) },
       async (t) => {
         const middles = decisions.slice(1).map((end, n) => {
           const start = decisions[n] ?? 0;
-          // The innermost interval of mu-law is one with its mirror image: zero.
+          // The innermost interval of mu-law and its mirror image form one interval around zero.
           return encoding === 'mulaw' && n === 0 ? 0 : ((start + end) / 2) * unit;
         });
         const path = join(t.testdir(), 'characters');
@@ -114,7 +114,7 @@ for (const { encoding, encode, decisions, unit, character } of laws) {
           [...decoder.decode(path)],
           values.map(([, value]) => value + 0),
         );
-        // And so a second trip through the codec changes nothing.
+        // So a second pass through the codec changes nothing.
         t.strictSame(
           [...encode(Int16Array.from(values, ([, value]) => value))].map((byte) =>
             byte === 0x7f ? 0xff : byte,

@@ -26,7 +26,7 @@ const TAG_BYTES = 30;
 const mpeg1Kbps = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 const mpeg2Kbps = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/** Reads the header at an offset, as a parser of ISO 11172-3 and 13818-3 would. */
+/** Parses the header at an offset after ISO 11172-3 and 13818-3. */
 const frameAt = (bytes: Buffer, offset: number) => {
   const word = bytes.readUInt32BE(offset);
   if (word >>> 21 !== 0x7ff) throw new Error(`no frame at ${offset}`);
@@ -49,7 +49,7 @@ const framesOf = (bytes: Buffer) => {
   return frames;
 };
 
-t.test('every chunk of a stream is whole frames of the format, and there is no tag', async (t) => {
+t.test('a stream has no tag, and every chunk holds whole frames of the format', async (t) => {
   for (const [hz, kbps] of [
     [16_000, 32],
     [24_000, 160],
@@ -64,7 +64,7 @@ t.test('every chunk of a stream is whole frames of the format, and there is no t
   }
 });
 
-t.test('a whole file is a tag, a frame of figures, and the frames of the stream', async (t) => {
+t.test('a whole file is a tag, an info frame, and the frames of the stream', async (t) => {
   for (const [hz, kbps] of [
     [16_000, 32],
     [24_000, 32],
@@ -84,20 +84,20 @@ t.test('a whole file is a tag, a frame of figures, and the frames of the stream'
     const info = frameAt(file, TAG_BYTES);
     t.match(info, { hz, kbps, isMono: true });
     const audio = file.subarray(TAG_BYTES + info.size);
-    t.ok(audio.equals(stream.file), 'however it was cut into chunks');
+    t.ok(audio.equals(stream.file), 'independent of the cuts into chunks');
     const frames = framesOf(audio);
     const xing = TAG_BYTES + 4 + (info.isMpeg1 ? 17 : 9);
     t.equal(file.toString('latin1', xing, xing + 4), 'Info');
-    t.equal(file.readUInt32BE(xing + 4), 3, 'frames and bytes are given');
+    t.equal(file.readUInt32BE(xing + 4), 3, 'flags: frames and bytes');
     t.equal(file.readUInt32BE(xing + 8), frames.length);
     t.equal(file.readUInt32BE(xing + 12), file.length - TAG_BYTES);
     const delayAndPadding = file.readUIntBE(xing + 37, 3);
     const samples = frames.length * (info.isMpeg1 ? 1_152 : 576);
-    t.equal(samples - (delayAndPadding >> 12) - (delayAndPadding & 0xfff), hz, 'one second is left');
+    t.equal(samples - (delayAndPadding >> 12) - (delayAndPadding & 0xfff), hz, 'one second remains');
   }
 });
 
-t.test('rates and bitrates that MPEG lacks become the nearest, of two the higher', async (t) => {
+t.test('rates and bitrates that MPEG lacks become the nearest, or the higher of two', async (t) => {
   const cases = [
     [16_000, 32, 16_000, 32],
     [17_001, 33, 16_000, 32],
@@ -108,7 +108,7 @@ t.test('rates and bitrates that MPEG lacks become the nearest, of two the higher
     [38_050, 176, 44_100, 192],
     [46_050, 289, 48_000, 320],
     [47_999, 320, 48_000, 320],
-    // 160 is the most below 32 kHz.
+    // Below 32 kHz the maximum is 160.
     [24_000, 320, 24_000, 160],
     [16_000, 161, 16_000, 160],
   ] as const;
@@ -121,7 +121,7 @@ const encodeAll = (encoder: Encoder, samples: Int16Array) =>
 
 const openEncoder = async (hz: number, kbps: number) => createEncoder(format(hz, kbps));
 
-t.test('an encoder that was used, or given up, leaves no trace in what it encodes next', async (t) => {
+t.test('a returned encoder, finished or not, leaves no trace in its next audio', async (t) => {
   const noise = toInt16(5_000, (i) => ((i * 7_919) % 20_011) - 10_000);
   const first = await openEncoder(32_000, 128);
   const expected = encodeAll(first, sound);
@@ -131,8 +131,8 @@ t.test('an encoder that was used, or given up, leaves no trace in what it encode
     givenUp.encode(noise);
     givenUp.dispose();
     givenUp.dispose();
-    t.throws(() => givenUp.encode(noise), 'it is somebody else’s by now');
-    // At once, and after what was given back is ready again.
+    t.throws(() => givenUp.encode(noise), 'it belongs to another context');
+    // At once, and after a returned encoder is ready again.
     if (round > limits.mp3EncodersWarm) await new Promise((resolve) => setTimeout(resolve, 5));
     const encoder = await openEncoder(32_000, 128);
     t.ok(encodeAll(encoder, sound).equals(expected));
@@ -140,7 +140,7 @@ t.test('an encoder that was used, or given up, leaves no trace in what it encode
   }
 });
 
-t.test('more at once than are kept: each has an encoder of its own', async (t) => {
+t.test('more contexts than kept encoders: each has its own encoder', async (t) => {
   const encoders = await Promise.all(
     Array.from({ length: limits.mp3EncodersIdleMax + 4 }, () => openEncoder(16_000, 64)),
   );
@@ -152,13 +152,13 @@ t.test('more at once than are kept: each has an encoder of its own', async (t) =
   const [first = Buffer.alloc(0), ...others] = parts.map((part) => Buffer.concat(part));
   t.ok(first.length > 7_000);
   t.ok(others.every((other) => other.equals(first)));
-  t.notOk(createEncoder(format(16_000, 64)) instanceof Promise, 'now one is at hand');
+  t.notOk(createEncoder(format(16_000, 64)) instanceof Promise, 'now one is idle');
 });
 
-t.test('what a peak needed goes when nobody took it for a while, and the last few stay', async (t) => {
+t.test('encoders of a peak are released when idle, except the warm ones', async (t) => {
   const speech = nearestMpegFormat(32_000, 128);
   const pool = await Mp3Pool.create(speech, { ...limits, mp3EncodersIdleMs: 30 });
-  /** Takes all that are at hand. */
+  /** Takes all idle encoders. */
   const takeAll = () => {
     const taken: Lame[] = [];
     for (;;) {
@@ -173,8 +173,8 @@ t.test('what a peak needed goes when nobody took it for a while, and the last fe
   peak.forEach((lame) => pool.give(lame, speech));
   const isSame = (a: readonly Lame[], b: readonly Lame[]) =>
     a.length === b.length && a.every((lame, i) => lame === b[i]);
-  t.ok(isSame(takeAll(), [...peak].reverse()), 'all are kept at first');
+  t.ok(isSame(takeAll(), [...peak].reverse()), 'at first the pool keeps all');
   peak.forEach((lame) => pool.give(lame, speech));
   await new Promise((resolve) => setTimeout(resolve, 100));
-  t.ok(isSame(takeAll(), peak.slice(-limits.mp3EncodersWarm).reverse()), 'those that were given back last');
+  t.ok(isSame(takeAll(), peak.slice(-limits.mp3EncodersWarm).reverse()), 'the encoders returned last');
 });

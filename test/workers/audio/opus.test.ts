@@ -25,7 +25,7 @@ interface Page {
   readonly packets: Buffer[];
 }
 
-/** Bit by bit, as RFC 3533 words it. */
+/** Bit by bit, as RFC 3533 describes it. */
 const oggChecksum = (page: Buffer): number => {
   let register = 0n;
   for (const byte of page) {
@@ -75,7 +75,7 @@ const format = (sampleRateHz: number, bitrateKbps = 64): CodecFormat => ({
 });
 
 for (const hz of [8_000, 12_000, 16_000, 24_000, 48_000])
-  t.test(`${hz} Hz: headers, a page a chunk, positions at 48 kHz, an exact end`, async (t) => {
+  t.test(`${hz} Hz: headers, one page per chunk, positions at 48 kHz, an exact end`, async (t) => {
     for (const samples of [1, 479, 480, 11_520, 24_001, 40_007]) {
       const { chunks, file } = await speak(format(hz), 'stream', [{ pcm: sound(samples) }], {
         seed: samples,
@@ -84,7 +84,7 @@ for (const hz of [8_000, 12_000, 16_000, 24_000, 48_000])
       counts[0] = (counts[0] ?? 0) - 2;
       t.ok(
         counts.slice(0, -1).every((count) => count === 1),
-        'a page a chunk, the first after two of headers',
+        'one page per chunk, after two pages of headers',
       );
       t.ok([1, 2].includes(counts.at(-1) ?? 0), 'the end may have a page of its own');
       const pages = pagesOf(file);
@@ -106,23 +106,23 @@ for (const hz of [8_000, 12_000, 16_000, 24_000, 48_000])
       let packets = 0;
       for (const page of audio) {
         packets += page.packets.length;
-        if (page !== audio.at(-1)) t.equal(page.granule, packets * 960, '20 ms a packet');
+        if (page !== audio.at(-1)) t.equal(page.granule, packets * 960, '20 ms per packet');
       }
       const resampled = Math.round((samples * hz) / ENGINE_HZ);
       const granule = preSkip + (resampled * 48_000) / hz;
       t.equal(audio.at(-1)?.granule, granule);
-      t.equal(packets, Math.ceil(granule / 960), 'no packet too many');
+      t.equal(packets, Math.ceil(granule / 960), 'no superfluous packet');
     }
   });
 
-t.test('a whole file holds the very packets of the stream', async (t) => {
+t.test('a whole file holds the same packets as the stream', async (t) => {
   const packetsOf = (bytes: Buffer) => pagesOf(bytes).flatMap(({ packets }) => packets);
   const stream = await speak(format(16_000), 'stream', [{ pcm: sound(30_000) }], { seed: 3 });
   const whole = await speak(format(16_000), 'whole', [{ pcm: sound(30_000) }], { seed: 4 });
   t.same(packetsOf(whole.file), packetsOf(stream.file));
 });
 
-t.test('packets of any size are laced so that their ends are known', async (t) => {
+t.test('the lacing marks the ends of packets of any size', async (t) => {
   const sizes = [0, 1, 254, 255, 256, 509, 510, 511, 1_275];
   const packets = sizes.map((size, i) => ({ bytes: new Uint8Array(size).fill(i), granule: i }));
   const [page] = pagesOf(Buffer.from(new OggStream(0xdead_beef).pages(packets, true)));
@@ -136,7 +136,7 @@ t.test('packets of any size are laced so that their ends are known', async (t) =
   t.ok(page?.packets.every((packet, i) => packet.every((byte) => byte === i)));
 });
 
-t.test('more packets than a page takes are spread over pages, none of them cut', async (t) => {
+t.test('more packets than a page takes fill several pages, and none is cut', async (t) => {
   const packets = Array.from({ length: 200 }, (_, i) => ({ bytes: new Uint8Array(300 + i), granule: i + 1 }));
   const ogg = new OggStream(1);
   const pages = pagesOf(Buffer.from(ogg.pages(packets, true)));
