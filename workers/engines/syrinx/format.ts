@@ -1,6 +1,6 @@
 /** The format syrinx-1: a manifest, and the graphs that it names. */
 import type { VoiceFormat } from '../engine.js';
-import { type SyrinxData, parseManifest } from './manifest.js';
+import type { SyrinxData } from './manifest.js';
 
 const manifestName = 'manifest.json';
 
@@ -10,6 +10,7 @@ export const syrinx: VoiceFormat = {
   recognises: ({ files }) => files.includes(manifestName),
 
   async read(folder) {
+    const { parseManifest } = await import('./manifest.js');
     const manifestPath = folder.pathOf(manifestName);
     const manifest = parseManifest(manifestPath, await folder.json(manifestName));
     const { files, speakers, sampleRateHz, language } = manifest;
