@@ -1,49 +1,47 @@
 /**
- * One context of a streaming client: writes its turns as planned, plays what comes, and looks at every frame.
+ * One context of a streaming client: writes its replies as planned, plays what arrives, and checks every frame.
  *
  *   starting --> writing --(all flushed)--> listening --(heard)--> resting --> writing ... --> closing --> over
  *   any of these --(planned cut)--> cancelled --> over
  */
-import { ContextCheck, type FrameKind } from '../rig-old/context-check.js';
-import { createAudioCheck } from '../rig-old/audio-check.js';
-import type { ServerFrame } from '../rig-old/server-frame.js';
-import { encodeMessage } from '../rig-old/socket-connection.js';
-import type { LoopClock } from './loop-clock.js';
-import { msPerCharacter, trailMs, wordMarginMs } from './plausible.js';
-import { Player, judgeDry } from './player.js';
-import type { ContextPlan, Reader, TurnPlan } from './population.js';
-import type { Target } from './protocol.js';
-import type { Tally } from './tally.js';
+import { ContextCheck, type FrameKind } from '../rig/context-check.js';
+import { createAudioCheck } from '../rig/audio-check.js';
+import { Playback } from '../rig/playback.js';
+import { encodeMessage, encodeStart, type ServerFrame } from '../rig/socket.js';
+import type { Target } from './measures.js';
+import type { LoopClock, Meter } from './meter.js';
+import { judgeDry, msPerCharacter, trailMs, wordMarginMs } from './plausible.js';
+import type { ContextPlan, Reader, ReplyPlan } from './population.js';
 
-/** What comes within this is answered in time; speech has the time that it takes besides. */
+/** For an answer; speech has the time that it takes besides. */
 export const answerMsMax = 15_000;
-/** Those who read slower than they could. */
+/** Of slow readers. */
 const slowestSpeed = 0.5;
 
 export interface RunParts {
   readonly id: string;
   readonly plan: ContextPlan;
   readonly reader: Reader;
-  /** Ends without a word to the service, with the socket: the plan's cut is then the socket's. */
+  /** It ends with its socket, without a message: the socket's client makes the cut. */
   readonly vanishes: boolean;
   readonly key: string;
   readonly target: Target;
   readonly clock: LoopClock;
-  readonly tally: Tally;
+  readonly meter: Meter;
   readonly write: (frame: Uint8Array) => void;
 }
 
 type State = 'starting' | 'writing' | 'listening' | 'resting' | 'closing' | 'cancelled' | 'over';
 
-/** The text of a turn in the pieces that are sent, and after which of them a flush follows. */
+/** A piece of the text of a reply, as it is sent. */
 interface Piece {
   readonly text: string;
   readonly isFlushed: boolean;
-  /** A sentence ends before it: what was sent can be spoken. */
+  /** A sentence ends before it, so the service can speak what was sent. */
   readonly followsSentence: boolean;
 }
 
-const piecesOf = ({ text, wordsPerSecond, flushes }: TurnPlan): Piece[] => {
+const piecesOf = ({ text, wordsPerSecond, flushes }: ReplyPlan): Piece[] => {
   const words = text.split(' ').map((word, i) => (i === 0 ? word : ` ${word}`));
   const endsSentence = (i: number) => words[i]!.endsWith('.');
   const isFlushed = (i: number) => i === words.length - 1 || (flushes === 'sentence' && endsSentence(i));
@@ -67,17 +65,17 @@ const piecesOf = ({ text, wordsPerSecond, flushes }: TurnPlan): Piece[] => {
 export class ContextRun {
   readonly #parts: RunParts;
   readonly #check: ContextCheck;
-  readonly #player = new Player();
-  /** Until when each pending flush has to be completed, and characters that are spoken by then. */
+  readonly #playback = new Playback();
+  /** For each pending flush: when it must be completed, and the characters that are spoken by then. */
   readonly #deadlines: { readonly dueMs: number; readonly characters: number }[] = [];
   #state: State = 'starting';
   #sinceMs: number;
-  #turn = -1;
-  #turnStartMs = 0;
+  #reply = -1;
+  #replyStartMs = 0;
   #pieces: readonly Piece[] = [];
   #nextPiece = 0;
   #flushId = 0;
-  #durationAtTurnMs = 0;
+  #durationAtReplyMs = 0;
   #spokenAtMs: number | null = null;
   #textCompleteMs: number | null = null;
   #unspokenCharacters = 0;
@@ -97,38 +95,38 @@ export class ContextRun {
       trailMs,
       wordMarginMs: wordMarginMs(format),
       msPerCharacter,
-      onFault: (kind, what) => parts.tally.fault(kind, parts.id, what),
+      onFault: (kind, what) => parts.meter.fault(kind, parts.id, what),
     });
-    parts.tally.contexts++;
-    this.#write(this.#startMessage());
+    parts.meter.contexts++;
+    this.#start();
   }
 
   get isOver(): boolean {
     return this.#state === 'over';
   }
 
-  /** Speaks its last turn. */
+  /** It speaks its last reply. */
   get isLast(): boolean {
-    return this.#turn === this.#parts.plan.turns.length - 1 && this.#state !== 'starting';
+    return this.#reply === this.#parts.plan.replies.length - 1 && this.#state !== 'starting';
   }
 
-  /** What it has received and not heard. */
+  /** Milliseconds that are received and not heard. */
   aheadMs(nowMs: number): number {
-    return this.#player.aheadMs(this.#playMs(nowMs));
+    return this.#playback.aheadMs(this.#playMs(nowMs));
   }
 
-  /** The planned moment has come at which it is cut short. */
+  /** The planned moment of the cut has come. */
   isCut(nowMs: number): boolean {
     const { plan } = this.#parts;
-    return this.isLast && nowMs - this.#turnStartMs >= plan.cutAfterMs && !this.#isEnding;
+    return this.isLast && nowMs - this.#replyStartMs >= plan.cutAfterMs && !this.#isEnding;
   }
 
-  /** No turn begins any more. The one that is written is written to its end at its pace: all at once would be a burst. */
+  /** Begins no other reply. The current one is written to its end at its pace: all at once would be a burst. */
   stop(): void {
     this.#isStopping = true;
   }
 
-  /** The socket is gone. Idempotent. */
+  /** The socket is closed. Idempotent. */
   abandon(): void {
     this.#become('over', 0);
   }
@@ -159,7 +157,7 @@ export class ContextRun {
     const kind = this.#check.onFrame(frame);
     switch (kind) {
       case 'started':
-        if (this.#state === 'starting') this.#nextTurn(nowMs);
+        if (this.#state === 'starting') this.#nextReply(nowMs);
         break;
       case 'audio':
         this.#onAudio(this.#check.durationMs - beforeMs, nowMs);
@@ -183,68 +181,57 @@ export class ContextRun {
     return this.#state === 'closing' || this.#state === 'cancelled' || this.#state === 'over';
   }
 
-  #startMessage(): object {
-    const { plan, target } = this.#parts;
-    const { encoding, sampleRateHz } = plan.format;
-    return {
-      start_context: {
-        voice_id: target.voices[plan.voice % target.voices.length],
-        model_id: 'default',
-        timestamps: plan.timestamps,
-        ...(plan.temperature !== null && { temperature: plan.temperature }),
-        response_format: {
-          encoding,
-          sample_rate: sampleRateHz,
-          ...('bitrateKbps' in plan.format && { bitrate: plan.format.bitrateKbps }),
-        },
-      },
-    };
+  #start(): void {
+    const { id, plan, target, write } = this.#parts;
+    const { format, temperature, timestamps } = plan;
+    const voice = target.voices[plan.voice % target.voices.length]!;
+    write(encodeStart({ voice, format }, id, { timestamps, ...(temperature !== null && { temperature }) }));
   }
 
   #rest(nowMs: number): void {
     const { plan } = this.#parts;
-    const turn = plan.turns[this.#turn]!;
-    if (!this.#isStopping && nowMs - this.#sinceMs < turn.pauseMs) return;
-    if (!this.#isStopping && this.#turn + 1 < plan.turns.length) this.#nextTurn(nowMs);
-    // Until the planned cut, when one is planned.
+    const reply = plan.replies[this.#reply]!;
+    if (!this.#isStopping && nowMs - this.#sinceMs < reply.pauseMs) return;
+    if (!this.#isStopping && this.#reply + 1 < plan.replies.length) this.#nextReply(nowMs);
+    // Otherwise the planned cut ends it.
     else if (this.#isStopping || (plan.ending !== 'cancel' && !this.#parts.vanishes)) this.#close(nowMs);
   }
 
-  #nextTurn(nowMs: number): void {
+  #nextReply(nowMs: number): void {
     if (this.#isStopping) {
       this.#close(nowMs);
       return;
     }
-    this.#pieces = piecesOf(this.#parts.plan.turns[++this.#turn]!);
+    this.#pieces = piecesOf(this.#parts.plan.replies[++this.#reply]!);
     this.#nextPiece = 0;
-    this.#turnStartMs = nowMs;
-    this.#durationAtTurnMs = this.#check.durationMs;
+    this.#replyStartMs = nowMs;
+    this.#durationAtReplyMs = this.#check.durationMs;
     this.#spokenAtMs = this.#textCompleteMs = null;
     this.#heardAny = false;
-    this.#player.begin();
-    this.#parts.tally.turns++;
+    this.#playback.begin(this.#playMs(nowMs));
+    this.#parts.meter.replies++;
     this.#become('writing', nowMs);
     this.#writeDue(nowMs);
   }
 
   #writeDue(nowMs: number): void {
-    const { wordsPerSecond } = this.#parts.plan.turns[this.#turn]!;
+    const { wordsPerSecond } = this.#parts.plan.replies[this.#reply]!;
     const dueSoFar =
       wordsPerSecond === null
         ? this.#pieces.length
-        : 1 + ((nowMs - this.#turnStartMs) / 1000) * wordsPerSecond;
+        : 1 + ((nowMs - this.#replyStartMs) / 1000) * wordsPerSecond;
     while (this.#nextPiece < Math.min(dueSoFar, this.#pieces.length) && this.#state === 'writing')
       this.#send(this.#pieces[this.#nextPiece++]!, nowMs);
   }
 
   #send({ text, isFlushed, followsSentence }: Piece, nowMs: number): void {
-    const { key, plan, tally } = this.#parts;
+    const { key, plan, meter } = this.#parts;
     this.#write({ send_text: text });
     this.#check.text(text);
-    tally.sent(key, text.length);
+    meter.sent(key, text.length);
     this.#unspokenCharacters += text.length;
     this.#sentCharacters += text.length;
-    // The space behind its full stop makes a sentence one.
+    // A sentence ends with the space after its full stop.
     if (followsSentence || isFlushed) this.#spokenAtMs ??= nowMs;
     if (!isFlushed) return;
     const isLastPiece = this.#nextPiece === this.#pieces.length;
@@ -253,7 +240,7 @@ export class ContextRun {
       this.#close(nowMs);
       return;
     }
-    const flushId = `${this.#parts.id}-${String(this.#flushId++)}`;
+    const flushId = `${this.#parts.id}-${this.#flushId++}`;
     this.#check.flush(flushId);
     this.#write({ flush: true, flush_id: flushId });
     this.#awaitFlush(nowMs);
@@ -266,42 +253,43 @@ export class ContextRun {
   }
 
   #onAudio(moreMs: number, nowMs: number): void {
-    const { clock, id, reader, tally } = this.#parts;
-    tally.audioMs += moreMs;
+    const { clock, id, reader, meter } = this.#parts;
+    meter.audioMs += moreMs;
     if (this.#isEnding && this.#state !== 'closing') return;
-    const receivedMs = this.#check.durationMs - this.#durationAtTurnMs;
+    const receivedMs = this.#check.durationMs - this.#durationAtReplyMs;
     const isPrompt = reader === 'eager' || reader === 'paced';
-    // Of mp3 and Opus the first chunk may hold no more than what ends the turn before.
+    // With mp3 and Opus, the first chunk may contain only the end of the reply before.
     if (!this.#heardAny && moreMs > 0) {
       this.#heardAny = true;
-      if (isPrompt && this.#spokenAtMs !== null) tally.heardFirst(nowMs - this.#spokenAtMs);
+      if (isPrompt && this.#spokenAtMs !== null) meter.heardFirst(nowMs - this.#spokenAtMs);
     }
-    const drySinceMs = this.#player.onAudio(receivedMs, this.#playMs(nowMs));
-    // What an encoder has left at the close is no speech that anybody waits for.
+    const arrival = this.#playback.audio(receivedMs, this.#playMs(nowMs));
+    // The rest that an encoder writes at the close is not speech.
     const isSpeaking = this.#state === 'writing' || this.#deadlines.some(({ characters }) => characters > 0);
-    if (drySinceMs === null || !isPrompt || !isSpeaking) return;
-    const clientLateMs = clock.latenessMs(drySinceMs, nowMs);
+    if (arrival?.kind !== 'dry' || !isPrompt || !isSpeaking) return;
+    const { sinceMs } = arrival;
+    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
     const textCompleteMs = this.#textCompleteMs;
-    tally.dry(id, judgeDry({ sinceMs: drySinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
+    meter.dry(id, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
   }
 
   #onFlushed(nowMs: number): void {
     const done = this.#deadlines.shift();
-    if (done !== undefined) this.#parts.tally.spoken(this.#parts.key, done.characters);
+    if (done !== undefined) this.#parts.meter.spoken(this.#parts.key, done.characters);
     if (this.#state !== 'writing' || this.#deadlines.length > 0) return;
     if (this.#nextPiece === this.#pieces.length) this.#become('listening', nowMs);
   }
 
   #checkDeadlines(nowMs: number): void {
-    const { id, tally } = this.#parts;
+    const { id, meter } = this.#parts;
     const first = this.#deadlines[0];
     if (first !== undefined && nowMs > first.dueMs && this.#state !== 'cancelled' && this.#state !== 'over') {
-      tally.fault('flushes', id, 'a flush is not completed');
+      meter.fault('flushes', id, 'a flush is not completed');
       this.#become('over', nowMs);
     }
     const waits = this.#state === 'starting' || this.#state === 'cancelled';
     if (!waits || nowMs - this.#sinceMs <= answerMsMax) return;
-    tally.fault('answers', id, `no answer while ${this.#state}`);
+    meter.fault('answers', id, `no answer while ${this.#state}`);
     this.#become('over', nowMs);
   }
 
@@ -314,8 +302,8 @@ export class ContextRun {
 
   #cancel(nowMs: number): void {
     this.#check.cancelled();
-    // What it has not heard it drops.
-    this.#player.begin();
+    // Drops what it has not heard.
+    this.#playback.begin(nowMs);
     this.#write({ cancel_context: true });
     this.#become('cancelled', nowMs);
   }
@@ -324,11 +312,11 @@ export class ContextRun {
     this.#state = state;
     this.#sinceMs = nowMs;
     const isStreaming = state === 'writing' || state === 'listening' || state === 'closing';
-    if (isStreaming !== this.#isStreaming) this.#parts.tally.streams += isStreaming ? 1 : -1;
+    if (isStreaming !== this.#isStreaming) this.#parts.meter.streams += isStreaming ? 1 : -1;
     this.#isStreaming = isStreaming;
   }
 
-  /** A slow listener's own time. */
+  /** The time of a slow listener passes more slowly. */
   #playMs(nowMs: number): number {
     return this.#parts.reader === 'slow' ? nowMs * slowestSpeed : nowMs;
   }

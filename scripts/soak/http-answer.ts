@@ -1,17 +1,16 @@
-/** What is said in one response over HTTP, looked at as it comes: records, samples, or a whole result. */
-import { createAudioCheck, createFileCheck } from '../rig-old/audio-check.js';
-import { ContextCheck } from '../rig-old/context-check.js';
-import type { WordTimes } from '../rig-old/server-frame.js';
-import type { LoopClock } from './loop-clock.js';
-import { endTrailMs, httpMsPerCharacter, wordMarginMs } from './plausible.js';
-import { Player, judgeDry } from './player.js';
+/** Checks one response over HTTP as it comes: records, raw samples, or a whole result. */
+import { createAudioCheck, createFileCheck } from '../rig/audio-check.js';
+import { ContextCheck } from '../rig/context-check.js';
+import type { WordTimes } from '../rig/socket.js';
+import { Playback } from '../rig/playback.js';
+import type { LoopClock, Meter } from './meter.js';
+import { endTrailMs, httpMsPerCharacter, judgeDry, wordMarginMs } from './plausible.js';
 import type { HttpPlan } from './population.js';
-import type { Tally } from './tally.js';
 
 export interface AnswerParts {
   readonly key: string;
   readonly clock: LoopClock;
-  readonly tally: Tally;
+  readonly meter: Meter;
 }
 
 type StreamRecord =
@@ -30,7 +29,7 @@ export class HttpAnswer {
   readonly #name: string;
   readonly #askedMs: number;
   readonly #check: ContextCheck;
-  readonly #player = new Player();
+  readonly #playback = new Playback();
   #rest: Buffer = Buffer.alloc(0);
   #heardAny = false;
 
@@ -47,11 +46,12 @@ export class HttpAnswer {
       trailMs: endTrailMs,
       wordMarginMs: route === 'stream' ? wordMarginMs(format) : null,
       msPerCharacter: httpMsPerCharacter,
-      onFault: (kind, what) => parts.tally.fault(kind, name, what),
+      onFault: (kind, what) => parts.meter.fault(kind, name, what),
     });
     this.#check.onFrame({ context_started: {} });
     this.#check.text(plan.text);
     this.#check.flush(flushId);
+    this.#playback.begin(askedMs);
   }
 
   records(bytes: Buffer): void {
@@ -65,7 +65,7 @@ export class HttpAnswer {
   }
 
   samples(bytes: Buffer): void {
-    // Only whole samples are looked at; the last byte of a part may be half of one.
+    // The last byte of a part may be half a sample.
     const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     const whole = all.length - (all.length % 2);
     this.#rest = all.subarray(whole);
@@ -78,19 +78,19 @@ export class HttpAnswer {
     const { audio, timestamps = null } = result;
     if (timestamps !== null) this.#check.onFrame({ timestamps });
     this.#check.onFrame({ audio_chunk: audio });
-    this.#parts.tally.audioMs += this.#check.durationMs;
+    this.#parts.meter.audioMs += this.#check.durationMs;
   }
 
-  /** The body is at its end. */
+  /** The body has ended. */
   end(): void {
     if (this.#rest.length > 0) this.#fault('the body ends within a record');
     this.#check.onFrame({ flush_completed: true, flush_id: flushId });
     this.#check.ended();
-    this.#parts.tally.spoken(this.#parts.key, this.#plan.text.length);
+    this.#parts.meter.spoken(this.#parts.key, this.#plan.text.length);
   }
 
   #record(text: string): void {
-    this.#parts.tally.frames++;
+    this.#parts.meter.frames++;
     const prefix = 'data: ';
     if (!text.startsWith(prefix)) {
       this.#fault(`no record: ${text.slice(0, 100)}`);
@@ -103,19 +103,20 @@ export class HttpAnswer {
   }
 
   #audio(base64: string): void {
-    const { clock, tally } = this.#parts;
+    const { clock, meter } = this.#parts;
     const nowMs = performance.now();
     const beforeMs = this.#check.durationMs;
     this.#check.onFrame({ audio_chunk: base64 });
     const { durationMs } = this.#check;
-    tally.audioMs += durationMs - beforeMs;
-    if (!this.#heardAny) tally.heardFirst(nowMs - this.#askedMs);
+    meter.audioMs += durationMs - beforeMs;
+    if (!this.#heardAny) meter.heardFirst(nowMs - this.#askedMs);
     this.#heardAny = true;
-    const sinceMs = this.#player.onAudio(durationMs, nowMs);
-    if (sinceMs === null) return;
+    const arrival = this.#playback.audio(durationMs, nowMs);
+    if (arrival?.kind !== 'dry') return;
+    const { sinceMs } = arrival;
     const clientLateMs = clock.latenessMs(sinceMs, nowMs);
     const textCompleteMs = this.#askedMs;
-    tally.dry(this.#name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
+    meter.dry(this.#name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
   }
 
   #parsed(json: string): unknown {
@@ -128,6 +129,6 @@ export class HttpAnswer {
   }
 
   #fault(what: string): void {
-    this.#parts.tally.fault('frames', this.#name, what);
+    this.#parts.meter.fault('frames', this.#name, what);
   }
 }

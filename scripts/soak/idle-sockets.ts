@@ -1,19 +1,14 @@
-/**
- * WebSockets on which hardly anything happens: pings are answered, and now and then a context is opened and closed,
- * in which nothing is spoken.
- */
-import { createAudioCheck } from '../rig-old/audio-check.js';
-import { ContextCheck } from '../rig-old/context-check.js';
-import { socketPath } from '../rig-old/context-start.js';
-import type { ServerFrame } from '../rig-old/server-frame.js';
-import { SocketConnection, encodeMessage } from '../rig-old/socket-connection.js';
+/** Idle WebSockets: they answer pings, and now and then open and close a context without any text. */
+import { createAudioCheck } from '../rig/audio-check.js';
+import { ContextCheck } from '../rig/context-check.js';
+import { encodeMessage, encodeStart, SocketConnection, type ServerFrame } from '../rig/socket.js';
+import type { Target } from './measures.js';
+import type { Meter } from './meter.js';
 import { drawIdlePauseMs } from './population.js';
-import type { Target } from './protocol.js';
-import type { Tally } from './tally.js';
 
-/** Handshakes at a time: more than these the backlog of a listening socket may refuse. */
+/** Handshakes at a time: the backlog of a listening socket may refuse more. */
 const handshakesMax = 100;
-/** So many ticks until each was looked at. */
+/** Ticks until each socket has had one. */
 const ticksARound = 50;
 const answerMsMax = 15_000;
 
@@ -21,7 +16,7 @@ interface IdleParts {
   readonly seed: number;
   readonly key: string;
   readonly target: Target;
-  readonly tally: Tally;
+  readonly meter: Meter;
 }
 
 class IdleSocket {
@@ -36,18 +31,17 @@ class IdleSocket {
   constructor(parts: IdleParts, index: number, nowMs: number) {
     this.#parts = parts;
     this.#index = index;
-    const { key, seed, tally, target } = parts;
-    // The first time comes soon for some, so that a short soak has it too.
+    const { key, seed, meter, target } = parts;
+    // For some sockets the first time comes soon, so that a short soak has it too.
     this.#nextMs = nowMs + drawIdlePauseMs(seed, index, 0) - 30_000;
-    tally.sockets++;
+    meter.sockets++;
     this.#connection = new SocketConnection(
-      { host: target.host, port: target.port, path: socketPath, key, wantsAll: true },
+      { ...target, key },
       {
-        onAudio: () => undefined,
         onMessage: (json) => this.#onMessage(json),
         onError: (error) => {
-          tally.fault('sockets', this.#name, error.message);
-          tally.sockets--;
+          meter.fault('sockets', this.#name, error.message);
+          meter.sockets--;
           this.#isOpen = false;
         },
       },
@@ -60,12 +54,12 @@ class IdleSocket {
 
   tick(nowMs: number): void {
     if (!this.#isOpen || nowMs < this.#nextMs) return;
-    const { seed, tally, target } = this.#parts;
+    const { seed, meter, target } = this.#parts;
     if (this.#check !== null) {
-      tally.fault('answers', this.#name, 'a context is not closed');
+      meter.fault('answers', this.#name, 'a context is not closed');
       this.#check = null;
     }
-    const id = `idle-${String(this.#index)}-${String(++this.#times)}`;
+    const id = `idle-${this.#index}-${++this.#times}`;
     this.#nextMs = nowMs + Math.max(answerMsMax, drawIdlePauseMs(seed, this.#index, this.#times));
     this.#check = new ContextCheck({
       id,
@@ -74,33 +68,30 @@ class IdleSocket {
       trailMs: null,
       wordMarginMs: null,
       msPerCharacter: null,
-      onFault: (kind, what) => tally.fault(kind, this.#name, what),
+      onFault: (kind, what) => meter.fault(kind, this.#name, what),
     });
     this.#check.closing();
-    tally.contexts++;
-    const start = { voice_id: target.voices[this.#index % target.voices.length], model_id: 'default' };
+    meter.contexts++;
+    const voice = target.voices[this.#index % target.voices.length]!;
     this.#connection.write(
-      Buffer.concat([
-        encodeMessage({ start_context: start, context_id: id }),
-        encodeMessage({ close_context: true, context_id: id }),
-      ]),
+      Buffer.concat([encodeStart({ voice }, id), encodeMessage({ close_context: true, context_id: id })]),
     );
   }
 
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#parts.tally.sockets--;
+    this.#parts.meter.sockets--;
     this.#connection.close();
   }
 
   get #name(): string {
-    return `idle ${String(this.#index)}`;
+    return `idle ${this.#index}`;
   }
 
   #onMessage(json: string): void {
-    this.#parts.tally.frames++;
-    if (this.#check === null) this.#parts.tally.fault('frames', this.#name, `told ${json.slice(0, 200)}`);
+    this.#parts.meter.frames++;
+    if (this.#check === null) this.#parts.meter.fault('frames', this.#name, `unasked: ${json.slice(0, 200)}`);
     else if (this.#check.onFrame(JSON.parse(json) as ServerFrame) === 'closed') this.#check = null;
   }
 }
@@ -109,7 +100,7 @@ export class IdleSockets {
   readonly #sockets: IdleSocket[] = [];
   #round = 0;
 
-  /** @throws when the first handshakes fail */
+  /** @throws when a handshake fails */
   async open(parts: IdleParts, count: number): Promise<void> {
     for (let begin = 0; begin < count; begin += handshakesMax) {
       const batch = Array.from(

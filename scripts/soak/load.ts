@@ -1,100 +1,194 @@
-/** The load's process, seen from the soak. */
-import { fork, type ChildProcess } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import type { Fault, LoadCommand, LoadReport, LoadTick } from './protocol.js';
+/** The load of a soak, a process of its own: all clients, driven by one timer, and a report every second. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sendEvent, serveLoad, type LoadProcess } from '../rig/load-process.js';
+import { HttpClient } from './http-client.js';
+import { IdleSockets } from './idle-sockets.js';
+import type { Charges, LoadEvent, Quantiles, Target } from './measures.js';
+import { Durations, LoopClock, Meter } from './meter.js';
+import { keyOfClient, keyOfHttpClient, type KeyRing } from './population.js';
+import { SocketClient } from './socket-client.js';
 
-const clientPath = fileURLToPath(new URL('./load-client.js', import.meta.url));
+/** The resolution of sending words and of reading at playback speed. */
+const tickMs = 20;
+const reportMs = 1_000;
+const reportsPerStep = 5;
+/** Clients that come together begin one after the other. */
+const spreadMsEach = 50;
+const spreadMsMax = 3_000;
+/** The same after a rest: a soak does not test how many can begin at once. */
+const resumeMsEach = 200;
+const resumeMsMax = 10_000;
+/** For what is still spoken when all clients stop. */
+const stopMsMax = 90_000;
 
-type Report<T extends LoadReport['type']> = Extract<LoadReport, { type: T }>;
-
-export interface LoadHandlers {
-  readonly onTick: (tick: LoadTick) => void;
-  readonly onFault: (fault: Fault) => void;
+interface LoadSettings {
+  readonly target: Target;
+  readonly seed: number;
+  readonly idleSockets: number;
+  readonly httpClients: number;
 }
 
-export class Load {
-  readonly #child: ChildProcess = fork(clientPath, { serialization: 'advanced' });
-  readonly #handlers: LoadHandlers;
-  readonly #waiting: {
-    readonly type: LoadReport['type'];
-    readonly resolve: (report: LoadReport) => void;
-    readonly reject: (error: Error) => void;
-  }[] = [];
-  #isClosed = false;
+interface Population {
+  /** Clients that stream over WebSockets, from now on. */
+  readonly contexts: number;
+  readonly keys: KeyRing;
+}
 
-  constructor(handlers: LoadHandlers) {
-    this.#handlers = handlers;
-    this.#child.on('message', (report: LoadReport) => this.#onReport(report));
-    this.#child.on('exit', (code, signal) => {
-      if (!this.#isClosed) this.#fail(new Error(`the load ended with ${String(code ?? signal)}`));
-    });
+interface LoadResult {
+  readonly firstAudioMs: Quantiles;
+  readonly charges: Charges;
+}
+
+const report = (event: LoadEvent): void => sendEvent(event);
+
+class Load {
+  readonly #settings: LoadSettings;
+  readonly #meter: Meter;
+  readonly #clock: LoopClock;
+  readonly #loopLate = new Durations();
+  readonly #idle = new IdleSockets();
+  readonly #http: HttpClient[] = [];
+  #clients: SocketClient[] = [];
+  #leaving: SocketClient[] = [];
+  #made = 0;
+  #lastTickMs: number;
+  #nextReportMs: number;
+  #reports = 0;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(settings: LoadSettings) {
+    this.#settings = settings;
+    const nowMs = performance.now();
+    this.#meter = new Meter(nowMs, (fault) => report({ type: 'fault', ...fault }));
+    this.#clock = new LoopClock(tickMs, nowMs);
+    this.#lastTickMs = nowMs;
+    this.#nextReportMs = nowMs + reportMs;
+    this.#timer = setInterval(() => this.#tick(), tickMs);
   }
 
-  /** @throws what the load met with */
-  begin(command: Extract<LoadCommand, { type: 'begin' }>): Promise<Report<'ready'>> {
-    return this.#ask(command, 'ready');
-  }
-
-  /** Resolves when its sockets are open, and the clients begin. @throws what the load met with */
-  populate(command: Extract<LoadCommand, { type: 'population' }>): Promise<Report<'ready'>> {
-    return this.#ask(command, 'ready');
-  }
-
-  /** Resolves when nobody speaks. @throws what the load met with */
-  rest(): Promise<Report<'ready'>> {
-    return this.#ask({ type: 'rest' }, 'ready');
-  }
-
-  /** Resolves when all have begun again, one after the other. @throws what the load met with */
-  resume(): Promise<Report<'ready'>> {
-    return this.#ask({ type: 'resume' }, 'ready');
-  }
-
-  reset(): void {
-    this.#child.send({ type: 'reset' } satisfies LoadCommand);
-  }
-
-  /** Resolves when all clients have left. @throws what the load met with */
-  stop(): Promise<Report<'done'>> {
-    return this.#ask({ type: 'stop' }, 'done');
-  }
-
-  /** Idempotent. */
-  close(): void {
-    this.#isClosed = true;
-    if (this.#child.connected) this.#child.disconnect();
-  }
-
-  #ask<T extends LoadReport['type']>(command: LoadCommand, type: T): Promise<Report<T>> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ type, resolve: (report) => resolve(report as Report<T>), reject });
-      this.#child.send(command);
-    });
-  }
-
-  #onReport(report: LoadReport): void {
-    switch (report.type) {
-      case 'tick':
-        this.#handlers.onTick(report);
-        return;
-      case 'fault':
-        this.#handlers.onFault(report);
-        return;
-      case 'failed':
-        this.#fail(new Error(`the load failed: ${report.message}`));
-        return;
-      case 'ready':
-      case 'done':
-        this.#waiting
-          .splice(
-            this.#waiting.findIndex(({ type }) => type === report.type),
-            1,
-          )[0]
-          ?.resolve(report);
+  async populate({ contexts, keys }: Population): Promise<void> {
+    const { httpClients, idleSockets, seed, target } = this.#settings;
+    const shared = { seed, target, clock: this.#clock, meter: this.#meter };
+    if (this.#made === 0 && this.#http.length === 0) {
+      await this.#idle.open({ ...shared, key: keys.idle }, idleSockets);
+      for (let client = 0; client < httpClients; client++)
+        this.#http.push(
+          new HttpClient({ ...shared, client, key: keyOfHttpClient(keys, client) }, performance.now()),
+        );
+    }
+    for (const client of this.#clients.splice(contexts)) {
+      client.stop();
+      this.#leaving.push(client);
+    }
+    const nowMs = performance.now();
+    const more = contexts - this.#clients.length;
+    const spreadMs = Math.min(spreadMsMax, more * spreadMsEach);
+    // No number is used twice: a client that left may still speak with its key.
+    for (let i = 0; i < more; i++) {
+      const client = this.#made++;
+      const key = keyOfClient(keys, client);
+      const beginMs = nowMs + (i / more) * spreadMs;
+      this.#clients.push(new SocketClient({ ...shared, client, key, beginMs }));
     }
   }
 
-  #fail(error: Error): void {
-    for (const { reject } of this.#waiting.splice(0)) reject(error);
+  reset(): void {
+    this.#meter.reset();
+  }
+
+  async rest(): Promise<void> {
+    const all = [...this.#clients, ...this.#leaving, ...this.#http];
+    for (const client of all) client.stop();
+    const endMs = performance.now() + stopMsMax;
+    const isOver = () => all.every(({ isGone }) => isGone);
+    while (performance.now() < endMs && !isOver()) await sleep(tickMs);
+    if (!isOver()) this.#meter.fault('answers', 'load', 'some clients did not end in time');
+  }
+
+  /** Resolves when the last client has begun. */
+  async resume(): Promise<void> {
+    const nowMs = performance.now();
+    const all = [...this.#clients, ...this.#http];
+    const spreadMs = Math.min(resumeMsMax, all.length * resumeMsEach);
+    for (const [i, client] of all.entries()) client.resume(nowMs + (i / all.length) * spreadMs);
+    await sleep(spreadMs);
+  }
+
+  async stop(): Promise<LoadResult> {
+    await this.rest();
+    this.#idle.close();
+    clearInterval(this.#timer);
+    this.#report();
+    return { firstAudioMs: this.#meter.firstAudio.quantiles(), charges: this.#meter.charges };
+  }
+
+  #tick(): void {
+    const nowMs = performance.now();
+    this.#loopLate.record(Math.max(0, nowMs - this.#lastTickMs - tickMs));
+    this.#lastTickMs = nowMs;
+    this.#clock.tick(nowMs);
+    for (const client of this.#clients) client.tick(nowMs);
+    for (const client of this.#leaving) client.tick(nowMs);
+    if (this.#leaving.some(({ isGone }) => isGone))
+      this.#leaving = this.#leaving.filter(({ isGone }) => !isGone);
+    for (const client of this.#http) client.tick(nowMs);
+    this.#idle.tick(nowMs);
+    if (nowMs < this.#nextReportMs) return;
+    this.#nextReportMs = nowMs + reportMs;
+    this.#report();
+  }
+
+  #report(): void {
+    const meter = this.#meter;
+    const endsStep = ++this.#reports % reportsPerStep === 0;
+    const { user, system } = process.cpuUsage();
+    report({
+      type: 'tick',
+      sockets: meter.sockets,
+      streams: meter.streams,
+      replies: meter.replies,
+      contexts: meter.contexts,
+      lives: meter.lives,
+      requests: meter.requests,
+      frames: meter.frames,
+      audioMs: meter.audioMs,
+      underruns: meter.underruns,
+      unjudged: meter.unjudged,
+      faults: meter.faults,
+      firstAudioMs: meter.stepFirstAudio.quantiles(),
+      loopLateMs: this.#loopLate.quantiles(),
+      endsStep,
+      cpuMs: (user + system) / 1000,
+      rssBytes: process.memoryUsage.rss(),
+    });
+    if (!endsStep) return;
+    meter.stepFirstAudio.reset();
+    this.#loopLate.reset();
   }
 }
+
+let load: Load | null = null;
+const begun = (): Load => {
+  if (load === null) throw new Error('the load has not begun');
+  return load;
+};
+
+const calls = {
+  begin: (settings: LoadSettings): void => {
+    load = new Load(settings);
+  },
+  /** Resolves when its sockets are open and the clients begin. */
+  populate: (population: Population) => begun().populate(population),
+  /** Sets counts to zero, except those of faults. */
+  reset: () => begun().reset(),
+  /** Stops all clients; each ends what it speaks. Resolves when no client speaks. */
+  rest: () => begun().rest(),
+  /** Resolves when all clients have begun again, one after the other. */
+  resume: () => begun().resume(),
+  /** Resolves when all clients have left. */
+  stop: () => begun().stop(),
+};
+/** The load as the soak sees it. */
+export type SoakLoad = LoadProcess<typeof calls, LoadEvent>;
+
+serveLoad(calls);

@@ -1,10 +1,10 @@
 /**
- * Soaks the service: many clients of all kinds for a long time, every frame looked at, and a report.
+ * Soaks the service: many clients of all kinds for a long time, every frame checked, and a report.
  *
  *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--share F]
  *                  [--warm-up N] [--rests N] [--seed S] [--out FOLDER]
  *
- * Exit codes: 0 no invariant was broken, 1 one was, 2 the command was not understood or the machine does not allow it.
+ * Exit codes: 0 no invariant was broken, 1 an invariant was broken, 2 wrong usage, or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
 import { readArguments } from '../command.js';
@@ -14,7 +14,7 @@ import { SoakError } from './service-access.js';
 import { Soak } from './soak.js';
 import { readOptions, usage } from './options.js';
 
-/** Ctrl-C comes twice under npm, which passes on what the whole group got. */
+/** Under npm, Ctrl-C comes twice: npm forwards what the whole process group receives. */
 const signalEchoMs = 500;
 
 const run = async (): Promise<number> => {
@@ -31,7 +31,7 @@ const run = async (): Promise<number> => {
       const sinceMs = performance.now() - interruptedAtMs;
       if (sinceMs < signalEchoMs) return;
       interruptedAtMs = performance.now();
-      progress.say(sinceMs === Infinity ? 'ending early; once more to wait for nothing' : 'ended');
+      progress.say(sinceMs === Infinity ? 'ending early; press again to end at once' : 'ended');
       if (sinceMs !== Infinity) process.exit(1);
       soak.interrupt();
     });

@@ -1,38 +1,81 @@
 /**
- * Whether the service's memory grows. Under load it is what its clients leave unread just then, tens of megabytes up
- * and down; so it is read at rest, when nobody speaks, and under load it is only looked at for what goes beyond that.
+ * Whether the service's memory grows. Under load it swings by tens of megabytes with what clients leave unread; so it is
+ * read at rest, when no client speaks, and under load only what goes beyond that counts.
  */
-import type { KeptByScript } from './collector.js';
-import type { Step } from './series.js';
-import { trendOf, troughs, type Point, type Trend } from './trend.js';
+import type { AtRest, Step } from './measures.js';
+
+interface Point {
+  readonly atMs: number;
+  readonly value: number;
+}
+
+interface Trend {
+  readonly slopePerHour: number;
+  /** Of the slope, by the scatter of the points. */
+  readonly standardErrorPerHour: number;
+  readonly points: number;
+}
+
+const hourMs = 3_600_000;
+
+/** A line through the points, by least squares. @returns `null` for fewer than three points, or points of one moment */
+export const trendOf = (points: readonly Point[]): Trend | null => {
+  const count = points.length;
+  if (count < 3) return null;
+  const mean = (pick: (point: Point) => number) =>
+    points.reduce((sum, point) => sum + pick(point), 0) / count;
+  const meanMs = mean(({ atMs }) => atMs);
+  const meanValue = mean(({ value }) => value);
+  let [spread, product] = [0, 0];
+  for (const { atMs, value } of points) {
+    spread += (atMs - meanMs) ** 2;
+    product += (atMs - meanMs) * (value - meanValue);
+  }
+  if (spread === 0) return null;
+  const slope = product / spread;
+  const squares = points.reduce(
+    (sum, { atMs, value }) => sum + (value - meanValue - slope * (atMs - meanMs)) ** 2,
+    0,
+  );
+  const error = Math.sqrt(squares / (count - 2) / spread);
+  return { slopePerHour: slope * hourMs, standardErrorPerHour: error * hourMs, points: count };
+};
+
+/** The least value of each whole period: what is left after garbage collection. */
+export const troughs = (points: readonly Point[], periodMs: number): Point[] => {
+  const [first, last] = [points[0], points.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  // The last period may have no trough yet; a point stands for the time up to the next.
+  const stepMs = points.length < 2 ? 0 : (last.atMs - first.atMs) / (points.length - 1);
+  const whole = Math.floor((last.atMs + stepMs - first.atMs) / periodMs + 1e-6);
+  const least: Point[] = [];
+  for (const point of points) {
+    const period = Math.floor((point.atMs - first.atMs) / periodMs);
+    if (period >= whole) break;
+    const found = least[period];
+    if (found === undefined || point.value < found.value) least[period] = point;
+  }
+  return least.filter(Boolean);
+};
 
 export const memoryBars = {
   slopeMBPerHour: 1,
-  /** A slope over less says nothing. */
+  /** A slope over less time means nothing. */
   minutesMin: 20,
   restsMin: 5,
 } as const;
 
-/** What the service keeps when nobody speaks. */
-export interface AtRest {
-  /** Since the load began. */
-  readonly atMs: number;
-  readonly pssBytes: number;
-  /** Of it what scripts keep; what is beyond them are the C library's heaps, native code and pages that hold little. */
-  readonly kept: KeptByScript;
-}
-
 const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 export const describeRest = ({ pssBytes, kept }: Omit<AtRest, 'atMs'>): string =>
-  `at rest: PSS ${mb(pssBytes)}; scripts keep ${mb(kept.heapBytes)} in heaps, ${mb(kept.externalBytes)} outside of them`;
+  `at rest: PSS ${mb(pssBytes)}; scripts keep ${mb(kept.heapBytes)} in heaps, ${mb(kept.externalBytes)} outside`;
 
-/** Of each of these the least figure counts: when garbage had just been collected, and little was in flight. */
+/** Of each such period the least figure counts: garbage had just been collected, and little was in flight. */
 const troughMs = 180_000;
-/** After a rest, until slow readers have left as much unread as ever. */
+/** After a rest, until slow readers have left as much unread as before. */
 const refillMs = 120_000;
 
-/** A line through what is left in each few minutes. */
+/** The trend of the least value of each period. */
 export const loadTrend = (
   steps: readonly Step[],
   rests: readonly AtRest[],
@@ -47,7 +90,7 @@ export const loadTrend = (
   return { trend: trendOf(troughs(points, troughMs)), minutes };
 };
 
-/** @returns `null` for too few to tell how far off it is */
+/** @returns `null` for too few rests */
 export const restTrend = (rests: readonly AtRest[]): Trend | null =>
   rests.length < memoryBars.restsMin
     ? null
@@ -55,10 +98,10 @@ export const restTrend = (rests: readonly AtRest[]): Trend | null =>
 
 const slope = (trend: Trend | null): string =>
   trend === null
-    ? 'not known'
+    ? 'unknown'
     : `${trend.slopePerHour.toFixed(2)} ± ${trend.standardErrorPerHour.toFixed(2)} MB an hour`;
 
-/** @returns `null` where the points scatter too much to tell, by twice what they leave open */
+/** @returns `null` where the points scatter too much: within two standard errors, both is possible */
 const staysFlat = ({ slopePerHour, standardErrorPerHour }: Trend): boolean | null => {
   const bar = memoryBars.slopeMBPerHour;
   if (standardErrorPerHour <= bar) return slopePerHour <= bar;
@@ -68,7 +111,7 @@ const staysFlat = ({ slopePerHour, standardErrorPerHour }: Trend): boolean | nul
 
 /**
  * @param steps under load, after warm-up
- * @returns passed `null` where it cannot be told; `found` says why
+ * @returns passed `null` where it cannot be judged; `found` says why
  */
 export const judgeMemory = (
   steps: readonly Step[],
@@ -77,17 +120,19 @@ export const judgeMemory = (
   const { trend: underLoad, minutes } = loadTrend(steps, rests, ({ pssBytes }) => pssBytes);
   const heap = loadTrend(steps, rests, ({ frontHeapBytes }) => frontHeapBytes).trend;
   const atRest = restTrend(rests);
-  const rested =
-    atRest === null ? '' : `at rest ${slope(atRest)} (${String(atRest.points)} rests), under load `;
+  const rested = atRest === null ? '' : `at rest ${slope(atRest)} (${atRest.points} rests), under load `;
   const found = `PSS ${rested}${slope(underLoad)}; the front thread's heap ${slope(heap)}`;
   if (minutes < memoryBars.minutesMin || underLoad === null)
     return {
       passed: null,
-      found: `${found}; it takes ${String(memoryBars.minutesMin)} minutes under load to tell`,
+      found: `${found}; judging takes ${memoryBars.minutesMin} minutes under load`,
     };
   const verdicts = [underLoad, ...(atRest === null ? [] : [atRest])].map(staysFlat);
   if (verdicts.includes(false)) return { passed: false, found };
-  // Where there were rests, they tell; else only a load that hardly scatters does.
+  // Rests decide where there were some; otherwise only a load that hardly scatters can.
   if (verdicts.at(-1) === true) return { passed: true, found };
-  return { passed: null, found: `${found}; the error of the slope is beyond the bar: a longer soak tells` };
+  return {
+    passed: null,
+    found: `${found}; the error of the slope is beyond the bar: a longer soak can decide`,
+  };
 };

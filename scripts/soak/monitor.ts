@@ -1,52 +1,62 @@
-/** Looks at the service under a soak from outside: the system's figures of its process, its metrics, its answers. */
+/** Watches the service of a soak from outside: facts of its process, its metrics, its answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
-import { countHandles, readMemory } from '../rig-old/process-facts.js';
-import type { Service } from '../rig-old/service.js';
-import type { CpuTimes } from '../rig-old/threads.js';
+import { exchange } from '../rig/http.js';
+import { countHandles, readCpuTimes, readMemory } from '../rig/process-facts.js';
+import type { Service, Status } from '../rig/service.js';
 import { Collector } from './collector.js';
-import type { AtRest } from './memory.js';
+import type { AtRest, ServiceSample } from './measures.js';
+import { Durations } from './meter.js';
 import type { MemoryAccess } from './phases.js';
-import { parseSamples, sumOf, type Sample } from './prometheus.js';
-import type { ServiceLog, Status } from './service-log.js';
-import { Durations } from './tally.js';
+
+interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const line = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
+const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+
+const parseValue = (text: string): number =>
+  text === '+Inf' ? Infinity : text === '-Inf' ? -Infinity : Number(text);
+
+/** Reads the text format of Prometheus, as far as a soak needs it. */
+export const parseSamples = (text: string): Sample[] =>
+  text.split('\n').flatMap((row) => {
+    const [, name, labels = '', value] = line.exec(row) ?? [];
+    if (name === undefined || value === undefined) return [];
+    const pairs = [...labels.matchAll(label)].map(([, key = '', text = '']) => [key, text] as const);
+    return [{ name, labels: Object.fromEntries(pairs), value: parseValue(value) }];
+  });
+
+/** The sum of all samples with the name and the labels; `null` without one. */
+export const sumOf = (
+  samples: readonly Sample[],
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): number | null => {
+  const wanted = Object.entries(labels);
+  const found = samples.filter(
+    (sample) => sample.name === name && wanted.every(([key, text]) => sample.labels[key] === text),
+  );
+  return found.length === 0 ? null : found.reduce((sum, { value }) => sum + value, 0);
+};
 
 const probeMs = 1_000;
 const statusEveryMs = 30_000;
-/** Within which every question of an operator is answered. */
+/** For every answer to an operator. */
 const answerMsMax = 5_000;
-/** How often the memory of a rest is read: its heaps are trimmed at least once in between. */
+/** Readings of memory in a rest: heaps are trimmed at least once in between. */
 const looksAtRest = 3;
 const betweenLooksMs = 0.6 * limits.heapTrimMs;
-const faultsToldMax = 20;
-
-export interface ServiceSample {
-  readonly pssBytes: number | null;
-  readonly rssBytes: number | null;
-  readonly frontHeapBytes: number | null;
-  /** Clock ticks so far. */
-  readonly cpu: CpuTimes | null;
-  readonly files: number | null;
-  readonly threads: number | null;
-  /** How late the front thread's event loop turned, by its own account. */
-  readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number } | null;
-  readonly streams: number | null;
-  readonly contexts: number | null;
-  readonly underruns: number | null;
-  /** Chunks of audio that somebody listened to. */
-  readonly chunks: number | null;
-  readonly threadRestarts: number | null;
-  readonly bufferedBytes: number | null;
-  /** Of `GET /healthz` since the last sample. */
-  readonly probeP99Ms: number;
-}
+const faultsKeptMax = 20;
 
 export interface MonitorParts {
-  /** `null`: it runs elsewhere. */
+  /** `null`: the service runs elsewhere. */
   readonly service: Service | null;
-  readonly log: ServiceLog;
   readonly baseUrl: string;
-  /** `null`: it has no metrics. */
+  /** `null`: no metrics. */
   readonly opsUrl: string | null;
 }
 
@@ -66,7 +76,7 @@ export class Monitor {
     this.#collector = url === null ? null : new Collector(url);
   }
 
-  /** At rest: of a process here, on a system that tells of its memory. Else there may be a metric of it. */
+  /** At rest: where the process is ours and the system reports its memory. Otherwise a metric may report it. */
   get memoryAccess(): MemoryAccess {
     const { service, opsUrl } = this.#parts;
     if (service !== null && this.#collector !== null && readMemory(service.pid) !== null) return 'at rest';
@@ -84,7 +94,7 @@ export class Monitor {
     this.#collector?.close();
   }
 
-  /** Questions that were asked, and those that were not answered in time or not well. */
+  /** Questions, and those without a good answer in time. */
   get answers(): { readonly asked: number; readonly missed: number; readonly faults: readonly string[] } {
     return { asked: this.#asked, missed: this.#missed, faults: this.#faults };
   }
@@ -94,13 +104,13 @@ export class Monitor {
     return this.#probes.quantiles();
   }
 
-  /** By SIGUSR2. @returns `null` when it does not answer, or runs elsewhere */
+  /** By SIGUSR2. @returns `null` without an answer, or where the service runs elsewhere */
   async status(): Promise<Status | null> {
-    const { log, service } = this.#parts;
+    const { service } = this.#parts;
     if (service === null) return null;
     this.#asked++;
-    const status = await log.status(() => service.signal('SIGUSR2'), answerMsMax);
-    if (status === null) this.#miss('SIGUSR2 is not answered');
+    const status = await service.status().catch(() => null);
+    if (status === null) this.#miss('no answer to SIGUSR2');
     else if (!status.threadsWhole) this.#miss('a thread is missing');
     return status;
   }
@@ -119,7 +129,7 @@ export class Monitor {
       pssBytes: memory?.pssBytes ?? metric('syrinx_pss_bytes'),
       rssBytes: memory?.rssBytes ?? metric('process_resident_memory_bytes'),
       frontHeapBytes: metric('nodejs_heap_size_used_bytes'),
-      cpu: service?.cpuTimes() ?? null,
+      cpu: service === null ? null : readCpuTimes(service.pid),
       files: handles?.files ?? metric('process_open_fds'),
       threads: handles?.threads ?? null,
       loopDelayMs:
@@ -137,11 +147,11 @@ export class Monitor {
   }
 
   /**
-   * What the service keeps now that nobody speaks: garbage is collected, and what it leaves free given back. Under load
-   * listeners would run dry: a collection of all that can be stops a thread for a tenth of a second and more. The least
-   * of a few looks, as pings and probes make some megabytes of garbage between them, whose holes stay for a while.
+   * What the service keeps while no client speaks, after garbage collection and a trim of its heaps. Under load, listeners
+   * would have underruns: a full collection stops a thread for 100 ms and more. The least of a few readings, because pings
+   * and probes make some megabytes of garbage in between.
    *
-   * @returns `null` where that cannot be looked at
+   * @returns `null` where the memory cannot be read
    */
   async memoryAtRest(): Promise<Omit<AtRest, 'atMs'> | null> {
     const { service } = this.#parts;
@@ -181,19 +191,16 @@ export class Monitor {
 
   async #get(url: string): Promise<string | null> {
     this.#asked++;
-    try {
-      const response = await fetch(url, { signal: AbortSignal.timeout(answerMsMax) });
-      const body = await response.text();
-      if (response.status === 200) return body;
-      this.#miss(`${url} answers ${String(response.status)}`);
-    } catch (error) {
-      this.#miss(`${url}: ${error instanceof Error ? error.message : String(error)}`);
-    }
+    const { hostname, pathname, port } = new URL(url);
+    const signal = AbortSignal.timeout(answerMsMax);
+    const answer = await exchange(Number(port || 80), { path: pathname }, { host: hostname, signal });
+    if (answer.isWhole && answer.status === 200) return answer.body.toString();
+    this.#miss(`${url}: ${answer.error?.message ?? `status ${answer.status}`}`);
     return null;
   }
 
   #miss(what: string): void {
     this.#missed++;
-    if (this.#faults.length < faultsToldMax) this.#faults.push(what);
+    if (this.#faults.length < faultsKeptMax) this.#faults.push(what);
   }
 }

@@ -1,32 +1,30 @@
 /** The command line of a soak. */
 import { parseCommandLine, UsageError } from '../command.js';
-import { calibration } from './calibrate.js';
-import { clientsPerKey } from './keys.js';
-import { defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from './phases.js';
+import { calibration, defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from './phases.js';
+import { clientsPerKey } from './population.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
                    [--share F] [--warm-up N] [--rests N] [--out FOLDER]
                    [--url URL --key K[,K...] [--ops-url URL]]
 
-  --minutes N    how long it is measured (default 10); starting, calibrating, warming up, rests and ending come on top
-  --sockets N    WebSockets on which hardly anything happens (default 2000)
-  --contexts N   clients that stream over WebSockets, in real time; by default as many as this machine holds,
-                 found by trying, less a part
-  --share F      how much of what the machine holds is taken, from 0.05 to 1 (default 0.4). Near 1, what comes late
-                 may be want of capacity.
-  --warm-up N    minutes of the same load before, that memory is not judged by (default ${String(defaultWarmUpMinutes)} where memory
-                 is judged, which is from ${String(minutesToJudgeMemory)} minutes on, else 0)
-  --rests N      how often all clients fall silent after the warm-up, for half a minute that is not measured, so that
-                 the memory that the service keeps can be read (default one each 5 minutes where that is judged, else 0)
+  --minutes N    minutes to measure (default 10); start, calibration, warm-up, rests and end come on top
+  --sockets N    idle WebSockets (default 2000)
+  --contexts N   clients that stream over WebSockets in real time; by default a part of the number that this machine
+                 can serve, which calibration finds
+  --share F      that part, from 0.05 to 1 (default 0.4). Near 1, late audio may be a lack of capacity.
+  --warm-up N    minutes of the same load before, in which memory is not judged (default ${defaultWarmUpMinutes} where memory
+                 is judged, which needs ${minutesToJudgeMemory} minutes or more, else 0)
+  --rests N      rests after the warm-up: all clients pause for half a minute, which is not measured, to read the memory
+                 that the service keeps (default one every 5 minutes where memory is judged, else 0)
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)
-  --out FOLDER   where soak.json and soak.html go (default: the folder it is run in)
-  --url URL      soaks a service that runs already, such as http://127.0.0.1:8080, with the keys of --key; each key
-                 carries six clients, those of the surge (half as many contexts again, where memory is judged)
-                 included. Its process and its store are then not looked at.
-  --ops-url URL  where that service has its metrics
+  --out FOLDER   folder for soak.json and soak.html (default: the current folder)
+  --url URL      soaks a running service, such as http://127.0.0.1:8080, with the keys of --key. A key serves six
+                 clients, including those of the surge (half as many contexts again, where memory is judged). The soak
+                 does not read the process or the store of that service.
+  --ops-url URL  address of that service's metrics
 
-Exit codes: 0 no invariant was broken, 1 one was, 2 the command was not understood.
+Exit codes: 0 no invariant was broken, 1 an invariant was broken, 2 wrong usage.
 `;
 
 export interface Remote {
@@ -38,25 +36,25 @@ export interface Remote {
 export interface SoakOptions {
   readonly minutes: number;
   readonly sockets: number;
-  /** `null`: as many as the machine holds. */
+  /** `null`: calibration decides. */
   readonly contexts: number | null;
-  /** Of the clients that the machine holds; nothing where their number is given. */
+  /** Of the clients that the machine can serve; not used with `contexts`. */
   readonly share: number;
-  /** `null`: as many as memory wants, where it is judged. */
+  /** `null`: the default. */
   readonly warmUpMinutes: number | null;
-  /** `null`: as many as memory is judged by, where it is. */
+  /** `null`: the default. */
   readonly rests: number | null;
   readonly streams: number;
   readonly seed: number;
   readonly out: string;
-  /** `null`: the service is started, and ended. */
+  /** `null`: the soak starts the service. */
   readonly remote: Remote | null;
 }
 
 const number = (name: string, text: string, min: number, max: number): number => {
   const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : NaN;
   if (!(value >= min && value <= max))
-    throw new UsageError(`--${name} is a number from ${String(min)} to ${String(max)}, not "${text}"`);
+    throw new UsageError(`--${name} is a number from ${min} to ${max}, not "${text}"`);
   return value;
 };
 
@@ -101,29 +99,31 @@ const readRemote = (values: ReturnType<typeof parse>): Remote | null => {
   return { url: new URL(url), keys, opsUrl: opsUrl?.replace(/\/$/, '') ?? null };
 };
 
-/** A soak that judges memory begins with more clients than were asked for: they, too, must have slots. */
+/** A soak that judges memory begins with more clients than were asked for; they need slots too. */
 const refuseTooManyClients = (options: SoakOptions, { keys, opsUrl }: Remote): void => {
   const { surge } = phasesOf(options, opsUrl === null ? 'nowhere' : 'under load');
   const contexts = options.contexts === null ? 1 : Math.ceil(options.contexts * (surge?.factor ?? 1));
   const clients = contexts + options.streams;
   if (clients > keys.length * clientsPerKey)
     throw new UsageError(
-      `--contexts and --streams come to ${String(clients)} clients${surge === null || options.contexts === null ? '' : ' at most'}, ` +
-        `and a key carries ${String(clientsPerKey)}: give --key more of them, with commas, or take fewer clients`,
+      `--contexts and --streams make ${clients} clients${surge === null || options.contexts === null ? '' : ' at most'}, ` +
+        `and a key serves ${clientsPerKey}: give more keys, separated by commas, or use fewer clients`,
     );
 };
 
 /**
- * @returns `null` when the help is asked for
- * @throws {UsageError} in words for a terminal
+ * @returns `null` for `--help`
+ * @throws {UsageError}
  */
 export const readOptions = (args: readonly string[]): SoakOptions | null => {
   const values = parse(args);
   if (values.help) return null;
   if (values.share !== undefined && values.contexts !== undefined)
-    throw new UsageError('--share is of what the machine holds, and --contexts tells another number');
+    throw new UsageError('--share is a part of what calibration finds, and --contexts is the number itself');
   if (values.rests !== undefined && values.url !== undefined)
-    throw new UsageError('--rests is for a service that the soak starts: it reads the memory of its process');
+    throw new UsageError(
+      '--rests needs a service that the soak starts, because a rest reads the memory of its process',
+    );
   const options: SoakOptions = {
     minutes: number('minutes', values.minutes, 0.05, 100_000),
     sockets: whole('sockets', values.sockets, 16_000),

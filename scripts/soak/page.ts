@@ -1,11 +1,54 @@
-/** The report of a soak as one page that needs nothing else: uPlot and the figures are in it. */
-import { chartScript, type Chart } from './page-script.js';
-import { pageStyle } from './page-style.js';
+/** The report of a soak as one page without other files: it contains uPlot and the figures. */
+import type { Machine } from '../rig/machine.js';
 import { verdictOf, type Invariant } from './invariants.js';
-import type { SoakReport } from './report.js';
-import type { Step } from './series.js';
+import type { AtRest, Fault, Step } from './measures.js';
+import { chartScript, pageStyle } from './page-assets.js';
+import type { Calibrated } from './phases.js';
 
-/** The library's code, as it is published. */
+/** `soak.json`; the page shows it. */
+export interface SoakReport {
+  readonly startedAt: string;
+  readonly version: string;
+  readonly machine: Machine;
+  readonly settings: {
+    readonly minutes: number;
+    readonly sockets: number;
+    readonly contexts: number;
+    readonly calibrated: Calibrated | null;
+    readonly streams: number;
+    readonly seed: number;
+    /** `null`: the soak started the service. */
+    readonly url: string | null;
+  };
+  readonly endedEarly: boolean;
+  readonly measuredMs: number;
+  readonly warmUpMs: number;
+  readonly passed: boolean;
+  readonly summary: Readonly<Record<string, number | null>>;
+  readonly invariants: readonly Invariant[];
+  readonly faults: readonly Fault[];
+  readonly rests: readonly AtRest[];
+  readonly series: readonly Step[];
+}
+
+interface ChartLine {
+  readonly name: string;
+  /** A colour of the page's style. */
+  readonly color: 1 | 2 | 3 | 4 | 5 | 6;
+  /** One per step; `null`: unknown. */
+  readonly values: readonly (number | null)[];
+}
+
+interface Chart {
+  readonly title: string;
+  readonly unit: string;
+  /** By default its scale begins at zero. */
+  readonly fromZero?: boolean;
+  readonly bars?: boolean;
+  readonly lines: readonly ChartLine[];
+}
+
+/** The published code of uPlot. */
 export interface PageAssets {
   readonly script: string;
   readonly style: string;
@@ -21,7 +64,7 @@ const number = (value: number | null | undefined, digits = 0): string =>
 
 const mebi = (bytes: number | null): number | null => (bytes === null ? null : bytes / 2 ** 20);
 
-/** Underruns and faults begin anew with each phase; a chart shows what each step added. */
+/** Counts of underruns and faults begin at zero with each phase; a chart shows what each step added. */
 const added = (steps: readonly Step[], pick: (step: Step) => number | null): (number | null)[] =>
   steps.map((step, i) => {
     const [before, now] = [i === 0 ? 0 : pick(steps[i - 1]!), pick(step)];
@@ -122,21 +165,21 @@ const tilesOf = ({ settings, summary, measuredMs, warmUpMs }: SoakReport): strin
     tile(
       'Measured',
       `${number(measuredMs / 60_000, 1)} min`,
-      `after ${number(warmUpMs / 60_000, 1)} of warm-up, which all sums have too; seed ${String(settings.seed)}`,
+      `after ${number(warmUpMs / 60_000, 1)} min of warm-up, which counts in all sums; seed ${settings.seed}`,
     ),
-    tile('Idle WebSockets', number(settings.sockets), 'contexts opened and closed now and then'),
+    tile('Idle WebSockets', number(settings.sockets), 'with a context opened and closed now and then'),
     tile(
       'Streaming clients',
       number(settings.contexts),
       calibrated === null
         ? 'as asked for'
-        : `${number(calibrated.share * 100)} % of ${number(calibrated.held)} that the machine held`,
+        : `${number(calibrated.share * 100)} % of ${number(calibrated.held)} that the machine could serve`,
     ),
     tile('Clients over HTTP', number(settings.streams), `${number(summary['httpRequests'])} requests`),
     tile(
       'Speech heard',
       `${number(summary['audioHours'], 2)} h`,
-      `${number(summary['speechSecondsPerSecond'], 1)} s a second, ${number(summary['turns'])} turns`,
+      `${number(summary['speechSecondsPerSecond'], 1)} s a second, ${number(summary['replies'])} replies`,
     ),
     tile(
       'First audio, p50',
@@ -176,7 +219,7 @@ const rowOf = (invariant: Invariant): string => {
   return `<tr class="${verdict}"><td><span class="verdict">${verdicts[verdict]}</span></td><td>${escape(invariant.what)}</td><td>${escape(invariant.found)}${examples}</td></tr>`;
 };
 
-/** Nothing in a script's text may end it. */
+/** The text must not end the script element. */
 const asScript = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
 
 export const renderPage = (report: SoakReport, assets: PageAssets): string => {
@@ -193,7 +236,7 @@ export const renderPage = (report: SoakReport, assets: PageAssets): string => {
   };
   const verdict = verdictOf(invariants);
   const early = endedEarly ? ' · ended early' : '';
-  const where = `${machine.processor}, ${String(machine.cores)} cores, ${String(machine.memoryGiB)} GiB, ${machine.system}, Node ${machine.node}`;
+  const where = `${machine.processor}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}, Node ${machine.node}`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -212,11 +255,11 @@ export const renderPage = (report: SoakReport, assets: PageAssets): string => {
 </header>
 <section class="tiles">${tilesOf(report)}</section>
 <section><h2>Invariants</h2>
-<table><thead><tr><th></th><th>What has to hold</th><th>What was found</th></tr></thead>
+<table><thead><tr><th></th><th>Invariant</th><th>Found</th></tr></thead>
 <tbody>${invariants.map(rowOf).join('\n')}</tbody></table></section>
-<section><h2>In the course of time</h2>
+<section><h2>Over time</h2>
 <p class="note">Minutes since the load began; the lines mark where warm-up and measuring begin. Drag across a chart to look closer,
-double-click for all of it.</p>
+double-click to see everything.</p>
 <div id="charts"></div></section>
 <script>${assets.script}</script>
 <script>const report = ${asScript(data)};

@@ -1,28 +1,116 @@
-/** How long the parts of a soak last. Only one that judges memory is long enough to want more than what it measures. */
+/**
+ * The phases of a soak: calibration, which finds how many clients this machine can serve, and how long the others last.
+ *
+ * Calibration adds clients until first audio comes late, a listener has an underrun, or the load itself is late. The soak
+ * uses a part of the last number that held, so that what it finds is not a lack of capacity.
+ */
+import type { LoadTick } from './measures.js';
 
-/** Where the memory of the service's process can be read. */
+export const calibration = {
+  first: 16,
+  growth: 1.5,
+  /** Per number of clients, before it is judged: clients begin, others leave. */
+  settleMs: 4_000,
+  lookMs: 7_000,
+  firstAudioP99MsMax: 120,
+  loopLateP99MsMax: 60,
+  /** For surplus clients to leave. */
+  settlesMax: 15,
+  /** Of the last number that held, unless `--share` says otherwise. */
+  share: 0.4,
+} as const;
+
+export interface Calibrated {
+  readonly contexts: number;
+  /** The part of `held` that is used. */
+  readonly share: number;
+  /** The last number that held, and why the next did not; `null`: no further number was tried. */
+  readonly held: number;
+  readonly trouble: string | null;
+}
+
+export interface CalibrateParts {
+  readonly max: number;
+  /** The part of what held that is used. */
+  readonly share: number;
+  /** Resolves when so many clients run. */
+  readonly populate: (contexts: number) => Promise<void>;
+  /** What the load reports in that time, with counts from zero. */
+  readonly look: (ms: number) => Promise<readonly LoadTick[]>;
+  readonly onStep: (contexts: number) => void;
+}
+
+/** @returns what is wrong; `null`: nothing */
+export const troubleOf = (ticks: readonly LoadTick[]): string | null => {
+  const last = ticks.at(-1);
+  if (last === undefined) return 'the load does not report';
+  if (last.underruns > 0) return `${last.underruns} underruns`;
+  const most = (pick: (tick: LoadTick) => number) => Math.max(...ticks.map(pick));
+  const firstAudioMs = most(({ firstAudioMs: { p99 } }) => p99);
+  if (firstAudioMs > calibration.firstAudioP99MsMax) return `first audio p99 ${firstAudioMs.toFixed(0)} ms`;
+  const lateMs = most(({ loopLateMs: { p99 } }) => p99);
+  return lateMs > calibration.loopLateP99MsMax ? `the load is late by ${lateMs.toFixed(0)} ms` : null;
+};
+
+export const calibrate = async (parts: CalibrateParts): Promise<Calibrated> => {
+  let held = 0;
+  let trouble: string | null = null;
+  let next: number = calibration.first;
+  for (;;) {
+    const contexts = Math.min(next, parts.max);
+    parts.onStep(contexts);
+    await parts.populate(contexts);
+    await parts.look(calibration.settleMs);
+    trouble = troubleOf(await parts.look(calibration.lookMs));
+    // One noisy moment is not a limit.
+    if (trouble !== null) trouble = troubleOf(await parts.look(calibration.lookMs));
+    if (trouble === null) {
+      held = contexts;
+      // Below the first number, the search goes downwards.
+      if (contexts === parts.max || contexts < calibration.first) break;
+      next = Math.ceil(contexts * calibration.growth);
+    } else if (held > 0 || contexts === 1) break;
+    else next = Math.ceil(contexts / 2);
+  }
+  return { contexts: Math.max(1, Math.floor(held * parts.share)), share: parts.share, held, trouble };
+};
+
+/**
+ * Waits until everything that the largest number of clients asked for is spoken.
+ * @returns what is still wrong in the end; `null`: nothing
+ */
+export const settle = async (look: CalibrateParts['look']): Promise<string | null> => {
+  let trouble: string | null = null;
+  for (let i = 0; i < calibration.settlesMax; i++) {
+    trouble = troubleOf(await look(calibration.settleMs));
+    if (trouble === null) return null;
+  }
+  return trouble;
+};
+
+/** When the memory of the service's process can be read. */
 export type MemoryAccess = 'at rest' | 'under load' | 'nowhere';
 
 export interface Phases {
   readonly isMemoryJudged: boolean;
   /**
-   * More clients for a while, before the warm-up: pools and heaps have the size that peaks give them then, and do not
-   * come to it in the course of an hour, which looks like a leak. A calibration does the same.
+   * More clients for a while, before the warm-up: pools and heaps then grow to the size of peaks at once, and not in the
+   * course of an hour, which would look like a leak. A calibration has the same effect.
    */
   readonly surge: { readonly factor: number; readonly ms: number } | null;
-  /** V8 compiles what it meets often, and keeps what it saw: of a load like this, most of it in the first half hour. */
+  /** V8 compiles what runs often and keeps type feedback; with such a load, most of it in the first half hour. */
   readonly warmUpMs: number;
-  /** From the end of the warm-up to that of all, in even distances; see `memory.ts`. */
+  /** Evenly spaced from the end of the warm-up to the end; see `memory.ts`. */
   readonly rests: number;
 }
 
-/** Memory is judged from so many minutes on. */
+/** Shorter soaks do not judge memory. */
 export const minutesToJudgeMemory = 25;
 export const defaultWarmUpMinutes = 30;
 const minutesBetweenRests = 5;
 const restsMax = 25;
 
-/** What was asked for; `null`: nothing. */
+/** What was asked for; `null`: the default. */
 interface Wanted {
   readonly minutes: number;
   readonly warmUpMinutes: number | null;

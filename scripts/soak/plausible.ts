@@ -1,22 +1,22 @@
 /**
- * How speech and its words lie to each other, in every voice of the service: so a lost or doubled chunk shows in formats
- * that do not number theirs. Found by measuring, with room on both sides.
+ * What is plausible: how long words and silences are in every voice of the service, so that a lost or doubled chunk shows
+ * in formats that do not number theirs (measured, with room on both sides); and which gap in playback is an underrun.
  */
 import type { AudioFormat } from '../../src/api/formats.js';
-import type { Range } from '../rig-old/context-check.js';
+import type { Range } from '../rig/context-check.js';
 
 /** Milliseconds of audio after the last word of a sentence with a full stop, at a flush. */
 export const trailMs: Range = { min: 150, max: 380 };
 
-/** After the last word of all, where encoders are finished and files have what fills their last frame. */
+/** The same after the last word of a response, where encoders finish and fill their last frame. */
 export const endTrailMs: Range = { min: 150, max: 400 };
 
 export const msPerCharacter: Range = { min: 25, max: 200 };
 
-/** Of texts over HTTP, which may be of many short sentences. */
+/** For texts over HTTP, which may have many short sentences. */
 export const httpMsPerCharacter: Range = { min: 25, max: 250 };
 
-/** Of audio behind a word when it is told: a chunk at most, less what an encoder keeps back. */
+/** Audio after a word when its times arrive: at most a chunk, less what the encoder holds back. */
 export const wordMarginMs = ({ encoding }: AudioFormat): Range => {
   switch (encoding) {
     case 'mp3':
@@ -30,4 +30,39 @@ export const wordMarginMs = ({ encoding }: AudioFormat): Range => {
     case 'alaw':
       return { min: -15, max: 205 };
   }
+};
+
+/** Kinds of moments without audio. `early`: the text was not sent yet, or only just, so that there could be no audio. */
+export type DryKind = 'none' | 'early' | 'unjudged' | 'underrun';
+
+export interface DryMoment {
+  /** When audio ran out, and when more came. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** When the text of the reply was complete; `null`: not yet. */
+  readonly textCompleteMs: number | null;
+  /** Lateness of the client itself in that time. */
+  readonly clientLateMs: number;
+}
+
+const dryBounds = {
+  /** A player's own buffer covers a shorter gap. */
+  toleranceMs: 20,
+  /** From the end of the text to its audio. */
+  firstAudioMs: 200,
+} as const;
+
+export interface DryVerdict {
+  readonly kind: DryKind;
+  /** Milliseconds by which audio came too late. */
+  readonly lateMs: number;
+}
+
+export const judgeDry = ({ sinceMs, untilMs, textCompleteMs, clientLateMs }: DryMoment): DryVerdict => {
+  const { toleranceMs, firstAudioMs } = dryBounds;
+  if (untilMs - sinceMs <= toleranceMs) return { kind: 'none', lateMs: 0 };
+  if (textCompleteMs === null) return { kind: 'early', lateMs: 0 };
+  const lateMs = untilMs - Math.max(sinceMs, textCompleteMs + firstAudioMs);
+  if (lateMs <= toleranceMs) return { kind: 'early', lateMs: 0 };
+  return { kind: clientLateMs >= lateMs - toleranceMs ? 'unjudged' : 'underrun', lateMs };
 };

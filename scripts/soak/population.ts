@@ -1,45 +1,45 @@
 /**
- * Who uses the service in a soak: lives, each of one WebSocket, and requests over HTTP. A life is drawn from the seed,
- * the number of its client and its own: so the same seed gives the same schedule, whatever the service does with it.
+ * The users of a soak: lives, each with one WebSocket, and requests over HTTP. A life is drawn from the seed, the number of
+ * its client and its own number, so the same seed gives the same schedule whatever the service does.
  */
 import type { AudioFormat } from '../../src/api/formats.js';
-import { seededRandom } from '../rig-old/random.js';
-import { turnTexts } from './texts.js';
+import { Dice } from '../rig/random.js';
+import { sentences } from '../rig/texts.js';
 
-export interface TurnPlan {
+export interface ReplyPlan {
   readonly text: string;
-  /** As a language model writes; `null`: the whole text in one message. */
+  /** The pace of a language model; `null`: the whole text in one message. */
   readonly wordsPerSecond: number | null;
-  /** After each sentence, or after the last alone. */
-  readonly flushes: 'sentence' | 'turn';
-  /** From what was heard to the next turn: somebody answers. */
+  /** After each sentence, or only after the last. */
+  readonly flushes: 'sentence' | 'reply';
+  /** From the end of playback to the next reply. */
   readonly pauseMs: number;
 }
 
-/** How a context ends: flushed, then closed; closed with text that no flush followed; cut in the midst of its speech. */
+/** How a context ends: flushed, then closed; closed with text after the last flush; cancelled in the middle of speech. */
 export type ContextEnding = 'close' | 'close-unflushed' | 'cancel';
 
 export interface ContextPlan {
   readonly format: AudioFormat;
-  /** An index among the voices that there are, modulo their number. */
+  /** An index among the voices, modulo their number. */
   readonly voice: number;
   readonly timestamps: boolean;
   readonly temperature: number | null;
-  readonly turns: readonly TurnPlan[];
+  readonly replies: readonly ReplyPlan[];
   readonly ending: ContextEnding;
-  /** Milliseconds into the last turn, for one that does not end well, be it by a cancel or by the socket's end. */
+  /** Milliseconds into the last reply, for a context that is cut by a cancel or by the end of its socket. */
   readonly cutAfterMs: number;
-  /** The next one begins while this one speaks its last turn. */
+  /** The next context begins while this one speaks its last reply. */
   readonly overlaps: boolean;
 }
 
-/** `eager` reads at once, `paced` a second ahead of its player, `slow` at half speed, `stalling` stops for seconds. */
+/** `eager` reads at once, `paced` a second ahead of playback, `slow` at half speed, `stalling` stops for seconds. */
 export type Reader = 'eager' | 'paced' | 'slow' | 'stalling';
 
 export const lifeEndings = ['close-frame', 'fin', 'half-close', 'reset'] as const;
 export type LifeEnding = (typeof lifeEndings)[number];
 
-/** What a confused client sends, and each time is answered by an error. */
+/** Wrong frames, each of which the service answers with an error. */
 export const wrongFrames = [
   'no-object',
   'unknown-context',
@@ -54,11 +54,11 @@ export interface LifePlan {
   readonly reader: Reader;
   readonly contexts: readonly ContextPlan[];
   readonly ending: LifeEnding;
-  /** It ends in the midst of its last context's last turn. */
+  /** It ends in the middle of the last reply of its last context. */
   readonly vanishes: boolean;
-  /** Sent before each context, where there is one. */
+  /** A wrong frame before each context, or none. */
   readonly wrong: readonly (WrongFrame | null)[];
-  /** From its end to the client's next life. */
+  /** From the end of this life to the client's next. */
   readonly pauseMs: number;
 }
 
@@ -70,39 +70,26 @@ export interface HttpPlan {
   readonly text: string;
   /** Milliseconds from the request to its abort. */
   readonly abortAfterMs: number | null;
-  /** What is wrong with it, if anything; and so the status that it must get. */
+  /** What is wrong with the request; it decides the status. */
   readonly wrong: 'voice' | 'body' | 'key' | null;
   readonly pauseMs: number;
 }
 
-class Draw {
-  readonly #random: () => number;
+const shortTexts = [
+  'Sure.',
+  'One moment, please.',
+  'I have found three flights for you on Thursday. The first one leaves at ten past nine, and the last one at noon.',
+  'That is a good question.',
+  'Your order left the warehouse this morning, so it should be with you by Friday.',
+  'Let me check that for you. It will only take a few seconds.',
+  'The restaurant on the corner has a table for four at half past seven.',
+  'I am sorry, I did not quite catch that. Could you say the number again, slowly, one digit at a time.',
+  'Naïve façades and a café au lait, said Zoë, are what she remembers of the old town.',
+  'The meeting was moved to the small room on the second floor because the large one is being painted this week.',
+];
 
-  constructor(...numbers: readonly number[]) {
-    // Neighbouring numbers must not give neighbouring draws.
-    let seed = 0x9e3779b9;
-    for (const number of numbers) seed = Math.imul(seed ^ number, 0x85ebca6b) ^ (seed >>> 13);
-    this.#random = seededRandom(seed);
-  }
-
-  /** @returns whether it is the case, for a share (0 to 1) of draws */
-  is(share: number): boolean {
-    return this.#random() < share;
-  }
-
-  between(min: number, max: number): number {
-    return min + this.#random() * (max - min);
-  }
-
-  /** A whole number from `min` to `max`. */
-  whole(min: number, max: number): number {
-    return Math.floor(this.between(min, max + 1));
-  }
-
-  of<T>(items: readonly T[]): T {
-    return items[this.whole(0, items.length - 1)]!;
-  }
-}
+/** Each has whole sentences, one space between words, and a full stop at its end. */
+const texts: readonly string[] = [...sentences.filter((text) => /\.$/.test(text)), ...shortTexts];
 
 /** Rates as telephones, browsers and studios have them. A format that is listed twice is drawn twice as often. */
 const formats: readonly AudioFormat[] = [
@@ -126,77 +113,113 @@ const formats: readonly AudioFormat[] = [
   { encoding: 'opus', sampleRateHz: 16_000, bitrateKbps: 48 },
 ];
 
-/** Of those who tell no slower reader apart: what a slow one is read by has to be more than buffers hold. */
+/** A slow reader needs more audio than the system's buffers hold. */
 const slowFormats: readonly AudioFormat[] = [
   { encoding: 'pcm', sampleRateHz: 48_000 },
   { encoding: 'wav', sampleRateHz: 48_000 },
 ];
 
-const textOf = (draw: Draw, sentences: number): string =>
-  Array.from({ length: sentences }, () => draw.of(turnTexts)).join(' ');
+const textOf = (dice: Dice, sentences: number): string =>
+  Array.from({ length: sentences }, () => dice.pick(texts)).join(' ');
 
-const drawTurn = (draw: Draw, isSlow: boolean): TurnPlan => ({
-  text: textOf(draw, isSlow ? draw.whole(12, 24) : draw.is(0.1) ? draw.whole(6, 10) : draw.whole(1, 4)),
-  wordsPerSecond: draw.is(0.75) ? draw.between(8, 40) : null,
-  flushes: draw.is(0.3) ? 'sentence' : 'turn',
-  pauseMs: draw.is(0.3) ? draw.between(500, 4_000) : draw.between(50, 500),
+const drawReply = (dice: Dice, isSlow: boolean): ReplyPlan => ({
+  text: textOf(
+    dice,
+    isSlow ? dice.between(12, 24) : dice.chance(0.1) ? dice.between(6, 10) : dice.between(1, 4),
+  ),
+  wordsPerSecond: dice.chance(0.75) ? dice.within(8, 40) : null,
+  flushes: dice.chance(0.3) ? 'sentence' : 'reply',
+  pauseMs: dice.chance(0.3) ? dice.within(500, 4_000) : dice.within(50, 500),
 });
 
-const drawContext = (draw: Draw, isTidy: boolean, reader: Reader): ContextPlan => {
+const drawContext = (dice: Dice, isTidy: boolean, reader: Reader): ContextPlan => {
   const isSlow = reader === 'slow' || reader === 'stalling';
   return {
-    format: draw.of(isSlow ? slowFormats : formats),
-    voice: draw.whole(0, 1_000),
-    timestamps: draw.is(0.8),
-    temperature: draw.is(0.2) ? draw.between(0.5, 2) : null,
-    turns: Array.from({ length: isSlow ? 1 : draw.whole(1, 6) }, () => drawTurn(draw, isSlow)),
-    ending: draw.is(0.2) ? 'close-unflushed' : !isTidy && draw.is(0.4) ? 'cancel' : 'close',
-    cutAfterMs: draw.between(100, 4_000),
-    overlaps: reader === 'eager' && draw.is(0.3),
+    format: dice.pick(isSlow ? slowFormats : formats),
+    voice: dice.between(0, 1_000),
+    timestamps: dice.chance(0.8),
+    temperature: dice.chance(0.2) ? dice.within(0.5, 2) : null,
+    replies: Array.from({ length: isSlow ? 1 : dice.between(1, 6) }, () => drawReply(dice, isSlow)),
+    ending: dice.chance(0.2) ? 'close-unflushed' : !isTidy && dice.chance(0.4) ? 'cancel' : 'close',
+    cutAfterMs: dice.within(100, 4_000),
+    overlaps: reader === 'eager' && dice.chance(0.3),
   };
 };
 
-const readerOf = (draw: Draw): Reader => {
-  const share = draw.between(0, 1);
+const readerOf = (dice: Dice): Reader => {
+  const share = dice.within(0, 1);
   if (share < 0.65) return 'eager';
   if (share < 0.88) return 'paced';
   return share < 0.94 ? 'slow' : 'stalling';
 };
 
-/** Every other client is tidy: what it sent is spoken to the end, so that its key's use is known to the character. */
+/** Every other client is tidy: everything it sends is spoken, so that the use of its key is known to the character. */
 export const isTidy = (client: number): boolean => client % 2 === 0;
 
 export const drawLife = (seed: number, client: number, life: number): LifePlan => {
-  const draw = new Draw(seed, 1, client, life);
+  const dice = new Dice(seed, 1, client, life);
   const tidy = isTidy(client);
-  const reader = readerOf(draw);
-  const contexts = Array.from({ length: draw.whole(1, 4) }, () => drawContext(draw, tidy, reader));
+  const reader = readerOf(dice);
+  const contexts = Array.from({ length: dice.between(1, 4) }, () => drawContext(dice, tidy, reader));
   return {
     reader,
     contexts,
-    ending: draw.of(lifeEndings),
-    vanishes: !tidy && draw.is(0.4),
-    wrong: contexts.map(() => (draw.is(0.08) ? draw.of(wrongFrames) : null)),
-    pauseMs: draw.between(50, 1_500),
+    ending: dice.pick(lifeEndings),
+    vanishes: !tidy && dice.chance(0.4),
+    wrong: contexts.map(() => (dice.chance(0.08) ? dice.pick(wrongFrames) : null)),
+    pauseMs: dice.within(50, 1_500),
   };
 };
 
 export const drawHttp = (seed: number, client: number, request: number): HttpPlan => {
-  const draw = new Draw(seed, 2, client, request);
-  const route = draw.is(0.6) ? 'stream' : draw.is(0.7) ? 'whole' : 'webhook';
+  const dice = new Dice(seed, 2, client, request);
+  const route = dice.chance(0.6) ? 'stream' : dice.chance(0.7) ? 'whole' : 'webhook';
   return {
     route,
     format:
-      route === 'webhook' ? { encoding: 'pcm', sampleRateHz: draw.of([8_000, 16_000]) } : draw.of(formats),
-    voice: draw.whole(0, 1_000),
-    timestamps: route !== 'webhook' && draw.is(0.6),
-    text: textOf(draw, draw.whole(1, 6)),
-    abortAfterMs: draw.is(0.15) ? draw.between(1, 1_500) : null,
-    wrong: draw.is(0.06) ? draw.of(['voice', 'body', 'key'] as const) : null,
-    pauseMs: draw.between(100, 3_000),
+      route === 'webhook'
+        ? { encoding: 'pcm', sampleRateHz: dice.pick([8_000, 16_000]) }
+        : dice.pick(formats),
+    voice: dice.between(0, 1_000),
+    timestamps: route !== 'webhook' && dice.chance(0.6),
+    text: textOf(dice, dice.between(1, 6)),
+    abortAfterMs: dice.chance(0.15) ? dice.within(1, 1_500) : null,
+    wrong: dice.chance(0.06) ? dice.pick(['voice', 'body', 'key'] as const) : null,
+    pauseMs: dice.within(100, 3_000),
   };
 };
 
-/** Milliseconds until an idle WebSocket opens a context and closes it again, for the n-th time. */
+/** Milliseconds until an idle WebSocket opens and closes a context, for the n-th time. */
 export const drawIdlePauseMs = (seed: number, socket: number, time: number): number =>
-  new Draw(seed, 3, socket, time).between(30_000, 600_000);
+  new Dice(seed, 3, socket, time).between(30_000, 600_000);
+
+/** The keys of all clients. */
+export interface KeyRing {
+  /** Of WebSocket clients. */
+  readonly sockets: readonly string[];
+  readonly http: readonly string[];
+  readonly idle: string;
+  /** The keys of a service that runs already: clients of all kinds share them, and their use is not checked. */
+  readonly isShared: boolean;
+}
+
+/** Of nine slots: a client that vanished holds its slot until the service notices. */
+export const clientsPerKey = 6;
+const httpClientsPerKey = 5;
+
+/** Tidy clients have keys with even numbers, others have keys with odd numbers. */
+const slotOf = (client: number, perKey: number): number =>
+  2 * Math.floor((client >> 1) / perKey) + (client & 1);
+
+export const keysNeeded = (clients: number): number =>
+  clients === 0 ? 0 : slotOf((clients - 1) | 1, clientsPerKey) + 1;
+export const httpKeysNeeded = (clients: number): number =>
+  clients === 0 ? 0 : slotOf((clients - 1) | 1, httpClientsPerKey) + 1;
+
+/** Shared keys are filled evenly from both ends: none has more than `clientsPerKey` + 1 clients. */
+export const keyOfClient = ({ sockets, isShared }: KeyRing, client: number): string =>
+  sockets[(isShared ? client : slotOf(client, clientsPerKey)) % sockets.length]!;
+export const keyOfHttpClient = ({ http, isShared }: KeyRing, client: number): string =>
+  isShared
+    ? http[http.length - 1 - (client % http.length)]!
+    : http[slotOf(client, httpClientsPerKey) % http.length]!;

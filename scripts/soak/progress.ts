@@ -1,14 +1,14 @@
-/** A soak on the terminal: a few lines that are painted again each second; elsewhere a line each ten. */
-import type { Step } from './series.js';
+/** A soak on the terminal: three lines that are painted again each second; elsewhere a line every ten seconds. */
+import { totalCpu } from '../rig/process-facts.js';
+import type { LoadTick, Step } from './measures.js';
 import { totalFaults } from './series.js';
-import type { LoadTick } from './protocol.js';
 
 const plainEveryMs = 10_000;
 
 export interface Shown {
   readonly phase: string;
   readonly elapsedMs: number;
-  /** `null`: not known. */
+  /** `null`: unknown. */
   readonly leftMs: number | null;
   readonly tick: LoadTick;
   readonly step: Step | null;
@@ -28,13 +28,13 @@ const percent = (cores: number): string => `${(cores * 100).toFixed(0)} %`;
 export const progressLines = ({ phase, elapsedMs, leftMs, tick, step }: Shown): string[] => {
   const left = leftMs === null ? '' : `, ${clockTime(leftMs)} left`;
   const cpu = step?.cpu;
-  const used = cpu === null || cpu === undefined ? null : cpu.front + cpu.actor + cpu.synthesis + cpu.other;
+  const used = cpu === null || cpu === undefined ? null : totalCpu(cpu);
   const speech = step === null ? '-' : step.speechPerSecond.toFixed(0);
   const { p50, p99 } = tick.firstAudioMs;
   const delay = step?.loopDelayP99Ms ?? null;
   return [
-    `${phase} ${clockTime(elapsedMs)}${left} | sockets ${String(tick.sockets)}, streams ${String(tick.streams)}, ${speech} s of speech a second`,
-    `  first audio p50 ${ms(p50)}, p99 ${ms(p99)} | underruns ${String(tick.underruns)} (unjudged ${String(tick.unjudged)}), faults ${String(totalFaults(tick))} | turns ${String(tick.turns)}, requests ${String(tick.requests)}`,
+    `${phase} ${clockTime(elapsedMs)}${left} | sockets ${tick.sockets}, streams ${tick.streams}, ${speech} s of speech a second`,
+    `  first audio p50 ${ms(p50)}, p99 ${ms(p99)} | underruns ${tick.underruns} (unjudged ${tick.unjudged}), faults ${totalFaults(tick)} | replies ${tick.replies}, requests ${tick.requests}`,
     `  PSS ${mib(step?.pssBytes ?? null)}, event loop p99 ${delay === null ? '-' : ms(delay)} | CPU: service ${used === null ? '-' : percent(used)}, load ${step === null ? '-' : percent(step.loadCpu)} (late p99 ${ms(tick.loopLateMs.p99)})`,
   ];
 };
@@ -63,7 +63,7 @@ export class Progress {
     this.#out.write(`${lines.map((line) => line.trim()).join(' | ')}\n`);
   }
 
-  /** A line that stays, above what is painted. */
+  /** Writes a line that stays, above the painted ones. */
   say(line: string): void {
     this.#clear();
     this.#out.write(`${line}\n`);

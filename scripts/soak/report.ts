@@ -1,45 +1,20 @@
-/** What a soak came to: for programs, for browsers, and in words for a terminal. */
+/** The result of a soak: for programs, for browsers, and for a terminal. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { packageVersion } from '../rig-old/package-version.js';
-import { describeMachine, type Machine } from '../rig-old/machine.js';
+import { describeMachine, packageVersion } from '../rig/machine.js';
+import { totalCpu } from '../rig/process-facts.js';
+import { mean } from '../rig/statistics.js';
 import { formatTable } from '../table.js';
-import { verdictOf, type Invariant } from './invariants.js';
+import { verdictOf } from './invariants.js';
 import { loadTrend, restTrend } from './memory.js';
 import type { SoakOptions } from './options.js';
-import { renderPage } from './page.js';
+import { renderPage, type SoakReport } from './page.js';
 import type { SoakResult } from './soak.js';
 
-export interface SoakReport {
-  readonly startedAt: string;
-  readonly version: string;
-  readonly machine: Machine;
-  readonly settings: {
-    readonly minutes: number;
-    readonly sockets: number;
-    readonly contexts: number;
-    readonly calibrated: SoakResult['calibrated'];
-    readonly streams: number;
-    readonly seed: number;
-    /** `null`: it was started for the soak. */
-    readonly url: string | null;
-  };
-  readonly endedEarly: boolean;
-  readonly measuredMs: number;
-  readonly warmUpMs: number;
-  readonly passed: boolean;
-  readonly summary: Readonly<Record<string, number | null>>;
-  readonly invariants: readonly Invariant[];
-  readonly faults: SoakResult['faults'];
-  readonly rests: SoakResult['findings']['rests'];
-  readonly series: SoakResult['steps'];
-}
-
-/** In cores: above it, a soak says that it was not alone. */
+/** In cores: above it, the soak reports that other programs were busy. */
 const othersCpuMax = 0.2;
 
-const mean = (values: readonly number[]): number | null =>
-  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+const meanOf = (values: readonly number[]): number | null => (values.length === 0 ? null : mean(values));
 
 const round = (value: number | null, digits = 2): number | null =>
   value === null ? null : Number(value.toFixed(digits));
@@ -51,15 +26,15 @@ const summaryOf = ({ findings, last, steps }: SoakResult): SoakReport['summary']
   const atRest = restTrend(findings.rests);
   const { p50, p95, p99, max, count } = findings.firstAudioMs;
   return {
-    turns: last?.turns ?? null,
+    replies: last?.replies ?? null,
     contexts: last?.contexts ?? null,
     lives: last?.lives ?? null,
     httpRequests: last?.requests ?? null,
     frames: last?.frames ?? null,
     audioHours: last === null ? null : round(last.audioMs / 3_600_000, 3),
-    speechSecondsPerSecond: round(mean(measured.map(({ speechPerSecond }) => speechPerSecond)), 1),
-    meanStreams: round(mean(measured.map(({ streams }) => streams)), 1),
-    firstAudioTurns: count,
+    speechSecondsPerSecond: round(meanOf(measured.map(({ speechPerSecond }) => speechPerSecond)), 1),
+    meanStreams: round(meanOf(measured.map(({ streams }) => streams)), 1),
+    firstAudioReplies: count,
     firstAudioP50Ms: round(p50),
     firstAudioP95Ms: round(p95),
     firstAudioP99Ms: round(p99),
@@ -71,12 +46,12 @@ const summaryOf = ({ findings, last, steps }: SoakResult): SoakReport['summary']
     pssAtRestSlopeStandardErrorMBPerHour: round(atRest?.standardErrorPerHour ?? null),
     pssSlopeMBPerHour: round(underLoad?.slopePerHour ?? null),
     pssSlopeStandardErrorMBPerHour: round(underLoad?.standardErrorPerHour ?? null),
-    serviceCpuCores: round(
-      mean(cpu.map(({ front, actor, synthesis, other }) => front + actor + synthesis + other)),
+    serviceCpuCores: round(meanOf(cpu.map(totalCpu))),
+    frontCpuCores: round(meanOf(cpu.map(({ front }) => front)), 3),
+    loadCpuCores: round(meanOf(measured.map(({ loadCpu }) => loadCpu))),
+    othersCpuCores: round(
+      meanOf(measured.flatMap(({ othersCpu }) => (othersCpu === null ? [] : [othersCpu]))),
     ),
-    frontCpuCores: round(mean(cpu.map(({ front }) => front)), 3),
-    loadCpuCores: round(mean(measured.map(({ loadCpu }) => loadCpu))),
-    othersCpuCores: round(mean(measured.flatMap(({ othersCpu }) => (othersCpu === null ? [] : [othersCpu])))),
   };
 };
 
@@ -104,7 +79,7 @@ const reportOf = (options: SoakOptions, startedAt: Date, result: SoakResult): So
   series: result.steps,
 });
 
-/** @returns the paths of what was written */
+/** @returns the paths of the files */
 export const writeReport = (options: SoakOptions, startedAt: Date, result: SoakResult): string[] => {
   const report = reportOf(options, startedAt, result);
   mkdirSync(options.out, { recursive: true });
@@ -124,18 +99,18 @@ export const writeReport = (options: SoakOptions, startedAt: Date, result: SoakR
 const verdict = (passed: boolean | null): string =>
   passed === null ? 'not judged' : passed ? 'kept' : 'BROKEN';
 
-/** For a terminal: the table of invariants, and the first occurrences of what broke them. */
+/** For a terminal: the table of invariants, and the first faults that broke them. */
 export const describeVerdict = (result: SoakResult, seed: number): string => {
   const { calibrated, invariants, endedEarly, measuredMs, warmUpMs } = result;
   const rows = invariants.map(({ name, passed, found }) => [verdict(passed), name, found]);
   const broken = invariants.filter(({ passed }) => passed === false);
   const examples = broken.flatMap(({ name, examples: first }) =>
-    first.length === 0 ? [] : [`\n${name} (seed ${String(seed)}):\n`, ...first.map((line) => `  ${line}\n`)],
+    first.length === 0 ? [] : [`\n${name} (seed ${seed}):\n`, ...first.map((line) => `  ${line}\n`)],
   );
   const clients =
     calibrated === null
       ? ''
-      : `${String(calibrated.contexts)} streaming clients: ${(calibrated.share * 100).toFixed(0)} % of the ${String(calibrated.held)} that the machine held\n`;
+      : `${calibrated.contexts} streaming clients: ${(calibrated.share * 100).toFixed(0)} % of the ${calibrated.held} that the machine could serve\n`;
   const minutes = (measuredMs / 60_000).toFixed(1);
   const before = warmUpMs < 1_000 ? '' : ` after ${(warmUpMs / 60_000).toFixed(1)} of warm-up`;
   const end = endedEarly ? ', ended early' : '';
@@ -143,7 +118,7 @@ export const describeVerdict = (result: SoakResult, seed: number): string => {
   const others = summaryOf(result)['othersCpuCores'] ?? 0;
   const busy =
     others > othersCpuMax
-      ? `Other programs took ${others.toFixed(2)} cores: what came late may be theirs.\n`
+      ? `Other programs used ${others.toFixed(2)} cores, which may explain what came late.\n`
       : '';
   return `${formatTable(rows)}${examples.join('')}\n${minutes} minutes${before}${end}: ${sum}\n${clients}${busy}`;
 };

@@ -1,40 +1,92 @@
-/** What a soak asks of the machine and the service before it begins. */
-import { readOpenFilesMax } from '../rig-old/process-facts.js';
+/** What a soak does with the service before its load begins and after its load has ended. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { prefixOf } from '../../src/accounts/keys.js';
+import { readUsage } from '../../src/accounts/usage.js';
+import { verifyStore } from '../../src/store/sqlite/backup.js';
+import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
+import { readOpenFilesMax } from '../rig/process-facts.js';
+import type { Leftovers, StoreFindings } from './invariants.js';
+import type { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 
-/** What is in the way of a soak on this machine, and what to do about it. */
+/** Why a soak cannot run on this machine, and what to do about it. */
 export class SoakError extends Error {}
 
+const ask = (baseUrl: string, request: RequestParts): Promise<Answer> => {
+  const { hostname, port } = new URL(baseUrl);
+  return exchange(Number(port || 80), request, { host: hostname });
+};
+
 export const fetchVoices = async (baseUrl: string, key: string): Promise<readonly string[]> => {
-  const response = await fetch(`${baseUrl}/v1/tts/speakers`, { headers: { 'x-api-key': key } }).catch(() => {
-    throw new SoakError(`nobody answers at ${baseUrl}`);
-  });
-  if (!response.ok) throw new SoakError(`${baseUrl} answers ${String(response.status)} to the key`);
-  return ((await response.json()) as { speaker_ids: string[] }).speaker_ids;
+  const answer = await ask(baseUrl, { path: '/v1/tts/speakers', key });
+  if (answer.status === 0) throw new SoakError(`no answer from ${baseUrl}`);
+  if (answer.status !== 200) throw new SoakError(`${baseUrl} answers ${answer.status} to the key`);
+  return (jsonOf(answer) as { speaker_ids: string[] }).speaker_ids;
 };
 
-/** Speaks once, so that what is loaded with the first use is there before figures are taken. */
+/** Speaks once in each way, so that the service has loaded everything before it is measured. */
 export const warm = async (baseUrl: string, key: string, voice: string): Promise<void> => {
-  for (const encoding of ['mp3', 'opus', 'pcm']) {
-    const response = await fetch(`${baseUrl}/v1/tts`, {
-      method: 'POST',
-      headers: { 'x-api-key': key, 'content-type': 'application/json' },
-      body: JSON.stringify({ text: 'Good morning.', voice, response_format: encoding }),
+  for (const encoding of ['mp3', 'opus', 'pcm'])
+    await ask(baseUrl, {
+      path: '/v1/tts',
+      key,
+      body: { text: 'Good morning.', voice, response_format: encoding },
     });
-    await response.arrayBuffer();
-  }
 };
 
-/** Besides sockets: files of a process, its threads', connections that are being closed. */
+/** Besides sockets: files of the process and its threads, connections that are closing. */
 const filesBesides = 200;
 
-/** @throws {SoakError} when so many sockets are more than a process here may have open */
+/** @throws {SoakError} when a process here may not have so many sockets open */
 export const checkFiles = ({ sockets, contexts, streams, remote }: SoakOptions): void => {
   const max = readOpenFilesMax(process.pid);
   const needed = sockets + (contexts ?? 500) + 2 * streams + filesBesides;
   if (max === null || max >= needed) return;
   const side = remote === null ? 'the service and the load' : 'the load';
   throw new SoakError(
-    `${side} need ${String(needed)} open files, and may have ${String(max)}: raise the limit (ulimit -n ${String(needed)}) or take fewer --sockets`,
+    `${side} need ${needed} open files, and may have ${max}: raise the limit (ulimit -n ${needed}) or take fewer --sockets`,
   );
 };
+
+/** For the service to notice that all clients have left. */
+const waitMsMax = 10_000;
+
+/** What the service still has when all clients have left: waits until nothing is left, for a while. */
+export const awaitLeftovers = async (monitor: Monitor): Promise<Leftovers> => {
+  const endMs = performance.now() + waitMsMax;
+  for (;;) {
+    const status = await monitor.status();
+    const { streams, contexts } = await monitor.sample();
+    const leftovers: Leftovers = {
+      requestsInFlight: status?.requestsInFlight ?? null,
+      openContexts: status?.openContexts ?? null,
+      streams,
+      contexts,
+    };
+    const isOver = Object.values(leftovers).every((value) => value === null || value === 0);
+    if (isOver || performance.now() > endMs) {
+      // For connections of the probes, and those that were just closed.
+      await sleep(500);
+      return leftovers;
+    }
+    await sleep(250);
+  }
+};
+
+const tried = <T>(read: () => T): T | Error => {
+  try {
+    return read();
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+};
+
+/** The store of a service that has ended, as its operator's commands read it. Never throws. */
+export const readStore = (dataDir: string, keys: readonly string[]): StoreFindings => ({
+  ledger: tried(() => {
+    const used = readUsage(dataDir, { account: null, sinceMs: null }).flatMap((account) => account.keys);
+    const byPrefix = new Map(used.map(({ prefix, characters }) => [prefix, characters]));
+    return new Map(keys.map((key) => [key, byPrefix.get(prefixOf(key)) ?? 0]));
+  }),
+  entries: tried(() => verifyStore(dataDir).entries),
+});

@@ -6,23 +6,21 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.js';
-import { countHandles } from '../rig-old/process-facts.js';
-import { Service } from '../rig-old/service.js';
-import { calibrate, settle, type Calibrated } from './calibrate.js';
-import { judge, type Findings, type Handles, type Invariant } from './invariants.js';
-import { clientsPerKey, httpKeysNeeded, keysNeeded } from './keys.js';
-import { awaitLeftovers } from './leftovers.js';
-import { Load } from './load.js';
-import { describeRest, type AtRest } from './memory.js';
+import { LoadProcess } from '../rig/load-process.js';
+import { machineBusyMs } from '../rig/machine.js';
+import { countHandles } from '../rig/process-facts.js';
+import { describeExit, Service } from '../rig/service.js';
+import { judge, type Findings, type Handles, type Invariant, type StoreFindings } from './invariants.js';
+import type { SoakLoad } from './load.js';
+import type { AtRest, Fault, LoadTick, Step, Target } from './measures.js';
+import { describeRest } from './memory.js';
 import { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
-import { phasesOf, type Phases } from './phases.js';
+import { calibrate, phasesOf, settle, type Calibrated, type Phases } from './phases.js';
+import { clientsPerKey, httpKeysNeeded, keysNeeded, type KeyRing } from './population.js';
 import type { Progress } from './progress.js';
-import type { Fault, KeyRing, LoadTick, Target } from './protocol.js';
-import { machineBusyMs, stepOf, type Reading, type Step } from './series.js';
-import { ServiceLog } from './service-log.js';
-import { checkFiles, fetchVoices, SoakError, warm } from './service-access.js';
-import { readStore, type StoreFindings } from './store-findings.js';
+import { stepOf, type Reading } from './series.js';
+import { awaitLeftovers, checkFiles, fetchVoices, readStore, SoakError, warm } from './service-access.js';
 
 export interface SoakResult {
   readonly contexts: number;
@@ -42,8 +40,7 @@ const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of t
 export class Soak {
   readonly #options: SoakOptions;
   readonly #progress: Progress;
-  readonly #load: Load;
-  readonly #log = new ServiceLog();
+  readonly #load: SoakLoad;
   readonly #faults: Fault[] = [];
   readonly #steps: Step[] = [];
   readonly #rests: AtRest[] = [];
@@ -52,6 +49,8 @@ export class Soak {
   #isInterrupted = false;
   #failure: Error | null = null;
   #service: Service | null = null;
+  /** Made for this soak: idle, HTTP, WebSocket. */
+  readonly #keys: string[] = [];
   #monitor: Monitor | null = null;
   #phase: Step['phase'] | 'ending' = 'calibration';
   #phaseStartMs = 0;
@@ -66,21 +65,19 @@ export class Soak {
     this.#options = options;
     this.#progress = progress;
     this.#interrupted = new Promise((resolve) => (this.#interrupt = resolve));
-    this.#load = new Load({
-      onTick: (tick) => void this.#onTick(tick),
-      onFault: (fault) => this.#onFault(fault),
+    this.#load = new LoadProcess(new URL('./load.js', import.meta.url), (event) => {
+      if (event.type === 'tick') void this.#onTick(event);
+      else this.#onFault(event);
     });
   }
 
-  /** Ends it now, with a report of what was until then. Idempotent. */
+  /** Ends the soak now, with a report. Idempotent. */
   interrupt(): void {
     this.#isInterrupted = true;
     this.#interrupt();
   }
 
-  /**
-   * @throws {SoakError} what is in the way, before it begins
-   */
+  /** @throws {SoakError} before it begins, where it cannot run */
   async run(): Promise<SoakResult> {
     checkFiles(this.#options);
     try {
@@ -88,7 +85,7 @@ export class Soak {
     } finally {
       this.#monitor?.stop();
       this.#load.close();
-      // Only after a fault of the soak itself is it still there.
+      // The service still runs only after an error of the soak itself.
       await this.#service?.stop().catch(() => undefined);
     }
   }
@@ -98,7 +95,7 @@ export class Soak {
     const { baseUrl, opsUrl, keys } = await this.#start();
     const voices = await fetchVoices(baseUrl, keys.idle);
     await warm(baseUrl, keys.idle, voices[0] ?? '');
-    const monitor = new Monitor({ service: this.#service, log: this.#log, baseUrl, opsUrl });
+    const monitor = new Monitor({ service: this.#service, baseUrl, opsUrl });
     this.#monitor = monitor;
     await monitor.status();
     const atStart = this.#handles();
@@ -107,19 +104,15 @@ export class Soak {
     const { hostname, port } = new URL(baseUrl);
     const target: Target = { host: hostname, port: Number(port || 80), voices };
     this.#startedMs = performance.now();
-    await this.#load.begin({
-      type: 'begin',
-      target,
-      settings: { seed, idleSockets: sockets, httpClients: streams },
-    });
+    await this.#load.call('begin', { target, seed, idleSockets: sockets, httpClients: streams });
     const phases = phasesOf(this.#options, monitor.memoryAccess);
     const calibrated = await this.#populate(keys, phases.surge);
     const contexts = calibrated?.contexts ?? this.#options.contexts ?? 0;
-    this.#load.reset();
+    await this.#load.call('reset');
     this.#enter('warm-up', phases.warmUpMs);
     await this.#wait(phases.warmUpMs);
     const warmUpMs = this.#elapsedMs();
-    // Counts go on: what breaks in the warm-up is broken.
+    // Counts go on: a fault in the warm-up breaks an invariant too.
     const measuredForMs = minutes * 60_000;
     this.#enter('measured', measuredForMs);
     await this.#measure(measuredForMs, phases.rests);
@@ -147,32 +140,32 @@ export class Soak {
         keys: { sockets: keys, http: keys, idle: keys[0]!, isShared: true },
       };
     }
-    const { modelsDir, synthesisThreads, actorThreads } = readConfig(process.env);
+    const { synthesisThreads, actorThreads } = readConfig(process.env);
     const httpKeys = httpKeysNeeded(streams);
     const service = await Service.start({
-      modelsDir,
       synthesisThreads,
       actorThreads,
-      keys: 1 + httpKeys,
-      onLogLine: (line) => this.#log.onLine(line),
+      nodeOptions: ['--inspect=127.0.0.1:0'],
       ownGroup: true,
-      inspected: true,
+      showsErrors: true,
     });
     this.#service = service;
-    void service.exited.then((end) => this.#onServiceEnd(end));
+    if (service.inspectorUrl === null) throw new Error('the service started without its inspector');
+    void service.exited.then((exit) => this.#onServiceEnd(describeExit(exit)));
+    this.#keys.push(...service.makeKeys(1 + httpKeys));
     return {
-      baseUrl: `http://127.0.0.1:${String(service.port)}`,
-      opsUrl: service.opsPort === null ? null : `http://127.0.0.1:${String(service.opsPort)}`,
+      baseUrl: service.url,
+      opsUrl: service.opsPort === 0 ? null : service.opsUrl,
       keys: {
         sockets: [],
-        http: service.keys.slice(1, 1 + httpKeys),
-        idle: service.keys[0]!,
+        http: this.#keys.slice(1),
+        idle: this.#keys[0]!,
         isShared: false,
       },
     };
   }
 
-  /** A service that ends amid the soak ends the soak: nothing more is to be learnt. */
+  /** A service that ends early ends the soak. */
   #onServiceEnd(end: string): void {
     if (this.#phase === 'ending') return;
     this.#failure = new Error(`the service ended with ${end}`);
@@ -180,10 +173,10 @@ export class Soak {
     this.interrupt();
   }
 
-  /** With as many clients as were asked for, or as many as the machine holds. */
+  /** With the number of clients that was asked for, or that calibration finds. */
   async #populate(keys: KeyRing, surge: Phases['surge']): Promise<Calibrated | null> {
     const populate = async (contexts: number): Promise<void> => {
-      await this.#load.populate({ type: 'population', contexts, keys: this.#withKeys(keys, contexts) });
+      await this.#load.call('populate', { contexts, keys: this.#withKeys(keys, contexts) });
     };
     this.#enter('calibration', null);
     const { contexts, remote, share, streams } = this.#options;
@@ -202,12 +195,13 @@ export class Soak {
       share,
       populate,
       look: (ms) => this.#look(ms),
-      onStep: (tried) => this.#progress.say(`trying ${String(tried)} streaming clients`),
+      onStep: (tried) => this.#progress.say(`trying ${tried} streaming clients`),
     });
     const { held, trouble } = calibrated;
-    if (held === 0) this.#progress.say('not even the first held: is the machine busy with something else?');
+    if (held === 0)
+      this.#progress.say('not even the smallest number held: is the machine busy with something else?');
     this.#progress.say(
-      `${String(held)} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${String(calibrated.contexts)} (${asPercent(share)})`,
+      `${held} streaming clients held${trouble === null ? '' : `, more did not (${trouble})`}; soaking with ${calibrated.contexts} (${asPercent(share)})`,
     );
     await populate(calibrated.contexts);
     await this.#settle();
@@ -216,20 +210,20 @@ export class Soak {
 
   async #settle(): Promise<void> {
     const left = await settle((ms) => this.#look(ms));
-    if (left !== null) this.#progress.say(`what came before has not come to rest (${left})`);
+    if (left !== null) this.#progress.say(`the load of the calibration has not settled (${left})`);
   }
 
   #withKeys(keys: KeyRing, contexts: number): KeyRing {
     const service = this.#service;
     if (service === null) return keys;
     const first = 1 + keys.http.length;
-    const missing = first + keysNeeded(contexts) - service.keys.length;
-    if (missing > 0) service.addKeys(missing);
-    return { ...keys, sockets: service.keys.slice(first) };
+    const missing = first + keysNeeded(contexts) - this.#keys.length;
+    if (missing > 0) this.#keys.push(...service.makeKeys(missing));
+    return { ...keys, sockets: this.#keys.slice(first) };
   }
 
   async #look(ms: number): Promise<readonly LoadTick[]> {
-    this.#load.reset();
+    await this.#load.call('reset');
     this.#looked = [];
     await this.#wait(ms);
     return this.#looked;
@@ -253,12 +247,12 @@ export class Soak {
     if (rests > 0) await this.#rest();
   }
 
-  /** Nobody speaks, and the clock of what is measured stands still, until it is resumed. */
+  /** No client speaks, and the time of the phase stands still, until `#resume`. */
   async #rest(): Promise<void> {
     if (this.#isInterrupted) return;
     this.#phase = 'rest';
     this.#restStartMs = performance.now();
-    await this.#load.rest();
+    await this.#load.call('rest');
     const memory = (await this.#monitor?.memoryAtRest()) ?? null;
     if (memory === null) return;
     this.#rests.push({ atMs: Math.round(performance.now() - this.#startedMs), ...memory });
@@ -267,12 +261,12 @@ export class Soak {
 
   async #resume(): Promise<void> {
     if (this.#isInterrupted) return;
-    await this.#load.resume();
+    await this.#load.call('resume');
     this.#phaseStartMs += performance.now() - this.#restStartMs;
     this.#phase = 'measured';
   }
 
-  /** Of the phase; rests are no part of it. */
+  /** Of the phase, without rests. */
   #elapsedMs(): number {
     return (this.#phase === 'rest' ? this.#restStartMs : performance.now()) - this.#phaseStartMs;
   }
@@ -284,10 +278,10 @@ export class Soak {
   }
 
   #onFault(fault: Fault): void {
-    // Where the limit is looked for, it is found by underruns.
+    // Calibration finds its limit by underruns.
     if (this.#phase === 'calibration' && fault.kind === 'underruns') return;
     this.#faults.push(fault);
-    const at = `${(fault.atMs / 1000).toFixed(1)} s, ${fault.where}, seed ${String(this.#options.seed)}`;
+    const at = `${(fault.atMs / 1000).toFixed(1)} s, ${fault.where}, seed ${this.#options.seed}`;
     this.#progress.say(`  ${fault.kind}: ${fault.what} (${at})`);
   }
 
@@ -305,7 +299,7 @@ export class Soak {
     });
     const monitor = this.#monitor;
     const phase = this.#phase;
-    // The first is what the first step is told from.
+    // The first step needs a reading before it.
     const isDue = tick.endsStep || this.#reading === null;
     if (!isDue || monitor === null || phase === 'ending') return;
     const reading = {
@@ -318,11 +312,6 @@ export class Soak {
     this.#reading = reading;
   }
 
-  #logFindings(): Findings['log'] {
-    const { drops, errors, told } = this.#log;
-    return { drops, errors, told };
-  }
-
   #handles(): Handles {
     const service = this.#service;
     return (service === null ? null : countHandles(service.pid)) ?? { files: null, threads: null };
@@ -331,7 +320,7 @@ export class Soak {
   async #end(
     so: Pick<SoakResult, 'calibrated' | 'contexts' | 'endedEarly' | 'measuredMs' | 'warmUpMs'> & {
       readonly atStart: Handles;
-      /** Of a service that runs elsewhere there may have been some. */
+      /** A service that runs elsewhere may have had some. */
       readonly restartsBefore: number | null;
       readonly isMemoryJudged: boolean;
     },
@@ -342,11 +331,12 @@ export class Soak {
     this.#phase = 'ending';
     this.#phaseStartMs = performance.now();
     this.#phaseMs = null;
-    const { firstAudioMs, charges } = await this.#load.stop();
+    const { firstAudioMs, charges } = await this.#load.call('stop');
     const leftovers = this.#failure === null ? await awaitLeftovers(monitor) : null;
     const { threadRestarts } = await monitor.sample();
     monitor.stop();
     const atEnd = this.#handles();
+    const log = this.#service?.log ?? null;
     const { end, store } = await this.#stopService(Object.keys(charges));
     const last = this.#last ?? beforeEnd;
     if (last === null) throw new SoakError('the load never reported');
@@ -362,7 +352,7 @@ export class Soak {
       probes: monitor.probes,
       answers: monitor.answers,
       end,
-      log: this.#options.remote === null ? this.#logFindings() : null,
+      log,
       threadRestarts: threadRestarts === null ? null : threadRestarts - (restartsBefore ?? 0),
       atStart,
       atEnd,
@@ -383,15 +373,10 @@ export class Soak {
   async #stopService(keys: readonly string[]): Promise<{ end: string | null; store: StoreFindings | null }> {
     const service = this.#service;
     if (service === null) return { end: null, store: null };
-    let store: StoreFindings | null = null;
     this.#service = null;
-    // A bad end is an invariant that broke, not a fault of the soak; the store is read before that is told.
-    await service
-      .stop((dataDir) => (store = readStore(dataDir, keys)))
-      .catch((error: unknown) => {
-        if (store === null) throw error;
-      });
-    const end = await service.exited;
-    return { end: this.#failure === null ? end : `${end}, amid the soak`, store };
+    let store: StoreFindings | null = null;
+    // A bad exit breaks an invariant; it is not an error of the soak.
+    const end = describeExit(await service.stop(() => (store = readStore(service.dataDir, keys))));
+    return { end: this.#failure === null ? end : `${end}, in the middle of the soak`, store };
   }
 }

@@ -1,22 +1,19 @@
-/** A client that streams over WebSockets: one life after the other, each as it was drawn. */
+/** A client that streams over WebSockets: one life after the other, each as drawn. */
+import { ReadAhead } from '../rig/playback.js';
 import {
-  SocketConnection,
-  encodeBinaryMessage,
+  encodeFrame,
   encodeMessage,
+  opcodes,
+  SocketConnection,
   type Leaving,
-} from '../rig-old/socket-connection.js';
-import { socketPath } from '../rig-old/context-start.js';
-import type { ServerFrame } from '../rig-old/server-frame.js';
-import { ContextRun, answerMsMax } from './context-run.js';
-import type { LoopClock } from './loop-clock.js';
+  type ServerFrame,
+} from '../rig/socket.js';
+import { answerMsMax, ContextRun } from './context-run.js';
+import type { Target } from './measures.js';
+import type { LoopClock, Meter } from './meter.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';
-import type { Target } from './protocol.js';
-import type { Tally } from './tally.js';
 
-/** A player's buffer: the socket is not read while more than this is waiting to be heard. */
-const aheadMsMax = 1_000;
-const aheadMsMin = 500;
-/** Of these milliseconds one who stalls reads nothing for some. */
+/** A stalling reader reads nothing for `stallMs` of every `stallEveryMs`. */
 const stallEveryMs = 12_000;
 const stallMs = 5_000;
 
@@ -26,12 +23,12 @@ export interface ClientParts {
   readonly key: string;
   readonly target: Target;
   readonly clock: LoopClock;
-  readonly tally: Tally;
+  readonly meter: Meter;
   /** When its first life begins. */
   readonly beginMs: number;
 }
 
-/** A frame that is refused, and how the error begins. */
+/** A frame that the service refuses, and the beginning of its error. */
 const wrongMessage = (wrong: WrongFrame, target: Target): { frame: Buffer; error: string } => {
   const start = { voice_id: target.voices[0], model_id: 'default' };
   switch (wrong) {
@@ -55,7 +52,10 @@ const wrongMessage = (wrong: WrongFrame, target: Target): { frame: Buffer; error
         error: 'invalid frame: ',
       };
     case 'binary':
-      return { frame: encodeBinaryMessage(Buffer.alloc(64, 7)), error: 'invalid frame: binary' };
+      return {
+        frame: encodeFrame(Buffer.alloc(64, 7), { opcode: opcodes.binary }),
+        error: 'invalid frame: binary',
+      };
   }
 };
 
@@ -64,15 +64,15 @@ type State = 'away' | 'connecting' | 'here' | 'leaving' | 'gone';
 export class SocketClient {
   readonly #parts: ClientParts;
   readonly #runs = new Map<string, ContextRun>();
-  /** Beginnings of errors that were provoked, in their order. */
+  /** Beginnings of the errors that were provoked, in order. */
   readonly #provoked: string[] = [];
   #state: State = 'away';
   #sinceMs: number;
   #life = -1;
   #plan: LifePlan;
   #connection: SocketConnection | null = null;
+  #readAhead: ReadAhead | null = null;
   #nextContext = 0;
-  #isPaused = false;
   #isStopping = false;
 
   constructor(parts: ClientParts) {
@@ -81,18 +81,18 @@ export class SocketClient {
     this.#sinceMs = parts.beginMs - this.#plan.pauseMs;
   }
 
-  /** It was stopped and has left, until it is resumed. */
+  /** It was stopped, and has left. */
   get isGone(): boolean {
     return this.#state === 'gone';
   }
 
-  /** What it speaks is spoken to its end; then it leaves, and is gone until it is resumed. */
+  /** Its contexts speak to their ends; then it leaves, and stays away until `resume`. */
   stop(): void {
     this.#isStopping = true;
     for (const run of this.#runs.values()) run.stop();
   }
 
-  /** Its next life begins then. */
+  /** @param beginMs when its next life begins */
   resume(beginMs: number): void {
     this.#isStopping = false;
     if (this.#state !== 'gone') return;
@@ -112,7 +112,7 @@ export class SocketClient {
       case 'connecting':
       case 'leaving':
         if (nowMs - this.#sinceMs <= answerMsMax) return;
-        this.#fault('sockets', `the service does not end a socket's ${this.#state}`);
+        this.#fault('sockets', `no end of ${this.#state}`);
         this.#connection?.close();
         this.#end();
         return;
@@ -121,39 +121,37 @@ export class SocketClient {
   }
 
   get #name(): string {
-    return `${String(this.#parts.client)}.${String(this.#life)}`;
+    return `${this.#parts.client}.${this.#life}`;
   }
 
   #connect(nowMs: number): void {
-    const { client, key, seed, tally, target } = this.#parts;
+    const { client, key, seed, meter, target } = this.#parts;
     this.#plan = drawLife(seed, client, ++this.#life);
-    tally.lives++;
+    meter.lives++;
     this.#state = 'connecting';
     this.#sinceMs = nowMs;
     this.#nextContext = 0;
-    this.#isPaused = false;
     this.#provoked.length = 0;
-    const { host, port } = target;
     const connection = new SocketConnection(
-      { host, port, path: socketPath, key, wantsAll: true },
+      { ...target, key },
       {
-        onAudio: () => undefined,
         onMessage: (json) => this.#onMessage(json),
         onError: (error) => {
           this.#fault('sockets', error.message);
-          if (this.#state === 'here') tally.sockets--;
+          if (this.#state === 'here') meter.sockets--;
           this.#end();
         },
       },
     );
     this.#connection = connection;
+    this.#readAhead = new ReadAhead(connection);
     connection.opened().then(
       () => {
         if (this.#state !== 'connecting' || this.#connection !== connection) return;
         this.#state = 'here';
-        tally.sockets++;
+        meter.sockets++;
       },
-      // Told by `onError`.
+      // `onError` reports it.
       () => undefined,
     );
   }
@@ -177,7 +175,7 @@ export class SocketClient {
 
   #begin(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { clock, key, tally, target } = this.#parts;
+    const { clock, key, meter, target } = this.#parts;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
@@ -185,7 +183,7 @@ export class SocketClient {
       this.#provoked.push(error);
       this.#connection?.write(frame);
     }
-    const id = `${this.#name}.${String(index)}`;
+    const id = `${this.#name}.${index}`;
     const run = new ContextRun(
       {
         id,
@@ -195,7 +193,7 @@ export class SocketClient {
         key,
         target,
         clock,
-        tally,
+        meter,
         write: (frame) => this.#connection?.write(frame),
       },
       nowMs,
@@ -203,31 +201,24 @@ export class SocketClient {
     this.#runs.set(id, run);
   }
 
-  /** Reads as its kind does. */
+  /** Reads as its kind of reader does. */
   #read(nowMs: number): void {
     const { reader } = this.#plan;
     if (reader === 'eager' || this.#isStopping) {
-      this.#setPaused(false);
+      this.#readAhead?.resume();
       return;
     }
     const isStalled = reader === 'stalling' && (nowMs + this.#parts.client * 1_000) % stallEveryMs < stallMs;
     let aheadMs = 0;
     for (const run of this.#runs.values()) aheadMs += run.aheadMs(nowMs);
-    if (isStalled || aheadMs > aheadMsMax) this.#setPaused(true);
-    else if (aheadMs < aheadMsMin) this.#setPaused(false);
-  }
-
-  #setPaused(isPaused: boolean): void {
-    if (this.#isPaused === isPaused) return;
-    this.#isPaused = isPaused;
-    if (isPaused) this.#connection?.pause();
-    else this.#connection?.resume();
+    if (isStalled) this.#readAhead?.pause();
+    else this.#readAhead?.update(aheadMs);
   }
 
   #onMessage(json: string): void {
-    const { tally } = this.#parts;
+    const { meter } = this.#parts;
     const nowMs = performance.now();
-    tally.frames++;
+    meter.frames++;
     let frame: ServerFrame;
     try {
       frame = JSON.parse(json) as ServerFrame;
@@ -244,12 +235,12 @@ export class SocketClient {
     const id = frame.context_id ?? '';
     const run = this.#runs.get(id);
     if (run === undefined) {
-      this.#fault('frames', `a frame of no context that is open: ${json.slice(0, 200)}`);
+      this.#fault('frames', `a frame of no open context: ${json.slice(0, 200)}`);
       return;
     }
     run.onFrame(frame, nowMs);
     if (run.isOver) this.#runs.delete(id);
-    // At once, before all that lies in the buffers of the system is read: a slow reader reads little by little.
+    // At once: a slow reader must not read everything in the system's buffers.
     if (this.#state === 'here') this.#read(nowMs);
   }
 
@@ -257,7 +248,7 @@ export class SocketClient {
     const how: Leaving = this.#plan.ending;
     this.#state = 'leaving';
     this.#sinceMs = nowMs;
-    this.#parts.tally.sockets--;
+    this.#parts.meter.sockets--;
     this.#connection?.leave(how, () => {
       if (this.#state === 'leaving') this.#end();
     });
@@ -272,6 +263,6 @@ export class SocketClient {
   }
 
   #fault(kind: 'frames' | 'sockets', what: string): void {
-    this.#parts.tally.fault(kind, this.#name, what);
+    this.#parts.meter.fault(kind, this.#name, what);
   }
 }

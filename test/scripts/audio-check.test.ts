@@ -1,6 +1,6 @@
-/** The checks of audio are worth something only if they take what the service makes, and see what is wrong with it. */
+/** The checks of audio accept what the service sends, and find what is wrong. */
 import t from 'tap';
-import { createAudioCheck } from '../../scripts/rig-old/audio-check.js';
+import { createAudioCheck } from '../../scripts/rig/audio-check.js';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { limits } from '../../src/limits.js';
@@ -48,7 +48,7 @@ const check = (format: AudioFormat, stream: readonly Buffer[]) => {
 
 for (const format of formats) {
   const name = `${format.encoding} at ${format.sampleRateHz} Hz`;
-  void t.test(`${name} is followed to the millisecond, and what is wrong with it is seen`, async (t) => {
+  void t.test(`${name} is measured to the millisecond, and what is wrong with it is found`, async (t) => {
     const stream = await encode(format);
     const whole = check(format, stream);
     t.same(whole.faults, []);

@@ -1,14 +1,14 @@
-/** The benchmark's check of a WebSocket's frames is worth something only if it sees each way of going wrong. */
+/** The check of a WebSocket's frames finds each thing that can go wrong. */
 import t from 'tap';
-import { CheckedContext } from '../../scripts/rig-old/checked-context.js';
-import { seededRandom } from '../../scripts/rig-old/random.js';
-import type { ServerFrame } from '../../scripts/rig-old/server-frame.js';
+import { CheckedContext } from '../../scripts/rig/checked-context.js';
+import { seededRandom } from '../../scripts/rig/random.js';
+import type { ServerFrame } from '../../scripts/rig/socket.js';
 import { OggStream } from '../../workers/audio/ogg.js';
 
 const frameMs = 500;
 const granulesPerMs = 48;
 
-/** What a faultless service sends to a context of two turns of two words each. */
+/** What a faultless service sends to a context of two utterances of two words each. */
 const faultlessFrames = (): ServerFrame[] => {
   const stream = new OggStream(7);
   let pages = 0;
@@ -42,13 +42,14 @@ const faultlessFrames = (): ServerFrame[] => {
 const audioAt = [1, 2, 5, 6];
 const wordsAt = [3, 7];
 
-/** @returns what was found wrong, and whether the context came to its end */
+/** @returns the faults found, and whether the context ended */
 const check = (frames: readonly ServerFrame[]): { faults: string[]; isOver: boolean } => {
   const faults: string[] = [];
   let isOver = false;
   const context = new CheckedContext({
     id: 'c',
-    turns: 2,
+    voice: 'wren',
+    utterances: 2,
     isCancelled: false,
     write: () => undefined,
     random: seededRandom(1),
@@ -63,7 +64,7 @@ const check = (frames: readonly ServerFrame[]): { faults: string[]; isOver: bool
   return { faults, isOver };
 };
 
-void t.test('a context whose frames are all there, in order, has no fault', (t) => {
+void t.test('a context with all frames in order has no fault', (t) => {
   t.same(check(faultlessFrames()), { faults: [], isOver: true });
   t.end();
 });
@@ -85,7 +86,7 @@ void t.test('a frame of audio or of words that is lost, doubled or misplaced is 
   t.end();
 });
 
-void t.test('so is audio of another context', (t) => {
+void t.test('audio of another context is a fault', (t) => {
   const frames = faultlessFrames();
   const packet = { bytes: Buffer.alloc(10), granule: frameMs * granulesPerMs };
   const other = new OggStream(8);
@@ -95,20 +96,17 @@ void t.test('so is audio of another context', (t) => {
   t.end();
 });
 
-void t.test(
-  'so are a flush completed before its words, one that is missing, and an end before the last',
-  (t) => {
-    for (const at of [3, 7]) {
-      const early = faultlessFrames();
-      [early[at], early[at + 1]] = [early[at + 1]!, early[at]!];
-      t.not(check(early).faults.length, 0, `flush ${at + 1} too early`);
-    }
-    for (const at of [4, 8, 10]) {
-      const missing = faultlessFrames();
-      missing.splice(at, 1);
-      const { faults, isOver } = check(missing);
-      t.ok(faults.length > 0 || !isOver, `flush ${at} missing`);
-    }
-    t.end();
-  },
-);
+void t.test('a flush that completes before its words, a missing flush and an early end are faults', (t) => {
+  for (const at of [3, 7]) {
+    const early = faultlessFrames();
+    [early[at], early[at + 1]] = [early[at + 1]!, early[at]!];
+    t.not(check(early).faults.length, 0, `flush ${at + 1} too early`);
+  }
+  for (const at of [4, 8, 10]) {
+    const missing = faultlessFrames();
+    missing.splice(at, 1);
+    const { faults, isOver } = check(missing);
+    t.ok(faults.length > 0 || !isOver, `flush ${at} missing`);
+  }
+  t.end();
+});

@@ -1,10 +1,9 @@
-/** The soak's look at answers over HTTP takes what the service makes, and sees what is cut, lost or too long. */
+/** The soak's check of HTTP responses accepts what the service sends, and finds what is cut, lost or too long. */
 import t from 'tap';
 import { HttpAnswer } from '../../scripts/soak/http-answer.js';
-import { LoopClock } from '../../scripts/soak/loop-clock.js';
+import type { FaultKind } from '../../scripts/soak/measures.js';
+import { LoopClock, Meter } from '../../scripts/soak/meter.js';
 import type { HttpPlan } from '../../scripts/soak/population.js';
-import type { FaultKind } from '../../scripts/soak/protocol.js';
-import { Tally } from '../../scripts/soak/tally.js';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { limits } from '../../src/limits.js';
@@ -59,12 +58,12 @@ const planOf = (route: HttpPlan['route'], format: AudioFormat): HttpPlan => ({
   pauseMs: 0,
 });
 
-/** @returns kinds of faults that are found */
+/** @returns the kinds of the faults that are found */
 const faultsOf = (plan: HttpPlan, feed: (answer: HttpAnswer) => void): FaultKind[] => {
   const faults: FaultKind[] = [];
   const nowMs = performance.now();
-  const tally = new Tally(nowMs, ({ kind }) => kind !== 'underruns' && faults.push(kind));
-  const answer = new HttpAnswer({ key: 'k', clock: new LoopClock(20, nowMs), tally }, plan, 'a', nowMs);
+  const meter = new Meter(nowMs, ({ kind }) => kind !== 'underruns' && faults.push(kind));
+  const answer = new HttpAnswer({ key: 'k', clock: new LoopClock(20, nowMs), meter }, plan, 'a', nowMs);
   feed(answer);
   answer.end();
   return faults;
@@ -77,7 +76,7 @@ const wholeFaults = (format: AudioFormat, file: Buffer, members: object = { time
 
 for (const format of formats) {
   const name = `${format.encoding} at ${format.sampleRateHz} Hz`;
-  void t.test(`a whole ${name} is looked at to its end`, async (t) => {
+  void t.test(`a whole result of ${name} is checked to its end`, async (t) => {
     const { file } = await encode(format);
     t.same(wholeFaults(format, file), []);
     t.ok(wholeFaults(format, file, {}).includes('words'), 'the times that were asked for are missing');
@@ -95,7 +94,7 @@ for (const format of formats) {
 
 const record = (fields: object): Buffer => Buffer.from(`data: ${JSON.stringify(fields)}\n\n`);
 
-void t.test('a stream is looked at to the end of its body', async (t) => {
+void t.test('a stream is checked to the end of its body', async (t) => {
   const format: AudioFormat = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 32 };
   const { stream } = await encode(format);
   const plan = { ...planOf('stream', format), timestamps: false };
@@ -118,7 +117,7 @@ void t.test('a stream is looked at to the end of its body', async (t) => {
   );
 });
 
-void t.test('raw samples end with a whole one', async (t) => {
+void t.test('raw samples end with a whole sample', async (t) => {
   const format: AudioFormat = { encoding: 'pcm', sampleRateHz: 16_000 };
   const sound = Buffer.concat((await encode(format)).stream);
   const plan = planOf('webhook', format);

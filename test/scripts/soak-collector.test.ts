@@ -1,14 +1,13 @@
-/** The soak's hand on the inspector of a process: it collects in every thread, connects once, and holds up nobody's end. */
+/** The soak's collector uses a process's inspector: it collects in every thread, connects once, and delays no exit. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { Collector } from '../../scripts/soak/collector.js';
-import { Inspector } from '../../scripts/soak/inspector.js';
+import { Collector, Inspector } from '../../scripts/soak/collector.js';
 
 const garbageBytes = 30e6;
 
-/** Has a thread; both have some garbage, and say so. Ends by itself when its input does. */
+/** Has a worker thread; both threads make garbage. Ends when its input ends. */
 const script = `
   const { Worker, isMainThread, parentPort } = require('node:worker_threads');
   globalThis.garbage = Array.from({ length: ${String(garbageBytes / 8)} }, (_, i) => i + 0.5);
@@ -42,7 +41,7 @@ const start = async (t: Test) => {
   };
 };
 
-void t.test('garbage of all threads goes, by one connection however often', async (t) => {
+void t.test('the garbage of all threads is collected, always over one connection', async (t) => {
   const { url, connections } = await start(t);
   const collector = new Collector(url);
   t.teardown(() => collector.close());
@@ -53,7 +52,7 @@ void t.test('garbage of all threads goes, by one connection however often', asyn
   t.equal(connections(), 1);
 });
 
-void t.test('a closed collector connects anew when it is asked again', async (t) => {
+void t.test('a closed collector connects again when it is asked again', async (t) => {
   const { url, connections } = await start(t);
   const collector = new Collector(url);
   await collector.collect();
@@ -64,7 +63,7 @@ void t.test('a closed collector connects anew when it is asked again', async (t)
   t.equal(connections(), 2);
 });
 
-void t.test('a process that wants to end need not wait for its inspector', async (t) => {
+void t.test('a process that ends does not wait for its inspector', async (t) => {
   const { child, url, exited } = await start(t);
   const collector = new Collector(url);
   await collector.collect();
@@ -75,7 +74,7 @@ void t.test('a process that wants to end need not wait for its inspector', async
   collector.close();
 });
 
-void t.test('who waits for an answer of a process that dies is told at once', async (t) => {
+void t.test('a call to a process that dies rejects at once', async (t) => {
   const { child, url, exited } = await start(t);
   const inspector = await Inspector.connect(url);
   t.teardown(() => inspector.close());

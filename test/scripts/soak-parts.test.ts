@@ -1,31 +1,35 @@
-/** The parts of a soak that decide: who its clients are, what an underrun is, what grows, what the report says. */
+/** The parts of a soak that decide: its clients, what an underrun is, what grows, how long its phases are. */
 import t from 'tap';
-import { calibrate, calibration, settle, troubleOf } from '../../scripts/soak/calibrate.js';
+import { UsageError } from '../../scripts/command.js';
+import { Playback, ReadAhead } from '../../scripts/rig/playback.js';
+import type { LoadTick } from '../../scripts/soak/measures.js';
+import { memoryBars, trendOf, troughs } from '../../scripts/soak/memory.js';
+import { faultsReportedMax, LoopClock, Meter } from '../../scripts/soak/meter.js';
+import { parseSamples, sumOf } from '../../scripts/soak/monitor.js';
+import { readOptions } from '../../scripts/soak/options.js';
+import {
+  calibrate,
+  calibration,
+  defaultWarmUpMinutes,
+  minutesToJudgeMemory,
+  phasesOf,
+  settle,
+  troubleOf,
+} from '../../scripts/soak/phases.js';
+import { judgeDry } from '../../scripts/soak/plausible.js';
 import {
   clientsPerKey,
-  keyOfClient,
-  keyOfHttpClient,
-  httpKeysNeeded,
-  keysNeeded,
-} from '../../scripts/soak/keys.js';
-import { LoopClock } from '../../scripts/soak/loop-clock.js';
-import { UsageError } from '../../scripts/command.js';
-import { memoryBars } from '../../scripts/soak/memory.js';
-import { readOptions } from '../../scripts/soak/options.js';
-import { defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from '../../scripts/soak/phases.js';
-import { Player, judgeDry } from '../../scripts/soak/player.js';
-import {
   drawHttp,
   drawIdlePauseMs,
   drawLife,
+  httpKeysNeeded,
   isTidy,
+  keyOfClient,
+  keyOfHttpClient,
+  keysNeeded,
   lifeEndings,
   wrongFrames,
 } from '../../scripts/soak/population.js';
-import { parseSamples, sumOf } from '../../scripts/soak/prometheus.js';
-import type { LoadTick } from '../../scripts/soak/protocol.js';
-import { Tally, faultsToldMax } from '../../scripts/soak/tally.js';
-import { trendOf, troughs } from '../../scripts/soak/trend.js';
 
 const livesOf = (seed: number, clients: number, lives: number) =>
   Array.from({ length: clients * lives }, (_, i) => ({
@@ -33,7 +37,7 @@ const livesOf = (seed: number, clients: number, lives: number) =>
     plan: drawLife(seed, i % clients, Math.floor(i / clients)),
   }));
 
-void t.test('the same seed gives the same population, another one another', (t) => {
+void t.test('the same seed gives the same population, another seed another one', (t) => {
   t.same(livesOf(7, 5, 5), livesOf(7, 5, 5));
   t.notSame(livesOf(7, 5, 5), livesOf(8, 5, 5));
   t.same(drawHttp(7, 1, 2), drawHttp(7, 1, 2));
@@ -43,10 +47,10 @@ void t.test('the same seed gives the same population, another one another', (t) 
   t.end();
 });
 
-void t.test('every kind of client, context and request is in it', (t) => {
+void t.test('a population has every kind of client, context and request', (t) => {
   const lives = livesOf(1, 100, 10).map(({ plan }) => plan);
   const contexts = lives.flatMap((life) => life.contexts);
-  const turns = contexts.flatMap((context) => context.turns);
+  const replies = contexts.flatMap((context) => context.replies);
   const kinds = <T>(values: readonly T[]) => [...new Set(values)].sort();
   t.same(kinds(lives.map(({ reader }) => reader)), ['eager', 'paced', 'slow', 'stalling']);
   t.same(kinds(lives.map(({ ending }) => ending)), [...lifeEndings].sort());
@@ -65,8 +69,8 @@ void t.test('every kind of client, context and request is in it', (t) => {
     'wav',
   ]);
   t.same(kinds(contexts.map(({ ending }) => ending)), ['cancel', 'close', 'close-unflushed']);
-  t.same(kinds(turns.map(({ flushes }) => flushes)), ['sentence', 'turn']);
-  t.ok(turns.every(({ text }) => text.endsWith('.') && !text.includes('  ')));
+  t.same(kinds(replies.map(({ flushes }) => flushes)), ['reply', 'sentence']);
+  t.ok(replies.every(({ text }) => text.endsWith('.') && !text.includes('  ')));
   const requests = Array.from({ length: 500 }, (_, i) => drawHttp(1, i % 10, i));
   t.same(kinds(requests.map(({ route }) => route)), ['stream', 'webhook', 'whole']);
   t.equal(kinds(requests.map(({ wrong }) => String(wrong))).length, 4);
@@ -74,30 +78,33 @@ void t.test('every kind of client, context and request is in it', (t) => {
   t.end();
 });
 
-void t.test('what a tidy client sends is spoken to the end, and its key is no other’s', (t) => {
-  for (const { client, plan } of livesOf(3, 40, 20))
-    if (isTidy(client))
-      t.ok(!plan.vanishes && plan.contexts.every(({ ending }) => ending !== 'cancel'), `client ${client}`);
-  const sockets = Array.from({ length: keysNeeded(40) }, (_, i) => `s${i}`);
-  const http = Array.from({ length: httpKeysNeeded(9) }, (_, i) => `h${i}`);
-  const keys = { sockets, http, idle: 'idle', isShared: false };
-  const users = Map.groupBy(
-    Array.from({ length: 40 }, (_, client) => client),
-    (client) => keyOfClient(keys, client),
-  );
-  for (const clients of users.values()) {
-    t.equal(new Set(clients.map(isTidy)).size, 1, 'tidy and untidy do not share a key');
-    t.ok(clients.length <= 9, 'a key has a slot for each of its clients');
-  }
-  t.ok(
-    Array.from({ length: 9 }, (_, client) => keyOfHttpClient(keys, client)).every((key) =>
-      http.includes(key),
-    ),
-  );
-  t.end();
-});
+void t.test(
+  'everything that a tidy client sends is spoken, and it shares its key with tidy clients only',
+  (t) => {
+    for (const { client, plan } of livesOf(3, 40, 20))
+      if (isTidy(client))
+        t.ok(!plan.vanishes && plan.contexts.every(({ ending }) => ending !== 'cancel'), `client ${client}`);
+    const sockets = Array.from({ length: keysNeeded(40) }, (_, i) => `s${i}`);
+    const http = Array.from({ length: httpKeysNeeded(9) }, (_, i) => `h${i}`);
+    const keys = { sockets, http, idle: 'idle', isShared: false };
+    const users = Map.groupBy(
+      Array.from({ length: 40 }, (_, client) => client),
+      (client) => keyOfClient(keys, client),
+    );
+    for (const clients of users.values()) {
+      t.equal(new Set(clients.map(isTidy)).size, 1, 'tidy and untidy do not share a key');
+      t.ok(clients.length <= 9, 'a key has a slot for each of its clients');
+    }
+    t.ok(
+      Array.from({ length: 9 }, (_, client) => keyOfHttpClient(keys, client)).every((key) =>
+        http.includes(key),
+      ),
+    );
+    t.end();
+  },
+);
 
-void t.test('clients that share the keys of a running service have them evenly', (t) => {
+void t.test('clients share the keys of a running service evenly', (t) => {
   for (const [keyCount, contexts, streams] of [
     [1, 5, 1],
     [3, 12, 6],
@@ -116,21 +123,42 @@ void t.test('clients that share the keys of a running service have them evenly',
   t.end();
 });
 
-void t.test('a player that has heard all it got is dry until more comes', (t) => {
-  const player = new Player();
-  t.equal(player.onAudio(100, 1_000), null, 'the first audio is played at once');
-  t.equal(player.onAudio(300, 1_050), null);
-  t.equal(player.aheadMs(1_100), 200);
-  t.equal(player.onAudio(500, 1_450), 1_300, 'dry since 300 ms after the first');
-  t.equal(player.aheadMs(1_450), 200, 'what comes late is played when it comes');
-  t.equal(player.onAudio(500, 1_800), null, 'a chunk without audio is none');
-  player.begin();
-  t.equal(player.aheadMs(1_800), 0, 'a new turn has nothing yet');
-  t.equal(player.onAudio(50, 9_000), null);
+void t.test('a listener that has heard everything is dry until more audio comes', (t) => {
+  const playback = new Playback();
+  playback.begin(900);
+  t.equal(playback.audio(0, 950), null, 'a chunk without audio is none');
+  t.same(playback.audio(100, 1_000), { kind: 'first', waitedMs: 100 }, 'first audio is played at once');
+  t.equal(playback.audio(300, 1_050), null);
+  t.equal(playback.aheadMs(1_100), 200);
+  t.same(playback.audio(500, 1_450), { kind: 'dry', sinceMs: 1_300, waitedMs: 150 });
+  t.equal(playback.aheadMs(1_450), 200, 'late audio is played when it comes');
+  t.equal(playback.audio(500, 1_800), null, 'a chunk without audio is none');
+  playback.begin(1_800);
+  t.equal(playback.aheadMs(1_800), 0, 'a new stream has no audio yet');
+  t.same(playback.audio(50, 9_000), { kind: 'first', waitedMs: 7_200 });
+  t.equal(playback.audioMs, 550);
+  t.same([playback.firstAudioMsMax, playback.dryMsMax], [7_200, 150], 'the longest waits');
+  playback.tick(9_250);
+  t.equal(playback.dryMsMax, 200, 'a wait that has not ended counts');
+  playback.end();
+  playback.tick(99_000);
+  t.equal(playback.dryMsMax, 200, 'after the end there is no wait');
   t.end();
 });
 
-void t.test('dry is an underrun only where the text was there and the client in time', (t) => {
+void t.test('a listener with enough to hear does not read on until it has little', (t) => {
+  const calls: string[] = [];
+  const readAhead = new ReadAhead(
+    { pause: () => void calls.push('pause'), resume: () => void calls.push('resume') },
+    500,
+    1_000,
+  );
+  for (const aheadMs of [0, 900, 1_100, 1_200, 700, 400, 300]) readAhead.update(aheadMs);
+  t.same(calls, ['pause', 'resume']);
+  t.end();
+});
+
+void t.test('a gap is an underrun only when the text was there and the client was in time', (t) => {
   const dry = { sinceMs: 1_000, untilMs: 1_300, textCompleteMs: 0, clientLateMs: 0 };
   t.same(judgeDry(dry), { kind: 'underrun', lateMs: 300 });
   const kind = (fields: object) => judgeDry({ ...dry, ...fields }).kind;
@@ -142,7 +170,7 @@ void t.test('dry is an underrun only where the text was there and the client in 
   t.end();
 });
 
-void t.test('the clock of a loop tells how late it was since then', (t) => {
+void t.test('a loop clock knows the greatest lateness since a moment', (t) => {
   const clock = new LoopClock(20, 0);
   for (const ms of [20, 40, 160, 180]) clock.tick(ms);
   t.equal(clock.latenessMs(100, 185), 100);
@@ -151,7 +179,7 @@ void t.test('the clock of a loop tells how late it was since then', (t) => {
   t.end();
 });
 
-void t.test('a trend is found among noise, and garbage is not taken for growth', (t) => {
+void t.test('a trend is found among noise, and garbage does not count as growth', (t) => {
   const hour = 3_600_000;
   const points = Array.from({ length: 720 }, (_, i) => ({
     atMs: (i * hour) / 720,
@@ -179,15 +207,15 @@ void t.test('samples of metrics are summed by name and labels', (t) => {
   t.end();
 });
 
-void t.test('faults are counted all, and the first of each kind told', (t) => {
-  const told: string[] = [];
-  const tally = new Tally(performance.now(), ({ kind }) => told.push(kind));
-  for (let i = 0; i < 100; i++) tally.fault('words', 'x', 'lost');
-  tally.fault('frames', 'x', 'wrong');
-  tally.reset();
-  t.equal(tally.faults.words, 100, 'a reset forgets none');
-  t.equal(told.filter((kind) => kind === 'words').length, faultsToldMax);
-  t.equal(told.filter((kind) => kind === 'frames').length, 1);
+void t.test('all faults are counted, and the first of each kind reported', (t) => {
+  const reported: string[] = [];
+  const meter = new Meter(performance.now(), ({ kind }) => reported.push(kind));
+  for (let i = 0; i < 100; i++) meter.fault('words', 'x', 'lost');
+  meter.fault('frames', 'x', 'wrong');
+  meter.reset();
+  t.equal(meter.faults.words, 100, 'a reset forgets none');
+  t.equal(reported.filter((kind) => kind === 'words').length, faultsReportedMax);
+  t.equal(reported.filter((kind) => kind === 'frames').length, 1);
   t.end();
 });
 
@@ -196,7 +224,7 @@ const tick = (fields: Partial<LoadTick>) =>
   ({ underruns: 0, firstAudioMs: quiet, loopLateMs: quiet, ...fields }) as LoadTick;
 
 void t.test(
-  'calibration takes a part of the last number that held, and a noisy moment is no limit',
+  'calibration uses a part of the last number that held, and one noisy moment is no limit',
   async (t) => {
     const tried: number[] = [];
     let noise = 1;
@@ -230,7 +258,7 @@ void t.test(
   },
 );
 
-void t.test('measuring begins when what calibration left behind is spoken, or after a while', async (t) => {
+void t.test('measuring begins when the load of the calibration has settled, or after a while', async (t) => {
   let looks = 0;
   t.equal(await settle(async () => [tick({ underruns: ++looks < 4 ? 2 : 0 })]), null);
   t.equal(looks, 4);
@@ -239,7 +267,7 @@ void t.test('measuring begins when what calibration left behind is spoken, or af
   t.equal(looks, calibration.settlesMax);
 });
 
-void t.test('a command line that cannot be meant is refused by name', (t) => {
+void t.test('a wrong command line is refused with the name of the option', (t) => {
   for (const [args, message] of [
     [['--minutes', 'soon'], /--minutes/],
     [['--warm-up=-1'], /--warm-up is a number from 0/],
@@ -251,7 +279,7 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
     [['--key', 'k'], /--url/],
     [['--url', 'http://a'], /--key/],
     [['--url', 'https://a', '--key', 'k'], /http:/],
-    [['--url', 'http://a', '--key', 'k'], /9 clients, and a key carries 6/],
+    [['--url', 'http://a', '--key', 'k'], /9 clients, and a key serves 6/],
     [['--url', 'http://a', '--key', 'k,l', '--contexts', '9', '--streams', '4'], /13 clients/],
     [
       [
@@ -285,7 +313,7 @@ void t.test('a command line that cannot be meant is refused by name', (t) => {
   t.end();
 });
 
-void t.test('a soak that judges memory is warmed up and has rests, another has what was asked for', (t) => {
+void t.test('a soak that judges memory has a warm-up and rests; others have what was asked for', (t) => {
   const nothingElse = { warmUpMinutes: null, rests: null };
   const none = { isMemoryJudged: false, surge: null, warmUpMs: 0, rests: 0 };
   t.same(phasesOf({ minutes: minutesToJudgeMemory - 1, ...nothingElse }, 'at rest'), none);

@@ -1,15 +1,14 @@
-/** What a soak says of what it found: verdicts that are right, and a page that nothing in it can break. */
+/** What a soak reports: right verdicts, and a page that its contents cannot break. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import t from 'tap';
 import { bars, judge, verdictOf, type Findings } from '../../scripts/soak/invariants.js';
+import { faultKinds, type FaultKind, type LoadTick, type Step } from '../../scripts/soak/measures.js';
 import { judgeMemory, loadTrend } from '../../scripts/soak/memory.js';
-import { renderPage } from '../../scripts/soak/page.js';
+import { renderPage, type SoakReport } from '../../scripts/soak/page.js';
 import { progressLines } from '../../scripts/soak/progress.js';
-import { faultKinds, type FaultKind, type LoadTick } from '../../scripts/soak/protocol.js';
-import type { SoakReport } from '../../scripts/soak/report.js';
-import { stepOf, type Reading, type Step } from '../../scripts/soak/series.js';
-import { ServiceLog } from '../../scripts/soak/service-log.js';
-import { readStore } from '../../scripts/soak/store-findings.js';
+import { stepOf, type Reading } from '../../scripts/soak/series.js';
+import { readStore } from '../../scripts/soak/service-access.js';
+import { ServiceLog } from '../../scripts/rig/service.js';
 import { Administration } from '../../src/accounts/administration.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 
@@ -19,7 +18,7 @@ const noFaults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Reco
 const tickAt = (atMs: number): LoadTick => ({
   sockets: 50,
   streams: 10,
-  turns: 1,
+  replies: 1,
   contexts: 1,
   lives: 1,
   requests: 1,
@@ -43,7 +42,7 @@ const readingAt = (atMs: number, pssBytes: number): Reading => ({
     pssBytes,
     rssBytes: pssBytes * 1.1,
     frontHeapBytes: 2e7,
-    cpu: { front: atMs / 100, actor: 0, synthesis: atMs / 20, other: 0 },
+    cpu: { front: atMs / 10, actor: 0, synthesis: atMs / 2, other: 0 },
     files: 60,
     threads: 16,
     loopDelayMs: { p50: 1, p99: 12, max: 20 },
@@ -81,7 +80,7 @@ const good: Findings = {
   probes: quantiles,
   answers: { asked: 100, missed: 0, faults: [] },
   end: '0',
-  log: { errors: 0, drops: 0, told: [] },
+  log: { errors: 0, drops: 0, kept: [] },
   threadRestarts: 0,
   atStart: { files: 50, threads: 16 },
   atEnd: { files: 50, threads: 16 },
@@ -95,7 +94,7 @@ const broken = (findings: Partial<Findings>) =>
     .filter(({ passed }) => passed === false)
     .map(({ name }) => name);
 
-void t.test('each invariant is broken by what breaks it, and by nothing else', (t) => {
+void t.test('each fault breaks its invariant, and no other', (t) => {
   t.same(broken({}), []);
   for (const kind of faultKinds) {
     const fault = { kind, atMs: 1, where: '1.2.3', what: 'wrong' };
@@ -107,10 +106,10 @@ void t.test('each invariant is broken by what breaks it, and by nothing else', (
   t.same(broken({ firstAudioMs: { ...quantiles, p99: bars.firstAudioP99Ms + 1 } }), ['first-audio']);
   t.same(broken({ probes: { ...quantiles, p99: bars.probeP99Ms + 1 } }), ['probe']);
   t.same(broken({ answers: { asked: 9, missed: 1, faults: ['late'] } }), ['operator']);
-  t.same(broken({ end: 'SIGKILL, amid the soak' }), ['alive']);
+  t.same(broken({ end: 'SIGKILL, in the middle of the soak' }), ['alive']);
   t.same(broken({ threadRestarts: 1 }), ['alive']);
-  t.same(broken({ log: { errors: 1, drops: 0, told: ['{}'] } }), ['log']);
-  t.same(broken({ log: { errors: 0, drops: 1, told: ['{}'] } }), ['log']);
+  t.same(broken({ log: { errors: 1, drops: 0, kept: ['{}'] } }), ['log']);
+  t.same(broken({ log: { errors: 0, drops: 1, kept: ['{}'] } }), ['log']);
   const growing = stepsOf((minute) => 3e8 + minute * 1e5);
   t.same(broken({ steps: growing }), ['memory']);
   t.same(broken({ steps: growing, isMemoryJudged: false }), [], 'it was not warmed up');
@@ -136,7 +135,7 @@ void t.test('each invariant is broken by what breaks it, and by nothing else', (
   t.end();
 });
 
-void t.test('what cannot be known is not judged', (t) => {
+void t.test('what is unknown is not judged', (t) => {
   const elsewhere = judge({
     ...good,
     end: null,
@@ -155,7 +154,7 @@ void t.test('what cannot be known is not judged', (t) => {
   t.end();
 });
 
-void t.test('growth of memory is judged where its error allows it, and both are told', (t) => {
+void t.test('growth of memory is judged where its error allows it, and both are reported', (t) => {
   const memoryOf = (pssAt: (minute: number) => number) =>
     judge({ ...good, steps: stepsOf(pssAt) }).find(({ name }) => name === 'memory')!;
   const noisy = (growth: number) => (minute: number) =>
@@ -172,7 +171,7 @@ void t.test('growth of memory is judged where its error allows it, and both are 
 });
 
 void t.test(
-  'memory is told by what is kept at rest, and under load only by what goes beyond its clients',
+  'memory is judged by what is kept at rest, and under load only by growth beyond that of its clients',
   (t) => {
     const restsOf = (pssAt: (minute: number) => number) =>
       Array.from({ length: 7 }, (_, i) => ({
@@ -225,7 +224,7 @@ void t.test(
   },
 );
 
-void t.test('the store is read as it is, and one that cannot be is told of', (t) => {
+void t.test('the store is read as it is, and one that cannot be read is reported', (t) => {
   const dataDir = t.testdir();
   const missing = readStore(dataDir, []);
   t.ok(missing.ledger instanceof Error && missing.entries instanceof Error);
@@ -240,7 +239,7 @@ void t.test('the store is read as it is, and one that cannot be is told of', (t)
   t.end();
 });
 
-void t.test('a step tells what happened in it, and memory is judged without its garbage', (t) => {
+void t.test('a step has the figures of its time, and garbage does not count as growth', (t) => {
   const step = good.steps[100]!;
   t.equal(step.speechPerSecond, 8);
   t.same(step.cpu, { front: 0.1, actor: 0, synthesis: 0.5, other: 0 });
@@ -258,7 +257,7 @@ void t.test('a step tells what happened in it, and memory is judged without its 
   t.end();
 });
 
-void t.test('the log’s errors are counted, and its status line answers', async (t) => {
+void t.test('errors in the log are counted, and a status line answers', async (t) => {
   const log = new ServiceLog();
   log.onLine('{"level":30,"msg":"socket"}');
   log.onLine('{"level":50,"msg":"socket failed"}');
@@ -268,22 +267,25 @@ void t.test('the log’s errors are counted, and its status line answers', async
   t.equal(log.drops, 0);
   log.onLine('{"level":30,"outcome":"silent","msg":"socket"}');
   t.equal(log.drops, 1);
-  t.match(log.told[1], /Segmentation/);
+  t.match(log.kept[1], /Segmentation/);
   const line = '{"level":30,"requestsInFlight":3,"openContexts":4,"threadsWhole":true,"msg":"status"}';
   const status = await log.status(() => log.onLine(line), 1_000);
-  t.equal(status?.openContexts, 4);
-  t.equal(await log.status(() => undefined, 1), null);
+  t.equal(status.openContexts, 4);
+  await t.rejects(
+    log.status(() => undefined, 1),
+    /no status/,
+  );
   let asked = 0;
   const ask = () => (++asked === 2 ? log.onLine(line) : undefined);
   const both = await Promise.all([log.status(ask, 1_000), log.status(ask, 1_000)]);
   t.same(
-    both.map((each) => each?.requestsInFlight),
+    both.map((each) => each.requestsInFlight),
     [3, 3],
     'two who ask at once are both answered',
   );
 });
 
-void t.test('the page stands alone, and nothing that it tells can break it', (t) => {
+void t.test('the page needs no other file, and its contents cannot break it', (t) => {
   const evil = '</script><img src=x onerror=alert(1)> & "quoted"';
   const invariants = judge({
     ...good,

@@ -1,12 +1,12 @@
-/** What the clients of a soak met with, in memory that does not grow with its length. */
+/** What the clients of a soak measure, in memory that does not grow with the length of the soak. */
 import { createHistogram } from 'node:perf_hooks';
-import type { DryVerdict } from './player.js';
-import { faultKinds, type Charges, type Fault, type FaultKind, type Quantiles } from './protocol.js';
+import { faultKinds, type Charges, type Fault, type FaultKind, type Quantiles } from './measures.js';
+import type { DryVerdict } from './plausible.js';
 
-/** Of each kind that are told. */
-export const faultsToldMax = 20;
+/** Faults of a kind that are reported; the others are only counted. */
+export const faultsReportedMax = 20;
 
-/** Of milliseconds, to the microsecond. */
+/** A histogram of milliseconds, exact to the microsecond. */
 export class Durations {
   readonly #histogram = createHistogram({ figures: 3 });
 
@@ -31,18 +31,51 @@ export class Durations {
   }
 }
 
-export class Tally {
+/** Ticks that are remembered: about five seconds. */
+const ticksMax = 256;
+
+/** Lateness of this process's own event loop: a client that notices audio late by as much cannot blame the service. */
+export class LoopClock {
+  readonly #periodMs: number;
+  readonly #atMs: number[] = [];
+  readonly #lateMs: number[] = [];
+  #next = 0;
+  #lastMs: number;
+
+  /** @param periodMs the period of the timer that calls `tick` */
+  constructor(periodMs: number, nowMs: number) {
+    this.#periodMs = periodMs;
+    this.#lastMs = nowMs;
+  }
+
+  tick(nowMs: number): void {
+    this.#atMs[this.#next] = nowMs;
+    this.#lateMs[this.#next] = Math.max(0, nowMs - this.#lastMs - this.#periodMs);
+    this.#next = (this.#next + 1) % ticksMax;
+    this.#lastMs = nowMs;
+  }
+
+  /** The greatest lateness between then and now. */
+  latenessMs(sinceMs: number, nowMs: number): number {
+    let mostMs = Math.max(0, nowMs - this.#lastMs - this.#periodMs);
+    for (const [i, atMs] of this.#atMs.entries())
+      if (atMs >= sinceMs) mostMs = Math.max(mostMs, this.#lateMs[i]!);
+    return mostMs;
+  }
+}
+
+export class Meter {
   readonly firstAudio = new Durations();
   readonly stepFirstAudio = new Durations();
   readonly stepLoopLate = new Durations();
   readonly #faults = new Map<FaultKind, number>();
-  readonly #told = new Map<string, number>();
+  readonly #reported = new Map<string, number>();
   readonly #charges = new Map<string, { min: number; max: number }>();
   readonly #onFault: (fault: Fault) => void;
   readonly #startedMs: number;
   sockets = 0;
   streams = 0;
-  turns = 0;
+  replies = 0;
   contexts = 0;
   lives = 0;
   requests = 0;
@@ -51,7 +84,7 @@ export class Tally {
   underruns = 0;
   unjudged = 0;
 
-  /** @param onFault gets the first of each kind */
+  /** @param onFault receives the first faults of each kind */
   constructor(startedMs: number, onFault: (fault: Fault) => void) {
     this.#startedMs = startedMs;
     this.#onFault = onFault;
@@ -66,25 +99,25 @@ export class Tally {
     return Object.fromEntries(this.#charges);
   }
 
-  /** Measures only; gauges and faults stay. */
+  /** Resets what is measured; gauges and faults stay. */
   reset(): void {
     this.firstAudio.reset();
-    this.turns = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;
+    this.replies = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;
     this.underruns = this.unjudged = 0;
-    this.#told.delete('underruns');
+    this.#reported.delete('underruns');
   }
 
   fault(kind: FaultKind, where: string, what: string): void {
     this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + 1);
-    this.#tell(kind, where, what);
+    this.#report(kind, where, what);
   }
 
-  /** A player had nothing to play. */
+  /** A listener had nothing to play. */
   dry(where: string, { kind, lateMs }: DryVerdict): void {
     if (kind === 'unjudged') this.unjudged++;
     if (kind !== 'underrun') return;
     this.underruns++;
-    this.#tell('underruns', where, `audio comes ${lateMs.toFixed(0)} ms late`);
+    this.#report('underruns', where, `audio came ${lateMs.toFixed(0)} ms late`);
   }
 
   heardFirst(ms: number): void {
@@ -97,7 +130,7 @@ export class Tally {
     this.#charge(key).max += characters;
   }
 
-  /** Text that was spoken for certain, and so must be charged. */
+  /** Text that has been spoken, so that the service must charge for it. */
   spoken(key: string, characters: number): void {
     this.#charge(key).min += characters;
   }
@@ -108,10 +141,10 @@ export class Tally {
     return charge;
   }
 
-  #tell(kind: FaultKind | 'underruns', where: string, what: string): void {
-    const told = this.#told.get(kind) ?? 0;
-    if (told >= faultsToldMax) return;
-    this.#told.set(kind, told + 1);
+  #report(kind: FaultKind | 'underruns', where: string, what: string): void {
+    const reported = this.#reported.get(kind) ?? 0;
+    if (reported >= faultsReportedMax) return;
+    this.#reported.set(kind, reported + 1);
     this.#onFault({ kind, atMs: Math.round(performance.now() - this.#startedMs), where, what });
   }
 }

@@ -1,0 +1,142 @@
+/** What a soak measures: shared by the load, the soak and its report. */
+import type { FrameFault } from '../rig/context-check.js';
+import type { CpuTimes } from '../rig/process-facts.js';
+
+/** Where the service is. */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  readonly voices: readonly string[];
+}
+
+/** `statuses` of HTTP; `sockets` that the service closed; `answers` that never came. */
+export type FaultKind = FrameFault | 'statuses' | 'sockets' | 'answers';
+export const faultKinds = [
+  'frames',
+  'audio',
+  'words',
+  'flushes',
+  'errors',
+  'statuses',
+  'sockets',
+  'answers',
+] as const satisfies readonly FaultKind[];
+
+export interface Fault {
+  readonly kind: FaultKind | 'underruns';
+  /** Since the load began. */
+  readonly atMs: number;
+  /** The client or socket, and its context or request: with the seed, it identifies what was sent. */
+  readonly where: string;
+  readonly what: string;
+}
+
+export interface Quantiles {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly max: number;
+  readonly count: number;
+}
+
+/** The load's report of a second. Counts are since the beginning or the last reset; faults are never reset. */
+export interface LoadTick {
+  /** Open WebSockets, idle ones included. */
+  readonly sockets: number;
+  /** Contexts and requests that are being spoken or heard. */
+  readonly streams: number;
+  readonly replies: number;
+  readonly contexts: number;
+  readonly lives: number;
+  readonly requests: number;
+  readonly frames: number;
+  readonly audioMs: number;
+  readonly underruns: number;
+  readonly unjudged: number;
+  readonly faults: Readonly<Record<FaultKind, number>>;
+  /** Milliseconds, since the last step ended. */
+  readonly firstAudioMs: Quantiles;
+  /** Lateness of the load's own event loop, likewise. */
+  readonly loopLateMs: Quantiles;
+  /** A step ends with this tick. */
+  readonly endsStep: boolean;
+  /** User and system time so far. */
+  readonly cpuMs: number;
+  readonly rssBytes: number;
+}
+
+/** By key: the least and the most characters that it must have been charged. */
+export type Charges = Readonly<Record<string, { readonly min: number; readonly max: number }>>;
+
+/** What the load reports on its own. */
+export type LoadEvent = ({ readonly type: 'tick' } & LoadTick) | ({ readonly type: 'fault' } & Fault);
+
+/** A look at the service from outside. */
+export interface ServiceSample {
+  readonly pssBytes: number | null;
+  readonly rssBytes: number | null;
+  readonly frontHeapBytes: number | null;
+  /** Milliseconds so far. */
+  readonly cpu: CpuTimes | null;
+  readonly files: number | null;
+  readonly threads: number | null;
+  /** Lateness of the front thread's event loop, as the service measures it. */
+  readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number } | null;
+  readonly streams: number | null;
+  readonly contexts: number | null;
+  readonly underruns: number | null;
+  /** Chunks of audio with a listener. */
+  readonly chunks: number | null;
+  readonly threadRestarts: number | null;
+  readonly bufferedBytes: number | null;
+  /** Of `GET /healthz` since the last sample. */
+  readonly probeP99Ms: number;
+}
+
+/** A row of the time series. */
+export interface Step {
+  /** Since the load began. */
+  readonly atMs: number;
+  readonly phase: 'calibration' | 'warm-up' | 'measured' | 'rest';
+  readonly sockets: number;
+  readonly streams: number;
+  readonly speechPerSecond: number;
+  readonly firstAudioMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
+  readonly underruns: number;
+  readonly unjudged: number;
+  readonly faults: number;
+  readonly loadLateP99Ms: number;
+  readonly pssBytes: number | null;
+  readonly rssBytes: number | null;
+  readonly frontHeapBytes: number | null;
+  readonly loadRssBytes: number;
+  readonly loopDelayP99Ms: number | null;
+  readonly loopDelayMaxMs: number | null;
+  readonly probeP99Ms: number;
+  readonly bufferedBytes: number | null;
+  /** By the service's own count since its start: late chunks of audio, and all with a listener. */
+  readonly serviceUnderruns: number | null;
+  readonly serviceChunks: number | null;
+  /** In cores, over the step. */
+  readonly cpu: CpuTimes | null;
+  readonly loadCpu: number;
+  /** Cores that all other programs of the machine used. */
+  readonly othersCpu: number | null;
+}
+
+/** Memory of the service's scripts, of all threads. */
+export interface KeptByScript {
+  /** Objects in V8's heaps. */
+  readonly heapBytes: number;
+  /** Buffers, and the memory of WebAssembly by its address space. */
+  readonly externalBytes: number;
+}
+
+/** What the service keeps while no client speaks. */
+export interface AtRest {
+  /** Since the load began. */
+  readonly atMs: number;
+  readonly pssBytes: number;
+  /** The rest of `pssBytes` is the C library's heaps, native code and pages that are mostly empty. */
+  readonly kept: KeptByScript;
+}
