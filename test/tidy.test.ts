@@ -1,5 +1,5 @@
-/** The rules of the house that no compiler checks. */
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+/** Rules of the project that no compiler checks. */
+import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';
 import { packageRoot } from './support/package-root.js';
@@ -29,8 +29,9 @@ interface Locked {
 const manifest = JSON.parse(readSource('package.json')) as Package;
 const locked = (JSON.parse(readSource('package-lock.json')) as { packages: Record<string, Locked> }).packages;
 
-t.test('files are of a size to be read in one go', (t) => {
-  const lines = (path: string) => readSource(path).split('\n').length - 1;
+const lines = (path: string): number => readSource(path).split('\n').length - 1;
+
+t.test('no file is too long', (t) => {
   t.strictSame(
     code.filter((path) => lines(path) > 400),
     [],
@@ -42,7 +43,7 @@ t.test('files are of a size to be read in one go', (t) => {
   t.end();
 });
 
-/** From the lowest up: a file imports from its own layer and from lower ones. Files of `src` itself are leaves. */
+/** Lowest first: a file imports from its own layer and from lower ones. The other files directly in `src` are leaves. */
 const layers = [
   'leaf',
   'text',
@@ -62,10 +63,10 @@ const layerOf = (path: string): number => {
   return layers.indexOf(file === undefined && !layers.includes(name) ? 'leaf' : name);
 };
 
-t.test('imports point down', (t) => {
+t.test('imports point downward', (t) => {
   const isAllowed = (from: string, to: string): boolean => {
     const [fromTop, toTop] = [from, to].map((path) => path.split('/')[0]);
-    // The client runs on its users' machines: it shares the wire types, and nothing that needs the service.
+    // The client runs on its users' machines: it shares the wire types and no part of the service.
     if (from.startsWith('src/client/')) return to.startsWith('src/client/') || to.startsWith('src/api/');
     if (fromTop === 'src') return toTop === 'src' && layerOf(to) >= 0 && layerOf(to) <= layerOf(from);
     if (fromTop === 'workers')
@@ -87,7 +88,7 @@ t.test('imports point down', (t) => {
   t.end();
 });
 
-t.test('no file imports itself by way of others', (t) => {
+t.test('there are no import cycles', (t) => {
   const all = [...code, ...tests].filter((path) => path.endsWith('.ts'));
   const imports = new Map(
     all.map((path) => [path, importsOf(path).flatMap((target) => (target.isEntry ? [] : [target.path]))]),
@@ -106,7 +107,36 @@ t.test('no file imports itself by way of others', (t) => {
   t.end();
 });
 
-t.test('what the package exports is compiled from what is there', (t) => {
+t.test('only the start, the plan and command lines import the bounds; other files are handed theirs', (t) => {
+  const mayImport = new Set(['src/main.ts', 'src/app.ts', 'src/config.ts', 'src/plan.ts']);
+  const importsValue = (path: string): boolean =>
+    importsOf(path).some((target) => target.path === 'src/limits.ts' && !target.typeOnly);
+  t.strictSame(
+    code.filter((path) => !path.startsWith('scripts/') && !mayImport.has(path) && importsValue(path)),
+    [],
+  );
+  t.end();
+});
+
+t.test('a short file with a single importer in its folder is merged into it, where both fit', (t) => {
+  const files = code.filter((path) => /^(?:src|workers)\/.*(?<!\.d)\.ts$/.test(path));
+  const importers = new Map(files.map((path) => [path, new Set<string>()]));
+  const entries = new Set<string>();
+  for (const path of files)
+    for (const target of importsOf(path))
+      if (target.isEntry) entries.add(target.path);
+      else importers.get(target.path)?.add(path);
+  const fragments = files.filter((path) => {
+    const [importer, ...others] = importers.get(path)!;
+    if (importer === undefined || others.length > 0 || entries.has(path)) return false;
+    if (dirname(importer) !== dirname(path) || lines(path) >= 60) return false;
+    return lines(path) + lines(importer) <= 400;
+  });
+  t.strictSame(fragments, []);
+  t.end();
+});
+
+t.test('every export of the package has a source', (t) => {
   const files = Object.values(manifest.exports).flatMap((target) =>
     typeof target === 'string' ? [target] : Object.values(target),
   );
@@ -123,7 +153,7 @@ t.test('every source is reached from an entry point, and every import exists', (
   const entries = Object.values(manifest.scripts)
     .flatMap((script) => [...script.matchAll(/run\.mjs (\S+)\.js/g)])
     .map(([, entry]) => `${entry ?? ''}.ts`)
-    // The training of the voices has tools of its own.
+    // The tools that train the voices run by themselves.
     .concat(code.filter((path) => path.startsWith('scripts/voice/')));
   const reached = new Set<string>();
   const visit = (path: string) => {
@@ -137,7 +167,7 @@ t.test('every source is reached from an entry point, and every import exists', (
   t.strictSame(
     sources.filter((path) => !reached.has(path)),
     [],
-    'nothing is there for its test alone',
+    'no file exists only for its test',
   );
   const missing = [...code, ...tests]
     .flatMap((path) => importsOf(path).map((target) => ({ path, target: target.path })))
@@ -147,7 +177,7 @@ t.test('every source is reached from an entry point, and every import exists', (
   t.end();
 });
 
-t.test('every bound of limits.ts bounds something', (t) => {
+t.test('every bound of limits.ts is used', (t) => {
   const names = [...readSource('src/limits.ts').matchAll(/^ {2}(\w+): [\d(]/gm)].map(
     ([, name]) => name ?? '',
   );
@@ -160,7 +190,7 @@ t.test('every bound of limits.ts bounds something', (t) => {
   t.end();
 });
 
-t.test('dependencies have exact versions, the same in the lock', (t) => {
+t.test('dependencies have exact versions, equal to those in the lock file', (t) => {
   for (const [name, wanted] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
     t.match(wanted, /^(?:npm:[\w@/.-]+@)?\d+\.\d+\.\d+$/, name);
     t.equal(locked[`node_modules/${name}`]?.version, wanted.replace(/^npm:.*@/, ''), name);
@@ -168,7 +198,7 @@ t.test('dependencies have exact versions, the same in the lock', (t) => {
   t.end();
 });
 
-t.test('the lock has the binaries of every platform', (t) => {
+t.test('the lock file has the binaries of every platform', (t) => {
   const wanted = Object.values(locked).flatMap(({ optionalDependencies }) =>
     Object.keys(optionalDependencies ?? {}),
   );
@@ -176,12 +206,12 @@ t.test('the lock has the binaries of every platform', (t) => {
   t.strictSame(
     wanted.filter((name) => !Object.keys(locked).some((path) => path.endsWith(`node_modules/${name}`))),
     [],
-    'npm ci refuses a lock that lacks one',
+    'npm ci refuses a lock file that lacks one',
   );
   t.end();
 });
 
-t.test('install scripts are decided upon, one by one', (t) => {
+t.test('every install script is allowed or forbidden by name', (t) => {
   const withScripts = Object.entries(locked)
     .filter(([, { hasInstallScript }]) => hasInstallScript === true)
     .map(([path]) => path.replace(/^.*node_modules\//, ''));
@@ -192,7 +222,7 @@ t.test('install scripts are decided upon, one by one', (t) => {
   t.end();
 });
 
-t.test('what the service is made of may be used freely, but for espeak-ng, and that is said', (t) => {
+t.test('dependencies have free licences, except espeak-ng, which the README names', (t) => {
   const free = /^\(?(?:MIT|ISC|0BSD|BSD-[23]-Clause|Apache-2\.0|CC0-1\.0|BlueOak-1\.0\.0|Zlib)\b/;
   const others = Object.entries(locked)
     .filter(([path, { dev }]) => path !== '' && dev !== true)
@@ -203,7 +233,7 @@ t.test('what the service is made of may be used freely, but for espeak-ng, and t
   t.end();
 });
 
-t.test('no file names a folder of somebody’s machine', (t) => {
+t.test('no file names a local folder of a machine', (t) => {
   const standard = [
     'bin',
     'boot',
@@ -260,49 +290,49 @@ t.test('the documents name every variable, every status and every command', (t) 
   const commands = Object.keys(manifest.scripts).map((name) =>
     /^(?:start|test)$/.test(name) ? name : `run ${name}`,
   );
-  const told = documents.map((name) => readFileSync(join(packageRoot, name), 'utf8')).join('\n');
+  const text = documents.map(readSource).join('\n');
   t.strictSame(
-    commands.filter((name) => !told.includes(`npm ${name}`)),
+    commands.filter((name) => !text.includes(`npm ${name}`)),
     [],
   );
   t.end();
 });
 
-t.test('the C library is told the same, however the service is started', (t) => {
-  const told = (path: string): Record<string, string> =>
+t.test('every way to start the service sets the same options of the C library', (t) => {
+  const optionsIn = (path: string): Record<string, string> =>
     Object.fromEntries(
       [...readSource(path).matchAll(/(MALLOC_[A-Z_]+)[=:] ?'?(?:\$\{MALLOC_[A-Z_]+:-)?(\d+)/g)].map(
         ([, name = '', value = '']) => [name, value],
       ),
     );
-  const started = told('package.json');
+  const started = optionsIn('package.json');
   t.ok(Object.keys(started).length >= 2);
-  t.strictSame(told('scripts/deploy/syrinx@.service'), started, 'as a unit');
-  t.strictSame(told('scripts/rig/service.ts'), started, 'under load, and in tests');
+  t.strictSame(optionsIn('scripts/deploy/syrinx@.service'), started, 'as a unit');
+  t.strictSame(optionsIn('scripts/rig/service.ts'), started, 'by the rig');
   t.end();
 });
 
-t.test('CI installs every program that a test asks for', (t) => {
-  const asked = tests
+t.test('CI installs every program that a test needs', (t) => {
+  const needed = tests
     .flatMap((path) => [...readSource(path).matchAll(/missingTool\(([^)]*)\)/g)])
     .flatMap(([, programs = '']) => [...programs.matchAll(/'([\w.-]+)'/g)].map(([, name]) => name ?? ''));
-  t.ok(asked.length > 0);
+  t.ok(needed.length > 0);
   const installed = readSource('.ci/run');
   t.strictSame(
-    asked.filter((name) => !new RegExp(`[( ]${name}:`).test(installed)),
+    needed.filter((name) => !new RegExp(`[( ]${name}:`).test(installed)),
     [],
   );
   t.end();
 });
 
-/** As GitHub makes it of a heading. */
+/** The anchor that GitHub makes of a heading. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-');
 
-t.test('what a document links to is there, headings too', (t) => {
+t.test('links in documents lead to files and headings that exist', (t) => {
   const links = documents.flatMap((path) =>
     [...readSource(path).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(
       ([, target = '', anchor]) => ({
@@ -313,20 +343,20 @@ t.test('what a document links to is there, headings too', (t) => {
     ),
   );
   t.ok(links.length > 20);
-  const isThere = ({ target, anchor }: (typeof links)[number]): boolean => {
+  const exists = ({ target, anchor }: (typeof links)[number]): boolean => {
     if (!existsSync(join(packageRoot, target))) return false;
     if (anchor === undefined) return true;
     const headings = [...readSource(target).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
     return headings.some((heading) => anchorOf(heading) === anchor);
   };
   t.strictSame(
-    links.filter((link) => !isThere(link)),
+    links.filter((link) => !exists(link)),
     [],
   );
   t.end();
 });
 
-t.test('the operator’s page has every reason of /readyz', (t) => {
+t.test('the page for operators has every reason of /readyz', (t) => {
   const page = readSource('scripts/deploy/README.md');
   const [, ofTheStore = ''] =
     /const phrases[^{]*\{([^}]*)\}/.exec(readSource('src/accounts/admission.ts')) ?? [];

@@ -1,9 +1,9 @@
-/** The project's own sources, and what each of them imports. */
+/** The sources of the project and their imports. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { packageRoot } from './package-root.js';
 
-/** Paths from the package root, of files with one of the extensions, in or below the folders. */
+/** Files in or below the folders whose names match, as paths from the package root. */
 export const filesIn = (folders: readonly string[], extensions: RegExp): string[] =>
   folders
     .filter((folder) => existsSync(join(packageRoot, folder)))
@@ -18,17 +18,17 @@ export const filesIn = (folders: readonly string[], extensions: RegExp): string[
 export const readSource = (path: string): string => readFileSync(join(packageRoot, path), 'utf8');
 
 export interface Import {
-  /** Path from the package root, of the source. */
+  /** Path of the imported source from the package root. */
   readonly path: string;
   readonly typeOnly: boolean;
-  /** Named by URL, as the entry of a thread or a process. */
+  /** Named by a URL: the entry of a thread or process. */
   readonly isEntry: boolean;
 }
 
 const statement = /^(?:import|export)\b(?<clause>[^;'"]*?)(?:from\s*)?'(?<specifier>\.[^']*)'/gm;
 const reference = /(?<by>\bimport\(|new URL\(\s*)'(?<specifier>\.[^']*\.js)'/g;
 
-/** What a source names by relative path: imports, re-exports, dynamic imports, and entries of threads. */
+/** Relative imports of a source: imports, re-exports, dynamic imports, and entries of threads. */
 export const importsOf = (path: string): Import[] => {
   const source = readSource(path);
   const resolve = (specifier: string) => {

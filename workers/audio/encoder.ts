@@ -38,37 +38,3 @@ export interface EncoderFactory<Format> {
 }
 
 export const NOTHING = new Uint8Array(0);
-
-const FLUSHED: Flushed = { payload: NOTHING, silenceSamples: 0 };
-
-/** Base of headerless encodings that turn each sample into bytes by itself: they hold nothing back and add no delay. */
-export abstract class DirectEncoder implements Encoder {
-  readonly sampleRateHz: number;
-  readonly streamDelaySamples = 0;
-
-  constructor(sampleRateHz: number) {
-    this.sampleRateHz = sampleRateHz;
-  }
-
-  abstract encode(samples: Int16Array): Uint8Array;
-
-  flush(): Flushed {
-    return FLUSHED;
-  }
-
-  finish(): Uint8Array {
-    return NOTHING;
-  }
-
-  chunkHeader(_payloadBytes: number, _first: boolean): Uint8Array {
-    return NOTHING;
-  }
-
-  fileHeader(_payloadBytes: number): Uint8Array {
-    return NOTHING;
-  }
-
-  dispose(): void {
-    // Holds no resources.
-  }
-}

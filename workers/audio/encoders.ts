@@ -1,11 +1,10 @@
 /** The table of all encodings. */
 import type { AudioFormat, CodecFormat, Encoding, SampleFormat } from '../../src/api/formats.js';
 import type { Encoder, EncoderBounds, EncoderFactory } from './encoder.js';
-import { ALawEncoder, MuLawEncoder } from './g711.js';
 import { mp3 } from './mp3.js';
 import { opus } from './opus.js';
 import { loadResampler } from './resampler.js';
-import { Linear16Encoder, PcmEncoder, WavEncoder } from './samples.js';
+import { ALawEncoder, Linear16Encoder, MuLawEncoder, PcmEncoder, WavEncoder } from './samples.js';
 
 type FormatOf<Name extends Encoding> = Name extends CodecFormat['encoding'] ? CodecFormat : SampleFormat;
 

@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { ALawEncoder, MuLawEncoder } from '../../../workers/audio/g711.js';
+import { ALawEncoder, MuLawEncoder } from '../../../workers/audio/samples.js';
 import { decodersOf } from '../../support/decoders.js';
 import { missingTool } from '../../support/tools.js';
 
