@@ -175,7 +175,12 @@ export class ContextSchedule {
       this.#madeMs += durationMs;
       this.group.unsentMs += durationMs;
     }
-    this.#endRunning();
+    try {
+      this.#hold();
+    } finally {
+      this.#reportMoves();
+      this.#host.ended(this);
+    }
   }
 
   /** A running segment did not complete. It runs again, before all queued segments. */
@@ -187,7 +192,8 @@ export class ContextSchedule {
       this.#queued.push(segment);
       this.#queued.sort((a, b) => a.index - b.index);
     }
-    this.#endRunning();
+    this.#hold();
+    this.#host.ended(this);
   }
 
   /**
@@ -204,7 +210,6 @@ export class ContextSchedule {
     this.#unsent.handed(durationMs);
     const opensGroup = wasFull && !this.group.isFull();
     if (opensGroup) this.#host.groupChanged(this.group);
-    if (this.#isGated) this.#host.changed(this);
     this.#hold();
     if (isFirst || opensGroup) this.#host.wake();
     if (!this.#isGated || this.isGateShut()) return;
@@ -294,14 +299,5 @@ export class ContextSchedule {
     if (position < 0) return false;
     this.#running.splice(position, 1);
     return true;
-  }
-
-  #endRunning(): void {
-    try {
-      this.#hold();
-    } finally {
-      this.#reportMoves();
-      this.#host.ended(this);
-    }
   }
 }

@@ -1,0 +1,217 @@
+/** The scheduler's heap starts what a scan over all contexts would start, at the same moment, over random schedules. */
+import t from 'tap';
+import { Heap } from '../../src/heap.js';
+import type { ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
+import { Scheduler, type SchedulerOptions } from '../../src/speech/scheduler.js';
+import { seededRandom } from '../support/random.js';
+import { ScanScheduler } from '../support/scan-scheduler.js';
+
+const SCHEDULES = 2_000;
+const ACTIONS = 150;
+
+/** What both kinds of scheduler have. */
+interface Schedule {
+  enqueue(segment: ScheduledSegment): void;
+  withdraw(fromIndex: number): void;
+  finished(segment: ScheduledSegment, durationMs: number): void;
+  requeue(segment: ScheduledSegment): void;
+  handed(durationMs: number): void;
+}
+interface Bench<S extends Schedule> {
+  readonly audio: { readonly bytes: number };
+  open(key: object, owner: SegmentOwner, bytesPerMs: number): S;
+  close(schedule: S): void;
+  setPaused(isPaused: boolean): void;
+}
+
+const segment = (index: number, characters: number): ScheduledSegment => ({
+  index,
+  text: 'a'.repeat(characters),
+  words: [],
+  tokenContinues: false,
+  before: '',
+  after: '',
+  speak: true,
+});
+
+/** One context, with what the schedule needs to know of it to act as its transport. */
+class Actor<S extends Schedule> implements SegmentOwner {
+  queuedEnd = 0;
+  startedEnd = 0;
+  isClosed = false;
+  /** Audio that may be handed over. */
+  unsentMs = 0;
+  /** Made so far of segments that are not finished. */
+  readonly madeMs = new Map<number, number>();
+  readonly running: ScheduledSegment[] = [];
+  /** Several contexts may hear of the same wake in any order. */
+  readonly heard: string[] = [];
+  schedule!: S;
+
+  constructor(
+    readonly name: number,
+    readonly starts: string[],
+  ) {}
+
+  start(started: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
+    this.startedEnd = Math.max(this.startedEnd, started.index + 1);
+    this.running.push(started);
+    const line = `start ${this.name}.${started.index} ${playFromMs} ${readySinceMs}`;
+    this.starts.push(line);
+    this.heard.push(line);
+  }
+
+  moved(moved: ScheduledSegment, playFromMs: number): void {
+    this.heard.push(`moved ${this.name}.${moved.index} ${playFromMs}`);
+  }
+
+  resumed(nowMs: number, index: number): void {
+    this.heard.push(`resumed ${this.name}.${index} ${nowMs}`);
+  }
+}
+
+/** @returns all that happened, the same for the same seed if the policies are the same */
+const live = <S extends Schedule>(
+  seed: number,
+  create: (options: SchedulerOptions) => Bench<S>,
+): string[] => {
+  const random = seededRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  const starts: string[] = [];
+  let nowMs = 0;
+  const threads = 1 + below(3);
+  const unsentAudioMsMax = 500 + below(6_000);
+  const scheduler = create({
+    clock: () => nowMs,
+    threads,
+    jobsMax: threads + below(4),
+    bounds: {
+      unsentAudioMsMax,
+      unsentAudioMsPerLeaseMax: unsentAudioMsMax * (1 + below(2)),
+      // Often too small for all, so that the budget refuses some.
+      unsentAudioBytesMax: [Number.POSITIVE_INFINITY, 2_000_000, 1_000_000, 600_000][below(4)] ?? 0,
+    },
+  });
+  const groups = Array.from({ length: 1 + below(5) }, () => ({}));
+  const actors: Actor<S>[] = [];
+  const open = (): void => {
+    const actor = new Actor<S>(actors.length, starts);
+    actor.schedule = scheduler.open(groups[below(groups.length)] ?? {}, actor, 16 * below(4));
+    actors.push(actor);
+  };
+  open();
+  for (let action = 0; action < ACTIONS; action++) {
+    // Equal deadlines must occur.
+    nowMs += below(3) === 0 ? below(800) : 0;
+    const actor = actors[below(actors.length)] as Actor<S>;
+    const running = actor.running[below(actor.running.length)];
+    const choice = below(100);
+    if (choice < 8 && actors.length < 14) open();
+    else if (choice < 40) {
+      if (!actor.isClosed)
+        for (let count = 1 + below(4); count > 0; count--)
+          actor.schedule.enqueue(segment(actor.queuedEnd++, 1 + below(60)));
+    } else if (choice < 65 && running !== undefined) {
+      actor.running.splice(actor.running.indexOf(running), 1);
+      const madeMs = actor.madeMs.get(running.index) ?? 0;
+      const durationMs = madeMs + 100 * below(40);
+      actor.madeMs.delete(running.index);
+      actor.unsentMs += durationMs - madeMs;
+      actor.schedule.finished(running, durationMs);
+    } else if (choice < 70 && running !== undefined) {
+      actor.running.splice(actor.running.indexOf(running), 1);
+      actor.schedule.requeue(running);
+    } else if (choice < 74) {
+      // Audio comes before its segment is finished, and some segments outlast their estimate.
+      const index = Math.min(...actor.running.map((one) => one.index));
+      const isFirst = [...actor.madeMs.keys()].every((other) => other >= index);
+      if (actor.running.length > 0 && isFirst) {
+        const madeMs = 100 * below(40);
+        actor.madeMs.set(index, (actor.madeMs.get(index) ?? 0) + madeMs);
+        actor.unsentMs += madeMs;
+      }
+    } else if (choice < 92) {
+      const durationMs = Math.min(actor.unsentMs, 50 * below(120));
+      actor.unsentMs -= durationMs;
+      actor.schedule.handed(durationMs);
+    } else if (choice < 95) {
+      actor.schedule.withdraw(actor.startedEnd);
+      if (!actor.isClosed) actor.queuedEnd = actor.startedEnd;
+    } else if (choice < 97) {
+      actor.isClosed = true;
+      scheduler.close(actor.schedule);
+    } else scheduler.setPaused(below(3) === 0);
+    starts.push(`${action}: ${scheduler.audio.bytes} bytes`);
+    for (const { heard } of actors) heard.push(`${action}`);
+  }
+  return [...starts, ...actors.flatMap(({ heard }) => heard)];
+};
+
+t.test('the heap starts what the scan starts', (t) => {
+  let starts = 0;
+  let resumes = 0;
+  for (let seed = 1; seed <= SCHEDULES; seed++) {
+    const log = live(seed, (options) => new Scheduler(options));
+    const scanned = live(seed, (options) => new ScanScheduler(options));
+    const differs = log.findIndex((line, at) => line !== scanned[at]);
+    if (differs >= 0 || log.length !== scanned.length) {
+      t.strictSame(log.slice(0, differs + 1), scanned.slice(0, differs + 1), `seed ${seed}`);
+      break;
+    }
+    starts += log.filter((line) => line.startsWith('start')).length;
+    resumes += log.filter((line) => line.startsWith('resumed')).length;
+  }
+  t.ok(starts > 20 * SCHEDULES, `${starts} starts`);
+  t.ok(resumes > 10 * SCHEDULES, `${resumes} resumes`);
+  t.end();
+});
+
+t.test(
+  'a context that the audio budget refused starts when there is room, with nothing of its own to give back',
+  (t) => {
+    const actor = (name: number) => new Actor<ReturnType<Scheduler['open']>>(name, []);
+    const bounds = {
+      unsentAudioMsMax: 1_000,
+      unsentAudioMsPerLeaseMax: 2_000,
+      unsentAudioBytesMax: 1_000_000,
+    };
+    const scheduler = new Scheduler({ clock: () => 0, threads: 1, jobsMax: 1, bounds });
+    const [large, refused] = [actor(0), actor(1)];
+    large.schedule = scheduler.open({}, large, 48);
+    refused.schedule = scheduler.open({}, refused, 48);
+    large.schedule.enqueue(segment(0, 10));
+    large.schedule.finished(large.running[0] as ScheduledSegment, 30_000);
+    t.ok(scheduler.audio.bytes > bounds.unsentAudioBytesMax);
+    refused.schedule.enqueue(segment(0, 10));
+    t.equal(refused.running.length, 0);
+    large.schedule.handed(30_000);
+    t.equal(refused.running.length, 1);
+    t.end();
+  },
+);
+
+t.test('a heap keeps its first item first, whatever is moved and removed', (t) => {
+  const random = seededRandom(4);
+  const below = (n: number) => Math.floor(random() * n);
+  const items = Array.from({ length: 60 }, (_, order) => ({ rank: below(20), order }));
+  type Item = (typeof items)[number];
+  const isBefore = (a: Item, b: Item) => (a.rank !== b.rank ? a.rank < b.rank : a.order < b.order);
+  const heap = new Heap(isBefore);
+  const inside = new Set<Item>();
+  for (let step = 0; step < 20_000; step++) {
+    const item = items[below(items.length)] as Item;
+    if (below(3) > 0) {
+      item.rank = below(20);
+      heap.set(item);
+      inside.add(item);
+    } else {
+      heap.delete(item);
+      inside.delete(item);
+    }
+    let first: Item | undefined;
+    for (const candidate of inside) if (first === undefined || isBefore(candidate, first)) first = candidate;
+    if (heap.first !== first) t.fail(`step ${step}`);
+  }
+  t.pass();
+  t.end();
+});
