@@ -166,7 +166,7 @@ export class App {
       });
       const readiness: Readiness = {
         reasons: () => [...dispatcher.faults(), ...admission.faults()],
-        warnings: () => dispatcher.warnings(),
+        warnings: () => dispatcher.generations.warnings(),
       };
       const server = createServer({
         config,
@@ -181,14 +181,14 @@ export class App {
       const readNext = async (): Promise<Voices> => {
         const next = await readVoices(config.modelsDir, packsEntry);
         try {
-          checkReload(plan, config, dispatcher.packs, next.packs);
+          checkReload(plan, config, dispatcher.generations.current.packs, next.packs);
           return next;
         } catch (error) {
           next.release();
           throw error;
         }
       };
-      const reload = new VoiceReload({ dispatcher, read: readNext, log });
+      const reload = new VoiceReload({ generations: dispatcher.generations, read: readNext, log });
       app = new App({ log, config, bounds, store, ledger, dispatcher, reload, server, ops });
     } catch (error) {
       // A thread must not be ended while it loads.
@@ -251,7 +251,7 @@ export class App {
       sockets,
       openContexts: contexts,
       runningSegments: this.#stages.dispatcher.runningSegments,
-      ...this.#stages.dispatcher.voiceStatus(),
+      ...this.#stages.dispatcher.generations.status(),
       threads: this.#stages.dispatcher.threads,
       threadsWhole: this.#stages.dispatcher.isWhole,
       threadRestarts: restarts,
@@ -266,12 +266,13 @@ export class App {
   }
 
   #figures(): Figures {
+    const { contextsOfOlderVoices, hungThreads } = this.#stages.dispatcher.generations.status();
     return {
       ...this.#stages.server.figures,
       reasons: this.#stages.server.readiness.reasons(),
       contexts: this.#stages.dispatcher.openContexts,
-      olderVoiceContexts: this.#stages.dispatcher.voiceStatus().contextsOfOlderVoices,
-      hungThreads: this.#stages.dispatcher.voiceStatus().hungThreads,
+      olderVoiceContexts: contextsOfOlderVoices,
+      hungThreads,
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
       ledgerEntriesQueued: this.#stages.ledger.queued,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),

@@ -28,7 +28,7 @@ if (parentPort === null) throw new Error('actors.js is the entry of a worker thr
 const front = parentPort;
 nameThread('actor');
 const data = workerData as ActorThreadData;
-new Vitals(data.vitals).live();
+new Vitals(data.vitals).live(data.bounds);
 
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail();

@@ -1,9 +1,11 @@
 /**
- * What a synthesis thread does, whatever its engine: takes jobs, turns between them step by step, and posts each
- * step's chunk straight to the actor thread of its context.
+ * What a synthesis thread does, whatever its voices: it runs many jobs, a step at a time, and posts each step's chunk
+ * straight to the actor thread of the job's context.
  */
 import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
+import { monotonicMs } from '../src/monotonic.js';
+import { nameThread } from '../src/thread-name.js';
 import { JobControl } from '../src/threads/control.js';
 import type {
   ChunkMail,
@@ -15,88 +17,115 @@ import type {
   SynthesisThreadData,
 } from '../src/threads/messages.js';
 import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
-import { monotonicMs } from '../src/monotonic.js';
-import { nameThread } from '../src/thread-name.js';
 import type { EngineChunk, LoadedVoices, SegmentSynthesis } from './engines/engine.js';
-import { Turns } from './turns.js';
 
-/** Milliseconds between attempts to load the voices; a thread that cannot load stays, as piscina does not replace it. */
+/** Milliseconds between attempts to load the voices. The thread stays meanwhile: piscina would not replace it. */
 const LOAD_RETRY_MS = 1_000;
 
-/** Of a load: it names a file, and no text was there to be quoted. */
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** Milliseconds between looks for a port that a job needs and that has not come yet. */
+/** Milliseconds between two checks for a port that a job needs and that has not arrived. */
 const PORT_RETRY_MS = 2;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Loads the engine, reports to the front thread, and returns the job handler that piscina calls.
- * @param load may reject: the front thread is told why, and it is tried again. All native code that it and its engine
- *   run goes through the guard
+ * Decides which job runs the next step. Steps run one at a time. When one ends, the job with the earliest playback
+ * deadline runs the next: so a new utterance waits for a step, never for a segment.
+ */
+export class StepQueue {
+  readonly #waiting = new Set<{ readonly dueMs: () => number; readonly resolve: () => void }>();
+  #isTaken = false;
+
+  /** Resolves when the caller's step may run; `leave` ends it. Reads the deadlines at each choice, because they move. */
+  enter(dueMs: () => number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.add({ dueMs, resolve });
+      if (!this.#isTaken) this.#next();
+    });
+  }
+
+  leave(): void {
+    this.#isTaken = false;
+    this.#next();
+  }
+
+  #next(): void {
+    let earliestMs = Number.POSITIVE_INFINITY;
+    let [earliest] = this.#waiting;
+    for (const waiting of this.#waiting) {
+      const dueMs = waiting.dueMs();
+      if (dueMs >= earliestMs) continue;
+      earliest = waiting;
+      earliestMs = dueMs;
+    }
+    if (earliest === undefined) return;
+    this.#waiting.delete(earliest);
+    this.#isTaken = true;
+    earliest.resolve();
+  }
+}
+
+/** By the actor thread's number, which is never used again. `null` once that thread is gone. */
+type ActorPorts = Map<number, MessagePort | null>;
+
+/**
+ * Loads the voices, reports to the front thread, and returns the job handler that piscina calls.
+ * @param load if it rejects, the front thread gets the reason, and the load is repeated. All native code that it and its
+ *   engines run goes through the guard
  */
 export const serveSynthesis = async (
-  data: Pick<SynthesisThreadData, 'control' | 'vitals'>,
+  data: Pick<SynthesisThreadData, 'control' | 'vitals' | 'bounds'>,
   load: (native: NativeGuard) => Promise<LoadedVoices>,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
   nameThread('synthesis');
   const control = new JobControl(data.control);
   const vitals = new Vitals(data.vitals);
-  vitals.live();
-  /** By number of the actor thread. Kept when that dies: what a late job tells it is heard by nobody. */
-  const actorPorts = new Map<number, MessagePort>();
-  const turns = new Turns();
+  vitals.live(data.bounds);
+  const actorPorts: ActorPorts = new Map();
+  const steps = new StepQueue();
   const voices = await loadPatiently(() => load(vitals.native), actorPorts);
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
-    let port = actorPorts.get(job.actor);
-    // Ports keep no common order: a job can come before the port to its actor. If that thread has died the port never
-    // comes, but then the job is cancelled.
-    while (port === undefined) {
-      if (control.isCancelled(job.slot)) return { type: 'cancelled', effort: null };
+    const { contextId, segment, slot, actor } = job;
+    if (!control.has(slot)) throw new RangeError(`no job slot ${slot}`);
+    // Ports keep no common order: a job can arrive before the port to its actor thread.
+    while (!actorPorts.has(actor)) {
+      if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
       await pause(PORT_RETRY_MS);
-      port = actorPorts.get(job.actor);
     }
     let synthesis: SegmentSynthesis | undefined;
     let samples = 0;
     let madeMs = 0;
     let effort: SynthesisEffort | null = null;
     for (;;) {
-      await turns.enter(() => control.dueMs(job.slot, madeMs));
+      await steps.enter(() => control.dueMs(slot, madeMs));
       let chunk: EngineChunk | null;
       try {
-        if (control.isCancelled(job.slot)) return { type: 'cancelled', effort };
+        if (control.isCancelled(slot)) return { type: 'cancelled', effort };
+        if (actorPorts.get(actor) === null) return { type: 'failed', reason: 'its actor thread ended' };
         const stepMs: number = monotonicMs();
         vitals.setStepping(true);
-        control.setStepping(job.slot, true);
+        control.setStepping(slot, true);
         synthesis ??= voices.open(job);
         [chunk = null] = await synthesis.engine.step([synthesis]);
         const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
         effort = { startedMs, computeMs: computeMs + monotonicMs() - stepMs };
       } finally {
-        control.setStepping(job.slot, false);
+        control.setStepping(slot, false);
         vitals.setStepping(false);
-        turns.leave();
+        steps.leave();
       }
-      const { contextId, segment } = job;
+      const port = actorPorts.get(actor);
       if (chunk !== null) {
-        const startSample = samples;
-        samples += chunk.pcm.length;
+        const { pcm, words } = chunk;
+        const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
+        // Before the transfer, which empties the chunk.
+        samples += pcm.length;
+        port?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
         madeMs = (samples * 1000) / synthesis.sampleRateHz;
-        const mail: ChunkMail = {
-          type: 'chunk',
-          contextId,
-          segment,
-          startSample,
-          pcm: chunk.pcm,
-          words: chunk.words,
-        };
-        port.postMessage(mail, [chunk.pcm.buffer as ArrayBuffer]);
       }
-      // Told with the last chunk, not after another step: a response's end must not trail its last sound.
+      // Sent with the last chunk, not after another step: the end of a response must not trail its last sound.
       if (chunk === null || chunk.last) {
-        port.postMessage({ type: 'segment-done', contextId, segment, samples } satisfies ChunkMail);
+        port?.postMessage({ type: 'segment-done', contextId, segment, samples } satisfies ChunkMail);
         return { type: 'done', samples, effort };
       }
     }
@@ -113,30 +142,34 @@ export const serveSynthesis = async (
 
 const loadPatiently = async (
   load: () => Promise<LoadedVoices>,
-  actorPorts: Map<number, MessagePort>,
+  actorPorts: ActorPorts,
 ): Promise<LoadedVoices> => {
   for (;;) {
     const startedMs = performance.now();
     try {
       const voices = await load();
-      sayReady(voices, actorPorts, performance.now() - startedMs);
+      reportReady(voices, actorPorts, performance.now() - startedMs);
       return voices;
     } catch (error) {
-      say({ type: 'load-failed', threadId, message: reasonOf(error) });
+      // The message names a file; it cannot quote a text.
+      const message = error instanceof Error ? error.message : String(error);
+      report({ type: 'load-failed', threadId, message });
       await pause(LOAD_RETRY_MS);
     }
   }
 };
 
-const sayReady = (voices: LoadedVoices, actorPorts: Map<number, MessagePort>, loadMs: number): void => {
+const reportReady = ({ executionProvider }: LoadedVoices, actorPorts: ActorPorts, loadMs: number): void => {
   const { port1, port2 } = new MessageChannel();
-  port1.on('message', (message: SynthesisControl) => actorPorts.set(message.actor, message.port));
+  port1.on('message', ({ actor, port }: SynthesisControl) => {
+    actorPorts.set(actor, port);
+    port.once('close', () => actorPorts.set(actor, null));
+  });
   port1.unref();
-  const { executionProvider } = voices;
-  say({ type: 'ready', threadId, control: port2, loadMs, executionProvider }, [port2]);
+  report({ type: 'ready', threadId, control: port2, loadMs, executionProvider }, [port2]);
 };
 
-const say = (message: SynthesisHello, transfer: MessagePort[] = []): void => {
+const report = (message: SynthesisHello, transfer: MessagePort[] = []): void => {
   if (parentPort === null) throw new Error('a synthesis thread runs under a pool');
   parentPort.postMessage(message, transfer);
 };

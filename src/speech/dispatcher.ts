@@ -7,7 +7,6 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs } from '../monotonic.js';
-import { Abandoned } from '../threads/abandoned.js';
 import { ActorThreads } from '../threads/actor-threads.js';
 import { Context } from './context.js';
 import { ContextMeter } from './playback.js';
@@ -16,7 +15,7 @@ import { Scheduler } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext } from './speech.js';
 import type { SynthesisThread } from '../threads/synthesis-thread.js';
 import { Watchdog } from '../threads/watchdog.js';
-import type { VoiceCatalogue, VoicePack, Voices } from '../threads/voices.js';
+import type { VoiceCatalogue, Voices } from '../threads/voices.js';
 
 export interface DispatcherOptions {
   readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider' | 'logLevel'>;
@@ -24,23 +23,11 @@ export interface DispatcherOptions {
   readonly bounds: Bounds;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** A test can set its own. */
+  readonly watchdog?: Watchdog;
   /** Compiled entries of the threads. */
   readonly synthesisEntry: URL;
   readonly actorEntry: URL;
-}
-
-/** What speaks now. */
-export interface VoiceStatus {
-  /** Counts up with every reload of the voices. */
-  readonly generation: number;
-  readonly voices: number;
-  /** Contexts that still speak with the voices from before a reload. */
-  readonly contextsOfOlderVoices: number;
-  readonly voicesAreLoading: boolean;
-  /** What the threads use: one, or several when they could not all have the same. */
-  readonly executionProviders: readonly string[];
-  /** Synthesis threads that hang where they cannot be ended. */
-  readonly hungThreads: number;
 }
 
 export class Dispatcher implements Speech {
@@ -48,8 +35,7 @@ export class Dispatcher implements Speech {
   readonly #log: Log;
   readonly #metrics: Metrics;
   readonly #watchdog: Watchdog;
-  readonly #abandoned: Abandoned;
-  readonly #generations: Generations;
+  readonly generations: Generations;
   readonly #actors: ActorThreads;
   readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
@@ -60,18 +46,13 @@ export class Dispatcher implements Speech {
     this.#bounds = bounds;
     this.#log = log;
     this.#metrics = options.metrics;
-    this.#watchdog = new Watchdog({ limits: bounds, clock: monotonicMs });
-    this.#abandoned = new Abandoned(bounds.hungThreadsReplacedMax);
-    this.#generations = new Generations(options.voices, {
+    this.#watchdog = options.watchdog ?? new Watchdog(bounds, monotonicMs);
+    this.generations = new Generations(options.voices, {
       threads: config.synthesisThreads,
-      bounds,
       executionProvider: config.executionProvider,
       logLevel: config.logLevel,
-      heapMiBMax: bounds.synthesisHeapMiBMax,
+      bounds,
       watchdog: this.#watchdog,
-      abandoned: this.#abandoned,
-      voicesLoadMsMax: bounds.voicesLoadMsMax,
-      olderVoicesMsMax: bounds.olderVoicesMsMax,
       log,
       entry: options.synthesisEntry,
     });
@@ -89,19 +70,19 @@ export class Dispatcher implements Speech {
       bounds,
     });
     this.#scheduler.setPaused(true);
-    this.#generations.on('thread', (thread) => {
+    this.generations.on('thread', (thread) => {
       for (const actor of this.#actors.actors) this.#link(thread, actor);
     });
-    this.#generations.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
-    this.#generations.on('switched', () => {
+    this.generations.on('capacity', (readyThreads) => this.#scheduler.setPaused(readyThreads === 0));
+    this.generations.on('switched', () => {
       for (const context of this.#contexts.values()) context.renew();
     });
-    this.#generations.on('overdue', () => {
+    this.generations.on('overdue', () => {
       for (const context of [...this.#contexts.values()])
         if (context.isOutdated) context.fail('its voices were taken away by a reload', 'voiceRetired');
     });
     this.#actors.on('started', (actor) => {
-      for (const thread of this.#generations.ready) this.#link(thread, actor);
+      for (const thread of this.generations.ready) this.#link(thread, actor);
     });
     this.#actors.on('lost', (actor) => this.#failContextsOf(actor));
     this.#actors.on('frame', (frame) => this.#contexts.get(frame.contextId)?.deliver(frame));
@@ -114,24 +95,19 @@ export class Dispatcher implements Speech {
    * @throws {VoicesHangError} if one took too long
    */
   async ready(): Promise<void> {
-    const { pool } = this.#generations.current;
+    const { pool } = this.generations.current;
     const [loaded, actors] = await Promise.allSettled([pool.loaded(), this.#actors.loaded()]);
     if (loaded.status === 'rejected') throw loaded.reason;
     if (actors.status === 'rejected') throw actors.reason;
   }
 
   get voices(): VoiceCatalogue {
-    return this.#generations.current.voices;
-  }
-
-  /** What they are loaded from. */
-  get packs(): readonly VoicePack[] {
-    return this.#generations.current.packs;
+    return this.generations.current.voices;
   }
 
   /** All threads alive and loaded, but for those that hang and were replaced. */
   get isWhole(): boolean {
-    return this.#generations.current.pool.isWhole && this.#actors.isWhole;
+    return this.generations.current.pool.isWhole && this.#actors.isWhole;
   }
 
   get openContexts(): number {
@@ -150,51 +126,18 @@ export class Dispatcher implements Speech {
 
   /** Threads that are ready. */
   get threads(): { readonly synthesis: number; readonly actor: number } {
-    return { synthesis: this.#generations.current.pool.ready.length, actor: this.#actors.readyThreads };
+    return { synthesis: this.generations.current.pool.ready.length, actor: this.#actors.readyThreads };
   }
 
   /** Threads that were replaced. */
   get restarts(): { readonly synthesis: number; readonly actor: number } {
-    return { synthesis: this.#generations.restarts, actor: this.#actors.restarts };
+    return { synthesis: this.generations.restarts, actor: this.#actors.restarts };
   }
 
-  /** Why no speech should be sent here now. */
+  /** Reasons to send no speech here now. */
   faults(): readonly string[] {
-    if (this.isWhole) return [];
-    const { lostThreads } = this.#generations.current.pool;
-    return lostThreads > 0
-      ? [
-          `${lostThreads} synthesis threads hang inside a model run and were not replaced: restart the service`,
-        ]
-      : ['threads are starting again'];
-  }
-
-  /** What the operator should see to, though speech may be sent here. */
-  warnings(): readonly string[] {
-    const { size } = this.#abandoned;
-    const { olderContexts } = this.#generations;
-    return [
-      ...(size === 0
-        ? []
-        : [`${size} synthesis threads hang inside a model run: restart the service when convenient`]),
-      ...(olderContexts === 0
-        ? []
-        : [
-            `${olderContexts} contexts keep the voices from before a reload: their memory, and the next reload, wait`,
-          ]),
-    ];
-  }
-
-  voiceStatus(): VoiceStatus {
-    const { number, voices, pool } = this.#generations.current;
-    return {
-      generation: number,
-      voices: voices.speakerIds.length,
-      contextsOfOlderVoices: this.#generations.olderContexts,
-      voicesAreLoading: this.#generations.isLoading,
-      executionProviders: [...new Set(pool.ready.map(({ executionProvider }) => executionProvider))],
-      hungThreads: this.#abandoned.size,
-    };
+    const faults = this.generations.faults();
+    return faults.length > 0 || this.#actors.isWhole ? faults : ['threads are starting again'];
   }
 
   /** Bytes of audio, made or being made, that no socket has yet. */
@@ -212,7 +155,7 @@ export class Dispatcher implements Speech {
       options,
       sink,
       scheduler: this.#scheduler,
-      generations: this.#generations,
+      generations: this.generations,
       actors: this.#actors,
       bounds: this.#bounds,
       meter: new ContextMeter(this.#metrics, monotonicMs, options),
@@ -225,31 +168,16 @@ export class Dispatcher implements Speech {
     return context;
   }
 
-  /** Resolves when no context is with older voices than those of now: others can then be loaded. */
-  voicesSettled(): Promise<void> {
-    return this.#generations.alone();
-  }
-
-  /**
-   * Loads voices beside those that speak, which go on; then new contexts, and others between two utterances, have them.
-   * To be called when `voicesSettled`.
-   * @returns false if it was closed meanwhile
-   * @throws the reason why they cannot be loaded: all is then as it was
-   */
-  loadVoices(voices: Voices): Promise<boolean> {
-    return this.#generations.load(voices);
-  }
-
   /**
    * Fails what is still open, then ends the threads: synthesis first, which must not be inside a model run.
    * @returns false if a synthesis thread was still in a run after `timeoutMs`: the process must then end by signal
    */
   async close(timeoutMs: number): Promise<boolean> {
     for (const context of [...this.#contexts.values()]) context.fail('the service is shutting down');
-    const clean = await this.#generations.close(timeoutMs);
+    const clean = await this.generations.close(timeoutMs);
     this.#watchdog.close();
     await this.#actors.close();
-    return clean && this.#abandoned.size === 0;
+    return clean;
   }
 
   #link(thread: SynthesisThread, actor: number): void {

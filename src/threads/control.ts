@@ -1,6 +1,6 @@
 /**
- * What the front thread and a synthesis thread share while a job runs: plain arrays over one SharedArrayBuffer,
- * indexed by the job's slot. A slot belongs to one job from dispatch until its promise settled.
+ * What the front thread and a synthesis thread share about running jobs: arrays over one SharedArrayBuffer, indexed by
+ * the job's slot. A slot belongs to one job from its start until the thread answered.
  */
 
 const BYTES_PER_SLOT = Float64Array.BYTES_PER_ELEMENT + 2 * Int32Array.BYTES_PER_ELEMENT;
@@ -20,24 +20,28 @@ export class JobControl {
     this.#stepping = new Int32Array(this.buffer, this.slots * 12, this.slots);
   }
 
-  /** Front: a job takes the slot. `playFromMs`: when its listener wants its first sample, on the shared clock. */
+  has(slot: number): boolean {
+    return Number.isInteger(slot) && slot >= 0 && slot < this.slots;
+  }
+
+  /** Front: a job takes the slot. `playFromMs`: when its first sample plays, on the clock that all threads share. */
   begin(slot: number, playFromMs: number): void {
     this.#playFromMs[slot] = playFromMs;
     Atomics.store(this.#cancelled, slot, 0);
     Atomics.store(this.#stepping, slot, 0);
   }
 
-  /** Front: the listener's clock moved. Torn reads cannot happen (aligned 8 bytes); a stale one costs one step. */
+  /** Front: the playback clock moved. An aligned write of 8 bytes is never torn; a stale read costs one step. */
   setPlayFrom(slot: number, playFromMs: number): void {
     this.#playFromMs[slot] = playFromMs;
   }
 
-  /** Synthesis: when the sample at `madeMs` into the job is due. */
+  /** Synthesis: the playback deadline of the sample at `madeMs` into the job. */
   dueMs(slot: number, madeMs: number): number {
     return (this.#playFromMs[slot] ?? 0) + madeMs;
   }
 
-  /** Front: ask the job to end at its next step. A step itself cannot be interrupted. */
+  /** Front: asks the job to end at its next step. A step itself cannot be interrupted. */
   cancel(slot: number): void {
     Atomics.store(this.#cancelled, slot, 1);
   }
@@ -46,7 +50,7 @@ export class JobControl {
     return Atomics.load(this.#cancelled, slot) === 1;
   }
 
-  /** Synthesis: marks the job whose step runs, so that a thread's death is charged to it alone. */
+  /** Synthesis: the job's step runs. If the thread dies now, only this job fails. */
   setStepping(slot: number, stepping: boolean): void {
     Atomics.store(this.#stepping, slot, stepping ? 1 : 0);
   }

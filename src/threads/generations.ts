@@ -1,23 +1,20 @@
 /**
- * The voices that speak, and those that spoke before them: a pool of threads for each. New contexts begin with the
- * voices of now; one that is under way keeps those with which it began.
+ * The voices that speak now, and those from before a reload: a generation each, with its own synthesis threads. New
+ * contexts begin with the current generation; a context that is speaking keeps its own.
  *
- *   loading --ready--> current --(the next is current)--> older --(nobody is with it)--> closed
+ *   loading --ready--> current --(the next one is current)--> older --(no context uses it)--> closed
  *   loading --(cannot load, or not in time)--> closed
  *
- * There are at most two at a time. So that nobody keeps the next from being loaded, who idles with older voices is told
- * to end after a time.
+ * At most two generations are live. Contexts that keep an older one for too long are ended when they do not speak, so
+ * that the next reload can begin.
  */
 import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
-import { SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
+import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import type { VoiceCatalogue, VoicePack, Voices } from './voices.js';
 
-export interface GenerationsOptions extends Omit<SynthesisPoolOptions, 'packs'> {
-  /** Milliseconds that older voices are kept for who does not speak. */
-  readonly olderVoicesMsMax: number;
-}
+export type GenerationsOptions = Omit<SynthesisPoolOptions, 'packs' | 'hungThreads'>;
 
 export interface Generation {
   /** 1, 2, 3 ... */
@@ -33,31 +30,48 @@ interface Live extends Generation {
   isClosing: boolean;
 }
 
+/** The voices that speak now, and their threads. */
+export interface VoiceStatus {
+  /** Counts up with every reload of the voices. */
+  readonly generation: number;
+  readonly voices: number;
+  /** Contexts that still use the voices from before a reload. */
+  readonly contextsOfOlderVoices: number;
+  readonly voicesAreLoading: boolean;
+  /** What the threads use: several if CUDA failed for some of them. */
+  readonly executionProviders: readonly string[];
+  /** Synthesis threads that hang inside native code, where they cannot be ended. */
+  readonly hungThreads: number;
+}
+
 interface GenerationsEvents {
   /** A thread has its voices loaded: link it to the actor threads. */
   thread: [thread: SynthesisThread];
-  /** The number of threads that can speak with the voices of now changed. */
+  /** The number of ready threads of the current generation may have changed. */
   capacity: [readyThreads: number];
-  /** Other voices are those of now: contexts in which nothing is under way can move to them. */
+  /** Another generation is current: contexts that do not speak can move to it. */
   switched: [];
-  /** Older voices were kept for long enough: contexts that do not speak are to end. Again and again, until all did. */
+  /** Contexts of the older generation that do not speak must end. Emitted again and again until none is left. */
   overdue: [];
-  /** An older generation is closed. */
+  /** The older generation is closed. */
   closed: [];
 }
 
-/** Milliseconds between looks for contexts of older voices that came to rest. */
+/** Milliseconds between two checks for overdue contexts. */
 const OVERDUE_LOOK_MS = 1_000;
 
-/** Milliseconds that the threads of a generation nobody is with may take to end; then it is tried again. */
+/** Milliseconds that the threads of an unused generation may take to end; then the close is repeated. */
 const CLOSE_MS_MAX = 5_000;
 
-const gpuThreads = ({ pool }: Generation): number =>
-  pool.ready.filter(({ executionProvider }) => executionProvider === 'cuda').length;
+const providersOf = ({ pool }: Generation) => pool.ready.map(({ executionProvider }) => executionProvider);
+
+const gpuThreads = (generation: Generation): number =>
+  providersOf(generation).filter((provider) => provider === 'cuda').length;
 
 export class Generations extends EventEmitter<GenerationsEvents> {
   readonly #options: GenerationsOptions;
   readonly #log: Log;
+  readonly #hungThreads: HungThreads;
   #current: Live;
   #older: Live | undefined;
   #loading: Live | undefined;
@@ -70,6 +84,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     super();
     this.#options = options;
     this.#log = options.log;
+    this.#hungThreads = new HungThreads(options.bounds.hungThreadsReplacedMax);
     this.#current = this.#begin(voices);
   }
 
@@ -77,30 +92,58 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return this.#current;
   }
 
-  /** The threads that are ready, of every generation. */
+  /** The ready threads of every generation. */
   get ready(): SynthesisThread[] {
     return this.#all.flatMap(({ pool }) => pool.ready);
   }
 
-  /** Threads that died or hung in service, and were replaced. */
+  /** Threads that died or hung, and were replaced. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** Contexts that are with older voices than those of now. */
-  get olderContexts(): number {
-    return this.#older?.contexts ?? 0;
+  status(): VoiceStatus {
+    return {
+      generation: this.#current.number,
+      voices: this.#current.voices.speakerIds.length,
+      contextsOfOlderVoices: this.#older?.contexts ?? 0,
+      voicesAreLoading: this.#loading !== undefined,
+      executionProviders: [...new Set(providersOf(this.#current))],
+      hungThreads: this.#hungThreads.size,
+    };
   }
 
-  get isLoading(): boolean {
-    return this.#loading !== undefined;
+  /** Reasons to send no speech here now. */
+  faults(): readonly string[] {
+    const { isWhole, lostThreads } = this.#current.pool;
+    if (isWhole) return [];
+    return lostThreads > 0
+      ? [
+          `${lostThreads} synthesis threads hang inside a model run and were not replaced: restart the service`,
+        ]
+      : ['threads are starting again'];
+  }
+
+  /** What the operator should attend to, although speech may be sent here. */
+  warnings(): readonly string[] {
+    const { hungThreads, contextsOfOlderVoices } = this.status();
+    const warnings = [];
+    if (hungThreads > 0)
+      warnings.push(
+        `${hungThreads} synthesis threads hang inside a model run: restart the service when convenient`,
+      );
+    if (contextsOfOlderVoices > 0)
+      warnings.push(
+        `${contextsOfOlderVoices} contexts keep the voices from before a reload: their memory, and the next reload, wait`,
+      );
+    return warnings;
   }
 
   isCurrent(generation: Generation): boolean {
     return generation === this.#current;
   }
 
-  /** A context begins. @returns whose it is until it leaves or moves */
+  /** A context begins. @returns the generation that it uses until it leaves or moves */
   enter(): Generation {
     this.#current.contexts++;
     return this.#current;
@@ -114,7 +157,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     this.#closeOlder();
   }
 
-  /** A context may change its voices. @returns whose it is now: as before, if the voices of now have none for it */
+  /** A context may change its voices. @returns the current generation if that has the voice at the same rate, else `from` */
   move(from: Generation, voiceId: string, sampleRateHz: number): Generation {
     const { voices } = this.#current;
     if (!voices.speakerIds.includes(voiceId) || voices.sampleRateHz(voiceId) !== sampleRateHz) return from;
@@ -123,15 +166,15 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return to;
   }
 
-  /** Resolves when there is none but the current: another may be loaded. */
-  async alone(): Promise<void> {
+  /** Resolves when no older generation is left: another one may be loaded. */
+  async settled(): Promise<void> {
     while (this.#older !== undefined && !this.#closing) await once(this, 'closed');
   }
 
   /**
-   * Loads voices while the current ones go on speaking, then makes them current. To be called when `alone`.
-   * @returns false if it was closed meanwhile
-   * @throws the reason why they cannot be loaded: all is then as it was
+   * Loads voices while the current ones go on speaking, then makes them current. Call it when `settled`.
+   * @returns false if the generations were closed meanwhile
+   * @throws the reason why the voices cannot be loaded; nothing changes then
    */
   async load(voices: Voices): Promise<boolean> {
     if (this.#closing) {
@@ -139,17 +182,18 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       return false;
     }
     if (this.#loading !== undefined || this.#older !== undefined) throw new Error('two generations are live');
-    const { size, isOverBound } = this.#options.abandoned;
-    if (isOverBound) {
+    if (this.#hungThreads.isOverBound) {
       voices.release();
-      throw new Error(`${size} synthesis threads hang inside a model run: restart the service`);
+      throw new Error(
+        `${this.#hungThreads.size} synthesis threads hang inside a model run: restart the service`,
+      );
     }
     const next = this.#begin(voices);
     this.#loading = next;
     try {
       await next.pool.loaded();
       if (gpuThreads(next) < gpuThreads(this.#current))
-        throw new Error('CUDA cannot be used for them beside those that speak (see the log)');
+        throw new Error('CUDA cannot be used for them beside the current voices (see the log)');
     } catch (error) {
       await this.#end(next);
       if (this.#isClosing) return false;
@@ -161,14 +205,17 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     this.#older = this.#current;
     this.#older.pool.retire();
     this.#current = next;
-    this.#overdueTimer = setTimeout(() => this.#tellOverdue(), this.#options.olderVoicesMsMax).unref();
+    this.#overdueTimer = setTimeout(
+      () => this.#reportOverdue(),
+      this.#options.bounds.olderVoicesMsMax,
+    ).unref();
     this.emit('capacity', next.pool.ready.length);
     this.emit('switched');
     this.#closeOlder();
     return true;
   }
 
-  /** @returns as `SynthesisPool.close` */
+  /** @returns false as `SynthesisPool.close`, or if a thread hangs inside native code */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
     clearTimeout(this.#overdueTimer);
@@ -176,10 +223,10 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     const all = this.#all;
     const clean = await Promise.all(all.map(({ pool }) => pool.close(timeoutMs)));
     for (const { release } of all) release();
-    return clean.every(Boolean);
+    return clean.every(Boolean) && this.#hungThreads.size === 0;
   }
 
-  /** Asked anew after each wait. */
+  /** A getter, so that the compiler does not narrow it across an `await`. */
   get #isClosing(): boolean {
     return this.#closing;
   }
@@ -189,7 +236,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   }
 
   #begin({ catalogue, packs, release }: Voices): Live {
-    const pool = new SynthesisPool({ ...this.#options, packs });
+    const pool = new SynthesisPool({ ...this.#options, packs, hungThreads: this.#hungThreads });
     const live: Live = {
       number: ++this.#numbers,
       voices: catalogue,
@@ -201,8 +248,8 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     };
     pool.on('restart', () => this.#restarts++);
     pool.on('thread', (thread) => this.emit('thread', thread));
-    pool.on('capacity', (readyThreads) => {
-      if (this.#current === live) this.emit('capacity', readyThreads);
+    pool.on('changed', () => {
+      if (this.#current === live) this.emit('capacity', pool.ready.length);
     });
     return live;
   }
@@ -210,22 +257,22 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   #closeOlder(): void {
     const older = this.#older;
     if (older === undefined || older.isClosing || older.contexts > 0) return;
-    // What still runs of it is of contexts that are over.
     older.isClosing = true;
     clearTimeout(this.#overdueTimer);
+    // Jobs that still run belong to contexts that are over.
     void this.#end(older).then(() => {
       this.#older = undefined;
-      if (!this.#closing) this.#log.info({ generation: older.number }, 'the voices before are unloaded');
+      if (!this.#closing) this.#log.info({ generation: older.number }, 'the older voices are unloaded');
       this.emit('closed');
     });
   }
 
-  #tellOverdue(): void {
-    this.#overdueTimer = setTimeout(() => this.#tellOverdue(), OVERDUE_LOOK_MS).unref();
+  #reportOverdue(): void {
+    this.#overdueTimer = setTimeout(() => this.#reportOverdue(), OVERDUE_LOOK_MS).unref();
     this.emit('overdue');
   }
 
-  /** Its threads hang at worst, in a step or as they load: then the watchdog takes them out of the pool. */
+  /** If a thread hangs, the watchdog finds it and the pool gives it up. */
   async #end({ pool, release }: Live): Promise<void> {
     while (!(await pool.close(CLOSE_MS_MAX)) && !this.#closing);
     release();

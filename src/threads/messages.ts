@@ -21,11 +21,10 @@ export type { Replacement, Span };
 
 /** What a synthesis thread is started with. */
 export interface SynthesisThreadData {
-  /** Found whole by the thread that read them. */
   readonly packs: readonly VoicePack[];
-  readonly bounds: Bounds;
   readonly executionProvider: ExecutionProvider;
   readonly logLevel: LogLevel;
+  readonly bounds: Bounds;
   /** Backs `JobControl`. */
   readonly control: SharedArrayBuffer;
   /** Backs `Vitals`. */

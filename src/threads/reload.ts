@@ -1,17 +1,18 @@
 /**
- * Has the voices read again, beside those that speak.
+ * Reads the voices again and loads them, while the current ones speak.
  *
  *   idle --request--> waiting --(no older voices in use)--> reading --> loading --> idle
- *                any of these --request--> one more follows; a third request is the second
+ *
+ * Requests before the reading begins are one with it; requests after that cause one more reload.
  */
 import { faultPlace } from '../fault.js';
 import type { Log } from '../log.js';
-import type { Dispatcher } from '../speech/dispatcher.js';
+import type { Generations } from './generations.js';
 import type { Voices } from './voices.js';
 
 export interface VoiceReloadParts {
-  readonly dispatcher: Pick<Dispatcher, 'voicesSettled' | 'loadVoices' | 'voiceStatus' | 'voices'>;
-  /** Reads and verifies them, without holding up the caller's thread. Rejects with one line that names the file. */
+  readonly generations: Pick<Generations, 'settled' | 'load' | 'status' | 'current'>;
+  /** Reads and verifies the voices without blocking the thread. Rejects with one line that names the file. */
   readonly read: () => Promise<Voices>;
   readonly log: Log;
 }
@@ -34,7 +35,7 @@ export class VoiceReload {
     } else void this.#run();
   }
 
-  /** No other begins; one that is loading ends with its threads. Idempotent. */
+  /** Begins no further reload. One that is loading ends with its threads. Idempotent. */
   close(): void {
     this.#isClosed = true;
   }
@@ -52,20 +53,23 @@ export class VoiceReload {
 
   /** Never rejects. */
   async #reload(): Promise<void> {
-    const { dispatcher, read, log } = this.#parts;
-    const { contextsOfOlderVoices } = dispatcher.voiceStatus();
+    const { generations, read, log } = this.#parts;
+    const { contextsOfOlderVoices } = generations.status();
     if (contextsOfOlderVoices > 0)
-      log.info({ contextsOfOlderVoices }, 'the voices will be read when those before are no longer in use');
+      log.info(
+        { contextsOfOlderVoices },
+        'the voices will be read when no context uses the older ones any more',
+      );
     try {
-      await dispatcher.voicesSettled();
-      // What is asked for from here on was not seen by this reading.
+      await generations.settled();
+      // This reading misses the files of later requests.
       this.#again = false;
       const startedMs = performance.now();
       const voices = await read();
-      const before = dispatcher.voices.speakerIds;
-      if (!(await dispatcher.loadVoices(voices))) return;
-      const now = dispatcher.voices.speakerIds;
-      const { generation, executionProviders } = dispatcher.voiceStatus();
+      const before = generations.current.voices.speakerIds;
+      if (!(await generations.load(voices))) return;
+      const now = generations.current.voices.speakerIds;
+      const { generation, executionProviders } = generations.status();
       log.info(
         {
           generation,
@@ -78,11 +82,11 @@ export class VoiceReload {
         'voices reloaded',
       );
     } catch (error) {
-      // A pack's fault names the file, and no text was there to be quoted.
+      // The message of a pack's fault names the file; it cannot quote a text.
       const reason = error instanceof Error ? error.message : faultPlace(error);
       log.error(
         { reason },
-        'the voices were not reloaded, those from before go on: mend it, then SIGHUP again',
+        'the voices were not reloaded, the current ones go on: fix the fault, then SIGHUP again',
       );
     }
   }

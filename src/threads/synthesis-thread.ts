@@ -1,19 +1,29 @@
 /**
- * One synthesis thread, a piscina of one: its jobs and their slots, what it is linked to, and its safe end.
+ * One synthesis thread: its jobs, their slots in the shared memory, and its safe end.
  *
- *   loading --ready--> ready --(dies)--> loading       piscina starts it again, under another thread id
- *   loading --(dies)--> dead                           piscina does not
- *   any --end, once outside native code--> ended       --abandon--> its jobs settle now, whatever it does
+ *   loading --ready--> ready --(dies)--> over
+ *   loading --(dies)--> over
+ *   any --(hangs)--> abandoned: its jobs settle, it gets no others
+ *   any --end--> over, once it is outside native code
  *
- * A thread that dies takes with it every job it held, but only the job whose step was running is to blame: that one
- * is reported as failed, the others as interrupted, to be run again.
+ * A thread that dies or hangs fails only the job whose step was running. Its other jobs end as interrupted, to run again.
+ *
+ * Each thread is a piscina pool of its own; `SynthesisPool` balances the load between them. One pool of many threads
+ * cannot serve here. piscina 5.3.2 lacks three things:
+ *
+ * - To start a thread beside one that hangs. The hung thread counts towards `minThreads`; the pool grows beyond that only
+ *   by a task that it can give to no thread.
+ * - To end one thread for good. The pool replaces it, since `minThreads` is fixed. `destroy` ends all threads, also the
+ *   one that hangs in native code, and that aborts the process.
+ * - To try again after a replacement died while it loaded. From then on the pool replaces no thread (its
+ *   `workerFailsDuringBootstrap` stays set), and reports nothing.
+ *
+ * It also gives all threads the same `workerData`, but each needs shared memory of its own.
  */
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import type { ExecutionProvider } from '../config.js';
 import { describeFault, faultPlace } from '../fault.js';
-import { limits } from '../limits.js';
 import type { Log } from '../log.js';
 import { JobControl } from './control.js';
 import type {
@@ -24,8 +34,9 @@ import type {
   SynthesisThreadData,
 } from './messages.js';
 import { Vitals } from './vitals.js';
+import type { Watchdog } from './watchdog.js';
 
-/** A segment to speak; its slot is given by the thread that it comes to. */
+/** A segment to speak. The thread that runs it adds the slot. */
 export type JobRequest = Omit<SynthesisJob, 'slot'>;
 
 /** `failed` also stands for a job whose step killed its thread, or hangs: running it again would do so again. */
@@ -34,92 +45,137 @@ export type JobOutcome =
   /** The thread died, or hangs, in another job's step. */
   | { readonly type: 'interrupted' };
 
-/** A job with its thread. */
-export interface StartedJob {
-  readonly slot: number;
+/** A segment that was given to a pool. It waits until a thread has room. */
+export class Job {
+  readonly request: JobRequest;
   /** Never rejects. */
   readonly outcome: Promise<JobOutcome>;
+  readonly #resolve: (outcome: JobOutcome) => void;
+  #playFromMs: number;
+  /** Where it runs. */
+  #place: { readonly control: JobControl; readonly slot: number } | undefined;
+  #isSettled = false;
+
+  constructor(request: JobRequest, playFromMs: number) {
+    this.request = request;
+    this.#playFromMs = playFromMs;
+    ({ promise: this.outcome, resolve: this.#resolve } = Promise.withResolvers<JobOutcome>());
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  /** The listener's playback clock moved. */
+  setPlayFrom(playFromMs: number): void {
+    this.#playFromMs = playFromMs;
+    if (!this.#isSettled) this.#place?.control.setPlayFrom(this.#place.slot, playFromMs);
+  }
+
+  /** Asks the job to end at its next step. A job that waits ends at once. */
+  cancel(): void {
+    if (this.#place === undefined) this.settle({ type: 'cancelled', effort: null });
+    else if (!this.#isSettled) this.#place.control.cancel(this.#place.slot);
+  }
+
+  /** Its thread: the job takes the slot. */
+  begin(control: JobControl, slot: number): void {
+    control.begin(slot, this.#playFromMs);
+    this.#place = { control, slot };
+  }
+
+  /** Its pool or thread. The first outcome counts. */
+  settle(outcome: JobOutcome): void {
+    this.#isSettled = true;
+    this.#resolve(outcome);
+  }
 }
 
 export interface SynthesisThreadOptions extends Omit<SynthesisThreadData, 'control' | 'vitals'> {
-  /** Of the thread's heap: exhausting it ends the thread. */
-  readonly heapMiBMax: number;
+  readonly watchdog: Watchdog;
   readonly log: Log;
   /** The compiled entry. */
   readonly entry: URL;
 }
 
 interface SynthesisThreadEvents {
-  /** Its voices are loaded: link it to the actor threads. Again after each death. */
+  /** Its voices are loaded: link it to the actor threads. */
   ready: [];
+  /** It could not load its voices. It tries again. */
   'load-failed': [reason: string];
-  /** It died, and piscina starts another in its place. */
-  gone: [];
-  /** It died while it loaded, and nothing takes its place. */
-  dead: [];
+  died: [wasReady: boolean];
+  /** It hangs in a step, or with an event loop that does not turn; or its load takes too long. */
+  hung: [];
 }
 
-/** Milliseconds between looks whether a thread has come out of native code: more and more, should it hang there. */
+/** Milliseconds between two checks whether a thread has left native code. They double, for a thread that hangs there. */
 const OUTSIDE_POLL_MS = { first: 5, last: 500 } as const;
 
 export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
-  readonly vitals = new Vitals();
-  readonly #control = new JobControl(limits.jobsPerThreadMax);
-  readonly #freeSlots = Array.from({ length: limits.jobsPerThreadMax }, (_, slot) => slot);
-  /** By slot: settles a job before its thread does. */
-  readonly #breakOff = new Map<number, (outcome: JobOutcome) => void>();
-  readonly #running = new Set<Promise<JobOutcome>>();
-  readonly #log: Log;
-  readonly #pool: Piscina;
-  #port: MessagePort | undefined;
-  #threadId = 0;
-  #executionProvider: Exclude<ExecutionProvider, 'auto'> = 'cpu';
-  #abandoned = false;
+  readonly #options: SynthesisThreadOptions;
+  readonly #vitals = new Vitals();
+  readonly #control: JobControl;
+  readonly #freeSlots: number[];
+  /** By slot. */
+  readonly #jobs = new Map<number, Job>();
+  readonly #piscina: Piscina;
+  #hello: Extract<SynthesisHello, { type: 'ready' }> | undefined;
+  #unwatch: () => void = () => undefined;
+  #isAbandoned = false;
+  #isDead = false;
+  #isEnding = false;
   #ended: Promise<void> | undefined;
 
   constructor(options: SynthesisThreadOptions) {
     super();
-    const { heapMiBMax, log, entry, ...data } = options;
-    this.#log = log;
+    this.#options = options;
+    const { packs, executionProvider, logLevel, bounds, entry, log } = options;
+    this.#control = new JobControl(bounds.jobsPerThreadMax);
+    this.#freeSlots = Array.from({ length: bounds.jobsPerThreadMax }, (_, slot) => slot);
     const workerData: SynthesisThreadData = {
-      ...data,
+      packs,
+      executionProvider,
+      logLevel,
+      bounds,
       control: this.#control.buffer,
-      vitals: this.vitals.buffer,
+      vitals: this.#vitals.buffer,
     };
-    this.#pool = new Piscina({
+    this.#piscina = new Piscina({
       filename: entry.href,
       workerData,
       minThreads: 1,
       maxThreads: 1,
-      concurrentTasksPerWorker: limits.jobsPerThreadMax,
+      concurrentTasksPerWorker: bounds.jobsPerThreadMax,
       idleTimeout: Number.POSITIVE_INFINITY,
       // The default freezes an idle thread's event loop: no messages, no timers.
       atomics: 'disabled',
-      // The front thread's sends must not wait behind inference.
+      // The front thread's sends must not wait for inference.
       niceIncrement: 10,
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: heapMiBMax },
+      resourceLimits: { maxOldGenerationSizeMb: bounds.synthesisHeapMiBMax },
     });
-    this.#pool.on('message', (message: SynthesisHello) => this.#onHello(message));
-    this.#pool.on('error', (error: Error) => this.#log.error(describeFault(error), 'synthesis thread ended'));
-    this.#pool.on('workerDestroy', () => setImmediate(() => this.#onWorkerGone()));
+    this.#piscina.on('message', (message: SynthesisHello) => this.#onHello(message));
+    this.#piscina.on('error', (error: Error) => log.error(describeFault(error), 'synthesis thread ended'));
+    this.#piscina.on('workerDestroy', () => this.#onDestroyed());
+    this.#expectLoaded();
   }
 
+  /** 0 until it is ready. */
   get threadId(): number {
-    return this.#threadId;
+    return this.#hello?.threadId ?? 0;
   }
 
-  /** What its models run on, once it is ready. */
-  get executionProvider(): Exclude<ExecutionProvider, 'auto'> {
-    return this.#executionProvider;
+  /** The provider that its models use, once it is ready. */
+  get executionProvider(): 'cpu' | 'cuda' {
+    return this.#hello?.executionProvider ?? 'cpu';
   }
 
   get isReady(): boolean {
-    return this.#port !== undefined && !this.#abandoned;
+    return this.#hello !== undefined && !this.#isAbandoned && !this.#isDead;
   }
 
   get jobs(): number {
-    return this.#running.size;
+    return this.#jobs.size;
   }
 
   get hasRoom(): boolean {
@@ -127,116 +183,118 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   }
 
   /** @throws if it has no room */
-  run(request: JobRequest, playFromMs: number): StartedJob {
+  start(job: Job): void {
     const slot = this.#freeSlots.pop();
     if (slot === undefined) throw new Error('no free job slot');
-    this.#control.begin(slot, playFromMs);
-    const { promise: brokenOff, resolve } = Promise.withResolvers<JobOutcome>();
-    this.#breakOff.set(slot, resolve);
-    const done = this.#run({ ...request, slot }).finally(() => {
-      this.#breakOff.delete(slot);
-      // A thread that was abandoned may still look at it.
+    job.begin(this.#control, slot);
+    this.#jobs.set(slot, job);
+    void this.#run({ ...job.request, slot }).then((outcome) => {
+      this.#jobs.delete(slot);
+      // Not earlier: a thread that was abandoned may still read the slot.
       this.#freeSlots.push(slot);
+      job.settle(outcome);
     });
-    const outcome = Promise.race([done, brokenOff]);
-    this.#running.add(outcome);
-    void outcome.then(() => this.#running.delete(outcome));
-    return { slot, outcome };
   }
 
-  setPlayFrom(slot: number, playFromMs: number): void {
-    this.#control.setPlayFrom(slot, playFromMs);
-  }
-
-  cancel(slot: number): void {
-    this.#control.cancel(slot);
-  }
-
-  /** Gives it a port to an actor thread; what the actor shall listen on is returned. */
+  /** Gives it a port to an actor thread. @returns the other end, for the actor thread */
   link(actor: number): MessagePort | undefined {
-    if (this.#port === undefined) return undefined;
+    if (this.#hello === undefined) return undefined;
     const { port1, port2 } = new MessageChannel();
     const message: SynthesisControl = { type: 'actor', actor, port: port1 };
-    this.#port.postMessage(message, [port1]);
+    this.#hello.control.postMessage(message, [port1]);
     return port2;
   }
 
-  /** It hangs: settles its jobs, and takes no others. Should it go on, it ends them at their next step. */
-  abandon(): void {
-    this.#abandoned = true;
-    for (const [slot, breakOff] of this.#breakOff) {
+  /**
+   * Gives up a thread that hangs: settles its jobs, and starts no others. If it goes on, it drops them at their next step.
+   * @returns true if it hangs outside native code, where it can be ended
+   */
+  abandon(): boolean {
+    this.#isAbandoned = true;
+    const isOutside = this.#vitals.closeGuard();
+    for (const [slot, job] of this.#jobs) {
       this.#control.cancel(slot);
-      breakOff(this.#endedIn(slot, 'its synthesis thread hangs'));
+      job.settle(this.#outcomeIfOver(slot, 'its synthesis thread hangs'));
     }
+    return isOutside;
   }
 
-  /** Resolves when none of its jobs runs. Asks them to end at their next step. */
+  /** Asks its jobs to end at their next step. Resolves when none runs. */
   async idle(): Promise<void> {
-    for (const slot of this.#breakOff.keys()) this.#control.cancel(slot);
-    await Promise.allSettled([...this.#running]);
+    const jobs = [...this.#jobs.values()];
+    for (const job of jobs) job.cancel();
+    await Promise.all(jobs.map(({ outcome }) => outcome));
   }
 
   /**
-   * Ends it: at once if it is outside native code, where alone that does not abort the process; else when it has come
-   * out, should it ever. Its jobs settle. Idempotent.
+   * Ends the thread: at once if it is outside native code, else when it leaves it, which may be never. Its jobs settle.
+   * Idempotent.
    */
   end(): Promise<void> {
+    this.#isEnding = true;
     this.#ended ??= this.#end();
     return this.#ended;
   }
 
   async #end(): Promise<void> {
-    this.vitals.bar();
-    // A thread that died inside says so for ever, unless another follows it.
-    const isInside = () => this.vitals.isInside && this.#pool.threads.length > 0;
+    this.#vitals.closeGuard();
+    // A thread that died inside native code never leaves it.
+    const isInside = () => this.#vitals.isInside && !this.#isDead;
     for (let pollMs: number = OUTSIDE_POLL_MS.first; isInside();) {
-      // One that hangs for ever must not keep the process.
+      // Unreferenced: a thread that hangs for ever must not keep the process.
       await new Promise((resolve) => setTimeout(resolve, pollMs).unref());
       pollMs = Math.min(2 * pollMs, OUTSIDE_POLL_MS.last);
     }
-    await this.#pool.destroy();
-    this.#port = undefined;
+    await this.#piscina.destroy();
+    this.#unwatch();
   }
 
   async #run(job: SynthesisJob): Promise<JobOutcome> {
     try {
-      return (await this.#pool.run(job)) as SynthesisResult;
+      return (await this.#piscina.run(job)) as SynthesisResult;
     } catch (error) {
       // Jobs report their own failures as results: a rejection means that the thread died.
-      return this.#endedIn(job.slot, `its synthesis thread ended: ${faultPlace(error)}`);
+      return this.#outcomeIfOver(job.slot, `its synthesis thread ended: ${faultPlace(error)}`);
     }
   }
 
-  #endedIn(slot: number, reason: string): JobOutcome {
+  #outcomeIfOver(slot: number, reason: string): JobOutcome {
     return this.#control.isStepping(slot) ? { type: 'failed', reason } : { type: 'interrupted' };
   }
 
   #onHello(message: SynthesisHello): void {
-    if (this.#ended !== undefined) return;
+    if (this.#isEnding) return;
     switch (message.type) {
-      case 'ready':
-        this.#port = message.control;
-        this.#threadId = message.threadId;
-        this.#executionProvider = message.executionProvider;
+      case 'ready': {
+        const { watchdog, log } = this.#options;
+        this.#hello = message;
         message.control.unref();
-        // The port closes with the thread, however that ends; piscina's own event no longer knows its id by then.
-        message.control.on('close', () => this.#onGone(message.control));
-        this.#log.debug({ threadId: message.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
+        this.#unwatch();
+        watchdog.watch(this.#vitals, () => this.emit('hung'));
+        this.#unwatch = () => watchdog.unwatch(this.#vitals);
+        log.debug({ threadId: message.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
         this.emit('ready');
         return;
+      }
       case 'load-failed':
+        this.#expectLoaded();
         this.emit('load-failed', message.message);
     }
   }
 
-  #onGone(port: MessagePort): void {
-    if (this.#port !== port) return;
-    this.#port = undefined;
-    if (this.#ended === undefined) this.emit('gone');
+  /** Starts the deadline of a load. */
+  #expectLoaded(): void {
+    const { watchdog, bounds } = this.#options;
+    this.#unwatch();
+    this.#unwatch = watchdog.expect(bounds.voicesLoadMsMax, () => this.emit('hung'));
   }
 
-  /** piscina starts no more threads once one ended while it loaded. */
-  #onWorkerGone(): void {
-    if (this.#ended === undefined && this.#pool.threads.length === 0) this.emit('dead');
+  #onDestroyed(): void {
+    this.#isDead = true;
+    if (this.#isEnding) return;
+    this.#unwatch();
+    // Else piscina would start another thread, which nothing watches.
+    void this.#piscina.destroy();
+    setImmediate(() => this.emit('died', this.#hello !== undefined));
   }
 }

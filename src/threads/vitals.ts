@@ -1,27 +1,23 @@
 /**
- * Signs of life of a thread, which it shares with the front thread: an array over one SharedArrayBuffer.
+ * Signs of life of a thread, in memory that it shares with the front thread.
  *
- * The gate keeps two things apart that must never meet: native code that runs in a thread, and the thread's end, which
- * would then abort the process. The thread passes the gate around each such call; the front bars it, for ever, and
- * knows by what it found there whether the thread is outside.
+ * They include the native guard. Ending a thread while it runs native code would abort the process. So the thread holds
+ * the guard during each such call, and the front thread closes it for good before it ends the thread.
  */
 
-const GATE = 0;
+const GUARD = 0;
 const BEATS = 1;
 const STEPS = 2;
 const FIELDS = 3;
 
-/** Bits of the gate. */
+/** Bits of the guard. */
 const INSIDE = 1;
-const BARRED = 2;
+const CLOSED = 2;
 
-/** Milliseconds between two beats of a thread. */
-const BEAT_MS = 500;
-
-/** Runs a call of native code that cannot be broken off. */
+/** Runs a call of native code that cannot be interrupted. */
 export type NativeGuard = <T>(run: () => Promise<T>) => Promise<T>;
 
-/** For a program of its own, which is not ended by anyone. */
+/** For a program of its own, which ends no thread. */
 export const unguarded: NativeGuard = (run) => run();
 
 export class Vitals {
@@ -33,27 +29,25 @@ export class Vitals {
     this.#fields = new Int32Array(buffer);
   }
 
-  /** Thread, first of all: clears what the one before it left, if that died, and lets the event loop beat from now on. */
-  live(): void {
-    Atomics.and(this.#fields, GATE, ~INSIDE);
-    Atomics.store(this.#fields, STEPS, 0);
-    setInterval(() => Atomics.add(this.#fields, BEATS, 1), BEAT_MS).unref();
+  /** Thread: starts the beats of its event loop, two in each of the watchdog's. */
+  live(bounds: { readonly watchdogBeatMs: number }): void {
+    setInterval(() => Atomics.add(this.#fields, BEATS, 1), bounds.watchdogBeatMs / 2).unref();
   }
 
-  /** Thread: a step begins, or ends. */
+  /** Thread: a step begins or ends. */
   setStepping(stepping: boolean): void {
     if (this.isStepping !== stepping) Atomics.add(this.#fields, STEPS, 1);
   }
 
-  /** Thread: never resolves once the gate is barred; then the thread is about to be ended. One call at a time. */
+  /** Thread: one call at a time. Never resolves once the guard is closed: the front thread then ends this thread. */
   readonly native: NativeGuard = async (run) => {
-    const found = Atomics.compareExchange(this.#fields, GATE, 0, INSIDE);
-    if ((found & BARRED) !== 0) return new Promise(() => undefined);
-    if (found !== 0) throw new Error('native code is not entered twice');
+    const found = Atomics.compareExchange(this.#fields, GUARD, 0, INSIDE);
+    if ((found & CLOSED) !== 0) return new Promise(() => undefined);
+    if (found !== 0) throw new Error('a second native call began during the first');
     try {
       return await run();
     } finally {
-      Atomics.and(this.#fields, GATE, ~INSIDE);
+      Atomics.and(this.#fields, GUARD, ~INSIDE);
     }
   };
 
@@ -71,16 +65,16 @@ export class Vitals {
     return this.steps % 2 !== 0;
   }
 
-  /** Inside native code now. */
+  /** A native call is running. */
   get isInside(): boolean {
-    return (Atomics.load(this.#fields, GATE) & INSIDE) !== 0;
+    return (Atomics.load(this.#fields, GUARD) & INSIDE) !== 0;
   }
 
   /**
-   * Front: lets the thread enter native code never again.
-   * @returns whether it is outside, and so may be ended; if not, `isInside` tells when it has come out
+   * Front: lets no further native call begin.
+   * @returns true if none is running, so that the thread may be ended; if false, `isInside` shows when it returned
    */
-  bar(): boolean {
-    return (Atomics.or(this.#fields, GATE, BARRED) & INSIDE) === 0;
+  closeGuard(): boolean {
+    return (Atomics.or(this.#fields, GUARD, CLOSED) & INSIDE) === 0;
   }
 }

@@ -1,16 +1,12 @@
 /**
- * Finds threads that hang: inside a step that does not end, or with an event loop that does not turn.
+ * Finds threads that hang: in a step that does not end, or with an event loop that does not turn.
  *
- * It counts the time that it saw pass, beat by beat, not that of any clock: a machine that was suspended, or a front
- * thread that was held up, is late itself, and a late beat counts as little more than one in time.
+ * It measures the time that it saw pass, one beat after the other. After a suspend of the machine, or a long block of the
+ * front thread, its own beat is late, and a late beat counts at most as two beats. So such a pause makes no thread hang.
  */
+import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 import type { Vitals } from './vitals.js';
-
-export interface WatchdogLimits {
-  readonly watchdogBeatMs: number;
-  readonly threadHangMsMax: number;
-}
 
 type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping'>;
 
@@ -23,29 +19,29 @@ interface Watched {
   readonly onHung: () => void;
   beats: number;
   steps: number;
-  /** On the watchdog's own clock: when they last changed. */
+  /** When they last changed, in time that the watchdog saw pass. */
   beatMs: number;
   stepMs: number;
 }
 
 export class Watchdog {
-  readonly #limits: WatchdogLimits;
+  readonly #bounds: Pick<Bounds, 'watchdogBeatMs' | 'threadHangMsMax'>;
   readonly #clock: Clock;
   readonly #watched = new Map<Signs, Watched>();
   readonly #deadlines = new Set<Deadline>();
   readonly #timer: NodeJS.Timeout;
   #lookedMs: number;
-  /** Time that was seen to pass. */
+  /** The time that it saw pass. */
   #seenMs = 0;
 
-  constructor(options: { readonly limits: WatchdogLimits; readonly clock: Clock }) {
-    this.#limits = options.limits;
-    this.#clock = options.clock;
-    this.#lookedMs = this.#clock();
-    this.#timer = setInterval(() => this.look(), this.#limits.watchdogBeatMs).unref();
+  constructor(bounds: Pick<Bounds, 'watchdogBeatMs' | 'threadHangMsMax'>, clock: Clock) {
+    this.#bounds = bounds;
+    this.#clock = clock;
+    this.#lookedMs = clock();
+    this.#timer = setInterval(() => this.look(), bounds.watchdogBeatMs).unref();
   }
 
-  /** @param onHung called at most once; the thread is then no longer watched. Must not throw */
+  /** @param onHung called at most once; then the thread is no longer watched. Must not throw */
   watch(vitals: Signs, onHung: () => void): void {
     const { beats, steps } = vitals;
     this.#watched.set(vitals, { onHung, beats, steps, beatMs: this.#seenMs, stepMs: this.#seenMs });
@@ -57,9 +53,9 @@ export class Watchdog {
   }
 
   /**
-   * For what shows no signs of life, as a load.
-   * @param onOver called at most once, when so much time was seen to pass. Must not throw
-   * @returns calls it off. Idempotent
+   * For work without signs of life, such as a load.
+   * @param onOver called at most once, after `withinMs` of time that the watchdog saw pass. Must not throw
+   * @returns cancels the deadline. Idempotent
    */
   expect(withinMs: number, onOver: () => void): () => void {
     const deadline = { onOver, dueMs: this.#seenMs + withinMs };
@@ -70,7 +66,7 @@ export class Watchdog {
   /** Called by its own timer. */
   look(): void {
     const nowMs = this.#clock();
-    this.#seenMs += Math.min(nowMs - this.#lookedMs, 2 * this.#limits.watchdogBeatMs);
+    this.#seenMs += Math.min(nowMs - this.#lookedMs, 2 * this.#bounds.watchdogBeatMs);
     this.#lookedMs = nowMs;
     for (const deadline of this.#deadlines) {
       if (this.#seenMs <= deadline.dueMs) continue;
@@ -101,6 +97,6 @@ export class Watchdog {
       watched.steps = steps;
       watched.stepMs = this.#seenMs;
     }
-    return this.#seenMs - Math.min(watched.beatMs, watched.stepMs) > this.#limits.threadHangMsMax;
+    return this.#seenMs - Math.min(watched.beatMs, watched.stepMs) > this.#bounds.threadHangMsMax;
   }
 }

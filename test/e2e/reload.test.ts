@@ -148,7 +148,7 @@ t.test('voices are added, removed and renamed under streams, of which none is cu
     t.ok(socket.audio(contextId).length > length + 10_000);
   }
   t.notOk(socket.frames.some(({ error }) => error !== undefined));
-  t.ok(await until(() => count(service, 'the voices before are unloaded') === 1));
+  t.ok(await until(() => count(service, 'the older voices are unloaded') === 1));
   socket.close();
   t.match(await service.stop(), { code: 0, signal: null });
   t.equal(service.stderr, '');
@@ -158,7 +158,7 @@ t.test('voices that cannot be read change nothing, and the log names the file', 
   const models = new Models(t);
   const service = await startService(t, { MODELS_DIR: models.folder, SYNTHESIS_THREADS: '1' });
   const before = await speakers(service);
-  const kept = 'the voices were not reloaded, those from before go on: mend it, then SIGHUP again';
+  const kept = 'the voices were not reloaded, the current ones go on: fix the fault, then SIGHUP again';
   const whole = readFileSync(models.manifestPath);
   writeFileSync(models.manifestPath, whole.subarray(0, 1_000));
   await hangUp(service, kept);
@@ -210,7 +210,7 @@ t.test(
       }
     });
     const settled = () =>
-      until(() => count(service, 'the voices before are unloaded') === count(service, 'voices reloaded'));
+      until(() => count(service, 'the older voices are unloaded') === count(service, 'voices reloaded'));
     await reloaded(service);
     await settled();
     const files = filesOf(service);

@@ -27,22 +27,22 @@ const openSocket = (dispatcher: Dispatcher, voiceId: string) => {
   return { context, frames, speakTurn };
 };
 
-const older = (dispatcher: Dispatcher) => dispatcher.voiceStatus().contextsOfOlderVoices;
+const older = (dispatcher: Dispatcher) => dispatcher.generations.status().contextsOfOlderVoices;
 
 t.test('utterances under way end with the voices that they began with; new ones have the new', async (t) => {
   const dispatcher = await start({ voices: voicesOf(['ada', 'wren']) });
   const before = dispatcher.voices;
   const spoken = Array.from({ length: 4 }, () => speak(dispatcher, long.repeat(4)));
-  t.ok(await dispatcher.loadVoices(voicesOf(['wren', 'zoe'])));
+  t.ok(await dispatcher.generations.load(voicesOf(['wren', 'zoe'])));
   t.not(dispatcher.voices, before);
   t.same(dispatcher.voices.speakerIds, ['wren', 'zoe']);
   t.same(before.speakerIds, ['ada', 'wren']);
-  t.equal(dispatcher.voiceStatus().generation, 2);
+  t.equal(dispatcher.generations.status().generation, 2);
   t.equal(older(dispatcher), 4);
   t.match(await speak(dispatcher, 'Meanwhile.'), { ending: 'closed', letters: 'Meanwhile.' });
   for (const outcome of await Promise.all(spoken))
     t.match(outcome, { ending: 'closed', letters: long.repeat(4) });
-  await dispatcher.voicesSettled();
+  await dispatcher.generations.settled();
   t.equal(older(dispatcher), 0);
   t.equal(dispatcher.restarts.synthesis, 0, 'threads that are closed did not die');
   t.ok(dispatcher.isWhole);
@@ -59,7 +59,7 @@ t.test('a context moves when it idles, if its voice is there at the same rate', 
   await until(() => midTurn.context.activity === 'holding');
   const vanished = openSocket(dispatcher, 'ada');
   await vanished.speakTurn('As ever.', '1');
-  await dispatcher.loadVoices(voicesOf(['wren']));
+  await dispatcher.generations.load(voicesOf(['wren']));
   t.equal(older(dispatcher), 2, 'one in the middle of its turn, one whose voice is gone');
   midTurn.context.append(' said too.');
   await midTurn.speakTurn('', '1');
@@ -72,12 +72,12 @@ t.test('a context moves when it idles, if its voice is there at the same rate', 
   }
   t.equal(older(dispatcher), 1);
   vanished.context.release();
-  await dispatcher.voicesSettled();
+  await dispatcher.generations.settled();
   const other = openSocket(dispatcher, 'wren');
-  await dispatcher.loadVoices(voicesOf(['wren'], 'at once', 48_000));
+  await dispatcher.generations.load(voicesOf(['wren'], 'at once', 48_000));
   t.equal(older(dispatcher), 4, 'the rate is another');
   for (const { context } of [idle, holding, midTurn, other]) context.release();
-  await dispatcher.voicesSettled();
+  await dispatcher.generations.settled();
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -89,11 +89,15 @@ for (const [load, reason] of [
   t.test(`voices that cannot be loaded change nothing: ${load}`, async (t) => {
     const dispatcher = await start();
     const spoken = speak(dispatcher, long);
-    await t.rejects(dispatcher.loadVoices(voicesOf(['other'], load)), reason);
+    await t.rejects(dispatcher.generations.load(voicesOf(['other'], load)), reason);
     t.same(dispatcher.voices.speakerIds, ['scripted']);
-    t.match(dispatcher.voiceStatus(), { generation: 1, voicesAreLoading: false, contextsOfOlderVoices: 0 });
+    t.match(dispatcher.generations.status(), {
+      generation: 1,
+      voicesAreLoading: false,
+      contextsOfOlderVoices: 0,
+    });
     t.match(await spoken, { ending: 'closed', letters: long });
-    t.ok(await dispatcher.loadVoices(voicesOf(['scripted', 'other'])), 'the next may');
+    t.ok(await dispatcher.generations.load(voicesOf(['scripted', 'other'])), 'the next may');
     t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
     t.ok(await dispatcher.close(endMs));
   });
@@ -101,8 +105,8 @@ for (const [load, reason] of [
 t.test('a drain meets voices that are loading inside native code', async (t) => {
   const dispatcher = await start();
   const slow = voicesOf(['other'], 'slow');
-  const loaded = dispatcher.loadVoices(slow);
-  await until(() => dispatcher.voiceStatus().voicesAreLoading);
+  const loaded = dispatcher.generations.load(slow);
+  await until(() => dispatcher.generations.status().voicesAreLoading);
   // Both threads have come to where they wait.
   await new Promise((resolve) => setTimeout(resolve, 300));
   const closed = dispatcher.close(endMs);
@@ -118,12 +122,12 @@ t.test('a thread of older voices that dies is replaced by one of theirs', async 
   victim.context.append(`${long} Then !exit it breaks.`);
   victim.context.end();
   const bystander = speak(dispatcher, long.repeat(3));
-  await dispatcher.loadVoices(voicesOf(['scripted']));
+  await dispatcher.generations.load(voicesOf(['scripted']));
   t.match(await bystander, { ending: 'closed', letters: long.repeat(3) });
   await until(() => victim.frames.some(({ type }) => type === 'failed'));
   t.ok(victim.frames.some(({ type }) => type === 'failed'));
   victim.context.release();
-  await dispatcher.voicesSettled();
+  await dispatcher.generations.settled();
   t.ok(dispatcher.isWhole);
   t.ok(await dispatcher.close(endMs));
 });
@@ -133,14 +137,14 @@ t.test('a thread of older voices that hangs inside native code does not keep the
   const bounds = { threadHangMsMax: 2_500, watchdogBeatMs: 100 };
   const dispatcher = await start({ voices, bounds });
   const victim = speak(dispatcher, 'Now !inside it hangs.');
-  await dispatcher.loadVoices(voicesOf(['scripted']));
+  await dispatcher.generations.load(voicesOf(['scripted']));
   t.match(await victim, { ending: 'failed', reason: 'its synthesis thread hangs' });
-  await dispatcher.voicesSettled();
-  t.equal(dispatcher.voiceStatus().hungThreads, 1);
+  await dispatcher.generations.settled();
+  t.equal(dispatcher.generations.status().hungThreads, 1);
   t.same(dispatcher.faults(), []);
   t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   voices.letGo();
-  await until(() => dispatcher.voiceStatus().hungThreads === 0);
+  await until(() => dispatcher.generations.status().hungThreads === 0);
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -151,20 +155,20 @@ for (const load of ['slow', 'stuck'] as const)
       bounds: { voicesLoadMsMax: 6_000, watchdogBeatMs: 50, hungThreadsReplacedMax: 1 },
     });
     const stuck = voicesOf(['other'], load);
-    await t.rejects(dispatcher.loadVoices(stuck), {
+    await t.rejects(dispatcher.generations.load(stuck), {
       name: 'VoicesHangError',
       message: 'the voices were not loaded within 6 s',
     });
-    t.match(dispatcher.voiceStatus(), { generation: 1, voicesAreLoading: false });
+    t.match(dispatcher.generations.status(), { generation: 1, voicesAreLoading: false });
     t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
     t.equal(dispatcher.restarts.synthesis, 0);
     if (load === 'slow') {
-      t.equal(dispatcher.voiceStatus().hungThreads, 2);
-      await t.rejects(dispatcher.loadVoices(voicesOf(['other'])), /^2 synthesis threads hang/);
+      t.equal(dispatcher.generations.status().hungThreads, 2);
+      await t.rejects(dispatcher.generations.load(voicesOf(['other'])), /^2 synthesis threads hang/);
       stuck.letGo();
-      await until(() => dispatcher.voiceStatus().hungThreads === 0);
+      await until(() => dispatcher.generations.status().hungThreads === 0);
     }
-    t.ok(await dispatcher.loadVoices(voicesOf(['scripted'])), 'the next may');
+    t.ok(await dispatcher.generations.load(voicesOf(['scripted'])), 'the next may');
     t.ok(await dispatcher.close(endMs));
   });
 
@@ -186,8 +190,8 @@ t.test('who idles with a voice that is gone is told to end after a time, and nob
   const moved = openSocket(dispatcher, 'wren');
   speaking.context.append(`${long} !slow and more`);
   speaking.context.flush('1');
-  await dispatcher.loadVoices(voicesOf(['wren']));
-  t.match(dispatcher.warnings(), [/^3 contexts keep the voices from before a reload/]);
+  await dispatcher.generations.load(voicesOf(['wren']));
+  t.match(dispatcher.generations.warnings(), [/^3 contexts keep the voices from before a reload/]);
   await until(() => older(dispatcher) === 1);
   for (const { frames } of [idle, holding])
     t.match(frames.at(-1), { type: 'failed', code: 'voiceRetired', reason: /taken away by a reload/ });
@@ -198,19 +202,19 @@ t.test('who idles with a voice that is gone is told to end after a time, and nob
     speaking.frames.some((frame) => frame.type === 'flushed' && frame.flushId === '1'),
     'its turn was spoken',
   );
-  t.same(dispatcher.warnings(), []);
+  t.same(dispatcher.generations.warnings(), []);
   await moved.speakTurn('And on.', '1');
   for (const { context } of [idle, holding, speaking, moved]) context.release();
-  await dispatcher.voicesSettled();
+  await dispatcher.generations.settled();
   t.ok(await dispatcher.close(endMs));
 });
 
 t.test('voices that would leave the GPU are not taken', async (t) => {
   const dispatcher = await start({ voices: voicesOf(['scripted'], 'cuda') });
-  t.same(dispatcher.voiceStatus().executionProviders, ['cuda']);
-  await t.rejects(dispatcher.loadVoices(voicesOf(['scripted'])), /^CUDA cannot be used for them/);
-  t.match(dispatcher.voiceStatus(), { generation: 1, executionProviders: ['cuda'] });
-  t.ok(await dispatcher.loadVoices(voicesOf(['scripted'], 'cuda')));
+  t.same(dispatcher.generations.status().executionProviders, ['cuda']);
+  await t.rejects(dispatcher.generations.load(voicesOf(['scripted'])), /^CUDA cannot be used for them/);
+  t.match(dispatcher.generations.status(), { generation: 1, executionProviders: ['cuda'] });
+  t.ok(await dispatcher.generations.load(voicesOf(['scripted'], 'cuda')));
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -220,12 +224,12 @@ t.test('older voices whose threads all hang fail who waits for them', async (t) 
   const dispatcher = await start({ threads: 1, voices, bounds });
   const victim = speak(dispatcher, 'Now !inside it hangs.');
   const neighbour = speak(dispatcher, long);
-  await dispatcher.loadVoices(voicesOf(['scripted']));
+  await dispatcher.generations.load(voicesOf(['scripted']));
   t.match(await victim, { ending: 'failed', reason: 'its synthesis thread hangs' });
   t.match(await neighbour, { ending: 'failed', reason: 'the threads of its voices hang' });
-  await dispatcher.voicesSettled();
+  await dispatcher.generations.settled();
   t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   voices.letGo();
-  await until(() => dispatcher.voiceStatus().hungThreads === 0);
+  await until(() => dispatcher.generations.status().hungThreads === 0);
   t.ok(await dispatcher.close(endMs));
 });

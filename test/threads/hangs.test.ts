@@ -21,7 +21,7 @@ for (const marker of ['!spin', '!stuck'])
       t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
     await untilWhole(dispatcher);
     t.same(dispatcher.faults(), []);
-    t.same(dispatcher.warnings(), []);
+    t.same(dispatcher.generations.warnings(), []);
     t.equal(dispatcher.restarts.synthesis, 1);
     t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
     await untilIdle(dispatcher);
@@ -40,8 +40,8 @@ t.test(
       t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
     await untilWhole(dispatcher);
     t.same(dispatcher.faults(), [], 'as many threads as before');
-    t.match(dispatcher.warnings(), [/1 synthesis threads hang inside a model run: restart/]);
-    t.equal(dispatcher.voiceStatus().hungThreads, 1);
+    t.match(dispatcher.generations.warnings(), [/1 synthesis threads hang inside a model run: restart/]);
+    t.equal(dispatcher.generations.status().hungThreads, 1);
     t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
     await untilIdle(dispatcher);
     t.notOk(await dispatcher.close(endMs), 'the process must end by signal');
@@ -62,7 +62,7 @@ t.test('!inside, and comes back after it was given up: it is ended and says no m
     t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'spoken when it was back');
   await untilWhole(dispatcher);
   t.same(dispatcher.faults(), []);
-  t.same(dispatcher.warnings(), []);
+  t.same(dispatcher.generations.warnings(), []);
   t.ok(await dispatcher.close(endMs));
 });
 

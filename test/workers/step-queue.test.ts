@@ -1,16 +1,16 @@
 import t from 'tap';
-import { Turns } from '../../workers/turns.js';
+import { StepQueue } from '../../workers/synthesis-thread.js';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 t.test(
   'one at a time, the earliest due first, by deadlines as they are when the choice is made',
   async (t) => {
-    const turns = new Turns();
+    const queue = new StepQueue();
     const order: string[] = [];
     const due: Record<string, number> = { a: 5, b: 3, c: 4 };
     const enter = (name: string) =>
-      turns
+      queue
         .enter(() => due[name] ?? 0)
         .then(() => {
           order.push(name);
@@ -19,19 +19,19 @@ t.test(
     void enter('b');
     void enter('c');
     await settle();
-    t.same(order, ['a'], 'the first to come finds the thread free; nobody else enters meanwhile');
+    t.same(order, ['a'], 'the first to come finds the thread free; no other enters meanwhile');
     due['c'] = 1;
-    turns.leave();
+    queue.leave();
     await settle();
     t.same(order, ['a', 'c'], 'the deadline of c moved while it waited');
     void enter('a');
-    turns.leave();
+    queue.leave();
     await settle();
     t.same(order, ['a', 'c', 'b']);
-    turns.leave();
+    queue.leave();
     await settle();
     t.same(order, ['a', 'c', 'b', 'a']);
-    turns.leave();
+    queue.leave();
     void enter('b');
     await settle();
     t.equal(order.length, 5, 'a free thread is entered at once');
