@@ -50,7 +50,7 @@ export default defineConfig(
   },
   {
     // piscina calls a module's default export, and others' modules have theirs.
-    files: ['workers/synthesis.ts', '{test/support,scripts/torture/threads}/*synthesis.ts', '**/*.d.ts'],
+    files: ['workers/synthesis.ts', '{test/support,scripts/torture/threads}/**/*synthesis.ts', '**/*.d.ts'],
     rules: { 'no-restricted-syntax': 'off' },
   },
   {

@@ -14,7 +14,8 @@ export const start = async ({
   threads = 2,
   bounds = {},
   voices = scriptedVoices,
-}: { threads?: number; bounds?: Partial<Bounds>; voices?: Voices } = {}) => {
+  synthesisEntry = new URL('scripted-synthesis.js', import.meta.url),
+}: { threads?: number; bounds?: Partial<Bounds>; voices?: Voices; synthesisEntry?: URL } = {}) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
     voices,
@@ -22,7 +23,7 @@ export const start = async ({
     bounds: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
     log: createLog('silent', limits),
     metrics: new Metrics(),
-    synthesisEntry: new URL('scripted-synthesis.js', import.meta.url),
+    synthesisEntry,
     actorEntry: new URL('fragile-actors.js', import.meta.url),
   });
   try {

@@ -112,6 +112,9 @@ export const speak = async (voices: LoadedVoices, text: string, more: RequestPar
   return { pcm: joinPcm(chunks), words: wordsOfChunks.flat(), spans: request.words, chunks, wordsOfChunks };
 };
 
+export const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[values.length >> 1]!;
+
 /** Level of a stretch of samples, in dB of full scale. */
 export const levelDb = (pcm: Int16Array, from = 0, to = pcm.length): number => {
   let power = 0;

@@ -5,6 +5,7 @@ import {
   joinPcm,
   levelDb,
   loadVoices,
+  median,
   pitchTrack,
   requestOf,
   speak,
@@ -14,7 +15,6 @@ import {
 const engine = await loadVoices();
 const sampleRateHz = 24_000;
 const milliseconds = (count: number) => (count * sampleRateHz) / 1_000;
-const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[values.length >> 1]!;
 
 const texts = [
   'the first thing that we did when we came home was to open all of the windows and then we sat down in the kitchen ' +

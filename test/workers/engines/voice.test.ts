@@ -6,6 +6,7 @@ import {
   levelDb,
   loadDefaultPack,
   loadVoices,
+  median,
   pitchOf,
   requestOf,
   speak,
@@ -120,6 +121,40 @@ t.test('temperature widens the range of F0 and the variety of durations', async 
   t.ok(cool.range + 0.5 < usual.range && usual.range + 1 < hot.range, 'F0');
   t.ok(cool.spread < usual.spread && usual.spread < hot.spread, 'durations');
   t.ok(cool.spread > 0);
+});
+
+t.test('speed changes the length of sounds and pauses, and not the pitch', async (t) => {
+  const text = 'We were all in the garden, when the news came over the wall. Nobody knew what to say.';
+  const readings = async (speed?: number): Promise<Spoken[]> => {
+    const spoken: Spoken[] = [];
+    for (const seed of [1, 2, 3])
+      spoken.push(await speak(engine, text, { seed, ...(speed !== undefined && { speed }) }));
+    return spoken;
+  };
+  const usual = await readings();
+  for (const [i, same] of (await readings(1)).entries()) {
+    t.ok(sameSamples(usual[i]!.pcm, same.pcm), 'speed 1 is the voice as it is');
+    t.strictSame(usual[i]!.words, same.words);
+  }
+  const pitch = (spoken: readonly Spoken[]) => median(spoken.flatMap(({ pcm }) => pitchOf(pcm)));
+  /** Samples between two sentences. */
+  const pause = ({ words }: Spoken) => words[13]!.startSample - words[12]!.endSample;
+  for (const speed of [0.5, 2]) {
+    const others = await readings(speed);
+    for (const [i, other] of others.entries()) {
+      const ratio = (length: (spoken: Spoken) => number) => (speed * length(other)) / length(usual[i]!);
+      const [whole, spoken, pauses] = [
+        ratio(({ pcm }) => pcm.length),
+        ratio(({ words }) => words.at(-1)!.endSample),
+        ratio(pause),
+      ];
+      t.ok(Math.abs(whole - 1) < 0.05, `speed ${speed}: ${whole.toFixed(3)} of the wanted length`);
+      t.ok(Math.abs(spoken - 1) < 0.05, 'the times of the words follow');
+      t.ok(Math.abs(pauses - 1) < 0.1, `pauses follow: ${pauses.toFixed(3)}`);
+    }
+    const shift = pitch(others) / pitch(usual);
+    t.ok(Math.abs(shift - 1) < 0.06, `speed ${speed}: the pitch is ${shift.toFixed(3)} of what it was`);
+  }
 });
 
 t.test('speech begins at once, and ends in silence that fits its punctuation', async (t) => {

@@ -1,0 +1,152 @@
+/** Voices of two formats side by side, from their files to the audio that a client gets. */
+import { cpSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { SpeechSettings } from '../../../src/api/speech-settings.js';
+import { limits } from '../../../src/limits.js';
+import type { Speech } from '../../../src/speech/speech.js';
+import { VoicePackError, readVoices } from '../../../src/threads/voices.js';
+import { formats, readPacks } from '../../../workers/engines/registry.js';
+import { tones } from '../../support/engines/tones/format.js';
+import { lease, start } from '../../support/dispatch-bench.js';
+import { loadVoices, median, modelsDir, pitchOf, speak as speakAlone } from '../../support/voices.js';
+
+const packsEntry = new URL('../../support/engines/tones/packs.js', import.meta.url);
+const synthesisEntry = new URL('../../support/engines/tones/synthesis.js', import.meta.url);
+const outputHz = 24_000;
+
+/** The shipped voices, and the French tones of the pack "chime". */
+const bothFormats = (t: Test): string => {
+  const folder = t.testdir();
+  cpSync(join(modelsDir, 'syrinx-en'), join(folder, 'syrinx-en'), { recursive: true });
+  mkdirSync(join(folder, 'chime-fr'));
+  writeFileSync(join(folder, 'chime-fr', 'chime.tones.json'), '{"low": 200, "high": 320}');
+  return folder;
+};
+
+/** Open files of this process that are in the folder. */
+const openFiles = (folder: string): string[] =>
+  readdirSync('/proc/self/fd').flatMap((file) => {
+    try {
+      const path = readlinkSync(`/proc/self/fd/${file}`);
+      return path.startsWith(folder) ? [path] : [];
+    } catch {
+      return [];
+    }
+  });
+
+/** Speaks a text to its end. @returns samples at `outputHz`, whatever the voice's own rate is */
+const speak = (speech: Speech, text: string, settings: Partial<SpeechSettings>): Promise<Int16Array> =>
+  new Promise((resolve, reject) => {
+    const bytes: Uint8Array[] = [];
+    const context = speech.open(
+      {
+        lease: lease().granted,
+        settings: { voiceId: 'wren', temperature: 1, normalizeText: false, ...settings },
+        format: { encoding: 'pcm', sampleRateHz: outputHz },
+        framing: 'raw',
+        timestamps: false,
+      },
+      (frame) => {
+        if (frame.type === 'audio') {
+          bytes.push(frame.bytes);
+          context?.handed(frame);
+        } else if (frame.type === 'closed' || frame.type === 'failed') {
+          context?.release();
+          const pcm = Uint8Array.from(Buffer.concat(bytes));
+          if (frame.type === 'closed') resolve(new Int16Array(pcm.buffer));
+          else reject(new Error(frame.reason));
+        }
+      },
+    );
+    context?.append(text);
+    context?.end();
+  });
+
+const seconds = (pcm: Int16Array) => pcm.length / outputHz;
+const within = (value: number, wanted: number, share: number) => Math.abs(value / wanted - 1) <= share;
+
+t.test('voices of two formats speak side by side, each at its own rate', async (t) => {
+  const voices = await readVoices(bothFormats(t), packsEntry);
+  const { catalogue, packs } = voices;
+  t.equal(catalogue.speakerIds.length, 11);
+  t.equal(catalogue.speakerIds[0], 'wren');
+  t.strictSame(catalogue.speakerIds.slice(-2), ['chime-low', 'chime-high']);
+  t.strictSame(
+    ['wren', 'chime-low'].map((id) => catalogue.sampleRateHz(id)),
+    [24_000, 16_000],
+  );
+  t.throws(() => catalogue.sampleRateHz('nobody'), /unknown voice "nobody"/);
+  t.strictSame(
+    packs.map(({ engine, name, voices: [voice] }) => [engine, name, voice?.language]),
+    [
+      ['syrinx', 'syrinx-en', 'en'],
+      ['tones', 'chime-fr', 'fr'],
+    ],
+  );
+  const { synthesisHeapMiBMax } = limits;
+  const dispatcher = await start({ threads: 1, bounds: { synthesisHeapMiBMax }, voices, synthesisEntry });
+  voices.release();
+
+  const text = 'Voici une phrase, et encore une autre.';
+  for (const [voiceId, hz] of [
+    ['chime-low', 200],
+    ['chime-high', 320],
+  ] as const) {
+    const pcm = await speak(dispatcher, text, { voiceId });
+    t.ok(Math.abs(seconds(pcm) - 0.05 * text.length) < 0.001, `${voiceId}: ${seconds(pcm)} s`);
+    const rises = pcm.reduce((sum, sample, i) => sum + (i > 0 && pcm[i - 1]! <= 0 && sample > 0 ? 1 : 0), 0);
+    t.ok(within(rises / seconds(pcm), hz, 0.02), `${voiceId}: ${rises / seconds(pcm)} Hz`);
+  }
+
+  const english = 'We were all in the garden when the news came over the wall.';
+  const alone = await speakAlone(await loadVoices(), english);
+  const wren = await speak(dispatcher, english, {});
+  t.ok(within(wren.length, alone.pcm.length, 0.2), 'the length of wren is that of her engine');
+  t.ok(within(median(pitchOf(wren)), median(pitchOf(alone.pcm)), 0.08), 'and so is the pitch');
+
+  const [slow, fast] = [
+    await speak(dispatcher, english, { speed: 0.5 }),
+    await speak(dispatcher, english, { speed: 2 }),
+  ];
+  t.ok(within(slow.length, 2 * wren.length, 0.2), 'half the speed takes twice the time');
+  t.ok(within(fast.length, wren.length / 2, 0.2), 'twice the speed takes half the time');
+  t.equal((await speak(dispatcher, 'Bonjour', { voiceId: 'chime-low', speed: 2 })).length, 7 * 600);
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('the files of the packs stay open until they are released', async (t) => {
+  const folder = bothFormats(t);
+  const voices = await readVoices(folder, packsEntry);
+  const files = openFiles(folder);
+  t.equal(files.length, 4, 'three graphs and the tones');
+  voices.release();
+  voices.release();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  t.strictSame(openFiles(folder), []);
+});
+
+t.test('a folder of no known format is named, with the files that are looked for', async (t) => {
+  const folder = bothFormats(t);
+  mkdirSync(join(folder, 'other'));
+  writeFileSync(join(folder, 'other', 'model.onnx'), '');
+  const path = join(folder, 'other');
+  await t.rejects(
+    readVoices(folder, packsEntry),
+    new VoicePackError(`${path}/manifest.json or ${path}/NAME.tones.json: the file is missing`),
+  );
+  await t.rejects(readPacks(folder), {
+    message: `${join(folder, 'chime-fr')}/manifest.json: the file is missing`,
+  });
+  await t.rejects(readPacks(folder, [...formats, tones]), VoicePackError);
+  t.strictSame(openFiles(folder), [], 'nothing stays open');
+});
+
+t.test('a thread that ends before it has read the voices is a fault', async (t) => {
+  await t.rejects(readVoices(modelsDir, new URL('data:text/javascript,process.exit(3)')), {
+    message: 'the thread that reads the voices ended with code 3',
+  });
+  await t.rejects(readVoices(modelsDir, new URL('data:text/javascript,throw new Error("broken")')), {
+    message: 'broken',
+  });
+});
