@@ -1,9 +1,9 @@
-/** What commands have in common: how they read their arguments, and how those of an operator end. */
+/** How commands read their arguments, write their output and end. */
+import { realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { AdministrationError } from '../src/accounts/administration.js';
-import { DamageError } from '../src/store/sqlite/backup.js';
-import { StoreError } from '../src/store/sqlite/database.js';
 import { ConfigError } from '../src/config.js';
+import { AdministrationError, StoreError } from '../src/store/store.js';
 
 /** The command line was not understood. */
 export class UsageError extends Error {}
@@ -20,7 +20,7 @@ export const parseCommandLine = <const Config extends ParseArgsConfig>(
 };
 
 /**
- * Reads the arguments of this process. What was not understood is told with the usage, and ends it with exit code 2.
+ * Reads the arguments of this process. A usage error is shown with the usage, and ends the process with exit code 2.
  *
  * @param read throws `UsageError`
  */
@@ -38,33 +38,112 @@ export const readArguments = <Options>(
   }
 };
 
-/** @throws {UsageError} if there is no command of that name, or the name is empty */
-export const commandNamed = <Row>(rows: Readonly<Record<string, Row>>, name: string): Row => {
-  if (name === '') throw new UsageError('a command is missing');
-  const row = Object.hasOwn(rows, name) ? rows[name] : undefined;
-  if (row === undefined) throw new UsageError(`there is no command "${name}"`);
-  return row;
+/** The surroundings of a command. Tests pass their own and run commands in their own process. */
+export interface Terminal {
+  readonly env: NodeJS.ProcessEnv;
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+}
+
+const processTerminal: Terminal = {
+  env: process.env,
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
 };
 
-/** Told in their own words; anything else is a defect and keeps its stack. */
-const expected = [AdministrationError, ConfigError, DamageError, StoreError];
+export interface CommandLine {
+  readonly operands: readonly string[];
+  /** @returns the value of an option; `null` if it is not given */
+  readonly option: (name: string) => string | null;
+  readonly flag: (name: string) => boolean;
+}
 
-/**
- * Runs a command with the arguments of this process. Exit codes: 0 done, 1 the store did not allow it, 2 the command
- * was not understood.
- *
- * @param usage shown when it was not understood
- */
-export const runCommand = (name: string, usage: string, run: (args: readonly string[]) => void): void => {
-  try {
-    run(process.argv.slice(2));
-  } catch (error) {
-    if (error instanceof UsageError) {
-      process.stderr.write(`${name}: ${error.message}\n\n${usage}`);
-      process.exitCode = 2;
-    } else if (error instanceof Error && expected.some((kind) => error instanceof kind)) {
-      process.stderr.write(`${error.message}\n`);
-      process.exitCode = 1;
-    } else throw error;
+export interface Command {
+  /** Default: no operands. */
+  readonly operands?: readonly [min: number, max: number];
+  /** Names of options with a value. */
+  readonly options?: readonly string[];
+  /** Names of options without a value. */
+  readonly flags?: readonly string[];
+  readonly run: (line: CommandLine, terminal: Terminal) => void | Promise<void>;
+}
+
+/** @returns the exit code: 0 done, 1 the store or the configuration does not allow it, 2 a usage error */
+export type Program = (args: readonly string[], terminal?: Terminal) => Promise<number>;
+
+const isCommand = (commands: Command | Readonly<Record<string, Command>>): commands is Command =>
+  typeof commands.run === 'function';
+
+const checkOperands = (what: string, count: number, [min, max]: readonly [number, number]): void => {
+  if (count >= min && count <= max) return;
+  const wanted = min === max ? String(min) : `${min} to ${max}`;
+  throw new UsageError(`${what} takes ${wanted} operand${wanted === '1' ? '' : 's'}, not ${count}`);
+};
+
+/** @param commands one command, or several by their names */
+export const program = (
+  name: string,
+  usage: string,
+  commands: Command | Readonly<Record<string, Command>>,
+): Program => {
+  const rows = isCommand(commands) ? [commands] : Object.values(commands);
+  const options: NonNullable<ParseArgsConfig['options']> = { help: { type: 'boolean', short: 'h' } };
+  for (const row of rows) {
+    for (const option of row.options ?? []) options[option] = { type: 'string' };
+    for (const flag of row.flags ?? []) options[flag] = { type: 'boolean' };
   }
+
+  /** @returns `null` for the help */
+  const read = (args: readonly string[]): { command: Command; line: CommandLine } | null => {
+    const { values, positionals } = parseCommandLine({
+      args: [...args],
+      allowPositionals: true,
+      options,
+    });
+    const given: Readonly<Record<string, unknown>> = values;
+    const isSingle = isCommand(commands);
+    const [word = '', ...rest] = isSingle ? ['', ...positionals] : positionals;
+    if (given['help'] === true || word === 'help') return null;
+    if (!isSingle && word === '') throw new UsageError('a command is missing');
+    const command = isSingle ? commands : Object.hasOwn(commands, word) ? commands[word] : undefined;
+    if (command === undefined) throw new UsageError(`there is no command "${word}"`);
+    const what = isSingle ? name : `"${word}"`;
+    checkOperands(what, rest.length, command.operands ?? [0, 0]);
+    const taken = [...(command.options ?? []), ...(command.flags ?? [])];
+    const extra = Object.keys(given).find((option) => !taken.includes(option));
+    if (extra !== undefined) throw new UsageError(`${what} takes no --${extra}`);
+    return {
+      command,
+      line: {
+        operands: rest,
+        option: (option) => (given[option] as string | undefined) ?? null,
+        flag: (flag) => given[flag] === true,
+      },
+    };
+  };
+
+  return async (args, terminal = processTerminal) => {
+    try {
+      const found = read(args);
+      if (found === null) terminal.out(usage);
+      else await found.command.run(found.line, terminal);
+      return 0;
+    } catch (error) {
+      if (error instanceof UsageError) {
+        terminal.err(`${name}: ${error.message}\n\n${usage}`);
+        return 2;
+      }
+      // Any other error is a defect and keeps its stack.
+      const expected = [AdministrationError, ConfigError, StoreError].some((kind) => error instanceof kind);
+      if (!expected) throw error;
+      terminal.err(`${(error as Error).message}\n`);
+      return 1;
+    }
+  };
+};
+
+/** Runs the program if its file is the one that the process was started with. @param url `import.meta.url` */
+export const runIfMain = async (url: string, run: Program): Promise<void> => {
+  const [, main = ''] = process.argv;
+  if (realpathSync(main) === fileURLToPath(url)) process.exitCode = await run(process.argv.slice(2));
 };

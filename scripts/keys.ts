@@ -1,19 +1,16 @@
-/**
- * Accounts and keys from the command line. Works while the service runs, and takes effect at once.
- *
- * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
- */
-import { existsSync } from 'node:fs';
-import { Administration, AdministrationError, type ListedKey } from '../src/accounts/administration.js';
-import { storePath } from '../src/store/sqlite/database.js';
+/** Accounts and keys from the command line. Works while the service runs, and takes effect at once. */
+import { administer, type Administration } from '../src/accounts/administration.js';
 import { readConfig } from '../src/config.js';
-import { commandNamed, parseCommandLine, runCommand, UsageError } from './command.js';
+import { limits } from '../src/limits.js';
+import { sqliteStore } from '../src/store/sqlite/driver.js';
+import type { StoredKey } from '../src/store/store.js';
+import { program, runIfMain, UsageError, type Terminal } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND
 
-  create [--account NAME] [--credits N]   make a key and print it, once; without --account for a new account;
-                                          without --credits a new account is never out of credit
+  create [--account NAME] [--credits N]   create a key and print it, once; without --account for a new account;
+                                          without --credits a new account never runs out of credit
   credit KEY_OR_ACCOUNT N                 add N credits
   revoke KEY_OR_PREFIX                    end a key, at once and for good
   list                                    show all keys by their prefixes
@@ -21,106 +18,69 @@ const usage = `Usage: npm run keys -- COMMAND
 The store is in DATA_DIR (default ./data). All commands work while the service runs.
 `;
 
-interface Command {
-  readonly operands: readonly string[];
-  readonly account: string | null;
-  readonly credits: number | null;
-}
-
 const wholeNumber = (text: string, what: string): number => {
   if (!/^\d{1,15}$/.test(text)) throw new UsageError(`${what} is a whole number, not "${text}"`);
   return Number(text);
 };
 
-const credits = (amount: number): string => `${amount} credit${amount === 1 ? '' : 's'}`;
+const inCredits = (amount: number): string => `${amount} credit${amount === 1 ? '' : 's'}`;
 
-const create = (administration: Administration, { account, credits: amount }: Command): void => {
-  const created = administration.createKey(account, amount);
-  const { name, metered, balance } = created.account;
-  process.stdout.write(`${created.key}\n`);
-  const state = metered ? `has ${credits(balance)}` : 'is never out of credit';
-  process.stderr.write(`Account "${name}" ${state}. Keep the key: it is not shown again.\n`);
-};
+/** @param create whether to create a store. For all other acts a missing store means that DATA_DIR is wrong. */
+const open = <T>({ env }: Terminal, create: boolean, work: (administration: Administration) => Promise<T>) =>
+  administer(sqliteStore(readConfig(env).dataDir, limits), create, work);
 
-const credit = (administration: Administration, { operands }: Command): void => {
-  const [target = '', amount = ''] = operands;
-  const { account, becameMetered } = administration.credit(target, wholeNumber(amount, 'N'));
-  process.stdout.write(`Account "${account.name}" has ${credits(account.balance)}.\n`);
-  if (becameMetered)
-    process.stdout.write('It was never out of credit before; now it is when these are spent.\n');
-};
-
-const revoke = (administration: Administration, { operands }: Command): void => {
-  const { prefix, account, alreadyRevoked } = administration.revoke(operands[0] ?? '');
-  const verb = alreadyRevoked ? 'was revoked before' : 'is revoked';
-  process.stdout.write(`Key ${prefix}... of account "${account}" ${verb}.\n`);
-};
-
-const row = (key: ListedKey): readonly string[] => [
-  `${key.prefix}...`,
-  key.account,
-  key.metered ? String(key.balance) : 'not metered',
-  formatTime(key.createdAtMs),
-  key.revokedAtMs === null ? 'active' : 'revoked',
+const toRow = ({ prefix, account, createdAtMs, revokedAtMs }: StoredKey): readonly string[] => [
+  `${prefix}...`,
+  account.name,
+  account.metered ? String(account.balance) : 'not metered',
+  formatTime(createdAtMs),
+  revokedAtMs === null ? 'active' : 'revoked',
 ];
 
-const list = (administration: Administration): void => {
-  const rows = [['KEY', 'ACCOUNT', 'CREDITS', 'CREATED (UTC)', 'STATE'], ...administration.list().map(row)];
-  process.stdout.write(formatTable(rows));
-};
-
-interface CommandRow {
-  readonly run: (administration: Administration, command: Command) => void;
-  readonly operands: number;
-  readonly takesOptions: boolean;
-}
-
-const commands: Readonly<Record<string, CommandRow>> = {
-  create: { run: create, operands: 0, takesOptions: true },
-  credit: { run: credit, operands: 2, takesOptions: false },
-  revoke: { run: revoke, operands: 1, takesOptions: false },
-  list: { run: list, operands: 0, takesOptions: false },
-};
-
-const parse = (args: readonly string[]) =>
-  parseCommandLine({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      account: { type: 'string' },
-      credits: { type: 'string' },
-      help: { type: 'boolean', short: 'h' },
+export const keys = program('keys', usage, {
+  create: {
+    options: ['account', 'credits'],
+    run: async ({ option }, terminal) => {
+      const amount = option('credits');
+      const credits = amount === null ? null : wholeNumber(amount, '--credits');
+      const { key, account } = await open(terminal, true, (administration) =>
+        administration.createKey(option('account'), credits),
+      );
+      const state = account.metered ? `has ${inCredits(account.balance)}` : 'never runs out of credit';
+      terminal.out(`${key}\n`);
+      terminal.err(`Account "${account.name}" ${state}. Keep the key: it is not shown again.\n`);
     },
-  });
+  },
+  credit: {
+    operands: [2, 2],
+    run: async ({ operands: [target = '', amount = ''] }, terminal) => {
+      const credits = wholeNumber(amount, 'N');
+      const { account, becameMetered } = await open(terminal, false, (administration) =>
+        administration.credit(target, credits),
+      );
+      terminal.out(`Account "${account.name}" has ${inCredits(account.balance)}.\n`);
+      if (becameMetered)
+        terminal.out('Before, it never ran out of credit; now it does when these credits are spent.\n');
+    },
+  },
+  revoke: {
+    operands: [1, 1],
+    run: async ({ operands: [target = ''] }, terminal) => {
+      const { prefix, account, alreadyRevoked } = await open(terminal, false, (administration) =>
+        administration.revoke(target),
+      );
+      const verb = alreadyRevoked ? 'was revoked before' : 'is revoked';
+      terminal.out(`Key ${prefix}... of account "${account}" ${verb}.\n`);
+    },
+  },
+  list: {
+    run: async (_, terminal) => {
+      const found = await open(terminal, false, (administration) => administration.list());
+      terminal.out(
+        formatTable([['KEY', 'ACCOUNT', 'CREDITS', 'CREATED (UTC)', 'STATE'], ...found.map(toRow)]),
+      );
+    },
+  },
+});
 
-const run = (args: readonly string[]): void => {
-  const { values, positionals } = parse(args);
-  const [name = '', ...operands] = positionals;
-  if (values.help === true || name === 'help') {
-    process.stdout.write(usage);
-    return;
-  }
-  const command = commandNamed(commands, name);
-  if (operands.length !== command.operands)
-    throw new UsageError(`"${name}" takes ${command.operands} operands, not ${operands.length}`);
-  const { account = null, credits: amount } = values;
-  if (!command.takesOptions && (account !== null || amount !== undefined))
-    throw new UsageError(`"${name}" takes no options`);
-  const parsed: Command = {
-    operands,
-    account,
-    credits: amount === undefined ? null : wholeNumber(amount, '--credits'),
-  };
-  const { dataDir } = readConfig(process.env);
-  // To create a key is to create a store; to ask for one that is not there is to have the wrong folder.
-  if (name !== 'create' && !existsSync(storePath(dataDir)))
-    throw new AdministrationError(`There is no store in ${dataDir}: set DATA_DIR to that of the service`);
-  const administration = new Administration(dataDir);
-  try {
-    command.run(administration, parsed);
-  } finally {
-    administration.close();
-  }
-};
-
-runCommand('keys', usage, run);
+await runIfMain(import.meta.url, keys);

@@ -1,36 +1,31 @@
-/**
- * Backups of the store from the command line. A backup and a verification work while the service runs.
- *
- * Exit codes: 0 done, 1 it is damaged or cannot be done, 2 the command was not understood.
- */
+/** Backups of the store from the command line. `backup` and `verify` work while the service runs. */
 import { existsSync } from 'node:fs';
-import { AdministrationError } from '../src/accounts/administration.js';
+import { readConfig } from '../src/config.js';
+import { limits } from '../src/limits.js';
 import { backUp, verifyBackup, verifyStore, type Contents } from '../src/store/sqlite/backup.js';
 import { storePath } from '../src/store/sqlite/database.js';
 import { restore } from '../src/store/sqlite/restore.js';
-import { readConfig } from '../src/config.js';
-import { commandNamed, parseCommandLine, runCommand, UsageError } from './command.js';
+import { AdministrationError } from '../src/store/store.js';
+import { program, runIfMain, UsageError, type Terminal } from './command.js';
 import { formatTime } from './table.js';
 
 const usage = `Usage: npm run store -- COMMAND
 
-  backup FILE [--force]   copy the store into one file, and read that back; --force takes the place of a file
-  verify [FILE]           read all of the store, or of a backup, and tell what is wrong with it
+  backup FILE [--force]   copy the store into one file, and verify the copy; --force replaces an existing file
+  verify [FILE]           read the whole store, or a backup, and report all damage
   restore FILE            put a backup in the place of the store, which is kept beside it; the service must be stopped
 
 The store is in DATA_DIR (default ./data). A backup and a verification work while the service runs.
 `;
 
-interface Command {
-  readonly dataDir: string;
-  readonly file: string;
-  readonly force: boolean;
-}
-
 const count = (number: number, one: string, many = `${one}s`): string =>
   `${number} ${number === 1 ? one : many}`;
 
-const tell = (what: string, { accounts, keys, entries, bytes, newestAtMs }: Contents): void => {
+const report = (
+  { out }: Terminal,
+  what: string,
+  { accounts, keys, entries, bytes, newestAtMs }: Contents,
+): void => {
   const counts = [
     count(accounts, 'account'),
     count(keys, 'key'),
@@ -38,61 +33,51 @@ const tell = (what: string, { accounts, keys, entries, bytes, newestAtMs }: Cont
     count(bytes, 'byte'),
   ];
   const newest = newestAtMs === null ? 'no entry yet' : `newest entry ${formatTime(newestAtMs)} UTC`;
-  process.stdout.write(`${what}: ${counts.join(', ')}, ${newest}\n`);
+  out(`${what}: ${counts.join(', ')}, ${newest}\n`);
 };
 
-const backup = ({ dataDir, file, force }: Command): void => tell(file, backUp(dataDir, file, force));
-
-const verify = ({ dataDir, file }: Command): void => {
-  if (file === '') tell(`${storePath(dataDir)} is good`, verifyStore(dataDir));
-  else tell(`${file} is good`, verifyBackup(file));
-};
-
-/** A store in a folder that nobody named helps nobody: the service goes on with its own. */
-const refuseUnnamed = (dataDir: string): void => {
-  if ((process.env['DATA_DIR'] ?? '').trim() === '' && !existsSync(dataDir))
-    throw new AdministrationError(
-      `There is no folder ${dataDir}: set DATA_DIR to the one that the service has`,
-    );
-};
-
-const putBack = ({ dataDir, file }: Command): void => {
-  refuseUnnamed(dataDir);
-  const { contents, kept } = restore(dataDir, file, Date.now());
-  tell(storePath(dataDir), contents);
-  if (kept !== null) process.stdout.write(`The store that was there is ${kept}\n`);
-};
-
-interface CommandRow {
-  readonly run: (command: Command) => void;
-  readonly operandsMin: number;
-  readonly takesForce: boolean;
-}
-
-const commands: Readonly<Record<string, CommandRow>> = {
-  backup: { run: backup, operandsMin: 1, takesForce: true },
-  verify: { run: verify, operandsMin: 0, takesForce: false },
-  restore: { run: putBack, operandsMin: 1, takesForce: false },
-};
-
-const parse = (args: readonly string[]) =>
-  parseCommandLine({
-    args: [...args],
-    allowPositionals: true,
-    options: { force: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
-  });
-
-runCommand('store', usage, (args) => {
-  const { values, positionals } = parse(args);
-  const [name = '', ...operands] = positionals;
-  if (values.help === true || name === 'help') {
-    process.stdout.write(usage);
-    return;
-  }
-  const command = commandNamed(commands, name);
+const fileOf = (operands: readonly string[]): string => {
   const [file = ''] = operands;
-  if (operands.length > 1 || operands.length < command.operandsMin || (operands.length === 1 && file === ''))
-    throw new UsageError(`"${name}" takes ${command.operandsMin === 1 ? 'a file' : 'a file, or none'}`);
-  if (values.force === true && !command.takesForce) throw new UsageError(`"${name}" takes no --force`);
-  command.run({ dataDir: readConfig(process.env).dataDir, file, force: values.force === true });
+  if (file === '') throw new UsageError('the name of the file is empty');
+  return file;
+};
+
+/** A store in the default folder would be of no use: the service goes on with its own. */
+const refuseDefaultFolder = (env: NodeJS.ProcessEnv, dataDir: string): void => {
+  if ((env['DATA_DIR'] ?? '').trim() === '' && !existsSync(dataDir))
+    throw new AdministrationError(`There is no folder ${dataDir}: set DATA_DIR to the folder of the service`);
+};
+
+export const store = program('store', usage, {
+  backup: {
+    operands: [1, 1],
+    flags: ['force'],
+    run: ({ operands, flag }, terminal) => {
+      const file = fileOf(operands);
+      const { dataDir } = readConfig(terminal.env);
+      report(terminal, file, backUp(dataDir, file, flag('force'), limits));
+    },
+  },
+  verify: {
+    operands: [0, 1],
+    run: ({ operands }, terminal) => {
+      const { dataDir } = readConfig(terminal.env);
+      if (operands.length === 0)
+        report(terminal, `${storePath(dataDir)} is good`, verifyStore(dataDir, limits));
+      else report(terminal, `${fileOf(operands)} is good`, verifyBackup(fileOf(operands), limits));
+    },
+  },
+  restore: {
+    operands: [1, 1],
+    run: ({ operands }, terminal) => {
+      const file = fileOf(operands);
+      const { dataDir } = readConfig(terminal.env);
+      refuseDefaultFolder(terminal.env, dataDir);
+      const { contents, kept } = restore(dataDir, file, Date.now(), limits);
+      report(terminal, storePath(dataDir), contents);
+      if (kept !== null) terminal.out(`The previous store is ${kept}\n`);
+    },
+  },
 });
+
+await runIfMain(import.meta.url, store);

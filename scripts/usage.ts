@@ -1,11 +1,10 @@
-/**
- * What accounts and keys used, from the command line. Only reads, and works while the service runs.
- *
- * Exit codes: 0 done, 1 the store did not allow it, 2 the command was not understood.
- */
-import { readUsage, type AccountUse, type Use } from '../src/accounts/usage.js';
+/** Usage of accounts and keys, from the command line. Only reads, and works while the service runs. */
+import { readUsage, type AccountUse } from '../src/accounts/usage.js';
 import { readConfig } from '../src/config.js';
-import { parseCommandLine, runCommand, UsageError } from './command.js';
+import { limits } from '../src/limits.js';
+import { sqliteStore } from '../src/store/sqlite/driver.js';
+import type { Use } from '../src/store/store.js';
+import { program, runIfMain, UsageError } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] [--json]
@@ -15,10 +14,10 @@ const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] 
   --since DURATION the last 30m, 12h, 7d or 2w
   --json           for programs: one JSON object, times in ISO 8601
 
-For each account, and below it for each of its keys: the requests that were charged, the characters and credits
-they were charged for, how many of these credits were given back, and the first and last use in the period. BALANCE
-is of now. The store is in DATA_DIR (default ./data). Requests in flight are in it from 1000 characters on, at the
-latest when they end.
+Shows for each account, and below it for each of its keys: the requests that were charged, the characters and credits
+they were charged for, the part of these credits that was given back, and the first and last use in the period.
+BALANCE is the current balance. The store is in DATA_DIR (default ./data). A request in flight is counted after its
+first 1000 characters, or when it ends.
 `;
 
 const unitMs: Readonly<Record<string, number>> = {
@@ -36,7 +35,7 @@ const parseSince = (text: string, nowMs: number): number => {
     /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d))?)?Z?$/.exec(text) ?? [];
   const iso = `${date}T${time}:${seconds}.000Z`;
   const ms = Date.parse(iso);
-  // The 30th of February is read as a day in March.
+  // `Date.parse` takes the 30th of February for a day in March.
   if (Number.isNaN(ms) || new Date(ms).toISOString() !== iso)
     throw new UsageError(
       `--since is a date (2026-07-01, 2026-07-01T14:30) or a duration (30m, 12h, 7d, 2w), not "${text}"`,
@@ -104,26 +103,16 @@ const json = (accounts: readonly AccountUse[], sinceMs: number | null): string =
     2,
   )}\n`;
 
-const parse = (args: readonly string[]) =>
-  parseCommandLine({
-    args: [...args],
-    options: {
-      account: { type: 'string' },
-      since: { type: 'string' },
-      json: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-    },
-  }).values;
+export const usageReport = program('usage', usage, {
+  options: ['account', 'since'],
+  flags: ['json'],
+  run: async ({ option, flag }, { env, out }) => {
+    const since = option('since');
+    const sinceMs = since === null ? null : parseSince(since, Date.now());
+    const driver = sqliteStore(readConfig(env).dataDir, limits);
+    const accounts = await readUsage(driver, { account: option('account'), sinceMs });
+    out(flag('json') ? json(accounts, sinceMs) : table(accounts));
+  },
+});
 
-const run = (args: readonly string[]): void => {
-  const { account = null, since, json: asJson, help } = parse(args);
-  if (help === true) {
-    process.stdout.write(usage);
-    return;
-  }
-  const sinceMs = since === undefined ? null : parseSince(since, Date.now());
-  const accounts = readUsage(readConfig(process.env).dataDir, { account, sinceMs });
-  process.stdout.write(asJson === true ? json(accounts, sinceMs) : table(accounts));
-};
-
-runCommand('usage', usage, run);
+await runIfMain(import.meta.url, usageReport);

@@ -6,9 +6,9 @@
  * Nothing else wires stages together.
  */
 import { createAdmission } from './accounts/admission.js';
-import { makeFirstKey } from './accounts/first-key.js';
-import { Ledger } from './store/sqlite/ledger.js';
-import { openStore, type Store } from './store/sqlite/store.js';
+import { administer } from './accounts/administration.js';
+import { openStore, type Store } from './store/ledger.js';
+import { sqliteStore } from './store/sqlite/driver.js';
 import type { Config } from './config.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
@@ -63,13 +63,14 @@ const warnOfCertificate = (certificate: Certificate, log: Log): void => {
 };
 
 /** Opening checks the store before anything is written to it. */
-const openWithKey = (dataDir: string, onFirstKey: AppParts['onFirstKey']): Store => {
-  const store = openStore(dataDir);
+const openWithKey = async ({ config, log, onFirstKey }: AppParts, bounds: Bounds): Promise<Store> => {
+  const driver = sqliteStore(config.dataDir, bounds);
+  const store = await openStore(driver, bounds, log);
   try {
-    makeFirstKey(dataDir, onFirstKey);
+    await administer(driver, true, (administration) => administration.createFirstKey(onFirstKey));
     return store;
   } catch (error) {
-    store.close();
+    await store.close();
     throw error;
   }
 };
@@ -79,7 +80,6 @@ interface Stages {
   readonly config: Config;
   readonly bounds: Bounds;
   readonly store: Store;
-  readonly ledger: Ledger;
   readonly dispatcher: Dispatcher;
   readonly reload: VoiceReload;
   readonly server: Server;
@@ -151,15 +151,13 @@ export class App {
       actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
     });
     let store: Store | undefined;
-    let ledger: Ledger | undefined;
     let app: App;
     try {
-      store = openWithKey(config.dataDir, parts.onFirstKey);
-      ledger = new Ledger({ dataDir: config.dataDir, limits: bounds, log });
+      store = await openWithKey(parts, bounds);
       const admission = createAdmission({
-        store,
-        ledger,
-        limits: bounds,
+        reader: store.reader,
+        ledger: store.ledger,
+        bounds,
         creditsPerCharacter: config.creditsPerCharacter,
         clock: Date.now,
         log,
@@ -189,13 +187,12 @@ export class App {
         }
       };
       const reload = new VoiceReload({ generations: dispatcher.generations, read: readNext, log });
-      app = new App({ log, config, bounds, store, ledger, dispatcher, reload, server, ops });
+      app = new App({ log, config, bounds, store, dispatcher, reload, server, ops });
     } catch (error) {
       // A thread must not be ended while it loads.
       await dispatcher.ready().catch(() => undefined);
       await dispatcher.close(bounds.stepEndMsMax);
-      await ledger?.close();
-      store?.close();
+      await store?.close();
       throw error;
     }
     try {
@@ -255,7 +252,7 @@ export class App {
       threads: this.#stages.dispatcher.threads,
       threadsWhole: this.#stages.dispatcher.isWhole,
       threadRestarts: restarts,
-      ledgerEntriesQueued: this.#stages.ledger.queued,
+      ledgerEntriesQueued: this.#stages.store.ledger.queued,
       bufferedBytes,
       bufferedAudioMs: Math.round(bufferedAudioMs),
       eventLoopDelayMs: { p50: delayMs(0.5), p99: delayMs(0.99), worst: delayMs(1) },
@@ -274,9 +271,9 @@ export class App {
       olderVoiceContexts: contextsOfOlderVoices,
       hungThreads,
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
-      ledgerEntriesQueued: this.#stages.ledger.queued,
+      ledgerEntriesQueued: this.#stages.store.ledger.queued,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),
-      restarts: { ...this.#stages.dispatcher.restarts, ledger: this.#stages.ledger.restarts },
+      restarts: { ...this.#stages.dispatcher.restarts, ledger: this.#stages.store.ledger.restarts },
     };
   }
 
@@ -305,8 +302,7 @@ export class App {
     clearTimeout(timer);
     this.#stages.server.close();
     const clean = await this.#stages.dispatcher.close(this.#stages.bounds.stepEndMsMax);
-    await this.#stages.ledger.close();
-    this.#stages.store.close();
+    await this.#stages.store.close();
     // Last: until here it answers that the service is draining.
     await this.#stages.ops.close();
     this.#eventLoop.close();

@@ -1,8 +1,8 @@
 /** Configuration, signals and exit code: the only file that touches the process. */
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
-import { writeFirstKey } from './accounts/first-key.js';
-import { StoreError } from './store/sqlite/database.js';
+import { writeFirstKey } from './accounts/administration.js';
+import { StoreError } from './store/store.js';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';

@@ -67,8 +67,8 @@ const withTarget = (
   format: AudioFormat,
   use: (service: Service, target: Target) => Promise<void>,
 ): Promise<void> =>
-  withService(serviceOptions, (service) =>
-    use(service, { port: service.port, keys: service.makeKeys(keys), voice, format }),
+  withService(serviceOptions, async (service) =>
+    use(service, { port: service.port, keys: await service.makeKeys(keys), voice, format }),
   );
 
 const runAll = async (): Promise<void> => {

@@ -102,7 +102,7 @@ export const measureMemory = async (load: Load, target: Target, options: Service
   const pssMiB = (synthesisThreads: number): Promise<number | null> =>
     withService({ ...options, synthesisThreads }, async (service) => {
       await load.call('throughput', {
-        target: { ...target, port: service.port, keys: service.makeKeys(keysNeeded) },
+        target: { ...target, port: service.port, keys: await service.makeKeys(keysNeeded) },
         text: texts.throughputText,
         connections: 9,
         durationMs: 3_000,

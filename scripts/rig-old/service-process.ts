@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys } from '../operator.js';
 
 /** The production entry. */
 export const mainEntry = new URL('../../src/main.js', import.meta.url);
@@ -130,13 +130,11 @@ export class ServiceProcess {
   }
 
   /** @param credits of the key's account; `null` for one that is never out of them */
-  makeKeys(count: number, credits: number | null = null): string[] {
-    const administration = new Administration(this.dataDir);
-    try {
-      return Array.from({ length: count }, () => administration.createKey(null, credits).key);
-    } finally {
-      administration.close();
-    }
+  makeKeys(count: number, credits: number | null = null): Promise<string[]> {
+    return createKeys(
+      this.dataDir,
+      Array.from({ length: count }, () => [null, credits]),
+    );
   }
 
   signal(name: NodeJS.Signals): void {

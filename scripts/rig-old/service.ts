@@ -56,7 +56,7 @@ export class Service {
     try {
       if (inspected && service.inspectorUrl === null)
         throw new Error('the service started without its inspector');
-      service.addKeys(options.keys);
+      await service.addKeys(options.keys);
       return service;
     } catch (error) {
       await process.end('SIGKILL');
@@ -69,8 +69,8 @@ export class Service {
   }
 
   /** Makes more keys, each of an account of its own that is not metered. */
-  addKeys(count: number): void {
-    this.keys.push(...this.#process.makeKeys(count));
+  async addKeys(count: number): Promise<void> {
+    this.keys.push(...(await this.#process.makeKeys(count)));
   }
 
   /** Proportional set size in MiB: pages that several threads map count once. `null` where the system has none. */

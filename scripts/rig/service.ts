@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys } from '../operator.js';
 import { exchange, jsonOf } from './http.js';
 import { countHandles } from './process-facts.js';
 
@@ -260,18 +260,16 @@ export class Service extends NodeProcess {
   }
 
   /** @param credits of each key's account; `null`: not metered */
-  makeKeys(count: number, credits: number | null = null): string[] {
-    const administration = new Administration(this.dataDir);
-    try {
-      return Array.from({ length: count }, () => administration.createKey(null, credits).key);
-    } finally {
-      administration.close();
-    }
+  makeKeys(count: number, credits: number | null = null): Promise<string[]> {
+    return createKeys(
+      this.dataDir,
+      Array.from({ length: count }, () => [null, credits]),
+    );
   }
 
   /** The voices that the service offers. */
   async voices(): Promise<string[]> {
-    const answer = await exchange(this.port, { path: '/v1/tts/speakers', key: this.makeKeys(1)[0]! });
+    const answer = await exchange(this.port, { path: '/v1/tts/speakers', key: (await this.makeKeys(1))[0]! });
     return (jsonOf(answer) as { speaker_ids: string[] }).speaker_ids;
   }
 

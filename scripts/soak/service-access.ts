@@ -1,8 +1,9 @@
 /** What a soak does with the service before its load begins and after its load has ended. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { prefixOf } from '../../src/accounts/keys.js';
-import { readUsage } from '../../src/accounts/usage.js';
+import { limits } from '../../src/limits.js';
 import { verifyStore } from '../../src/store/sqlite/backup.js';
+import { readUsage } from '../../src/store/sqlite/usage.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
 import type { Leftovers, StoreFindings } from './invariants.js';
@@ -84,9 +85,11 @@ const tried = <T>(read: () => T): T | Error => {
 /** The store of a service that has ended, as its operator's commands read it. Never throws. */
 export const readStore = (dataDir: string, keys: readonly string[]): StoreFindings => ({
   ledger: tried(() => {
-    const used = readUsage(dataDir, { account: null, sinceMs: null }).flatMap((account) => account.keys);
-    const byPrefix = new Map(used.map(({ prefix, characters }) => [prefix, characters]));
+    const used = readUsage(dataDir, limits, { account: null, sinceMs: null }).flatMap(
+      (account) => account.keys,
+    );
+    const byPrefix = new Map(used.map(({ prefix, use }) => [prefix, use.characters]));
     return new Map(keys.map((key) => [key, byPrefix.get(prefixOf(key)) ?? 0]));
   }),
-  entries: tried(() => verifyStore(dataDir).entries),
+  entries: tried(() => verifyStore(dataDir, limits).entries),
 });

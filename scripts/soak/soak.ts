@@ -152,7 +152,7 @@ export class Soak {
     this.#service = service;
     if (service.inspectorUrl === null) throw new Error('the service started without its inspector');
     void service.exited.then((exit) => this.#onServiceEnd(describeExit(exit)));
-    this.#keys.push(...service.makeKeys(1 + httpKeys));
+    this.#keys.push(...(await service.makeKeys(1 + httpKeys)));
     return {
       baseUrl: service.url,
       opsUrl: service.opsPort === 0 ? null : service.opsUrl,
@@ -176,7 +176,7 @@ export class Soak {
   /** With the number of clients that was asked for, or that calibration finds. */
   async #populate(keys: KeyRing, surge: Phases['surge']): Promise<Calibrated | null> {
     const populate = async (contexts: number): Promise<void> => {
-      await this.#load.call('populate', { contexts, keys: this.#withKeys(keys, contexts) });
+      await this.#load.call('populate', { contexts, keys: await this.#withKeys(keys, contexts) });
     };
     this.#enter('calibration', null);
     const { contexts, remote, share, streams } = this.#options;
@@ -213,12 +213,12 @@ export class Soak {
     if (left !== null) this.#progress.say(`the load of the calibration has not settled (${left})`);
   }
 
-  #withKeys(keys: KeyRing, contexts: number): KeyRing {
+  async #withKeys(keys: KeyRing, contexts: number): Promise<KeyRing> {
     const service = this.#service;
     if (service === null) return keys;
     const first = 1 + keys.http.length;
     const missing = first + keysNeeded(contexts) - this.#keys.length;
-    if (missing > 0) this.#keys.push(...service.makeKeys(missing));
+    if (missing > 0) this.#keys.push(...(await service.makeKeys(missing)));
     return { ...keys, sockets: this.#keys.slice(first) };
   }
 

@@ -2,7 +2,7 @@
 import type { TortureService } from './service.js';
 
 export const speakersOf = async (service: TortureService): Promise<string[]> => {
-  const [key = ''] = service.makeKeys(1);
+  const [key = ''] = await service.makeKeys(1);
   const response = await fetch(`http://127.0.0.1:${String(service.port)}/v1/tts/speakers`, {
     headers: { 'x-api-key': key },
   });

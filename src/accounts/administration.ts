@@ -1,46 +1,31 @@
-/** What an operator does to accounts and keys: each act is one commit, effective at once in every process. */
-import type { DatabaseSync } from 'node:sqlite';
-import { transact, wordStoreError } from '../store/sqlite/database.js';
-import { newWriter, prepareAppend } from '../store/sqlite/entries.js';
-import { prepareMark } from '../store/sqlite/mark.js';
-import { openDatabase, type HeldDatabase } from '../store/sqlite/opening.js';
+/** An operator's acts on accounts and keys: each is one commit, effective at once in every process. */
+import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  AdministrationError,
+  type Account,
+  type StoreAdministration,
+  type StoreDriver,
+  type StoredKey,
+  type StoreTransaction,
+} from '../store/store.js';
 import { generateKey, hashKey, looksLikeKey, prefixOf } from './keys.js';
 
-/** An act that the store's contents do not allow. The message is one line for the operator. */
-export class AdministrationError extends Error {
-  override readonly name = 'AdministrationError';
-}
-
-/** Credits of one grant, and of a balance after it: far from where integers end. */
+/** Credits of one grant, and of a balance after it: far below the largest exact integer. */
 export const CREDITS_MAX = 1_000_000_000_000;
 const ACCOUNT_NAME_MAX = 64;
-
-export interface Account {
-  readonly accountId: number;
-  readonly name: string;
-  readonly metered: boolean;
-  readonly balance: number;
-}
+const FIRST_ACCOUNT = 'default';
 
 export interface CreatedKey {
-  /** The only time that it is seen whole. */
+  /** The whole key: the store has only its hash. */
   readonly key: string;
   readonly account: Account;
 }
 
 export interface Credited {
   readonly account: Account;
-  /** The account was never out of credit before; from now on it is when the credits are spent. */
+  /** The account was not metered before. From now on it runs out when these credits are spent. */
   readonly becameMetered: boolean;
-}
-
-export interface ListedKey {
-  readonly prefix: string;
-  readonly account: string;
-  readonly createdAtMs: number;
-  readonly revokedAtMs: number | null;
-  readonly metered: boolean;
-  readonly balance: number;
 }
 
 export interface RevokedKey {
@@ -48,34 +33,6 @@ export interface RevokedKey {
   readonly account: string;
   readonly alreadyRevoked: boolean;
 }
-
-interface AccountRow {
-  readonly id: number;
-  readonly name: string;
-  readonly metered: number;
-  readonly balance: number;
-}
-
-interface KeyRow {
-  readonly id: number;
-  readonly account_id: number;
-  readonly prefix: string;
-  readonly account: string;
-  readonly revoked_at_ms: number | null;
-}
-
-const balanceColumn = 'max(min(balance, 9007199254740991), -9007199254740991) AS balance';
-const accountBy = (column: 'id' | 'name') =>
-  `SELECT id, name, metered, ${balanceColumn} FROM accounts WHERE ${column} = ?`;
-const keyBy = (column: 'hash' | 'prefix') => `
-  SELECT api_keys.id, account_id, prefix, revoked_at_ms, accounts.name AS account
-  FROM api_keys JOIN accounts ON accounts.id = account_id WHERE ${column} = ?
-`;
-const listAll = `
-  SELECT prefix, name AS account, api_keys.created_at_ms AS createdAtMs, revoked_at_ms AS revokedAtMs,
-    metered, ${balanceColumn}
-  FROM api_keys JOIN accounts ON accounts.id = account_id ORDER BY api_keys.id
-`;
 
 const checkCredits = (credits: number, min: number): void => {
   if (!Number.isSafeInteger(credits) || credits < min || credits > CREDITS_MAX)
@@ -89,202 +46,173 @@ const checkName = (name: string): void => {
     looksLikeKey(name)
   )
     throw new AdministrationError(
-      `An account's name has 1 to ${ACCOUNT_NAME_MAX} printable characters, no space at its ends, and is no key`,
+      `An account's name has 1 to ${ACCOUNT_NAME_MAX} printable characters, no space at either end, and does not ` +
+        'look like a key',
     );
 };
 
-const toAccount = (row: AccountRow): Account => ({
-  accountId: row.id,
-  name: row.name,
-  metered: row.metered === 1,
-  balance: row.balance,
-});
+const findNamed = async (store: StoreTransaction, name: string): Promise<Account> => {
+  const account = await store.findAccount({ name });
+  if (account === null)
+    throw new AdministrationError(`There is no account "${name}": see \`npm run keys -- list\``);
+  return account;
+};
+
+const findById = async (store: StoreTransaction, accountId: number): Promise<Account> => {
+  const account = await store.findAccount({ accountId });
+  if (account === null) throw new Error(`account ${accountId} is not in the store`);
+  return account;
+};
+
+const findKey = async (store: StoreTransaction, target: string): Promise<StoredKey> => {
+  const exact = await store.findKeys({ hash: hashKey(target) });
+  const found = exact.length > 0 ? exact : await store.findKeys({ prefix: target });
+  const [key] = found;
+  // A mistyped key is still nearly a secret: the message shows its prefix only.
+  const shown = target.length > prefixOf(target).length ? `${prefixOf(target)}...` : target;
+  if (key === undefined)
+    throw new AdministrationError(`There is no key "${shown}": see \`npm run keys -- list\``);
+  if (found.length > 1)
+    throw new AdministrationError(`Several keys begin with "${shown}": give the whole key`);
+  return key;
+};
+
+const freeName = async (store: StoreTransaction): Promise<string> => {
+  for (let number = (await store.countAccounts()) + 1; ; number += 1) {
+    const name = `account-${number}`;
+    if ((await store.findAccount({ name })) === null) return name;
+  }
+};
 
 export class Administration {
-  readonly #dataDir: string;
-  readonly #database: DatabaseSync;
-  readonly #hold: HeldDatabase['hold'];
-  readonly #mark: () => void;
+  readonly #store: StoreAdministration;
   readonly #nowMs: () => number;
 
-  /** @throws {StoreError} when the store cannot be read and written; so for every act below */
-  constructor(dataDir: string, nowMs: () => number = Date.now) {
-    this.#dataDir = dataDir;
-    const { database, hold } = openDatabase(dataDir);
-    this.#database = database;
-    this.#hold = hold;
-    this.#mark = this.#worded(() => prepareMark(dataDir, database));
+  constructor(store: StoreAdministration, nowMs: () => number = Date.now) {
+    this.#store = store;
     this.#nowMs = nowMs;
   }
 
   /**
-   * Makes a key, and its account unless one of that name exists. Without credits a new account is not metered.
+   * Creates a key, and its account unless that exists. Without credits a new account is not metered.
    *
-   * @param account its name; `null` makes a new account with a name of its own
+   * @param name of the account; `null` for a new account with a generated name
    */
-  createKey(account: string | null, credits: number | null): CreatedKey {
-    if (account !== null) checkName(account);
+  async createKey(name: string | null, credits: number | null): Promise<CreatedKey> {
+    if (name !== null) checkName(name);
     if (credits !== null) checkCredits(credits, 0);
-    return this.#transact(() => {
-      const existing = account === null ? undefined : this.#account('name', account);
-      const accountId = existing?.accountId ?? this.#insertAccount(account, credits !== null);
-      if (credits !== null && existing !== undefined) this.#credit(existing, credits);
-      else if (credits !== null && credits > 0) this.#grant(accountId, credits);
-      const key = this.#insertKey(accountId);
-      return { key, account: this.#accountById(accountId) };
+    return this.#store.transact(async (store) => {
+      const existing = name === null ? null : await store.findAccount({ name });
+      const accountId =
+        existing?.accountId ??
+        (await store.addAccount(name ?? (await freeName(store)), credits !== null, this.#nowMs()));
+      if (credits !== null && existing !== null) await this.#credit(store, existing, credits);
+      else if (credits !== null && credits > 0) await store.grant(accountId, credits, this.#nowMs());
+      return this.#addKey(store, accountId);
     });
   }
 
   /**
-   * Makes an account that is not metered and its key, but only in a store without any key.
+   * In a store without keys, creates the account "default", which is not metered, and a key.
    *
-   * @param deliver gets the key before the commit: when it throws, there is no key
-   * @returns `null` when the store has one
+   * @param deliver gets the key before the commit: if it throws, there is no key
+   * @returns whether a key was created
    */
-  createFirstKey(account: string, deliver: (key: string) => void): CreatedKey | null {
-    return this.#transact(() => {
-      if (this.#database.prepare('SELECT 1 FROM api_keys').get() !== undefined) return null;
-      const accountId = this.#account('name', account)?.accountId ?? this.#insertAccount(account, false);
-      const key = this.#insertKey(accountId);
-      deliver(key);
-      return { key, account: this.#accountById(accountId) };
+  createFirstKey(deliver: (key: string) => void): Promise<boolean> {
+    return this.#store.transact(async (store) => {
+      if (await store.hasKeys()) return false;
+      const existing = await store.findAccount({ name: FIRST_ACCOUNT });
+      const accountId = existing?.accountId ?? (await store.addAccount(FIRST_ACCOUNT, false, this.#nowMs()));
+      deliver((await this.#addKey(store, accountId)).key);
+      return true;
     });
   }
 
   /**
-   * Adds credits. An account that was not metered becomes so, with these credits: what it used before is not owed.
+   * Adds credits. An account that was not metered becomes metered with exactly these credits: its use so far is free.
    *
-   * @param target a key, the prefix of one, or an account's name
+   * @param target a key, the prefix of one, or the name of an account
    */
-  credit(target: string, credits: number): Credited {
+  async credit(target: string, credits: number): Promise<Credited> {
     checkCredits(credits, 1);
-    return this.#transact(() => {
+    return this.#store.transact(async (store) => {
       const account = looksLikeKey(target)
-        ? this.#accountById(this.#key(target).account_id)
-        : this.#account('name', target);
-      if (account === undefined)
-        throw new AdministrationError(`There is no account "${target}": see \`npm run keys -- list\``);
-      const becameMetered = this.#credit(account, credits);
-      return { account: this.#accountById(account.accountId), becameMetered };
+        ? (await findKey(store, target)).account
+        : await findNamed(store, target);
+      await this.#credit(store, account, credits);
+      return { account: await findById(store, account.accountId), becameMetered: !account.metered };
     });
   }
 
-  /** @param target a key, or the prefix that `list` shows of it */
-  revoke(target: string): RevokedKey {
-    return this.#transact(() => {
-      const { id, prefix, account, revoked_at_ms } = this.#key(target);
-      this.#database
-        .prepare('UPDATE api_keys SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL')
-        .run(this.#nowMs(), id);
-      return { prefix, account, alreadyRevoked: revoked_at_ms !== null };
+  /** @param target a key, or its prefix as `list` shows it */
+  revoke(target: string): Promise<RevokedKey> {
+    return this.#store.transact(async (store) => {
+      const { keyId, prefix, account, revokedAtMs } = await findKey(store, target);
+      await store.revokeKey(keyId, this.#nowMs());
+      return { prefix, account: account.name, alreadyRevoked: revokedAtMs !== null };
     });
   }
 
-  /** All keys, revoked ones too, in the order of their making. */
-  list(): ListedKey[] {
-    return this.#worded(() => {
-      const rows = this.#database.prepare(listAll).all() as unknown as (Omit<ListedKey, 'metered'> & {
-        metered: number;
-      })[];
-      return rows.map((row) => ({ ...row, metered: row.metered === 1 }));
-    });
+  /** All keys, revoked ones included, in the order of their creation. */
+  list(): Promise<readonly StoredKey[]> {
+    return this.#store.listKeys();
   }
 
-  /** Idempotent. */
-  close(): void {
-    if (this.#database.isOpen) this.#database.close();
-    this.#hold.release();
-  }
-
-  #transact<T>(work: () => T): T {
-    return this.#worded(() => {
-      const result = transact(this.#database, work);
-      this.#mark();
-      return result;
-    });
-  }
-
-  #worded<T>(work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      throw wordStoreError(this.#dataDir, error);
-    }
-  }
-
-  #account(column: 'id' | 'name', value: number | string): Account | undefined {
-    const row = this.#database.prepare(accountBy(column)).get(value) as AccountRow | undefined;
-    return row === undefined ? undefined : toAccount(row);
-  }
-
-  #accountById(accountId: number): Account {
-    const account = this.#account('id', accountId);
-    if (account === undefined) throw new Error(`account ${accountId} is not in the store`);
-    return account;
-  }
-
-  #key(target: string): KeyRow {
-    const find = (column: 'hash' | 'prefix', value: string | Uint8Array) =>
-      this.#database.prepare(keyBy(column)).all(value) as unknown as KeyRow[];
-    const whole = find('hash', hashKey(target));
-    const found = whole.length > 0 ? whole : find('prefix', target);
-    const [key] = found;
-    // A key that is wrong in one letter must not be shown whole.
-    const shown = target.length > prefixOf(target).length ? `${prefixOf(target)}...` : target;
-    if (key === undefined)
-      throw new AdministrationError(`There is no key "${shown}": see \`npm run keys -- list\``);
-    if (found.length > 1)
-      throw new AdministrationError(`Several keys begin with "${shown}": give the whole key`);
-    return key;
-  }
-
-  #insertAccount(name: string | null, metered: boolean): number {
-    const { lastInsertRowid } = this.#database
-      .prepare('INSERT INTO accounts (name, metered, created_at_ms) VALUES (?, ?, ?)')
-      .run(name ?? this.#freeName(), metered ? 1 : 0, this.#nowMs());
-    return Number(lastInsertRowid);
-  }
-
-  #freeName(): string {
-    const row = this.#database.prepare('SELECT count(*) AS accounts FROM accounts').get();
-    for (let number = Number(row?.['accounts']) + 1; ; number += 1) {
-      const name = `account-${number}`;
-      if (this.#account('name', name) === undefined) return name;
-    }
-  }
-
-  #insertKey(accountId: number): string {
+  async #addKey(store: StoreTransaction, accountId: number): Promise<CreatedKey> {
     const key = generateKey();
-    this.#database
-      .prepare('INSERT INTO api_keys (account_id, hash, prefix, created_at_ms) VALUES (?, ?, ?, ?)')
-      .run(accountId, hashKey(key), prefixOf(key), this.#nowMs());
-    return key;
+    await store.addKey(accountId, hashKey(key), prefixOf(key), this.#nowMs());
+    return { key, account: await findById(store, accountId) };
   }
 
-  /** @returns whether the account became metered */
-  #credit(account: Account, credits: number): boolean {
-    // What an unmetered account used made its balance negative: it is forgiven, so that the credits are there to spend.
+  async #credit(store: StoreTransaction, account: Account, credits: number): Promise<void> {
+    // The use of an unmetered account made its balance negative. Without the difference the credits would be gone.
     const forgiven = account.metered ? 0 : -account.balance;
     if (account.balance + forgiven + credits > CREDITS_MAX)
       throw new AdministrationError(`A balance is at most ${CREDITS_MAX} credits`);
-    if (credits + forgiven !== 0) this.#grant(account.accountId, credits + forgiven);
-    if (!account.metered)
-      this.#database.prepare('UPDATE accounts SET metered = 1 WHERE id = ?').run(account.accountId);
-    return !account.metered;
-  }
-
-  #grant(accountId: number, amount: number): void {
-    prepareAppend(this.#database)({
-      writer: newWriter(),
-      entry: 1,
-      accountId,
-      keyId: null,
-      requestId: null,
-      kind: 'grant',
-      amount,
-      characters: null,
-      beginsRequest: false,
-      atMs: this.#nowMs(),
-    });
+    if (credits + forgiven !== 0) await store.grant(account.accountId, credits + forgiven, this.#nowMs());
+    if (!account.metered) await store.setMetered(account.accountId);
   }
 }
+
+/**
+ * Opens the store for `work`, and closes it afterwards.
+ *
+ * @param create whether to create the store if there is none
+ * @throws {StoreError} see `StoreDriver.administer`
+ */
+export const administer = async <T>(
+  driver: StoreDriver,
+  create: boolean,
+  work: (administration: Administration) => Promise<T>,
+): Promise<T> => {
+  const store = await driver.administer(create);
+  try {
+    return await work(new Administration(store));
+  } finally {
+    await store.close();
+  }
+};
+
+export const firstKeyPath = (dataDir: string): string => join(dataDir, 'first-key');
+
+/**
+ * Keeps the first key in a file that only its owner can read (mode 0600), for a start without a terminal. The file
+ * appears when it is complete.
+ *
+ * @returns its path
+ */
+export const writeFirstKey = (dataDir: string, key: string): string => {
+  const path = firstKeyPath(dataDir);
+  const temporary = `${path}.${process.pid}`;
+  const file = openSync(temporary, 'w', 0o600);
+  try {
+    // `openSync` sets the mode of a new file only.
+    fchmodSync(file, 0o600);
+    writeSync(file, `${key}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(temporary, path);
+  return path;
+};

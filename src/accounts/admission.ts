@@ -1,18 +1,23 @@
-/** Who may speak: keys, then credit and slots. Every question is answered synchronously, in one turn. */
+/** Admission of requests: the key, then credit, then a slot. Every question is answered synchronously, in one tick. */
+import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
+import type { LedgerQueue } from '../store/ledger.js';
+import {
+  StoreError,
+  type ActiveKey,
+  type LedgerFault,
+  type StoreFault,
+  type StoreReader,
+} from '../store/store.js';
 import { Credit } from './credit.js';
-import { StoreError, type StoreFault } from '../store/sqlite/database.js';
 import { hashKey, looksLikeKey } from './keys.js';
-import { CreditLease, type GrowingLease, type LeaseLimits } from './lease.js';
-import type { LedgerFault, LedgerQueue } from '../store/sqlite/ledger.js';
-import { Slots } from './slots.js';
-import type { ActiveKey, Store } from '../store/sqlite/store.js';
+import { CreditLease, Slots, type GrowingLease, type LeaseBounds } from './lease.js';
 
 export type Authentication =
   | { readonly ok: true; readonly key: ActiveKey }
   | {
       readonly ok: false;
-      /** `keyMissing`: absent, or no key of this service's shape. `unavailable`: the store cannot be read. */
+      /** `keyMissing`: absent, or not in the shape of a key. `unavailable`: the store cannot be read. */
       readonly code: 'keyMissing' | 'keyUnknown' | 'unavailable';
     };
 
@@ -21,23 +26,23 @@ export type Admittance =
   | { readonly ok: false; readonly code: 'creditExhausted' | 'slotsExhausted' | 'unavailable' };
 
 export interface Admission {
-  /** @param header the value of `x-api-key`, empty when absent */
+  /** @param header the value of `x-api-key`, empty if absent */
   authenticate(header: string): Authentication;
-  /** Whether a key that was authenticated before is still not revoked; true while the store cannot be read. */
+  /** Whether an authenticated key is still not revoked. True while the store cannot be read. */
   isActive(keyId: number): boolean;
   /**
-   * Reserves the credit of a text, then takes a slot; or does neither. The lease is the caller's to close.
+   * Reserves the credit of a text, then takes a slot; or does neither. The caller must close the lease.
    *
-   * @param characters code points of text to be spoken
+   * @param characters code points of the text
    */
   admit(key: ActiveKey, characters: number, requestId: string): Admittance;
-  /** What is promised at the moment, over all keys: both are 0 when every lease is closed. */
+  /** Slots taken and credits reserved over all keys. Both are 0 when every lease is closed. */
   readonly inFlight: { readonly slots: number; readonly reservedCredits: number };
 }
 
-/** Admission as its owner sees it. */
+/** Admission with the health that `/readyz` reports. */
 export interface AdmissionStage extends Admission {
-  /** Why nothing is admitted, one phrase each for an operator; empty while all is well. Asks the store. */
+  /** Why nothing is admitted, in phrases for an operator; empty while the store works. Probes the store. */
   faults(): readonly string[];
 }
 
@@ -59,26 +64,26 @@ const phrases: Readonly<Record<LedgerFault, string>> = {
 };
 
 export interface AdmissionOptions {
-  readonly store: Store;
+  readonly reader: StoreReader;
   readonly ledger: LedgerQueue;
-  readonly limits: LeaseLimits & { readonly slotsPerKey: number };
+  readonly bounds: LeaseBounds & Pick<Bounds, 'slotsPerKey'>;
   readonly creditsPerCharacter: number;
-  /** Wall clock of the ledger's entries, in milliseconds since 1970. */
+  /** Wall clock for entries of the ledger, in milliseconds since 1970. */
   readonly clock: () => number;
   readonly log: Log;
 }
 
 export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
-  const { store, ledger, limits, creditsPerCharacter, clock, log } = options;
-  const credit = new Credit(store, ledger);
-  const slots = new Slots(limits.slotsPerKey);
+  const { reader, ledger, bounds, creditsPerCharacter, clock, log } = options;
+  const credit = new Credit(reader, ledger);
+  const slots = new Slots(bounds.slotsPerKey);
   let readFault: StoreFault | null = null;
 
-  /** Reads the store; `null` while it cannot be read, which is logged once a fault. */
+  /** Reads the store. @returns `null` while it cannot be read; each fault is logged once */
   const read = <T>(question: () => T): { readonly answer: T } | null => {
     try {
       const answer = question();
-      if (readFault !== null) log.info('the store is read again');
+      if (readFault !== null) log.info('the store can be read again');
       readFault = null;
       return { answer };
     } catch (error) {
@@ -90,7 +95,7 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
     }
   };
 
-  /** Why the credit of a text cannot be promised now; `null` when it can. */
+  /** Why the credit of a text cannot be reserved now; `null` if it can. */
   const refuse = (key: ActiveKey, characters: number): 'creditExhausted' | 'unavailable' | null => {
     if (!ledger.accepting) return 'unavailable';
     const available = read(() => credit.available(key.accountId));
@@ -101,12 +106,12 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
   return {
     authenticate: (header) => {
       if (!looksLikeKey(header)) return { ok: false, code: 'keyMissing' };
-      const found = read(() => store.findActiveKey(hashKey(header)));
+      const found = read(() => reader.findActiveKey(hashKey(header)));
       if (found === null) return { ok: false, code: 'unavailable' };
       return found.answer === null ? { ok: false, code: 'keyUnknown' } : { ok: true, key: found.answer };
     },
 
-    isActive: (keyId) => read(() => store.isKeyActive(keyId))?.answer ?? true,
+    isActive: (keyId) => read(() => reader.isKeyActive(keyId))?.answer ?? true,
 
     admit: (key, characters, requestId) => {
       const refusal = refuse(key, characters);
@@ -121,7 +126,7 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
         credit,
         slots,
         ledger,
-        limits,
+        bounds,
         nowMs: clock,
         reserve: (more) => {
           const refused = refuse(key, more);
@@ -133,8 +138,8 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
     },
 
     faults: () => {
-      // While nothing is admitted no request asks, so this does.
-      read(() => store.probe());
+      // While nothing is admitted no request reads the store, so this does.
+      read(() => reader.probe());
       const found = [readFault, ledger.fault].filter((fault) => fault !== null);
       return [...new Set(found.map((fault) => phrases[fault]))];
     },

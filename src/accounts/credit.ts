@@ -1,10 +1,10 @@
 /**
- * Credit of the accounts: what the store says, less what this process has promised or written since.
+ * Credit of the accounts: the balance in the store, less what this process has reserved or queued since.
  *
  *     available = balance in the store + entries queued but not yet in that balance - reserved
  */
-import type { LedgerQueue, NewEntry } from '../store/sqlite/ledger.js';
-import type { Store } from '../store/sqlite/store.js';
+import type { LedgerQueue, NewEntry } from '../store/ledger.js';
+import type { StoreReader } from '../store/store.js';
 
 interface PendingEntry {
   readonly entry: number;
@@ -13,11 +13,11 @@ interface PendingEntry {
 
 class AccountBook {
   reserved = 0;
-  /** Appended, and perhaps not yet in the store's balance; oldest first. */
+  /** Appended entries that the balance in the store may not include yet, oldest first. */
   readonly pending: PendingEntry[] = [];
   pendingAmount = 0;
 
-  /** Forgets the entries that a balance includes. */
+  /** Drops the entries that a balance includes. */
   settleThrough(committedEntry: number): void {
     let included = 0;
     for (const { entry, amount } of this.pending) {
@@ -30,22 +30,22 @@ class AccountBook {
 }
 
 export class Credit {
-  readonly #store: Store;
+  readonly #reader: StoreReader;
   readonly #ledger: LedgerQueue;
   readonly #books = new Map<number, AccountBook>();
 
-  constructor(store: Store, ledger: LedgerQueue) {
-    this.#store = store;
+  constructor(reader: StoreReader, ledger: LedgerQueue) {
+    this.#reader = reader;
     this.#ledger = ledger;
   }
 
   /**
-   * Credits that can be promised now; Infinity for an account that is not metered, 0 for one that is no more.
+   * Credits that can be reserved now: `Infinity` for an account that is not metered, 0 for one that does not exist.
    *
-   * @throws {StoreError} when the store cannot be read
+   * @throws {StoreError} the store cannot be read
    */
   available(accountId: number): number {
-    const account = this.#store.readAccount(accountId, this.#ledger.writer);
+    const account = this.#reader.readAccount(accountId);
     if (account === null) return 0;
     const { metered, balance, committedEntry } = account;
     const book = this.#books.get(accountId);
@@ -54,17 +54,17 @@ export class Credit {
     return book === undefined ? balance : balance + book.pendingAmount - book.reserved;
   }
 
-  /** Promises credits, which the caller found available in this same turn. */
+  /** Reserves credits that the caller found available in this same tick. */
   reserve(accountId: number, amount: number): void {
     this.#book(accountId).reserved += amount;
   }
 
-  /** Takes a promise back. */
+  /** Ends a reservation. */
   release(accountId: number, amount: number): void {
     this.#book(accountId).reserved -= amount;
   }
 
-  /** Queues an entry; from now on it counts, whether or not it is in the store yet. */
+  /** Queues an entry. It counts from now on, whether or not the store has it yet. */
   append(entry: NewEntry): void {
     const book = this.#book(entry.accountId);
     book.settleThrough(this.#ledger.acknowledged);
@@ -72,7 +72,7 @@ export class Credit {
     book.pendingAmount += entry.amount;
   }
 
-  /** Promised over all accounts. */
+  /** Reserved credits over all accounts. */
   get reserved(): number {
     let sum = 0;
     for (const { reserved } of this.#books.values()) sum += reserved;

@@ -1,17 +1,17 @@
-/** API keys: their shape, their making, and the hash that is all the store knows of them. */
+/** API keys: their shape, their generation, and their hash, the only form in which the store has them. */
 import { hash, randomBytes } from 'node:crypto';
 
 const KEY_START = 'svc_sk_';
-/** 43 characters of 62 carry 256 bits. */
+/** 43 characters out of 62 carry 256 bits. */
 const SECRET_CHARACTERS = 43;
-/** Characters of the secret that listings show: enough to tell keys apart, 220 bits are left. */
+/** Characters of the secret that listings show: enough to distinguish keys, and 220 bits stay secret. */
 const SHOWN_CHARACTERS = 6;
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** Bytes from here on are drawn again, so that every character is equally likely. */
 const FAIR_BYTE_END = 256 - (256 % alphabet.length);
 
-/** Letters and digits only: a double click selects the whole key. */
+/** Letters and digits only, so that a double click selects the whole key. */
 export const generateKey = (): string => {
   let secret = '';
   while (secret.length < SECRET_CHARACTERS)
@@ -20,10 +20,10 @@ export const generateKey = (): string => {
   return KEY_START + secret;
 };
 
-/** Whether a header's value, or an argument, is meant as a key; whether it is one, the store tells. */
+/** Whether a value is meant as a key. Only the store knows whether it is one. */
 export const looksLikeKey = (value: string): boolean => value.startsWith(KEY_START);
 
-/** SHA-256. A key has 256 random bits: nothing slower is needed to keep it from being guessed back. */
+/** SHA-256: a key has 256 random bits, so a slower hash would not make it safer. */
 export const hashKey = (key: string): Uint8Array => hash('sha256', key, 'buffer');
 
 /** The part of a key that may be shown. */

@@ -1,39 +1,68 @@
 /**
- * The right to speak: one slot of a key and a reservation of its account's credit. Reserve, then settle or refund,
+ * A lease: one slot of a key and a reservation of its account's credit. It is settled segment by segment and closed
  * exactly once.
  *
- * What is settled is charged at once (it can never be spoken again on the same credit), but becomes an entry of the
- * ledger in steps only: most requests are one entry, at their close. What a kill of the process can lose is what was
- * settled since the last step: less than `leaseStepCharacters` a lease.
+ * Settled characters are charged at once (they can never be spoken again on the same credit), but become entries of the
+ * ledger in steps: most requests are one entry, at their close. A kill of the process loses what was settled since the
+ * last step: less than `leaseStepCharacters` for each lease.
  */
+import type { Bounds } from '../limits.js';
+import type { LedgerQueue } from '../store/ledger.js';
+import type { ActiveKey, EntryKind } from '../store/store.js';
 import type { Credit } from './credit.js';
-import type { EntryKind } from '../store/sqlite/entries.js';
-import type { LedgerQueue } from '../store/sqlite/ledger.js';
-import type { Slots } from './slots.js';
-import type { ActiveKey } from '../store/sqlite/store.js';
+
+/** Concurrency slots by key. They are kept in memory, because requests in flight end with the process. */
+export class Slots {
+  readonly #perKeyMax: number;
+  readonly #taken = new Map<number, number>();
+
+  constructor(perKeyMax: number) {
+    this.#perKeyMax = perKeyMax;
+  }
+
+  /** @returns false if the key has no slot left */
+  take(keyId: number): boolean {
+    const taken = this.#taken.get(keyId) ?? 0;
+    if (taken >= this.#perKeyMax) return false;
+    this.#taken.set(keyId, taken + 1);
+    return true;
+  }
+
+  /** Frees a slot that was taken. */
+  give(keyId: number): void {
+    const taken = this.#taken.get(keyId);
+    if (taken === undefined) throw new Error('a slot was freed that was not taken');
+    if (taken === 1) this.#taken.delete(keyId);
+    else this.#taken.set(keyId, taken - 1);
+  }
+
+  /** Slots taken over all keys. */
+  get taken(): number {
+    let sum = 0;
+    for (const taken of this.#taken.values()) sum += taken;
+    return sum;
+  }
+}
 
 export interface Lease {
   readonly keyId: number;
-  /** Charges part of the reservation, when its audio is handed to the listener. */
+  /** Charges part of the reservation, when its audio is handed over to be sent. */
   settle(characters: number): void;
-  /** Frees the slot and refunds what was not settled. Idempotent: a lease is closed once. */
+  /** Frees the slot and refunds what was not settled. Idempotent. */
   close(): void;
-  /** As `close`, but takes back what was settled too: a synchronous request that fails is free. */
+  /** Like `close`, but refunds what was settled too: a synchronous request that fails is free. */
   void(): void;
 }
 
-/** A lease whose text comes bit by bit. */
+/** A lease whose text arrives in parts. */
 export interface GrowingLease extends Lease {
-  /** Reserves the credit of more text; `null` when it is reserved, else nothing changed. */
+  /** Reserves the credit of more text. @returns `null`, or why nothing was reserved */
   reserve(characters: number): 'creditExhausted' | 'unavailable' | null;
-  /** Gives back the credit of text that is reserved and will not be spoken. */
+  /** Ends the reservation of text that will not be spoken. */
   refund(characters: number): void;
 }
 
-export interface LeaseLimits {
-  readonly leaseStepCharacters: number;
-  readonly leaseStepMs: number;
-}
+export type LeaseBounds = Pick<Bounds, 'leaseStepCharacters' | 'leaseStepMs'>;
 
 export interface LeaseParts {
   readonly key: ActiveKey;
@@ -43,23 +72,23 @@ export interface LeaseParts {
   readonly credit: Credit;
   readonly slots: Slots;
   readonly ledger: LedgerQueue;
-  readonly limits: LeaseLimits;
+  readonly bounds: LeaseBounds;
   /** Wall clock. */
   readonly nowMs: () => number;
-  /** Reserves more credit of the account, or tells why it cannot. */
+  /** Reserves more credit of the account. @returns `null`, or why nothing was reserved */
   readonly reserve: (characters: number) => 'creditExhausted' | 'unavailable' | null;
 }
 
-/** Its slot was taken and its credits were reserved by admission; it gives both back. Never throws. */
+/** Admission took its slot and reserved its credits; the lease gives both back. Settling and closing never throw. */
 export class CreditLease implements GrowingLease {
   readonly #parts: LeaseParts;
-  /** Reserved characters, not settled yet. */
+  /** Characters reserved and not settled yet. */
   #reservedCharacters: number;
-  /** Settled, and not yet an entry; still reserved, so that it cannot be promised twice. */
+  /** Characters settled and not yet in an entry. Their credit stays reserved until they are. */
   #owedCharacters = 0;
-  /** When the first of them was settled. */
+  /** Time when the first of them was settled. */
   #owedSinceMs = 0;
-  /** Of the entries made. */
+  /** Characters in entries. */
   #chargedCharacters = 0;
   #closed = false;
 
@@ -79,7 +108,7 @@ export class CreditLease implements GrowingLease {
     return refusal;
   }
 
-  /** No more than is reserved; after the close, nothing. */
+  /** Refunds no more than is reserved, and nothing after the close. */
   refund(characters: number): void {
     const refunded = Math.min(characters, this.#reservedCharacters);
     if (this.#closed || !(refunded > 0)) return;
@@ -87,7 +116,7 @@ export class CreditLease implements GrowingLease {
     this.#parts.credit.release(this.#parts.key.accountId, this.#toCredits(refunded));
   }
 
-  /** Beyond the reservation, and after the close, nothing is charged. */
+  /** Charges no more than is reserved, and nothing after the close. */
   settle(characters: number): void {
     const settled = Math.min(characters, this.#reservedCharacters);
     if (this.#closed || !(settled > 0)) return;
@@ -95,7 +124,7 @@ export class CreditLease implements GrowingLease {
     if (this.#owedCharacters === 0) this.#owedSinceMs = nowMs();
     this.#reservedCharacters -= settled;
     this.#owedCharacters += settled;
-    // A full queue gets one entry a lease, at its close, however long it goes on: that bounds the queue.
+    // A full queue gets one entry for each lease, at its close, however long the lease lasts: that bounds the queue.
     if (this.#isStep() && !ledger.full) this.#charge();
   }
 
@@ -112,13 +141,13 @@ export class CreditLease implements GrowingLease {
   }
 
   #isStep(): boolean {
-    const { limits, nowMs } = this.#parts;
+    const { bounds, nowMs } = this.#parts;
     return (
-      this.#owedCharacters >= limits.leaseStepCharacters || nowMs() - this.#owedSinceMs >= limits.leaseStepMs
+      this.#owedCharacters >= bounds.leaseStepCharacters || nowMs() - this.#owedSinceMs >= bounds.leaseStepMs
     );
   }
 
-  /** Speech that costs nothing is an entry too: the ledger is also the record of use. */
+  /** Speech that costs nothing becomes an entry too: the ledger is also the record of use. */
   #charge(): void {
     const characters = this.#owedCharacters;
     if (characters === 0) return;

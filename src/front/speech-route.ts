@@ -6,7 +6,7 @@
  */
 import type { Admission } from '../accounts/admission.js';
 import type { Lease } from '../accounts/lease.js';
-import type { ActiveKey } from '../store/sqlite/store.js';
+import type { ActiveKey } from '../store/store.js';
 import type { Refusal } from '../api/body.js';
 import type { SpeechRequest } from '../api/speech-request.js';
 import { unknownVoice } from '../api/error-shape.js';

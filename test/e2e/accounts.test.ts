@@ -1,6 +1,6 @@
 /** What requests cost, from outside the process: balances, the ledger, and another process's hand in both. */
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys, operate } from '../../scripts/operator.js';
 import { balances, chargesOf } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { SCRIPTED, runScript, startService, until } from '../support/service.js';
@@ -8,16 +8,14 @@ import { chargeMax, chargeThrough, listen, proseOf, type SpeechPath } from '../s
 
 const service = await startService(t, { SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1' }, SCRIPTED);
 const { dataDir, port } = service;
-const administration = new Administration(dataDir);
-t.teardown(() => administration.close());
 
 const routes: readonly SpeechPath[] = ['/v1/tts', '/v1/tts/stream'];
 let accounts = 0;
 
 /** An account of its own for a test, and a key of it. */
-const open = (credits: number | null) => {
+const open = async (credits: number | null) => {
   const name = `account ${(accounts += 1)}`;
-  const { key } = administration.createKey(name, credits);
+  const [key = ''] = await createKeys(dataDir, [[name, credits]]);
   const balance = () => {
     const found = balances(dataDir).find((account) => account.name === name);
     if (found === undefined) throw new Error(`there is no ${name}`);
@@ -27,7 +25,12 @@ const open = (credits: number | null) => {
   return { name, key, balance };
 };
 
-const balanceBecomes = async (t: Test, account: ReturnType<typeof open>, expected: number, why: string) => {
+const balanceBecomes = async (
+  t: Test,
+  account: Awaited<ReturnType<typeof open>>,
+  expected: number,
+  why: string,
+) => {
   await until(() => account.balance() === expected);
   t.equal(account.balance(), expected, why);
 };
@@ -35,7 +38,7 @@ const balanceBecomes = async (t: Test, account: ReturnType<typeof open>, expecte
 const chargeOf = (requestId: string | null) => chargesOf(dataDir).get(requestId ?? '')?.credits ?? 0;
 
 t.test('what was spoken to its end costs its characters, in one entry up to a thousand', async (t) => {
-  const account = open(10_000);
+  const account = await open(10_000);
   let left = 10_000;
   for (const path of routes)
     for (const text of [proseOf(30), proseOf(900)]) {
@@ -52,7 +55,7 @@ t.test('what was spoken to its end costs its characters, in one entry up to a th
 });
 
 t.test('white space at the end is not spoken and not charged; nothing costs nothing', async (t) => {
-  const account = open(1_000);
+  const account = await open(1_000);
   await listen(port, { path: '/v1/tts', key: account.key, text: 'Yes.  \n' });
   await balanceBecomes(t, account, 995, 'a sentence, with the space that ended it');
   t.match(await listen(port, { path: '/v1/tts', key: account.key, text: '' }), { status: 200 });
@@ -61,7 +64,7 @@ t.test('white space at the end is not spoken and not charged; nothing costs noth
 });
 
 t.test('a request that fails: whole, it is free; streamed, it costs what was handed over', async (t) => {
-  const account = open(10_000);
+  const account = await open(10_000);
   const spoken = proseOf(700);
   for (const marker of ['!throw', '!exit', '!reject-late']) {
     const text = `${spoken} Then ${marker} it breaks.`;
@@ -83,7 +86,7 @@ t.test('a request that fails: whole, it is free; streamed, it costs what was han
 t.test(
   'hanging up: before anything was heard it is next to free, later it costs what was handed over',
   async (t) => {
-    const account = open(100_000);
+    const account = await open(100_000);
     const text = proseOf(3_000);
     const early = await listen(port, {
       path: '/v1/tts/stream',
@@ -121,7 +124,7 @@ t.test(
 
 t.test('402 when the text is not covered, and not a moment longer', async (t) => {
   const text = proseOf(400);
-  const account = open(text.length);
+  const account = await open(text.length);
   const ask = (text: string, path: SpeechPath = '/v1/tts') => listen(port, { path, key: account.key, text });
   t.match(await ask(`${text}!`), { status: 402 }, 'one character too many');
   const long = await RawClient.open(port);
@@ -168,16 +171,16 @@ const race = async (key: string, count: number, text: string): Promise<number[]>
 t.test('two race for the ninth slot: one wins; so for the last credits', async (t) => {
   const text = proseOf(2_000);
   for (let round = 0; round < 5; round += 1) {
-    const { key } = open(null);
+    const { key } = await open(null);
     const expected = [...Array<number>(9).fill(200), 429];
     t.same(await race(key, 10, text), expected, 'nine of ten');
-    const poor = open(2 * text.length - 1);
+    const poor = await open(2 * text.length - 1);
     t.same(await race(poor.key, 2, text), [200, 402], 'one of two');
   }
 });
 
 t.test('revoked in the middle of a request: it goes on to its end, the next is 401', async (t) => {
-  const account = open(10_000);
+  const account = await open(10_000);
   const text = proseOf(1_500);
   let revoked = false;
   const heard = await listen(port, {
@@ -185,7 +188,7 @@ t.test('revoked in the middle of a request: it goes on to its end, the next is 4
     key: account.key,
     text,
     onLetters: () => {
-      if (!revoked) administration.revoke(account.key);
+      if (!revoked) void operate(dataDir, (administration) => administration.revoke(account.key));
       revoked = true;
     },
   });
@@ -195,7 +198,7 @@ t.test('revoked in the middle of a request: it goes on to its end, the next is 4
 });
 
 t.test('the report of another process agrees, while the service runs', async (t) => {
-  const account = open(5_000);
+  const account = await open(5_000);
   const text = proseOf(600);
   await listen(port, { path: '/v1/tts', key: account.key, text });
   await balanceBecomes(t, account, 5_000 - text.length, 'charged');

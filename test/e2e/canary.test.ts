@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys } from '../../scripts/operator.js';
 import { limits } from '../../src/limits.js';
 import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
 import { pause, startService, until, type Service } from '../support/service.js';
@@ -136,12 +136,11 @@ const leftInFiles = (folder: string, more: readonly string[]): string[] =>
 const startWithKeys = async (t: Test) => {
   const folder = temporaryFolder(t);
   const dataDir = join(folder, 'data');
-  const administration = new Administration(dataDir);
-  const keys = {
-    good: administration.createKey('good', 10_000_000).key,
-    poor: administration.createKey('poor', 3).key,
-  };
-  administration.close();
+  const [good = '', poor = ''] = await createKeys(dataDir, [
+    ['good', 10_000_000],
+    ['poor', 3],
+  ]);
+  const keys = { good, poor };
   const snapshots = join(folder, 'snapshots');
   const env = {
     DATA_DIR: dataDir,

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys, operate } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { limits } from '../../src/limits.js';
 import { balances, chargesOf, temporaryFolder } from '../store/support.js';
@@ -38,9 +38,7 @@ t.test(
   'a kill loses less than a step of a request that is being heard, and nothing of the steps before',
   async (t) => {
     const dataDir = join(temporaryFolder(t), 'data');
-    const administration = new Administration(dataDir);
-    const { key } = administration.createKey('listener', 100_000);
-    administration.close();
+    const [key = ''] = await createKeys(dataDir, [['listener', 100_000]]);
     const service = await start(t, dataDir);
     const text = proseOf(6_000);
     const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } };
@@ -114,7 +112,6 @@ const live = async (
   killed: boolean,
 ) => {
   const service = await start(t, dataDir);
-  const administration = new Administration(dataDir);
   const knownBefore = new Set(chargesOf(dataDir).keys());
   const asked: Asked[] = [];
   const inFlight = new Set<Promise<unknown>>();
@@ -124,13 +121,15 @@ const live = async (
     asked.push({ request, heard });
     inFlight.add(heard);
     void heard.finally(() => inFlight.delete(heard));
-    if (random() < 0.15) administration.credit('metered', 1 + Math.floor(random() * 500));
+    if (random() < 0.15) {
+      const credits = 1 + Math.floor(random() * 500);
+      await operate(dataDir, (administration) => administration.credit('metered', credits));
+    }
     if (inFlight.size >= IN_FLIGHT_MAX) await Promise.race(inFlight);
     if (random() < 0.5) await pause(random() * 20);
   }
   const acknowledged = ledgerOf(dataDir);
   await service.stop(killed ? 'SIGKILL' : 'SIGTERM');
-  administration.close();
   t.equal(service.stderr, '');
   const ledger = ledgerOf(dataDir);
   t.same(ledger.slice(0, acknowledged.length), acknowledged, 'nothing that was acknowledged is lost');
@@ -161,13 +160,11 @@ for (const seed of [1, 2])
   t.test(`schedule ${seed}: requests, hangings-up, faults, two kills and an orderly end`, async (t) => {
     const dataDir = join(temporaryFolder(t), 'data');
     const random = seededRandom(seed);
-    const administration = new Administration(dataDir);
-    const keys = [
-      administration.createKey('metered', 9_000),
-      administration.createKey('metered', null),
-      administration.createKey('unmetered', null),
-    ].map(({ key }) => key);
-    administration.close();
+    const keys = await createKeys(dataDir, [
+      ['metered', 9_000],
+      ['metered', null],
+      ['unmetered', null],
+    ]);
     for (const killed of [true, true, false]) {
       await live(t, dataDir, keys, random, killed);
       sumsAreRight(t, dataDir);

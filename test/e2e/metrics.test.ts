@@ -1,7 +1,7 @@
 /** The metrics of a whole service after traffic that is known to the last frame. */
 import { join } from 'node:path';
 import t from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys } from '../../scripts/operator.js';
 import { temporaryFolder } from '../store/support.js';
 import { labelsOf, parseExposition } from '../support/exposition.js';
 import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
@@ -10,10 +10,10 @@ import { openWs } from '../support/socket-client.js';
 
 const folder = temporaryFolder(t);
 const dataDir = join(folder, 'data');
-const administration = new Administration(dataDir);
-const rich = administration.createKey('rich', 10_000_000).key;
-const poor = administration.createKey('poor', 3).key;
-administration.close();
+const [rich = '', poor = ''] = await createKeys(dataDir, [
+  ['rich', 10_000_000],
+  ['poor', 3],
+]);
 const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 const service = await startService(t, env, SCRIPTED);
 

@@ -7,7 +7,7 @@ import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { balances, temporaryFolder } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
@@ -16,9 +16,7 @@ import { listen, proseOf } from '../support/speech-oracle.js';
 import { missingTool } from '../support/tools.js';
 
 const startWith = async (t: Test, dataDir: string) => {
-  const administration = new Administration(dataDir);
-  const { key } = administration.createKey('payer', 100_000);
-  administration.close();
+  const [key = ''] = await createKeys(dataDir, [['payer', 100_000]]);
   const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
   return { service: await startService(t, env, SCRIPTED), key };
 };
@@ -132,9 +130,7 @@ t.test('another one in its place: a backup, or a new one', async (t) => {
   await balanceBecomes(t, dataDir, restored - 4, 'and goes on from there');
 
   for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name));
-  const administration = new Administration(dataDir);
-  const other = administration.createKey('other', null).key;
-  administration.close();
+  const [other = ''] = await createKeys(dataDir, [['other', null]]);
   t.ok(await readyAgain(service));
   t.match(
     await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }),

@@ -9,7 +9,7 @@ import { progressLines } from '../../scripts/soak/progress.js';
 import { stepOf, type Reading } from '../../scripts/soak/series.js';
 import { readStore } from '../../scripts/soak/service-access.js';
 import { ServiceLog } from '../../scripts/rig/service.js';
-import { Administration } from '../../src/accounts/administration.js';
+import { createKeys } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 
 const quantiles = { p50: 5, p95: 20, p99: 30, max: 40, count: 100 };
@@ -224,19 +224,16 @@ void t.test(
   },
 );
 
-void t.test('the store is read as it is, and one that cannot be read is reported', (t) => {
+void t.test('the store is read as it is, and one that cannot be read is reported', async (t) => {
   const dataDir = t.testdir();
   const missing = readStore(dataDir, []);
   t.ok(missing.ledger instanceof Error && missing.entries instanceof Error);
-  const administration = new Administration(dataDir);
-  const { key } = administration.createKey(null, null);
-  administration.close();
+  const [key = ''] = await createKeys(dataDir, [[null, null]]);
   t.same(readStore(dataDir, [key]), { ledger: new Map([[key, 0]]), entries: 0 });
   const handle = openSync(storePath(dataDir), 'r+');
   writeSync(handle, Buffer.alloc(2_000, 0xa5), 0, 2_000, 4_096);
   closeSync(handle);
   t.ok(readStore(dataDir, [key]).entries instanceof Error);
-  t.end();
 });
 
 void t.test('a step has the figures of its time, and garbage does not count as growth', (t) => {

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -16,106 +16,103 @@ import { basename, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
-import { StoreError, logPath, storePath } from '../../src/store/sqlite/database.js';
+import { limits } from '../../src/limits.js';
+import { logPath, storePath } from '../../src/store/sqlite/database.js';
 import { openDatabase } from '../../src/store/sqlite/opening.js';
+import { openReader } from '../../src/store/sqlite/reader.js';
 import { restore } from '../../src/store/sqlite/restore.js';
-import { openStore } from '../../src/store/sqlite/store.js';
+import { StoreError } from '../../src/store/store.js';
+import { createKeys, operate } from '../../scripts/operator.js';
+import { store as program } from '../../scripts/store.js';
 import { LeftStore } from '../../scripts/torture/store/left-store.js';
-import { balances, temporaryFolder } from '../store/support.js';
+import { balances, memoryFolder } from '../store/support.js';
 import { seededRandom } from '../support/random.js';
+import { runner as run, spawnCommand } from '../support/run-command.js';
 
 const compiled = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-const program = compiled('scripts/store.js');
-const flags = ['--disable-warning=ExperimentalWarning'];
+const runner = (dataDir: string) => run(program, dataDir);
+const open = (dataDir: string) => openReader(dataDir, limits, 1);
 
-const runner =
-  (dataDir: string) =>
-  (...args: string[]) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, program, ...args], {
-      env: { ...process.env, DATA_DIR: dataDir },
-      encoding: 'utf8',
-    });
-    return { status, stdout, stderr };
-  };
-
-/** A store in which an account has so many credits, and nobody has it open. */
-const makeStore = (t: Test, credits: number): string => {
-  const dataDir = temporaryFolder(t);
-  const administration = new Administration(dataDir);
-  administration.createKey('ada', credits);
-  administration.close();
+/** A store in which an account has these credits. No process has it open. */
+const makeStore = async (t: Test, credits: number): Promise<string> => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', credits]]);
   return dataDir;
 };
 
-const credit = (dataDir: string, credits: number): void => {
-  const administration = new Administration(dataDir);
-  administration.credit('ada', credits);
-  administration.close();
-};
+const credit = (dataDir: string, credits: number) =>
+  operate(dataDir, (administration) => administration.credit('ada', credits));
 
 const balanceOf = (dataDir: string): number | undefined => balances(dataDir)[0]?.balance;
 
-t.test('a backup is one good file of a store in use, and never takes the place of another by chance', (t) => {
-  const dataDir = makeStore(t, 100);
-  const store = runner(dataDir);
-  const held = openStore(dataDir);
-  const writer = new DatabaseSync(storePath(dataDir));
-  writer.exec('BEGIN IMMEDIATE');
-  const file = join(temporaryFolder(t), 'backup');
-  const { status, stdout, stderr } = store('backup', file);
-  t.equal(status, 0, stderr);
-  t.match(
-    stdout,
-    /^.*backup: 1 account, 1 key, 1 entry, \d+ bytes, newest entry \d{4}-\d\d-\d\d \d\d:\d\d UTC\n$/,
-  );
-  writer.exec('COMMIT');
-  writer.close();
-  t.equal(statSync(file).mode & 0o777, 0o600);
-  t.same(readdirSync(join(file, '..')), [basename(file)], 'nothing else is left');
-  t.equal(balanceOf(dataDir), 100);
-  credit(dataDir, 1);
-  t.match(store('backup', file), { status: 1, stdout: '', stderr: /is there already: .* --force\n$/ });
-  t.match(store('verify', file), { status: 0, stdout: /1 entry/ }, 'it is the first one still');
-  t.match(store('backup', file, '--force'), { status: 0, stdout: /2 entries/ });
-  t.match(store('verify', file), { status: 0, stdout: /is good: .*2 entries/ });
-  held.close();
-  t.end();
-});
+t.test(
+  'a backup is one good file of a store in use, and never takes the place of another by chance',
+  async (t) => {
+    const dataDir = await makeStore(t, 100);
+    const store = runner(dataDir);
+    const held = open(dataDir);
+    const writer = new DatabaseSync(storePath(dataDir));
+    writer.exec('BEGIN IMMEDIATE');
+    const file = join(memoryFolder(t), 'backup');
+    const { status, stdout, stderr } = await store('backup', file);
+    t.equal(status, 0, stderr);
+    t.match(
+      stdout,
+      /^.*backup: 1 account, 1 key, 1 entry, \d+ bytes, newest entry \d{4}-\d\d-\d\d \d\d:\d\d UTC\n$/,
+    );
+    writer.exec('COMMIT');
+    writer.close();
+    t.equal(statSync(file).mode & 0o777, 0o600);
+    t.same(readdirSync(join(file, '..')), [basename(file)], 'nothing else is left');
+    t.equal(balanceOf(dataDir), 100);
+    await credit(dataDir, 1);
+    t.match(await store('backup', file), { status: 1, stdout: '', stderr: /exists already: .* --force\n$/ });
+    t.match(await store('verify', file), { status: 0, stdout: /1 entry/ }, 'it is the first one still');
+    t.match(await store('backup', file, '--force'), { status: 0, stdout: /2 entries/ });
+    t.match(await store('verify', file), { status: 0, stdout: /is good: .*2 entries/ });
+    held.close();
+  },
+);
 
-t.test('what no backup can be', (t) => {
-  const dataDir = makeStore(t, 100);
+t.test('what no backup can be', async (t) => {
+  const dataDir = await makeStore(t, 100);
   const store = runner(dataDir);
-  const folder = temporaryFolder(t);
+  const folder = memoryFolder(t);
   const link = join(folder, 'link');
   symlinkSync(storePath(dataDir), link);
   for (const file of [storePath(dataDir), logPath(dataDir), link])
-    t.match(store('backup', file, '--force'), { status: 1, stdout: '', stderr: /is the store itself/ }, file);
-  t.match(store('backup', folder, '--force'), { status: 1, stderr: /is a folder/ });
-  t.match(store('backup', join(folder, 'no', 'such')), {
+    t.match(
+      await store('backup', file, '--force'),
+      { status: 1, stdout: '', stderr: /is the store itself/ },
+      file,
+    );
+  t.match(await store('backup', folder, '--force'), { status: 1, stderr: /is a folder/ });
+  t.match(await store('backup', join(folder, 'no', 'such')), {
     status: 1,
     stderr: /^.*no\/such.* cannot be used .*\n$/,
   });
-  t.match(runner(folder)('backup', join(folder, 'b')), { status: 1, stderr: /^There is no store at/ });
+  t.match(await runner(folder)('backup', join(folder, 'b')), { status: 1, stderr: /^There is no store at/ });
   t.equal(balanceOf(dataDir), 100);
-  t.end();
 });
 
-t.test('verify tells all that is wrong, of a store in use and of a backup, and exits 1', (t) => {
-  const dataDir = makeStore(t, 100);
+t.test('verify tells all that is wrong, of a store in use and of a backup, and exits 1', async (t) => {
+  const dataDir = await makeStore(t, 100);
   const store = runner(dataDir);
-  const held = openStore(dataDir);
-  t.match(store('verify'), { status: 0, stdout: /store\.sqlite is good: 1 account/, stderr: '' });
-  const file = join(temporaryFolder(t), 'backup');
-  store('backup', file);
+  const held = open(dataDir);
+  t.match(await store('verify'), { status: 0, stdout: /store\.sqlite is good: 1 account/, stderr: '' });
+  const file = join(memoryFolder(t), 'backup');
+  await store('backup', file);
   const changes: Record<string, [sql: string, finding: RegExp]> = {
-    'a balance': ['UPDATE accounts SET balance = 99', /"ada" has a balance of 99, and its entries make 100/],
+    'a balance': [
+      'UPDATE accounts SET balance = 99',
+      /"ada" has a balance of 99, and the sum of its entries is 100/,
+    ],
     'an entry': [
       `DROP TRIGGER ledger_is_never_changed; UPDATE ledger SET amount = 1;
        CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
   END`,
-      /has a balance of 100, and its entries make 1\n/,
+      /has a balance of 100, and the sum of its entries is 1\n/,
     ],
     'a trigger': ['DROP TRIGGER ledger_adds_to_balance', /the trigger ledger_adds_to_balance is missing/],
     'an hour': [
@@ -124,7 +121,7 @@ t.test('verify tells all that is wrong, of a store in use and of a backup, and e
     ],
     'a key': [
       'PRAGMA foreign_keys = OFF; UPDATE api_keys SET account_id = 9',
-      /row 1 of api_keys belongs to a row of accounts that is not there/,
+      /row 1 of api_keys belongs to a row of accounts that is missing/,
     ],
   };
   for (const [what, [sql, finding]] of Object.entries(changes)) {
@@ -133,90 +130,97 @@ t.test('verify tells all that is wrong, of a store in use and of a backup, and e
     const database = new DatabaseSync(copy);
     database.exec(sql);
     database.close();
-    const { status, stderr } = store('verify', copy);
+    const { status, stderr } = await store('verify', copy);
     t.equal(status, 1, what);
     t.match(stderr, finding, what);
     t.match(stderr, /is damaged:\n[^]*make a new one: npm run store -- backup FILE\n$/);
-    t.match(store('restore', copy), { status: 1, stderr: /in use|is damaged/ });
+    t.match(await store('restore', copy), { status: 1, stderr: /in use|is damaged/ });
   }
   truncateSync(file, 8_192);
-  t.match(store('verify', file), { status: 1, stderr: /is damaged:\n {2}database disk image is malformed/ });
+  t.match(await store('verify', file), {
+    status: 1,
+    stderr: /is damaged:\n {2}database disk image is malformed/,
+  });
   writeFileSync(file, '');
-  t.match(store('verify', file), { status: 1, stderr: /the file is empty/ });
-  t.match(store('verify', `${file}-nothing`), { status: 1, stderr: /^There is no file .*\n$/ });
+  t.match(await store('verify', file), { status: 1, stderr: /the file is empty/ });
+  t.match(await store('verify', `${file}-nothing`), { status: 1, stderr: /^There is no file .*\n$/ });
   const database = new DatabaseSync(storePath(dataDir));
   database.exec('UPDATE accounts SET balance = 99');
   database.close();
-  t.match(store('verify'), { status: 1, stderr: /has a balance of 99[^]*npm run store -- restore FILE\n$/ });
+  t.match(await store('verify'), {
+    status: 1,
+    stderr: /has a balance of 99[^]*npm run store -- restore FILE\n$/,
+  });
   held.close();
-  t.end();
 });
 
 t.test(
   'restore puts a backup in the place of the store, keeps that, and needs the service to be stopped',
-  (t) => {
-    const dataDir = makeStore(t, 100);
+  async (t) => {
+    const dataDir = await makeStore(t, 100);
     const store = runner(dataDir);
-    const file = join(temporaryFolder(t), 'backup');
-    store('backup', file);
-    credit(dataDir, 23);
-    const held = openStore(dataDir);
-    t.match(store('restore', file), {
-      status: 1,
-      stdout: '',
-      stderr: /a service .* has it open: stop that first\n$/,
+    const file = join(memoryFolder(t), 'backup');
+    await store('backup', file);
+    await credit(dataDir, 23);
+    const impatient = { ...limits, storeBusyMsMax: 50 };
+    const held = open(dataDir);
+    t.throws(() => restore(dataDir, file, Date.now(), impatient), {
+      constructor: StoreError,
+      fault: 'held',
+      message: /a service .* has it open: stop that first$/,
     });
     held.close();
     const other = new DatabaseSync(storePath(dataDir));
     other.prepare('SELECT * FROM ledger').all();
-    t.match(store('restore', file), { status: 1, stderr: /another program has it open, stop that first\n$/ });
+    t.match(await store('restore', file), {
+      status: 1,
+      stderr: /another program has it open, stop that first\n$/,
+    });
     other.close();
     t.equal(balanceOf(dataDir), 123);
-    t.match(store('restore', storePath(dataDir)), { status: 1, stderr: /is the store itself/ });
+    t.match(await store('restore', storePath(dataDir)), { status: 1, stderr: /is the store itself/ });
     chmodSync(file, 0o644);
-    const { status, stdout, stderr } = store('restore', file);
+    const { status, stdout, stderr } = await store('restore', file);
     t.equal(status, 0, stderr);
-    const [, kept = ''] = /The store that was there is (.*)\n$/.exec(stdout) ?? [];
+    const [, kept = ''] = /The previous store is (.*)\n$/.exec(stdout) ?? [];
     t.match(basename(kept), /^store\.sqlite\.before-restore-\d{8}T\d{6}$/);
     t.equal(balanceOf(dataDir), 100);
     t.equal(statSync(storePath(dataDir)).mode & 0o777, 0o600);
-    openStore(dataDir).close();
-    t.match(store('restore', kept), { status: 0 }, 'and back');
+    open(dataDir).close();
+    t.match(await store('restore', kept), { status: 0 }, 'and back');
     t.equal(balanceOf(dataDir), 123);
-    openStore(dataDir).close();
+    open(dataDir).close();
 
-    const nowhere = join(temporaryFolder(t), 'new', 'machine');
-    t.match(runner(nowhere)('restore', file), { status: 0, stdout: /^[^\n]*\n$/ });
+    const nowhere = join(memoryFolder(t), 'new', 'machine');
+    t.match(await runner(nowhere)('restore', file), { status: 0, stdout: /^[^\n]*\n$/ });
     t.equal(balanceOf(nowhere), 100);
     mkdirSync(`${nowhere}-2/store.sqlite`, { recursive: true });
-    t.match(runner(`${nowhere}-2`)('restore', file), {
+    t.match(await runner(`${nowhere}-2`)('restore', file), {
       status: 1,
-      stderr: /store\.sqlite is no file: move it away/,
+      stderr: /store\.sqlite is not a file: move it away/,
     });
-    t.end();
   },
 );
 
-t.test('root restores for the user whose folder it is', { skip: process.getuid?.() !== 0 }, (t) => {
-  const dataDir = makeStore(t, 100);
+t.test('root restores for the user whose folder it is', { skip: process.getuid?.() !== 0 }, async (t) => {
+  const dataDir = await makeStore(t, 100);
   const store = runner(dataDir);
-  const file = join(temporaryFolder(t), 'backup');
-  store('backup', file);
+  const file = join(memoryFolder(t), 'backup');
+  await store('backup', file);
   const uid = 65_534;
   for (const name of ['.', ...readdirSync(dataDir)]) chownSync(join(dataDir, name), uid, uid);
-  t.match(store('restore', file), { status: 0 });
-  credit(dataDir, 1);
+  t.match(await store('restore', file), { status: 0 });
+  await credit(dataDir, 1);
   const owners = readdirSync(dataDir).map((name) => statSync(join(dataDir, name)).uid);
   t.ok(owners.length > 3 && owners.every((owner) => owner === uid), `${owners.join()} of ${uid}`);
-  t.end();
 });
 
 /** A store as a kill leaves it: its last commits are in its log only. */
-const makeCrashed = (t: Test): string => {
-  const dataDir = makeStore(t, 100);
-  const { database, hold } = openDatabase(dataDir);
-  credit(dataDir, 11);
-  const crashed = temporaryFolder(t);
+const makeCrashed = async (t: Test): Promise<string> => {
+  const dataDir = await makeStore(t, 100);
+  const { database, hold } = openDatabase(dataDir, limits);
+  await credit(dataDir, 11);
+  const crashed = memoryFolder(t);
   for (const suffix of ['', '-wal']) copyFileSync(storePath(dataDir) + suffix, storePath(crashed) + suffix);
   database.close();
   hold.release();
@@ -224,7 +228,7 @@ const makeCrashed = (t: Test): string => {
 };
 
 const copyOf = (t: Test, dataDir: string): string => {
-  const copy = temporaryFolder(t);
+  const copy = memoryFolder(t);
   for (const name of readdirSync(dataDir)) copyFileSync(join(dataDir, name), join(copy, name));
   return copy;
 };
@@ -232,7 +236,7 @@ const copyOf = (t: Test, dataDir: string): string => {
 /** What the next start makes of it: a balance, or the fault that it is refused with. */
 const startOf = (dataDir: string): number | string | undefined => {
   try {
-    openStore(dataDir).close();
+    open(dataDir).close();
     return balanceOf(dataDir);
   } catch (error) {
     if (error instanceof StoreError) return error.fault;
@@ -240,89 +244,88 @@ const startOf = (dataDir: string): number | string | undefined => {
   }
 };
 
-t.test('a backup with a log beside it is restored with what is in that', (t) => {
-  const crashed = makeCrashed(t);
-  const dataDir = makeStore(t, 7);
+t.test('a backup with a log beside it is restored with what is in that', async (t) => {
+  const crashed = await makeCrashed(t);
+  const dataDir = await makeStore(t, 7);
   const log = readFileSync(logPath(crashed));
-  const { status, stdout, stderr } = runner(dataDir)('restore', storePath(crashed));
+  const { status, stdout, stderr } = await runner(dataDir)('restore', storePath(crashed));
   t.equal(status, 0, stderr);
   t.match(stdout, /: 1 account, 1 key, 2 entries/);
   t.equal(balanceOf(dataDir), 111);
-  openStore(dataDir).close();
+  open(dataDir).close();
   t.ok(readFileSync(logPath(crashed)).equals(log), 'the backup is as it was');
-  t.end();
 });
 
-const keptBy = (stdout: string): string => /The store that was there is (.*)\n$/.exec(stdout)?.[1] ?? '';
+const keptBy = (stdout: string): string => /The previous store is (.*)\n$/.exec(stdout)?.[1] ?? '';
 
-t.test('the log of a store that lacks something is kept as it is, with all that it can have', (t) => {
-  const left = LeftStore.make(join(temporaryFolder(t), 'data'), 20, seededRandom(7));
+t.test('the log of a store that lacks something is kept as it is, with all that it can have', async (t) => {
+  const left = await LeftStore.make(join(memoryFolder(t), 'data'), 20, seededRandom(7));
   const log = Buffer.from(left.bytesOf('store.sqlite-wal'));
   // The third page in it: SQLite takes it and all behind it for a commit that was cut off.
   log.fill(0xa5, 32 + 2 * (24 + 4_096) + 1_000, 32 + 2 * (24 + 4_096) + 1_100);
   writeFileSync(logPath(left.dataDir), log, { flag: 'r+' });
   t.equal(startOf(left.dataDir), 'short', 'a start is refused, and leaves all as it was');
-  const file = join(temporaryFolder(t), 'backup');
-  runner(makeStore(t, 7))('backup', file);
+  const file = join(memoryFolder(t), 'backup');
+  await runner(await makeStore(t, 7))('backup', file);
   const store = runner(left.dataDir);
-  t.match(store('verify'), { status: 1, stderr: /lacks what had been committed/ });
-  const { status, stdout, stderr } = store('restore', file);
+  t.match(await store('verify'), { status: 1, stderr: /lacks what had been committed/ });
+  const { status, stdout, stderr } = await store('restore', file);
   t.equal(status, 0, stderr);
   const kept = keptBy(stdout);
   t.ok(readFileSync(kept).equals(left.bytesOf('store.sqlite')), 'its file');
   t.ok(readFileSync(`${kept}-wal`).equals(log), 'its log');
   t.equal(startOf(left.dataDir), 7);
-  t.end();
 });
 
-t.test('where no mark tells whether a log is whole, the log is kept besides', (t) => {
-  const crashed = makeCrashed(t);
+t.test('where no mark tells whether a log is whole, the log is kept besides', async (t) => {
+  const crashed = await makeCrashed(t);
   const log = readFileSync(logPath(crashed));
-  const file = join(temporaryFolder(t), 'backup');
-  runner(makeStore(t, 7))('backup', file);
+  const file = join(memoryFolder(t), 'backup');
+  await runner(await makeStore(t, 7))('backup', file);
   const other = new DatabaseSync(storePath(crashed));
   other.prepare('SELECT * FROM ledger').all();
   const store = runner(crashed);
-  t.match(store('restore', file), { status: 1, stderr: /another program has it open/ });
+  t.match(await store('restore', file), { status: 1, stderr: /another program has it open/ });
   t.same(
     readdirSync(crashed).filter((name) => name.includes('before-restore')),
     [],
     'nothing was kept when nothing was done',
   );
-  const { stdout } = runner(copyOf(t, crashed))('restore', file);
+  const { stdout } = await runner(copyOf(t, crashed))('restore', file);
   other.close();
   const kept = keptBy(stdout);
   t.ok(readFileSync(`${kept}-wal`).equals(log));
   t.equal(balanceOf(join(kept, '..')), 7);
-  const again = makeStore(t, 1);
-  t.match(runner(again)('restore', kept), { status: 0 }, 'the two are still one store');
+  const again = await makeStore(t, 1);
+  t.match(await runner(again)('restore', kept), { status: 0 }, 'the two are still one store');
   t.equal(balanceOf(again), 111);
-  t.end();
 });
 
-t.test('a restore makes no store in a default folder that is not there', (t) => {
-  const file = join(temporaryFolder(t), 'backup');
-  runner(makeStore(t, 7))('backup', file);
-  const cwd = temporaryFolder(t);
+t.test('a restore makes no store in a default folder that is not there', async (t) => {
+  const file = join(memoryFolder(t), 'backup');
+  await runner(await makeStore(t, 7))('backup', file);
+  const cwd = memoryFolder(t);
   for (const DATA_DIR of [undefined, ' ']) {
     const env = { PATH: process.env['PATH'], ...(DATA_DIR === undefined ? {} : { DATA_DIR }) };
-    const { status, stderr } = spawnSync(process.execPath, [...flags, program, 'restore', file], {
-      cwd,
-      env,
-      encoding: 'utf8',
-    });
+    const { status, stderr } = spawnCommand('store', ['restore', file], { cwd, env });
     t.equal(status, 1);
-    t.match(stderr, /^There is no folder .*\/data: set DATA_DIR to the one that the service has\n$/);
+    t.match(stderr, /^There is no folder .*\/data: set DATA_DIR to the folder of the service\n$/);
   }
   t.same(readdirSync(cwd), []);
-  t.end();
 });
 
 /** @returns whether it was killed before it came to its end */
 const restoreUntil = (dataDir: string, file: string, killAt: number): Promise<boolean> => {
   const child = spawn(
     process.execPath,
-    [...flags, '--import', compiled('test/support/kill-at.js'), program, 'restore', file],
+    [
+      '--disable-warning=ExperimentalWarning',
+      '--import',
+      compiled('test/support/kill-at.js'),
+      compiled('scripts/store.js'),
+      'restore',
+      file,
+    ],
     { env: { PATH: process.env['PATH'], DATA_DIR: dataDir, KILL_AT: String(killAt) }, stdio: 'ignore' },
   );
   return new Promise((resolve, reject) => {
@@ -351,11 +354,11 @@ for (const [what, damage, before] of [
   t.test(
     `killed before each of its acts, a restore over ${what} leaves the old or the new store`,
     async (t) => {
-      const template = makeCrashed(t);
+      const template = await makeCrashed(t);
       damage(template);
-      const good = makeStore(t, 7);
-      const file = join(temporaryFolder(t), 'backup');
-      runner(good)('backup', file);
+      const good = await makeStore(t, 7);
+      const file = join(memoryFolder(t), 'backup');
+      await runner(good)('backup', file);
       const seen = new Map<unknown, number>();
       let ended = false;
       const killed = async (killAt: number) => {
@@ -363,7 +366,7 @@ for (const [what, damage, before] of [
         if (!(await restoreUntil(dataDir, file, killAt))) ended = true;
         const found = startOf(copyOf(t, dataDir));
         seen.set(found, (seen.get(found) ?? 0) + 1);
-        restore(dataDir, file, Date.now());
+        restore(dataDir, file, Date.now(), limits);
         t.equal(startOf(dataDir), 7, `after ${killAt} acts and again`);
         t.same(
           readdirSync(dataDir).filter(
@@ -386,8 +389,8 @@ for (const [what, damage, before] of [
     },
   );
 
-t.test('what is not understood is answered with the usage and exit 2', (t) => {
-  const dataDir = join(temporaryFolder(t), 'none');
+t.test('what is not understood is answered with the usage and exit 2', async (t) => {
+  const dataDir = join(memoryFolder(t), 'none');
   const store = runner(dataDir);
   for (const args of [
     [],
@@ -401,14 +404,13 @@ t.test('what is not understood is answered with the usage and exit 2', (t) => {
     ['restore', 'a', '--force'],
     ['backup', 'a', '--colour'],
   ]) {
-    const { status, stdout, stderr } = store(...args);
+    const { status, stdout, stderr } = await store(...args);
     t.equal(status, 2, args.join(' '));
     t.match(stderr, /^store: .+\n[^]*Usage: npm run store/, args.join(' '));
     t.equal(stdout, '');
   }
   for (const args of [['--help'], ['help'], ['-h']])
-    t.match(store(...args), { status: 0, stdout: /^Usage/, stderr: '' });
-  t.match(store('verify'), { status: 1, stderr: /^There is no store at .*\n$/ });
+    t.match(await store(...args), { status: 0, stdout: /^Usage/, stderr: '' });
+  t.match(await store('verify'), { status: 1, stderr: /^There is no store at .*\n$/ });
   t.notOk(existsSync(dataDir));
-  t.end();
 });

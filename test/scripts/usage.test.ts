@@ -1,34 +1,23 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
+import { limits } from '../../src/limits.js';
 import { openExisting } from '../../src/store/sqlite/database.js';
-import { prepareAppendBatch } from '../../src/store/sqlite/entries.js';
-import { temporaryFolder } from '../store/support.js';
-
-const program = fileURLToPath(new URL('../../scripts/usage.js', import.meta.url));
-
-const runner =
-  (dataDir: string) =>
-  (...args: string[]) => {
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      ['--disable-warning=ExperimentalWarning', program, ...args],
-      { env: { ...process.env, DATA_DIR: dataDir }, encoding: 'utf8' },
-    );
-    return { status, stdout, stderr };
-  };
+import { prepareAppendBatch } from '../../src/store/sqlite/writer.js';
+import { createKeys, operate } from '../../scripts/operator.js';
+import { usageReport } from '../../scripts/usage.js';
+import { memoryFolder } from '../store/support.js';
+import { runner, spawnCommand } from '../support/run-command.js';
 
 /** Two accounts; a key of the first was used two hours and two days ago, and once for nothing. */
-const makeStore = (dataDir: string, nowMs: number): string => {
-  const administration = new Administration(dataDir);
-  const { key } = administration.createKey('Ada & Co', 5_000);
-  administration.createKey('free', null);
-  administration.revoke(administration.createKey('Ada & Co', null).key);
-  administration.close();
-  const database = openExisting(dataDir);
+const makeStore = async (dataDir: string, nowMs: number): Promise<string> => {
+  const [key = '', , revoked = ''] = await createKeys(dataDir, [
+    ['Ada & Co', 5_000],
+    ['free', null],
+    ['Ada & Co', null],
+  ]);
+  await operate(dataDir, (administration) => administration.revoke(revoked));
+  const database = openExisting(dataDir, limits);
   const entry = { writer: 1, accountId: 1, keyId: 1, beginsRequest: true, requestId: 'r' };
   prepareAppendBatch(database)([
     { ...entry, entry: 1, kind: 'usage', amount: -700, characters: 700, atMs: nowMs - 48 * 3_600_000 },
@@ -49,13 +38,13 @@ const makeStore = (dataDir: string, nowMs: number): string => {
 };
 
 const nowMs = Date.now();
-const dataDir = temporaryFolder(t);
-const key = makeStore(dataDir, nowMs);
-const usage = runner(dataDir);
+const dataDir = memoryFolder(t);
+const key = await makeStore(dataDir, nowMs);
+const usage = runner(usageReport, dataDir);
 const minute = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
 
-t.test('a table: an account, below it its keys by their prefixes', (t) => {
-  const { status, stdout, stderr } = usage();
+t.test('a table: an account, below it its keys by their prefixes', async (t) => {
+  const { status, stdout, stderr } = await usage();
   t.equal(status, 0, stderr);
   const rows = stdout.trimEnd().split('\n');
   t.match(
@@ -69,27 +58,26 @@ t.test('a table: an account, below it its keys by their prefixes', (t) => {
   t.match(rows[4], /^free +0 +0 +0 +0 +not metered +- +-$/);
   t.equal(rows.length, 6);
   t.notOk(stdout.includes(key), 'never a key');
-  t.end();
 });
 
-t.test('--since takes a duration or a date, --account a name', (t) => {
-  const requestsOf = (...args: string[]) => / (\d+) /.exec(usage(...args).stdout.split('\n')[1] ?? '')?.[1];
-  t.equal(requestsOf('--since', '30m'), '1');
-  t.equal(requestsOf('--since', '3h'), '2');
-  t.equal(requestsOf('--since=1w'), '3');
-  t.equal(requestsOf('--since', '2d'), '2', 'the first was a moment before');
-  t.equal(requestsOf('--since', '2020-02-29'), '3');
-  t.equal(requestsOf('--since', new Date(nowMs - 3_600_000).toISOString().slice(0, 16)), '1');
-  t.equal(requestsOf('--since', `${new Date(nowMs - 10_000_000).toISOString().slice(0, 19)}Z`), '2');
-  t.equal(requestsOf('--since', '2999-01-01 00:00'), '0');
-  const one = usage('--account', 'free').stdout;
+t.test('--since takes a duration or a date, --account a name', async (t) => {
+  const requestsOf = async (...args: string[]) =>
+    / (\d+) /.exec((await usage(...args)).stdout.split('\n')[1] ?? '')?.[1];
+  t.equal(await requestsOf('--since', '30m'), '1');
+  t.equal(await requestsOf('--since', '3h'), '2');
+  t.equal(await requestsOf('--since=1w'), '3');
+  t.equal(await requestsOf('--since', '2d'), '2', 'the first was a moment before');
+  t.equal(await requestsOf('--since', '2020-02-29'), '3');
+  t.equal(await requestsOf('--since', new Date(nowMs - 3_600_000).toISOString().slice(0, 16)), '1');
+  t.equal(await requestsOf('--since', `${new Date(nowMs - 10_000_000).toISOString().slice(0, 19)}Z`), '2');
+  t.equal(await requestsOf('--since', '2999-01-01 00:00'), '0');
+  const one = (await usage('--account', 'free')).stdout;
   t.match(one, /^free /m);
   t.notMatch(one, 'Ada');
-  t.end();
 });
 
-t.test('--json is one object for programs', (t) => {
-  const { status, stdout } = usage('--json', '--since', '2020-01-01');
+t.test('--json is one object for programs', async (t) => {
+  const { status, stdout } = await usage('--json', '--since', '2020-01-01');
   t.equal(status, 0);
   t.match(JSON.parse(stdout), {
     since: '2020-01-01T00:00:00.000Z',
@@ -112,11 +100,10 @@ t.test('--json is one object for programs', (t) => {
       { account: 'free', metered: false, first_use: null, last_use: null },
     ],
   });
-  t.equal((JSON.parse(usage('--json').stdout) as { since: unknown }).since, null);
-  t.end();
+  t.equal((JSON.parse((await usage('--json')).stdout) as { since: unknown }).since, null);
 });
 
-t.test('what is not understood is answered with the usage and exit 2', (t) => {
+t.test('what is not understood is answered with the usage and exit 2', async (t) => {
   for (const args of [
     ['x'],
     ['--since'],
@@ -129,27 +116,40 @@ t.test('what is not understood is answered with the usage and exit 2', (t) => {
     ['--account'],
     ['--colour'],
   ]) {
-    const { status, stdout, stderr } = usage(...args);
+    const { status, stdout, stderr } = await usage(...args);
     t.equal(status, 2, args.join(' '));
     t.match(stderr, /^usage: .+\n[^]*Usage: npm run usage/, args.join(' '));
     t.equal(stdout, '');
   }
   for (const args of [['--help'], ['-h']])
-    t.match(usage(...args), { status: 0, stdout: /^Usage/, stderr: '' });
-  t.end();
+    t.match(await usage(...args), { status: 0, stdout: /^Usage/, stderr: '' });
 });
 
-t.test('no such account, no store or no store of ours: one line, exit 1, and nothing is made', (t) => {
-  t.match(usage('--account', 'nobody'), {
+t.test('no such account, no store or no store of ours: one line, exit 1, and nothing is made', async (t) => {
+  t.match(await usage('--account', 'nobody'), {
     status: 1,
     stdout: '',
     stderr: /^There is no account "nobody".*\n$/,
   });
-  const nowhere = join(temporaryFolder(t), 'nowhere');
-  t.match(runner(nowhere)(), { status: 1, stdout: '', stderr: /^There is no store at .*\n$/ });
+  const nowhere = join(memoryFolder(t), 'nowhere');
+  t.match(await runner(usageReport, nowhere)(), {
+    status: 1,
+    stdout: '',
+    stderr: /^There is no store at .*\n$/,
+  });
   t.notOk(existsSync(nowhere));
-  const garbage = temporaryFolder(t);
+  const garbage = memoryFolder(t);
   writeFileSync(join(garbage, 'store.sqlite'), 'no database, whatever its name says'.repeat(10));
-  t.match(runner(garbage)(), { status: 1, stdout: '', stderr: /^The store .* is damaged .*\n$/ });
+  t.match(await runner(usageReport, garbage)(), {
+    status: 1,
+    stdout: '',
+    stderr: /^The store .* is damaged .*\n$/,
+  });
+});
+
+t.test('as a process it takes DATA_DIR and exits with the code', (t) => {
+  const env = { DATA_DIR: dataDir };
+  t.match(spawnCommand('usage', ['--json'], { env }), { status: 0, stdout: /"account": "free"/, stderr: '' });
+  t.match(spawnCommand('usage', ['x'], { env }), { status: 2, stdout: '', stderr: /^usage: / });
   t.end();
 });

@@ -1,270 +1,190 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { renameSync } from 'node:fs';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { queryObjects } from 'node:v8';
-import type { Worker } from 'node:worker_threads';
+/** The queue of the ledger, over a writer that answers when the test says so, and with a fake clock. */
+import { mock } from 'node:test';
 import t, { type Test } from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
-import { storePath } from '../../src/store/sqlite/database.js';
-import { Ledger, type LedgerLimits, type NewEntry } from '../../src/store/sqlite/ledger.js';
 import { limits } from '../../src/limits.js';
-import { createLog } from '../../src/log.js';
-import { balances, temporaryFolder } from './support.js';
+import type { Log } from '../../src/log.js';
+import { Ledger, type LedgerBounds } from '../../src/store/ledger.js';
+import type { CommitResult, LedgerEntry, LedgerWriter } from '../../src/store/store.js';
+import { usageOf } from './suite.js';
 
-const log = createLog('silent', limits);
-
-const usage = (amount: number): NewEntry => ({
-  accountId: 1,
-  keyId: 1,
-  requestId: 'r',
-  kind: 'usage',
-  amount: -amount,
-  characters: amount,
-  beginsRequest: true,
-  atMs: 1_000,
+const failed = (fault: 'busy' | 'full' | 'restarting'): CommitResult => ({
+  ok: false,
+  fault,
+  message: fault,
 });
 
-const makeStore = (t: Parameters<typeof temporaryFolder>[0]): string => {
-  const dataDir = temporaryFolder(t);
-  const administration = new Administration(dataDir);
-  administration.createKey('payer', 1_000_000);
-  administration.close();
-  return dataDir;
-};
+class ScriptedWriter implements LedgerWriter {
+  readonly batches: (readonly LedgerEntry[])[] = [];
+  hasEnded = false;
+  #answer: ((result: CommitResult) => void) | null = null;
 
-/** Opens a ledger that is closed with the test, and shows the threads it starts. */
-const openLedger = (t: Test, dataDir: string, changed: Partial<LedgerLimits> = {}) => {
-  const threads: Worker[] = [];
-  const seen = (worker: Worker) => void threads.push(worker);
-  process.on('worker', seen);
-  const ledger = new Ledger({ dataDir, limits: { ...limits, ...changed }, log });
-  t.teardown(async () => {
-    await ledger.close();
-    process.off('worker', seen);
-  });
-  return { ledger, threads };
-};
-
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await delay(5);
-};
-
-const entriesOf = (dataDir: string, writer: number): number[] => {
-  const database = new DatabaseSync(storePath(dataDir));
-  const rows = database.prepare('SELECT entry FROM ledger WHERE writer = ? ORDER BY id').all(writer);
-  database.close();
-  return rows.map((row) => Number(row['entry']));
-};
-
-const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
-
-t.test('what is appended is durable after a drain, in order, in batches', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger } = openLedger(t, dataDir, { ledgerBatchMax: 100 });
-  await ledger.drain();
-  for (let count = 1; count <= 1_000; count += 1) t.equal(ledger.append(usage(2)), count);
-  t.equal(ledger.acknowledged, 0);
-  await ledger.drain();
-  t.equal(ledger.acknowledged, 1_000);
-  t.equal(ledger.queued, 0);
-  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(1_000));
-  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 998_000, sum: 998_000 }]);
-});
-
-t.test('closing makes durable what is queued; it may be asked for twice', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger } = openLedger(t, dataDir);
-  for (let count = 0; count < 50; count += 1) ledger.append(usage(1));
-  await Promise.all([ledger.close(), ledger.close()]);
-  t.notOk(ledger.accepting);
-  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(50));
-});
-
-t.test('the queue is full at its bound, and has room again when the disk has caught up', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger } = openLedger(t, dataDir, { ledgerQueueMax: 10 });
-  for (let count = 0; count < 9; count += 1) ledger.append(usage(1));
-  t.ok(ledger.accepting);
-  ledger.append(usage(1));
-  t.ok(ledger.full);
-  t.notOk(ledger.accepting);
-  ledger.append(usage(1));
-  await ledger.drain();
-  t.ok(ledger.accepting);
-  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(11));
-});
-
-t.test('while commits fail nothing is accepted, and it recovers by itself', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger, threads } = openLedger(t, dataDir, { ledgerRetryMs: 10 });
-  const saboteur = new DatabaseSync(storePath(dataDir));
-  saboteur.exec(`CREATE TRIGGER refuse BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'no'); END`);
-  ledger.append(usage(1));
-  await until(() => !ledger.accepting);
-  ledger.append(usage(1));
-  t.equal(ledger.queued, 2);
-  saboteur.exec('DROP TRIGGER refuse');
-  saboteur.close();
-  await ledger.drain();
-  t.ok(ledger.accepting);
-  t.equal(threads.length, 1, 'a thread that answers is kept');
-  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(2));
-});
-
-t.test('a dead thread is replaced, and its batch is neither lost nor doubled', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger, threads } = openLedger(t, dataDir, { ledgerRetryMs: 10, ledgerBatchMax: 3 });
-  await until(() => threads.length === 1);
-  for (let round = 1; round <= 5; round += 1) {
-    for (let count = 0; count < 20; count += 1) ledger.append(usage(1));
-    // Ends it before its first commit, between commits or inside one, as it happens.
-    if (round > 1) await until(() => ledger.acknowledged >= (round - 1) * 21 + round * 2);
-    await threads.at(-1)?.terminate();
-    // Whatever it had committed, here is something for its successor.
-    ledger.append(usage(1));
-    await ledger.drain();
+  commit(entries: readonly LedgerEntry[]): Promise<CommitResult> {
+    if (this.#answer !== null) throw new Error('one batch at a time');
+    this.batches.push(entries);
+    return new Promise((resolve) => (this.#answer = resolve));
   }
-  t.equal(threads.length, 6);
-  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(105));
-  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 999_895, sum: 999_895 }]);
+
+  /** Answers the running commit, and lets the ledger act on it. */
+  async answer(result: CommitResult = { ok: true, givenUp: 0 }): Promise<void> {
+    const answer = this.#answer;
+    if (answer === null) throw new Error('no commit is running');
+    this.#answer = null;
+    answer(result);
+    for (let count = 0; count < 5; count += 1) await Promise.resolve();
+  }
+
+  get isAsked(): boolean {
+    return this.#answer !== null;
+  }
+
+  async end(): Promise<void> {
+    this.hasEnded = true;
+  }
+}
+
+const setUp = (t: Test, bounds: Partial<LedgerBounds> = {}) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.teardown(() => mock.timers.reset());
+  const writers: ScriptedWriter[] = [];
+  const lines: string[] = [];
+  const log = {
+    info: (line: string) => lines.push(line),
+    error: (_: unknown, line: string) => lines.push(line),
+  } as unknown as Log;
+  const ledger = new Ledger({
+    writer: 7,
+    startWriter: () => {
+      writers.push(new ScriptedWriter());
+      return writers.at(-1)!;
+    },
+    bounds: { ...limits, ...bounds },
+    log,
+  });
+  return { ledger, writers, lines, writer: writers[0]! };
+};
+
+const numbers = (batch: readonly LedgerEntry[] | undefined) => batch?.map(({ entry }) => entry);
+
+t.test('entries go to the writer in order and in batches; the next batch gathers meanwhile', async (t) => {
+  const { ledger, writer } = setUp(t, { ledgerBatchMax: 2 });
+  for (let count = 0; count < 4; count += 1) ledger.append(usageOf(1));
+  t.strictSame(numbers(writer.batches[0]), [1], 'the first one does not wait');
+  await writer.answer();
+  t.equal(ledger.acknowledged, 1);
+  t.strictSame(numbers(writer.batches[1]), [2, 3]);
+  let isDrained = false;
+  void ledger.drain().then(() => (isDrained = true));
+  await writer.answer();
+  t.strictSame(numbers(writer.batches[2]), [4]);
+  t.notOk(isDrained);
+  await writer.answer();
+  t.ok(isDrained);
+  t.strictSame([ledger.acknowledged, ledger.queued], [4, 0]);
+  t.ok(writer.batches.flat().every((entry) => entry.writer === 7));
 });
 
-t.test('an idle thread that died is replaced by the next entry', async (t) => {
-  const dataDir = makeStore(t);
-  // Not by a probe before it.
-  const { ledger, threads } = openLedger(t, dataDir, { ledgerProbeMs: 60_000 });
-  ledger.append(usage(1));
-  await ledger.drain();
-  await threads[0]?.terminate();
+t.test(
+  'while commits fail nothing is accepted, one line is logged, and the same batch is retried',
+  async (t) => {
+    const { ledger, writer, writers, lines } = setUp(t);
+    ledger.append(usageOf(1));
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      await writer.answer(failed('full'));
+      t.equal(ledger.fault, 'full');
+      t.notOk(ledger.accepting);
+      ledger.append(usageOf(1));
+      t.equal(writer.batches.length, attempt, 'no attempt before its time');
+      mock.timers.tick(limits.ledgerRetryMs - 1);
+      t.notOk(writer.isAsked);
+      mock.timers.tick(1);
+      t.strictSame(numbers(writer.batches.at(-1)), [1, 2, 3, 4].slice(0, attempt + 1));
+    }
+    await writer.answer(failed('busy'));
+    t.equal(ledger.fault, 'busy');
+    mock.timers.tick(limits.ledgerRetryMs);
+    await writer.answer();
+    t.ok(ledger.accepting);
+    t.equal(ledger.acknowledged, 4);
+    t.equal(writers.length, 1, 'a writer that answers is kept');
+    const refused = 'the ledger cannot be written: nothing is admitted';
+    t.strictSame(lines, [refused, refused, 'the ledger can be written again']);
+  },
+);
+
+t.test('an idle writer is probed, so that a fault shows before a request', async (t) => {
+  const { ledger, writer } = setUp(t);
+  mock.timers.tick(limits.ledgerProbeMs - 1);
+  t.notOk(writer.isAsked);
+  mock.timers.tick(1);
+  t.strictSame(writer.batches, [[]]);
+  await writer.answer(failed('busy'));
+  t.equal(ledger.fault, 'busy');
+  mock.timers.tick(limits.ledgerRetryMs);
+  await writer.answer();
+  t.equal(ledger.fault, null);
+  mock.timers.tick(limits.ledgerProbeMs);
+  t.equal(writer.batches.length, 3);
+});
+
+t.test('a commit that does not come back in time is a fault of its own, and is waited for', async (t) => {
+  const { ledger, writer, writers } = setUp(t);
+  ledger.append(usageOf(3));
+  mock.timers.tick(limits.ledgerStallMsMax - 1);
   t.ok(ledger.accepting);
-  ledger.append(usage(1));
-  await ledger.drain();
-  t.equal(threads.length, 2);
-  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(2));
+  mock.timers.tick(1);
+  t.equal(ledger.fault, 'stalled');
+  ledger.append(usageOf(4));
+  mock.timers.tick(10 * limits.ledgerRetryMs);
+  t.equal(writer.batches.length, 1, 'no second commit beside it');
+  await writer.answer();
+  t.equal(ledger.fault, null);
+  t.strictSame(numbers(writer.batches[1]), [2]);
+  t.equal(writers.length, 1);
+});
+
+t.test('a writer that ended is replaced, which gets the same batch', async (t) => {
+  const { ledger, writer, writers } = setUp(t);
+  ledger.append(usageOf(1));
+  writer.hasEnded = true;
+  await writer.answer(failed('restarting'));
+  t.equal(ledger.fault, 'restarting');
+  t.equal(writers.length, 1, 'after a pause');
+  mock.timers.tick(limits.ledgerRetryMs);
+  t.strictSame(numbers(writers[1]?.batches[0]), [1]);
+  await writers[1]?.answer();
+  t.ok(ledger.accepting);
+  if (writers[1] !== undefined) writers[1].hasEnded = true;
+  ledger.append(usageOf(1));
+  t.strictSame(numbers(writers[2]?.batches[0]), [2], 'an idle one at once');
+  t.equal(ledger.restarts, 2);
+});
+
+t.test('entries that were given up are acknowledged, and logged', async (t) => {
+  const { ledger, writer, lines } = setUp(t);
+  ledger.append(usageOf(1));
+  await writer.answer({ ok: true, givenUp: 1 });
+  t.equal(ledger.acknowledged, 1);
+  t.match(lines, [/given up/]);
 });
 
 t.test('closing does not wait for ever for a store that takes no writes', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger } = openLedger(t, dataDir, { ledgerRetryMs: 10, ledgerCloseMsMax: 50 });
-  const saboteur = new DatabaseSync(storePath(dataDir));
-  saboteur.exec(`CREATE TRIGGER refuse BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'no'); END`);
-  saboteur.close();
-  ledger.append(usage(1));
-  await ledger.close();
+  const { ledger, writer, writers, lines } = setUp(t);
+  ledger.append(usageOf(1));
+  let isClosed = false;
+  void ledger.close().then(() => (isClosed = true));
+  t.notOk(ledger.accepting);
+  await writer.answer(failed('busy'));
+  mock.timers.tick(limits.ledgerRetryMs);
+  mock.timers.tick(limits.ledgerCloseMsMax - limits.ledgerRetryMs - 1);
+  t.notOk(isClosed);
+  t.ok(writer.isAsked, 'the retry');
+  mock.timers.tick(1);
+  await new Promise(setImmediate);
+  t.ok(isClosed);
   t.equal(ledger.queued, 1);
-});
-
-t.test('closing while the store is locked ends the thread, and no other is started', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger, threads } = openLedger(t, dataDir, { ledgerRetryMs: 1, ledgerCloseMsMax: 50 });
-  const holder = new DatabaseSync(storePath(dataDir));
-  holder.exec('BEGIN IMMEDIATE');
-  // The thread waits for the lock, inside the commit, when the time to close is over.
-  ledger.append(usage(1));
-  await ledger.close();
-  holder.exec('ROLLBACK');
-  holder.close();
-  await delay(20);
-  t.equal(threads.length, 1);
-  t.equal(ledger.queued, 1);
-});
-
-t.test('a commit that does not come back is a fault of its own, and is waited for', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger, threads } = openLedger(t, dataDir, { ledgerStallMsMax: 20 });
-  const holder = new DatabaseSync(storePath(dataDir));
-  holder.exec('BEGIN IMMEDIATE');
-  ledger.append(usage(3));
-  await until(() => ledger.fault !== null);
-  t.equal(ledger.fault, 'stalled');
-  ledger.append(usage(4));
-  holder.exec('ROLLBACK');
-  holder.close();
-  await ledger.drain();
-  t.equal(ledger.fault, null);
-  t.equal(threads.length, 1);
-  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 999_993, sum: 999_993 }]);
-});
-
-t.test('entries of an account that the store has not are given up; the others are written', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger } = openLedger(t, dataDir);
-  ledger.append(usage(1));
-  ledger.append({ ...usage(10), accountId: 99 });
-  ledger.append({ ...usage(10), keyId: 99 });
-  ledger.append(usage(2));
-  await ledger.drain();
-  t.ok(ledger.accepting);
-  t.equal(ledger.acknowledged, 4);
-  t.strictSame(entriesOf(dataDir, ledger.writer), [1, 4]);
-  t.strictSame(balances(dataDir), [{ name: 'payer', balance: 999_997, sum: 999_997 }]);
-});
-
-t.test('what was committed to a file that was taken away is not acknowledged', async (t) => {
-  const dataDir = makeStore(t);
-  const { ledger } = openLedger(t, dataDir, { ledgerRetryMs: 5 });
-  ledger.append(usage(1));
-  await ledger.drain();
-  const away = join(dataDir, 'away');
-  renameSync(storePath(dataDir), away);
-  ledger.append(usage(2));
-  await until(() => ledger.fault !== null);
-  t.equal(ledger.fault, 'missing');
-  t.equal(ledger.acknowledged, 1);
-  renameSync(away, storePath(dataDir));
-  await ledger.drain();
-  t.strictSame(entriesOf(dataDir, ledger.writer), upTo(2));
-});
-
-const writerProgram = fileURLToPath(new URL('ledger-writer.js', import.meta.url));
-
-/** @returns the writer and the last entry whose acknowledgement it told of, when killed after `acknowledgements` */
-const killInMidWrite = async (dataDir: string, acknowledgements: number) => {
-  const child = spawn(process.execPath, [...process.execArgv, writerProgram, dataDir], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = once(child, 'exit');
-  let told = { writer: 0, acknowledged: 0 };
-  let lines = 0;
-  for await (const line of createInterface(child.stdout)) {
-    const [writer = 0, acknowledged = 0] = line.split(' ').map(Number);
-    told = { writer, acknowledged };
-    lines += 1;
-    if (lines === acknowledgements) child.kill('SIGKILL');
-  }
-  const [, signal] = (await exited) as [number | null, string | null];
-  if (signal !== 'SIGKILL') throw new Error('the writer ended by itself');
-  return told;
-};
-
-t.test('kill -9 in mid-write loses nothing that was acknowledged and doubles nothing', async (t) => {
-  const dataDir = makeStore(t);
-  for (const acknowledgements of [1, 2, 10, 25]) {
-    const { writer, acknowledged } = await killInMidWrite(dataDir, acknowledgements);
-    const entries = entriesOf(dataDir, writer);
-    t.ok(entries.length >= acknowledged && acknowledged > 0, `${entries.length} of ${acknowledged}`);
-    t.strictSame(entries, upTo(entries.length));
-    const [account] = balances(dataDir);
-    t.equal(account?.balance, account?.sum);
-  }
-});
-
-t.test('nothing is kept of a commit that is over', async (t) => {
-  const { ledger } = openLedger(t, makeStore(t));
-  const commits = async (count: number): Promise<void> => {
-    for (let i = 0; i < count; i++) {
-      ledger.append(usage(1));
-      await until(() => ledger.queued === 0);
-    }
-  };
-  await commits(20);
-  const before = queryObjects(Promise, { format: 'count' });
-  await commits(100);
-  const more = queryObjects(Promise, { format: 'count' }) - before;
-  t.ok(more < 50, `${more} promises more`);
+  t.ok(writer.hasEnded);
+  await writer.answer(failed('restarting'));
+  mock.timers.tick(10 * limits.ledgerRetryMs);
+  t.equal(writers.length, 1, 'no other writer is started');
+  t.equal(lines.at(-1), 'ledger entries were given up');
 });

@@ -1,35 +1,37 @@
 /**
- * A store damaged in every way that we know: a start refuses it, in one line, or serves it with every balance and key
- * exactly as they were. Never anything in between. The same ways against the whole service: `npm run torture`.
+ * A store damaged in every way that we know: a start refuses it with one line, or serves it with exactly the balances
+ * and keys that it had. `npm run torture` damages the store of a whole service in the same ways.
  */
 import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { StoreError, openExisting } from '../../src/store/sqlite/database.js';
-import { newWriter, prepareAppendBatch } from '../../src/store/sqlite/entries.js';
 import { limits } from '../../src/limits.js';
-import { openStore } from '../../src/store/sqlite/store.js';
+import { newWriter } from '../../src/store/ledger.js';
+import { openExisting } from '../../src/store/sqlite/database.js';
+import { openReader } from '../../src/store/sqlite/reader.js';
+import { prepareAppendBatch } from '../../src/store/sqlite/writer.js';
+import { StoreError } from '../../src/store/store.js';
 import { LeftStore, balancesOf } from '../../scripts/torture/store/left-store.js';
 import { applyDamage, damageNames } from '../../scripts/torture/store/damage.js';
 import { seededRandom } from '../support/random.js';
-import { temporaryFolder } from './support.js';
+import { memoryFolder } from './support.js';
 
 const SEED = 20_261;
 const ROUNDS = 2;
 const ENTRIES = 400;
-/** Later than all of these. */
+/** Later than all entries. */
 const AT_MS = Date.UTC(2026, 6, 1);
 const ends = ['killed', 'closed'] as const;
 
 const random = seededRandom(SEED);
-const folder = temporaryFolder(t);
-const store = LeftStore.make(join(folder, 'data'), ENTRIES, random);
-const other = LeftStore.make(join(folder, 'other'), ENTRIES, random);
+const folder = memoryFolder(t);
+const store = await LeftStore.make(join(folder, 'data'), ENTRIES, random);
+const other = await LeftStore.make(join(folder, 'other'), ENTRIES, random);
 
-/** What a start makes of it, and what the next charge does; `null`: all is as it was. */
-const startOf = (wholeBytesMax: number): StoreError | null => {
+/** @returns why a start is refused; `null` if it is not */
+const startOf = (storeCheckBytesMax: number): StoreError | null => {
   try {
-    openStore(store.dataDir, wholeBytesMax).close();
+    openReader(store.dataDir, { ...limits, storeCheckBytesMax }, 1).close();
     return null;
   } catch (error) {
     if (error instanceof StoreError) return error;
@@ -41,7 +43,7 @@ const CHARGE = 17;
 
 /** Charges the first account as a request does. @returns the credits */
 const chargeOnce = (): number => {
-  const database = openExisting(store.dataDir);
+  const database = openExisting(store.dataDir, limits);
   try {
     const entry = {
       writer: newWriter(),

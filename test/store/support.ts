@@ -1,5 +1,5 @@
-/** What the tests of admission share. */
-import { mkdtempSync, rmSync } from 'node:fs';
+/** Folders for stores, and their contents as any SQLite client reads them. */
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,11 +9,32 @@ interface Teardown {
   teardown(handler: () => void): unknown;
 }
 
-/** A folder that goes when the test ends. */
-export const temporaryFolder = (t: Teardown): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-admission-'));
+const folderIn = (t: Teardown, parent: string): string => {
+  const folder = mkdtempSync(join(parent, 'syrinx-test-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+};
+
+/** A folder that is removed when the test ends. */
+export const temporaryFolder = (t: Teardown): string => folderIn(t, tmpdir());
+
+/** The commit mark needs a file's time of birth, which some file systems in memory do not keep. */
+const keepsBirth = (folder: string): boolean => {
+  const probe = join(folder, 'probe');
+  writeFileSync(probe, '');
+  const { birthtimeNs } = statSync(probe, { bigint: true });
+  chmodSync(probe, 0o600);
+  writeFileSync(probe, 'x');
+  const kept = statSync(probe, { bigint: true }).birthtimeNs === birthtimeNs;
+  rmSync(probe);
+  return kept;
+};
+
+/** A temporary folder for small stores, in memory if the system offers that: a commit then waits for no disk. */
+export const memoryFolder = (t: Teardown): string => {
+  if (!existsSync('/dev/shm')) return temporaryFolder(t);
+  const folder = folderIn(t, '/dev/shm');
+  return keepsBirth(folder) ? folder : temporaryFolder(t);
 };
 
 export interface AccountSum {
@@ -22,7 +43,7 @@ export interface AccountSum {
   readonly sum: number;
 }
 
-/** Every account's balance beside the sum of its ledger, read as any SQLite client would. */
+/** The balance of each account beside the sum of its entries. */
 export const balances = (dataDir: string): AccountSum[] => {
   const database = new DatabaseSync(storePath(dataDir));
   try {
@@ -39,13 +60,13 @@ export const balances = (dataDir: string): AccountSum[] => {
 };
 
 export interface Charged {
-  /** Credits, less what was given back. */
+  /** Credits charged, less credits refunded. */
   readonly credits: number;
-  /** Entries that it took. */
+  /** Number of entries. */
   readonly entries: number;
 }
 
-/** What the ledger has of each request. */
+/** Charges by request. */
 export const chargesOf = (dataDir: string): Map<string, Charged> => {
   const database = new DatabaseSync(storePath(dataDir));
   try {

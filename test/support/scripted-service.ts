@@ -1,6 +1,6 @@
 /** The whole service, over real sockets and a real store; only its engine is scripted (scripted-synthesis.ts). */
 import { App } from '../../src/app.js';
-import { writeFirstKey } from '../../src/accounts/first-key.js';
+import { writeFirstKey } from '../../src/accounts/administration.js';
 import { readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';

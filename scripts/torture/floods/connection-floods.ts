@@ -85,7 +85,7 @@ export const slowBodies: Flood = {
   fault: 'slowloris: bodies',
   injected: 'a whole head, then a byte of the body a second, over eight keys',
   async run(parts) {
-    const keys = parts.keys(8);
+    const keys = await parts.keys(8);
     const head = (i: number): string =>
       'POST /v1/tts/stream HTTP/1.1\r\nHost: flood\r\nContent-Type: application/json\r\nContent-Length: 3000\r\n' +
       `X-Api-Key: ${keys[i % keys.length] ?? ''}\r\n\r\n`;

@@ -29,7 +29,7 @@ export const fileLimit: Scenario = {
     const service = await TortureService.start({ launcher: ['prlimit', `--nofile=${String(filesMax)}`] });
     try {
       const voice = (await speakersOf(service))[0]!;
-      const [key = '', other = ''] = service.makeKeys(2);
+      const [key = '', other = ''] = await service.makeKeys(2);
       const listener = new CountingSocket(service.port, key);
       await listener.opened();
       listener.start(voice, 'a');

@@ -9,7 +9,7 @@ export interface FloodParts {
   /** What is drawn by chance follows from it. */
   readonly seed: number;
   /** As many new keys. */
-  readonly keys: (count: number) => string[];
+  readonly keys: (count: number) => Promise<string[]>;
   readonly progress: (text: string) => void;
 }
 

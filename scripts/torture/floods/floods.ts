@@ -29,8 +29,8 @@ const runFlood = async (
   { count, seed, progress }: TortureOptions,
 ): Promise<TortureRow> => {
   const made: string[] = [];
-  const keys = (wanted: number): string[] => {
-    const keysMade = service.makeKeys(wanted);
+  const keys = async (wanted: number): Promise<string[]> => {
+    const keysMade = await service.makeKeys(wanted);
     made.push(...keysMade);
     return keysMade;
   };

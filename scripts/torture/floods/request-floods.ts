@@ -36,7 +36,7 @@ export const oneKey: Flood = {
   injected: '64 at a time, of a key that has nine slots',
   async run(parts) {
     const { count, keys, progress, voice } = parts;
-    const [key = ''] = keys(1);
+    const [key = ''] = await keys(1);
     const answers = new Map<string, number>();
     const total = count * 5;
     await repeat(total, 64, async (index) => {
@@ -54,7 +54,7 @@ export const manyKeys: Flood = {
   injected: '64 at a time, over 40 keys, a short sentence each',
   async run(parts) {
     const { count, keys, progress, voice } = parts;
-    const all = keys(40);
+    const all = await keys(40);
     const answers = new Map<string, number>();
     const total = count * 2;
     await repeat(total, 64, async (index) => {
@@ -71,7 +71,7 @@ export const aborted: Flood = {
   injected: 'connection reset 0 to 30 ms after a request of each kind, over 20 keys',
   async run(parts) {
     const { count, keys, progress, seed, service, voice } = parts;
-    const all = keys(20);
+    const all = await keys(20);
     const dice = new Dice(seed);
     const total = count * 10;
     const paths = ['/v1/tts/stream', '/v1/tts', '/v1/tts/stream', '/v1/tts/speakers'];

@@ -51,7 +51,7 @@ export const slowReaders: Flood = {
   injected: 'five minutes of speech each, read at 0, 1, 20 and 50 kB/s, half over HTTP, half over WebSockets',
   async run({ service, voice, count, keys, progress }) {
     const readerCount = Math.ceil(count / 10);
-    const all = keys(Math.ceil(readerCount / readersPerKey));
+    const all = await keys(Math.ceil(readerCount / readersPerKey));
     const rssMiBBefore = (await service.status()).rssMiB;
     const readers: SlowReader[] = [];
     const reading = setInterval(() => {

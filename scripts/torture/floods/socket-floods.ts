@@ -30,7 +30,7 @@ const floodSockets = async (
   frameAt: (index: number) => Uint8Array,
   prepare: (socket: CountingSocket) => void = () => undefined,
 ): Promise<Flooding> => {
-  const sockets = await openSockets(service.port, keys(4), socketCount);
+  const sockets = await openSockets(service.port, await keys(4), socketCount);
   for (const socket of sockets) prepare(socket);
   let caughtUp = 0;
   await Promise.all(
@@ -152,7 +152,7 @@ const openContextsOf = async (
 ): Promise<{ asked: number; started: number; openContexts: number; refused: Map<string, number> }> => {
   const perSocket = limits.contextsPerSocketMax + 6;
   const socketsPerKey = Math.ceil(limits.contextsPerKeyMax / limits.contextsPerSocketMax) + 2;
-  const sockets = await openSockets(service.port, keys(keyCount), socketsPerKey * keyCount);
+  const sockets = await openSockets(service.port, await keys(keyCount), socketsPerKey * keyCount);
   for (const [i, socket] of sockets.entries()) {
     for (let context = 0; context < perSocket; context++) socket.start(voice, String(context));
     await socket.caughtUp();
@@ -201,7 +201,7 @@ export const oversizedMessages: Flood = {
   injected:
     'frames that say they hold one byte too many up to 2^63 bytes, and messages of that length in fragments',
   async run({ service, keys, count, progress }) {
-    const [key = ''] = keys(1);
+    const [key = ''] = await keys(1);
     const ends = new Map<string, number>();
     const most = BigInt(limits.socketMessageBytesMax);
     const claims = [most + 1n, 2n ** 31n, 2n ** 32n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n];

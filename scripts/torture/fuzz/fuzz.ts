@@ -36,11 +36,11 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
   const service = await TortureService.start({ env: { SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1' } });
   let neighbours: Neighbours | null = null;
   try {
-    const goodKeys = service.makeKeys(goodKeyCount);
+    const goodKeys = await service.makeKeys(goodKeyCount);
     const voices = await speakersOf(service);
     const vocabulary: Vocabulary = {
       goodKeys,
-      brokeKeys: service.makeKeys(4, 0),
+      brokeKeys: await service.makeKeys(4, 0),
       unknownKeys: ['svc_sk_none', `svc_sk_${'A'.repeat(43)}`],
       voices,
     };

@@ -24,7 +24,7 @@ const torture = async (cable: Cable, { count, seed, progress }: TortureOptions):
   let neighbours: Neighbours | null = null;
   try {
     const voice = (await speakersOf(service))[0]!;
-    const keys = service.makeKeys(keyCount);
+    const keys = await service.makeKeys(keyCount);
     await sleep(settleMs);
     const filesBefore = service.openFiles;
     const [program, ...parameters] = [...cable.launcher, process.execPath, clientPath] as const;

@@ -2,10 +2,10 @@
 import { readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Administration } from '../../../src/accounts/administration.js';
 import { logPath } from '../../../src/store/sqlite/database.js';
-import { firstKeyPath } from '../../../src/accounts/first-key.js';
+import { firstKeyPath } from '../../../src/accounts/administration.js';
 import { percentile } from '../../rig-old/statistics.js';
+import { createKeys, operate } from '../../operator.js';
 import { Dice } from '../dice.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';
@@ -81,19 +81,23 @@ class Lives {
   readonly readyMs: number[] = [];
   readonly tally = new Tally();
 
-  constructor(folder: string) {
+  private constructor(folder: string, dataDir: string, keys: readonly string[]) {
     this.#folder = folder;
-    this.#dataDir = join(folder, 'data');
-    const administration = new Administration(this.#dataDir);
-    this.#keys = [
-      administration.createKey('metered', 2_000_000),
-      administration.createKey('metered', null),
-      administration.createKey('poor', 3_000),
-      administration.createKey('unmetered', null),
-    ].map(({ key }) => key);
-    administration.close();
+    this.#dataDir = dataDir;
+    this.#keys = keys;
     this.#granted = 2_003_000;
     this.#witness = new Witness(this.#dataDir);
+  }
+
+  static async begin(folder: string): Promise<Lives> {
+    const dataDir = join(folder, 'data');
+    const keys = await createKeys(dataDir, [
+      ['metered', 2_000_000],
+      ['metered', null],
+      ['poor', 3_000],
+      ['unmetered', null],
+    ]);
+    return new Lives(folder, dataDir, keys);
   }
 
   get entries(): number {
@@ -130,7 +134,7 @@ class Lives {
     const endMs = performance.now() + dice.below(TRAFFIC_MS_MAX);
     while (performance.now() < endMs) {
       await sleep(LOOK_MS);
-      if (dice.chance(0.1)) this.#credit(dice.between(1, 5_000));
+      if (dice.chance(0.1)) await this.#credit(dice.between(1, 5_000));
       this.#witness.look();
     }
     if (moment === 'in a commit') await nextCommit(this.#dataDir);
@@ -151,7 +155,7 @@ class Lives {
   async #killedStart(dice: Dice): Promise<void> {
     const service = new TortureService({ dataDir: this.#dataDir, env: environment });
     await sleep(dice.below(START_MS_MAX));
-    if (dice.chance(0.3)) this.#credit(dice.between(1, 5_000));
+    if (dice.chance(0.3)) await this.#credit(dice.between(1, 5_000));
     await service.kill();
   }
 
@@ -172,15 +176,10 @@ class Lives {
     }
   }
 
-  /** What returned was acknowledged. */
-  #credit(credits: number): void {
-    const administration = new Administration(this.#dataDir);
-    try {
-      administration.credit('metered', credits);
-      this.#granted += credits;
-    } finally {
-      administration.close();
-    }
+  /** The credit is acknowledged when it resolves. */
+  async #credit(credits: number): Promise<void> {
+    await operate(this.#dataDir, (administration) => administration.credit('metered', credits));
+    this.#granted += credits;
   }
 
   #check(number: number): void {
@@ -201,7 +200,7 @@ class Lives {
 const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
   inScratch(async (folder) => {
     const controls: number[] = [];
-    const lives = new Lives(folder);
+    const lives = await Lives.begin(folder);
     for (let i = 1; i <= options.count; i += 1) {
       if (i % CONTROL_EVERY === 1) controls.push(await controlMs(folder));
       await lives.live(i, new Dice(options.seed, i));

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
+import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import { storePath } from '../../../src/store/sqlite/database.js';
 
@@ -85,7 +86,7 @@ export class Witness {
     this.close();
     if (thorough)
       try {
-        verifyStore(this.#dataDir);
+        verifyStore(this.#dataDir, limits);
       } catch (error) {
         wrong.push((error as Error).message);
       }

@@ -30,7 +30,7 @@ export class Neighbours {
    */
   static async start(service: TortureService, seed: number, toleratesFailures = false): Promise<Neighbours> {
     const [voice = ''] = await speakersOf(service);
-    const [key = ''] = service.makeKeys(1);
+    const [key = ''] = await service.makeKeys(1);
     const neighbours = new Neighbours(fork(processPath, { serialization: 'advanced' }));
     const plan = { port: service.port, key, voice, streams: 2, sockets: 2, seed, toleratesFailures };
     await neighbours.#ask({ type: 'start', plan });

@@ -1,6 +1,7 @@
 /** The scenario of the damaged store: what the service makes of it at a start, and while it runs. */
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import { Dice } from '../dice.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
@@ -131,7 +132,7 @@ const tryRunning = async (store: LeftStore, damage: () => void): Promise<string>
     if (again.kind === 'broke') return `the next start: ${again.how}`;
     if (again.kind === 'serves') {
       try {
-        verifyStore(store.dataDir);
+        verifyStore(store.dataDir, limits);
       } catch (error) {
         return `served again, and not good: ${(error as Error).message}`;
       } finally {
@@ -187,7 +188,7 @@ export const damagedStore: Scenario = {
       const dice = new Dice(options.seed);
       const make = (size: keyof typeof ENTRIES) =>
         LeftStore.make(join(folder, size), ENTRIES[size], () => dice.unit());
-      const stores = { small: make('small'), large: make('large') };
+      const stores = { small: await make('small'), large: await make('large') };
       return [await atStarts(stores, options), await whileRunning(stores, options)];
     }),
 };

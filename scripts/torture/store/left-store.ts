@@ -16,9 +16,13 @@ import {
 import { basename, join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { Administration } from '../../../src/accounts/administration.js';
+import { limits } from '../../../src/limits.js';
+import { newWriter } from '../../../src/store/ledger.js';
+import { SqliteAdministration } from '../../../src/store/sqlite/administration.js';
+import { commitMarkPath, prepareCommitMark } from '../../../src/store/sqlite/commit-mark.js';
 import { logPath, openExisting, storePath } from '../../../src/store/sqlite/database.js';
-import { newWriter, prepareAppendBatch, type LedgerEntry } from '../../../src/store/sqlite/entries.js';
-import { markPath, prepareMark } from '../../../src/store/sqlite/mark.js';
+import { prepareAppendBatch } from '../../../src/store/sqlite/writer.js';
+import type { LedgerEntry } from '../../../src/store/store.js';
 
 /** What must be as it was, or not be served. */
 export interface Balances {
@@ -39,7 +43,7 @@ const readBalances = (database: DatabaseSync): Balances => ({
 
 /** As the service would read them. @throws what reading meets */
 export const balancesOf = (dataDir: string): Balances => {
-  const database = openExisting(dataDir);
+  const database = openExisting(dataDir, limits);
   try {
     return readBalances(database);
   } finally {
@@ -98,15 +102,17 @@ export class LeftStore {
    * @param dataDir that there is not yet
    * @param entries of its ledger, about
    */
-  static make(dataDir: string, entries: number, random: () => number): LeftStore {
-    const administration = new Administration(dataDir);
+  static async make(dataDir: string, entries: number, random: () => number): Promise<LeftStore> {
+    const opened = new SqliteAdministration(dataDir, limits);
+    const administration = new Administration(opened);
     const keys: string[] = [];
     for (let i = 0; i < ACCOUNTS * 2; i += 1)
       keys.push(
-        administration.createKey(`account ${i % ACCOUNTS}`, i < ACCOUNTS - 1 ? 1_000_000_000 : null).key,
+        (await administration.createKey(`account ${i % ACCOUNTS}`, i < ACCOUNTS - 1 ? 1_000_000_000 : null))
+          .key,
       );
-    administration.revoke(keys[3] ?? '');
-    const database = openExisting(dataDir);
+    await administration.revoke(keys[3] ?? '');
+    const database = openExisting(dataDir, limits);
     const append = prepareAppendBatch(database);
     const writer = newWriter();
     let last = 0;
@@ -126,17 +132,22 @@ export class LeftStore {
     commit(Math.ceil(entries / 2));
     checkpoint();
     for (let i = 0; i < LOGGED_COMMITS; i += 1) commit(COMMIT_ENTRIES);
-    administration.revoke(keys[7] ?? '');
-    administration.credit('account 1', 500);
-    prepareMark(dataDir, database)();
+    await administration.revoke(keys[7] ?? '');
+    await administration.credit('account 1', 500);
+    prepareCommitMark(dataDir, database)();
     const balances = readBalances(database);
-    const paths = [storePath(dataDir), logPath(dataDir), `${storePath(dataDir)}-shm`, markPath(dataDir)];
+    const paths = [
+      storePath(dataDir),
+      logPath(dataDir),
+      `${storePath(dataDir)}-shm`,
+      commitMarkPath(dataDir),
+    ];
     const read = () =>
       new Map(
         paths.filter((path) => existsSync(path)).map((path) => [basename(path), readFileSync(path)] as const),
       );
     const killed = read();
-    administration.close();
+    opened.close();
     database.close();
     const store = new LeftStore(dataDir, keys[0] ?? '', balances, olderFile, { killed, closed: read() });
     store.putBack('killed');

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
-import { Administration } from '../../../src/accounts/administration.js';
+import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import { storePath } from '../../../src/store/sqlite/database.js';
 import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';
+import { operate } from '../../operator.js';
 import { TortureService, type LogLine } from '../service.js';
 import { comes, readinessOf, speak } from '../speak.js';
 
@@ -85,7 +86,7 @@ const moveClock = async (
   let streams = 0;
   try {
     const { port } = service;
-    const [key = '', idleKey = ''] = service.makeKeys(2, 10_000_000);
+    const [key = '', idleKey = ''] = await service.makeKeys(2, 10_000_000);
     const idle = await openIdle(port, idleKey);
     const isClosed = (): boolean => idle.readyState === WebSocket.CLOSED;
     const move = async (days: number): Promise<void> => {
@@ -111,9 +112,7 @@ const moveClock = async (
     }
     if (isClosed()) wrong.push('an idle WebSocket was dropped');
     await move(1);
-    const administration = new Administration(dataDir);
-    administration.revoke(idleKey);
-    administration.close();
+    await operate(dataDir, (administration) => administration.revoke(idleKey));
     if (!(await comes(() => Promise.resolve(isClosed()), REVOKED_MS_MAX)))
       wrong.push('a revoked key was not seen');
     await move(0);
@@ -126,7 +125,7 @@ const moveClock = async (
       wrong.push(
         `the log's times: ${String(jumpsOf(timesMs))} jumps, ${String(stepsBack(timesMs))} steps back`,
       );
-    verifyStore(dataDir);
+    verifyStore(dataDir, limits);
     const database = new DatabaseSync(storePath(dataDir), { readOnly: true });
     const strange = database
       .prepare('SELECT count(*) AS entries FROM ledger WHERE abs(at_ms - ?) > ?')

@@ -134,7 +134,7 @@ const tryStart = async (folder: string, dataDir: string, { file }: Damage): Prom
   const { service } = outcome;
   try {
     if (file !== '') return 'served';
-    const [key = ''] = service.makeKeys(1);
+    const [key = ''] = await service.makeKeys(1);
     const { status } = await speak(service.port, key, 'Still there.');
     // A voice's name can be another one now.
     return status === 200 || status === 422 ? 'harmless' : `served, and answered ${String(status)}`;

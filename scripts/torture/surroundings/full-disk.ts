@@ -3,13 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Administration } from '../../../src/accounts/administration.js';
+import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import { Traffic } from '../kills/traffic.js';
 import { Witness } from '../kills/witness.js';
 import { Dice } from '../dice.js';
 import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { inScratch } from '../scratch.js';
+import { createKeys } from '../../operator.js';
 import { TortureService } from '../service.js';
 import { comes, readinessOf, speak } from '../speak.js';
 import { Tally } from '../start-outcome.js';
@@ -39,9 +40,10 @@ const fullReason = 'the disk of the store is full';
 
 const fillInTraffic = async (disk: string, options: TortureOptions): Promise<TortureRow> => {
   const dataDir = join(disk, 'data');
-  const administration = new Administration(dataDir);
-  const keys = [1, 2].map(() => administration.createKey('payer', GRANTED / 2).key);
-  administration.close();
+  const keys = await createKeys(dataDir, [
+    ['payer', GRANTED / 2],
+    ['payer', GRANTED / 2],
+  ]);
   const service = await TortureService.start({ dataDir, env: environment });
   const witness = new Witness(dataDir);
   const wrong: string[] = [];
@@ -81,7 +83,7 @@ const fillInTraffic = async (disk: string, options: TortureOptions): Promise<Tor
     const { code } = await service.stop();
     if (code !== 0) wrong.push(`it ended with ${String(code)}`);
     wrong.push(...witness.check(true).wrong);
-    verifyStore(dataDir);
+    verifyStore(dataDir, limits);
   } finally {
     await service.kill();
   }
@@ -115,7 +117,7 @@ const fullLog = async (disk: string, scratch: string): Promise<TortureRow> => {
   try {
     if (!(await comes(() => Promise.resolve(portIn(log) > 0), 60_000))) wrong.push('it did not start');
     const port = portIn(log);
-    const [key = ''] = service.makeKeys(1);
+    const [key = ''] = await service.makeKeys(1);
     fill(filler);
     for (let i = 0; i < 20; i += 1) {
       const { status } = await speak(port, key, 'Unlogged.');

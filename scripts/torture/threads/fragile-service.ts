@@ -1,5 +1,5 @@
 /** The service as it is, its voices included, but for threads that break where a text tells them to. */
-import { writeFirstKey } from '../../../src/accounts/first-key.js';
+import { writeFirstKey } from '../../../src/accounts/administration.js';
 import { App } from '../../../src/app.js';
 import { readConfig } from '../../../src/config.js';
 import { limits } from '../../../src/limits.js';

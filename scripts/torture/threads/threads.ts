@@ -86,7 +86,7 @@ const torture = async (
   { progress, seed }: TortureOptions,
   deaths: () => number,
 ): Promise<TortureRow> => {
-  const [key = ''] = service.makeKeys(1);
+  const [key = ''] = await service.makeKeys(1);
   const filesBefore = service.openFiles;
   const deathsBefore = deaths();
   const neighbours = await Neighbours.start(service, seed, isActorFault(fault));

@@ -5,7 +5,7 @@
  *
  * Knows no library: the socket is a handle, time a clock, the beat somebody else's timer.
  */
-import type { ActiveKey } from '../../store/sqlite/store.js';
+import type { ActiveKey } from '../../store/store.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
 import type { Speech } from '../../speech/speech.js';

@@ -9,7 +9,7 @@
  */
 import type { Admission } from '../../accounts/admission.js';
 import type { GrowingLease, Lease } from '../../accounts/lease.js';
-import type { ActiveKey } from '../../store/sqlite/store.js';
+import type { ActiveKey } from '../../store/store.js';
 import type { SocketErrorCode } from '../../errors.js';
 import type { ByteBudget } from '../../byte-budget.js';
 

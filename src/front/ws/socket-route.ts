@@ -4,7 +4,7 @@
  *   handshake: key malformed 401, store away or draining 503 -> 101 -> key unknown: error frame, close 1008
  */
 import type { Admission } from '../../accounts/admission.js';
-import type { ActiveKey } from '../../store/sqlite/store.js';
+import type { ActiveKey } from '../../store/store.js';
 import { errors } from '../../errors.js';
 import { Exchange } from '../exchange.js';
 import { describeFault } from '../../fault.js';

@@ -4,7 +4,7 @@
  *   serving --drain--> draining (a socket ends when it is quiet) --shutDown--> empty
  */
 import type { Admission } from '../../accounts/admission.js';
-import type { ActiveKey } from '../../store/sqlite/store.js';
+import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
 import { ByteBudget } from '../../byte-budget.js';
 import { Registry } from '../registry.js';

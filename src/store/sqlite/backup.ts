@@ -1,45 +1,42 @@
-/**
- * Backups of the store: one file, complete without a write-ahead log, of one moment, made while the service runs.
- */
+/** Backups: one file with a consistent state of the store, complete without a write-ahead log, made while the service runs. */
 import { existsSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { limits } from '../../limits.js';
-import { AdministrationError } from '../../accounts/administration.js';
+import { AdministrationError, StoreError } from '../store.js';
+import { checkCommitMark, commitMarkPath, readCommitMark } from './commit-mark.js';
 import {
-  StoreError,
   checkOrigin,
   identityOf,
   missingStore,
   sqlite,
   sqliteKind,
   storePath,
-  wordStoreError,
+  toStoreError,
+  type SqliteBounds,
 } from './database.js';
 import { makeFile, syncFile, syncFolder } from './files.js';
-import { checkMark, markPath, readMark } from './mark.js';
 import { findDamage } from './verification.js';
 
-/** What a store or a backup of it holds. */
+/** Contents of a store or a backup. */
 export interface Contents {
   readonly accounts: number;
   readonly keys: number;
-  /** Of the ledger. */
+  /** Entries of the ledger. */
   readonly entries: number;
   readonly bytes: number;
-  /** Milliseconds since 1970 of its newest entry; `null` when there is none. */
+  /** Time of the newest entry, in milliseconds since 1970; `null` if there is none. */
   readonly newestAtMs: number | null;
 }
 
-/** What is wrong with a store or a backup, one finding a line. */
-export class DamageError extends Error {
+/** A store or a backup is damaged. The message has one line for each finding. */
+class DamageError extends AdministrationError {
   override readonly name = 'DamageError';
 }
 
 export const sideFiles = ['-wal', '-shm'] as const;
 
-const openToRead = (path: string): DatabaseSync =>
-  new DatabaseSync(path, { readOnly: true, timeout: limits.storeBusyMsMax });
+const openToRead = (path: string, bounds: SqliteBounds): DatabaseSync =>
+  new DatabaseSync(path, { readOnly: true, timeout: bounds.storeBusyMsMax });
 
 const readContents = (database: DatabaseSync, path: string): Contents => {
   const row = database
@@ -51,7 +48,6 @@ const readContents = (database: DatabaseSync, path: string): Contents => {
   return { ...row, bytes: statSync(path).size };
 };
 
-/** The remedy of what is found, in a line of its own. */
 const damage = (path: string, findings: readonly string[], remedy: string): DamageError =>
   new DamageError([`${path} is damaged:`, ...findings.map((finding) => `  ${finding}`), remedy].join('\n'));
 
@@ -60,21 +56,20 @@ const restoreRemedy =
 
 const otherBackup = 'Take another backup, or make a new one: npm run store -- backup FILE';
 
-/** Words what SQLite or the file system say of a backup, which is not the store. */
-export const wordFileError = (path: string, error: unknown): unknown => {
-  if (error instanceof StoreError || error instanceof DamageError || error instanceof AdministrationError)
-    return error;
+/** Turns an error of SQLite or of the file system about a backup into one for the operator. */
+export const toFileError = (path: string, error: unknown): unknown => {
+  if (error instanceof StoreError || error instanceof AdministrationError) return error;
   if (sqliteKind(error) === null && !('syscall' in (error as object))) return error;
   return new AdministrationError(`${path} cannot be used (${(error as Error).message})`);
 };
 
-/** @throws {AdministrationError | DamageError} it is not there, is none of ours, or is damaged */
-const verifyFile = (path: string, remedy: string): Contents => {
+/** @throws {AdministrationError} there is no file, it is not a store of ours, or it is damaged */
+const verifyFile = (path: string, remedy: string, bounds: SqliteBounds): Contents => {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) throw new AdministrationError(`There is no file ${path}`);
-  if (!stats.isFile()) throw new AdministrationError(`${path} is no file`);
+  if (!stats.isFile()) throw new AdministrationError(`${path} is not a file`);
   try {
-    const database = openToRead(path);
+    const database = openToRead(path, bounds);
     try {
       const findings = stats.size === 0 ? ['the file is empty'] : findDamage(database, path);
       if (findings.length > 0) throw damage(path, findings, remedy);
@@ -83,104 +78,105 @@ const verifyFile = (path: string, remedy: string): Contents => {
       database.close();
     }
   } catch (error) {
-    throw wordFileError(path, error);
+    throw toFileError(path, error);
   }
 };
 
-/** @throws {AdministrationError | DamageError} see `verifyFile` */
-export const verifyBackup = (file: string): Contents => verifyFile(resolve(file), otherBackup);
+/** @throws {AdministrationError} there is no file, it is not a store of ours, or it is damaged */
+export const verifyBackup = (file: string, bounds: SqliteBounds): Contents =>
+  verifyFile(resolve(file), otherBackup, bounds);
 
 /**
- * Reads the whole store, which may be in use, and disturbs nobody.
+ * Reads the whole store, which services may use meanwhile.
  *
- * @throws {DamageError} with all that is wrong
+ * @throws {AdministrationError} the store is damaged
  * @throws {StoreError} there is no store, or it cannot be read
  */
-export const verifyStore = (dataDir: string): Contents => {
+export const verifyStore = (dataDir: string, bounds: SqliteBounds): Contents => {
   const path = storePath(dataDir);
   if (!existsSync(path)) throw missingStore(path);
-  const mark = readMark(dataDir);
-  const contents = verifyFile(path, restoreRemedy);
-  const database = openToRead(path);
+  const mark = readCommitMark(dataDir);
+  const contents = verifyFile(path, restoreRemedy, bounds);
+  const database = openToRead(path, bounds);
   try {
-    checkMark(dataDir, mark, database);
+    checkCommitMark(dataDir, mark, database);
     return contents;
   } catch (error) {
-    throw wordStoreError(dataDir, error);
+    throw toStoreError(dataDir, error);
   } finally {
     database.close();
   }
 };
 
-/** One snapshot, however much is written meanwhile, with what is in the log; the copy has none. */
+/** Copies one snapshot, with the contents of the log, however much is written meanwhile. */
 const snapshot = (database: DatabaseSync, target: string): void => {
   database.prepare('VACUUM INTO ?').run(target);
 };
 
 /**
- * Copies a backup, with its log where it has one, into one file.
+ * Copies a backup, with its log if it has one, into one file.
  *
  * @param target an empty file
  * @throws {AdministrationError} the backup cannot be read
- * @throws of SQLite, when the target's disk is full
+ * @throws an error of SQLite if the disk of the target is full
  */
-export const copyBackup = (source: string, target: string): void => {
-  const database = openToRead(source);
+export const copyBackup = (source: string, target: string, bounds: SqliteBounds): void => {
+  const database = openToRead(source, bounds);
   try {
     snapshot(database, target);
   } catch (error) {
-    throw sqliteKind(error) === sqlite.full ? error : wordFileError(source, error);
+    throw sqliteKind(error) === sqlite.full ? error : toFileError(source, error);
   } finally {
     database.close();
   }
 };
 
-const copyTo = (dataDir: string, temporary: string): void => {
-  const mark = readMark(dataDir);
-  const database = openToRead(storePath(dataDir));
+const copyStore = (dataDir: string, temporary: string, bounds: SqliteBounds): void => {
+  const mark = readCommitMark(dataDir);
+  const database = openToRead(storePath(dataDir), bounds);
   try {
     checkOrigin(database, storePath(dataDir));
-    checkMark(dataDir, mark, database);
+    checkCommitMark(dataDir, mark, database);
     snapshot(database, temporary);
   } catch (error) {
     if (sqliteKind(error) === sqlite.full)
       throw new AdministrationError(`The disk of ${temporary} is full: make room on it`);
-    throw wordStoreError(dataDir, error);
+    throw toStoreError(dataDir, error);
   } finally {
     database.close();
   }
 };
 
 /**
- * Copies the store, which may be in use, into one file of mode 0600, and reads that back. The file is there whole or
- * not at all.
+ * Copies the store, which services may use meanwhile, into one file of mode 0600, and verifies the copy. The file
+ * appears when it is complete.
  *
- * @param force takes the place of a file that is there
- * @throws {AdministrationError | DamageError | StoreError} there is no store, the file is there, or is not good
+ * @param force replaces an existing file
+ * @throws {AdministrationError | StoreError} there is no store, the file exists, or the copy is damaged
  */
-export const backUp = (dataDir: string, file: string, force: boolean): Contents => {
+export const backUp = (dataDir: string, file: string, force: boolean, bounds: SqliteBounds): Contents => {
   const path = resolve(file);
   const store = storePath(dataDir);
   if (!existsSync(store)) throw missingStore(store);
   const there = lstatSync(path, { throwIfNoEntry: false });
-  const ours = [store, ...sideFiles.map((suffix) => store + suffix), markPath(dataDir)];
+  const ours = [store, ...sideFiles.map((suffix) => store + suffix), commitMarkPath(dataDir)];
   if (ours.some((own) => own === path || (there !== undefined && identityOf(own) === identityOf(path))))
     throw new AdministrationError(`${path} is the store itself: give the backup another name`);
-  if (there?.isDirectory() === true) throw new AdministrationError(`${path} is a folder: give a file in it`);
+  if (there?.isDirectory() === true) throw new AdministrationError(`${path} is a folder: name a file in it`);
   if (there !== undefined && !force)
-    throw new AdministrationError(`${path} is there already: give another name, or --force`);
+    throw new AdministrationError(`${path} exists already: give another name, or --force`);
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`);
   try {
     rmSync(temporary, { force: true });
     makeFile(temporary);
-    copyTo(dataDir, temporary);
+    copyStore(dataDir, temporary, bounds);
     syncFile(temporary);
-    const contents = verifyFile(temporary, restoreRemedy);
+    const contents = verifyFile(temporary, restoreRemedy, bounds);
     renameSync(temporary, path);
     syncFolder(dirname(path));
     return contents;
   } catch (error) {
-    throw wordFileError(path, error);
+    throw toFileError(path, error);
   } finally {
     rmSync(temporary, { force: true });
   }

@@ -1,19 +1,20 @@
 /**
- * A connection to the store for as long as the service runs, which sees when the file is taken away or another one is
- * in its place. SQLite does not: it would go on with a file that has no name any more, and all of it would be lost.
+ * A connection for as long as the service runs. It notices when the file is moved away or replaced. SQLite does not: it
+ * would go on with a file that has no name any more, and everything written to it would be lost.
  *
  *   open --file gone--> missing --put back--> open
- *                               --another file--> opened anew
+ *                               --another file--> opened again
  */
 import type { DatabaseSync } from 'node:sqlite';
+import { StoreError } from '../store.js';
 import {
-  StoreError,
   identityOf,
   logPath,
   missingStore,
   openExisting,
   storePath,
-  wordStoreError,
+  toStoreError,
+  type SqliteBounds,
 } from './database.js';
 
 interface Opened<T> {
@@ -25,6 +26,7 @@ interface Opened<T> {
 
 export class Connection<T> {
   readonly #dataDir: string;
+  readonly #bounds: SqliteBounds;
   readonly #busyMsMax: number;
   readonly #prepare: (database: DatabaseSync) => T;
   #opened: Opened<T> | null = null;
@@ -32,27 +34,33 @@ export class Connection<T> {
   /**
    * Opens nothing yet.
    *
-   * @param busyMsMax how long a statement waits for another process's write
-   * @param prepare makes what `use` hands out, anew for each file
+   * @param busyMsMax how long a statement waits for the write of another process
+   * @param prepare makes the argument of the work, once for each file that is opened
    */
-  constructor(dataDir: string, busyMsMax: number, prepare: (database: DatabaseSync) => T) {
+  constructor(
+    dataDir: string,
+    bounds: SqliteBounds,
+    busyMsMax: number,
+    prepare: (database: DatabaseSync) => T,
+  ) {
     this.#dataDir = dataDir;
+    this.#bounds = bounds;
     this.#busyMsMax = busyMsMax;
     this.#prepare = prepare;
   }
 
-  /** @throws {StoreError} the store cannot be used now; what SQLite throws in `work` is worded so too */
+  /** @throws {StoreError} the store cannot be used now; errors of SQLite in `work` become one too */
   use<R>(work: (prepared: T) => R): R {
-    return this.#worded(() => work(this.#current().prepared));
+    return this.#withStoreErrors(() => work(this.#current().prepared));
   }
 
   /**
-   * What was committed since it was opened is in the file that everyone else finds.
+   * Call it after a commit.
    *
-   * @throws {StoreError} when it is not
+   * @throws {StoreError} the commit went to a file that other processes do not find any more
    */
   assertInPlace(): void {
-    this.#worded(() => {
+    this.#withStoreErrors(() => {
       if (this.#opened === null || !this.#isInPlace(this.#opened))
         throw missingStore(storePath(this.#dataDir));
     });
@@ -82,19 +90,19 @@ export class Connection<T> {
     throw missingStore(logPath(this.#dataDir));
   }
 
-  /** A log is played into whatever file is beside it: into another file's pages it must not be. */
+  /** SQLite plays a log into any file beside it, which would damage the pages of another file. */
   #refuseLeftLog({ log }: Opened<T>): void {
     if (log === null || identityOf(logPath(this.#dataDir)) !== log) return;
     const path = storePath(this.#dataDir);
     throw new StoreError(
       'replaced',
-      `${path} is another file than before, and ${path}-wal belongs to the one that was there: put that one back, ` +
+      `${path} is another file than before, and ${path}-wal belongs to the previous one: put that one back, ` +
         `or move ${path}-wal and ${path}-shm away`,
     );
   }
 
   #open(): Opened<T> {
-    const database = openExisting(this.#dataDir, this.#busyMsMax);
+    const database = openExisting(this.#dataDir, this.#bounds, this.#busyMsMax);
     try {
       const prepared = this.#prepare(database);
       const file = identityOf(storePath(this.#dataDir));
@@ -106,11 +114,11 @@ export class Connection<T> {
     }
   }
 
-  #worded<R>(work: () => R): R {
+  #withStoreErrors<R>(work: () => R): R {
     try {
       return work();
     } catch (error) {
-      throw wordStoreError(this.#dataDir, error);
+      throw toStoreError(this.#dataDir, error);
     }
   }
 }

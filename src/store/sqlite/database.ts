@@ -1,46 +1,24 @@
 /**
- * The store's file: SQLite in write-ahead mode, so that one process can write while others read, and what a reader
- * sees is always the last commit. Every connection, of whatever process or thread, is opened here.
+ * The file of the store: SQLite in write-ahead mode. One process can write while others read, and a reader always sees
+ * the last commit. Every connection of every process and thread is opened here.
  */
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { limits } from '../../limits.js';
+import type { Bounds } from '../../limits.js';
+import { StoreError } from '../store.js';
 import { APPLICATION_ID, SCHEMA_VERSION, migrations } from './schema.js';
 
-export type StoreFault =
-  | 'unwritable'
-  | 'damaged'
-  | 'foreign'
-  | 'newer'
-  | 'busy'
-  | 'full'
-  /** The file, or its write-ahead log, is not where it was. */
-  | 'missing'
-  /** Another file is in its place, beside the log of the one that was there. */
-  | 'replaced'
-  /** It lacks what had been committed to it. */
-  | 'short'
-  /** Another process is putting a store in its place, or must not be disturbed by that. */
-  | 'held'
-  /** Anything else that SQLite says. */
-  | 'unusable';
-
-/** The store cannot be used. The message is one line that names the path and what to do. */
-export class StoreError extends Error {
-  override readonly name = 'StoreError';
-  readonly fault: StoreFault;
-  constructor(fault: StoreFault, message: string) {
-    super(message);
-    this.fault = fault;
-  }
-}
+export type SqliteBounds = Pick<
+  Bounds,
+  'storeBusyMsMax' | 'storeReadBusyMsMax' | 'storeFreeBytesMin' | 'storeCheckBytesMax' | 'storeCacheBytesMax'
+>;
 
 export const storePath = (dataDir: string): string => join(dataDir, 'store.sqlite');
 /** Its write-ahead log. */
 export const logPath = (dataDir: string): string => `${storePath(dataDir)}-wal`;
 
-/** While it is there nobody opens the store: a restore is under way, or was cut off. */
+/** While this file exists no process opens the store: a restore is running, or was cut off. */
 export const restoringPath = (dataDir: string): string => `${storePath(dataDir)}-restoring`;
 
 /** @throws {StoreError} when a restore was cut off */
@@ -52,7 +30,7 @@ export const checkNotRestoring = (dataDir: string): void => {
     );
 };
 
-/** Tells one file from another that takes its place; `null` when there is none. */
+/** Distinguishes a file from another one that takes its place; `null` if there is none. */
 export const identityOf = (path: string): string | null => {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? null : `${stats.dev}:${stats.ino}`;
@@ -64,7 +42,7 @@ export const missingStore = (path: string): StoreError =>
     `There is no store at ${path}: put it back where it was, or set DATA_DIR to the folder that has it`,
   );
 
-/** SQLite tells all that it finds, in as many lines. */
+/** SQLite reports each finding in a line of its own. */
 const FINDING_LENGTH_MAX = 200;
 
 const shorten = (finding: string): string => {
@@ -93,18 +71,18 @@ export const sqlite = {
   notadb: 26,
 } as const;
 
-/** The kind of an error of SQLite: the low byte, whatever the extended code adds. `null` for any other error. */
+/** The kind of an error of SQLite: the low byte of its extended code. `null` for any other error. */
 export const sqliteKind = (error: unknown): number | null => {
   const { code, errcode } = error as { code?: string; errcode?: number };
   return code === 'ERR_SQLITE_ERROR' ? (errcode ?? 0) & 0xff : null;
 };
 
-/** An integer that we never write. */
+/** SQLite read an integer that a number does not hold, and that we never write. */
 export const isTooLarge = (error: unknown): boolean =>
   (error as { code?: string }).code === 'ERR_OUT_OF_RANGE';
 
-/** Words an error of SQLite or of the file system; anything else is a defect and is returned as it is. */
-export const wordStoreError = (dataDir: string, error: unknown): unknown => {
+/** Turns an error of SQLite or of the file system into a `StoreError`. Any other error is a defect and stays as it is. */
+export const toStoreError = (dataDir: string, error: unknown): unknown => {
   if (error instanceof StoreError || !(error instanceof Error)) return error;
   const path = storePath(dataDir);
   const kind = sqliteKind(error);
@@ -112,7 +90,7 @@ export const wordStoreError = (dataDir: string, error: unknown): unknown => {
     new StoreError(
       'unwritable',
       `The data folder ${dataDir} cannot be written (${error.message}): give this user write access to it and to ` +
-        'what is in it, or set DATA_DIR to another folder',
+        'its files, or set DATA_DIR to another folder',
     );
   if (isTooLarge(error)) return damagedStore(path, error.message);
   if (kind === null) return 'syscall' in error ? unwritable() : error;
@@ -136,12 +114,15 @@ export const wordStoreError = (dataDir: string, error: unknown): unknown => {
   }
 };
 
+/** SQL of a sum or balance, clamped to the integers that a number holds. */
+export const clamped = (sum: string): string => `max(min(${sum}, 9007199254740991), -9007199254740991)`;
+
 export const pragma = (database: DatabaseSync, name: string): number => {
   const row = database.prepare(`PRAGMA ${name}`).get();
   return Number(row?.[name]);
 };
 
-/** Runs `work` as one transaction that no other writer can come between. */
+/** Runs `work` as one transaction, which no other writer can interrupt. */
 export const transact = <T>(database: DatabaseSync, work: () => T): T => {
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -149,16 +130,15 @@ export const transact = <T>(database: DatabaseSync, work: () => T): T => {
     database.exec('COMMIT');
     return result;
   } catch (error) {
-    // Some errors have rolled back already.
+    // SQLite itself rolls back after some errors.
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }
 };
 
 /**
- * Tells a store of ours, and which schema it has.
- *
- * @throws {StoreError} it is none, or newer than this program
+ * @returns the version of the schema
+ * @throws {StoreError} it is not a store of ours, or is newer than this program
  */
 export const checkOrigin = (database: DatabaseSync, path: string): number => {
   const version = pragma(database, 'user_version');
@@ -173,70 +153,74 @@ export const checkOrigin = (database: DatabaseSync, path: string): number => {
       `The store ${path} was written by a newer syrinx (schema ${version}; this one knows ${SCHEMA_VERSION}): ` +
         'run that version, or set DATA_DIR to another folder',
     );
-  if (version < 1) throw damagedStore(path, `it says that it has schema ${version}`);
+  if (version < 1) throw damagedStore(path, `it claims to have schema ${version}`);
   return version;
 };
 
-/** Brings it to the schema of this program, from nothing or from an older one. */
+/** Brings a new or older store to the schema of this program. */
 export const migrate = (database: DatabaseSync, versionOf: () => number): void => {
   if (versionOf() === SCHEMA_VERSION) return;
   transact(database, () => {
-    // Another process may have migrated while this one waited for the lock.
+    // Another process may have migrated it while this one waited for the lock.
     for (const script of migrations.slice(versionOf())) database.exec(script);
     database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
   });
 };
 
 /**
- * Finds a full disk before a commit does. A system that tells no size is believed to have room.
+ * Finds a full disk before a commit does. A file system that reports no size counts as having room.
  *
- * @throws {StoreError} when there is none
+ * @throws {StoreError} the disk is full
  */
-export const checkRoom = (dataDir: string): void => {
+export const checkRoom = (dataDir: string, bounds: SqliteBounds): void => {
   const { blocks, bfree, bavail, bsize } = statfsSync(dataDir);
-  // Some of what is free is kept for root.
+  // A part of the free blocks is reserved for root.
   const free = process.getuid?.() === 0 ? bfree : bavail;
-  if (blocks > 0 && free * bsize < limits.storeFreeBytesMin) throw fullDisk(storePath(dataDir));
+  if (blocks > 0 && free * bsize < bounds.storeFreeBytesMin) throw fullDisk(storePath(dataDir));
 };
 
-const openFile = (dataDir: string, busyMsMax: number): DatabaseSync => {
+const openFile = (dataDir: string, bounds: SqliteBounds, busyMsMax: number): DatabaseSync => {
   const path = storePath(dataDir);
   accessSync(path, constants.R_OK | constants.W_OK);
   const database = new DatabaseSync(path, { timeout: busyMsMax });
   try {
-    // Before the journal is touched: a file that is not ours is left as it was.
+    // Before the journal is touched: a file that is not ours stays as it is.
     checkOrigin(database, path);
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    // SQLite counts in KiB where the figure is negative.
-    database.exec(`PRAGMA cache_size = ${String(-limits.storeCacheBytesMax / 1024)}`);
+    // A negative figure counts KiB.
+    database.exec(`PRAGMA cache_size = ${String(-bounds.storeCacheBytesMax / 1024)}`);
     migrate(database, () => checkOrigin(database, path));
     return database;
   } catch (error) {
     database.close();
-    // Our own statements: what they cannot be run on is not the schema that it says.
+    // Our own statements fail only if the file does not have the schema that it claims.
     if (sqliteKind(error) === sqlite.error) throw damagedStore(path, (error as Error).message);
     throw error;
   }
 };
 
 /**
- * Opens the store that is there, and makes none: one that someone took away must not come back empty.
+ * Opens the store, and never creates it: a store that was moved away must not come back empty.
  *
- * @param busyMsMax how long a statement waits for another process's write
- * @throws {StoreError} when there is none, or it cannot be read and written
+ * @param busyMsMax how long a statement waits for the write of another process
+ * @throws {StoreError} there is no store, or it cannot be read and written
  */
-export const openExisting = (dataDir: string, busyMsMax: number = limits.storeBusyMsMax): DatabaseSync => {
+export const openExisting = (
+  dataDir: string,
+  bounds: SqliteBounds,
+  busyMsMax: number = bounds.storeBusyMsMax,
+): DatabaseSync => {
   try {
     const path = storePath(dataDir);
     checkNotRestoring(dataDir);
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined) throw missingStore(path);
     if (!stats.isFile())
-      throw new StoreError('unwritable', `${path} is no file: move it away, and put the store there`);
-    // A new store takes its place whole: SQLite would make an empty file a store without accounts.
+      throw new StoreError('unwritable', `${path} is not a file: move it away, and put the store there`);
+    // A new store is renamed into place when it is complete: SQLite would turn an empty file into an empty store.
     if (stats.size === 0) throw damagedStore(path, 'the file is empty');
-    return openFile(dataDir, busyMsMax);
+    return openFile(dataDir, bounds, busyMsMax);
   } catch (error) {
-    throw wordStoreError(dataDir, error);
+    throw toStoreError(dataDir, error);
   }
 };

@@ -1,8 +1,8 @@
-/** Files of the data folder: only the service's user reads them, and what is made of them survives a power cut. */
+/** Files of the data folder: only the service's user can read them, and they survive a power cut. */
 import { closeSync, existsSync, fchownSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Root puts files into a folder of another user, whose service has to open them. */
+/** When root creates a file in the folder of another user, the service of that user must be able to open it. */
 const ownerOf = (folder: string): { uid: number; gid: number } | null =>
   process.getuid?.() === 0 ? statSync(folder) : null;
 
@@ -18,8 +18,8 @@ export const makeFolder = (path: string): void => {
   }
 };
 
-/** An empty file of mode 0600, of its folder's owner, unless there is one. @returns whether it was made */
-export const makeFile = (path: string): boolean => {
+/** Creates an empty file with mode 0600 and its folder's owner, unless the file exists. */
+export const makeFile = (path: string): void => {
   try {
     const file = openSync(path, 'wx', 0o600);
     try {
@@ -28,10 +28,8 @@ export const makeFile = (path: string): boolean => {
     } finally {
       closeSync(file);
     }
-    return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    return false;
   }
 };
 

@@ -1,11 +1,12 @@
 /**
- * Who has the store: each process that may write it shares the hold, and one that puts another file in its place has
- * it alone. It is a lock of the operating system (SQLite's, on an empty file beside the store), so it ends with its
- * process, however that ends: nothing has to be cleaned up after a crash.
+ * The hold on the store: processes that may write to the store share it; a process that replaces the file needs it
+ * alone. It is a lock of the operating system (SQLite's, on an empty file beside the store). It ends with its process,
+ * so a crash leaves nothing to clean up.
  */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreError, sqlite, sqliteKind, wordStoreError } from './database.js';
+import { StoreError } from '../store.js';
+import { sqlite, sqliteKind, toStoreError } from './database.js';
 import { makeFile } from './files.js';
 
 export const holdPath = (dataDir: string): string => join(dataDir, 'store.lock');
@@ -18,25 +19,25 @@ export class StoreHold {
   }
 
   /**
-   * With others that share it.
+   * Shares the hold.
    *
-   * @param waitMsMax for a process that has it alone
-   * @throws {StoreError} `held` when it still has
+   * @param waitMsMax how long to wait for a process that has it alone
+   * @throws {StoreError} `held` if that process still has it
    */
   static share(dataDir: string, waitMsMax: number): StoreHold {
     return StoreHold.#take(
       dataDir,
       waitMsMax,
-      // The lock comes with the first question and stays until the transaction ends.
+      // The first statement takes the lock, which stays until the transaction ends.
       'BEGIN; SELECT 1 FROM sqlite_schema',
-      'another process is putting a store in its place: try again when it is done',
+      'another process is replacing it: try again when that is done',
     );
   }
 
   /**
-   * Alone: no other process has the store open.
+   * Takes the hold alone: no other process has the store open.
    *
-   * @throws {StoreError} `held` when one has
+   * @throws {StoreError} `held` if another process has it open
    */
   static seize(dataDir: string, waitMsMax: number): StoreHold {
     return StoreHold.#take(
@@ -53,7 +54,7 @@ export class StoreHold {
     try {
       makeFile(path);
       database = new DatabaseSync(path, { timeout: waitMsMax });
-      // Nothing is ever written: without this, a journal would be made for nothing.
+      // Nothing is ever written, so no journal is needed.
       database.exec('PRAGMA journal_mode = OFF');
       database.exec(statement);
       return new StoreHold(database);
@@ -62,8 +63,8 @@ export class StoreHold {
       const kind = sqliteKind(error);
       if (kind === sqlite.busy) throw new StoreError('held', `The store in ${dataDir} is in use: ${why}`);
       if (kind === sqlite.notadb || kind === sqlite.corrupt)
-        throw new StoreError('foreign', `${path} is to be an empty file, and is not: remove it`);
-      throw wordStoreError(dataDir, error);
+        throw new StoreError('foreign', `${path} must be an empty file, and is not: remove it`);
+      throw toStoreError(dataDir, error);
     }
   }
 

@@ -1,9 +1,9 @@
-/** Opens the store for as long as its holder needs it, and makes it when there is none. */
+/** Opens the store for as long as the caller needs it, and creates it if there is none. */
 import { accessSync, constants, existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { limits } from '../../limits.js';
+import { StoreError } from '../store.js';
+import { checkCommitMark, commitMarkPath, readCommitMark } from './commit-mark.js';
 import {
-  StoreError,
   checkNotRestoring,
   checkOrigin,
   logPath,
@@ -13,16 +13,16 @@ import {
   sqlite,
   sqliteKind,
   storePath,
-  wordStoreError,
+  toStoreError,
+  type SqliteBounds,
 } from './database.js';
 import { makeFile, makeFolder, syncFolder } from './files.js';
 import { StoreHold } from './hold.js';
-import { checkMark, markPath, readMark } from './mark.js';
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/** It takes its place whole: a file that is empty or half made is never a store. */
-const make = (dataDir: string): void => {
+/** The new store is renamed into place when it is complete: an empty or half-made file is never a store. */
+const create = (dataDir: string): void => {
   const path = storePath(dataDir);
   const temporary = `${path}.new`;
   for (const left of [temporary, `${temporary}-journal`]) rmSync(left, { force: true });
@@ -38,45 +38,44 @@ const make = (dataDir: string): void => {
   syncFolder(dataDir);
 };
 
-const makeUnlessThere = (dataDir: string): void => {
+const createUnlessThere = (dataDir: string, bounds: SqliteBounds): void => {
   const path = storePath(dataDir);
   if (isThere(path)) return;
-  const hold = StoreHold.seize(dataDir, limits.storeBusyMsMax);
+  const hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
   try {
     // Another process may have been faster.
     if (isThere(path)) return;
     checkNotRestoring(dataDir);
-    // What a store leaves beside it tells that there was one.
-    const left = [logPath(dataDir), markPath(dataDir)].find((name) => existsSync(name));
+    // The files beside a store show that there was one.
+    const left = [logPath(dataDir), commitMarkPath(dataDir)].find((name) => existsSync(name));
     if (left !== undefined)
       throw new StoreError(
         'missing',
         `There is no store at ${path}, but there was one, which left ${left}: put it back, or restore a backup ` +
           `(npm run store -- restore FILE), or move ${path}* away to start with an empty one`,
       );
-    make(dataDir);
+    create(dataDir);
   } finally {
     hold.release();
   }
 };
 
 /**
- * By a connection that changes nothing: one that may write folds the log when it is closed, and with it goes what SQLite
- * does not find in it any more.
+ * Uses a read-only connection. A writable one folds the log into the file when it is closed, and drops the part of the
+ * log that SQLite does not recognise any more.
  *
- * @throws {StoreError} the store lacks what was committed to it, or a restore was cut off
+ * @throws {StoreError} the store lacks entries that were committed, or a restore was cut off
  */
-const checkReached = (dataDir: string): void => {
-  // Read first: what others commit in between only makes the store more.
-  const mark = readMark(dataDir);
+const checkReached = (dataDir: string, bounds: SqliteBounds): void => {
+  const mark = readCommitMark(dataDir);
   if (mark === null) return;
   checkNotRestoring(dataDir);
-  const database = new DatabaseSync(storePath(dataDir), { readOnly: true, timeout: limits.storeBusyMsMax });
+  const database = new DatabaseSync(storePath(dataDir), { readOnly: true, timeout: bounds.storeBusyMsMax });
   try {
     checkOrigin(database, storePath(dataDir));
-    checkMark(dataDir, mark, database);
+    checkCommitMark(dataDir, mark, database);
   } catch (error) {
-    // Another schema than it says: worded where the store is opened.
+    // The schema is not the one that the file claims: `openExisting` reports that.
     if (sqliteKind(error) !== sqlite.error) throw error;
   } finally {
     database.close();
@@ -90,24 +89,24 @@ export interface HeldDatabase {
 }
 
 /**
- * Opens the store, making the folder (mode 0700) and the file (0600) when they are not there.
+ * Opens the store. Creates the folder (mode 0700) and the file (0600) if they do not exist.
  *
- * @throws {StoreError} when it cannot be read and written, or lacks what was committed to it
+ * @throws {StoreError} it cannot be read and written, or lacks entries that were committed
  */
-export const openDatabase = (dataDir: string): HeldDatabase => {
+export const openDatabase = (dataDir: string, bounds: SqliteBounds): HeldDatabase => {
   let hold: StoreHold | undefined;
   let database: DatabaseSync | undefined;
   try {
     makeFolder(dataDir);
     accessSync(dataDir, constants.W_OK | constants.X_OK);
-    makeUnlessThere(dataDir);
-    hold = StoreHold.share(dataDir, limits.storeBusyMsMax);
-    checkReached(dataDir);
-    database = openExisting(dataDir);
+    createUnlessThere(dataDir, bounds);
+    hold = StoreHold.share(dataDir, bounds.storeBusyMsMax);
+    checkReached(dataDir, bounds);
+    database = openExisting(dataDir, bounds);
     return { database, hold };
   } catch (error) {
     database?.close();
     hold?.release();
-    throw wordStoreError(dataDir, error);
+    throw toStoreError(dataDir, error);
   }
 };

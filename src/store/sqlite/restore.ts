@@ -1,6 +1,7 @@
 /**
- * Puts a backup in the place of the store, while no process has that open. A kill at any point leaves the one or the
- * other there, whole, and never the log of the one beside the file of the other, which SQLite would play it into.
+ * Puts a backup in the place of the store, while no process has the store open. A kill at any point leaves either the
+ * old or the new store, complete, and never the log of one beside the file of the other: SQLite would play that log
+ * into the wrong file.
  */
 import {
   copyFileSync,
@@ -14,42 +15,41 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { limits } from '../../limits.js';
-import { AdministrationError } from '../../accounts/administration.js';
-import { copyBackup, sideFiles, verifyBackup, wordFileError, type Contents } from './backup.js';
+import { AdministrationError, StoreError } from '../store.js';
+import { copyBackup, sideFiles, toFileError, verifyBackup, type Contents } from './backup.js';
+import { checkCommitMark, readCommitMark } from './commit-mark.js';
 import {
-  StoreError,
   identityOf,
   isTooLarge,
   restoringPath,
   sqlite,
   sqliteKind,
   storePath,
-  wordStoreError,
+  toStoreError,
+  type SqliteBounds,
 } from './database.js';
 import { makeFile, makeFolder, syncFile, syncFolder } from './files.js';
 import { StoreHold } from './hold.js';
-import { checkMark, readMark } from './mark.js';
 import { findDamage } from './verification.js';
 
 export interface Restored {
   readonly contents: Contents;
-  /** Where the store is that was there before; `null` when there was none. */
+  /** Path of the previous store; `null` if there was none. */
   readonly kept: string | null;
 }
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/** The log is beside the file, wherever a link leads. */
+/** Follows a link: the log is beside the file itself. */
 const locate = (dataDir: string): string => {
   const path = storePath(dataDir);
   if (!isThere(path)) return path;
-  const noFile = new AdministrationError(`${path} is no file: move it away`);
-  if (!existsSync(path) || !statSync(path).isFile()) throw noFile;
+  if (!existsSync(path) || !statSync(path).isFile())
+    throw new AdministrationError(`${path} is not a file: move it away`);
   return realpathSync(path);
 };
 
-/** A second name for the same file; where a disk has none of these, a copy. */
+/** Gives the file a second name; copies it if the file system has no hard links. */
 const keepAs = (path: string, kept: string): void => {
   try {
     linkSync(path, kept);
@@ -59,7 +59,7 @@ const keepAs = (path: string, kept: string): void => {
   }
 };
 
-/** A name beside it that is free. */
+/** A free name beside the store. */
 const keptPath = (path: string, nowMs: number): string => {
   const stamp = new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '');
   for (let number = 1; ; number += 1) {
@@ -68,7 +68,7 @@ const keptPath = (path: string, nowMs: number): string => {
   }
 };
 
-/** What a store that cannot be read right says to whoever reads it. @throws another error; of a busy store, `held` */
+/** @returns whether the error shows damage. @throws any other error; for a busy store, a `StoreError` (`held`) */
 const isDamage = (path: string, error: unknown): boolean => {
   const kind = sqliteKind(error);
   if (kind === sqlite.busy)
@@ -78,13 +78,13 @@ const isDamage = (path: string, error: unknown): boolean => {
   throw error;
 };
 
-/** Whether nothing is wrong with the store, and nothing missing that the mark tells of. It changes neither file nor log. */
-const isWhole = (dataDir: string, path: string): boolean => {
+/** Whether the store is undamaged and lacks nothing that the commit mark counts. Changes neither file nor log. */
+const isWhole = (dataDir: string, path: string, bounds: SqliteBounds): boolean => {
   let database: DatabaseSync | undefined;
   try {
-    const mark = readMark(dataDir);
-    database = new DatabaseSync(path, { readOnly: true, timeout: limits.storeBusyMsMax });
-    checkMark(dataDir, mark, database);
+    const mark = readCommitMark(dataDir);
+    database = new DatabaseSync(path, { readOnly: true, timeout: bounds.storeBusyMsMax });
+    checkCommitMark(dataDir, mark, database);
     return findDamage(database, path).length === 0;
   } catch (error) {
     return !isDamage(path, error);
@@ -94,13 +94,13 @@ const isWhole = (dataDir: string, path: string): boolean => {
 };
 
 /**
- * Brings the log into the file, so that it is whole by itself, and removes it. SQLite does so only when nobody else has
- * it open, also nobody who knows nothing of the hold.
+ * Moves the contents of the log into the file and removes the log. SQLite refuses while another program has the file
+ * open, even one that ignores the hold.
  */
-const foldLog = (path: string): void => {
+const foldLog = (path: string, bounds: SqliteBounds): void => {
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(path, { timeout: limits.storeBusyMsMax });
+    database = new DatabaseSync(path, { timeout: bounds.storeBusyMsMax });
     database.exec('PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE');
   } catch (error) {
     isDamage(path, error);
@@ -110,16 +110,17 @@ const foldLog = (path: string): void => {
 };
 
 /**
- * The old store, ready for a second name. Its log is folded into it when it is whole. Else the log stays as it is: it can
- * have commits that SQLite does not find any more, or those of another store. Where no mark tells what there was, it is
- * kept besides.
+ * Prepares the old store for its second name. The log of a whole store is folded into it. Otherwise the log stays as it
+ * is: it can have commits that SQLite does not find any more, or commits of another store. Without a commit mark, a
+ * copy of the log is kept in any case.
  */
-const settleLog = (dataDir: string, path: string, kept: string): void => {
-  if (!isWhole(dataDir, path)) return;
+const settleLog = (dataDir: string, path: string, kept: string, bounds: SqliteBounds): void => {
+  if (!isWhole(dataDir, path, bounds)) return;
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
-  if (log !== undefined && log.size > 0 && readMark(dataDir) === null) keepAs(`${path}-wal`, `${kept}-wal`);
+  if (log !== undefined && log.size > 0 && readCommitMark(dataDir) === null)
+    keepAs(`${path}-wal`, `${kept}-wal`);
   try {
-    foldLog(path);
+    foldLog(path, bounds);
   } catch (error) {
     rmSync(`${kept}-wal`, { force: true });
     throw error;
@@ -127,17 +128,25 @@ const settleLog = (dataDir: string, path: string, kept: string): void => {
 };
 
 /**
- *     the old one's log folded in ── a second name for the old one ── the new one renamed over its first
+ *     fold the log of the old store ── give the old store a second name ── rename the new store to the first name
  *
- * Only a store that was damaged, or lacked something, still has its log then. It goes first, and a marker keeps everyone from opening
- * what is left meanwhile: it could seem whole.
+ * Only a damaged or incomplete old store still has its log then. Its log is removed before the rename; until the rename
+ * a marker file keeps every process from opening the file without its log, which could seem complete.
+ *
+ * @returns the path of the old store
  */
-const takePlace = (dataDir: string, path: string, fresh: string, nowMs: number): string | null => {
+const replaceStore = (
+  dataDir: string,
+  path: string,
+  fresh: string,
+  nowMs: number,
+  bounds: SqliteBounds,
+): string | null => {
   const folder = dirname(path);
   const marker = restoringPath(dataDir);
   const isLeft = (suffix: string) => existsSync(path + suffix);
   const name = keptPath(path, nowMs);
-  if (isLeft('') && !isLeft('-restoring') && statSync(path).size > 0) settleLog(dataDir, path, name);
+  if (isLeft('') && !isLeft('-restoring') && statSync(path).size > 0) settleLog(dataDir, path, name, bounds);
   const old = ['', ...sideFiles].filter(isLeft);
   for (const suffix of old) keepAs(path + suffix, name + suffix);
   syncFolder(folder);
@@ -162,36 +171,36 @@ const refuseOwnFile = (dataDir: string, source: string): void => {
 };
 
 /**
- * Verifies the backup, puts a copy of it (and of what is in its log) in the place of the store, and keeps beside it the
- * store that was there.
+ * Verifies the backup, puts a copy of it (with the contents of its log) in the place of the store, and keeps the
+ * previous store beside it.
  *
- * @throws {AdministrationError | DamageError} the backup is not there or not good; nothing has changed
+ * @throws {AdministrationError} there is no backup, or it is damaged; nothing has changed
  * @throws {StoreError} the store is in use, or its folder cannot be written; nothing has changed
  */
-export const restore = (dataDir: string, file: string, nowMs: number): Restored => {
+export const restore = (dataDir: string, file: string, nowMs: number, bounds: SqliteBounds): Restored => {
   const source = resolve(file);
   refuseOwnFile(dataDir, source);
-  const contents = verifyBackup(source);
+  const contents = verifyBackup(source, bounds);
   let hold: StoreHold | undefined;
   try {
     makeFolder(dataDir);
-    hold = StoreHold.seize(dataDir, limits.storeBusyMsMax);
+    hold = StoreHold.seize(dataDir, bounds.storeBusyMsMax);
     const path = locate(dataDir);
     const fresh = `${path}.new`;
     for (const left of [fresh, `${fresh}-journal`]) rmSync(left, { force: true });
     try {
-      // Made first: nobody reads it before it is as it should be.
+      // Created first, so that it has mode 0600 before it has contents.
       makeFile(fresh);
-      copyBackup(source, fresh);
+      copyBackup(source, fresh, bounds);
       syncFile(fresh);
-      verifyBackup(fresh);
-      const kept = takePlace(dataDir, path, fresh, nowMs);
-      return { contents: { ...contents, ...verifyBackup(path) }, kept };
+      verifyBackup(fresh, bounds);
+      const kept = replaceStore(dataDir, path, fresh, nowMs, bounds);
+      return { contents: { ...contents, ...verifyBackup(path, bounds) }, kept };
     } finally {
       rmSync(fresh, { force: true });
     }
   } catch (error) {
-    throw wordFileError(file, wordStoreError(dataDir, error));
+    throw toFileError(file, toStoreError(dataDir, error));
   } finally {
     hold?.release();
   }

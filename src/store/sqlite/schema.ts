@@ -1,13 +1,13 @@
 /**
- * The store's tables, by version. Schema n is made from schema n - 1 by `migrations[n - 1]`; `user_version` holds n.
- * Released ones are never edited.
+ * The tables of the store, by version. `migrations[n - 1]` turns schema n - 1 into schema n; `user_version` holds n.
+ * Released migrations are never edited.
  */
 
-/** "Syrx": tells a store of ours from any other SQLite file. */
+/** "Syrx": distinguishes a store of ours from any other SQLite file. */
 export const APPLICATION_ID = 0x53797278;
 
 export const migrations = [
-  // An account's balance is the sum of its ledger: the triggers keep the two together, whoever writes.
+  // The balance of an account is the sum of its entries: the triggers keep it so, whatever program writes.
   `
   CREATE TABLE accounts (
     id INTEGER PRIMARY KEY,
@@ -49,8 +49,8 @@ export const migrations = [
     SELECT RAISE(ABORT, 'the ledger is append-only');
   END;
   `,
-  // Usage is summed up as it is written, by key and hour, so that a report need not read the ledger. A request begins
-  // with the first entry that charges it; entries of the first schema did not say of how many characters they are.
+  // A trigger sums up usage by key and hour, so that a report need not read the ledger. A request begins with the first
+  // entry that charges it; entries of the first schema have no number of characters.
   `
   ALTER TABLE ledger ADD COLUMN characters INTEGER;
   ALTER TABLE ledger ADD COLUMN begins_request INTEGER NOT NULL DEFAULT 0 CHECK (begins_request IN (0, 1));
@@ -100,8 +100,8 @@ export const migrations = [
       last_at_ms = max(last_at_ms, excluded.last_at_ms);
   END;
   `,
-  // What a start checks without reading the ledger: each row of the small tables is there twice, so that a changed one
-  // shows; and balances can be added up from the hours and from the few entries that are in none.
+  // For the check at the start, which does not read the ledger: indexes hold each row of the small tables a second time,
+  // so that a changed row shows; balances can be added up from the hours and the few entries that are in no hour.
   `
   CREATE INDEX accounts_twice ON accounts (id, name, metered, created_at_ms);
   CREATE INDEX api_keys_twice ON api_keys (id, account_id, hash, prefix, created_at_ms, revoked_at_ms);

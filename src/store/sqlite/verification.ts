@@ -1,12 +1,12 @@
 /**
- * Finds damage in a store: what SQLite sees of its pages, and what we know of its contents. Read only.
+ * Finds damage in a store: SQLite checks its pages, we check its contents. Read only.
  *
- * A start reads small stores whole. Of a larger one it reads all but the ledger, whose entries decide nothing any more
- * once they are in a balance: the balances are added up from the hours. `npm run store -- verify` reads everything.
+ * A start reads small stores whole. Of a larger store it reads everything but the ledger, and adds up the balances from
+ * the hours. `npm run store -- verify` reads everything.
  */
 import { DatabaseSync } from 'node:sqlite';
+import { StoreError } from '../store.js';
 import {
-  StoreError,
   checkOrigin,
   damagedStore,
   isTooLarge,
@@ -14,11 +14,11 @@ import {
   sqlite,
   sqliteKind,
   storePath,
-  wordStoreError,
+  toStoreError,
 } from './database.js';
 import { migrations } from './schema.js';
 
-/** A damaged store can have as many as it has rows: the first ones tell enough. */
+/** A damaged store can have a finding for each row: the first ones are enough. */
 const FINDINGS_MAX = 20;
 
 interface SchemaRow {
@@ -27,13 +27,13 @@ interface SchemaRow {
   readonly sql: string;
 }
 
-/** Rows of a query that names what it asks for. */
-const ask = <T>(database: DatabaseSync, sql: string): T[] => database.prepare(sql).all() as unknown as T[];
+const all = <T>(database: DatabaseSync, sql: string): T[] => database.prepare(sql).all() as unknown as T[];
 
 const readSchema = (database: DatabaseSync): SchemaRow[] =>
-  database
-    .prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%'")
-    .all() as unknown as SchemaRow[];
+  all(
+    database,
+    "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%'",
+  );
 
 const schemaOf = (version: number): SchemaRow[] => {
   const database = new DatabaseSync(':memory:');
@@ -45,7 +45,7 @@ const schemaOf = (version: number): SchemaRow[] => {
   }
 };
 
-/** Without its triggers a store adds nothing up, and without its unique indexes it charges twice. */
+/** Without its triggers a store has wrong balances; without its unique indexes it charges twice. */
 const checkSchema = (database: DatabaseSync, version: number): string[] => {
   const found = new Map(readSchema(database).map((row) => [`${row.type} ${row.name}`, row.sql]));
   const wanted = new Map(schemaOf(version).map((row) => [`${row.type} ${row.name}`, row.sql]));
@@ -54,7 +54,7 @@ const checkSchema = (database: DatabaseSync, version: number): string[] => {
     if (!found.has(name)) findings.push(`the ${name} is missing`);
     else if (found.get(name) !== sql) findings.push(`the ${name} is not ours`);
   }
-  // An index or a view of someone's own is harmless; a trigger can change what is written.
+  // Another index or view is harmless; another trigger can change what is written.
   for (const name of found.keys())
     if (name.startsWith('trigger ') && !wanted.has(name)) findings.push(`the ${name} is not ours`);
   return findings;
@@ -66,19 +66,19 @@ const integrityOf = (database: DatabaseSync, table: string | null): string[] => 
     .prepare(`PRAGMA integrity_check${which}`)
     .all()
     .flatMap((row) => String(row['integrity_check']).split('\n'))
-    // A heading of what follows.
+    // Headings.
     .filter((line) => !line.startsWith('***'));
   return findings.length === 1 && findings[0] === 'ok' ? [] : findings;
 };
 
 const foreignKeys = (database: DatabaseSync): string[] =>
-  ask<{ table: string; rowid: number; parent: string }>(database, 'PRAGMA foreign_key_check').map(
-    ({ table, rowid, parent }) => `row ${rowid} of ${table} belongs to a row of ${parent} that is not there`,
+  all<{ table: string; rowid: number; parent: string }>(database, 'PRAGMA foreign_key_check').map(
+    ({ table, rowid, parent }) => `row ${rowid} of ${table} belongs to a row of ${parent} that is missing`,
   );
 
 const fromLedger = 'SELECT account_id, sum(amount) AS amount FROM ledger GROUP BY account_id';
 
-/** The same sums without reading the ledger: an entry is in an hour, or in the index of those that are in none. */
+/** The same sums without reading the ledger: the entries that are in no hour are in a partial index. */
 const fromHours = `
   SELECT account_id, sum(amount) AS amount FROM (
     SELECT account_id, amount FROM ledger INDEXED BY ledger_beside_hours WHERE kind = 'grant' OR key_id IS NULL
@@ -87,7 +87,7 @@ const fromHours = `
   ) GROUP BY account_id
 `;
 
-// As text: an integer of SQLite can be larger than a number holds.
+// As text: an integer of SQLite can be larger than a number.
 const wrongBalances = (sums: string) => `
   SELECT name, CAST(balance AS TEXT) AS balance, CAST(coalesce(amount, 0) AS TEXT) AS amount
   FROM accounts LEFT JOIN (${sums}) AS sums ON account_id = accounts.id
@@ -95,12 +95,12 @@ const wrongBalances = (sums: string) => `
 `;
 
 const balances = (database: DatabaseSync, sums: string): string[] =>
-  ask<{ name: string; balance: string; amount: string }>(database, wrongBalances(sums)).map(
+  all<{ name: string; balance: string; amount: string }>(database, wrongBalances(sums)).map(
     ({ name, balance, amount }) =>
-      `account "${name}" has a balance of ${balance}, and its entries make ${amount}`,
+      `account "${name}" has a balance of ${balance}, and the sum of its entries is ${amount}`,
   );
 
-// Entries of the first schema did not say of how many characters they are.
+// Entries of the first schema have no number of characters.
 const hoursOfLedger = `
   SELECT key_id, at_ms / 3600000 AS hour, sum(begins_request) AS requests,
     coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0) AS characters,
@@ -120,13 +120,13 @@ const wrongHours = `
 `;
 
 const hours = (database: DatabaseSync): string[] =>
-  ask<{ key: string; hour: number }>(database, wrongHours).map(({ key, hour }) => {
+  all<{ key: string; hour: number }>(database, wrongHours).map(({ key, hour }) => {
     const date = new Date(hour * 3_600_000);
     const time = Number.isNaN(date.getTime()) ? `hour ${hour}` : date.toISOString().slice(0, 13);
     return `the use of key ${key} in ${time} is not the sum of its entries`;
   });
 
-/** One check after the other, for as long as a later one means something. */
+/** Stops at the first check with findings: the later ones rely on it. */
 const firstFindings = (checks: readonly (() => string[])[]): string[] => {
   for (const check of checks) {
     const findings = check();
@@ -135,19 +135,20 @@ const firstFindings = (checks: readonly (() => string[])[]): string[] => {
   return [];
 };
 
-/** Of an error that shows damage, what it says. */
+/** Turns an error that shows damage into a finding. */
 const asFinding = (error: unknown): string[] => {
   const kind = sqliteKind(error);
-  // The plain error is that of a statement which a store of ours takes.
+  // A plain error: our own statement does not fit the schema.
   if (kind === sqlite.corrupt || kind === sqlite.notadb || kind === sqlite.error || isTooLarge(error))
     return [(error as Error).message];
   throw error;
 };
 
 /**
- * All that can be known to be wrong with a store, of this schema or an older one; empty for a good one.
+ * Reads the whole store, of this schema or an older one.
  *
- * @throws {StoreError} it is no store of ours, or of a newer schema
+ * @returns what is wrong; empty for a good store
+ * @throws {StoreError} it is not a store of ours, or has a newer schema
  */
 export const findDamage = (database: DatabaseSync, path: string): string[] => {
   try {
@@ -179,10 +180,10 @@ const bytesOf = (database: DatabaseSync): number =>
   pragma(database, 'page_count') * pragma(database, 'page_size');
 
 /**
- * Finds damage at the start rather than at some request.
+ * Finds damage at the start rather than at a request.
  *
- * @param wholeBytesMax of a store that is read whole
- * @throws {StoreError} when it finds any
+ * @param wholeBytesMax size up to which a store is read whole
+ * @throws {StoreError} the store is damaged
  */
 export const verifyAtStart = (dataDir: string, database: DatabaseSync, wholeBytesMax: number): void => {
   const path = storePath(dataDir);
@@ -192,6 +193,6 @@ export const verifyAtStart = (dataDir: string, database: DatabaseSync, wholeByte
     if (finding !== undefined) throw damagedStore(path, finding);
   } catch (error) {
     if (error instanceof StoreError) throw error;
-    throw wordStoreError(dataDir, error);
+    throw toStoreError(dataDir, error);
   }
 };

@@ -1,0 +1,207 @@
+/**
+ * The ledger on the front thread: entries queue here, and a writer commits them in groups. While it makes one group
+ * durable the next one gathers, so the disk sets the pace.
+ *
+ * An entry leaves the queue when its commit is acknowledged. After a failure or the death of a writer the same batch
+ * is sent again; its entries carry an identity, so an entry whose acknowledgement was lost is written once. While the
+ * queue is empty, empty commits probe the writer.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
+import type { LedgerEntry, LedgerFault, LedgerWriter, StoreDriver, StoreReader } from './store.js';
+
+/** An entry without its identity, which the ledger adds. */
+export type NewEntry = Omit<LedgerEntry, 'writer' | 'entry'>;
+
+/** The part of the ledger that admission needs. */
+export interface LedgerQueue {
+  /** False while there is a fault, and after the close: nothing new may be admitted then. */
+  readonly accepting: boolean;
+  /** `null` while writes succeed, as far as is known. */
+  readonly fault: LedgerFault | null;
+  /** The queue holds as many entries as it may. Leases then gather what they owe. */
+  readonly full: boolean;
+  /** The last entry known to be durable; 0 if none. */
+  readonly acknowledged: number;
+  /** Queues an entry and never refuses it: what was spoken is charged. @returns its number */
+  append(entry: NewEntry): number;
+}
+
+export type LedgerBounds = Pick<
+  Bounds,
+  | 'ledgerQueueMax'
+  | 'ledgerBatchMax'
+  | 'ledgerRetryMs'
+  | 'ledgerProbeMs'
+  | 'ledgerStallMsMax'
+  | 'ledgerCloseMsMax'
+>;
+
+export interface LedgerOptions {
+  /** Identifies the entries of this ledger. */
+  readonly writer: number;
+  readonly startWriter: () => LedgerWriter;
+  readonly bounds: LedgerBounds;
+  readonly log: Log;
+}
+
+/** A number for one writer of entries. It is random, so that no two runs of any process share it. */
+export const newWriter = (): number => randomBytes(6).readUIntBE(0, 6);
+
+export class Ledger implements LedgerQueue {
+  readonly #options: LedgerOptions;
+  /** Entries not yet acknowledged, in order. A batch that is being committed is still at the front. */
+  readonly #queue: LedgerEntry[] = [];
+  #writer: LedgerWriter;
+  #lastEntry = 0;
+  #acknowledged = 0;
+  #committing = false;
+  /** Until the next retry or probe. */
+  #timer: NodeJS.Timeout | undefined;
+  #writeFault: LedgerFault | null = null;
+  #idleWaiters: (() => void)[] = [];
+  #closed: Promise<void> | undefined;
+  /** Nothing is written any more. A commit that is still running must not start another writer. */
+  #ended = false;
+  #restarts = 0;
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+    this.#writer = options.startWriter();
+    this.#wait();
+  }
+
+  get accepting(): boolean {
+    return this.fault === null && this.#closed === undefined;
+  }
+
+  get fault(): LedgerFault | null {
+    return this.#writeFault ?? (this.full ? 'behind' : null);
+  }
+
+  get full(): boolean {
+    return this.#queue.length >= this.#options.bounds.ledgerQueueMax;
+  }
+
+  get acknowledged(): number {
+    return this.#acknowledged;
+  }
+
+  /** Writers that ended and were replaced. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Entries not yet acknowledged. */
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  append(entry: NewEntry): number {
+    this.#lastEntry += 1;
+    this.#queue.push({ ...entry, writer: this.#options.writer, entry: this.#lastEntry });
+    // While writes fail, the timer decides when the next attempt is made.
+    if (this.#writeFault === null) void this.#commit();
+    return this.#lastEntry;
+  }
+
+  /** Resolves when every entry is durable. Waits while the store takes no writes. */
+  async drain(): Promise<void> {
+    if (this.#queue.length === 0) return;
+    await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
+  }
+
+  /** Drains for at most `ledgerCloseMsMax` and ends the writer. All leases must be closed before. Idempotent. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.#options.bounds.ledgerCloseMsMax);
+    });
+    await Promise.race([this.drain(), timeout]);
+    clearTimeout(timer);
+    clearTimeout(this.#timer);
+    this.#ended = true;
+    if (this.#queue.length > 0)
+      this.#options.log.error({ entries: this.#queue.length }, 'ledger entries were given up');
+    await this.#writer.end();
+  }
+
+  /** Commits the first batch of the queue; an empty batch if the queue is empty. */
+  async #commit(): Promise<void> {
+    if (this.#ended || this.#committing) return;
+    clearTimeout(this.#timer);
+    this.#committing = true;
+    if (this.#writer.hasEnded) {
+      this.#restarts++;
+      this.#writer = this.#options.startWriter();
+    }
+    const { ledgerBatchMax, ledgerStallMsMax } = this.#options.bounds;
+    const batch = this.#queue.slice(0, ledgerBatchMax);
+    const stall = setTimeout(() => this.#fail('stalled', 'a commit has not come back'), ledgerStallMsMax);
+    const result = await this.#writer.commit(batch);
+    clearTimeout(stall);
+    this.#committing = false;
+    if (result.ok) this.#acknowledge(batch.length, result.givenUp);
+    else this.#fail(result.fault, result.message);
+    if (result.ok && this.#queue.length > 0) void this.#commit();
+    else this.#wait();
+  }
+
+  #acknowledge(entries: number, givenUp: number): void {
+    this.#acknowledged += entries;
+    this.#queue.splice(0, entries);
+    const { log } = this.#options;
+    if (givenUp > 0)
+      log.error({ entries: givenUp }, 'ledger entries were given up: the store does not have their accounts');
+    if (this.#writeFault !== null) log.info('the ledger can be written again');
+    this.#writeFault = null;
+    if (this.#queue.length > 0) return;
+    const waiters = this.#idleWaiters;
+    this.#idleWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+
+  #fail(fault: LedgerFault, reason: string): void {
+    if (this.#ended) return;
+    // One line for each fault, not for each attempt.
+    if (this.#writeFault !== fault)
+      this.#options.log.error({ reason }, 'the ledger cannot be written: nothing is admitted');
+    this.#writeFault = fault;
+  }
+
+  #wait(): void {
+    if (this.#ended) return;
+    const { ledgerProbeMs, ledgerRetryMs } = this.#options.bounds;
+    const delayMs = this.#writeFault === null ? ledgerProbeMs : ledgerRetryMs;
+    this.#timer = setTimeout(() => void this.#commit(), delayMs);
+  }
+}
+
+/** A store as a service uses it. */
+export interface Store {
+  readonly reader: StoreReader;
+  readonly ledger: Ledger;
+  /** Makes the ledger durable, see `Ledger.close`, and lets go of the store. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** @throws {StoreError} see `StoreDriver.openReader` */
+export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: Log): Promise<Store> => {
+  const writer = newWriter();
+  const reader = await driver.openReader(writer);
+  const ledger = new Ledger({ writer, startWriter: () => driver.startWriter(), bounds, log });
+  return {
+    reader,
+    ledger,
+    close: async () => {
+      await ledger.close();
+      await reader.close();
+    },
+  };
+};

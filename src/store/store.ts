@@ -1,0 +1,217 @@
+/**
+ * What accounts ask of a store. `sqlite/` implements it; every implementation passes `test/store/suite.ts`.
+ *
+ * The front thread reads synchronously, because it decides on a request within one tick. An embedded store answers
+ * from its file. A store behind a network answers from a copy in memory that its notifications keep fresh, and throws
+ * a `StoreError` while it cannot tell whether the copy is fresh. Everything else may wait for a network.
+ */
+export type StoreFault =
+  | 'unwritable'
+  | 'damaged'
+  /** A database of another program. */
+  | 'foreign'
+  /** Written by a newer version of this program. */
+  | 'newer'
+  | 'busy'
+  | 'full'
+  /** The store is not where it was. */
+  | 'missing'
+  /** Another store has taken its place, in a way that cannot be used. */
+  | 'replaced'
+  /** It lacks entries that were committed to it. */
+  | 'short'
+  /** Another process is replacing the store, or has it open and must not lose it. */
+  | 'held'
+  | 'unusable';
+
+/** The store cannot be used. The message is one line that names the store and the remedy. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly fault: StoreFault;
+  constructor(fault: StoreFault, message: string) {
+    super(message);
+    this.fault = fault;
+  }
+}
+
+/** An operator's act that the contents of the store, or of a backup, do not allow. The message is for the operator. */
+export class AdministrationError extends Error {
+  override readonly name: string = 'AdministrationError';
+}
+
+/** A result that an embedded store has at once, and another store later. */
+export type Awaitable<T> = T | Promise<T>;
+
+/** A key that exists and is not revoked. */
+export interface ActiveKey {
+  readonly keyId: number;
+  readonly accountId: number;
+}
+
+export interface AccountState {
+  /** An account that is not metered never runs out of credit. */
+  readonly metered: boolean;
+  readonly balance: number;
+  /** The last entry of this reader's writer that the balance includes; 0 if none. */
+  readonly committedEntry: number;
+}
+
+/** The front thread's view of the store, fresh at every question. Each method throws `StoreError` if it cannot tell. */
+export interface StoreReader {
+  /** @param hash SHA-256 of the key; the store never sees the key itself */
+  findActiveKey(hash: Uint8Array): ActiveKey | null;
+  isKeyActive(keyId: number): boolean;
+  /** @returns `null` if the store has no such account: another store may have taken its place */
+  readAccount(accountId: number): AccountState | null;
+  /** Throws if the store cannot be read. */
+  probe(): void;
+  /** Idempotent. */
+  close(): Awaitable<void>;
+}
+
+/** `grant` adds credit, `usage` charges speech, `refund` reverses a usage because the whole request failed. */
+export type EntryKind = 'grant' | 'usage' | 'refund';
+
+export interface LedgerEntry {
+  /** With `entry`, the identity of the entry: a batch can be sent again, and is written once. */
+  readonly writer: number;
+  /** 1, 2, 3 ... for each writer, committed in this order. */
+  readonly entry: number;
+  readonly accountId: number;
+  readonly keyId: number | null;
+  readonly requestId: string | null;
+  readonly kind: EntryKind;
+  /** Credits, signed: the balance is their sum. */
+  readonly amount: number;
+  /** Code points charged or refunded; `null` for a grant. */
+  readonly characters: number | null;
+  /** The first usage of its request: their number is the number of requests. */
+  readonly beginsRequest: boolean;
+  /** Wall clock, in milliseconds since 1970. */
+  readonly atMs: number;
+}
+
+/** Why the ledger cannot be written now. */
+export type LedgerFault =
+  | StoreFault
+  /** The queue is full: the disk is slower than the traffic. */
+  | 'behind'
+  /** A commit has not come back in time. */
+  | 'stalled'
+  /** The writer has ended. */
+  | 'restarting';
+
+export type CommitResult =
+  /** `givenUp`: entries of accounts or keys that the store does not have. They can never be written. */
+  | { readonly ok: true; readonly givenUp: number }
+  | { readonly ok: false; readonly fault: LedgerFault; readonly message: string };
+
+/** Makes entries durable. The ledger gives it one batch at a time, and replaces it once it has ended. */
+export interface LedgerWriter {
+  readonly hasEnded: boolean;
+  /**
+   * The whole batch is durable, or nothing of it. An entry that was committed before is skipped. An empty batch checks
+   * whether the store could be written. Never rejects.
+   */
+  commit(entries: readonly LedgerEntry[]): Promise<CommitResult>;
+  end(): Promise<void>;
+}
+
+export interface Account {
+  readonly accountId: number;
+  readonly name: string;
+  readonly metered: boolean;
+  readonly balance: number;
+}
+
+export interface StoredKey {
+  readonly keyId: number;
+  readonly prefix: string;
+  readonly createdAtMs: number;
+  readonly revokedAtMs: number | null;
+  readonly account: Account;
+}
+
+/** The parts of an operator's act. All of them take effect in one commit, or none does. */
+export interface StoreTransaction {
+  findAccount(by: { readonly name: string } | { readonly accountId: number }): Awaitable<Account | null>;
+  countAccounts(): Awaitable<number>;
+  /** In the order of their creation. */
+  findKeys(by: { readonly hash: Uint8Array } | { readonly prefix: string }): Awaitable<readonly StoredKey[]>;
+  /** Whether there is any key, revoked ones included. */
+  hasKeys(): Awaitable<boolean>;
+  /** @returns its id */
+  addAccount(name: string, metered: boolean, atMs: number): Awaitable<number>;
+  addKey(accountId: number, hash: Uint8Array, prefix: string, atMs: number): Awaitable<void>;
+  setMetered(accountId: number): Awaitable<void>;
+  /** Appends a grant to the ledger. */
+  grant(accountId: number, amount: number, atMs: number): Awaitable<void>;
+  /** A key that is revoked already stays as it is. */
+  revokeKey(keyId: number, atMs: number): Awaitable<void>;
+}
+
+export interface StoreAdministration {
+  /**
+   * No other writer comes between the parts of `work`. If `work` throws, nothing has changed. Other processes see the
+   * commit at their next question.
+   */
+  transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T>;
+  /** All keys, revoked ones included, in the order of their creation. */
+  listKeys(): Promise<readonly StoredKey[]>;
+  /** Idempotent. */
+  close(): Awaitable<void>;
+}
+
+export interface Use {
+  /** Requests charged, refunded ones included. */
+  readonly requests: number;
+  /** Code points charged. */
+  readonly characters: number;
+  /** Credits charged. */
+  readonly credits: number;
+  /** The part of these credits that was given back. */
+  readonly refunded: number;
+  /** First and last entry in the period, in milliseconds since 1970; `null` if there is none. */
+  readonly firstAtMs: number | null;
+  readonly lastAtMs: number | null;
+}
+
+export interface UsagePeriod {
+  /** An account's name; `null` for all accounts. */
+  readonly account: string | null;
+  /** Milliseconds since 1970; `null` for the whole time. */
+  readonly sinceMs: number | null;
+}
+
+export interface AccountUsage {
+  readonly account: Account;
+  /** All keys in the order of their creation, unused ones included. */
+  readonly keys: readonly { readonly prefix: string; readonly revoked: boolean; readonly use: Use }[];
+}
+
+/** A kind of store at one place. Everything it returns has to be closed by the caller. */
+export interface StoreDriver {
+  /**
+   * Opens the store for a service. Creates it if there is none, checks it, and keeps it in its place until the close.
+   *
+   * @param writer the writer whose entries the caller has pending, see `AccountState.committedEntry`
+   * @throws {StoreError} the store cannot be read and written, is damaged, or lacks entries that were committed
+   */
+  openReader(writer: number): Awaitable<StoreReader>;
+  /** Never throws: what prevents writing shows at the first commit. */
+  startWriter(): LedgerWriter;
+  /**
+   * Opens the store for an operator, while services may use it.
+   *
+   * @param create whether to create the store if there is none
+   * @throws {StoreError} there is no store, or it cannot be used
+   */
+  administer(create: boolean): Awaitable<StoreAdministration>;
+  /**
+   * Reads one consistent state of the store, which services may use meanwhile.
+   *
+   * @throws {StoreError} there is no store, or it cannot be read
+   * @throws {AdministrationError} there is no such account
+   */
+  readUsage(period: UsagePeriod): Promise<readonly AccountUsage[]>;
+}

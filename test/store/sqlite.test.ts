@@ -1,0 +1,171 @@
+import { closeSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import t from 'tap';
+import { hashKey } from '../../src/accounts/keys.js';
+import { readUsage, type AccountUse } from '../../src/accounts/usage.js';
+import { limits } from '../../src/limits.js';
+import { openExisting, storePath } from '../../src/store/sqlite/database.js';
+import { sqliteStore } from '../../src/store/sqlite/driver.js';
+import { openReader } from '../../src/store/sqlite/reader.js';
+import { APPLICATION_ID, SCHEMA_VERSION, migrations } from '../../src/store/sqlite/schema.js';
+import { StoreError, type UsagePeriod } from '../../src/store/store.js';
+import { createKeys } from '../../scripts/operator.js';
+import { storeSuite } from './suite.js';
+import { balances, memoryFolder } from './support.js';
+
+storeSuite('SQLite', (t) => ({ driver: sqliteStore(join(memoryFolder(t), 'data'), limits) }));
+
+const open = (dataDir: string) => openReader(dataDir, limits, 1);
+
+const createKey = async (dataDir: string, credits: number | null = null): Promise<string> =>
+  (await createKeys(dataDir, [[null, credits]]))[0] ?? '';
+
+const faultOf = (work: () => unknown): StoreError => {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof StoreError) return error;
+    throw error;
+  }
+  throw new Error('the store opened');
+};
+
+t.test('the store holds the hash of a key, never the key, and only its user reads it', async (t) => {
+  const dataDir = join(memoryFolder(t), 'made', 'here');
+  const key = await createKey(dataDir);
+  const bytes = readFileSync(storePath(dataDir));
+  t.notOk(bytes.includes(key.slice(13)));
+  t.ok(bytes.includes(Buffer.from(hashKey(key))));
+  t.equal(statSync(dataDir).mode & 0o777, 0o700);
+  t.equal(statSync(storePath(dataDir)).mode & 0o777, 0o600);
+});
+
+t.test('a data folder that cannot be written is named, with what to do', (t) => {
+  const dataDir = memoryFolder(t);
+  const file = join(dataDir, 'a-file');
+  writeFileSync(file, '');
+  for (const unusable of [file, join(file, 'below'), '/proc/no-such-folder']) {
+    const error = faultOf(() => open(unusable));
+    t.equal(error.fault, 'unwritable');
+    t.ok(error.message.includes(unusable) && error.message.includes('DATA_DIR'), error.message);
+    t.notOk(error.message.includes('\n'));
+  }
+  mkdirSync(storePath(dataDir));
+  t.equal(faultOf(() => open(dataDir)).fault, 'unwritable');
+  t.end();
+});
+
+t.test('a file that is no database, and one whose pages are garbage, are called damaged', async (t) => {
+  const noDatabase = memoryFolder(t);
+  writeFileSync(storePath(noDatabase), 'this is not a database, whatever its name says'.repeat(10));
+  const error = faultOf(() => open(noDatabase));
+  t.equal(error.fault, 'damaged');
+  t.ok(error.message.includes(storePath(noDatabase)) && error.message.includes('backup'), error.message);
+
+  const garbage = memoryFolder(t);
+  await createKey(garbage);
+  // The first page, with the schema, stays as it is: only reading the tables shows the damage.
+  const file = openSync(storePath(garbage), 'r+');
+  const { size } = statSync(storePath(garbage));
+  writeSync(file, Buffer.alloc(size - 4096, 0xa5), 0, size - 4096, 4096);
+  closeSync(file);
+  const found = faultOf(() => open(garbage));
+  t.equal(found.fault, 'damaged');
+  t.notOk(found.message.includes('\n'), found.message);
+  t.equal(faultOf(() => open(garbage)).fault, 'damaged');
+});
+
+t.test('a store of a newer version and a database of another program are left as they are', async (t) => {
+  const newer = memoryFolder(t);
+  await createKey(newer);
+  const database = new DatabaseSync(storePath(newer));
+  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
+  database.close();
+  const error = faultOf(() => open(newer));
+  t.equal(error.fault, 'newer');
+  t.match(error.message, new RegExp(`schema ${SCHEMA_VERSION + 1}; this one knows ${SCHEMA_VERSION}`));
+
+  const foreign = memoryFolder(t);
+  const other = new DatabaseSync(storePath(foreign));
+  other.exec('CREATE TABLE theirs (a INTEGER)');
+  other.close();
+  const before = readFileSync(storePath(foreign));
+  t.equal(faultOf(() => open(foreign)).fault, 'foreign');
+  t.ok(readFileSync(storePath(foreign)).equals(before));
+});
+
+t.test('an empty file is no store: one that lost all it had must not come back as a new one', (t) => {
+  const dataDir = memoryFolder(t);
+  writeFileSync(storePath(dataDir), '');
+  t.equal(faultOf(() => open(dataDir)).fault, 'damaged');
+  t.equal(statSync(storePath(dataDir)).size, 0);
+  t.end();
+});
+
+t.test('opening a store again changes nothing', async (t) => {
+  const dataDir = memoryFolder(t);
+  const key = await createKey(dataDir);
+  for (let round = 0; round < 3; round += 1) {
+    const store = open(dataDir);
+    t.ok(store.findActiveKey(hashKey(key)));
+    store.close();
+  }
+});
+
+t.test('the triggers keep the balance the sum of the ledger, and the ledger append-only', async (t) => {
+  const dataDir = memoryFolder(t);
+  await createKey(dataDir, 84);
+  const database = openExisting(dataDir, limits);
+  t.throws(() => database.exec('UPDATE ledger SET amount = 0'), /append-only/);
+  t.throws(() => database.exec('DELETE FROM ledger'), /append-only/);
+  database.close();
+  t.strictSame(balances(dataDir), [{ name: 'account-1', balance: 84, sum: 84 }]);
+});
+
+const always: UsagePeriod = { account: null, sinceMs: null };
+
+/** A store as the first version made it, with entries. */
+const makeFirstStore = (dataDir: string): void => {
+  const database = new DatabaseSync(storePath(dataDir));
+  database.exec(migrations[0]);
+  database.exec(`
+    PRAGMA application_id = ${APPLICATION_ID};
+    PRAGMA user_version = 1;
+    INSERT INTO accounts VALUES (1, 'ada', 1, 0, 0);
+    INSERT INTO api_keys VALUES (1, 1, x'01', 'svc_sk_old', 0, NULL);
+    INSERT INTO ledger (writer, entry, account_id, key_id, request_id, kind, amount, at_ms) VALUES
+      (1, 1, 1, NULL, NULL, 'grant', 500, 1000), (2, 1, 1, 1, 'a', 'usage', -20, 2000),
+      (2, 2, 1, 1, 'a', 'usage', -30, 3000), (2, 3, 1, 1, 'b', 'usage', -5, 7200000),
+      (2, 4, 1, 1, 'b', 'refund', 5, 7200001);
+  `);
+  database.close();
+};
+
+t.test('a store of the first version keeps its balances, and its use is summed up', async (t) => {
+  const dataDir = memoryFolder(t);
+  makeFirstStore(dataDir);
+  const expected: AccountUse = {
+    account: 'ada',
+    metered: true,
+    balance: 450,
+    requests: 2,
+    // It was not on record.
+    characters: 0,
+    credits: 55,
+    refunded: 5,
+    firstAtMs: 2_000,
+    lastAtMs: 7_200_001,
+    keys: [],
+  };
+  t.match(await readUsage(sqliteStore(dataDir, limits), always), [
+    { ...expected, keys: [{ prefix: 'svc_sk_old', requests: 2 }] },
+  ]);
+  t.match(await readUsage(sqliteStore(dataDir, limits), { account: null, sinceMs: 2_500 }), [
+    { requests: 1, credits: 35 },
+  ]);
+  t.strictSame(balances(dataDir), [{ name: 'ada', balance: 450, sum: 450 }]);
+  const database = openExisting(dataDir, limits);
+  t.throws(() => database.exec('UPDATE ledger SET amount = 0'), /append-only/);
+  database.close();
+});

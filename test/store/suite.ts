@@ -1,0 +1,349 @@
+/**
+ * The tests that every store must pass:
+ *
+ *   storeSuite('PostgreSQL', async (t) => ({ driver, settled }));
+ */
+import t, { type Test } from 'tap';
+import { Administration } from '../../src/accounts/administration.js';
+import { hashKey } from '../../src/accounts/keys.js';
+import { readUsage } from '../../src/accounts/usage.js';
+import { limits } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { newWriter, openStore, type LedgerBounds, type NewEntry } from '../../src/store/ledger.js';
+import {
+  AdministrationError,
+  StoreError,
+  type LedgerEntry,
+  type LedgerWriter,
+  type StoreDriver,
+  type UsagePeriod,
+} from '../../src/store/store.js';
+import { seededRandom } from '../support/random.js';
+
+export interface StoreUnderTest {
+  /** Of a store that does not exist yet, and is removed with the test. */
+  readonly driver: StoreDriver;
+  /** Resolves when readers see what was committed so far. An embedded store has nothing to wait for. */
+  readonly settled?: () => Promise<void>;
+}
+
+const HOUR_MS = 3_600_000;
+const log = createLog('silent', limits);
+const always: UsagePeriod = { account: null, sinceMs: null };
+const unused = { requests: 0, characters: 0, credits: 0, refunded: 0, firstAtMs: null, lastAtMs: null };
+
+export const usageOf = (credits: number): NewEntry => ({
+  accountId: 1,
+  keyId: 1,
+  requestId: 'r',
+  kind: 'usage',
+  amount: -credits,
+  characters: credits,
+  beginsRequest: true,
+  atMs: 1_000,
+});
+
+export const storeSuite = (
+  name: string,
+  create: (t: Test) => StoreUnderTest | Promise<StoreUnderTest>,
+): void => {
+  const open = async (t: Test) => {
+    const { driver, settled = async () => undefined } = await create(t);
+    const store = await driver.administer(true);
+    t.teardown(() => store.close());
+    const administration = new Administration(store);
+    const readAs = async (writer: number) => {
+      const reader = await driver.openReader(writer);
+      t.teardown(() => reader.close());
+      return reader;
+    };
+    const openLedger = async (bounds: Partial<LedgerBounds> = {}) => {
+      const opened = await openStore(driver, { ...limits, ...bounds }, log);
+      t.teardown(() => opened.close());
+      return opened;
+    };
+    const startWriter = (): LedgerWriter => {
+      const writer = driver.startWriter();
+      t.teardown(() => writer.end());
+      return writer;
+    };
+    return { driver, settled, store, administration, readAs, openLedger, startWriter };
+  };
+
+  t.test(`${name}: a reader sees what another process did at its next question`, async (t) => {
+    const { administration, readAs, settled } = await open(t);
+    const reader = await readAs(1);
+    const { key } = await administration.createKey('ada', 5);
+    await settled();
+    const found = reader.findActiveKey(hashKey(key));
+    if (found === null) throw new Error('the key is not found');
+    t.equal(reader.findActiveKey(hashKey(`${key}x`)), null);
+    t.ok(reader.isKeyActive(found.keyId));
+    t.notOk(reader.isKeyActive(found.keyId + 1));
+    t.strictSame(reader.readAccount(found.accountId), { metered: true, balance: 5, committedEntry: 0 });
+    t.equal(reader.readAccount(found.accountId + 1), null);
+    await administration.credit(key, 7);
+    await settled();
+    t.equal(reader.readAccount(found.accountId)?.balance, 12);
+    await administration.revoke(key);
+    await settled();
+    t.notOk(reader.isKeyActive(found.keyId));
+    t.equal(reader.findActiveKey(hashKey(key)), null);
+    reader.probe();
+    await reader.close();
+    await reader.close();
+  });
+
+  t.test(`${name}: a batch is committed whole, and an entry is written once`, async (t) => {
+    const { administration, readAs, settled, startWriter } = await open(t);
+    await administration.createKey('payer', 100);
+    const reader = await readAs(7);
+    const other = await readAs(8);
+    const writer = startWriter();
+    const entry = (number: number, amount: number): LedgerEntry => ({
+      ...usageOf(-amount),
+      writer: 7,
+      entry: number,
+    });
+    t.strictSame(await writer.commit([]), { ok: true, givenUp: 0 }, 'an empty batch is a probe');
+    await writer.commit([entry(1, -10), entry(2, -5)]);
+    const again = [entry(1, -10), entry(2, -5), entry(3, -1)];
+    t.strictSame(await writer.commit(again), { ok: true, givenUp: 0 });
+    await settled();
+    t.strictSame(reader.readAccount(1), { metered: true, balance: 84, committedEntry: 3 });
+    t.strictSame(other.readAccount(1), { metered: true, balance: 84, committedEntry: 0 });
+    const impossible = { ...entry(5, -1), kind: 'gift' as 'grant' };
+    t.match(await writer.commit([entry(4, -1), impossible]), { ok: false, fault: 'unusable' });
+    await settled();
+    t.strictSame(reader.readAccount(1), { metered: true, balance: 84, committedEntry: 3 });
+    const strangers = [
+      { ...entry(4, -10), accountId: 99 },
+      { ...entry(5, -10), keyId: 99 },
+    ];
+    t.strictSame(await writer.commit([...strangers, entry(6, -4)]), { ok: true, givenUp: 2 });
+    await settled();
+    t.strictSame(reader.readAccount(1), { metered: true, balance: 80, committedEntry: 6 });
+    await writer.end();
+    t.ok(writer.hasEnded);
+    t.match(await writer.commit([]), { ok: false, fault: 'restarting' });
+  });
+
+  t.test(`${name}: a balance beyond the integers of a number is read as the nearest one`, async (t) => {
+    const { administration, driver, readAs, settled, startWriter } = await open(t);
+    await administration.createKey('free', null);
+    const amount = -Number.MAX_SAFE_INTEGER;
+    const entries = [1, 2].map((entry) => ({ ...usageOf(1), amount, writer: 7, entry }));
+    t.match(await startWriter().commit(entries), { ok: true });
+    await settled();
+    t.strictSame((await readAs(7)).readAccount(1), { metered: false, balance: amount, committedEntry: 2 });
+    t.match(await administration.list(), [{ account: { balance: amount } }]);
+    t.match(await driver.readUsage(always), [
+      { account: { balance: amount }, keys: [{ use: { credits: -amount } }] },
+    ]);
+  });
+
+  t.test(`${name}: entries are durable after a drain, and after the close`, async (t) => {
+    const { administration, readAs, openLedger, settled } = await open(t);
+    await administration.createKey('payer', 1_000_000);
+    const opened = await openLedger({ ledgerBatchMax: 100, ledgerQueueMax: 1_001 });
+    const { reader, ledger } = opened;
+    await ledger.drain();
+    let last = 0;
+    for (let count = 0; count < 1_000; count += 1) last = ledger.append(usageOf(2));
+    t.equal(last, 1_000);
+    t.equal(ledger.acknowledged, 0);
+    t.ok(ledger.accepting);
+    ledger.append(usageOf(2));
+    t.ok(ledger.full);
+    t.equal(ledger.fault, 'behind');
+    t.notOk(ledger.accepting, 'the queue is at its bound');
+    ledger.append(usageOf(1));
+    await ledger.drain();
+    t.ok(ledger.accepting, 'there is room again');
+    t.equal(ledger.acknowledged, 1_002);
+    t.equal(ledger.queued, 0);
+    await settled();
+    t.strictSame(reader.readAccount(1), { metered: true, balance: 997_997, committedEntry: 1_002 });
+    for (let count = 0; count < 50; count += 1) ledger.append(usageOf(1));
+    await Promise.all([opened.close(), opened.close()]);
+    t.notOk(ledger.accepting);
+    t.equal((await readAs(1)).readAccount(1)?.balance, 997_947);
+  });
+
+  t.test(`${name}: two services share a store`, async (t) => {
+    const { administration, openLedger, settled } = await open(t);
+    await administration.createKey('payer', 1_000);
+    const [one, two] = [await openLedger(), await openLedger()];
+    for (let count = 0; count < 20; count += 1) {
+      one.ledger.append(usageOf(1));
+      two.ledger.append(usageOf(2));
+    }
+    await Promise.all([one.ledger.drain(), two.ledger.drain()]);
+    await settled();
+    for (const { reader } of [one, two])
+      t.strictSame(reader.readAccount(1), { metered: true, balance: 940, committedEntry: 20 });
+  });
+
+  t.test(`${name}: an act takes effect as a whole or not at all`, async (t) => {
+    const { store, administration, readAs, settled } = await open(t);
+    await administration.createKey('ada', 10);
+    const reader = await readAs(1);
+    const failing = store.transact(async (transaction) => {
+      const accountId = await transaction.addAccount('new', true, 1);
+      await transaction.addKey(accountId, new Uint8Array(32), 'svc_sk_new', 1);
+      await transaction.grant(1, 5, 1);
+      await transaction.setMetered(accountId);
+      t.match(await transaction.findAccount({ accountId: 1 }), { name: 'ada', balance: 15 });
+      t.equal(await transaction.countAccounts(), 2);
+      throw new Error('changed my mind');
+    });
+    await t.rejects(failing, /changed my mind/);
+    await settled();
+    t.equal(reader.readAccount(1)?.balance, 10);
+    t.equal((await store.listKeys()).length, 1);
+    await t.rejects(
+      store.transact(async (transaction) => transaction.addAccount('ada', true, 1)),
+      'the name of an account is unique',
+    );
+    t.equal(await store.transact(async (transaction) => transaction.countAccounts()), 1);
+  });
+
+  t.test(`${name}: acts that are started together are done one after the other`, async (t) => {
+    const { administration } = await open(t);
+    const created = await Promise.all(Array.from({ length: 5 }, () => administration.createKey(null, null)));
+    t.strictSame(
+      created.map(({ account }) => account.name),
+      ['account-1', 'account-2', 'account-3', 'account-4', 'account-5'],
+    );
+  });
+
+  t.test(
+    `${name}: keys are found by hash and prefix, and listed in the order of their creation`,
+    async (t) => {
+      const { store, administration } = await open(t);
+      await store.transact(async (transaction) => {
+        t.notOk(await transaction.hasKeys());
+        const accountId = await transaction.addAccount('twins', false, 1_000);
+        for (const number of [1, 2, 3])
+          await transaction.addKey(
+            accountId,
+            new Uint8Array(32).fill(number),
+            number === 2 ? 'svc_sk_b' : 'svc_sk_a',
+            number,
+          );
+        t.ok(await transaction.hasKeys());
+        const found = await transaction.findKeys({ prefix: 'svc_sk_a' });
+        t.match(found, [{ createdAtMs: 1 }, { createdAtMs: 3 }]);
+        t.equal(found.length, 2);
+        const [second] = await transaction.findKeys({ hash: new Uint8Array(32).fill(2) });
+        t.match(second, {
+          prefix: 'svc_sk_b',
+          revokedAtMs: null,
+          account: { name: 'twins', metered: false },
+        });
+        await transaction.revokeKey(second?.keyId ?? 0, 50);
+        await transaction.revokeKey(second?.keyId ?? 0, 60);
+        t.equal((await transaction.findKeys({ hash: new Uint8Array(32) })).length, 0);
+        t.equal(await transaction.findAccount({ name: 'twin' }), null);
+      });
+      t.match(await administration.list(), [
+        { revokedAtMs: null },
+        { revokedAtMs: 50 },
+        { revokedAtMs: null },
+      ]);
+      await t.rejects(administration.revoke('svc_sk_a'), /Several keys begin with "svc_sk_a"/);
+      await t.rejects(administration.revoke('svc_sk_c'), AdministrationError);
+    },
+  );
+
+  t.test(`${name}: asked about a store that does not exist, it creates none`, async (t) => {
+    const { driver } = await create(t);
+    const refused = async (work: () => unknown) => {
+      const error: unknown = await (async () => work())().catch((reason: unknown) => reason);
+      t.ok(error instanceof StoreError && error.fault === 'missing', String(error));
+      t.notOk((error as Error).message.includes('\n'));
+    };
+    await refused(() => driver.administer(false));
+    await refused(() => driver.readUsage(always));
+    await refused(() => driver.administer(false));
+  });
+
+  t.test(`${name}: unused accounts and keys are in the report`, async (t) => {
+    const { driver, administration } = await open(t);
+    await administration.createKey('ada', 1_000_000);
+    await administration.createKey('bell', null);
+    await administration.createKey('ada', null);
+    const found = await readUsage(driver, always);
+    const ada = { account: 'ada', metered: true, balance: 1_000_000, ...unused };
+    t.match(found, [
+      { ...ada, keys: [{ ...unused, revoked: false }, unused] },
+      { account: 'bell', metered: false, balance: 0, ...unused, keys: [unused] },
+    ]);
+    t.equal(found.length, 2);
+    t.match(await readUsage(driver, { account: 'bell', sinceMs: null }), [{ account: 'bell' }]);
+    const unknown = readUsage(driver, { account: 'bel', sinceMs: null });
+    await t.rejects(unknown, { constructor: AdministrationError, message: /no account "bel"/ });
+  });
+
+  /** The same sums, entry by entry. */
+  const sumUp = (entries: readonly LedgerEntry[], keyId: number, sinceMs: number) => {
+    const own = entries.filter((entry) => entry.keyId === keyId && entry.atMs >= sinceMs);
+    const times = own.map(({ atMs }) => atMs);
+    const sumOf = (kind: string, value: (entry: LedgerEntry) => number) =>
+      own.reduce((sum, entry) => sum + (entry.kind === kind ? value(entry) : 0), 0);
+    return {
+      requests: own.filter(({ beginsRequest }) => beginsRequest).length,
+      characters: sumOf('usage', ({ characters }) => characters ?? 0),
+      credits: sumOf('usage', ({ amount }) => -amount),
+      refunded: sumOf('refund', ({ amount }) => amount),
+      firstAtMs: times.length === 0 ? null : Math.min(...times),
+      lastAtMs: times.length === 0 ? null : Math.max(...times),
+    };
+  };
+
+  t.test(`${name}: over any entries and any period, a report is the sum of the ledger`, async (t) => {
+    const { driver, administration, startWriter } = await open(t);
+    await administration.createKey('ada', 1_000_000);
+    await administration.createKey('bell', null);
+    await administration.createKey('ada', null);
+    const random = seededRandom(77);
+    const startMs = 1_760_000_000_000;
+    const writer = newWriter();
+    const entries = Array.from({ length: 3_000 }, (_, index): LedgerEntry => {
+      const keyId = 1 + Math.floor(random() * 3);
+      const characters = 1 + Math.floor(random() * 900);
+      const refunds = random() < 0.1;
+      const onTheHour = random() < 0.1;
+      const atMs = startMs + Math.floor(random() * 40 * HOUR_MS);
+      return {
+        writer,
+        entry: index + 1,
+        accountId: keyId === 2 ? 2 : 1,
+        keyId,
+        requestId: `r-${index}`,
+        kind: refunds ? 'refund' : 'usage',
+        amount: refunds ? 3 * characters : -3 * characters,
+        characters,
+        beginsRequest: !refunds && random() < 0.7,
+        atMs: onTheHour ? atMs - (atMs % HOUR_MS) : atMs,
+      };
+    });
+    const thread = startWriter();
+    t.match(await thread.commit(entries), { ok: true });
+    t.match(await thread.commit(entries.slice(100, 200)), { ok: true }, 'skipped, and not summed up again');
+    const hour = Math.ceil(startMs / HOUR_MS) * HOUR_MS;
+    const periods = [0, startMs, hour, hour + 1, hour - 1, hour + 10.5 * HOUR_MS, startMs + 50 * HOUR_MS];
+    for (const { atMs } of entries.slice(0, 20)) periods.push(atMs, atMs + 1);
+    for (const sinceMs of periods) {
+      const expected = [1, 3, 2].map((keyId) => sumUp(entries, keyId, sinceMs));
+      const found = await readUsage(driver, { account: null, sinceMs });
+      t.match(
+        found.flatMap(({ keys }) => keys),
+        expected,
+      );
+      const [first, second] = expected;
+      t.equal(found[0]?.characters, (first?.characters ?? 0) + (second?.characters ?? 0));
+      t.strictSame(await readUsage(driver, { account: 'ada', sinceMs }), found.slice(0, 1));
+    }
+  });
+};
