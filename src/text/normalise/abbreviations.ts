@@ -1,55 +1,17 @@
 /** Shortened words: Mr., e.g., Inc., Jan., and the titles, streets and directions of names. */
 import { dayOf, monthOf } from './dates.js';
-import { type Reading, type Rule, type Tokens, wordSet } from './tokens.js';
+import { type Reading, type Rule, say, type Tokens, wordSet, wordTable } from './tokens.js';
 
 /** Abbreviations with a full stop. */
-const stopped: Readonly<Record<string, string>> = {
-  'e.g': 'for example',
-  eg: 'for example',
-  'i.e': 'that is',
-  ie: 'that is',
-  etc: 'et cetera',
-  vs: 'versus',
-  cf: 'compare',
-  viz: 'namely',
-  approx: 'approximately',
-  'a.k.a': 'also known as',
-  dept: 'department',
-  depts: 'departments',
-  univ: 'university',
-  assn: 'association',
-  assoc: 'associate',
-  asst: 'assistant',
-  avg: 'average',
-  max: 'maximum',
-  min: 'minimum',
-  incl: 'including',
-  excl: 'excluding',
-  esp: 'especially',
-  misc: 'miscellaneous',
-  govt: 'government',
-  natl: 'national',
-  intl: 'international',
-  mfg: 'manufacturing',
-  mgr: 'manager',
-  attn: 'attention',
-  tel: 'telephone',
-  appt: 'appointment',
-  temp: 'temperature',
-  resp: 'respectively',
-  hwy: 'highway',
-  blvd: 'boulevard',
-  pkwy: 'parkway',
-  ave: 'avenue',
-  inc: 'incorporated',
-  ltd: 'limited',
-  corp: 'corporation',
-  co: 'company',
-  bros: 'brothers',
-  jr: 'junior',
-  sr: 'senior',
-  'ph.d': 'P.H.D',
-};
+const stopped = wordTable(`
+  e.g: for example; eg: for example; i.e: that is; ie: that is; etc: et cetera; vs: versus; cf: compare;
+  viz: namely; approx: approximately; a.k.a: also known as; dept: department; depts: departments; univ: university;
+  assn: association; assoc: associate; asst: assistant; avg: average; max: maximum; min: minimum; incl: including;
+  excl: excluding; esp: especially; misc: miscellaneous; govt: government; natl: national; intl: international;
+  mfg: manufacturing; mgr: manager; attn: attention; tel: telephone; appt: appointment; temp: temperature;
+  resp: respectively; hwy: highway; blvd: boulevard; pkwy: parkway; ave: avenue; inc: incorporated; ltd: limited;
+  corp: corporation; co: company; bros: brothers; jr: junior; sr: senior; ph.d: P.H.D
+`);
 
 /** These may be words at the end of a sentence: expanded only where the sentence goes on. */
 const alsoWords = /^(?:max|temp|min|co|resp|ie|eg)$/i;
@@ -58,21 +20,11 @@ const capitalOnly = /^(?:inc|ltd|corp|co|bros|jr|sr|temp)$/i;
 const capitalised = /^\p{Lu}/u;
 
 /** Unambiguous without a full stop. */
-const plain: Readonly<Record<string, string>> = {
-  etc: 'et cetera',
-  vs: 'versus',
-  approx: 'approximately',
-  Hwy: 'highway',
-  Blvd: 'boulevard',
-  aka: 'also known as',
-  'e.g': 'for example',
-  'i.e': 'that is',
-  "int'l": 'international',
-  "gov't": 'government',
-  "dep't": 'department',
-  "nat'l": 'national',
-  PhD: 'P.H.D',
-};
+const plain = wordTable(`
+  etc: et cetera; vs: versus; approx: approximately; Hwy: highway; Blvd: boulevard; aka: also known as;
+  e.g: for example; i.e: that is; int'l: international; gov't: government; dep't: department; nat'l: national;
+  PhD: P.H.D
+`);
 
 /** May follow a day of the week: "Sat. morning", "Sat. & Sun.", "Mon. to Fri.". */
 const afterDay = /^(?:morning|afternoon|evening|night|at|from|and|to|through|&|-|–)$/;
@@ -117,62 +69,34 @@ export const abbreviations: Rule = (tokens, at) => {
   const date = capitalised.test(core) ? monthOrDay(tokens, at) : null;
   if (date !== null) return date;
   const key = core.toLowerCase();
-  if (tail.startsWith('.') && Object.hasOwn(stopped, key)) {
+  const word = stopped.get(key);
+  if (word !== undefined && tail.startsWith('.')) {
     if (capitalOnly.test(core) && !capitalised.test(core)) return null;
     const rest = tokens.tailOfAbbreviation(at);
     // "Sort by max. Then ...": the word ends the sentence and stays as it is.
     if (alsoWords.test(core) && rest.startsWith('.') && !/^co$/i.test(core)) return null;
-    return { parts: [{ core: stopped[key]!, tail: rest }] };
+    return { parts: [{ core: word, tail: rest }] };
   }
-  const word = Object.hasOwn(plain, core) ? plain[core]! : Object.hasOwn(plain, key) ? plain[key]! : null;
-  if (word !== null) return { parts: [{ core: word }] };
+  const plainWord = plain.get(core) ?? plain.get(key);
+  if (plainWord !== undefined) return say(plainWord);
   // Johnson Jr, Sr: after a name they need no full stop.
   const isHeir = /^[JS]r$/.test(core) && capitalised.test(tokens.previous(at)?.core ?? '');
-  return isHeir ? { parts: [{ core: stopped[key]! }] } : null;
+  return isHeir ? say(word!) : null;
 };
 
 /** Before a name. */
-const titles: Readonly<Record<string, string>> = {
-  Mr: 'Mister',
-  Mrs: 'Missus',
-  Ms: 'Miz',
-  Messrs: 'Messers',
-  Prof: 'Professor',
-  Rev: 'Reverend',
-  Hon: 'Honorable',
-  Gen: 'General',
-  Col: 'Colonel',
-  Capt: 'Captain',
-  Lt: 'Lieutenant',
-  Sgt: 'Sergeant',
-  Cmdr: 'Commander',
-  Adm: 'Admiral',
-  Gov: 'Governor',
-  Sen: 'Senator',
-  Rep: 'Representative',
-  Pres: 'President',
-  Supt: 'Superintendent',
-  Fr: 'Father',
-  Mt: 'Mount',
-  Ft: 'Fort',
-};
+const titles = wordTable(`
+  Mr: Mister; Mrs: Missus; Ms: Miz; Messrs: Messers; Prof: Professor; Rev: Reverend; Hon: Honorable; Gen: General;
+  Col: Colonel; Capt: Captain; Lt: Lieutenant; Sgt: Sergeant; Cmdr: Commander; Adm: Admiral; Gov: Governor;
+  Sen: Senator; Rep: Representative; Pres: President; Supt: Superintendent; Fr: Father; Mt: Mount; Ft: Fort
+`);
 /** No other word is written like these: they need no full stop. */
 const needsNoStop = wordSet('Mr Mrs Ms Messrs Prof Lt Sgt Capt Mt');
 
-const ways: Readonly<Record<string, string>> = {
-  St: 'Street',
-  Dr: 'Drive',
-  Rd: 'Road',
-  Ln: 'Lane',
-  Ave: 'Avenue',
-  Blvd: 'Boulevard',
-  Hwy: 'Highway',
-  Pkwy: 'Parkway',
-  Ct: 'Court',
-  Sq: 'Square',
-  Pl: 'Place',
-  Ter: 'Terrace',
-};
+const ways = wordTable(`
+  St: Street; Dr: Drive; Rd: Road; Ln: Lane; Ave: Avenue; Blvd: Boulevard; Hwy: Highway; Pkwy: Parkway; Ct: Court;
+  Sq: Square; Pl: Place; Ter: Terrace
+`);
 /** Well-known streets, even before a capital: "Wall St. Journal", "High St. Kensington". */
 const knownStreets = wordSet(
   'Main Wall High Market Church Park Oak Elm Maple Bourbon Fleet Baker Broad State Front Bond',
@@ -181,7 +105,7 @@ const knownStreets = wordSet(
 const functionWords = wordSet(
   'The A An In On At To Of From By For With And Or But Is Was Near Visit See Saint My Our His Her If When Dear Call Ask Meet Hello Hi Hey',
 );
-const directions: Readonly<Record<string, string>> = { N: 'North', S: 'South', E: 'East', W: 'West' };
+const directions = wordTable('N: North; S: South; E: East; W: West');
 
 const isName = (core: string | undefined): boolean => core !== undefined && /^\p{Lu}/u.test(core);
 
@@ -210,14 +134,16 @@ export const names: Rule = (tokens, at) => {
   if (core.length > 6 || !isName(core)) return null;
   const next = tokens.nextAfterStop(at);
   const isStopped = tail.startsWith('.');
-  if (Object.hasOwn(ways, core) && endsStreet(tokens, at))
-    return shortened(tokens, at, ways[core]!, next !== undefined && /^[\p{Ll}\d]/u.test(next.core));
+  const way = ways.get(core);
+  if (way !== undefined && endsStreet(tokens, at))
+    return shortened(tokens, at, way, next !== undefined && /^[\p{Ll}\d]/u.test(next.core));
   if (core === 'St' && isName(next?.core)) return shortened(tokens, at, 'Saint', true);
   if (core === 'Dr' && (isName(next?.core) || isStopped))
     return shortened(tokens, at, 'Doctor', next !== undefined);
-  if (Object.hasOwn(titles, core) && (isStopped || needsNoStop.has(core)) && isName(next?.core))
-    return shortened(tokens, at, titles[core]!, true);
+  const title = titles.get(core);
+  if (title !== undefined && (isStopped || needsNoStop.has(core)) && isName(next?.core))
+    return shortened(tokens, at, title, true);
   const isAddress = /^\d+$/.test(tokens.previous(at)?.core ?? '') && isStopped && isName(next?.core);
-  if (Object.hasOwn(directions, core) && isAddress) return shortened(tokens, at, directions[core]!, true);
-  return null;
+  const direction = directions.get(core);
+  return direction !== undefined && isAddress ? shortened(tokens, at, direction, true) : null;
 };

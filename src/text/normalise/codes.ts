@@ -1,35 +1,14 @@
 /** Numbers that name things: versions, rooms, pages, telephone numbers, codes, Roman numerals. */
 import { unitOf } from './measures.js';
 import { cardinal, digitGroups, digitWords, ordinal, pairs, quantityOf } from './numbers.js';
-import { type Part, type Reading, type Rule, say, type Tokens, wordSet } from './tokens.js';
+import { type Part, type Reading, type Rule, say, type Tokens, wordSet, wordTable } from './tokens.js';
 
 /** Words before a number. */
-const counters: Readonly<Record<string, string>> = {
-  no: 'number',
-  nos: 'numbers',
-  vol: 'volume',
-  vols: 'volumes',
-  fig: 'figure',
-  figs: 'figures',
-  sec: 'section',
-  ch: 'chapter',
-  p: 'page',
-  pp: 'pages',
-  art: 'article',
-  eq: 'equation',
-  ext: 'extension',
-  op: 'opus',
-  pt: 'part',
-  apt: 'apartment',
-  ste: 'suite',
-  est: 'established',
-  ca: 'circa',
-  c: 'circa',
-  '№': 'number',
-  '§': 'section',
-  '§§': 'sections',
-  '¶': 'paragraph',
-};
+const counters = wordTable(`
+  no: number; nos: numbers; vol: volume; vols: volumes; fig: figure; figs: figures; sec: section; ch: chapter;
+  p: page; pp: pages; art: article; eq: equation; ext: extension; op: opus; pt: part; apt: apartment; ste: suite;
+  est: established; ca: circa; c: circa; №: number; §: section; §§: sections; ¶: paragraph
+`);
 const rooms = wordSet(
   'room flight highway hwy route interstate suite apartment apt. apt unit bus gate channel',
 );
@@ -63,7 +42,7 @@ const dotted = (tokens: Tokens, at: number): Reading | null => {
 
 /** "c. 1850", but not "200 C. 3 more". */
 const counterOf = (word: string): string | undefined =>
-  word === 'C' || !Object.hasOwn(counters, word.toLowerCase()) ? undefined : counters[word.toLowerCase()];
+  word === 'C' ? undefined : counters.get(word.toLowerCase());
 
 /** "No. 5", "pp. 10-20", "§ 5"; "No.5", "p.5", "#5", "§5". */
 const counted = (tokens: Tokens, at: number): Reading | null => {
@@ -233,29 +212,8 @@ const royalTitles = wordSet('king queen pope emperor empress tsar czar prince sa
 const afterRuler = wordSet('of died ruled reigned became');
 
 const romanForm = /^(?=.)(?<tens>X{0,3}|XL|L|LX{1,3})(?<ones>I{1,3}|IV|VI{0,3}|IX)?$/;
-const tensValues: Readonly<Record<string, number>> = {
-  '': 0,
-  X: 10,
-  XX: 20,
-  XXX: 30,
-  XL: 40,
-  L: 50,
-  LX: 60,
-  LXX: 70,
-  LXXX: 80,
-};
-const onesValues: Readonly<Record<string, number>> = {
-  '': 0,
-  I: 1,
-  II: 2,
-  III: 3,
-  IV: 4,
-  V: 5,
-  VI: 6,
-  VII: 7,
-  VIII: 8,
-  IX: 9,
-};
+const romanTens = ['', 'X', 'XX', 'XXX', 'XL', 'L', 'LX', 'LXX', 'LXXX'];
+const romanOnes = ['', 'I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX'];
 
 /** 1 to 89, as a string of digits. */
 const romanValueOf = (numeral: string): string | null => {
@@ -263,7 +221,7 @@ const romanValueOf = (numeral: string): string | null => {
   const match = romanForm.exec(numeral)?.groups;
   return match === undefined
     ? null
-    : String(tensValues[match['tens'] ?? '']! + onesValues[match['ones'] ?? '']!);
+    : String(10 * romanTens.indexOf(match['tens'] ?? '') + romanOnes.indexOf(match['ones'] ?? ''));
 };
 
 export const romanNumerals: Rule = (tokens, at) => {

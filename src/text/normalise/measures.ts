@@ -1,6 +1,6 @@
 /** Amounts with their units: 5km, -5°C, 10 %, 60 mph, 5'10". */
 import { cardinal, type Quantity, quantityOf } from './numbers.js';
-import { type Reading, type Rule, say, type Token, type Tokens } from './tokens.js';
+import { type Reading, type Rule, say, type Token, type Tokens, wordTable } from './tokens.js';
 
 interface Unit {
   readonly one: string;
@@ -8,129 +8,37 @@ interface Unit {
 }
 
 /** Symbols, singular, and the plural if it is not the singular with an s. */
-const rows: readonly (readonly [symbols: string, one: string, many?: string])[] = [
-  ['km', 'kilometer'],
-  ['m', 'meter'],
-  ['cm', 'centimeter'],
-  ['mm', 'millimeter'],
-  ['µm μm um', 'micrometer'],
-  ['nm', 'nanometer'],
-  ['mi', 'mile'],
-  ['yd yds', 'yard'],
-  ['ft', 'foot', 'feet'],
-  ['in', 'inch', 'inches'],
-  ['nmi', 'nautical mile'],
-  ['ha', 'hectare'],
-  ['sqft', 'square foot', 'square feet'],
-  ['sqm', 'square meter'],
-  ['kg kgs', 'kilogram'],
-  ['g', 'gram'],
-  ['mg', 'milligram'],
-  ['µg μg mcg', 'microgram'],
-  ['lb lbs', 'pound'],
-  ['oz', 'ounce'],
-  ['l L', 'liter'],
-  ['ml mL', 'milliliter'],
-  ['cl cL', 'centiliter'],
-  ['dl dL', 'deciliter'],
-  ['gal', 'gallon'],
-  ['qt', 'quart'],
-  ['tsp', 'teaspoon'],
-  ['tbsp', 'tablespoon'],
-  ['s sec secs', 'second'],
-  ['min mins', 'minute'],
-  ['h hr hrs', 'hour'],
-  ['wk wks', 'week'],
-  ['mo mos', 'month'],
-  ['yr yrs', 'year'],
-  ['ms msec', 'millisecond'],
-  ['µs μs us', 'microsecond'],
-  ['ns', 'nanosecond'],
-  ['mph', 'mile per hour', 'miles per hour'],
-  ['kph kmh kmph', 'kilometer per hour', 'kilometers per hour'],
-  ['rpm', 'revolution per minute', 'revolutions per minute'],
-  ['bpm', 'beat per minute', 'beats per minute'],
-  ['fps', 'frame per second', 'frames per second'],
-  ['mpg', 'mile per gallon', 'miles per gallon'],
-  ['psi', 'pound per square inch', 'pounds per square inch'],
-  ['ppm', 'part per million', 'parts per million'],
-  ['ppb', 'part per billion', 'parts per billion'],
-  ['bps', 'basis point'],
-  ['bit', 'bit'],
-  ['B', 'byte'],
-  ['KB kB', 'kilobyte'],
-  ['MB', 'megabyte'],
-  ['GB', 'gigabyte'],
-  ['TB', 'terabyte'],
-  ['PB', 'petabyte'],
-  ['KiB', 'kibibyte'],
-  ['MiB', 'mebibyte'],
-  ['GiB', 'gibibyte'],
-  ['TiB', 'tebibyte'],
-  ['kb Kb kbit', 'kilobit'],
-  ['Mb Mbit', 'megabit'],
-  ['Gb Gbit', 'gigabit'],
-  ['kbps Kbps', 'kilobit per second', 'kilobits per second'],
-  ['Mbps mbps', 'megabit per second', 'megabits per second'],
-  ['Gbps gbps', 'gigabit per second', 'gigabits per second'],
-  ['MP', 'megapixel'],
-  ['px', 'pixel'],
-  ['pt pts', 'point'],
-  ['Hz', 'hertz', 'hertz'],
-  ['kHz KHz', 'kilohertz', 'kilohertz'],
-  ['MHz', 'megahertz', 'megahertz'],
-  ['GHz', 'gigahertz', 'gigahertz'],
-  ['THz', 'terahertz', 'terahertz'],
-  ['W', 'watt'],
-  ['mW', 'milliwatt'],
-  ['kW', 'kilowatt'],
-  ['MW', 'megawatt'],
-  ['GW', 'gigawatt'],
-  ['Wh', 'watt hour'],
-  ['kWh', 'kilowatt hour'],
-  ['MWh', 'megawatt hour'],
-  ['V', 'volt'],
-  ['mV', 'millivolt'],
-  ['kV', 'kilovolt'],
-  ['mA', 'milliamp'],
-  ['Ah', 'amp hour'],
-  ['mAh', 'milliamp hour'],
-  ['Ω Ω', 'ohm'],
-  ['kΩ kΩ', 'kilohm'],
-  ['N', 'newton'],
-  ['Nm', 'newton meter'],
-  ['J', 'joule'],
-  ['kJ', 'kilojoule'],
-  ['cal', 'calorie'],
-  ['kcal', 'kilocalorie'],
-  ['hp', 'horsepower', 'horsepower'],
-  ['Pa', 'pascal'],
-  ['hPa', 'hectopascal'],
-  ['kPa', 'kilopascal'],
-  ['MPa', 'megapascal'],
-  ['bar', 'bar'],
-  ['mbar', 'millibar'],
-  ['dB', 'decibel'],
-  ['mol', 'mole'],
-  ['lm', 'lumen'],
-  ['°C ºC ℃', 'degree Celsius', 'degrees Celsius'],
-  ['°F ºF ℉', 'degree Fahrenheit', 'degrees Fahrenheit'],
-  ['° º', 'degree'],
-  ['′', 'foot', 'feet'],
-  ['″', 'inch', 'inches'],
-  ['%', 'percent', 'percent'],
-  ['‰', 'per mille', 'per mille'],
-  ['¢', 'cent'],
-  ['x X ×', 'time'],
-  ['M', 'million', 'million'],
-  ['B bn Bn', 'billion', 'billion'],
-  ['tn', 'trillion', 'trillion'],
-  ['k K', 'K', 'K'],
-];
+const unitTable = wordTable(`
+  km: kilometer; m: meter; cm: centimeter; mm: millimeter; µm μm um: micrometer; nm: nanometer; mi: mile;
+  yd yds: yard; ft: foot, feet; in: inch, inches; nmi: nautical mile; ha: hectare; sqft: square foot, square feet;
+  sqm: square meter; kg kgs: kilogram; g: gram; mg: milligram; µg μg mcg: microgram; lb lbs: pound; oz: ounce;
+  l L: liter; ml mL: milliliter; cl cL: centiliter; dl dL: deciliter; gal: gallon; qt: quart; tsp: teaspoon;
+  tbsp: tablespoon; s sec secs: second; min mins: minute; h hr hrs: hour; wk wks: week; mo mos: month; yr yrs: year;
+  ms msec: millisecond; µs μs us: microsecond; ns: nanosecond; mph: mile per hour, miles per hour;
+  kph kmh kmph: kilometer per hour, kilometers per hour; rpm: revolution per minute, revolutions per minute;
+  bpm: beat per minute, beats per minute; fps: frame per second, frames per second;
+  mpg: mile per gallon, miles per gallon; psi: pound per square inch, pounds per square inch;
+  ppm: part per million, parts per million; ppb: part per billion, parts per billion; bps: basis point; bit: bit;
+  B: byte; KB kB: kilobyte; MB: megabyte; GB: gigabyte; TB: terabyte; PB: petabyte; KiB: kibibyte; MiB: mebibyte;
+  GiB: gibibyte; TiB: tebibyte; kb Kb kbit: kilobit; Mb Mbit: megabit; Gb Gbit: gigabit;
+  kbps Kbps: kilobit per second, kilobits per second; Mbps mbps: megabit per second, megabits per second;
+  Gbps gbps: gigabit per second, gigabits per second; MP: megapixel; px: pixel; pt pts: point; Hz: hertz, hertz;
+  kHz KHz: kilohertz, kilohertz; MHz: megahertz, megahertz; GHz: gigahertz, gigahertz; THz: terahertz, terahertz;
+  W: watt; mW: milliwatt; kW: kilowatt; MW: megawatt; GW: gigawatt; Wh: watt hour; kWh: kilowatt hour;
+  MWh: megawatt hour; V: volt; mV: millivolt; kV: kilovolt; mA: milliamp; Ah: amp hour; mAh: milliamp hour;
+  Ω Ω: ohm; kΩ kΩ: kilohm; N: newton; Nm: newton meter; J: joule; kJ: kilojoule; cal: calorie; kcal: kilocalorie;
+  hp: horsepower, horsepower; Pa: pascal; hPa: hectopascal; kPa: kilopascal; MPa: megapascal; bar: bar;
+  mbar: millibar; dB: decibel; mol: mole; lm: lumen; °C ºC ℃: degree Celsius, degrees Celsius;
+  °F ºF ℉: degree Fahrenheit, degrees Fahrenheit; ° º: degree; ′: foot, feet; ″: inch, inches; %: percent, percent;
+  ‰: per mille, per mille; ¢: cent; x X ×: time; M: million, million; B bn Bn: billion, billion;
+  tn: trillion, trillion; k K: K, K
+`);
 
 const units = new Map<string, Unit>();
-for (const [symbols, one, many = `${one}s`] of rows)
+for (const [symbols, names] of unitTable) {
+  const [one = '', many = `${one}s`] = names.split(', ');
   for (const symbol of symbols.split(' ')) units.set(symbol, { one, many });
+}
 
 /** Apart from their number these usually mean something else: "5 in the morning", "Plan 9 B", "5 x 3". */
 const attachedOnly = new Set(
@@ -138,21 +46,10 @@ const attachedOnly = new Set(
 );
 
 /** Words after the slash of a rate. */
-const rates: Readonly<Record<string, string>> = {
-  d: 'day',
-  second: 'second',
-  minute: 'minute',
-  hour: 'hour',
-  day: 'day',
-  week: 'week',
-  month: 'month',
-  year: 'year',
-  person: 'person',
-  night: 'night',
-  user: 'user',
-  call: 'call',
-  lb: 'pound',
-};
+const rates = wordTable(`
+  d: day; second: second; minute: minute; hour: hour; day: day; week: week; month: month; year: year;
+  person: person; night: night; user: user; call: call; lb: pound
+`);
 
 /** The units that have squares and cubes: m², sq ft, ft3. */
 const lengthOf = (symbol: string): Unit | undefined =>
@@ -185,7 +82,7 @@ export const rateOf = (symbol: string): string | null => {
   if (squared) return 'second squared';
   if (symbol === 'm') return 'meter';
   if (neverRates.has(symbol)) return null;
-  return rates[symbol] ?? simple(symbol)?.one ?? null;
+  return rates.get(symbol) ?? simple(symbol)?.one ?? null;
 };
 
 /** @param symbol as written: km, °C, km/h, m² @param attached the number stands directly before it */

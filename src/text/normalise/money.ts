@@ -1,63 +1,36 @@
 /** Money: $5, £1.50, €3.5M, $5 million, 20 USD, 50¢, $5/month, $5-$10. */
 import { isAttributive, rateOf } from './measures.js';
 import { cardinal, numberPattern, quantityOf } from './numbers.js';
-import { type Reading, type Rule, say, type Tokens, wordSet } from './tokens.js';
+import { type Reading, type Rule, say, type Tokens, wordSet, wordTable } from './tokens.js';
 
 interface Currency {
   readonly one: string;
   readonly many: string;
-  /** The hundredths: singular, plural. */
-  readonly cents?: readonly [one: string, many: string];
+  /** The hundredths: singular and plural. */
+  readonly cents: readonly string[] | null;
 }
 
-const cents = ['cent', 'cents'] as const;
-const dollars = (of = ''): Currency => ({ one: `${of}dollar`, many: `${of}dollars`, cents });
+/** Symbols, singular, plural, and the hundredths unless there are none: `c` cents, `p` pence. */
+const currencyTable = wordTable(`
+  $: dollar, dollars, c; US$ USD: U.S dollar, U.S dollars, c; C$ CA$ CAD: Canadian dollar, Canadian dollars, c;
+  A$ AU$ AUD: Australian dollar, Australian dollars, c; NZ$ NZD: New Zealand dollar, New Zealand dollars, c;
+  HK$ HKD: Hong Kong dollar, Hong Kong dollars, c; S$ SGD: Singapore dollar, Singapore dollars, c;
+  € EUR: euro, euros, c; £: pound, pounds, p; GBP: British pound, British pounds, p; ¥: yen, yen;
+  JPY: Japanese yen, Japanese yen; CNY: Chinese yuan, Chinese yuan; CHF: Swiss franc, Swiss francs;
+  R$: Brazilian real, Brazilian reais; ₹: rupee, rupees; INR: Indian rupee, Indian rupees; ₽: ruble, rubles;
+  ₩: won, won; ₺: lira, lira; ₪: shekel, shekels; ₱: peso, pesos; ₿: bitcoin, bitcoins
+`);
 
-const currencies: Readonly<Record<string, Currency>> = {
-  $: dollars(),
-  US$: dollars('U.S '),
-  USD: dollars('U.S '),
-  C$: dollars('Canadian '),
-  CA$: dollars('Canadian '),
-  CAD: dollars('Canadian '),
-  A$: dollars('Australian '),
-  AU$: dollars('Australian '),
-  AUD: dollars('Australian '),
-  NZ$: dollars('New Zealand '),
-  NZD: dollars('New Zealand '),
-  HK$: dollars('Hong Kong '),
-  HKD: dollars('Hong Kong '),
-  S$: dollars('Singapore '),
-  SGD: dollars('Singapore '),
-  '€': { one: 'euro', many: 'euros', cents },
-  EUR: { one: 'euro', many: 'euros', cents },
-  '£': { one: 'pound', many: 'pounds', cents: ['penny', 'pence'] },
-  GBP: { one: 'British pound', many: 'British pounds', cents: ['penny', 'pence'] },
-  '¥': { one: 'yen', many: 'yen' },
-  JPY: { one: 'Japanese yen', many: 'Japanese yen' },
-  CNY: { one: 'Chinese yuan', many: 'Chinese yuan' },
-  CHF: { one: 'Swiss franc', many: 'Swiss francs' },
-  R$: { one: 'Brazilian real', many: 'Brazilian reais' },
-  '₹': { one: 'rupee', many: 'rupees' },
-  INR: { one: 'Indian rupee', many: 'Indian rupees' },
-  '₽': { one: 'ruble', many: 'rubles' },
-  '₩': { one: 'won', many: 'won' },
-  '₺': { one: 'lira', many: 'lira' },
-  '₪': { one: 'shekel', many: 'shekels' },
-  '₱': { one: 'peso', many: 'pesos' },
-  '₿': { one: 'bitcoin', many: 'bitcoins' },
-};
+const currencies = new Map<string, Currency>();
+for (const [symbols, names] of currencyTable) {
+  const [one = '', many = '', hundredths] = names.split(', ');
+  const cents = hundredths === undefined ? null : hundredths === 'c' ? ['cent', 'cents'] : ['penny', 'pence'];
+  for (const symbol of symbols.split(' ')) currencies.set(symbol, { one, many, cents });
+}
 
-const scales: Readonly<Record<string, string>> = {
-  k: 'thousand',
-  m: 'million',
-  mn: 'million',
-  mm: 'million',
-  b: 'billion',
-  bn: 'billion',
-  t: 'trillion',
-  tn: 'trillion',
-};
+const scales = wordTable(`
+  k: thousand; m: million; mn: million; mm: million; b: billion; bn: billion; t: trillion; tn: trillion
+`);
 const scaleWords = wordSet('hundred thousand million billion trillion');
 
 const symbol = String.raw`(?:US|CA?|AU?|NZ|HK|S|R)?\$|[€£¥₹₽₩₺₪₱₿]`;
@@ -76,7 +49,7 @@ const after = new RegExp(
 /** `5.50` of a currency as a price: whole units and hundredths. */
 const price = (amount: string, currency: Currency): string | null => {
   const [whole = '', hundredths] = amount.replaceAll(',', '').split('.');
-  if (hundredths?.length !== 2 || currency.cents === undefined) return null;
+  if (hundredths?.length !== 2 || currency.cents === null) return null;
   const units = `${cardinal(whole)} ${Number(whole) === 1 ? currency.one : currency.many}`;
   if (hundredths === '00') return units;
   const part = `${cardinal(hundredths)} ${currency.cents[Number(hundredths) === 1 ? 0 : 1]}`;
@@ -102,14 +75,14 @@ interface Sum {
 }
 
 const sumOf = (parts: Parts): Sum | null => {
-  const currency = currencies[(parts['symbol'] ?? '').toUpperCase()];
+  const currency = currencies.get((parts['symbol'] ?? '').toUpperCase());
   const amount = parts['amount'];
   if (currency === undefined || amount === undefined) return null;
   const before =
     quantityOf(`${parts['sign'] ?? ''}${parts['minus'] ?? ''}1`)?.spoken.replace(/one$/, '') ?? '';
   const { words, isOne } = amountWords(amount);
   const to = parts['to'];
-  const multiple = parts['scale'] === undefined ? '' : ` ${scales[parts['scale'].toLowerCase()]!}`;
+  const multiple = parts['scale'] === undefined ? '' : ` ${scales.get(parts['scale'].toLowerCase())!}`;
   const rate = parts['rate'] === undefined ? '' : rateOf(parts['rate']);
   if (rate === null) return null;
   const whole = to === undefined && multiple === '' ? price(amount, currency) : null;
@@ -140,7 +113,7 @@ const scaled = (sum: Sum, tokens: Tokens, at: number): Reading | null => {
   const word = scaleWords.has(next.toLowerCase())
     ? next
     : /^(?:mn|bn|tn)$/.test(next)
-      ? scales[next]
+      ? scales.get(next)
       : undefined;
   if (word === undefined || sum.suffix !== '') return null;
   // "$5 million-plus" and similar forms are left to the voice.
@@ -153,12 +126,12 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   const { core, lead } = tokens.at(at);
   const next = tokens.next(at);
   if (next === undefined) return null;
-  if (Object.hasOwn(currencies, core)) {
+  if (currencies.has(core)) {
     const amount = amountParts(next.core);
     const named = amount && sumOf({ ...amount, symbol: core });
     return named && { parts: [{ core: sumWords(named, false), lead, tail: next.tail }], count: 2 };
   }
-  if (!Object.hasOwn(currencies, next.core)) return null;
+  if (!currencies.has(next.core)) return null;
   const amount = amountParts(core);
   const sum = amount && sumOf({ ...amount, symbol: next.core });
   return sum && say(sum.number, sum.isOne ? sum.currency.one : sum.currency.many);

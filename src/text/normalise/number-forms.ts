@@ -13,14 +13,12 @@ import {
   quantityOf,
   yearWords,
 } from './numbers.js';
-import { type Reading, type Rule, say, sayIf, type Tokens } from './tokens.js';
+import { type Reading, type Rule, say, sayIf, type Tokens, wordTable } from './tokens.js';
 
 const fractionForm = /^(?<sign>[-−])?(?<above>\d{1,4})[/⁄](?<below>\d{1,5})(?:th|ths|rd|rds|nd|nds)?$/;
-const idioms: Readonly<Record<string, string>> = {
-  '24/7': 'twenty four seven',
-  '50/50': 'fifty fifty',
-  '20/20': 'twenty twenty',
-};
+const idioms = wordTable(`
+  24/7: twenty four seven; 50/50: fifty fifty; 20/20: twenty twenty
+`);
 
 const partWords = (below: string, many: boolean): string => {
   if (below === '2') return many ? 'halves' : 'half';
@@ -91,8 +89,7 @@ const score = (tokens: Tokens, at: number): string | null => {
 export const fractions: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
   if (!/\d/.test(core)) return null;
-  const idiom = Object.hasOwn(idioms, core) ? idioms[core]! : null;
-  const scored = idiom ?? score(tokens, at);
+  const scored = idioms.get(core) ?? score(tokens, at);
   if (scored !== null) return say(scored);
   const fraction = fractionOf(core);
   if (fraction !== null) {
@@ -117,33 +114,14 @@ export const fractions: Rule = (tokens, at) => {
   return mixed(tokens, at);
 };
 
-const alone: Readonly<Record<string, string>> = {
-  '&': 'and',
-  '@': 'at',
-  '+': 'plus',
-  '=': 'equals',
-  '%': 'percent',
-  '×': 'times',
-  '÷': 'divided by',
-  '±': 'plus or minus',
-  '≈': 'is about',
-  'w/': 'with',
-  'w/o': 'without',
-  'b/c': 'because',
-};
+const alone = wordTable(`
+  &: and; @: at; +: plus; =: equals; %: percent; ×: times; ÷: divided by; ±: plus or minus; ≈: is about; w/: with;
+  w/o: without; b/c: because
+`);
 
-const operators: Readonly<Record<string, string>> = {
-  '+': 'plus',
-  '-': 'minus',
-  '−': 'minus',
-  '–': 'minus',
-  '*': 'times',
-  '×': 'times',
-  x: 'times',
-  '÷': 'divided by',
-  '/': 'over',
-  '=': 'equals',
-};
+const operators = wordTable(`
+  +: plus; -: minus; −: minus; –: minus; *: times; ×: times; x: times; ÷: divided by; /: over; =: equals
+`);
 
 const sum = new RegExp(`^-?${numberPattern}(?:[-+−–*×x÷/=]-?${numberPattern}){1,8}=?$`);
 const sumParts = new RegExp(`(?<=\\d)[-+−–*×x÷/=]|-?${numberPattern}`, 'g');
@@ -151,7 +129,7 @@ const sumParts = new RegExp(`(?<=\\d)[-+−–*×x÷/=]|-?${numberPattern}`, 'g'
 /** 2+2=4, 10*3: a sum, if at least one sign has no other meaning. */
 const sumOf = (text: string): string | null => {
   if (text.length > 64 || !/[+*=÷]/.test(text) || !sum.test(text)) return null;
-  const words = text.match(sumParts)?.map((part) => operators[part] ?? quantityOf(part)?.spoken);
+  const words = text.match(sumParts)?.map((part) => operators.get(part) ?? quantityOf(part)?.spoken);
   return words === undefined || words.includes(undefined) ? null : words.join(' ');
 };
 
@@ -186,7 +164,8 @@ const cross = (tokens: Tokens, at: number): Reading | null => {
 export const signs: Rule = (tokens, at) => {
   const { core, raw } = tokens.at(at);
   if (/^[x×]$/.test(core)) return cross(tokens, at);
-  if (Object.hasOwn(alone, core)) return core === raw ? say(alone[core]!) : null;
+  const word = alone.get(core);
+  if (word !== undefined) return core === raw ? say(word) : null;
   const tag = /^(?<sign>[#@])(?<name>\p{L}[\p{L}\d_]{0,60})$/u.exec(core)?.groups;
   if (tag !== undefined)
     return say(`${tag['sign'] === '#' ? 'hashtag' : 'at'} ${tag['name']!.replaceAll('_', ' ').trim()}`);

@@ -160,3 +160,7 @@ export const say = (...cores: readonly string[]): Reading => ({ parts: cores.map
 export const sayIf = (core: string | null): Reading | null => (core === null ? null : say(core));
 
 export const wordSet = (list: string): ReadonlySet<string> => new Set(list.split(' '));
+
+/** A table from entries such as `Mr: Mister; Mrs: Missus`. */
+export const wordTable = (entries: string): ReadonlyMap<string, string> =>
+  new Map(entries.split(';').map((entry) => entry.trim().split(': ') as [string, string]));

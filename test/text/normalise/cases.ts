@@ -442,6 +442,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['Ich habe 5', 'Ich habe five'],
   ],
   'plain text is left alone': [
+    ['$5/valueOf 5/valueOf', '$5/valueOf 5/valueOf'],
     ['Hello, world!', 'Hello, world!'],
     ['It’s a fine day. We sat.', 'It’s a fine day. We sat.'],
     ['', ''],
