@@ -144,6 +144,7 @@ export const program = (
 
 /** Runs the program if its file is the one that the process was started with. @param url `import.meta.url` */
 export const runIfMain = async (url: string, run: Program): Promise<void> => {
-  const [, main = ''] = process.argv;
-  if (realpathSync(main) === fileURLToPath(url)) process.exitCode = await run(process.argv.slice(2));
+  const main = process.argv[1];
+  if (main !== undefined && realpathSync(main) === fileURLToPath(url))
+    process.exitCode = await run(process.argv.slice(2));
 };

@@ -1,4 +1,4 @@
-/** A table for a terminal: columns as wide as their widest cell, two spaces between them. */
+/** A table for a terminal: each column is as wide as its widest cell, with two spaces between columns. */
 
 /** @param rightAligned indices of the columns of numbers */
 export const formatTable = (
@@ -15,6 +15,6 @@ export const formatTable = (
   return rows.map((row) => `${row.map(pad).join('  ').trimEnd()}\n`).join('');
 };
 
-/** Minutes are enough for people; `-` for never. */
+/** To the minute; `-` for `null`. */
 export const formatTime = (ms: number | null): string =>
   ms === null ? '-' : new Date(ms).toISOString().slice(0, 16).replace('T', ' ');

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { generateKey, hashKey, looksLikeKey, prefixOf } from '../../src/accounts/keys.js';
 
-t.test('a key begins as the specification says and has 43 letters and digits', (t) => {
+t.test('a key has the prefix of the specification and 43 letters and digits', (t) => {
   for (let round = 0; round < 100; round += 1) t.match(generateKey(), /^svc_sk_[0-9A-Za-z]{43}$/);
   t.end();
 });
@@ -19,7 +19,7 @@ t.test('keys differ, and use every character about equally', (t) => {
   t.end();
 });
 
-t.test('the store knows a SHA-256, listings a short prefix', (t) => {
+t.test('the store has the SHA-256 of a key, listings have a short prefix', (t) => {
   t.equal(
     Buffer.from(hashKey('svc_sk_x')).toString('hex'),
     '8a4c73a1f1cf8f74110f8831d178071a9ce4cf8fe917f0f90d5fc774a0705cf1',
@@ -28,7 +28,7 @@ t.test('the store knows a SHA-256, listings a short prefix', (t) => {
   t.end();
 });
 
-t.test('only what begins with svc_sk_ is taken for a key', (t) => {
+t.test('only a value that begins with svc_sk_ counts as a key', (t) => {
   for (const value of ['svc_sk_', 'svc_sk_x', 'svc_sk_ é']) t.ok(looksLikeKey(value), value);
   for (const value of ['', 'svc_sk', 'SVC_SK_x', 'Bearer svc_sk_x', ' svc_sk_x'])
     t.notOk(looksLikeKey(value), value);

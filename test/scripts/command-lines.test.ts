@@ -1,4 +1,4 @@
-/** The command lines of the programs that measure and break the service: what they take, and what they tell. */
+/** The command lines of the programs that measure and break the service. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -17,7 +17,7 @@ const run = (program: string, ...args: readonly string[]) => {
 };
 
 for (const program of ['torture', 'bench', 'soak']) {
-  t.test(`${program}: what is not understood is told in words, with the usage`, (t) => {
+  t.test(`${program}: a usage error is explained, with the usage`, (t) => {
     const { status, stdout, stderr } = run(program, '--bogus');
     t.equal(status, 2);
     t.equal(stdout, '');

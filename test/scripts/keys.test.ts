@@ -10,7 +10,7 @@ import { runner, spawnCommand } from '../support/run-command.js';
 
 const keyLine = /^svc_sk_[0-9A-Za-z]{43}\n$/;
 
-t.test('create prints the key and nothing else on standard output, and the key is good', async (t) => {
+t.test('create prints only the key on standard output, and the key works', async (t) => {
   const dataDir = join(memoryFolder(t), 'new');
   const keys = runner(program, dataDir);
   const made = await keys('create');
@@ -48,7 +48,7 @@ t.test('credit takes a key, a prefix or an account, and says when an account bec
   t.match(await keys('credit', 'payer', '1.5'), { status: 2, stderr: /not "1.5"/ });
 });
 
-t.test('asked about a store that is not there, it makes none', async (t) => {
+t.test('no command but create creates a store', async (t) => {
   const dataDir = join(memoryFolder(t), 'mistyped');
   const keys = runner(program, dataDir);
   for (const args of [['list'], ['revoke', 'svc_sk_abcdef'], ['credit', 'payer', '3']])
@@ -85,7 +85,7 @@ t.test('revoke takes a key or its prefix; list shows prefixes, never a key', asy
   t.notOk(stdout.includes(one) || stdout.includes(other));
 });
 
-t.test('what is not understood is answered with the usage, exit 2, and touches nothing', async (t) => {
+t.test('a usage error shows the usage, exits 2 and touches nothing', async (t) => {
   const dataDir = join(memoryFolder(t), 'untouched');
   const keys = runner(program, dataDir);
   for (const args of [
@@ -121,7 +121,7 @@ t.test('an account name that could be taken for a key or garble a terminal is re
     );
 });
 
-t.test('a data folder that cannot be used is one line and exit 1', async (t) => {
+t.test('a data folder that cannot be used gives one line and exit code 1', async (t) => {
   const file = join(memoryFolder(t), 'file');
   writeFileSync(file, '');
   const { status, stdout, stderr } = await runner(program, file)('create');
@@ -130,7 +130,7 @@ t.test('a data folder that cannot be used is one line and exit 1', async (t) => 
   t.match(stderr, /^The data folder .+ cannot be written .+\n$/);
 });
 
-t.test('as a process it takes DATA_DIR, writes to both outputs and exits with the code', (t) => {
+t.test('the process takes DATA_DIR, writes to both outputs and sets the exit code', (t) => {
   const env = { DATA_DIR: memoryFolder(t) };
   t.match(spawnCommand('keys', ['create'], { env }), { status: 0, stdout: keyLine, stderr: /"account-1"/ });
   t.match(spawnCommand('keys', ['create', 'x'], { env }), { status: 2, stdout: '', stderr: /^keys: / });

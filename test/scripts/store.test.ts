@@ -45,36 +45,33 @@ const credit = (dataDir: string, credits: number) =>
 
 const balanceOf = (dataDir: string): number | undefined => balances(dataDir)[0]?.balance;
 
-t.test(
-  'a backup is one good file of a store in use, and never takes the place of another by chance',
-  async (t) => {
-    const dataDir = await makeStore(t, 100);
-    const store = runner(dataDir);
-    const held = open(dataDir);
-    const writer = new DatabaseSync(storePath(dataDir));
-    writer.exec('BEGIN IMMEDIATE');
-    const file = join(memoryFolder(t), 'backup');
-    const { status, stdout, stderr } = await store('backup', file);
-    t.equal(status, 0, stderr);
-    t.match(
-      stdout,
-      /^.*backup: 1 account, 1 key, 1 entry, \d+ bytes, newest entry \d{4}-\d\d-\d\d \d\d:\d\d UTC\n$/,
-    );
-    writer.exec('COMMIT');
-    writer.close();
-    t.equal(statSync(file).mode & 0o777, 0o600);
-    t.same(readdirSync(join(file, '..')), [basename(file)], 'nothing else is left');
-    t.equal(balanceOf(dataDir), 100);
-    await credit(dataDir, 1);
-    t.match(await store('backup', file), { status: 1, stdout: '', stderr: /exists already: .* --force\n$/ });
-    t.match(await store('verify', file), { status: 0, stdout: /1 entry/ }, 'it is the first one still');
-    t.match(await store('backup', file, '--force'), { status: 0, stdout: /2 entries/ });
-    t.match(await store('verify', file), { status: 0, stdout: /is good: .*2 entries/ });
-    held.close();
-  },
-);
+t.test('a backup is one good file of a store in use, and replaces a file only with --force', async (t) => {
+  const dataDir = await makeStore(t, 100);
+  const store = runner(dataDir);
+  const held = open(dataDir);
+  const writer = new DatabaseSync(storePath(dataDir));
+  writer.exec('BEGIN IMMEDIATE');
+  const file = join(memoryFolder(t), 'backup');
+  const { status, stdout, stderr } = await store('backup', file);
+  t.equal(status, 0, stderr);
+  t.match(
+    stdout,
+    /^.*backup: 1 account, 1 key, 1 entry, \d+ bytes, newest entry \d{4}-\d\d-\d\d \d\d:\d\d UTC\n$/,
+  );
+  writer.exec('COMMIT');
+  writer.close();
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.same(readdirSync(join(file, '..')), [basename(file)], 'nothing else is left');
+  t.equal(balanceOf(dataDir), 100);
+  await credit(dataDir, 1);
+  t.match(await store('backup', file), { status: 1, stdout: '', stderr: /exists already: .* --force\n$/ });
+  t.match(await store('verify', file), { status: 0, stdout: /1 entry/ }, 'it is still the first backup');
+  t.match(await store('backup', file, '--force'), { status: 0, stdout: /2 entries/ });
+  t.match(await store('verify', file), { status: 0, stdout: /is good: .*2 entries/ });
+  held.close();
+});
 
-t.test('what no backup can be', async (t) => {
+t.test('paths that a backup refuses', async (t) => {
   const dataDir = await makeStore(t, 100);
   const store = runner(dataDir);
   const folder = memoryFolder(t);
@@ -95,7 +92,7 @@ t.test('what no backup can be', async (t) => {
   t.equal(balanceOf(dataDir), 100);
 });
 
-t.test('verify tells all that is wrong, of a store in use and of a backup, and exits 1', async (t) => {
+t.test('verify reports all damage of a store in use or a backup, and exits 1', async (t) => {
   const dataDir = await makeStore(t, 100);
   const store = runner(dataDir);
   const held = open(dataDir);
@@ -154,55 +151,52 @@ t.test('verify tells all that is wrong, of a store in use and of a backup, and e
   held.close();
 });
 
-t.test(
-  'restore puts a backup in the place of the store, keeps that, and needs the service to be stopped',
-  async (t) => {
-    const dataDir = await makeStore(t, 100);
-    const store = runner(dataDir);
-    const file = join(memoryFolder(t), 'backup');
-    await store('backup', file);
-    await credit(dataDir, 23);
-    const impatient = { ...limits, storeBusyMsMax: 50 };
-    const held = open(dataDir);
-    t.throws(() => restore(dataDir, file, Date.now(), impatient), {
-      constructor: StoreError,
-      fault: 'held',
-      message: /a service .* has it open: stop that first$/,
-    });
-    held.close();
-    const other = new DatabaseSync(storePath(dataDir));
-    other.prepare('SELECT * FROM ledger').all();
-    t.match(await store('restore', file), {
-      status: 1,
-      stderr: /another program has it open, stop that first\n$/,
-    });
-    other.close();
-    t.equal(balanceOf(dataDir), 123);
-    t.match(await store('restore', storePath(dataDir)), { status: 1, stderr: /is the store itself/ });
-    chmodSync(file, 0o644);
-    const { status, stdout, stderr } = await store('restore', file);
-    t.equal(status, 0, stderr);
-    const [, kept = ''] = /The previous store is (.*)\n$/.exec(stdout) ?? [];
-    t.match(basename(kept), /^store\.sqlite\.before-restore-\d{8}T\d{6}$/);
-    t.equal(balanceOf(dataDir), 100);
-    t.equal(statSync(storePath(dataDir)).mode & 0o777, 0o600);
-    open(dataDir).close();
-    t.match(await store('restore', kept), { status: 0 }, 'and back');
-    t.equal(balanceOf(dataDir), 123);
-    open(dataDir).close();
+t.test('restore replaces the store, keeps the old one, and requires a stopped service', async (t) => {
+  const dataDir = await makeStore(t, 100);
+  const store = runner(dataDir);
+  const file = join(memoryFolder(t), 'backup');
+  await store('backup', file);
+  await credit(dataDir, 23);
+  const impatient = { ...limits, storeBusyMsMax: 50 };
+  const held = open(dataDir);
+  t.throws(() => restore(dataDir, file, Date.now(), impatient), {
+    constructor: StoreError,
+    fault: 'held',
+    message: /a service .* has it open: stop that first$/,
+  });
+  held.close();
+  const other = new DatabaseSync(storePath(dataDir));
+  other.prepare('SELECT * FROM ledger').all();
+  t.match(await store('restore', file), {
+    status: 1,
+    stderr: /another program has it open, stop that first\n$/,
+  });
+  other.close();
+  t.equal(balanceOf(dataDir), 123);
+  t.match(await store('restore', storePath(dataDir)), { status: 1, stderr: /is the store itself/ });
+  chmodSync(file, 0o644);
+  const { status, stdout, stderr } = await store('restore', file);
+  t.equal(status, 0, stderr);
+  const [, kept = ''] = /The previous store is (.*)\n$/.exec(stdout) ?? [];
+  t.match(basename(kept), /^store\.sqlite\.before-restore-\d{8}T\d{6}$/);
+  t.equal(balanceOf(dataDir), 100);
+  t.equal(statSync(storePath(dataDir)).mode & 0o777, 0o600);
+  open(dataDir).close();
+  t.match(await store('restore', kept), { status: 0 }, 'and back');
+  t.equal(balanceOf(dataDir), 123);
+  open(dataDir).close();
 
-    const nowhere = join(memoryFolder(t), 'new', 'machine');
-    t.match(await runner(nowhere)('restore', file), { status: 0, stdout: /^[^\n]*\n$/ });
-    t.equal(balanceOf(nowhere), 100);
-    mkdirSync(`${nowhere}-2/store.sqlite`, { recursive: true });
-    t.match(await runner(`${nowhere}-2`)('restore', file), {
-      status: 1,
-      stderr: /store\.sqlite is not a file: move it away/,
-    });
-  },
-);
+  const nowhere = join(memoryFolder(t), 'new', 'machine');
+  t.match(await runner(nowhere)('restore', file), { status: 0, stdout: /^[^\n]*\n$/ });
+  t.equal(balanceOf(nowhere), 100);
+  mkdirSync(`${nowhere}-2/store.sqlite`, { recursive: true });
+  t.match(await runner(`${nowhere}-2`)('restore', file), {
+    status: 1,
+    stderr: /store\.sqlite is not a file: move it away/,
+  });
+});
 
-t.test('root restores for the user whose folder it is', { skip: process.getuid?.() !== 0 }, async (t) => {
+t.test('root restores for the owner of the folder', { skip: process.getuid?.() !== 0 }, async (t) => {
   const dataDir = await makeStore(t, 100);
   const store = runner(dataDir);
   const file = join(memoryFolder(t), 'backup');
@@ -215,7 +209,7 @@ t.test('root restores for the user whose folder it is', { skip: process.getuid?.
   t.ok(owners.length > 3 && owners.every((owner) => owner === uid), `${owners.join()} of ${uid}`);
 });
 
-/** A store as a kill leaves it: its last commits are in its log only. */
+/** A store after a kill: its last commits are in its log only. */
 const makeCrashed = async (t: Test): Promise<string> => {
   const dataDir = await makeStore(t, 100);
   const { database, hold } = openDatabase(dataDir, limits);
@@ -233,7 +227,7 @@ const copyOf = (t: Test, dataDir: string): string => {
   return copy;
 };
 
-/** What the next start makes of it: a balance, or the fault that it is refused with. */
+/** Starts with the store. @returns the balance, or the fault of the refusal */
 const startOf = (dataDir: string): number | string | undefined => {
   try {
     open(dataDir).close();
@@ -244,7 +238,7 @@ const startOf = (dataDir: string): number | string | undefined => {
   }
 };
 
-t.test('a backup with a log beside it is restored with what is in that', async (t) => {
+t.test('a backup with a log is restored with the contents of the log', async (t) => {
   const crashed = await makeCrashed(t);
   const dataDir = await makeStore(t, 7);
   const log = readFileSync(logPath(crashed));
@@ -253,18 +247,18 @@ t.test('a backup with a log beside it is restored with what is in that', async (
   t.match(stdout, /: 1 account, 1 key, 2 entries/);
   t.equal(balanceOf(dataDir), 111);
   open(dataDir).close();
-  t.ok(readFileSync(logPath(crashed)).equals(log), 'the backup is as it was');
+  t.ok(readFileSync(logPath(crashed)).equals(log), 'the backup is unchanged');
 });
 
 const keptBy = (stdout: string): string => /The previous store is (.*)\n$/.exec(stdout)?.[1] ?? '';
 
-t.test('the log of a store that lacks something is kept as it is, with all that it can have', async (t) => {
+t.test('the log of an incomplete store is kept unchanged', async (t) => {
   const left = await LeftStore.make(join(memoryFolder(t), 'data'), 20, seededRandom(7));
   const log = Buffer.from(left.bytesOf('store.sqlite-wal'));
-  // The third page in it: SQLite takes it and all behind it for a commit that was cut off.
+  // The third page: SQLite takes everything from there on for a commit that was cut off.
   log.fill(0xa5, 32 + 2 * (24 + 4_096) + 1_000, 32 + 2 * (24 + 4_096) + 1_100);
   writeFileSync(logPath(left.dataDir), log, { flag: 'r+' });
-  t.equal(startOf(left.dataDir), 'short', 'a start is refused, and leaves all as it was');
+  t.equal(startOf(left.dataDir), 'short', 'a start is refused, and changes nothing');
   const file = join(memoryFolder(t), 'backup');
   await runner(await makeStore(t, 7))('backup', file);
   const store = runner(left.dataDir);
@@ -277,7 +271,7 @@ t.test('the log of a store that lacks something is kept as it is, with all that 
   t.equal(startOf(left.dataDir), 7);
 });
 
-t.test('where no mark tells whether a log is whole, the log is kept besides', async (t) => {
+t.test('without a commit mark a copy of the log is kept', async (t) => {
   const crashed = await makeCrashed(t);
   const log = readFileSync(logPath(crashed));
   const file = join(memoryFolder(t), 'backup');
@@ -289,7 +283,7 @@ t.test('where no mark tells whether a log is whole, the log is kept besides', as
   t.same(
     readdirSync(crashed).filter((name) => name.includes('before-restore')),
     [],
-    'nothing was kept when nothing was done',
+    'a refused restore keeps nothing',
   );
   const { stdout } = await runner(copyOf(t, crashed))('restore', file);
   other.close();
@@ -297,11 +291,11 @@ t.test('where no mark tells whether a log is whole, the log is kept besides', as
   t.ok(readFileSync(`${kept}-wal`).equals(log));
   t.equal(balanceOf(join(kept, '..')), 7);
   const again = await makeStore(t, 1);
-  t.match(await runner(again)('restore', kept), { status: 0 }, 'the two are still one store');
+  t.match(await runner(again)('restore', kept), { status: 0 }, 'file and log are still one store');
   t.equal(balanceOf(again), 111);
 });
 
-t.test('a restore makes no store in a default folder that is not there', async (t) => {
+t.test('a restore does not create the default folder', async (t) => {
   const file = join(memoryFolder(t), 'backup');
   await runner(await makeStore(t, 7))('backup', file);
   const cwd = memoryFolder(t);
@@ -314,7 +308,7 @@ t.test('a restore makes no store in a default folder that is not there', async (
   t.same(readdirSync(cwd), []);
 });
 
-/** @returns whether it was killed before it came to its end */
+/** @returns false if it ended before the kill */
 const restoreUntil = (dataDir: string, file: string, killAt: number): Promise<boolean> => {
   const child = spawn(
     process.execPath,
@@ -351,45 +345,42 @@ for (const [what, damage, before] of [
     'damaged',
   ],
 ] as const)
-  t.test(
-    `killed before each of its acts, a restore over ${what} leaves the old or the new store`,
-    async (t) => {
-      const template = await makeCrashed(t);
-      damage(template);
-      const good = await makeStore(t, 7);
-      const file = join(memoryFolder(t), 'backup');
-      await runner(good)('backup', file);
-      const seen = new Map<unknown, number>();
-      let ended = false;
-      const killed = async (killAt: number) => {
-        const dataDir = copyOf(t, template);
-        if (!(await restoreUntil(dataDir, file, killAt))) ended = true;
-        const found = startOf(copyOf(t, dataDir));
-        seen.set(found, (seen.get(found) ?? 0) + 1);
-        restore(dataDir, file, Date.now(), limits);
-        t.equal(startOf(dataDir), 7, `after ${killAt} acts and again`);
-        t.same(
-          readdirSync(dataDir).filter(
-            (name) => !/^store\.(?:lock|sqlite(?:-mark|\.before-restore-.*)?)$/.test(name),
-          ),
-          [],
-          'nothing else is left',
-        );
-      };
-      for (let killAt = 0; !ended; killAt += CONCURRENT)
-        await Promise.all(Array.from({ length: CONCURRENT }, (_, i) => killed(killAt + i)));
-      const allowed = [before, 7, 'held'];
+  t.test(`a restore over ${what} that is killed at any act leaves the old or the new store`, async (t) => {
+    const template = await makeCrashed(t);
+    damage(template);
+    const good = await makeStore(t, 7);
+    const file = join(memoryFolder(t), 'backup');
+    await runner(good)('backup', file);
+    const seen = new Map<unknown, number>();
+    let ended = false;
+    const killed = async (killAt: number) => {
+      const dataDir = copyOf(t, template);
+      if (!(await restoreUntil(dataDir, file, killAt))) ended = true;
+      const found = startOf(copyOf(t, dataDir));
+      seen.set(found, (seen.get(found) ?? 0) + 1);
+      restore(dataDir, file, Date.now(), limits);
+      t.equal(startOf(dataDir), 7, `after ${killAt} acts and again`);
       t.same(
-        [...seen.keys()].filter((found) => !allowed.includes(found as never)),
+        readdirSync(dataDir).filter(
+          (name) => !/^store\.(?:lock|sqlite(?:-mark|\.before-restore-.*)?)$/.test(name),
+        ),
         [],
-        JSON.stringify([...seen]),
+        'nothing else is left',
       );
-      t.ok((seen.get(before) ?? 0) > 5 && (seen.get(7) ?? 0) > 0, JSON.stringify([...seen]));
-      if (before === 111) t.notOk(seen.has('held'), 'a store that was whole is never kept from being opened');
-    },
-  );
+    };
+    for (let killAt = 0; !ended; killAt += CONCURRENT)
+      await Promise.all(Array.from({ length: CONCURRENT }, (_, i) => killed(killAt + i)));
+    const allowed = [before, 7, 'held'];
+    t.same(
+      [...seen.keys()].filter((found) => !allowed.includes(found as never)),
+      [],
+      JSON.stringify([...seen]),
+    );
+    t.ok((seen.get(before) ?? 0) > 5 && (seen.get(7) ?? 0) > 0, JSON.stringify([...seen]));
+    if (before === 111) t.notOk(seen.has('held'), 'a whole store can always be opened');
+  });
 
-t.test('what is not understood is answered with the usage and exit 2', async (t) => {
+t.test('a usage error shows the usage and exits 2', async (t) => {
   const dataDir = join(memoryFolder(t), 'none');
   const store = runner(dataDir);
   for (const args of [

@@ -9,7 +9,7 @@ import { usageReport } from '../../scripts/usage.js';
 import { memoryFolder } from '../store/support.js';
 import { runner, spawnCommand } from '../support/run-command.js';
 
-/** Two accounts; a key of the first was used two hours and two days ago, and once for nothing. */
+/** Two accounts. A key of the first was used two days and two hours ago, and once with a refund. */
 const makeStore = async (dataDir: string, nowMs: number): Promise<string> => {
   const [key = '', , revoked = ''] = await createKeys(dataDir, [
     ['Ada & Co', 5_000],
@@ -43,7 +43,7 @@ const key = await makeStore(dataDir, nowMs);
 const usage = runner(usageReport, dataDir);
 const minute = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
 
-t.test('a table: an account, below it its keys by their prefixes', async (t) => {
+t.test('the table has each account, and below it its keys by their prefixes', async (t) => {
   const { status, stdout, stderr } = await usage();
   t.equal(status, 0, stderr);
   const rows = stdout.trimEnd().split('\n');
@@ -76,7 +76,7 @@ t.test('--since takes a duration or a date, --account a name', async (t) => {
   t.notMatch(one, 'Ada');
 });
 
-t.test('--json is one object for programs', async (t) => {
+t.test('--json prints one object', async (t) => {
   const { status, stdout } = await usage('--json', '--since', '2020-01-01');
   t.equal(status, 0);
   t.match(JSON.parse(stdout), {
@@ -103,7 +103,7 @@ t.test('--json is one object for programs', async (t) => {
   t.equal((JSON.parse((await usage('--json')).stdout) as { since: unknown }).since, null);
 });
 
-t.test('what is not understood is answered with the usage and exit 2', async (t) => {
+t.test('a usage error shows the usage and exits 2', async (t) => {
   for (const args of [
     ['x'],
     ['--since'],
@@ -125,7 +125,7 @@ t.test('what is not understood is answered with the usage and exit 2', async (t)
     t.match(await usage(...args), { status: 0, stdout: /^Usage/, stderr: '' });
 });
 
-t.test('no such account, no store or no store of ours: one line, exit 1, and nothing is made', async (t) => {
+t.test('an unknown account, a missing or a foreign store give one line and exit code 1', async (t) => {
   t.match(await usage('--account', 'nobody'), {
     status: 1,
     stdout: '',
@@ -147,7 +147,7 @@ t.test('no such account, no store or no store of ours: one line, exit 1, and not
   });
 });
 
-t.test('as a process it takes DATA_DIR and exits with the code', (t) => {
+t.test('the process takes DATA_DIR and sets the exit code', (t) => {
   const env = { DATA_DIR: dataDir };
   t.match(spawnCommand('usage', ['--json'], { env }), { status: 0, stdout: /"account": "free"/, stderr: '' });
   t.match(spawnCommand('usage', ['x'], { env }), { status: 2, stdout: '', stderr: /^usage: / });

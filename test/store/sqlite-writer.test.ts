@@ -82,10 +82,10 @@ t.test('a dead thread is replaced, and its batch is neither lost nor doubled', a
   await until(() => threads.length === 1);
   for (let round = 1; round <= 5; round += 1) {
     for (let count = 0; count < 20; count += 1) ledger.append(usageOf(1));
-    // Ends it before its first commit, between commits or inside one, as it happens.
+    // Ends the thread before its first commit, between commits or inside one.
     if (round > 1) await until(() => ledger.acknowledged >= (round - 1) * 21 + round * 2);
     await threads.at(-1)?.terminate();
-    // Whatever it had committed, here is something for its successor.
+    // Gives its successor something to commit in any case.
     ledger.append(usageOf(1));
     await ledger.drain();
   }
@@ -96,7 +96,7 @@ t.test('a dead thread is replaced, and its batch is neither lost nor doubled', a
 
 t.test('an idle thread that died is replaced by the next entry', async (t) => {
   const dataDir = await makeStore(t);
-  // Not by a probe before it.
+  // No probe replaces it before.
   const { ledger, writer, threads } = openLedger(t, dataDir, { ledgerProbeMs: 60_000 });
   ledger.append(usageOf(1));
   await ledger.drain();
@@ -113,7 +113,7 @@ t.test('closing while the store is locked ends the thread, and no other is start
   const { ledger, threads } = openLedger(t, dataDir, { ledgerRetryMs: 1, ledgerCloseMsMax: 50 });
   const holder = new DatabaseSync(storePath(dataDir));
   holder.exec('BEGIN IMMEDIATE');
-  // The thread waits for the lock, inside the commit, when the time to close is over.
+  // The thread waits for the lock inside the commit when the time to close is over.
   ledger.append(usageOf(1));
   await ledger.close();
   holder.exec('ROLLBACK');
@@ -123,7 +123,7 @@ t.test('closing while the store is locked ends the thread, and no other is start
   t.equal(ledger.queued, 1);
 });
 
-t.test('what was committed to a file that was taken away is not acknowledged', async (t) => {
+t.test('a commit to a file that was moved away is not acknowledged', async (t) => {
   const dataDir = await makeStore(t);
   const { ledger, writer } = openLedger(t, dataDir, { ledgerRetryMs: 5 });
   ledger.append(usageOf(1));
@@ -156,7 +156,7 @@ const killInMidWrite = async (dataDir: string, acknowledgements: number) => {
     if (lines === acknowledgements) child.kill('SIGKILL');
   }
   const [, signal] = (await exited) as [number | null, string | null];
-  if (signal !== 'SIGKILL') throw new Error('the writer ended by itself');
+  if (signal !== 'SIGKILL') throw new Error('the process ended by itself');
   return reported;
 };
 
@@ -172,7 +172,7 @@ t.test('kill -9 in mid-write loses nothing that was acknowledged and doubles not
   }
 });
 
-t.test('nothing is kept of a commit that is over', async (t) => {
+t.test('a finished commit leaves nothing in memory', async (t) => {
   const { ledger } = openLedger(t, await makeStore(t));
   const commits = async (count: number): Promise<void> => {
     for (let i = 0; i < count; i++) {

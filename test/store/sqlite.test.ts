@@ -31,7 +31,7 @@ const faultOf = (work: () => unknown): StoreError => {
   throw new Error('the store opened');
 };
 
-t.test('the store holds the hash of a key, never the key, and only its user reads it', async (t) => {
+t.test('the store has the hash of a key, never the key, and only its user can read it', async (t) => {
   const dataDir = join(memoryFolder(t), 'made', 'here');
   const key = await createKey(dataDir);
   const bytes = readFileSync(storePath(dataDir));
@@ -41,7 +41,7 @@ t.test('the store holds the hash of a key, never the key, and only its user read
   t.equal(statSync(storePath(dataDir)).mode & 0o777, 0o600);
 });
 
-t.test('a data folder that cannot be written is named, with what to do', (t) => {
+t.test('the error for an unwritable data folder names it and the remedy', (t) => {
   const dataDir = memoryFolder(t);
   const file = join(dataDir, 'a-file');
   writeFileSync(file, '');
@@ -56,7 +56,7 @@ t.test('a data folder that cannot be written is named, with what to do', (t) => 
   t.end();
 });
 
-t.test('a file that is no database, and one whose pages are garbage, are called damaged', async (t) => {
+t.test('a file that is not a database, or has garbage pages, is reported as damaged', async (t) => {
   const noDatabase = memoryFolder(t);
   writeFileSync(storePath(noDatabase), 'this is not a database, whatever its name says'.repeat(10));
   const error = faultOf(() => open(noDatabase));
@@ -76,7 +76,7 @@ t.test('a file that is no database, and one whose pages are garbage, are called 
   t.equal(faultOf(() => open(garbage)).fault, 'damaged');
 });
 
-t.test('a store of a newer version and a database of another program are left as they are', async (t) => {
+t.test('a newer store and a database of another program stay unchanged', async (t) => {
   const newer = memoryFolder(t);
   await createKey(newer);
   const database = new DatabaseSync(storePath(newer));
@@ -95,7 +95,7 @@ t.test('a store of a newer version and a database of another program are left as
   t.ok(readFileSync(storePath(foreign)).equals(before));
 });
 
-t.test('an empty file is no store: one that lost all it had must not come back as a new one', (t) => {
+t.test('an empty file is not a new store: it may be a store that lost its contents', (t) => {
   const dataDir = memoryFolder(t);
   writeFileSync(storePath(dataDir), '');
   t.equal(faultOf(() => open(dataDir)).fault, 'damaged');
@@ -125,7 +125,7 @@ t.test('the triggers keep the balance the sum of the ledger, and the ledger appe
 
 const always: UsagePeriod = { account: null, sinceMs: null };
 
-/** A store as the first version made it, with entries. */
+/** A store of the first version, with entries. */
 const makeFirstStore = (dataDir: string): void => {
   const database = new DatabaseSync(storePath(dataDir));
   database.exec(migrations[0]);
@@ -150,7 +150,7 @@ t.test('a store of the first version keeps its balances, and its use is summed u
     metered: true,
     balance: 450,
     requests: 2,
-    // It was not on record.
+    // The first version did not record it.
     characters: 0,
     credits: 55,
     refunded: 5,

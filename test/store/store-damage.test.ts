@@ -74,7 +74,7 @@ const refusedOrCharged = (): number | 'refused' => {
   }
 };
 
-t.test('undamaged, it is served as it was left', (t) => {
+t.test('an undamaged store is served unchanged', (t) => {
   for (const end of ends)
     for (const wholeBytesMax of [limits.storeCheckBytesMax, 0]) {
       store.putBack(end);
@@ -106,7 +106,7 @@ for (const [how, wholeBytesMax] of [
   ['too large to be read whole', 0],
 ] as const)
   for (const end of ends)
-    t.test(`${end}, ${how}: refused, or served with the balances that it had`, (t) => {
+    t.test(`${end}, ${how}: the store is refused, or served with its balances`, (t) => {
       const outcomes = { refused: 0, served: 0 };
       for (let round = 0; round < ROUNDS; round += 1)
         for (const name of damageNames[end]) {
@@ -119,7 +119,7 @@ for (const [how, wholeBytesMax] of [
       t.end();
     });
 
-t.test('what takes a file’s place gets it, although the file is made anew meanwhile', (t) => {
+t.test('a replacement takes the place of a file that is created again meanwhile', (t) => {
   for (const [name, file] of [
     ['a folder in place of the file', 'store.sqlite'],
     ['a folder in place of the log', 'store.sqlite-wal'],
@@ -142,7 +142,7 @@ t.test('what takes a file’s place gets it, although the file is made anew mean
   t.end();
 });
 
-t.test('the file and its log are empty, although the log is cut meanwhile', (t) => {
+t.test('both files are emptied although the log is removed meanwhile', (t) => {
   store.putBack('killed');
   const raced = Object.create(store, {
     pathOf: {
