@@ -1,4 +1,4 @@
-/** Entry of a synthesis thread: the voice packs that it is given behind `serveSynthesis`. */
+/** Entry of a synthesis thread: serves the voice packs in its data. */
 import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../src/threads/messages.js';
 import { loadPacks, meansOf } from './engines/registry.js';

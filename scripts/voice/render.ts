@@ -1,12 +1,12 @@
 /**
  * Speaks with the service's own engine, without the service, for the voice's measurements.
  *
- * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?, "uncut"?}`. For each
- * it writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and answers with one line
- * `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "seams", "firstChunkMs", "computeMs", "loadMs"}`, where
- * `seams` are the samples at which a segment follows another. `whole` decodes all frames of a segment at once,
- * `uncut` makes one segment of the text. MODELS_DIR
- * and EXECUTION_PROVIDER are those of the service.
+ * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?,
+ * "uncut"?}`. For each it writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and
+ * answers with one line `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "seams", "firstChunkMs",
+ * "computeMs", "loadMs"}`, where `seams` are the samples at which a new segment begins. `whole` decodes all frames of
+ * a segment at once, `uncut` makes one segment of the text. MODELS_DIR and EXECUTION_PROVIDER are those of the
+ * service.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** The voices that the repository ships, loaded as a synthesis thread loads them, and what tests want of their speech. */
+/** The shipped voices, loaded as a synthesis thread loads them, and measurements of their speech. */
 import { join } from 'node:path';
 import type { SpeechSettings } from '../../src/api/speech-settings.js';
 import { limits } from '../../src/limits.js';
@@ -39,7 +39,7 @@ const defaultPack = async () => {
   return { pack: packs[0]!, files };
 };
 
-/** The engine of the default pack, with what the service does not see of it. */
+/** The engine of the default pack, with the parts that the service does not use. */
 export const loadDefaultPack = async (): Promise<SyrinxEngine> => {
   const { pack, files } = await defaultPack();
   const engine = await SyrinxEngine.load(pack, means);
@@ -60,11 +60,11 @@ export interface Spoken {
   readonly words: readonly WordTime[];
   readonly spans: readonly Span[];
   readonly chunks: readonly Int16Array[];
-  /** For each chunk, the words that it brought. */
+  /** The words that each chunk reported. */
   readonly wordsOfChunks: readonly (readonly WordTime[])[];
 }
 
-/** Parts of a segment, with its settings beside them. */
+/** Parts of a request, with its settings beside them. */
 export type RequestParts = Partial<Omit<SegmentRequest, 'settings'> & SpeechSettings>;
 
 export const requestOf = (
@@ -122,10 +122,10 @@ export const levelDb = (pcm: Int16Array, from = 0, to = pcm.length): number => {
   return 10 * Math.log10(power / Math.max(1, to - from) + 1e-12);
 };
 
-/** F0 in Hz each 10 ms where the signal is loud and periodic. */
+/** F0 in Hz every 10 ms where the signal is loud and periodic. */
 export const pitchOf = (pcm: Int16Array): number[] => pitchTrack(pcm).filter((hz) => hz > 0);
 
-/** F0 in Hz each 10 ms, 0 where there is none: the first high peak of the normalised autocorrelation. */
+/** F0 in Hz every 10 ms, 0 where there is none: the first high peak of the normalised autocorrelation. */
 export const pitchTrack = (pcm: Int16Array): number[] => {
   const rate = 8_000;
   const signal = Float32Array.from({ length: Math.floor(pcm.length / 3) }, (_, i) => pcm[3 * i]! / 32_768);

@@ -18,8 +18,8 @@ export interface Sessions<Name extends string> {
 
 type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 
-// One compute thread for each session, and no pool that spins: the cores are shared by one synthesis thread on each, and
-// a spinning pool would take the front thread's.
+// One compute thread for each session, and no pool that spins: the cores are shared by one synthesis thread on each,
+// and a spinning pool would take the front thread's.
 const options = (executionProviders: readonly string[]): InferenceSession.SessionOptions => ({
   executionProviders,
   graphOptimizationLevel: 'all',

@@ -48,7 +48,10 @@ export class PackFolder {
   readonly path: string;
   /** Names of what is in it. */
   readonly files: readonly string[];
-  /** Descriptors of the files that were opened. They are not `FileHandle`s: those end with the thread that reads the packs. */
+  /**
+   * Descriptors of the files that were opened. They are not `FileHandle`s: those end with the thread that reads the
+   * packs.
+   */
   readonly #held: number[];
 
   private constructor(path: string, files: readonly string[], held: number[]) {

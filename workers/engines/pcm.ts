@@ -1,15 +1,15 @@
-/** Samples at a segment's edges, and their way to 16 bits. */
+/** Trims and fades samples, and converts them to 16 bits. */
 
-/** Above this a sample is bent, so that the loudest vowel of the liveliest reading does not clip. */
+/** Samples above this level are compressed, so that the loudest vowel of the liveliest reading does not clip. */
 const knee = 0.8;
-/** The part of speech that is searched for its first sound. */
+/** Samples of each window in the search for the first sound. */
 const onsetWindow = 60;
-/** Mean square of the faintest sound that counts as one: -52 dB of full scale. */
+/** Mean square of the faintest sound that counts: -52 dB of full scale. */
 const onsetPower = 10 ** -5.2;
 /** Kept before the first sound: a consonant starts fainter than can be measured. */
 const onsetLead = 240;
 
-/** Samples before the first sound that may be left out. */
+/** Counts the samples before the first sound that can be left out. */
 export const silenceBefore = (pcm: Float32Array): number => {
   for (let at = 0; at + onsetWindow <= pcm.length; at += onsetWindow) {
     let power = 0;
@@ -25,13 +25,13 @@ export const fadeIn = (pcm: Float32Array, count: number): void => {
   for (let i = 0; i < length; i++) pcm[i]! *= 0.5 - 0.5 * Math.cos((Math.PI * i) / length);
 };
 
-/** The same at the end; the last sample is 0. */
+/** The same ramp at the end; the last sample is 0. */
 export const fadeOut = (pcm: Float32Array, count: number): void => {
   const length = Math.min(count, pcm.length);
   for (let i = 0; i < length; i++) pcm[pcm.length - 1 - i]! *= 0.5 - 0.5 * Math.cos((Math.PI * i) / length);
 };
 
-/** Full scale is 1; what exceeds it is bent below it. */
+/** Converts samples of full scale 1; louder ones are compressed below it. */
 export const toInt16 = (pcm: Float32Array): Int16Array => {
   const result = new Int16Array(pcm.length);
   for (let i = 0; i < pcm.length; i++) {

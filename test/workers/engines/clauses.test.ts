@@ -3,7 +3,7 @@ import { wordSpans } from '../../../src/text/words.js';
 import { cleanText } from '../../../workers/engines/g2p/lexer.js';
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
 
-/** Clauses as `atom atom|terminal ending`; atoms of another voice than English are marked with it. */
+/** Clauses as `atom atom|terminal ending`; atoms of other voices than the English one are prefixed with the voice. */
 const read = (text: string): string[] =>
   clausesOf(text, wordSpans(text)).map(({ atoms, terminal, ending }) => {
     const spoken = atoms.map((atom) =>
@@ -65,15 +65,15 @@ t.test('full stops within a sentence make no pause', (t) => {
   t.end();
 });
 
-t.test('a text that just ends is a sentence', (t) => {
+t.test('a text without a mark at its end is a sentence', (t) => {
   t.strictSame(read('hello there'), ['hello there|1 sentence']);
   t.strictSame(read('hello there '), ['hello there|1 sentence']);
   t.strictSame(read('hello there, '), ['hello there|0 clause']);
   t.end();
 });
 
-t.test('a clause that was cut is read with what is beside it', (t) => {
-  /** What others speak in brackets, `…` where the clause goes on further than is known. */
+t.test('a cut clause is read with the text beside it', (t) => {
+  /** Brackets: another segment speaks it; `…`: the clause goes on beyond the known text. */
   const readCut = (before: string, text: string, after: string): string[] =>
     clausesOf(text, wordSpans(text), [], { before, after }).map(({ atoms, terminal, ending, continues }) => {
       const spoken = atoms.map((atom) => (atom.aside ? `(${atom.spoken})` : atom.spoken)).join(' ');
@@ -121,7 +121,7 @@ t.test('amounts, addresses and signs are read as people do', (t) => {
   t.end();
 });
 
-t.test('each script is read by a voice of its own', (t) => {
+t.test('each script is read by its own voice', (t) => {
   t.equal(spoken('Привет мир'), 'ru:Привет ru:мир');
   t.equal(spoken('Привіт'), 'uk:Привіт');
   t.equal(spoken('مرحبا'), 'ar:مرحبا');
@@ -135,11 +135,11 @@ t.test('each script is read by a voice of its own', (t) => {
   t.equal(spoken('café naïve Zürich Łódź'), 'café naïve Zürich Łódź', 'accents stay English');
   t.equal(spoken('2023 год 50%'), 'ru:2023 ru:год ru:50 ru:%', 'digits and signs follow their neighbours');
   t.equal(spoken('1984'), '1984');
-  t.equal(spoken('ខ្មែរ ok'), 'Khmer ok', 'a script that nobody reads is named');
+  t.equal(spoken('ខ្មែរ ok'), 'Khmer ok', 'a script without a voice is named');
   t.end();
 });
 
-t.test('look-alike letters are read, what has no sound is left out', (t) => {
+t.test('look-alike letters are read, characters without a sound are left out', (t) => {
   t.equal(spoken('ｈｅｌｌｏ 𝐇𝐢 Ⅷ ① ﬁne ½'), 'hello Hi VIII 1 fine ½');
   t.equal(cleanText('a\u0000b\u0007\ud800c\ue000\ufffd\u00add'), 'abcd');
   t.equal(cleanText('e\u0301'), 'é');

@@ -26,7 +26,7 @@ const read = (group: string, voice = defaultVoice) => {
   return string.ids.map((id, i) => nameOf(id) + (levels[i] === 1 ? "'" : '')).join(' ');
 };
 
-t.test('the tables speak with phones that the voice has', (t) => {
+t.test('the tables use only phones that the voice has', (t) => {
   const known = new Set<string>([...vowelNames, ...consonantNames, pauseName]);
   for (const table of [englishIpa, foreignIpa])
     for (const [symbol, spelling] of table)
@@ -63,18 +63,18 @@ t.test('words become phones, with the stress of their syllables', (t) => {
   t.end();
 });
 
-t.test('foreign sounds are the nearest that the voice has', (t) => {
+t.test('a foreign sound becomes the nearest one that the voice has', (t) => {
   t.equal(read('n_i2_χ_ˈɑu2_', 'cmn'), "n iy hh' aw'");
   t.equal(read('tɕ_ˈiɛ5_n', 'cmn'), "ch' iy' eh n", 'tones are dropped');
   t.equal(read('uo3_uoɜ', 'cmn').includes('er'), false, 'the third tone is no vowel');
   t.equal(read('vʲ_ˈe_t', 'ru'), "v' eh' t'", 'softness is dropped');
   t.equal(read('(en)_tʃ_ˈaɪ', 'ja'), "ch' ay'", 'a switch of language is not spoken');
   t.equal(read('ʔ_a', 'ar'), "aa'");
-  t.equal(read('ʔ', defaultVoice), 't', 'while English writes a t so');
+  t.equal(read('ʔ', defaultVoice), 't', 'in English it is a t');
   t.end();
 });
 
-t.test('every sound that espeak-ng makes of any script has a phone', (t) => {
+t.test('every sound that espeak-ng makes from any script has a phone', (t) => {
   const random = seededRandom(5);
   const samples: Readonly<Record<string, string>> = {
     ru: 'абвгдеёжзийклмнопрстуфхцчшщъыьэюя',
@@ -109,7 +109,7 @@ t.test('every sound that espeak-ng makes of any script has a phone', (t) => {
       for (const group of espeak.groups(text, voice)) {
         groups++;
         for (const symbol of group.replace(/[ˈˌ]/g, '').split('_')) {
-          // Language switches, lone marks of tone or length, and what other languages than English swallow.
+          // Language switches, single marks of tone or length, and sounds that only English speaks.
           if (symbol === '' || /^\(|^[0-9ɜː]+$|^[ʔʲʰ]+$/.test(symbol)) continue;
           if (phones.read(symbol, voice).ids.length === 0) {
             silent++;

@@ -37,7 +37,7 @@ const read = (text: string): Record<string, string> => {
   );
 };
 
-t.test('words that espeak-ng joins are told apart', (t) => {
+t.test('words that espeak-ng joins are separated', (t) => {
   t.match(read('It was a dark and stormy night, out of the blue.'), {
     was: '|w ah z',
     a: '|ax',
@@ -85,7 +85,7 @@ t.test('emoji and signs take their names, punctuation nothing', (t) => {
   t.end();
 });
 
-t.test('scripts without spaces and from right to left are aligned, too', (t) => {
+t.test('scripts without spaces and scripts from right to left are aligned', (t) => {
   const chinese = read('我是中国人。');
   t.ok(Object.keys(chinese).length > 1);
   for (const [word, spelling] of Object.entries(chinese)) t.not(spelling, '', word);
@@ -95,7 +95,7 @@ t.test('scripts without spaces and from right to left are aligned, too', (t) => 
   t.end();
 });
 
-t.test('a clause is phonemised in pieces, and none ends with a weak word', (t) => {
+t.test('a clause is phonemised in pieces, and no piece ends with a weak word', (t) => {
   const text =
     'and then we walked all the way to the end of a long road that nobody had ever seen before '.repeat(3);
   const words = wordSpans(text);
@@ -111,14 +111,14 @@ t.test('a clause is phonemised in pieces, and none ends with a weak word', (t) =
     }
   }
   t.ok(calls >= 3, `${calls} pieces`);
-  t.ok(soonest < track.length / 2, 'first audio waits for the first alone');
+  t.ok(soonest < track.length / 2, 'first audio waits only for the first');
   const articles = words.flatMap(({ start, end }, word) => (text.slice(start, end) === 'a' ? [word] : []));
   for (const word of articles)
-    t.equal(names[track.ids[track.wordFirst[word]!]!], 'ax', '"a" is no letter here');
+    t.equal(names[track.ids[track.wordFirst[word]!]!], 'ax', '"a" is an article here, not a letter');
   t.end();
 });
 
-t.test('alignment finds borders in whatever the words became', (t) => {
+t.test('alignment finds the borders of words in changed sounds', (t) => {
   const isVowel = (id: number) => id < 10;
   const align = (words: number[][], said: number[], groups: number[]) =>
     alignWords(
@@ -156,7 +156,7 @@ t.test('alignment finds borders in whatever the words became', (t) => {
   t.end();
 });
 
-t.test('any words along any sounds give borders in order', (t) => {
+t.test('any words aligned with any sounds give borders in order', (t) => {
   const phone = fc.integer({ min: 0, max: 20 });
   fc.assert(
     fc.property(
@@ -182,7 +182,7 @@ t.test('any words along any sounds give borders in order', (t) => {
   t.end();
 });
 
-t.test('any text becomes phones, its words in order and apart', (t) => {
+t.test('any text becomes phones, its words in order and without overlap', (t) => {
   const glyphs = fc.string({ unit: 'binary', maxLength: 40 });
   const fragments = fc.constantFrom(
     '<b>',
@@ -220,7 +220,7 @@ t.test('any text becomes phones, its words in order and apart', (t) => {
   t.end();
 });
 
-t.test('espeak-ng keeps nothing of what it was asked', (t) => {
+t.test('espeak-ng keeps no memory of past calls', (t) => {
   const ask = (count: number): void => {
     for (let i = 0; i < count; i++) espeak.groups(`Number ${i} of many.`, 'en-us');
   };

@@ -30,12 +30,12 @@ interface Join {
   readonly at: number;
 }
 
-/** As the service speaks a text: cut into segments. @returns the speech, and where each segment but the first begins */
+/** Speaks a text in segments, as the service does. @returns the speech, and where each segment but the first begins */
 const speakCut = async (text: string, voiceId: string, more: RequestParts = {}) => {
   const segmenter = new Segmenter(limits);
   const parts: Int16Array[] = [];
   const seams: number[] = [];
-  /** Numbers of the words that begin a segment. */
+  /** Index of each word that begins a segment. */
   const words: number[] = [];
   let samples = 0;
   let count = 0;
@@ -54,7 +54,7 @@ const speakCut = async (text: string, voiceId: string, more: RequestParts = {}) 
   return { pcm: joinPcm(parts), seams, words };
 };
 
-/** Semitones from the last 50 ms with voice before a place to the first after it. */
+/** Semitones between the last 50 voiced ms before a place and the first after it. */
 const pitchStep = ({ pcm, at }: Join): number => {
   const voiced = (from: number, to: number) => pitchTrack(pcm.subarray(from, to)).filter((hz) => hz > 0);
   const before = voiced(Math.max(0, at - milliseconds(350)), at).slice(-5);
@@ -62,11 +62,11 @@ const pitchStep = ({ pcm, at }: Join): number => {
   return Math.abs(12 * Math.log2(median(after) / median(before)));
 };
 
-/** dB from the 30 ms before a place to the 30 ms after it. */
+/** dB between the 30 ms before a place and the 30 ms after it. */
 const levelStep = ({ pcm, at }: Join): number =>
   Math.abs(levelDb(pcm, at, at + milliseconds(30)) - levelDb(pcm, at - milliseconds(30), at));
 
-t.test('where a clause is cut, pitch and level step no more than in one that is not', async (t) => {
+t.test('pitch and level change no more at a cut in a clause than without one', async (t) => {
   const seams: Join[] = [];
   const apart: Join[] = [];
   const uncut: Join[] = [];
@@ -83,11 +83,11 @@ t.test('where a clause is cut, pitch and level step no more than in one that is 
   const steps = (joins: readonly Join[], step: (join: Join) => number) =>
     median(joins.map(step).filter(Number.isFinite));
   const [pitch, pitchApart, pitchUncut] = [seams, apart, uncut].map((joins) => steps(joins, pitchStep));
-  t.comment(`semitones: ${pitch} cut, ${pitchUncut} uncut, ${pitchApart} if nobody knew of the cut`);
+  t.comment(`semitones: ${pitch} cut, ${pitchUncut} uncut, ${pitchApart} without the text beside it`);
   t.ok(pitch! < pitchUncut! + 0.5);
-  t.ok(pitch! < pitchApart! - 1, 'it matters what is told of the clause');
+  t.ok(pitch! < pitchApart! - 1, 'the text beside it makes the difference');
   const [level, levelApart, levelUncut] = [seams, apart, uncut].map((joins) => steps(joins, levelStep));
-  t.comment(`dB: ${level} cut, ${levelUncut} uncut, ${levelApart} if nobody knew of the cut`);
+  t.comment(`dB: ${level} cut, ${levelUncut} uncut, ${levelApart} without the text beside it`);
   t.ok(level! < levelUncut! + 3);
 
   // No pause, and no click: neighbouring samples differ no more than within the words.
@@ -99,7 +99,7 @@ t.test('where a clause is cut, pitch and level step no more than in one that is 
   }
 });
 
-t.test('segments of one utterance keep one pace', async (t) => {
+t.test('segments of one utterance have one pace', async (t) => {
   const text = 'We were all in the garden when the news came over the wall.';
   /** Standard deviation of the logarithm of the length. */
   const variety = async (utteranceSeed: (seed: number) => number) => {
@@ -114,10 +114,10 @@ t.test('segments of one utterance keep one pace', async (t) => {
   const [same, other] = [await variety(() => 5), await variety((seed) => seed)];
   t.comment(`lengths vary by ${same} within an utterance, by ${other} between utterances`);
   t.ok(same < 0.5 * other);
-  t.ok(same > 0, 'though no two readings are the same');
+  t.ok(same > 0, 'yet no two readings are the same');
 });
 
-t.test('a cut clause is timed to its end, and the same samples come again', async (t) => {
+t.test('a cut clause has times to its end, and a repeated request the same samples', async (t) => {
   const request = { before: 'we sat down in the ', after: 'until it was dark', seed: 9 };
   const text = 'kitchen and talked about the journey ';
   const first = await speak(engine, text, request);
@@ -133,10 +133,10 @@ t.test('a cut clause is timed to its end, and the same samples come again', asyn
   const longer = await speak(engine, `we sat down in the ${text}until it was dark`, { seed: 9 });
   const [kitchen, journey] = [longer.words[5]!, longer.words[10]!];
   const ratio = first.pcm.length / (journey.endSample - kitchen.startSample);
-  t.ok(ratio > 0.9 && ratio < 1.1, 'as long as it is in the middle of the clause');
+  t.ok(ratio > 0.9 && ratio < 1.1, 'as long as in the middle of the whole clause');
 });
 
-t.test('what is beside a segment may be anything', async (t) => {
+t.test('any text may be beside a segment', async (t) => {
   const beside = ['"', '…', '\ud800', '漢字', 'x'.repeat(32), '- and', 'a) b', '\u0000', ' ', 'and so, on'];
   for (const [i, before] of beside.entries())
     for (const text of ['Yes', '...', 'x'.repeat(80)]) {
@@ -148,7 +148,7 @@ t.test('what is beside a segment may be anything', async (t) => {
     }
 });
 
-t.test('no sound anywhere, neither in a segment nor beside it, is a short silence', async (t) => {
+t.test('a segment without a sound, in it or beside it, is a short silence', async (t) => {
   for (const mark of ['\u0301', '\u200d', '\ufe0f', '\u0000', '.']) {
     const beside = { before: mark.repeat(32), after: mark.repeat(20) };
     const { pcm, words } = await speak(engine, mark.repeat(180), beside);

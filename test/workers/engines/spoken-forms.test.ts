@@ -8,13 +8,13 @@ import { type Spoken, loadVoices, speak } from '../../support/voices.js';
 
 const engine = await loadVoices();
 
-/** Spoken as `normalize_text` asks for. */
+/** Speaks with `normalize_text`. */
 const speakNormalised = (text: string, seed = 1): Promise<Spoken> =>
   speak(engine, text, { seed, spoken: normalise(text, wordSpans(text), limits) });
 
 const timesOf = ({ words }: Spoken) => words.map(({ startSample, endSample }) => [startSample, endSample]);
 
-/** Atoms with the token that each belongs to, a stroke between clauses. */
+/** Atoms with the index of their token, and `/` with the terminal after each clause. */
 const atomsOf = (text: string): string => {
   const words = wordSpans(text);
   return clausesOf(text, words, normalise(text, words, limits))
@@ -25,7 +25,7 @@ const atomsOf = (text: string): string => {
     .join(' ');
 };
 
-t.test('what is spoken belongs to the tokens that it stands for, punctuation and all', (t) => {
+t.test('replacements belong to the tokens that they replace, punctuation included', (t) => {
   t.equal(atomsOf('I paid $5, OK?'), '0:I 1:paid 2:five 2:dollars /0 3:OK /2');
   t.equal(atomsOf('On Jan. 5, 2024.'), '0:On 1:January 2:fifth /0 3:twenty 3:twenty 3:four /1');
   t.equal(atomsOf('At 3:05pm Monday'), '0:At 1:three 1:oh 1:five 1:p.m 2:Monday /1');
@@ -35,7 +35,7 @@ t.test('what is spoken belongs to the tokens that it stands for, punctuation and
   t.end();
 });
 
-t.test('an expanded token is heard, and timed, as if its words had been written', async (t) => {
+t.test('an expanded token is spoken and timed as if its words had been written', async (t) => {
   const pairs = [
     ['I paid $5.50 for two.', 'I paid five dollars and fifty cents for two.', [1, 1, 5, 1, 1]],
     ['On 1/5/2024, we met.', 'On January fifth, twenty twenty four, we met.', [1, 5, 1, 1]],
@@ -56,7 +56,7 @@ t.test('an expanded token is heard, and timed, as if its words had been written'
       t.strictSame(
         timesOf(normalised),
         expected,
-        'from the first of its words to the last; neighbours as they are',
+        'from the first of its words to the last; its neighbours are unchanged',
       );
     }
 });
@@ -70,7 +70,7 @@ t.test('tokens that are spoken as one share its time, in order', async (t) => {
   t.strictSame(
     [...times.slice(0, 2), times[5]],
     [...heard.slice(0, 2), heard[4]],
-    'the words around are as they were',
+    'the other words are unchanged',
   );
   const [one, two, three] = times.slice(2, 5) as [number[], number[], number[]];
   t.strictSame([one[0], three[1]], [heard[2]![0], heard[3]![1]]);
@@ -79,7 +79,7 @@ t.test('tokens that are spoken as one share its time, in order', async (t) => {
   t.ok(Math.max(...lengths) - Math.min(...lengths) <= 240, 'a third each, to a frame');
 });
 
-t.test('every token has a time, in order, whatever is expanded', async (t) => {
+t.test('every token has a time, in order, also beside expanded tokens', async (t) => {
   const groups = Object.values(cases).map((rows) =>
     rows
       .slice(0, 8)

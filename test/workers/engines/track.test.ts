@@ -10,7 +10,7 @@ import { loadPhones } from '../../support/voices.js';
 
 const { phones } = await loadPhones();
 const pronouncer = new Pronouncer(await Espeak.load(limits), phones, limits);
-/** Phones that the first encoder window takes, its margin included. */
+/** Phones of the first encoder window, its margin included. */
 const firstWindow = 16;
 
 const trackOf = (text: string, before = '', after = ''): PhoneTrack => {
@@ -26,7 +26,7 @@ const complete = (track: PhoneTrack): PhoneTrack => {
   return track;
 };
 
-t.test('first audio of a text without marks waits for one call of espeak-ng', (t) => {
+t.test('first audio of a text without marks needs one call of espeak-ng', (t) => {
   for (const text of [
     'the first thing that we did when we came home was to open all of the windows and then we sat down '.repeat(
       9,
@@ -43,15 +43,15 @@ t.test('first audio of a text without marks waits for one call of espeak-ng', (t
     'The first thing that we did when we came home was to open all the windows, and rest.',
   );
   marked.advance();
-  t.ok(marked.ready < marked.length, 'where a mark will come, it matters how near it is');
+  t.ok(marked.ready < marked.length, 'with a mark ahead, phones wait until its place is known');
   t.end();
 });
 
-t.test('what other segments speak of a clause stands around what this one does', (t) => {
+t.test('phones of a clause that other segments speak surround those of this one', (t) => {
   const whole = complete(trackOf('we sat down in the kitchen and talked about it'));
   const part = complete(trackOf('the kitchen and ', 'we sat down in ', 'talked about it'));
   t.ok(part.first > 0 && part.end < part.length);
-  // The same phones, but for the pauses at the ends of the whole.
+  // The same phones, except for the pauses at the ends of the whole.
   t.strictSame(part.ids, whole.ids.slice(1, -1));
   t.strictSame(
     part.aside.map((aside, phone) => aside === (phone < part.first || phone >= part.end)),
@@ -65,7 +65,7 @@ t.test('what other segments speak of a clause stands around what this one does',
   t.equal(part.wordLast[2], part.end - 1);
 
   const last = complete(trackOf('the kitchen.', 'so. we sat down in ', ''));
-  t.equal(last.pause[0], 'lead', 'a beginning that is known is one');
+  t.equal(last.pause[0], 'lead', 'the beginning of a clause is known');
   t.equal(last.clauseStart[last.first], 1);
   t.equal(last.end, last.length);
   t.equal(last.pause.at(-1), 'sentence');

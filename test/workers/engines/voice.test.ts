@@ -25,7 +25,7 @@ const sameSamples = (a: Int16Array, b: Int16Array) =>
 const isSilent = (pcm: Int16Array) => pcm.every((value) => value === 0);
 const span = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
 
-/** Samples until the signal first comes within 35 dB of its own level. */
+/** Samples until the signal is first within 35 dB of its own level. */
 const leadingSilence = (pcm: Int16Array): number => {
   const step = milliseconds(2.5);
   const bar = levelDb(pcm) - 35;
@@ -33,7 +33,7 @@ const leadingSilence = (pcm: Int16Array): number => {
   return pcm.length;
 };
 
-t.test('decoded in chunks or whole, the samples are the same', async (t) => {
+t.test('decoding in chunks or whole gives the same samples', async (t) => {
   const pack = await loadDefaultPack();
   for (const [seed, voiceId] of voiceIds.entries()) {
     const samples = async (whole: boolean) => {
@@ -67,7 +67,7 @@ t.test('the same seed gives the same samples, another seed another reading', asy
   t.ok(lengths.size >= 11, `12 readings have ${lengths.size} lengths`);
 });
 
-t.test('steps of several segments may take turns', async (t) => {
+t.test('steps of several segments may alternate', async (t) => {
   const texts = [
     sentence,
     'Yes.',
@@ -98,7 +98,7 @@ t.test('steps of several segments may take turns', async (t) => {
   const b = engine.open(requestOf(sentence));
   const [one, two] = await Promise.allSettled([stepOf(a), stepOf(b)]);
   t.equal(one.status, 'fulfilled');
-  t.equal(two.status, 'rejected', 'but two at once are a mistake of the caller');
+  t.equal(two.status, 'rejected', 'two steps at once are a mistake of the caller');
 });
 
 t.test('temperature widens the range of F0 and the variety of durations', async (t) => {
@@ -108,7 +108,7 @@ t.test('temperature widens the range of F0 and the variety of durations', async 
     for (let seed = 0; seed < 6; seed++) {
       const { pcm, words } = await speak(engine, sentence, { temperature, seed });
       const pitch = pitchOf(pcm).sort((x, y) => x - y);
-      t.ok(pitch.length > 80, 'there is voice to be measured');
+      t.ok(pitch.length > 80, 'there is voice to measure');
       ranges.push(
         12 * Math.log2(pitch[Math.floor(0.9 * pitch.length)]! / pitch[Math.floor(0.1 * pitch.length)]!),
       );
@@ -133,7 +133,7 @@ t.test('speed changes the length of sounds and pauses, and not the pitch', async
   };
   const usual = await readings();
   for (const [i, same] of (await readings(1)).entries()) {
-    t.ok(sameSamples(usual[i]!.pcm, same.pcm), 'speed 1 is the voice as it is');
+    t.ok(sameSamples(usual[i]!.pcm, same.pcm), 'speed 1 changes no sample');
     t.strictSame(usual[i]!.words, same.words);
   }
   const pitch = (spoken: readonly Spoken[]) => median(spoken.flatMap(({ pcm }) => pitchOf(pcm)));
@@ -157,7 +157,7 @@ t.test('speed changes the length of sounds and pauses, and not the pitch', async
   }
 });
 
-t.test('speech begins at once, and ends in silence that fits its punctuation', async (t) => {
+t.test('speech begins at once, and ends with a pause that fits its punctuation', async (t) => {
   const starts = [
     'It is.',
     'Please come.',
@@ -174,7 +174,7 @@ t.test('speech begins at once, and ends in silence that fits its punctuation', a
       const { pcm } = await speak(engine, text, { voiceId, seed });
       const lead = leadingSilence(pcm);
       t.ok(lead <= milliseconds(30), `${voiceId}, "${text}": ${(1000 * lead) / sampleRateHz} ms of silence`);
-      t.ok(Math.abs(pcm[0]!) <= 33, 'from zero');
+      t.ok(Math.abs(pcm[0]!) <= 33, 'the first sample is near zero');
     }
   const pauses: readonly [text: string, min: number, max: number][] = [
     ['We saw it.', 200, 300],
@@ -211,7 +211,7 @@ t.test('segments join without a step', async (t) => {
       t.equal(joined[seam - 1], 0);
       t.ok(Math.abs(joined[seam]!) <= 33, `a step of ${joined[seam]} of 32768`);
       t.ok(levelDb(joined, seam - 240, seam) < -70, 'silence before');
-      // A step in energy is a jump between neighbouring samples that is out of proportion to those after it.
+      // A step in energy is a large difference between two neighbouring samples.
       let jump = 0;
       for (let i = seam - 24; i < seam + 24; i++)
         jump = Math.max(jump, Math.abs(joined[i + 1]! - joined[i]!));
@@ -220,7 +220,7 @@ t.test('segments join without a step', async (t) => {
   }
 });
 
-t.test('the last sound is there to its end', async (t) => {
+t.test('the last sound is complete', async (t) => {
   for (const text of ['This is for you.', 'We are far away.', 'There was nothing but ice.', 'See the sea'])
     for (const voiceId of voiceIds) {
       const { pcm, words } = await speak(engine, text, { voiceId });
@@ -242,7 +242,7 @@ t.test('no voice clips, and all are equally loud', async (t) => {
   t.ok(span(levels) < 2.5, `levels differ by ${span(levels).toFixed(1)} dB`);
 });
 
-t.test('first audio costs the same however long the text is', async (t) => {
+t.test('first audio costs the same for texts of any length', async (t) => {
   const long = `${'word after word and never a stop '.repeat(40)}.`;
   for (const text of ['Yes.', sentence, long]) {
     const segment = engine.open(requestOf(text));
@@ -254,7 +254,7 @@ t.test('first audio costs the same however long the text is', async (t) => {
   }
 });
 
-t.test('what has no sound is a short silence, its words at no length', async (t) => {
+t.test('a text without a sound is a short silence, and its words have no length', async (t) => {
   for (const text of ['', '   ', '...', '\u0000\u0001', '— — "" ()', '\ud800']) {
     const { pcm, words, spans, chunks } = await speak(engine, text);
     t.equal(chunks.length, 1);

@@ -5,7 +5,7 @@ import { type Spoken, levelDb, loadVoices, speak } from '../../support/voices.js
 const engine = await loadVoices();
 const voiceIds = engine.voices.map(({ id }) => id);
 
-/** What holds for the times of any text's words. */
+/** Checks what holds for the words of any text. @returns the first fault */
 const faultOf = ({ pcm, words, spans, chunks, wordsOfChunks }: Spoken): string | null => {
   if (words.length !== spans.length) return `${words.length} times for ${spans.length} words`;
   let previousEnd = 0;
@@ -27,7 +27,7 @@ const faultOf = ({ pcm, words, spans, chunks, wordsOfChunks }: Spoken): string |
   return null;
 };
 
-t.test('every token has a time, in order, with the chunk that it ends in', async (t) => {
+t.test('every token has a time, in order, reported with the chunk that it ends in', async (t) => {
   const texts = [
     'It was a dark and stormy night, out of the blue.',
     'In 1984 it cost $5.99, didn’t it? Well-known — isn’t it!',
@@ -43,26 +43,26 @@ t.test('every token has a time, in order, with the chunk that it ends in', async
     for (const voiceId of [voiceIds[0]!, voiceIds.at(-1)!]) {
       const spoken = await speak(engine, text, { voiceId });
       t.equal(faultOf(spoken), null, text);
-      // Times within the text are on the grid of frames, but for the silence that is left out at the start.
+      // Times are on the grid of frames, shifted by the silence that is left out at the start.
       const { words } = spoken;
       const phase = words.find(({ startSample }) => startSample > 0)?.startSample ?? 0;
       for (const { endSample } of words.slice(1)) t.equal((endSample - phase) % 240, 0);
     }
 });
 
-t.test('words sound where their times say', async (t) => {
+t.test('words sound at their times', async (t) => {
   const { pcm, words } = await speak(engine, 'Apples, oranges, lemons.');
   t.equal(words.length, 3);
   for (const { startSample, endSample } of words)
     t.ok(levelDb(pcm, startSample, endSample) > -30, `${startSample} to ${endSample}`);
   for (const [i, { endSample }] of words.slice(0, -1).entries()) {
     const pause = words[i + 1]!.startSample;
-    t.ok(pause - endSample >= 2_400, 'a comma is a pause, and belongs to no word');
-    t.ok(levelDb(pcm, endSample + 1_200, pause - 480) < -45, 'which is silent');
+    t.ok(pause - endSample >= 2_400, 'a comma makes a pause that belongs to no word');
+    t.ok(levelDb(pcm, endSample + 1_200, pause - 480) < -45, 'the pause is silent');
   }
 });
 
-t.test('punctuation that stands alone has a time of no length, after the word before it', async (t) => {
+t.test('punctuation between spaces has a time without length, after the word before it', async (t) => {
   const { words } = await speak(engine, 'one — two');
   t.equal(words.length, 3);
   t.equal(words[1]!.startSample, words[0]!.endSample);
@@ -70,7 +70,7 @@ t.test('punctuation that stands alone has a time of no length, after the word be
   t.ok(words[2]!.startSample > words[1]!.endSample);
 });
 
-t.test('any text is spoken, and never fails', async (t) => {
+t.test('any text can be spoken', async (t) => {
   const glyphs = fc.string({ unit: 'binary', maxLength: 10 });
   const fragments = fc.constantFrom(
     '<b>',

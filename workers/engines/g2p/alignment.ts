@@ -1,22 +1,22 @@
 /**
- * Which phones belong to which word, where espeak-ng joined words ("was a"), split them ("1984") or both.
+ * Finds which phones belong to which word where espeak-ng joined words ("was a"), split them ("1984") or both.
  *
- * The words' pronunciations, each asked for alone, are laid end to end along the phones spoken in context, at the least
- * cost: sounds change in context, vowels above all, and a word prefers to start where a group of espeak-ng does.
+ * The pronunciation of each word alone is aligned with the phones of the whole, by edit distance: sounds change between
+ * neighbours, vowels above all, and a word prefers to start where a group of espeak-ng does.
  */
 
-/** Costs of the edit distance; a phone left out or put in costs 1. */
+/** Costs of the edit distance; a deletion or an insertion costs 1. */
 const vowelForVowel = 0.3;
 const consonantForConsonant = 0.6;
 const vowelForConsonant = 1.4;
-/** Of a word that starts within a group. */
+/** Cost of a word that starts within a group. */
 const insideGroup = 0.8;
 
 /**
  * @param words phones of each word alone; a word may have none
- * @param spoken phones in context
- * @param startsGroup per phone of `spoken`: whether a group begins there
- * @param isVowel of a phone's id
+ * @param spoken phones of the whole
+ * @param startsGroup for each phone of `spoken`, whether a group begins there
+ * @param isVowel whether a phone's id is that of a vowel
  * @returns for each word, where its phones begin in `spoken`; each ends where the next begins, the last at the end
  */
 export const alignWords = (
@@ -35,14 +35,14 @@ export const alignWords = (
     return vowel ? vowelForVowel : consonantForConsonant;
   };
 
-  // Row by row: the least cost of laying the words so far along the first `at` phones.
+  // Row by row: the least cost of aligning the words so far with the first `at` phones.
   let costs = new Float64Array(width).fill(Number.POSITIVE_INFINITY);
   costs[0] = 0;
   const starts: Int32Array[] = [];
   for (const word of words) {
     let row = new Float64Array(width);
     let from = new Int32Array(width);
-    // A word may take phones before its own first: whatever stands between words goes to the later one.
+    // A word may take phones before its own first: what stands between two words goes to the later one.
     for (let at = 0; at < width; at++) {
       const enter = costs[at]! + boundary(at);
       const stretched = at > 0 ? row[at - 1]! + 1 : Number.POSITIVE_INFINITY;

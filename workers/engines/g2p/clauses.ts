@@ -1,18 +1,21 @@
-/** A segment's text as clauses: what is spoken between two pauses, cut into atoms that one voice of espeak-ng reads. */
+/**
+ * Splits a segment's text into clauses (what is spoken between two pauses), and those into atoms of one espeak-ng
+ * voice each.
+ */
 import type { Replacement, SegmentRequest, Span } from '../../../src/threads/messages.js';
 import { fullStopAfter, goesOnAfter } from '../../../src/text/full-stop.js';
 import { type Voice, defaultVoice, isUnspaced, readingOf, refineVoice } from './languages.js';
 import { type Terminal, cleanText, lex, terminals } from './lexer.js';
 
-/** The smallest piece of text that is aligned with phonemes: a word, a part of one, a sign. */
+/** The smallest piece of text that is aligned with phonemes: a word, a part of a word, or a sign. */
 export interface Atom {
   readonly spoken: string;
   readonly voice: Voice;
-  /** Index into the request's words, the first of those spoken as one; -1 for text outside of all of them. */
+  /** Index into the request's words, the first one of words spoken as one; -1 for text outside all words. */
   readonly word: number;
-  /** Follows the atom before without white space, in a script that has none. */
+  /** No white space is between this atom and the one before, in a script that has none. */
   readonly glued: boolean;
-  /** Spoken by another segment: here it only shapes what is beside it. */
+  /** Another segment speaks it: here it only affects its neighbours. */
   readonly aside: boolean;
 }
 
@@ -21,16 +24,16 @@ export type Ending = 'sentence' | 'clause';
 export interface Clause {
   readonly atoms: readonly Atom[];
   readonly terminal: Terminal;
-  /** `null`: it goes on, further than is known. */
+  /** `null`: the clause goes on beyond the known text. */
   readonly ending: Ending | null;
-  /** It began earlier than is known. */
+  /** The clause began before the known text. */
   readonly continues: boolean;
 }
 
-/** What other segments have of the clauses at a text's edges; '' where none is cut. */
+/** The parts of clauses that other segments speak before and after a text; '' where no clause is cut. */
 export type Edges = Pick<SegmentRequest, 'before' | 'after'>;
 
-/** Longest text of an atom: a "word" of 10,000 letters is read in parts. */
+/** Code points of an atom at most: a "word" of 10,000 letters is read in parts. */
 const atomMax = 48;
 
 interface Draft {
@@ -41,16 +44,16 @@ interface Draft {
   readonly aside: boolean;
 }
 
-/** Strongest mark since the last atom; later and weaker marks (`?"`, `).`) do not undo it. */
+/** The strongest mark since the last atom; a later, weaker mark (`?"`, `).`) does not replace it. */
 const strongest = (a: Terminal | null, b: Terminal): Terminal =>
   a === terminals.question || (a !== null && a > b && b !== terminals.question) ? a : b;
 
 class Reader {
-  /** What is read from now on is spoken by another segment. */
+  /** Another segment speaks what is read from now on. */
   aside = false;
   readonly #clauses: Clause[] = [];
   readonly #text: string;
-  /** Nothing was read that would end the clause which an earlier segment began. */
+  /** Nothing read so far ends the clause that an earlier segment began. */
   #continues: boolean;
   #drafts: Draft[] = [];
   #voice: Voice | null = null;
@@ -61,7 +64,7 @@ class Reader {
     this.#continues = continues;
   }
 
-  /** @param tokens what is read, in order; `next` is the code point that follows the token's white space */
+  /** Reads the next token. @param next the code point after the white space that follows the token */
   token(token: string, word: number, afterSpace: boolean, isFirst: boolean, next: string): void {
     const lexemes = lex(token);
     let glued = !afterSpace;
@@ -78,10 +81,10 @@ class Reader {
     this.#break = strongest(this.#break, terminal);
   }
 
-  /** @returns the clauses of which something is spoken here */
+  /** @returns the clauses that this segment speaks at least in part */
   end(): Clause[] {
     const isOpen = this.#break === null && this.#drafts.at(-1)?.aside === true;
-    // A text that just ends was meant as a sentence.
+    // A text without a mark at its end is a sentence.
     this.#close(this.#break ?? (isOpen ? terminals.continuing : terminals.period));
     const last = this.#clauses.at(-1);
     if (isOpen && last !== undefined) this.#clauses[this.#clauses.length - 1] = { ...last, ending: null };
@@ -107,7 +110,7 @@ class Reader {
     const first = this.#drafts.find(({ voice }) => voice !== null)?.voice;
     const atoms: Atom[] = [];
     for (const { text, voice, word, glued, aside } of this.#drafts) {
-      // Digits and signs are read in the language around them: the one before, at the start the one after.
+      // Digits and signs are read in the language of the atom before them; at the start, in that of the atom after.
       this.#voice = voice ?? this.#voice ?? first ?? defaultVoice;
       const joined = glued && isUnspaced(this.#voice);
       for (const [place, spoken] of partsOf(text).entries()) {
@@ -126,7 +129,7 @@ class Reader {
   }
 }
 
-/** The text in parts of at most `atomMax` code points, mostly one. */
+/** Splits the text into parts of at most `atomMax` code points, usually one. */
 const partsOf = (text: string): string[] => {
   if (text.length <= atomMax) return [text];
   const characters = Array.from(text);
@@ -136,7 +139,7 @@ const partsOf = (text: string): string[] => {
   return parts;
 };
 
-/** Runs of one script each; a script that nobody reads is named, once. */
+/** Splits the text into runs of one script each. A run of a script that has no voice becomes the script's name. */
 const runsOf = (text: string): { text: string; voice: Voice | null }[] => {
   if (/^[ -~]*$/.test(text)) return [{ text, voice: /[a-z]/i.test(text) ? defaultVoice : null }];
   const runs: { text: string; voice: Voice | null }[] = [];
@@ -168,9 +171,9 @@ const lineBreak = /[\n\u2028\u2029]/;
 /**
  * @param text the segment, any string
  * @param words its tokens
- * @param spoken what is said in the place of some of them, in order
- * @param edges what is spoken before and after it
- * @returns clauses in order, none of them empty; none at all where nothing is spoken
+ * @param spoken replacements for some of the tokens, in order
+ * @param edges what other segments speak before and after it
+ * @returns the clauses in order, none of them empty
  */
 export const clausesOf = (
   text: string,
@@ -183,7 +186,7 @@ export const clausesOf = (
   let afterSpace = true;
   const speak = (token: string, word: number, following: string) => {
     const next = /^\s*(?=(\S))/u.exec(following)?.[1] ?? '';
-    // Compatibility forms may hold white space, and what is said instead of a token is often several words.
+    // Compatibility forms can contain white space, and a replacement is often several words.
     const parts = cleanText(token)
       .split(/\s+/)
       .filter((part) => part !== '');
@@ -193,7 +196,7 @@ export const clausesOf = (
     }
     afterSpace = false;
   };
-  /** Reads what belongs to no word. */
+  /** Reads text that belongs to no word. */
   const between = (gap: string, following: string) => {
     for (const { 0: token, index } of gap.matchAll(/\S+/g)) {
       afterSpace ||= index > 0;

@@ -1,13 +1,13 @@
-/** What is used of espeak-ng, compiled to WebAssembly (it has no types of its own). */
+/** The part of espeak-ng (compiled to WebAssembly, without types of its own) that the engines use. */
 declare module '@echogarden/espeak-ng-emscripten' {
   export interface Worker {
-    /** 0 when the voice exists. */
+    /** @returns 0 if the voice exists */
     set_voice(name: string): number;
-    /** @returns a string that ends in NUL, for the caller to destroy */
+    /** @returns a string that ends in NUL; the caller destroys it */
     convert_to_phonemes(text: string, ipa: boolean): Pointer;
   }
 
-  /** Into `HEAPU8`. */
+  /** Offset in `HEAPU8`. */
   export interface Pointer {
     readonly ptr: number;
   }
@@ -16,9 +16,9 @@ declare module '@echogarden/espeak-ng-emscripten' {
     /** Replaced whenever the memory grows. */
     readonly HEAPU8: Uint8Array;
     readonly eSpeakNGWorker: new () => Worker;
-    /** Frees what it points at; without, it and a wrapper of its own stay for ever. */
+    /** Frees what the pointer points at, and its wrapper; nothing else does. */
     destroy(pointer: Pointer): void;
-    /** Makes a file of espeak-ng's data. */
+    /** Creates a file of espeak-ng's data. */
     FS_createDataFile?: CreateDataFile;
   }
 
@@ -31,7 +31,7 @@ declare module '@echogarden/espeak-ng-emscripten' {
     canOwn: boolean,
   ) => void;
 
-  /** @param module is filled in: its setters see what is put there */
+  /** @param module receives the members of the module, through its setters if it has any */
   const initialise: (module?: Partial<Module>) => Promise<Module>;
   export { initialise as default };
 }

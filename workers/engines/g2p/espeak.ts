@@ -1,4 +1,7 @@
-/** espeak-ng in WebAssembly, as a function from text to phonemes. A thread has one; its only state is the voice it was set to. */
+/**
+ * espeak-ng in WebAssembly, as a function from text to phonemes. A thread has one; its only state is the voice it was
+ * set to.
+ */
 import { strict as assert } from 'node:assert';
 import initialise, {
   type CreateDataFile,
@@ -9,7 +12,10 @@ import initialise, {
 import type { Bounds } from '../../../src/limits.js';
 import { allVoices } from './languages.js';
 
-/** Files that describe espeak-ng's voices. It reads all of them when it starts, which takes as long as everything else. */
+/**
+ * Files that describe espeak-ng's voices. It reads all of them when it starts, which takes as long as everything
+ * else.
+ */
 const description = /^\/usr\/share\/espeak-ng-data\/(?:voices|lang)\/(?:.*\/)?([^/]*)$/;
 const wanted: ReadonlySet<string> = new Set(allVoices.map((voice) => voice.toLowerCase()));
 
@@ -47,7 +53,7 @@ export class Espeak {
     this.#textMax = textMax;
   }
 
-  /** The thread's own: all engines share it. */
+  /** @returns the thread's only instance, shared by all engines */
   static load({ phonemeTextMax }: EspeakBounds): Promise<Espeak> {
     const make = async () => new Espeak(await initialise(trimmed()), phonemeTextMax);
     loaded ??= make().catch((error: unknown) => {
@@ -59,7 +65,7 @@ export class Espeak {
 
   /**
    * @param text at most `bounds.phonemeTextMax` UTF-16 units, without markup or control characters
-   * @param voice a name that espeak-ng has (`languages.ts`)
+   * @param voice the name of an espeak-ng voice (`languages.ts`)
    * @returns groups of IPA, one for each word as espeak-ng sees words: `h_ə_l_ˈoʊ`
    */
   groups(text: string, voice: string): string[] {
@@ -69,13 +75,13 @@ export class Espeak {
       this.#voice = voice;
     }
     const ipa = this.#take(this.#worker.convert_to_phonemes(text, true));
-    // Clause marks are dropped: pauses follow the punctuation that the caller saw, not espeak-ng's reading of it.
+    // Clause marks are dropped: pauses follow the punctuation of the text, not espeak-ng's reading of it.
     return ipa.split(/[\s|]+/).filter((group) => group !== '' && !/^_+$/.test(group));
   }
 
   #take(pointer: Pointer): string {
     const { ptr } = pointer;
-    // Read from the module each time: the memory may have grown during the call.
+    // Read `HEAPU8` each time: the memory may have grown during the call.
     const heap = this.#module.HEAPU8;
     const text = decoder.decode(heap.subarray(ptr, heap.indexOf(0, ptr)));
     this.#module.destroy(pointer);

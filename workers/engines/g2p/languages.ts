@@ -1,4 +1,4 @@
-/** Which espeak-ng voice reads a character: by script, the accented Latin letters included in English. */
+/** Chooses the espeak-ng voice for a character by its script. Accented Latin letters count as English. */
 
 /** A voice of espeak-ng. */
 export type Voice = string;
@@ -35,8 +35,8 @@ const voiceOfScript: Readonly<Record<string, Voice>> = {
 };
 
 /**
- * Scripts that espeak-ng has no voice for. It would read each letter's code point, a minute a line, so that a run of
- * them is announced by name instead, as screen readers do.
+ * Scripts without an espeak-ng voice. espeak-ng would read the code point of each letter, a minute for one line, so a
+ * run of them is announced by the script's name, as screen readers do.
  */
 const unreadScripts = [
   ...[
@@ -56,7 +56,7 @@ const unreadScripts = [
 ] as const;
 
 const tonalVoices: ReadonlySet<Voice> = new Set(['cmn', 'th', 'my', 'chr']);
-/** Voices of scripts that put no space between words. */
+/** Voices of scripts without spaces between words. */
 const unspacedVoices: ReadonlySet<Voice> = new Set(['cmn', 'ja', 'th', 'my']);
 
 export const isTonal = (voice: Voice): boolean => tonalVoices.has(voice);
@@ -101,12 +101,12 @@ export const readingOf = (character: string): Reading => {
   return reading;
 };
 
-/** The languages that share a script are told apart by letters that only one of them has. */
+/** Chooses between languages that share a script, by letters that only one of them has. */
 export const refineVoice = (voice: Voice, text: string): Voice => {
   if (voice === 'ar') return /[ٹڈڑےںھ]/.test(text) ? 'ur' : /[پچژگکی]/.test(text) ? 'fa' : 'ar';
   if (voice === 'ru') return /[іїєґ]/i.test(text) ? 'uk' : 'ru';
   return voice;
 };
 
-/** All voices that text can be read with. */
+/** All voices that can read text. */
 export const allVoices: readonly Voice[] = [...new Set([...Object.values(voiceOfScript), 'ur', 'fa', 'uk'])];

@@ -1,20 +1,20 @@
-/** Text made harmless to a phonemiser, and its tokens as the parts that are spoken and the marks that make the pauses between them. */
+/** Cleans text for a phonemiser, and splits tokens into what is spoken and the marks that make pauses. */
 
 /**
- * Line breaks and tabs aside, what has no glyph: control characters, lone surrogates, private and unassigned code points,
- * and the replacement character, which espeak-ng takes for a sign of another encoding. Joiners stay: they build letters
- * and emoji.
+ * Characters without a glyph, except line breaks and tabs: control characters, lone surrogates, private and
+ * unassigned code points, and the replacement character, from which espeak-ng concludes another encoding. Joiners
+ * stay: they build letters and emoji.
  */
 const unspeakable = /(?![\t\n\r\u200c\u200d])[\p{C}\ufffd]/gu;
 
 /**
- * Full-width, circled, mathematical and presentation forms: espeak-ng would read their code points. Symbols such as ½ are
- * left alone, it knows them.
+ * Full-width, circled, mathematical and presentation forms: espeak-ng would read their code points. It knows symbols
+ * such as ½, so they stay.
  */
 const compatibility =
   /[\p{Nl}\u00aa\u00ba\u2100-\u214f\u2460-\u24ff\uf900-\ufdff\ufe70-\ufeff\uff00-\uffef]|[\u{1d400}-\u{1d7ff}]|[\ufb00-\ufb4f]/gu;
 
-/** Any string, without what cannot be spoken and without look-alike letters. */
+/** Removes from any string what cannot be spoken, and replaces look-alike letters. */
 export const cleanText = (text: string): string =>
   text
     .toWellFormed()
@@ -22,7 +22,7 @@ export const cleanText = (text: string): string =>
     .replace(unspeakable, '')
     .replace(compatibility, (character) => character.normalize('NFKC'));
 
-/** How a clause ends, as the nets were trained: nothing or a comma, a full stop, a question, an exclamation. */
+/** How a clause ends: without a mark or with a comma, with a full stop, as a question, as an exclamation. */
 export const terminals = { continuing: 0, period: 1, question: 2, exclamation: 3 } as const;
 export type Terminal = (typeof terminals)[keyof typeof terminals];
 
@@ -30,7 +30,7 @@ export type Lexeme =
   | { readonly kind: 'spoken'; readonly text: string }
   | { readonly kind: 'break'; readonly terminal: Terminal };
 
-// Letters, digits and marks with what may stand inside a word: 3.14, don't, well-known, 10:30, 1,000, example.com.
+// Letters, digits and marks, and what may be inside a word: 3.14, don't, well-known, 10:30, 1,000, example.com.
 const letter = String.raw`[\p{L}\p{M}\p{N}\u200c\u200d]`;
 const connector = String.raw`(?:['’.\-‐‑](?=[\p{L}\p{N}])|(?<=\p{N})[,:](?=\p{N}))`;
 const emojiTail = String.raw`[\ufe0f\u{1f3fb}-\u{1f3ff}]*`;
@@ -54,7 +54,7 @@ const lexemes = new RegExp(
   'gisu',
 );
 
-/** Signs that espeak-ng would take for markup, or keeps silent about. All others go to it as they are. */
+/** Signs that espeak-ng would take for markup or leave out. It reads all others itself. */
 const spokenSigns: Readonly<Record<string, string>> = {
   '<': 'less than',
   '>': 'greater than',
@@ -95,7 +95,7 @@ const terminalOf = (stop: string): Terminal => {
 
 type Parts = Readonly<Record<string, string | undefined>>;
 
-/** What the text of a match says, or `null` where it says nothing. */
+/** The lexeme of a match, or `null` if it is silent. */
 const lexemeOf = (text: string, part: Parts): Lexeme | null => {
   const spoken = (words: string): Lexeme => ({ kind: 'spoken', text: words });
   if (part['currency'] !== undefined)
@@ -119,7 +119,7 @@ export const lex = (token: string): Lexeme[] => {
   let emojiBefore = '';
   for (const match of token.matchAll(lexemes)) {
     const part: Parts = match.groups ?? {};
-    // Five laughing faces in a row are told once.
+    // Five laughing faces in a row are spoken once.
     if (part['emoji'] !== undefined && match[0] === emojiBefore) continue;
     emojiBefore = part['emoji'] ?? '';
     const lexeme = lexemeOf(match[0], part);

@@ -1,4 +1,4 @@
-/** Atoms of text to phones, word by word as the text has them, wherever espeak-ng puts the borders of words. */
+/** Turns atoms of text into phones, and finds the words of the text in what espeak-ng makes of them. */
 import { forgetLastMatch } from '../../../src/last-match.js';
 import type { Bounds } from '../../../src/limits.js';
 import { alignWords } from './alignment.js';
@@ -15,23 +15,23 @@ export interface PhoneString {
 /** The numbered phones of a voice. */
 export interface Phones {
   isVowel(id: number): boolean;
-  /** Phones of one group of espeak-ng. */
+  /** The phones of one group of espeak-ng. */
   read(group: string, voice: Voice): PhoneString;
-  /** Stress of the phones of one word, from that of its vowels. */
+  /** Derives the stress of all phones of a word from that of its vowels. */
   spreadStress(word: PhoneString): number[];
 }
 
-/** Phones of one atom: numbers, stress and word starts (0 or 1), in parallel. */
+/** Phones of one atom: ids, stress and word starts (0 or 1), in parallel arrays. */
 export interface SpokenAtom {
   readonly ids: readonly number[];
   readonly stress: readonly number[];
   readonly wordStart: readonly number[];
 }
 
-/** A word that espeak-ng reads as one group wherever it stands: no digits, no capitals within, no signs. */
+/** A word that espeak-ng always reads as one group: no digits, no inner capitals, no signs. */
 const plainWord = /^\p{Lu}?\p{Ll}+(?:'\p{Ll}+)?$/u;
 
-/** All groups end to end, and where each begins. */
+/** Groups in a row, and where each begins. */
 interface Sequence extends PhoneString {
   readonly startsGroup: boolean[];
 }
@@ -42,7 +42,10 @@ export class Pronouncer {
   readonly #phones: Phones;
   readonly #espeak: Espeak;
   readonly #bounds: PronunciationBounds;
-  /** Pronunciations of atoms alone, the least recently used first. They are words of texts: kept while one is spoken. */
+  /**
+   * Pronunciations of single atoms, the least recently used first. They are words of texts, so they are kept only
+   * while one is spoken.
+   */
   readonly #alone = new Map<string, Sequence>();
   #forgetting: NodeJS.Timeout | undefined;
 
@@ -52,7 +55,7 @@ export class Pronouncer {
     this.#bounds = bounds;
   }
 
-  /** @param atoms of one voice, together within `bounds.phonemeTextMax`, spoken without a pause between them */
+  /** @param atoms of one voice, without a pause between them, at most `bounds.phonemeTextMax` UTF-16 units in all */
   pronounce(atoms: readonly Atom[]): SpokenAtom[] {
     const [first] = atoms;
     if (first === undefined) return [];
@@ -85,7 +88,10 @@ export class Pronouncer {
     return { ids, stress, startsGroup };
   }
 
-  /** One atom's part of a sequence; each group in it, and each part of a group, is a word with a stress of its own. */
+  /**
+   * The part of a sequence that belongs to one atom. Each group in it, or part of a group, is a word with its own
+   * stress.
+   */
   #spell({ ids, stress, startsGroup }: Sequence, start = 0, end = ids.length): SpokenAtom {
     const spoken = { ids: ids.slice(start, end), stress: [] as number[], wordStart: [] as number[] };
     for (let from = start; from < end;) {
@@ -118,7 +124,7 @@ export class Pronouncer {
   }
 }
 
-/** What espeak-ng is given for a row of atoms. */
+/** The text of several atoms for espeak-ng. */
 const textOf = (atoms: readonly Atom[]): string => {
   let text = '';
   for (const { spoken, glued } of atoms) text += text === '' || glued ? spoken : ` ${spoken}`;

@@ -14,7 +14,7 @@ import { Segment, StepLock } from './segment.js';
 import { Timeline } from './timeline.js';
 import { PhoneTrack, type TrackMeans } from './track.js';
 
-/** Spoken at load: first runs take many times as long as later ones. Long enough for every chunk of the grid. */
+/** Spoken at load, because the first runs take many times as long. Long enough for every chunk size of the grid. */
 const warmUpText = 'When the evening came we were all sitting near the window.';
 
 interface SpeakerMeans {
@@ -89,7 +89,7 @@ export class SyrinxEngine implements Engine {
     return chunks;
   }
 
-  /** As `open`. @param whole decodes in one step, for measurements */
+  /** As `open`. @param whole decode in one step, for measurements */
   openSegment(request: SegmentRequest, whole: boolean): Segment {
     const { voiceId } = request.settings;
     const means = this.#speakers.get(voiceId);

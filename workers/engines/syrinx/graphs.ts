@@ -1,10 +1,10 @@
-/** The three graphs of a voice as functions of typed arrays. Feeds are built in place, in buffers used again each time. */
+/** The three graphs of a voice as functions of typed arrays. Feeds are built in buffers that are reused. */
 import { Tensor } from 'onnxruntime-node';
 import type { Sessions } from '../onnx.js';
 import { joinFloats } from '../pcm.js';
 import type { GraphName, Manifest } from './manifest.js';
 
-/** What the decoder hands from one chunk to the next, as it came out. */
+/** What the decoder passes from one chunk to the next. */
 export interface DecoderState {
   readonly phase: Tensor;
   readonly lastF0: Tensor;
@@ -13,7 +13,7 @@ export interface DecoderState {
   readonly frameIndex: Tensor;
 }
 
-/** Vocoder parameters, a row for each sub-frame. */
+/** Vocoder parameters, one row for each sub-frame. */
 export interface FrameParameters {
   readonly f0: Float32Array;
   readonly voicing: Float32Array;
@@ -23,12 +23,12 @@ export interface FrameParameters {
 
 const cepstraPerSubFrame = 25;
 const bandsPerSubFrame = 5;
-/** Samples by which the decoder's output comes after its excitation: its analysis window looks that far back. */
+/** Samples between the decoder's excitation and its output: its analysis window looks that far back. */
 export const decoderDelaySamples = 360;
 const excitationSamples = 360;
 const tailSamples = 840;
 
-/** The rows `from` to `to`, not copied. */
+/** The rows from `from` to `to`, without copying. */
 export const rowsOf = (all: FrameParameters, from: number, to: number): FrameParameters => ({
   f0: all.f0.subarray(from, to),
   voicing: all.voicing.subarray(from, to),
@@ -45,7 +45,7 @@ export const joinRows = (parts: readonly FrameParameters[]): FrameParameters => 
 
 const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
 
-/** A feed that grows when a larger one is asked for, which in steady state does not happen. */
+/** A buffer that grows when a larger one is needed, which does not happen in the steady state. */
 class Feed<T extends Float32Array | BigInt64Array> {
   readonly #make: (size: number) => T;
   #buffer: T;
@@ -64,7 +64,7 @@ class Feed<T extends Float32Array | BigInt64Array> {
 const floats = (size: number) => new Feed((length) => new Float32Array(length), size);
 const integers = (size: number) => new Feed((length) => new BigInt64Array(length), size);
 
-// The nets' inputs are small numbers: making a BigInt of each, for each frame, would cost more than copying these.
+// The nets' inputs are small numbers: a new BigInt for each, in each frame, would cost more than copying these.
 const bigIntegers = Array.from({ length: 4096 }, (_, value) => BigInt(value));
 export const toBigInt = (value: number): bigint => bigIntegers[value] ?? BigInt(value);
 

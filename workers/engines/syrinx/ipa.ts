@@ -1,8 +1,8 @@
 /**
- * How espeak-ng's IPA is spoken with the phones of a General American voice: the nearest phone, or two.
+ * Maps espeak-ng's IPA to the phones of a General American voice: the nearest phone, or two.
  *
- * The English rows are those that the voice was trained with (scripts/voice/phones.py has the same): a change here needs
- * a new training. The others serve the foreign scripts, with an accent.
+ * The voice was trained with the English rows (scripts/voice/phones.py has the same): a change here needs a new
+ * training. The other rows are for foreign scripts, which are spoken with an accent.
  */
 
 export const vowelNames = [
@@ -174,7 +174,7 @@ const foreign: Readonly<Record<string, string>> = {
   ʕ: 'aa',
   q: 'k',
   g: 'g',
-  // Aspiration: the English stop has it already, and only a sound of its own is spoken.
+  // Aspiration: English stops have it already, so only a separate sound is spoken.
   ʰχ: 'hh',
   kh: 'k',
   th: 't',
@@ -184,7 +184,7 @@ const foreign: Readonly<Record<string, string>> = {
   pʰ: 'p',
 };
 
-/** Signs that English uses for other sounds than the world does. */
+/** Symbols that stand for another sound in English than elsewhere. */
 const abroad: Readonly<Record<string, string>> = { ʔ: '', ɾ: 'r', ɔ: 'ao', o: 'ow', e: 'eh' };
 
 type IpaTable = ReadonlyMap<string, readonly string[]>;

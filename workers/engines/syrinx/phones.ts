@@ -1,13 +1,13 @@
-/** From what espeak-ng writes (`h_ə_l_ˈoʊ`) to the numbered phones of a voice, with stress. */
+/** Turns what espeak-ng writes (`h_ə_l_ˈoʊ`) into the numbered phones of a voice, with stress. */
 import { consonantNames, englishIpa, foreignIpa, ipaLengthMax, pauseName, vowelNames } from './ipa.js';
 import { type Voice, defaultVoice, isTonal } from '../g2p/languages.js';
 import type { PhoneString, Phones } from '../g2p/pronunciation.js';
 
-/** Distinct symbols remembered; espeak-ng has about 400 over the languages used here. */
+/** Symbols in the cache; espeak-ng has about 400 in the languages used here. */
 const symbolsCachedMax = 2_048;
 
 const stressMarks = /[ˈˌ]/g;
-/** Tones of Mandarin, Thai and Burmese, where ɜ is the third tone and no vowel. */
+/** Tones of Mandarin, Thai and Burmese, where ɜ is the third tone, not a vowel. */
 const toneMarks = /[0-9ɜ]/g;
 
 export class PhoneSet implements Phones {
@@ -19,7 +19,7 @@ export class PhoneSet implements Phones {
   readonly #englishSymbols = new Map<string, readonly number[]>();
   readonly #foreignSymbols = new Map<string, readonly number[]>();
 
-  /** @param names phones in id order; `missingPhones` says whether they suffice */
+  /** @param names phones in id order, none of them missing (`missingPhones`) */
   constructor(names: readonly string[]) {
     this.#ids = new Map(names.map((name, id) => [name, id]));
     this.pause = this.#id(pauseName);
@@ -37,8 +37,8 @@ export class PhoneSet implements Phones {
   }
 
   /**
-   * Phones of one group of espeak-ng. Only vowels carry stress here; `spreadStress` gives it to their syllables. What is
-   * no phone (pause marks, tones, unknown signs) is passed over.
+   * Phones of one group of espeak-ng. Only vowels carry stress here; `spreadStress` gives it to their syllables.
+   * Pause marks, tones and unknown signs are skipped.
    */
   read(group: string, voice: Voice): PhoneString {
     const english = voice === defaultVoice;
@@ -60,8 +60,9 @@ export class PhoneSet implements Phones {
   }
 
   /**
-   * Consonants take the stress of their syllable; of those between two vowels the first half (rounded down) closes the
-   * first syllable. A word of one syllable counts as stressed unless its vowel is a schwa. The voice was trained so.
+   * Consonants take the stress of their syllable. Of the consonants between two vowels, the first half (rounded down)
+   * ends the first syllable. A word of one syllable is stressed unless its vowel is a schwa. The voice was trained
+   * this way.
    */
   spreadStress({ ids, stress }: PhoneString): number[] {
     const vowels: number[] = [];
@@ -97,7 +98,7 @@ export class PhoneSet implements Phones {
   }
 }
 
-/** The longest known symbols, left to right; a doubled sound counts once. */
+/** Splits into the longest known symbols, from left to right. A doubled sound counts once. */
 const spell = (symbol: string, table: typeof englishIpa): string[] => {
   const rest = symbol.replace(/^\(.*\)$/, '').normalize('NFD');
   const names: string[] = [];
@@ -111,6 +112,6 @@ const spell = (symbol: string, table: typeof englishIpa): string[] => {
   return names;
 };
 
-/** Names that a voice's list of phones lacks. */
+/** Names that are missing from a voice's list of phones. */
 export const missingPhones = (names: readonly string[]): string[] =>
   [pauseName, ...vowelNames, ...consonantNames].filter((name) => !names.includes(name));

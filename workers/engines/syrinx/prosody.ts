@@ -1,7 +1,7 @@
 /**
- * What makes two readings of a sentence differ: pace, the length of each sound, the course of F0. All of it follows from
- * the seeds and from places (phone and frame numbers), never from when a step ran. What a listener takes for a mood (pace,
- * pitch, range) is the utterance's, so that its segments sound like one reading.
+ * What makes two readings of a sentence differ: pace, the length of each sound, the course of F0. It depends only on
+ * the seeds and on phone and frame numbers, never on when a step ran. Pace, pitch and range, which a listener hears
+ * as a mood, belong to the utterance, so that its segments sound like one reading.
  */
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import type { Speaker } from './manifest.js';
@@ -17,39 +17,42 @@ export const randomFrom = (seed: number): (() => number) => {
   };
 };
 
-/** Spreads seeds that differ little (0, 1, 2 ...) over all of the state. */
+/** Spreads similar seeds (0, 1, 2 ...) over the whole state. */
 const scramble = (seed: number, salt: number): number => {
   let value = Math.imul((seed ^ Math.imul(salt, 0x9e3779b1)) >>> 0, 0x85ebca6b);
   value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
   return (value ^ (value >>> 16)) >>> 0;
 };
 
-/** Standard normal, cut at three deviations so that no draw makes a sound absurd. */
+/** Standard normal, limited to three deviations so that no sound becomes absurd. */
 const gaussian = (random: () => number): number => {
   const radius = Math.sqrt(-2 * Math.log(1 - random()));
   return Math.max(-3, Math.min(3, radius * Math.cos(2 * Math.PI * random())));
 };
 
-/** Frames between two knots of the F0 drift: a foot or so. */
+/** Frames between two knots of the F0 drift: about one foot. */
 const driftFrames = 32;
-/** Frames in which the drift comes to an end where a clause is cut: as many must be known behind those that are shaped. */
+/**
+ * Frames over which the drift fades out before a cut in a clause: that many must be known after those that are
+ * shaped.
+ */
 export const driftEndFrames = 20;
-/** From 0 to 1 without a corner. */
+/** A smooth step from 0 to 1. */
 const ease = (progress: number): number => {
   const share = Math.max(0, Math.min(1, progress));
   return share * share * (3 - 2 * share);
 };
-/** Natural logarithms of F0 beyond which an excursion is bent back, an octave and a bit in all. */
+/** Limit of an F0 excursion in natural logarithms, a little more than an octave in all. */
 const excursionMax = 0.62;
 
-/** How far a temperature widens things, relative to 1. Measured by ear and by word error rate. */
+/** How much a temperature widens range and variation, relative to 1. Chosen by ear and by word error rate. */
 export const rangeAt = (temperature: number): number => temperature ** 0.45;
 export const spreadAt = (temperature: number): number => temperature ** 0.75;
 
 export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings' | 'before' | 'after'>;
 
 export class Prosody {
-  /** Where the decoder starts in its noise and its pulse. */
+  /** Where the decoder starts in its noise and its pulse train. */
   readonly noiseIndex: number;
   readonly startPhase: number;
   readonly #seed: number;
@@ -80,14 +83,14 @@ export class Prosody {
     this.#random = randomFrom(scramble(seed, 1));
     this.#drift = 0.03 * spread;
     this.#isCut = after !== '';
-    // Where segments meet in a clause, neither knows where the other's drift is: there it is nowhere.
+    // Where segments meet within a clause, neither knows the drift of the other: there it is zero.
     if (before !== '') this.#knots[0] = 0;
     this.#phoneSpread = 0.07 * spread;
     this.noiseIndex = Math.floor(1024 * this.#random());
     this.startPhase = this.#random();
   }
 
-  /** A sound's length in whole frames. To be asked for each phone once, in order: what rounding loses is carried on. */
+  /** A sound's length in whole frames. Call it once for each phone, in order: it carries the rounding error on. */
   durationFrames(predictedFrames: number, minFrames: number): number {
     const varied = predictedFrames * this.#pace * Math.exp(this.#phoneSpread * gaussian(this.#random));
     const wanted = varied + this.#carry;
@@ -101,16 +104,16 @@ export class Prosody {
     return Math.max(1, Math.round(predictedFrames * this.#pace));
   }
 
-  /** A pause's length, varied; of silence, not of sound. It follows the speed that was asked for, not the voice's rate. */
+  /** Varies the length of a silence. It follows the speed of the request, not the voice's own rate. */
   vary(length: number, spread: number): number {
     return (length * (1 + spread * (2 * this.#random() - 1))) / this.#speed;
   }
 
   /**
    * Shapes F0 in place.
-   * @param f0 two values a frame
-   * @param firstFrame number, within the segment, of the first; below 0 in what another segment speaks
-   * @param endFrame of the segment, or any number `driftEndFrames` behind the last value if it is not known
+   * @param f0 two values for each frame
+   * @param firstFrame number of the first frame within the segment; below 0 where another segment speaks
+   * @param endFrame end of the segment; if it is unknown, any number at least `driftEndFrames` after the last value
    */
   shapePitch(f0: Float32Array, firstFrame: number, endFrame: number): void {
     for (let at = 0; at < f0.length; at++) {

@@ -1,4 +1,4 @@
-/** One segment on its way from text to samples. */
+/** Speaks one segment: from phones to samples, chunk by chunk. */
 import { strict as assert } from 'node:assert';
 import type { WordTime } from '../../../src/threads/messages.js';
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
@@ -14,7 +14,7 @@ import {
 import { type Prosody, driftEndFrames } from './prosody.js';
 import type { Timeline } from './timeline.js';
 
-/** As `EngineChunk`, before quantisation; full scale is 1. */
+/** An `EngineChunk` before quantisation; full scale is 1. */
 export interface FloatChunk {
   readonly pcm: Float32Array;
   readonly words: readonly WordTime[];
@@ -22,8 +22,8 @@ export interface FloatChunk {
 }
 
 /**
- * Frames of each chunk; the last is repeated. Chunks lie on this grid whatever happens around them, so that a segment's
- * samples do not depend on scheduling.
+ * Frames of each chunk; the last size repeats. The grid is fixed, so that a segment's samples do not depend on
+ * scheduling.
  */
 const chunkGrid: readonly number[] = [12, 25, 50, 100];
 
@@ -32,24 +32,24 @@ const samplesPerFrame = 240;
 const subFrames = 2;
 const samplesOf = (milliseconds: number) => (milliseconds * sampleRateHz) / 1_000;
 
-/** Silence after the last sound: by how the segment ends, in milliseconds. */
+/** Milliseconds of silence after the last sound, by how the segment ends. */
 const trailing = { sentence: 250, clause: 120 } as const;
-/** Share by which that silence varies, sample by sample: two readings should not even have the same length. */
+/** Share by which that silence varies, in steps of a sample: two readings should not have the same length. */
 const trailingSpread = 0.12;
-/** The sound of a text that has none. */
+/** Milliseconds of silence for a text without a sound. */
 const blankMs = 300;
 const fadeInSamples = 24;
 const fadeOutSamples = 180;
 /**
- * Where a clause is cut, what other segments speak of it is decoded so far, and dropped: before, until the decoder sounds as
- * if it had been running; after, what its delay holds back.
+ * Frames that are decoded beyond a cut in a clause, and dropped: before, until the decoder has settled; after, for its
+ * delay.
  */
 const framesBefore = 4;
 const framesAfter = Math.ceil(decoderDelaySamples / samplesPerFrame);
-/** Of the fades there, from one excitation to the next: as short as makes no click. */
+/** Samples of the fades at a cut, from one excitation to the next: the shortest that make no click. */
 const seamFadeSamples = 96;
 
-/** What is the same for all segments of a voice, and what is given for one. */
+/** What all segments of a voice share, and what belongs to one. */
 export interface SegmentParts {
   readonly graphs: Graphs;
   readonly timeline: Timeline;
@@ -60,7 +60,7 @@ export interface SegmentParts {
   readonly gain: number;
   readonly pitchMeanHz: number;
   readonly marginFrames: number;
-  /** Decodes all frames at once instead of chunk by chunk: the same samples, but for rounding. For measurements. */
+  /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
   readonly whole: boolean;
   readonly engine: SegmentSynthesis['engine'];
   readonly stepLock: StepLock;
@@ -87,10 +87,10 @@ export class Segment implements SegmentSynthesis {
   readonly #parts: SegmentParts;
   #state: DecoderState;
   #chunk = 0;
-  /** The segment's first frame, and the next to be made. */
+  /** The segment's first frame, and the next one to make. */
   #origin = 0;
   #frame = 0;
-  /** Samples given out, and left out before the first. */
+  /** Samples returned so far, and samples left out before the first. */
   #samples = 0;
   #trimmed = 0;
   #word = 0;
@@ -125,7 +125,7 @@ export class Segment implements SegmentSynthesis {
     return { pcm, words: this.#wordsUntil(this.#samples), last: this.#done };
   }
 
-  /** Parameters of the grid's next chunk; `null` where there is nothing to say. Sets `#done` at the segment's end. */
+  /** Parameters of the next chunk; `null` if the segment has no sound. Sets `#done` at the segment's end. */
   async #nextFrames(): Promise<FrameParameters | null> {
     const { timeline, graphs, prosody, marginFrames } = this.#parts;
     if (this.#chunk === 0 && !(await this.#begin())) return null;
@@ -177,7 +177,7 @@ export class Segment implements SegmentSynthesis {
       fadeIn(rest, seamFadeSamples);
       return rest;
     }
-    // Only the first chunk is searched, so that a segment decoded whole starts at the same sample.
+    // Only the first chunk is searched, so that a segment that is decoded whole starts at the same sample.
     const searched = pcm.subarray(decoderDelaySamples, chunkGrid[0]! * samplesPerFrame);
     this.#trimmed = silenceBefore(searched);
     const rest = pcm.subarray(decoderDelaySamples + this.#trimmed);
@@ -185,7 +185,7 @@ export class Segment implements SegmentSynthesis {
     return rest;
   }
 
-  /** What is decoded of the last pause fades; plain silence follows. A clause that is cut ends with its last sound. */
+  /** Fades the decoded part of the last pause, and appends plain silence. A cut clause ends with its last sound. */
   #finish(pcm: Float32Array): Float32Array {
     const { timeline, prosody } = this.#parts;
     if (timeline.ending === null) {
@@ -211,7 +211,7 @@ export class Segment implements SegmentSynthesis {
     return { pcm, words: Array.from({ length: words }, (_, word) => silent(word)), last: true };
   }
 
-  /** Words that end before this sample and were not reported yet. */
+  /** Words that end before this sample and have not been reported. */
   #wordsUntil(sample: number): WordTime[] {
     const { timeline, words } = this.#parts;
     const found: WordTime[] = [];

@@ -1,18 +1,20 @@
 /**
- * Phones in time: encodes them window by window, gives each its length in whole frames, and builds the frame net's input
- * for any range of frames.
+ * Places phones in time: encodes them window by window, gives each a length in whole frames, and builds the input of
+ * the frame net for any range of frames.
  */
 import { type Graphs, toBigInt } from './graphs.js';
 import type { Prosody } from './prosody.js';
 import { type Pause, type PhoneTrack, placeMax } from './track.js';
 
-/** Phones of each encoder window, margins not counted; the last is repeated. The first is all that first audio needs. */
+/**
+ * Phones of each encoder window without its margins; the last size repeats. First audio needs only the first window.
+ */
 const windowPhones = [8, 16, 32] as const;
 
-/** Frames within a phone that the frame net counts. */
+/** The highest position within a phone, in frames, that the frame net knows. */
 const positionMax = 20;
 
-/** Lengths of pauses in frames. What follows a segment's last sound is decoded that far; the rest is plain silence. */
+/** Lengths of pauses in frames. After a segment's last sound only this much is decoded; the rest is plain silence. */
 const leadFrames = 2;
 const innerPauses: Readonly<Record<Exclude<Pause, 'lead'>, readonly [min: number, max: number]>> = {
   clause: [10, 24],
@@ -20,7 +22,7 @@ const innerPauses: Readonly<Record<Exclude<Pause, 'lead'>, readonly [min: number
 };
 const lastFrames: Readonly<Record<Exclude<Pause, 'lead'>, number>> = { sentence: 6, clause: 5 };
 
-/** Columns `from` to `to` of an encoder window's output. */
+/** The output of an encoder window: columns of the phones from `first` on, used up to the phone `to`. */
 interface Window {
   readonly hidden: Float32Array;
   readonly first: number;
@@ -34,7 +36,7 @@ export class Timeline {
   readonly #prosody: Prosody;
   readonly #mix: Float32Array;
   readonly #margin: number;
-  /** Where each phone begins; one more than phones that have a length. */
+  /** The first frame of each phone with a known length, and the frame after the last one. */
   readonly #starts: number[] = [0];
   #windows: Window[] = [];
   #windowsMade = 0;
@@ -47,7 +49,7 @@ export class Timeline {
     this.#margin = marginPhones;
   }
 
-  /** Frames whose phones are known. */
+  /** The number of frames whose phones are known. */
   get frames(): number {
     return this.#starts.at(-1)!;
   }
@@ -61,19 +63,19 @@ export class Timeline {
     return this.#starts.length - 1;
   }
 
-  /** Encodes until it is known where the segment begins. @returns its first frame, or `null` if it has no sound */
+  /** Encodes until the start of the segment is known. @returns its first frame, or `null` if it has no sound */
   async begin(): Promise<number | null> {
     while (!this.complete && !(this.#track.first >= 0 && this.#encoded >= this.#track.first))
       await this.#encodeWindow();
     return this.#track.first < 0 ? null : this.#starts[this.#track.first]!;
   }
 
-  /** The frame behind the segment's last; infinite while it is not known. */
+  /** The frame after the segment's last; infinite while it is unknown. */
   get end(): number {
     return this.#starts[this.#track.end] ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Encodes until at least `frames` frames are known, or all. */
+  /** Encodes until `frames` frames, or all, are known. */
   async extend(frames: number): Promise<void> {
     while (this.frames < frames && !this.complete) await this.#encodeWindow();
   }
@@ -84,7 +86,7 @@ export class Timeline {
     const size = windowPhones[Math.min(this.#windowsMade++, windowPhones.length - 1)]!;
     while (!track.complete && track.ready < from + size + this.#margin) track.advance();
     const to = Math.min(track.length, from + size);
-    // What was left of the text had no sound.
+    // The rest of the text had no sound.
     if (to === from) return;
     const first = Math.max(0, from - this.#margin);
     const last = Math.min(track.length, to + this.#margin);
@@ -154,7 +156,7 @@ export class Timeline {
     return feeds;
   }
 
-  /** Copies the hidden states of some phones from the windows that made them; drops windows wholly before them. */
+  /** Copies the hidden states of some phones out of the windows, and drops the windows before them. */
   #gather(hidden: Float32Array, firstPhone: number, phones: number): void {
     this.#windows = this.#windows.filter(({ to }) => to > firstPhone);
     let phone = firstPhone;
@@ -168,8 +170,8 @@ export class Timeline {
   }
 
   /**
-   * The frames of a word, or `null` while they are not all known; a word without a sound has none: `end` is `start`.
-   * Words that are spoken as one have an equal share each.
+   * The frames of a word, or `null` while some are unknown. A word without a sound has no frames: `end` is `start`.
+   * Words that are spoken as one get equal shares.
    */
   wordFrames(word: number, previousEnd: number): { start: number; end: number } | null {
     const joined = this.#track.joinedWith(word);
@@ -184,13 +186,13 @@ export class Timeline {
     return { start: start + Math.round(place * share), end: start + Math.round((place + 1) * share) };
   }
 
-  /** How the segment ends, `null` if in the middle of a clause. To be asked for once `end` is known. */
+  /** How the segment ends; `null`: in the middle of a clause. Valid once `end` is known. */
   get ending(): Exclude<Pause, 'lead'> | null {
     const pause = this.#track.pause[this.#track.end - 1] ?? null;
     return pause === 'lead' ? null : pause;
   }
 
-  /** Frames of the pause that the segment ends with. */
+  /** Frames of the pause at the segment's end. */
   get endingFrames(): number {
     return this.ending === null ? 0 : lastFrames[this.ending];
   }

@@ -1,9 +1,9 @@
 /**
- * A segment's phones, made from its text a piece at a time: first audio must not wait for the phonemes of the whole.
+ * The phones of a segment. They are made from its text piece by piece: first audio must not wait for the whole.
  *
- * Phones are a pause, clauses with a pause after each, as the nets were trained; what other segments have of a clause
- * stands before the first spoken phone and after the last. A phone may be encoded once its place in its clause is final,
- * that is, when the clause has ended or goes on further than the nets can tell.
+ * A track is a pause, then clauses with a pause after each, as the nets were trained. Phones of a clause that other
+ * segments speak stand before the first spoken phone and after the last. A phone can be encoded once its place in its
+ * clause is final: the clause has ended, or its end is further away than the nets can tell.
  */
 import type { Bounds } from '../../../src/limits.js';
 import type { Replacement } from '../../../src/threads/messages.js';
@@ -11,10 +11,10 @@ import type { Atom, Clause, Ending } from '../g2p/clauses.js';
 import { terminals } from '../g2p/lexer.js';
 import type { Pronouncer, SpokenAtom } from '../g2p/pronunciation.js';
 
-/** Phones from a clause's end, or start, beyond which the nets see no difference. */
+/** Phones from a clause's start or end beyond which the nets see no difference. */
 export const placeMax = 40;
 
-/** What a phone is, if it is a pause: the first, or one after a clause. */
+/** The kind of a pause: the first one, or one after a clause. */
 export type Pause = 'lead' | Ending;
 
 /** What all tracks of a pack share. */
@@ -34,14 +34,14 @@ export class PhoneTrack {
   readonly pause: (Pause | null)[] = [];
   /** Whether another segment speaks it. */
   readonly aside: boolean[] = [];
-  /** Where the clause began that a phone is in; far before the first phone, if nothing is known of its beginning. */
+  /** Where the clause of each phone began; far before the first phone if that is unknown. */
   readonly clauseStart: number[] = [];
   readonly #clauseEnds: number[] = [];
   readonly #clauseOf: number[] = [];
-  /** Per word: its phones, from `first` to `last`; -1 where it has none. */
+  /** First and last phone of each word; -1 if it has none. */
   readonly wordFirst: Int32Array;
   readonly wordLast: Int32Array;
-  /** Words that are spoken as one with others; the first of them has the phones. */
+  /** Words that are spoken as one; the first of them has the phones. */
   readonly #joined = new Map<number, Pick<Replacement, 'first' | 'last'>>();
   readonly #clauses: readonly Clause[];
   readonly #means: TrackMeans;
@@ -49,7 +49,7 @@ export class PhoneTrack {
   #atom = 0;
   #pieces = 0;
   #openClauseStart = 0;
-  /** Phones by which the open clause began earlier. */
+  /** Phones of the open clause before the track's first. */
   #phonesBefore = 0;
   #hasAsideBefore = false;
   #first = -1;
@@ -79,24 +79,24 @@ export class PhoneTrack {
     return this.#clause === this.#clauses.length;
   }
 
-  /** The first phone that is spoken, -1 while there is none: a pause, or a sound where the clause began before it. */
+  /** The first spoken phone, -1 while there is none: a pause, or a sound if the clause began in another segment. */
   get first(): number {
     return this.#first;
   }
 
-  /** Behind the last phone that is spoken; -1 while it is not known. */
+  /** The phone after the last spoken one; -1 while it is unknown. */
   get end(): number {
     return this.#end < 0 && this.complete ? this.length : this.#end;
   }
 
-  /** Phones whose place is final. */
+  /** The number of phones whose place is final. */
   get ready(): number {
-    // A clause that goes on further than is known goes on further than the nets can tell.
+    // A clause that goes on beyond the known text ends further away than the nets can tell.
     if (this.complete || this.#clauses[this.#clause]!.ending === null) return this.length;
     return Math.max(this.#openClauseStart, this.length - placeMax);
   }
 
-  /** Words, from the first, whose phones are all there. */
+  /** The number of words, from the first, whose phones are complete. */
   get wordsReady(): number {
     for (let clause = this.#clause; clause < this.#clauses.length; clause++) {
       const { atoms } = this.#clauses[clause]!;
@@ -106,17 +106,17 @@ export class PhoneTrack {
     return this.wordFirst.length;
   }
 
-  /** The words, the last included, that are spoken as one with this word: mostly it alone. */
+  /** The words, the last included, that are spoken as one with this word: usually only itself. */
   joinedWith(word: number): Pick<Replacement, 'first' | 'last'> {
     return this.#joined.get(word) ?? { first: word, last: word };
   }
 
-  /** Where the clause of a phone ends: final, or further than the nets can tell, for phones before `ready`. */
+  /** Where the clause of a phone ends. Final for phones before `ready`, or further away than the nets can tell. */
   clauseEnd(phone: number): number {
     return this.#clauseEnds[this.#clauseOf[phone]!] ?? this.length + placeMax;
   }
 
-  /** Makes more text into phones, at the cost of one call of espeak-ng. Not to be called when complete. */
+  /** Turns the next piece of text into phones, with one call of espeak-ng. Do not call it when complete. */
   advance(): void {
     const { atoms, terminal, ending, continues } = this.#clauses[this.#clause]!;
     if (continues) this.#phonesBefore = placeMax;
@@ -128,7 +128,10 @@ export class PhoneTrack {
     if (this.#atom === atoms.length) this.#endClause(ending);
   }
 
-  /** Atoms of one voice within the bound; not cut after a short word, whose sound depends on the next ("a", "the"). */
+  /**
+   * Atoms of one voice within the bound. It does not end after a short word: its sound depends on the next ("a",
+   * "the").
+   */
   #nextPiece(atoms: readonly Atom[]): Atom[] {
     const { firstPhonemeTextMax, phonemeTextMax } = this.#means.bounds;
     const max = this.#pieces === 0 ? firstPhonemeTextMax : phonemeTextMax;
@@ -164,7 +167,7 @@ export class PhoneTrack {
   #endClause(ending: Ending | null): void {
     this.#clause++;
     this.#atom = 0;
-    // A clause without a sound (signs that nobody reads) adds no pause, but passes its own on.
+    // A clause without a sound (signs that are not spoken) adds no pause: the clause before takes its ending.
     if (this.length > this.#openClauseStart) {
       this.#close(ending === null ? placeMax : 0);
       if (ending !== null) this.#addPause(ending);
@@ -194,7 +197,7 @@ export class PhoneTrack {
     this.#clauseOf.push(this.#clauseEnds.length);
   }
 
-  /** @param phonesAfter by which the clause ends later */
+  /** Ends the open clause. @param phonesAfter phones of it after the track's last */
   #close(phonesAfter = 0): void {
     this.#clauseEnds.push(this.length + phonesAfter);
     this.#openClauseStart = this.length;

@@ -9,7 +9,7 @@ import { loadFrom, modelsDir, requestOf, stepOf } from '../../support/voices.js'
 
 type Json = Record<string, unknown>;
 
-/** A copy of the shipped voices, to be damaged. */
+/** Copies the shipped voices, for a test to damage. */
 const copyModels = (folder: string, packs: readonly string[] = ['syrinx-en']): string => {
   for (const pack of packs) {
     mkdirSync(join(folder, pack));
@@ -44,7 +44,7 @@ const faultOf = async (run: Promise<unknown>): Promise<string> => {
   return 'no fault';
 };
 
-t.test('the shipped voices are nine, the default first, three and more of them conversational', async (t) => {
+t.test('nine voices are shipped, the default first, at least three of them conversational', async (t) => {
   const catalogue = await readCatalogue(modelsDir);
   const { speakerIds } = catalogue;
   t.equal(speakerIds.length, 9);
@@ -57,7 +57,7 @@ t.test('the shipped voices are nine, the default first, three and more of them c
   t.notMatch(speakerIds[0], /_conv$/);
 });
 
-t.test('a fault is told in one line that names the file', async (t) => {
+t.test('a fault is reported in one line that names the file', async (t) => {
   const cases: readonly [name: string, damage: (folder: string) => void, expected: RegExp][] = [
     [
       'a graph is missing',
@@ -88,7 +88,7 @@ t.test('a fault is told in one line that names the file', async (t) => {
       /encoder\.onnx: the file is not the one of its manifest \(sha256 differs\)$/,
     ],
     [
-      'the manifest is no JSON',
+      'the manifest is not JSON',
       (folder) => writeFileSync(join(folder, 'syrinx-en', 'manifest.json'), '{"format":'),
       /manifest\.json: not valid JSON$/,
     ],
@@ -109,7 +109,7 @@ t.test('a fault is told in one line that names the file', async (t) => {
       /manifest\.json: manifest\.speakers\[2\]\.mix must be /,
     ],
     [
-      'a speaker would deafen',
+      'a speaker is far too loud',
       (folder) => editManifest(folder, (manifest) => ((manifest['speakers'] as Json[])[0]!['gain'] = 40)),
       /manifest\.json: manifest\.speakers\[0\]\.gain must be /,
     ],
@@ -140,14 +140,14 @@ t.test('a fault is told in one line that names the file', async (t) => {
   }
 });
 
-t.test('a folder of no voices, or none at all, is named', async (t) => {
+t.test('an empty or missing folder of voices is named', async (t) => {
   const empty = t.testdir();
   t.equal(await faultOf(readCatalogue(empty)), `${empty}: the folder has no voice pack`);
   const none = join(empty, 'none');
   t.equal(await faultOf(readCatalogue(none)), `${none}: the folder of voices is missing`);
 });
 
-t.test('a graph that its manifest vouches for and the runtime refuses is named', async (t) => {
+t.test('a graph that matches its manifest but cannot be loaded is named', async (t) => {
   const folder = copyModels(t.testdir());
   const content = Buffer.from('this is no graph');
   writeFileSync(join(folder, 'syrinx-en', 'decoder.onnx'), content);
@@ -161,13 +161,13 @@ t.test('a graph that its manifest vouches for and the runtime refuses is named',
   t.match(await faultOf(load(folder)), /^[^\n]*decoder\.onnx: the model cannot be loaded: [^\n]+$/);
 });
 
-t.test('graphs of another shape than the manifest says are found at load', async (t) => {
+t.test('graphs of another shape than the manifest says are a fault at load', async (t) => {
   const folder = copyModels(t.testdir());
   editManifest(folder, (manifest) => (manifest['hiddenSize'] = 64));
   t.match(await faultOf(load(folder)), /^[^\n]*manifest\.json: the models do not run as the manifest says: /);
 });
 
-t.test('packs are ordered with the default first, and share no voice', async (t) => {
+t.test('the default pack comes first, and no two packs share a voice', async (t) => {
   const folder = copyModels(t.testdir(), ['another', 'syrinx-en']);
   t.match(await faultOf(readCatalogue(folder)), /another: voice "\w+" is in \S+syrinx-en already$/);
   const path = join(folder, 'another', 'manifest.json');
@@ -187,7 +187,7 @@ t.test('packs are ordered with the default first, and share no voice', async (t)
   t.throws(() => engine.open(requestOf('', { voiceId: 'nobody' })), /unknown voice "nobody"/);
 });
 
-t.test('where CUDA cannot be had, the CPU is used, and that is said', async (t) => {
+t.test('without CUDA the CPU is used, and a line says so', async (t) => {
   const lines: string[] = [];
   const write = (...line: unknown[]) => void lines.push(JSON.stringify(line));
   const log = { debug: write, warn: write };
@@ -198,6 +198,6 @@ t.test('where CUDA cannot be had, the CPU is used, and that is said', async (t) 
   if (usesCuda) return;
   lines.length = 0;
   await load(modelsDir, 'auto', log);
-  t.strictSame(lines.length, 1, 'auto does not complain of what nobody asked for');
+  t.strictSame(lines.length, 1, 'auto logs no warning');
   t.match(lines[0], /"provider":"cpu"/);
 });
