@@ -19,6 +19,8 @@ interface EncodingRow {
   readonly sampleRateHz: Rule<number>;
   /** Only for an encoding that has bitrates. */
   readonly defaultBitrateKbps?: number;
+  /** Only for an encoding without bitrates: payload bytes. */
+  readonly bytesPerSample?: number;
   /** Called for a bitrate that is not null: a string or a whole number. */
   readonly bitrate: Rule<string | number>;
 }
@@ -65,12 +67,14 @@ const samples = {
   defaultSampleRateHz: 32_000,
   sampleRateHz: between(8_000, 48_000),
   bitrate: noBitrate,
+  bytesPerSample: 2,
 } as const satisfies Omit<EncodingRow, 'aliases'>;
 
 const telephony = {
   defaultSampleRateHz: 8_000,
   sampleRateHz: exactly(8_000),
   bitrate: noBitrate,
+  bytesPerSample: 1,
 } as const satisfies Omit<EncodingRow, 'aliases'>;
 
 const encodings = {
@@ -105,7 +109,9 @@ const encodings = {
 export type Encoding = keyof typeof encodings;
 
 /** Encodings that have a bitrate. */
-type Codec = 'mp3' | 'opus';
+type Codec = {
+  [Name in Encoding]: (typeof encodings)[Name] extends { readonly defaultBitrateKbps: number } ? Name : never;
+}[Encoding];
 
 export interface CodecFormat {
   readonly encoding: Codec;
@@ -187,3 +193,9 @@ export const formatEcho = (format: AudioFormat): FormatFields => ({
   sample_rate: format.sampleRateHz,
   ...('bitrateKbps' in format && { bitrate: `${format.bitrateKbps}k` }),
 });
+
+/** Payload bytes of a millisecond of audio. */
+export const encodedBytesPerMs = (format: AudioFormat): number =>
+  'bitrateKbps' in format
+    ? format.bitrateKbps / 8
+    : (encodings[format.encoding].bytesPerSample * format.sampleRateHz) / 1000;

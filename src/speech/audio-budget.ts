@@ -1,26 +1,11 @@
 /** The audio that no socket has yet: how much one context has of it, and the bound that all contexts share. */
-import type { AudioFormat } from '../api/formats.js';
+import { encodedBytesPerMs, type AudioFormat } from '../api/formats.js';
 import { ByteBudget } from '../byte-budget.js';
 
 /** Waiting contexts are told whenever this fraction of the budget was given back. */
 const STEPS = 256;
 const BYTES_PER_SAMPLE = 2;
 const BASE64 = 4 / 3;
-
-const encodedBytesPerMs = (format: AudioFormat): number => {
-  switch (format.encoding) {
-    case 'mp3':
-    case 'opus':
-      return format.bitrateKbps / 8;
-    case 'mulaw':
-    case 'alaw':
-      return format.sampleRateHz / 1000;
-    case 'wav':
-    case 'pcm':
-    case 'linear16':
-      return (BYTES_PER_SAMPLE * format.sampleRateHz) / 1000;
-  }
-};
 
 /**
  * Memory that a millisecond of speech takes from when it is made until its socket has it.
