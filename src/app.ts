@@ -14,9 +14,9 @@ import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
 import { readVoices, type Voices } from './threads/voices.js';
 import { VoiceReload } from './threads/reload.js';
-import type { Readiness } from './front/health-routes.js';
+import type { Readiness } from './front/specification.js';
 import { createServer, type Server } from './front/server.js';
-import type { Bounds } from './limits.js';
+import { limits, type Bounds } from './limits.js';
 import type { Log } from './log.js';
 import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
@@ -116,7 +116,7 @@ export class App {
     };
     const metrics = new Metrics();
     const { opsHost: host, opsPort: port } = config;
-    const ops = await OpsServer.listen({ host, port, metrics, readiness, log });
+    const ops = await OpsServer.listen({ host, port, metrics, readiness, bounds: limits, log });
     try {
       const app = await App.#load(parts, metrics, ops);
       const bound = await app.#listen();

@@ -6,7 +6,7 @@ import { StoreError } from './store/store.js';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
-import { ListenError } from './front/server.js';
+import { ListenError } from './front/listener.js';
 import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
 import { createLog } from './log.js';

@@ -1,18 +1,16 @@
-/** A connection that comes back, and the contexts on it. */
+/** A connection that the client replaces when it is lost, and the contexts on it. */
 import { randomUUID } from 'node:crypto';
-import { backoffMs } from './backoff.js';
 import { Connection } from './connection.js';
-import { type ContextControl, type Link, SpeechContext } from './context.js';
-import { Deferred } from './deferred.js';
+import { type ContextControl, Deferred, type Link, SpeechContext } from './context.js';
 import { SyrinxError, errorOfFrame } from './errors.js';
 import type { ServerFrame } from './frames.js';
-import { type ConnectOptions, type ContextOptions, type Settings, settingsOf } from './options.js';
+import { type ConnectOptions, type ContextOptions, type Settings, backoffMs, settingsOf } from './options.js';
 
-/** Bytes waiting to be sent above which `send` advises to wait. */
+/** Unsent bytes above which `send` advises to wait. */
 const highWaterBytes = 64 * 1024;
 
 interface Entry {
-  /** Absent when its caller is done with it, and only the service's last word is awaited. */
+  /** Absent when its caller is done with it and only the service's last frame is missing. */
   control: ContextControl | undefined;
   /** Frames of a context that was opened while there was no connection. */
   held: string[] | undefined;
@@ -20,9 +18,8 @@ interface Entry {
 }
 
 /**
- * When the connection is lost, the contexts on it fail with a retryable error (`connection_lost`): the service knows
- * nothing of them any more, and what was spoken cannot be taken up in the middle. Contexts that are opened meanwhile
- * wait for the next connection.
+ * When the connection is lost, its contexts fail with a retryable error (`connection_lost`): the service has forgotten
+ * them, and speech cannot continue in the middle. Contexts that are opened meanwhile wait for the next connection.
  */
 export class SyrinxClient implements AsyncDisposable {
   readonly #settings: Settings;
@@ -62,23 +59,23 @@ export class SyrinxClient implements AsyncDisposable {
     }
   }
 
-  /** `waiting`: the connection was lost and the next try is due later. */
+  /** `waiting`: the connection was lost, and the next try comes later. */
   get state(): 'connecting' | 'open' | 'waiting' | 'closing' | 'closed' {
     return this.#state;
   }
 
-  /** @internal Resolves when the first connection is there. */
+  /** @internal Resolves when the first connection is open. */
   get opened(): Promise<void> {
     return this.#opened.promise;
   }
 
-  /** Resolves when there will be no more connection: with the reason, or with nothing after `close`. */
+  /** Resolves when the client gives up: with the reason, or with nothing after `close`. */
   get closed(): Promise<SyrinxError | undefined> {
     return this.#closed.promise;
   }
 
   /**
-   * Opens a context: a voice and a format, to which text is sent. Without a connection it waits for the next one.
+   * Opens a context with a voice and a format. Without a connection it waits for the next one.
    *
    * @throws {SyrinxError} `closed`, `too_many_contexts`, `buffer_full`
    * @throws {TypeError} the context id is in use
@@ -104,7 +101,7 @@ export class SyrinxClient implements AsyncDisposable {
     return control.context;
   }
 
-  /** Ends everything: open contexts fail with `closed`, and the service hears a clean goodbye. Never rejects. */
+  /** Ends everything: open contexts fail with `closed`, and the connection closes cleanly. Never rejects. */
   async close(): Promise<void> {
     this.#shut(undefined);
     await this.#closed.promise;
@@ -192,9 +189,9 @@ export class SyrinxClient implements AsyncDisposable {
     this.#settings.onEvent({ type: 'lost', error, retryInMs });
   }
 
-  /** @param all those too that wait for a connection */
+  /** @param all also the contexts that wait for a connection */
   #failContexts(error: SyrinxError, all: boolean): void {
-    // A reader may open its next context at once: that one waits, and is none of these.
+    // A reader may open its next context at once: that one waits for a connection and does not fail.
     for (const [id, entry] of [...this.#entries]) {
       if (!all && entry.held !== undefined) continue;
       this.#entries.delete(id);
@@ -260,7 +257,7 @@ export class SyrinxClient implements AsyncDisposable {
     const entry = this.#entries.get(context.id);
     if (entry === undefined) return;
     entry.control = undefined;
-    // The service still has to answer, and may send what was under way; until then the id is not free.
+    // The service still has to answer, and may send what was under way. Until then the id is in use.
     if (goodbye !== undefined && entry.held === undefined) this.#connection?.send(goodbye);
     else this.#entries.delete(context.id);
     this.#wakeDrained();
@@ -270,8 +267,8 @@ export class SyrinxClient implements AsyncDisposable {
 /**
  * Connects to a service. Tries again as `reconnect` says while that can help.
  *
- * @throws {SyrinxError} when no connection comes about
- * @throws {TypeError} where an option cannot be right
+ * @throws {SyrinxError} no connection could be opened
+ * @throws {TypeError} an option is invalid
  */
 export const connect = async (options: ConnectOptions): Promise<SyrinxClient> => {
   const client = new SyrinxClient(options);

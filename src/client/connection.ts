@@ -1,22 +1,22 @@
-/** One WebSocket, from its handshake to its end: which comes once, with a reason, and after which nothing comes. */
+/** One WebSocket, from its handshake to its end. The end comes once, with a reason, and nothing follows it. */
 import type { IncomingMessage } from 'node:http';
 import WebSocket, { type RawData } from 'ws';
 import { SyrinxError, errorOfHandshake } from './errors.js';
 import { type ServerFrame, parseFrame } from './frames.js';
 import type { Settings } from './options.js';
 
-/** Bytes of one message; the service's are below 1 MiB. */
+/** Bytes of one message; the service's messages are below 1 MiB. */
 const messageBytesMax = 4 * 1024 * 1024;
-/** Bytes of a refusal's body that are looked into. */
+/** Bytes of a refusal's body that the client reads. */
 const refusalBytesMax = 4 * 1024;
 const policyViolation = 1008;
 
 export interface ConnectionHandlers {
   onOpen(): void;
   onFrame(frame: ServerFrame): void;
-  /** The other side lives: a frame, or an answer to a ping. */
+  /** The service is alive: it sent a frame, or answered a ping. */
   onAlive(): void;
-  /** Something that was sent has left for the network. */
+  /** A sent frame has left for the network. */
   onSent(): void;
   onEnd(error: SyrinxError): void;
 }
@@ -35,7 +35,7 @@ export class Connection {
     this.#handlers = handlers;
     this.#socket = new WebSocket(settings.url, {
       headers: settings.headers,
-      // Base64 of speech hardly shrinks, and a deflater costs 300 KiB a connection.
+      // Base64 of speech hardly compresses, and a deflater costs 300 KiB for each connection.
       perMessageDeflate: false,
       maxPayload: messageBytesMax,
     });
@@ -66,7 +66,7 @@ export class Connection {
       });
   }
 
-  /** Bytes that were sent and have not left. */
+  /** Sent bytes that have not left. */
   get waitingBytes(): number {
     return this.#socket.bufferedAmount;
   }
@@ -74,23 +74,23 @@ export class Connection {
   send(frame: string): void {
     if (this.#state !== 'open') return;
     this.#socket.send(frame, () => {
-      // A failure is followed by the socket's own end.
+      // The socket ends by itself after a failure.
       if (this.#state !== 'ended') this.#handlers.onSent();
     });
   }
 
-  /** Stops reading: the network, and then the service, hold back what is to come. */
+  /** Stops or resumes reading: the network, and then the service, hold back the rest. */
   setPaused(isPaused: boolean): void {
     if (this.#state !== 'open') return;
     if (isPaused) this.#socket.pause();
     else {
-      // Whether the other side lives cannot be told from the time in which nobody listened.
+      // While the connection was paused, silence did not mean that the service is gone.
       this.#wasHeard = true;
       this.#socket.resume();
     }
   }
 
-  /** Says goodbye, and waits a little for the answer. `onEnd` is called in any case. */
+  /** Closes cleanly, and waits a little for the answer. Always calls `onEnd`. */
   close(reason: SyrinxError): void {
     if (this.#state === 'connecting') this.end(reason);
     if (this.#state !== 'open') return;
@@ -103,7 +103,7 @@ export class Connection {
     this.#socket.close(1000);
   }
 
-  /** At once, without a word. */
+  /** Ends at once, without a close frame. */
   end(error: SyrinxError): void {
     if (this.#state === 'ended') return;
     this.#state = 'ended';
@@ -145,7 +145,7 @@ export class Connection {
     let frame;
     try {
       if (isBinary) throw new SyrinxError('protocol_error', 'The service sent a binary message');
-      // Without a `binaryType` of its own, ws gives text as a Buffer.
+      // ws passes text as a Buffer unless `binaryType` is set.
       frame = parseFrame((data as Buffer).toString());
     } catch (error) {
       this.end(error as SyrinxError);
@@ -155,7 +155,7 @@ export class Connection {
     if (frame !== undefined) this.#handlers.onFrame(frame);
   }
 
-  /** Something else than a WebSocket answered, or this service, with the reason why not. */
+  /** The answer is not a WebSocket: another server, or a refusal of this service. */
   #refused(response: IncomingMessage): void {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -185,9 +185,9 @@ export class Connection {
   }
 
   #closed(code: number, reason: string): void {
-    const told = reason === '' ? String(code) : `${String(code)}, ${reason}`;
-    // The service closes so when the key is not, or no more, good.
+    const shown = reason === '' ? String(code) : `${String(code)}, ${reason}`;
+    // The service closes with this code if the key is unknown or revoked.
     const meaning = code === policyViolation ? 'invalid_api_key' : 'connection_lost';
-    this.end(this.#reason ?? new SyrinxError(meaning, `The service closed the connection (${told})`));
+    this.end(this.#reason ?? new SyrinxError(meaning, `The service closed the connection (${shown})`));
   }
 }

@@ -1,6 +1,4 @@
 /** One context: text goes in piece by piece, audio and the times of words come out. */
-import type { Clock } from './clock.js';
-import { Deferred } from './deferred.js';
 import { SyrinxError, errorOfFrame } from './errors.js';
 import {
   type ServerFrame,
@@ -12,31 +10,55 @@ import {
   startFrame,
   textFrame,
 } from './frames.js';
-import { type EventOf, Inbox, type Lane, type SpeechEvent } from './inbox.js';
-import type { ContextOptions } from './options.js';
+import { type EventKind, type EventOf, Inbox, type SpeechEvent } from './inbox.js';
+import type { Clock, ContextOptions } from './options.js';
 
-/** UTF-16 units of one frame: escaped at six bytes each they stay below the 1 MiB that a message may have. */
+/** UTF-16 units of one frame: escaped at six bytes each, they stay below the 1 MiB of text in a message. */
 const pieceUnits = 128 * 1024;
-/** Flushes of one context that are not completed: as many as the service takes. */
+/** Flushes of one context that are not completed; the service has the same bound. */
 const flushesMax = 256;
-/** Bytes that must have been read before a connection that was held up reads again: enough not to stop at each chunk. */
+/** Bytes to read before a paused connection resumes: enough not to pause at each chunk. */
 const resumeBytes = 64 * 1024;
 
-/** What a context sees of its client. */
+/** A promise that others settle. Its rejection may stay unhandled. */
+export class Deferred<T> {
+  readonly promise: Promise<T>;
+  #resolve!: (value: T) => void;
+  #reject!: (error: Error) => void;
+
+  constructor() {
+    this.promise = new Promise<T>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    // Node ends the process on an unhandled rejection; the readers of the context get the same error.
+    this.promise.catch(() => undefined);
+  }
+
+  resolve(value: T): void {
+    this.#resolve(value);
+  }
+
+  reject(error: Error): void {
+    this.#reject(error);
+  }
+}
+
+/** The part of the client that a context uses. */
 export interface Link {
   readonly clock: Clock;
   readonly receiveBufferBytesMax: number;
   readonly consumerStallMsMax: number;
-  /** @returns false while more waits than should @throws {SyrinxError} `buffer_full` */
+  /** @returns false if the caller should wait for `drained` @throws {SyrinxError} `buffer_full` */
   send(context: SpeechContext, frame: string): boolean;
   drained(): Promise<void>;
-  /** Whether this context has more unread than it may. */
+  /** The context has more unread bytes than it may, or no longer. */
   setOverfull(context: SpeechContext, isOverfull: boolean): void;
-  /** The context is over for its caller. @param goodbye a frame that tells the service so, where it does not know */
+  /** The context is over for its caller. @param goodbye a frame that ends it at the service, if needed */
   left(context: SpeechContext, goodbye: string | undefined): void;
 }
 
-/** Who created it can deliver what arrives, and what befalls the connection. */
+/** The client's side of a context: delivers frames and the connection's faults. */
 export interface ContextControl {
   readonly context: SpeechContext;
   /** Sends the first frame, and listens to the caller's signal. */
@@ -46,10 +68,10 @@ export interface ContextControl {
 }
 
 /**
- * Reading: either `for await (const event of context)` for everything in order of arrival, or `context.audio` and
- * `context.words`, each for itself. Readers get what arrived, then the end, or a `SyrinxError`. Leaving a loop over
- * events or audio early cancels the context. Audio must be read: what is not read in time holds up the connection, and
- * finally fails the context (`slow_consumer`).
+ * Read either everything in order of arrival with `for await (const event of context)`, or `context.audio` and
+ * `context.words` by themselves. Readers get what arrived, then the end or a `SyrinxError`. Leaving a loop over events or
+ * audio early cancels the context. Audio must be read: unread audio pauses the connection, and finally fails the context
+ * (`slow_consumer`).
  */
 export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposable {
   readonly id: string;
@@ -80,7 +102,7 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
     };
   }
 
-  /** @internal Its client's part of it. */
+  /** @internal For the client. */
   static open(link: Link, id: string, options: ContextOptions): ContextControl {
     const context = new SpeechContext(link, id, options);
     return {
@@ -99,39 +121,39 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
     };
   }
 
-  /** What the service made of the options: the format with its defaults. Rejects where the context fails before. */
+  /** The options as the service resolved them. Rejects if the context fails before. */
   get started(): Promise<StartedContext> {
     return this.#started.promise;
   }
 
   /**
-   * Appends text: it is spoken as if all of it had been sent at once, from the first sentence on that is whole.
+   * Appends text. The service speaks it as if it had been sent at once, from the first whole sentence on.
    *
-   * @returns false when more waits to be sent than should: await `drained()` before the next
-   * @throws {SyrinxError} the context's error, `closed`, or `buffer_full` when that advice was not taken
+   * @returns false if much is unsent: await `drained()` before the next call
+   * @throws {SyrinxError} the context's error, `closed`, or `buffer_full` if the caller ignored that advice
    */
   send(text: string): boolean {
     this.#mustBeOpen();
     let isClear = true;
     for (let start = 0, end; start < text.length; start = end) {
       end = Math.min(start + pieceUnits, text.length);
-      // Not between the halves of a surrogate pair, so that every frame is well-formed.
+      // Do not split a surrogate pair, so that every frame is well-formed.
       if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
       isClear = this.#link.send(this, textFrame(this.id, text.slice(start, end)));
     }
     return isClear;
   }
 
-  /** Resolves when what was sent has left, or can no more. */
+  /** Resolves when everything sent has left, or cannot leave any more. */
   drained(): Promise<void> {
     return this.#link.drained();
   }
 
   /**
-   * Has everything spoken that was sent so far. Resolves when all of it has arrived, read or not; rejects with the
+   * Makes the service speak everything sent so far. Resolves when all of it has arrived, read or not; rejects with the
    * context's error, `closed` or `buffer_full`.
    *
-   * @param flushId comes back in the `flushed` event; by default a new one
+   * @param flushId comes back in the `flushed` event; a new id by default
    */
   flush(flushId?: string): Promise<void> {
     const id = flushId ?? `${this.id}:${String(++this.#flushCount)}`;
@@ -150,8 +172,8 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
   }
 
   /**
-   * No more text: what was not flushed is spoken, then the readers' loops end. Resolves when all of it has arrived; await
-   * it after reading, or beside it, not before. Calling it again changes nothing. Rejects with the context's error.
+   * Sends no more text: the service speaks the rest, then the readers' loops end. Resolves when all of it has arrived, so
+   * await it after or beside reading, not before. Idempotent. Rejects with the context's error.
    */
   close(): Promise<void> {
     if (this.#closed !== undefined) return this.#closed.promise;
@@ -162,7 +184,7 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
       try {
         this.#link.send(this, closeFrame(this.id));
       } catch (error) {
-        // A close that cannot be sent must not leave the context half open.
+        // If the close cannot be sent, the context must not stay half open.
         this.#end(error as SyrinxError, false, cancelFrame(this.id));
       }
     }
@@ -170,8 +192,8 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
   }
 
   /**
-   * Barge-in: stops speaking at once. What arrived and was not read is dropped, the readers' loops end, flushes that are
-   * not completed reject with `cancelled`, and what the service had not spoken is not charged.
+   * Barge-in: stops at once. Drops unread events, ends the readers' loops, and rejects incomplete flushes with `cancelled`.
+   * The service does not charge what it has not spoken.
    */
   cancel(): void {
     this.#end(undefined, true, cancelFrame(this.id));
@@ -182,7 +204,7 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
     return { [Symbol.asyncIterator]: () => this.#read(['audio'], ({ audio }) => audio) };
   }
 
-  /** Words with their times, as they become final; only where the context has `timestamps`. */
+  /** Words with their times as they become final; only if the context has `timestamps`. */
   get words(): AsyncIterable<Word> {
     const toWord = ({ word, startSeconds, endSeconds }: EventOf<'word'>) => ({
       word,
@@ -192,24 +214,24 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
     return { [Symbol.asyncIterator]: () => this.#read(['word'], toWord) };
   }
 
-  /** @throws {TypeError} when audio, words or all of it is being read already */
+  /** @throws {TypeError} a reader of the same events exists */
   [Symbol.asyncIterator](): AsyncIterableIterator<SpeechEvent, undefined> {
-    return this.#read<Lane, SpeechEvent>(['audio', 'word', 'flushed'], (event) => event);
+    return this.#read<EventKind, SpeechEvent>(['audio', 'word', 'flushed'], (event) => event);
   }
 
-  /** Cancels what is not closed. */
+  /** Cancels the context unless it is closed. */
   [Symbol.asyncDispose](): Promise<void> {
     this.cancel();
     return Promise.resolve();
   }
 
-  #read<L extends Lane, T>(
-    lanes: readonly L[],
-    map: (event: EventOf<L>) => T,
+  #read<K extends EventKind, T>(
+    kinds: readonly K[],
+    map: (event: EventOf<K>) => T,
   ): AsyncIterableIterator<T, undefined> {
-    return this.#inbox.read(lanes, map, () => {
-      if ((lanes as readonly Lane[]).includes('audio')) this.cancel();
-      else this.#inbox.drop(...lanes);
+    return this.#inbox.read(kinds, map, () => {
+      if ((kinds as readonly EventKind[]).includes('audio')) this.cancel();
+      else this.#inbox.drop(...kinds);
     });
   }
 
@@ -234,7 +256,7 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
         return;
       case 'flushed': {
         const flushed = this.#flushes.get(frame.flushId);
-        // The close has a flush of its own, which nobody asked for.
+        // The close has a flush of its own that no caller requested.
         if (flushed === undefined) return;
         this.#flushes.delete(frame.flushId);
         this.#inbox.push({ type: 'flushed', flushId: frame.flushId });
@@ -245,7 +267,7 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
         this.#end(undefined, false, undefined);
         return;
       case 'error':
-        // The service would let some of them pass; but a turn of which a part is missing is no use to anyone.
+        // The service continues after some errors, but an utterance with a missing part is useless.
         this.#end(
           errorOfFrame(frame.text, this.#isStarted),
           false,
@@ -256,10 +278,10 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
   }
 
   /**
-   * Once, whatever the reason.
+   * Ends the context once, for any reason.
    *
-   * @param drops whether what arrived and was not read is forgotten
-   * @param goodbye tells the service
+   * @param drops drops unread events
+   * @param goodbye the frame that ends it at the service, if needed
    */
   #end(error: SyrinxError | undefined, drops: boolean, goodbye: string | undefined): void {
     if (this.#state === 'ended') return;
@@ -278,7 +300,7 @@ export class SpeechContext implements AsyncIterable<SpeechEvent>, AsyncDisposabl
     this.#link.left(this, goodbye);
   }
 
-  /** Tells the client when the unread goes over its bound or comes back; fails the context when it stays there. */
+  /** Reports when unread bytes exceed the bound and when they are back below; fails the context if they stay above. */
   #weigh(wasRead: boolean): void {
     if (this.#state === 'ended') return;
     const max = this.#link.receiveBufferBytesMax;

@@ -1,14 +1,14 @@
-/** Everything that goes wrong reaches the caller as a `SyrinxError`: a code to branch on, and whether to try again. */
+/** Every fault reaches the caller as a `SyrinxError`: a code to branch on, and whether trying again can help. */
 
-/** Whether trying again in a moment, unchanged, can help by itself. */
+/** Whether trying again in a moment, unchanged, can help. */
 const retryableByCode = {
   /** The key is missing, malformed, unknown or revoked. */
   invalid_api_key: false,
-  /** The account is out of credit: it works again as soon as some is added. */
+  /** The account is out of credit. It works again as soon as it has some. */
   insufficient_credits: false,
-  /** The key has as many requests in flight as it may have. */
+  /** All slots of the key are in use. */
   rate_limited: true,
-  /** The message names the voices there are. */
+  /** The message names the valid voices. */
   unknown_voice: false,
   /** The service refused a frame: a format, a temperature, a context id in use. The message says why. */
   invalid_frame: false,
@@ -16,25 +16,25 @@ const retryableByCode = {
   server_error: true,
   /** The service is draining, full, or behind a proxy that cannot reach it. */
   unavailable: true,
-  /** The handshake was answered by something that is not this service. */
+  /** Something that is not this service answered the handshake. */
   handshake_refused: false,
-  /** No connection came about. */
+  /** No connection could be opened. */
   unreachable: true,
-  /** The connection was lost, and what was being spoken on it. */
+  /** The connection was lost, and with it the speech on it. */
   connection_lost: true,
-  /** The other side sent what is no frame of this protocol. */
+  /** The other side sent something that is not a frame of this protocol. */
   protocol_error: true,
-  /** Nobody read a context's audio for so long that it held up the others. */
+  /** A context's audio stayed unread for so long that it held up the others. */
   slow_consumer: false,
-  /** More was sent than the connection, or the service, holds: wait for `drained()`, for flushes, for speech. */
+  /** The connection or the service holds no more: wait for `drained()`, for flushes, for speech. */
   buffer_full: true,
-  /** As many contexts are open as one connection carries. */
+  /** The connection has as many open contexts as it may. */
   too_many_contexts: true,
-  /** The context was cancelled by its own caller. */
+  /** The caller cancelled the context. */
   cancelled: false,
-  /** An `AbortSignal` of the caller's fired; `cause` is its reason. */
+  /** The caller's `AbortSignal` fired; `cause` is its reason. */
   aborted: false,
-  /** The context or the client was closed before. */
+  /** The context or the client is closed. */
   closed: false,
 } as const satisfies Record<string, boolean>;
 
@@ -43,7 +43,7 @@ export type SyrinxErrorCode = keyof typeof retryableByCode;
 export class SyrinxError extends Error {
   override readonly name = 'SyrinxError';
   readonly code: SyrinxErrorCode;
-  /** Whether trying again in a moment, unchanged (in a new context), can help by itself. */
+  /** Whether trying again in a moment, unchanged but in a new context, can help. */
   readonly retryable: boolean;
 
   constructor(code: SyrinxErrorCode, message: string, options?: ErrorOptions) {
@@ -53,7 +53,7 @@ export class SyrinxError extends Error {
   }
 }
 
-/** What an `error` frame's text means. @param isStarted whether its context had been started */
+/** The error of an `error` frame. @param isStarted its context had been started */
 export const errorOfFrame = (text: string, isStarted: boolean): SyrinxError => {
   if (text === 'INVALID_API_KEY')
     return new SyrinxError('invalid_api_key', 'The service does not know this API key');
@@ -66,15 +66,15 @@ export const errorOfFrame = (text: string, isStarted: boolean): SyrinxError => {
   if (text === 'Service unavailable') return new SyrinxError('unavailable', text);
   if (text.startsWith('invalid frame: ') || text.startsWith('unknown context_id: '))
     return new SyrinxError('invalid_frame', text);
-  // Its text is not fixed, but names the voice and every other one; nothing else is refused before the start.
+  // The text is not fixed, but names the voice; nothing else is refused before the start.
   if (!isStarted && /\bvoices?\b/i.test(text)) return new SyrinxError('unknown_voice', text);
   return new SyrinxError('server_error', text);
 };
 
-/** What an HTTP answer in the place of a handshake means. @param body its beginning */
+/** The error of an HTTP answer in place of a handshake. @param body its beginning */
 export const errorOfHandshake = (status: number, body: string): SyrinxError => {
-  const told = body.trim().slice(0, 200);
-  const message = `The handshake was answered with ${String(status)}${told === '' ? '' : `: ${told}`}`;
+  const shown = body.trim().slice(0, 200);
+  const message = `The handshake was answered with ${String(status)}${shown === '' ? '' : `: ${shown}`}`;
   if (status === 401) return new SyrinxError('invalid_api_key', message);
   if (status === 402) return new SyrinxError('insufficient_credits', message);
   if (status === 429) return new SyrinxError('rate_limited', message);

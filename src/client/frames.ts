@@ -1,15 +1,16 @@
-/** The frames of the protocol: what goes out as text, and what comes in as trusted values. */
+/** The frames of the protocol: builds the client's, and parses the service's. */
 import { SyrinxError } from './errors.js';
+import type { FormatFields } from '../api/formats.js';
 import type { AudioFormat, ContextOptions } from './options.js';
 
-/** A word as it was written, punctuation attached; seconds count from the context's first sample. */
+/** A word as written, with its punctuation; seconds count from the context's first sample. */
 export interface Word {
   readonly word: string;
   readonly startSeconds: number;
   readonly endSeconds: number;
 }
 
-/** What the service made of a context's options, its defaults filled in. */
+/** A context's options as the service resolved them, with defaults. */
 export interface StartedContext {
   readonly voiceId: string;
   readonly timestamps: boolean;
@@ -25,8 +26,14 @@ type Content =
   | { readonly type: 'closed' }
   | { readonly type: 'error'; readonly text: string };
 
-/** A frame of the service. `contextId` is absent where it concerns the connection. */
+/** A frame of the service. `contextId` is absent if it concerns the connection. */
 export type ServerFrame = Content & { readonly contextId: string | undefined };
+
+const wireFormat = ({ encoding, sampleRateHz, bitrateKbps }: AudioFormat): FormatFields => ({
+  encoding,
+  sample_rate: sampleRateHz,
+  bitrate: bitrateKbps,
+});
 
 export const startFrame = (contextId: string, options: ContextOptions): string => {
   const format = typeof options.format === 'string' ? { encoding: options.format } : options.format;
@@ -36,11 +43,7 @@ export const startFrame = (contextId: string, options: ContextOptions): string =
       model_id: 'default',
       timestamps: options.timestamps,
       temperature: options.temperature,
-      response_format: format && {
-        encoding: format.encoding,
-        sample_rate: format.sampleRateHz,
-        bitrate: format.bitrateKbps,
-      },
+      response_format: format && wireFormat(format),
     },
     context_id: contextId,
   });
@@ -67,7 +70,7 @@ const isNumbers = (value: unknown): value is number[] =>
 const isStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
-/** Memory of its own, from its first byte on: `new Int16Array(chunk.buffer)` is then the chunk's samples. */
+/** Has its own memory, from the first byte on: `new Int16Array(chunk.buffer)` are the chunk's samples. */
 const decodeBase64 = (text: string): Uint8Array | undefined => {
   const bytes = Buffer.alloc(Buffer.byteLength(text, 'base64'));
   return bytes.write(text, 'base64') === bytes.length
@@ -102,7 +105,7 @@ const parseStarted = (value: unknown): StartedContext | undefined => {
   };
 };
 
-/** @returns `undefined` for a frame of a kind that is not known here, `null` for one that is malformed */
+/** @returns `undefined` for a frame of an unknown kind, `null` for a malformed one */
 const parseContent = (frame: Fields): Content | undefined | null => {
   if ('error' in frame)
     return typeof frame['error'] === 'string' ? { type: 'error', text: frame['error'] } : null;
@@ -125,7 +128,7 @@ const parseContent = (frame: Fields): Content | undefined | null => {
 };
 
 /**
- * @returns `undefined` for a well-formed frame of a kind that this client does not know: a later service may have more
+ * @returns `undefined` for a well-formed frame of an unknown kind: a later service may have more kinds
  * @throws {SyrinxError} `protocol_error`
  */
 export const parseFrame = (text: string): ServerFrame | undefined => {

@@ -1,23 +1,22 @@
-/** What arrived for one context and was not read yet, in lanes that can be read together or each for itself. */
+/** Unread events of one context, by kind. A caller reads all kinds together, or each by itself. */
 import type { Word } from './frames.js';
-import { Reader } from './reader.js';
 
 export type SpeechEvent =
-  /** Encoded audio in the context's format. Its memory is its own, from its first byte on. */
+  /** Encoded audio in the context's format. It has its own memory, from the first byte on. */
   | { readonly type: 'audio'; readonly audio: Uint8Array }
   | ({ readonly type: 'word' } & Word)
-  /** All audio and words of what was sent before that flush came before this. */
+  /** All audio and words of the text before the flush have arrived before this. */
   | { readonly type: 'flushed'; readonly flushId: string };
 
-export type Lane = SpeechEvent['type'];
-export type EventOf<L extends Lane> = Extract<SpeechEvent, { readonly type: L }>;
+export type EventKind = SpeechEvent['type'];
+export type EventOf<K extends EventKind> = Extract<SpeechEvent, { readonly type: K }>;
 
 interface Entry {
   readonly order: number;
   readonly event: SpeechEvent;
 }
 
-/** What an event weighs against the bound; the small ones are an estimate of what they take in memory. */
+/** What an event counts against the bound; for words and flushes an estimate of their memory. */
 const bytesOf = (event: SpeechEvent): number => {
   switch (event.type) {
     case 'audio':
@@ -29,11 +28,81 @@ const bytesOf = (event: SpeechEvent): number => {
   }
 };
 
+/** What a reader reads from. */
+interface Source<T> {
+  /** @returns the next value, or `undefined` if there is none now */
+  take(): T | undefined;
+  isEnded(): boolean;
+  /** Why it ended early. */
+  error(): Error | undefined;
+}
+
+interface Waiting<T> {
+  readonly resolve: (result: IteratorResult<T, undefined>) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const done = { done: true, value: undefined } as const;
+
+/** A loop over what arrives. Not a generator, because a caller cannot leave a generator that waits for the next value. */
+class Reader<T> implements AsyncIterableIterator<T, undefined> {
+  readonly #source: Source<T>;
+  readonly #onLeft: () => void;
+  readonly #waiting: Waiting<T>[] = [];
+  #hasLeft = false;
+
+  /** @param onLeft called once: at the end, or when the caller leaves the loop */
+  constructor(source: Source<T>, onLeft: () => void) {
+    this.#source = source;
+    this.#onLeft = onLeft;
+  }
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    const result = new Promise<IteratorResult<T, undefined>>((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+    });
+    this.serve();
+    return result;
+  }
+
+  /** Leaves the loop, even while it waits. */
+  return(): Promise<IteratorResult<T, undefined>> {
+    this.#leave();
+    return Promise.resolve(done);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The source has a value, or has ended. */
+  serve(): void {
+    while (this.#waiting.length > 0) {
+      const value = this.#hasLeft ? undefined : this.#source.take();
+      if (value !== undefined) this.#waiting.shift()?.resolve({ done: false, value });
+      else if (this.#hasLeft || this.#source.isEnded()) {
+        const error = this.#source.error();
+        // The error comes once, then the end.
+        if (!this.#hasLeft && error !== undefined) this.#waiting.shift()?.reject(error);
+        this.#leave();
+        return;
+      } else return;
+    }
+  }
+
+  #leave(): void {
+    const isFirst = !this.#hasLeft;
+    this.#hasLeft = true;
+    for (const { resolve } of this.#waiting.splice(0)) resolve(done);
+    if (isFirst) this.#onLeft();
+  }
+}
+
 export class Inbox {
-  readonly #lanes: Record<Lane, Entry[]> = { audio: [], word: [], flushed: [] };
-  /** Lanes that are being read, and those that nobody will read any more. */
-  readonly #claimed = new Set<Lane>();
-  readonly #dropped = new Set<Lane>();
+  readonly #events: Record<EventKind, Entry[]> = { audio: [], word: [], flushed: [] };
+  /** Kinds that a reader has, and kinds that are dropped. */
+  readonly #claimed = new Set<EventKind>();
+  readonly #dropped = new Set<EventKind>();
   readonly #readers = new Set<{ serve(): void }>();
   readonly #onTaken: () => void;
   #order = 0;
@@ -41,7 +110,7 @@ export class Inbox {
   #isEnded = false;
   #error: Error | undefined;
 
-  /** @param onTaken something was read, or dropped: `bytes` is less */
+  /** @param onTaken called when an event was read or dropped: `bytes` is less */
   constructor(onTaken: () => void) {
     this.#onTaken = onTaken;
   }
@@ -52,12 +121,12 @@ export class Inbox {
 
   push(event: SpeechEvent): void {
     if (this.#isEnded || this.#dropped.has(event.type)) return;
-    this.#lanes[event.type].push({ order: this.#order++, event });
+    this.#events[event.type].push({ order: this.#order++, event });
     this.#bytes += bytesOf(event);
     this.#wake();
   }
 
-  /** Nothing more comes: readers get what is there, then the end, or the error. Only the first call counts. */
+  /** Nothing follows: readers get what is there, then the end, or the error. Only the first call counts. */
   end(error?: Error): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -65,31 +134,35 @@ export class Inbox {
     this.#wake();
   }
 
-  /** Forgets what a lane holds, and what will come for it. */
-  drop(...lanes: readonly Lane[]): void {
-    for (const lane of lanes) {
-      this.#dropped.add(lane);
-      for (const { event } of this.#lanes[lane].splice(0)) this.#bytes -= bytesOf(event);
+  /** Drops the events of these kinds, also those to come. */
+  drop(...kinds: readonly EventKind[]): void {
+    for (const kind of kinds) {
+      this.#dropped.add(kind);
+      for (const { event } of this.#events[kind].splice(0)) this.#bytes -= bytesOf(event);
     }
     this.#onTaken();
   }
 
   /**
-   * Reads lanes in the order of arrival.
+   * Reads kinds in the order of arrival.
    *
    * @param onLeft the reader is gone, at the end or before
    * @throws {TypeError} when one of them is being read already
    */
-  read<L extends Lane, T>(lanes: readonly L[], map: (event: EventOf<L>) => T, onLeft: () => void): Reader<T> {
-    const taken = lanes.find((lane) => this.#claimed.has(lane));
+  read<K extends EventKind, T>(
+    kinds: readonly K[],
+    map: (event: EventOf<K>) => T,
+    onLeft: () => void,
+  ): Reader<T> {
+    const taken = kinds.find((kind) => this.#claimed.has(kind));
     if (taken !== undefined)
       throw new TypeError(`The ${taken} events of this context are being read already`);
-    for (const lane of lanes) this.#claimed.add(lane);
+    for (const kind of kinds) this.#claimed.add(kind);
     // Who reads audio or words by themselves learns of flushes from the promises.
-    if (!(lanes as readonly Lane[]).includes('flushed')) this.drop('flushed');
+    if (!(kinds as readonly EventKind[]).includes('flushed')) this.drop('flushed');
     const source = {
       take: () => {
-        const event = this.#take(lanes);
+        const event = this.#take(kinds);
         return event && map(event);
       },
       isEnded: () => this.#isEnded,
@@ -97,25 +170,25 @@ export class Inbox {
     };
     const reader = new Reader<T>(source, () => {
       this.#readers.delete(reader);
-      for (const lane of lanes) this.#claimed.delete(lane);
+      for (const kind of kinds) this.#claimed.delete(kind);
       onLeft();
     });
     this.#readers.add(reader);
     return reader;
   }
 
-  #take<L extends Lane>(lanes: readonly L[]): EventOf<L> | undefined {
-    let first: L | undefined;
-    for (const lane of lanes) {
-      const order = this.#lanes[lane][0]?.order;
-      if (order !== undefined && (first === undefined || order < this.#lanes[first][0]!.order)) first = lane;
+  #take<K extends EventKind>(kinds: readonly K[]): EventOf<K> | undefined {
+    let first: K | undefined;
+    for (const kind of kinds) {
+      const order = this.#events[kind][0]?.order;
+      if (order !== undefined && (first === undefined || order < this.#events[first][0]!.order)) first = kind;
     }
-    const entry = first && this.#lanes[first].shift();
+    const entry = first && this.#events[first].shift();
     if (entry === undefined) return undefined;
     this.#bytes -= bytesOf(entry.event);
     this.#onTaken();
-    // A lane holds the events of its name only.
-    return entry.event as EventOf<L>;
+    // Each list holds events of its kind only.
+    return entry.event as EventOf<K>;
   }
 
   #wake(): void {

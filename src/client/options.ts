@@ -1,47 +1,88 @@
-import { type Backoff, advisedBackoff } from './backoff.js';
-import { type Clock, systemClock } from './clock.js';
+/** Options of connections and contexts, with their defaults. */
+import type { Encoding } from '../api/formats.js';
 import type { SyrinxError } from './errors.js';
 
-const KiB = 1024;
-const MiB = 1024 * KiB;
+export type { Encoding };
+
+const MiB = 1024 * 1024;
+
+/** The wait before the next try: it doubles up to a cap, with jitter so that clients do not all come at once. */
+export interface Backoff {
+  /** Milliseconds before the second try at most. */
+  readonly firstMs: number;
+  /** Milliseconds of the longest wait. */
+  readonly capMs: number;
+}
+
+/** The schedule that the service recommends after a 429 or a lost connection. */
+export const advisedBackoff: Backoff = { firstMs: 200, capMs: 5_000 };
+
+/**
+ * @param failures failed tries in a row, from 1
+ * @param random from 0 to below 1
+ * @returns milliseconds: from half of the doubled wait to all of it
+ */
+export const backoffMs = (
+  failures: number,
+  { firstMs, capMs }: Backoff = advisedBackoff,
+  random: () => number = Math.random,
+): number => {
+  const fullMs = Math.min(capMs, firstMs * 2 ** (failures - 1));
+  return fullMs / 2 + (fullMs / 2) * random();
+};
+
+/** The client's timers: real ones, or those of a test. */
+export interface Clock {
+  /** Calls `action` once, `ms` from now. @returns a function that cancels it */
+  after(ms: number, action: () => void): () => void;
+}
+
+const systemClock: Clock = {
+  after(ms, action) {
+    const timer = setTimeout(action, ms);
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
 
 /** What happens to a connection, for a log. */
 export type ConnectionEvent =
   | { readonly type: 'open' }
-  /** It was lost, or did not come about; the next try is in `retryInMs`. */
+  /** It was lost or failed; the next try is in `retryInMs`. */
   | { readonly type: 'lost'; readonly error: SyrinxError; readonly retryInMs: number }
-  /** The service told of an error that belongs to no context. */
+  /** The service reported an error that belongs to no context. */
   | { readonly type: 'error'; readonly error: SyrinxError }
-  /** There will be no further try. `error` is absent when the client was closed by its own caller. */
+  /** There is no further try. `error` is absent if the caller closed the client. */
   | { readonly type: 'closed'; readonly error?: SyrinxError };
 
 export interface ConnectOptions {
   /** The service: `http://host:8080`, `wss://host/prefix` or the whole `ws://host/v1/tts/ws`. */
   readonly url: string | URL;
-  /** Goes into the handshake's `x-api-key` header. */
+  /** The handshake's `x-api-key` header. */
   readonly apiKey: string;
-  /** More headers of the handshake, for a proxy. */
+  /** Further headers of the handshake, for a proxy. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Ends the attempt to connect, and later the client: its contexts fail with `aborted`. */
   readonly signal?: AbortSignal;
   /**
-   * How a lost connection comes back, and the first one comes about: `false` for one try only. `attemptsMax` failures
-   * in a row (8) close the client.
+   * How the client opens its first connection and replaces a lost one; `false` for one try only. `attemptsMax` failures in
+   * a row (8) close the client.
    */
   readonly reconnect?: false | (Partial<Backoff> & { readonly attemptsMax?: number });
   /** Milliseconds for one handshake (10,000). */
   readonly connectTimeoutMs?: number;
-  /** Milliseconds between pings (15,000). A connection that is silent for one more counts as lost. */
+  /** Milliseconds between pings (15,000). A connection that answers none within as long counts as lost. */
   readonly pingIntervalMs?: number;
-  /** Milliseconds that a clean close waits for the other side (2,000). */
+  /** Milliseconds that a clean close waits for the service (2,000). */
   readonly closeTimeoutMs?: number;
-  /** Bytes of one context that arrived and were not read, above which the connection stops reading (4 MiB). */
+  /** Unread bytes of one context above which the connection stops reading (4 MiB). */
   readonly receiveBufferBytesMax?: number;
-  /** Milliseconds that one context may hold up its connection that way before it fails (20,000). */
+  /** Milliseconds that one context may hold up its connection in this way before it fails (20,000). */
   readonly consumerStallMsMax?: number;
-  /** Bytes waiting to be sent above which `send` throws `buffer_full` (4 MiB). */
+  /** Unsent bytes above which `send` throws `buffer_full` (4 MiB). */
   readonly sendBufferBytesMax?: number;
-  /** Contexts of one connection that are open at once (64: as many as the service takes). */
+  /** Open contexts of one connection (64, the service's own bound). */
   readonly contextsMax?: number;
   readonly onEvent?: (event: ConnectionEvent) => void;
   /** Timers; for tests. */
@@ -80,9 +121,9 @@ const socketUrl = (given: string | URL): string => {
   return url.href;
 };
 
-/** Options with their defaults. @throws {TypeError} where an option cannot be right */
+/** Options with their defaults. @throws {TypeError} an option is invalid */
 export const settingsOf = (options: ConnectOptions): Settings => {
-  // Checked here, because a header that Node refuses would be reported without saying what is wrong.
+  // Checked here, because Node does not say what is wrong with a header that it refuses.
   if (!/^[\x21-\x7e]+$/.test(options.apiKey))
     throw new TypeError('apiKey: not a key that a header can carry');
   const reconnect: Partial<Backoff> & { attemptsMax?: number } =
@@ -108,11 +149,9 @@ export const settingsOf = (options: ConnectOptions): Settings => {
   };
 };
 
-export type Encoding = 'pcm' | 'wav' | 'linear16' | 'mp3' | 'opus' | 'mulaw' | 'alaw';
-
 export interface AudioFormat {
   readonly encoding: Encoding;
-  /** By default 32,000; 48,000 for opus, 8,000 for mulaw and alaw. */
+  /** 32,000 by default; 48,000 for opus, 8,000 for mulaw and alaw. */
   readonly sampleRateHz?: number;
   /** Only for mp3 (by default 128) and opus (64). */
   readonly bitrateKbps?: number;
@@ -120,14 +159,14 @@ export interface AudioFormat {
 
 export interface ContextOptions {
   readonly voiceId: string;
-  /** By default `pcm`: signed 16-bit little-endian mono at 32,000 Hz. */
+  /** `pcm` by default: signed 16-bit little-endian mono at 32,000 Hz. */
   readonly format?: Encoding | AudioFormat;
-  /** Whether the times of words are wanted too. By default not. */
+  /** Whether to report the times of words; false by default. */
   readonly timestamps?: boolean;
   /** From 0.5 (even) to 3 (lively). */
   readonly temperature?: number;
-  /** By default a new one. It must be no live context's of this client. */
+  /** A new id by default. No live context of this client may have it. */
   readonly contextId?: string;
-  /** Cancels the context; what reads it gets `aborted`. */
+  /** Cancels the context; its readers get `aborted`. */
   readonly signal?: AbortSignal;
 }

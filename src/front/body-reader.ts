@@ -1,16 +1,16 @@
 /**
- * Takes in the body of a request, within bounds: its own, the time it may take, and that of all bodies arriving.
+ * Reads the body of a request within bounds: its size, its time, and the bytes of all bodies that are arriving.
  *
  *   collecting --last piece--> onBody
  *   collecting --too large--> discarding --last piece, or too much of it--> 413
  *
- * A body that is too large is read on for a while, because closing a connection under a client that is still sending
- * destroys the answer before it is read.
+ * A body that is too large is read for a while longer: closing the connection of a client that is still sending destroys
+ * the answer before the client reads it.
  */
 import type { Exchange } from './exchange.js';
-import type { Pulsed } from './pulse.js';
 import { replyError, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
+import type { Pulsed } from './services.js';
 
 const FIRST_CAPACITY_BYTES = 4 * 1024;
 
@@ -18,7 +18,7 @@ class BodyReader implements Pulsed {
   readonly #exchange: Exchange;
   readonly #onBody: (bytes: Uint8Array) => void;
   readonly #startMs: number;
-  /** Grows by doubling; its capacity is what the budget is charged. */
+  /** Doubles as it grows; the budget counts its capacity. */
   #buffer = new Uint8Array(0);
   #length = 0;
   #discardedBytes = 0;
@@ -35,7 +35,7 @@ class BodyReader implements Pulsed {
     else exchange.onData((piece, isLast) => this.#take(piece, isLast));
     if (exchange.isOver) return;
     exchange.services.pulse.add(this);
-    exchange.onOver(() => this.#letGo());
+    exchange.onOver(() => this.#release());
   }
 
   beat(nowMs: number): void {
@@ -44,7 +44,7 @@ class BodyReader implements Pulsed {
       this.#exchange.drop('body-late');
       return;
     }
-    // The library has a timer of its own that asks for 16 kB/s, which a thin uplink does not reach.
+    // The library's own timer demands 16 kB/s, which a slow uplink does not reach.
     if (nowMs - this.#lastRearmMs < bounds.stallRearmMs) return;
     this.#lastRearmMs = nowMs;
     this.#exchange.rearm();
@@ -68,7 +68,7 @@ class BodyReader implements Pulsed {
     }
     if (!isLast) return;
     const body = this.#buffer.subarray(0, this.#length);
-    this.#letGo();
+    this.#release();
     this.#onBody(body);
   }
 
@@ -96,8 +96,8 @@ class BodyReader implements Pulsed {
     return true;
   }
 
-  /** Nothing arrives any more, or nobody wants it: idempotent. */
-  #letGo(): void {
+  /** Nothing arrives any more, or it is not needed. Idempotent. */
+  #release(): void {
     this.#exchange.services.pulse.delete(this);
     this.#giveBackBuffer();
   }
@@ -109,8 +109,8 @@ class BodyReader implements Pulsed {
 }
 
 /**
- * @param onBody called once with the whole body, empty when there is none; not called when the exchange was answered
- * here (413, 503), dropped for lateness, or left by its client
+ * @param onBody called once with the whole body, empty if there is none; not called if the exchange was answered here
+ * (413, 503), was dropped because the body is late, or was aborted by the client
  */
 export const readBody = (
   exchange: Exchange,

@@ -1,7 +1,4 @@
-/**
- * The certificate of the listener and its key, looked at before the library gets them: what it cannot use it refuses
- * without a reason.
- */
+/** Checks a listener's certificate and key before the library gets them: the library refuses files without a reason. */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { TlsFiles } from '../config.js';
@@ -14,7 +11,7 @@ export class CertificateError extends Error {
 
 export interface Certificate {
   readonly files: TlsFiles;
-  /** Of the certificate and the key, to see whether they changed. */
+  /** Certificate and key, to see whether they changed. */
   readonly pem: string;
   readonly validFrom: Date;
   readonly validTo: Date;
@@ -48,7 +45,7 @@ const parseCertificate = (path: string, pem: string): X509Certificate => {
 const parseKey = (path: string, pem: string): KeyObject => {
   if (/^-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(pem))
     throw new CertificateError(
-      `TLS_KEY: ${path} is encrypted, and nobody is here to type a passphrase; decrypt it into a file that only the ` +
+      `TLS_KEY: ${path} is encrypted, and the service cannot ask for a passphrase; decrypt it into a file that only the ` +
         `service may read: (umask 077; openssl pkey -in ${path} -out key.pem)`,
     );
   try {
@@ -59,9 +56,9 @@ const parseKey = (path: string, pem: string): KeyObject => {
 };
 
 /**
- * Reads both files and sees whether they belong together.
+ * Reads both files and checks that they belong together.
  *
- * @throws {CertificateError} what is wrong, and with which file
+ * @throws {CertificateError} names the fault and the file
  */
 export const readCertificate = (files: TlsFiles): Certificate => {
   const { certPath, keyPath } = files;
@@ -81,7 +78,7 @@ export const readCertificate = (files: TlsFiles): Certificate => {
   };
 };
 
-/** What an operator should know of a certificate that can be used; `null` when there is nothing. */
+/** @returns a warning about a certificate that works, or `null` */
 export const doubtOf = ({ validFrom, validTo }: Certificate, now: Date): string | null => {
   if (validTo < now) return 'the TLS certificate has expired: clients will refuse it';
   if (validFrom > now) return 'the TLS certificate is not valid yet: clients will refuse it';
@@ -89,9 +86,9 @@ export const doubtOf = ({ validFrom, validTo }: Certificate, now: Date): string 
 };
 
 /**
- * An app whose connections are encrypted with it.
+ * An app that encrypts its connections with the certificate.
  *
- * @throws {CertificateError} the library does not take it
+ * @throws {CertificateError} the library refuses it
  */
 export const appWith = ({ files }: Certificate): TemplatedApp => {
   try {

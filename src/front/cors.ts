@@ -1,8 +1,8 @@
 /**
  * Which pages of other origins may call the service from a browser (the CORS protocol of the Fetch standard).
  *
- * Headers are made of the configuration alone, once: what a client sends is looked up, never repeated, because the
- * library would let line breaks in it through.
+ * All headers come from the configuration. A client's origin is looked up and never sent back, because the library does
+ * not filter line breaks.
  */
 
 export type Header = readonly [name: string, value: string];
@@ -11,7 +11,7 @@ export type Header = readonly [name: string, value: string];
 const PREFLIGHT_SECONDS = 7_200;
 
 const EXPOSED: Header = ['access-control-expose-headers', 'x-request-id'];
-/** Responses differ by the origin that asks, and caches must know, also from those without one. */
+/** Responses differ by origin, and caches must know it, also for a request without one. */
 const VARY: Header = ['vary', 'origin'];
 
 const allowing = (origin: string): readonly Header[] => [
@@ -25,19 +25,19 @@ export class Cors {
   readonly #ofAny: readonly Header[] | undefined;
   readonly #ofOthers: readonly Header[];
 
-  /** @param origins as browsers send them; `*` among them stands for every one; none switches all of this off */
+  /** @param origins as browsers send them; `*` stands for all of them; an empty list switches CORS off */
   constructor(origins: readonly string[]) {
     this.#byOrigin = new Map(origins.map((origin) => [origin, allowing(origin)]));
     this.#ofAny = this.#byOrigin.get('*');
     this.#ofOthers = origins.length > 0 ? [VARY] : [];
   }
 
-  /** @param origin of the request, empty when it names none */
+  /** @param origin of the request, empty if it has none */
   allows(origin: string): boolean {
     return origin !== '' && (this.#ofAny !== undefined || this.#byOrigin.has(origin));
   }
 
-  /** What every response to a request of this origin carries, whatever its status. */
+  /** Headers of every response to a request of this origin, whatever its status. */
   headersFor(origin: string): readonly Header[] {
     if (!this.allows(origin)) return this.#ofOthers;
     return this.#ofAny ?? this.#byOrigin.get(origin) ?? this.#ofOthers;
@@ -45,8 +45,8 @@ export class Cors {
 }
 
 /**
- * What the answer to a preflight carries besides.
- * @param methods of the route, separated by commas
+ * Further headers of the answer to a preflight.
+ * @param methods the route's, separated by commas
  */
 export const preflightHeaders = (methods: string): readonly Header[] => [
   ['access-control-allow-methods', methods],

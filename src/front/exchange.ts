@@ -1,39 +1,36 @@
 /**
- * One request and its response: the only thing that touches the library's response object, which throws when it is
- * used after it was answered or aborted.
+ * One request and its response. Nothing else touches the library's response object, which throws when it is used after it
+ * was answered or aborted.
  *
  *   open --head--> begun --end--> over;  any --client gone, dropped, fault--> over
  *
- * Whoever holds something for a request (a context, a body's bytes, a timer) gives it back in `onOver`.
+ * Code that holds something for a request (a context, a body's bytes, a timer) gives it back in `onOver`.
  */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
-import { errors } from '../errors.js';
-import type { Header } from './cors.js';
 import { describeFault } from '../fault.js';
 import { forgetLastMatch } from '../last-match.js';
 import type { RefusalReason } from '../metrics.js';
-import type { Services } from './services.js';
+import type { Header } from './cors.js';
+import type { InFlight, Services } from './services.js';
 import type { HttpResponse } from './uws.js';
 
-/** How an exchange ended; `aborted` is the client's doing, the last two are ours to a client that is too slow. */
+/** How an exchange ended. The client aborts; the service drops a stalled reader and a late body. */
 export type Outcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'body-late';
 
-export class Exchange {
+export class Exchange implements InFlight {
   readonly id: string;
   readonly route: string;
   /** In lower case. */
   readonly method: string;
   readonly services: Services;
-  /** Of the page that sent the request, as its browser says; empty when none does. Never to be sent back. */
+  /** The page's origin as its browser reports it; empty if there is none. Never send it back. */
   readonly origin: string;
-  /** For the log: set when they are known. */
+  /** For the log; set once they are known. */
   keyId: number | undefined;
   characters: number | undefined;
-  /** A context speaks for it. */
-  isSpokenFor = false;
-  /** What sends its response piece by piece, asked how much waits. */
-  sender: { readonly queuedBytes: number } | undefined;
+  hasContext = false;
+  sender: InFlight['sender'];
   readonly #res: HttpResponse;
   readonly #startMs: number;
   readonly #overListeners: (() => void)[] = [];
@@ -44,7 +41,7 @@ export class Exchange {
   #outcome: Outcome | undefined;
 
   constructor(res: HttpResponse, services: Services, route: string, method: string, origin: string) {
-    // First of all: an exception before this ends the process, and no handler of ours would see it.
+    // First: an exception before this ends the process, and no handler of ours sees it.
     res.onAborted(() => this.#over('aborted'));
     this.#res = res;
     this.services = services;
@@ -56,7 +53,7 @@ export class Exchange {
     services.registry.add(this);
   }
 
-  /** Answered, aborted or dropped: nothing can be sent any more. */
+  /** Answered, aborted or dropped: nothing can be sent. */
   get isOver(): boolean {
     return this.#outcome !== undefined;
   }
@@ -70,13 +67,13 @@ export class Exchange {
     return this.#begun;
   }
 
-  /** Calls `listener` once, when the exchange is over for whatever reason; at once, when it is over already. */
+  /** Calls `listener` once when the exchange is over, for any reason; at once if it is over already. */
   onOver(listener: () => void): void {
-    if (this.isOver) this.#tell(listener);
+    if (this.isOver) this.#notify(listener);
     else this.#overListeners.push(listener);
   }
 
-  /** A callback whose exception answers this request instead of hanging it. Not called once the exchange is over. */
+  /** A callback whose exception answers this request with 500 instead of hanging it. It does nothing once the exchange is over. */
   guarded<A extends unknown[]>(callback: (...parameters: A) => void): (...parameters: A) => void {
     return (...parameters) => {
       if (this.isOver) return;
@@ -88,7 +85,7 @@ export class Exchange {
     };
   }
 
-  /** @param listener called with each piece of the body; its bytes are gone when it returns */
+  /** @param listener called with each piece of the body; the bytes are invalid when it returns */
   onData(listener: (piece: ArrayBuffer, isLast: boolean) => void): void {
     if (!this.isOver) this.#res.onData(this.guarded(listener));
   }
@@ -103,12 +100,12 @@ export class Exchange {
     });
   }
 
-  /** Runs `write` in one cork, unless the exchange is over. One `write` of the response in it, no more. */
+  /** Runs `write` in one cork, unless the exchange is over. It may contain only one `write` of the response. */
   corked(write: (res: HttpResponse) => void): void {
     if (this.isOver) return;
     let fault: { readonly error: unknown } | undefined;
     this.#res.cork(() => {
-      // An exception does not come out of `cork`: it goes to the process.
+      // The library passes an exception inside a cork to the process.
       try {
         write(this.#res);
       } catch (error) {
@@ -119,8 +116,8 @@ export class Exchange {
   }
 
   /**
-   * Writes status line and headers; only in `corked`, and once.
-   * @param headers names and values of ours, never a client's: the library lets CR and LF through
+   * Writes status line and headers. Call it once, in `corked`.
+   * @param headers our own names and values, never a client's: the library does not filter CR and LF
    */
   writeHead(status: number, contentType: string | null, headers: readonly Header[] = []): void {
     this.#begun = true;
@@ -134,23 +131,23 @@ export class Exchange {
   }
 
   /**
-   * Ends a response whose body is known; only in `corked`, after `writeHead`. HEAD is told the length that GET has.
-   * @param close the connection after it
+   * Ends a response whose body is known. Call it in `corked`, after `writeHead`. HEAD gets the content length of GET.
+   * @param close closes the connection afterwards
    */
   endWhole(res: HttpResponse, body: Uint8Array | string, close = false): void {
     if (this.method !== 'head') res.end(body, close);
     else if (close) res.end('', true);
     else {
-      // With any argument, the library ends without a body in a way that breaks the next request.
+      // With an argument, `endWithoutBody` breaks the next request.
       res.writeHeader('content-length', String(Buffer.byteLength(body)));
       res.endWithoutBody();
     }
   }
 
   /**
-   * Grants a slow peer ten more seconds of the library's timer. It runs from a failed write to the next writable
-   * event, which a slow reader can hold off for a minute while its kernel buffer is more than two thirds full, and
-   * from the request to the end of its body. Resuming is the one thing that always sets it anew.
+   * Grants a slow peer ten more seconds of the library's timer. The timer runs from a failed write to the next writable
+   * event, which a slow reader can delay by a minute while its kernel buffer is more than two thirds full, and from the
+   * request to the end of its body. Only resuming always restarts it.
    */
   rearm(): void {
     if (this.isOver) return;
@@ -158,27 +155,27 @@ export class Exchange {
     this.#res.resume();
   }
 
-  /** Counts that it is refused, and tells the log why. The answer is the caller's. */
+  /** Counts the refusal and notes its reason for the log. The caller sends the answer. */
   noteRefusal(reason: RefusalReason): void {
     this.#refusal = reason;
     this.services.metrics.refused(reason);
   }
 
-  /** Audio was handed to the socket. */
+  /** The socket has audio. */
   noteAudio(): void {
     if (this.#firstAudioMs !== undefined) return;
     this.#firstAudioMs = this.#elapsedMs();
     this.services.metrics.firstAudio(this.route, this.#firstAudioMs);
   }
 
-  /** The response was ended: its last byte is with the socket. */
+  /** The response has ended: the socket has its last byte. */
   finish(): void {
     this.#over('complete');
   }
 
   /**
-   * The connection becomes something else, and is no request any more: no line of the log.
-   * @param upgrade takes the response over; called with the status line and the headers written
+   * The connection changes its protocol and is no request any more: the log gets no line.
+   * @param upgrade takes the response over; status line and headers are written
    */
   switchProtocols(upgrade: (res: HttpResponse) => void): void {
     if (this.isOver) return;
@@ -189,16 +186,16 @@ export class Exchange {
     upgrade(this.#res);
   }
 
-  /** Closes the connection as it is: a response that has begun is seen to be cut short. */
+  /** Closes the connection: the client sees that a response which has begun is cut short. */
   drop(outcome: Exclude<Outcome, 'complete' | 'aborted'>): void {
     if (this.isOver) return;
     const res = this.#res;
     this.#over(outcome);
-    // Calls the abort handler, which finds the exchange over.
+    // This calls the abort handler, which does nothing because the exchange is over.
     res.close();
   }
 
-  /** Answers 500, or cuts the response short when it has begun. The log gets the cause. */
+  /** Answers 500, or cuts the response short if it has begun. The log gets the cause. */
   fail(cause: unknown): void {
     if (this.isOver) return;
     const reason = typeof cause === 'string' ? { reason: cause } : describeFault(cause);
@@ -207,10 +204,11 @@ export class Exchange {
       this.drop('failed');
       return;
     }
+    const { status, contentType, body } = this.services.errors.of('internal');
     try {
       this.corked((res) => {
-        this.writeHead(errors.internal.status, errors.internal.contentType);
-        this.endWhole(res, errors.internal.body);
+        this.writeHead(status, contentType);
+        this.endWhole(res, body);
       });
       this.#over('failed');
     } catch {
@@ -229,7 +227,7 @@ export class Exchange {
     registry.delete(this);
     metrics.request(this.route, this.#status ?? null);
     if (outcome === 'failed') metrics.failed(this.route);
-    for (const listener of this.#overListeners.splice(0)) this.#tell(listener);
+    for (const listener of this.#overListeners.splice(0)) this.#notify(listener);
     this.services.log.info(
       {
         requestId: this.id,
@@ -248,7 +246,7 @@ export class Exchange {
     forgetLastMatch();
   }
 
-  #tell(listener: () => void): void {
+  #notify(listener: () => void): void {
     try {
       listener();
     } catch (error) {

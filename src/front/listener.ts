@@ -1,15 +1,18 @@
 /**
- * The port, and what its connections are served with: plain, or the newest certificate.
+ * A port: it counts and bounds its connections, and serves them plain or with the newest certificate.
  *
  *   built --listen--> accepting --stopAccepting--> closed to new ones --close--> closed
  *
- * The library cannot exchange an app's certificate, and to hand a connection from one app to another corrupts its heap
- * when that one speaks TLS. So a renewal makes another app that listens on the same port, and then the one before
- * stops to: the port is never without one, and connections stay where they are.
+ * The library cannot exchange an app's certificate, and handing a TLS connection from one app to another corrupts its
+ * heap. So a renewal builds another app that listens on the same port, and then the older app stops listening: the port is
+ * never closed, and connections stay where they are.
  */
-import { limits } from '../limits.js';
+import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
+import type { Metrics } from '../metrics.js';
+import type { Clock } from '../monotonic.js';
 import { appWith, CertificateError, type Certificate } from './certificate.js';
-import type { Connections } from './connections.js';
 import {
   closeListenSocket,
   createApp,
@@ -19,60 +22,148 @@ import {
   type TemplatedApp,
 } from './uws.js';
 
+/** The address is not available. The message is one line for the operator. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+  /** The operating system's code: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL` ... */
+  readonly code: string;
+
+  /** @param variables those that set the address */
+  constructor(host: string, port: number, code: string, variables = 'HOST and PORT') {
+    const reasons: Readonly<Record<string, string>> = {
+      EADDRINUSE: 'the port is in use',
+      EACCES: 'no permission for this port',
+      EADDRNOTAVAIL: 'this machine has no such address',
+      ENOTFOUND: 'this machine has no such address',
+    };
+    super(`cannot listen on ${host}:${port}: ${reasons[code] ?? code} (see ${variables})`);
+    this.code = code;
+  }
+}
+
+/** Asks the system whether an address is available, and why not: the library does not say. */
+const probe = (host: string, port: number): Promise<{ port: number } | { code: string }> =>
+  new Promise((resolve) => {
+    const server = createNetServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve({ code: error.code ?? error.message }));
+    server.listen({ host, port, exclusive: true }, () => {
+      const found = (server.address() as AddressInfo).port;
+      server.close(() => resolve({ port: found }));
+    });
+  });
+
+/** Milliseconds between two log lines about refused connections. */
+const WARN_EVERY_MS = 10_000;
+
+/**
+ * Counts the connections, and closes those beyond the bound before it reads a byte of them. Otherwise the service would
+ * meet the system's bound on open files: then the library's accept loop spins, and the store cannot open a file.
+ */
+class Connections {
+  readonly #parts: ListenerParts;
+  #open = 0;
+  #refused = 0;
+  #warnedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: ListenerParts) {
+    this.#parts = parts;
+  }
+
+  get open(): number {
+    return this.#open;
+  }
+
+  /** Counts the app's connections from now on. */
+  watch(app: TemplatedApp): void {
+    app.filter((res, change) => {
+      this.#open += change;
+      if (change < 0 || this.#open <= this.#parts.bounds.connectionsMax) return;
+      // The filter is called again for this end.
+      res.close();
+      this.#parts.metrics.refused('connectionPoolExhausted');
+      this.#refused++;
+      this.#warn();
+    });
+  }
+
+  /** The library reports that a WebSocket's connection opens, and not that it ends. */
+  webSocketEnded(): void {
+    this.#open--;
+  }
+
+  #warn(): void {
+    const { bounds, clock, log } = this.#parts;
+    const nowMs = clock();
+    if (nowMs - this.#warnedMs < WARN_EVERY_MS) return;
+    this.#warnedMs = nowMs;
+    log.warn(
+      { connectionsMax: bounds.connectionsMax, refused: this.#refused },
+      'too many connections: new ones are closed',
+    );
+    this.#refused = 0;
+  }
+}
+
 interface Serving {
   readonly certificate: Certificate | null;
   readonly app: TemplatedApp;
 }
 
 export interface ListenerParts {
+  readonly host: string;
+  readonly port: number;
   /** Called for each app. */
   readonly addRoutes: (app: TemplatedApp) => void;
-  readonly connections: Pick<Connections, 'watch'>;
   /** `null`: no TLS. */
   readonly certificate: Certificate | null;
+  readonly bounds: Pick<Bounds, 'connectionsMax' | 'certificatesInUseMax'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'refused'>;
 }
 
 export class Listener {
   readonly #parts: ListenerParts;
+  readonly connections: Pick<Connections, 'open' | 'webSocketEnded'>;
+  readonly #connections: Connections;
   /** The newest last. */
   readonly #serving: Serving[] = [];
-  #host = '';
   #socket: ListenSocket | null = null;
 
-  /** @throws {CertificateError} it is of a kind that the library does not take */
+  /** @throws {CertificateError} the library refuses the certificate */
   constructor(parts: ListenerParts) {
     this.#parts = parts;
+    this.connections = this.#connections = new Connections(parts);
     this.#serving.push(this.#serve(parts.certificate));
   }
 
-  /** Whether another process could listen on the same port: it is for the caller to see that none does. */
-  get isShared(): boolean {
-    return this.#parts.certificate !== null;
-  }
-
-  /** @returns the port, or `null` when it cannot be had */
-  listen(host: string, port: number): number | null {
-    this.#host = host;
-    this.#socket = listenOn(this.#newest.app, host, port, this.isShared);
-    return this.#socket === null ? null : localPort(this.#socket);
+  /** @returns the port, chosen by the system if the configured one is 0 @throws {ListenError} */
+  async listen(): Promise<number> {
+    const { host, port } = this.#parts;
+    // A shared port could be another process's, and the library shares no port that the system picks.
+    const probed = this.#isShared ? await probe(host, port) : { port };
+    if ('port' in probed) this.#socket = listenOn(this.#newest.app, host, probed.port, this.#isShared);
+    if (this.#socket !== null) return localPort(this.#socket);
+    const refused = 'code' in probed ? probed : await probe(host, port);
+    throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE');
   }
 
   /**
-   * New connections get this certificate; those there are keep theirs.
+   * New connections get this certificate; open ones keep theirs.
    *
-   * @returns whether it is another one than before
-   * @throws {CertificateError} and everything stays as it is
+   * @returns false if it is the one before
+   * @throws {CertificateError} and nothing changes
    */
   renew(certificate: Certificate): boolean {
     const before = this.#socket;
     if (before === null || this.#newest.certificate?.pem === certificate.pem) return false;
     const serving = this.#serve(certificate);
-    const socket = listenOn(serving.app, this.#host, localPort(before), this.isShared);
+    const socket = listenOn(serving.app, this.#parts.host, localPort(before), this.#isShared);
     if (socket === null) throw new CertificateError('TLS_CERT: the port cannot be listened on a second time');
     closeListenSocket(before);
     this.#socket = socket;
     this.#serving.push(serving);
-    if (this.#serving.length > limits.certificatesInUseMax) this.#serving.shift()?.app.close();
+    if (this.#serving.length > this.#parts.bounds.certificatesInUseMax) this.#serving.shift()?.app.close();
     return true;
   }
 
@@ -87,13 +178,18 @@ export class Listener {
     for (const { app } of this.#serving) app.close();
   }
 
+  /** With TLS, two apps listen on the port during a renewal. */
+  get #isShared(): boolean {
+    return this.#parts.certificate !== null;
+  }
+
   get #newest(): Serving {
     return this.#serving.at(-1)!;
   }
 
   #serve(certificate: Certificate | null): Serving {
     const app = certificate === null ? createApp() : appWith(certificate);
-    this.#parts.connections.watch(app);
+    this.#connections.watch(app);
     this.#parts.addRoutes(app);
     return { certificate, app };
   }

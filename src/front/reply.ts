@@ -1,27 +1,25 @@
 /** Responses that are known whole. */
-import { errors, type ErrorCode } from '../errors.js';
-import { limits } from '../limits.js';
+import type { ErrorAnswer } from '../api/error-shape.js';
+import type { ErrorCode } from '../errors.js';
 import { refusalOf, type RefusalReason } from '../metrics.js';
 import type { Exchange } from './exchange.js';
-import { LengthSender, piecesSource } from './length-sender.js';
+import { HEAD_BYTES_MAX, piecesSource, ResponseSender } from './response-sender.js';
 
 export interface Reply {
   readonly status: number;
-  /** `null` of an empty body. */
+  /** `null` for an empty body. */
   readonly contentType: string | null;
   readonly body: string;
   readonly headers?: readonly (readonly [string, string])[];
-  /** Close the connection after it: at once, so only when no more of the body is on its way. */
+  /** Close the connection after it: at once, so only if no more of the body is on its way. */
   readonly close?: boolean;
 }
 
-/** What is larger is sent as its reader takes it: in one piece, the library loses it when the socket is full. */
-const AT_ONCE_BYTES_MAX = limits.writeBytesMax - 1024;
-
 export const reply = (exchange: Exchange, { status, contentType, body, headers, close }: Reply): void => {
   const bytes = Buffer.from(body);
-  if (exchange.method !== 'head' && bytes.length > AT_ONCE_BYTES_MAX) {
-    new LengthSender(exchange, { status, contentType, headers }, piecesSource([bytes])).start();
+  // In one piece, the library would lose a larger body when the socket is full.
+  if (exchange.method !== 'head' && bytes.length > exchange.services.bounds.writeBytesMax - HEAD_BYTES_MAX) {
+    new ResponseSender(exchange, { status, contentType, headers }, piecesSource([bytes]));
     return;
   }
   exchange.corked((res) => {
@@ -31,22 +29,27 @@ export const reply = (exchange: Exchange, { status, contentType, body, headers, 
   exchange.finish();
 };
 
-/** Answers from the table of errors. */
+/** Answers with an error in the listener's words. */
+export const replyRefused = (
+  exchange: Exchange,
+  reason: RefusalReason,
+  answer: ErrorAnswer,
+  options: Pick<Reply, 'headers' | 'close'> = {},
+): void => {
+  exchange.noteRefusal(reason);
+  reply(exchange, { ...answer, ...options });
+};
+
+/** Answers with an error of the table. */
 export const replyError = (
   exchange: Exchange,
   code: Exclude<ErrorCode, 'internal'>,
   options: Pick<Reply, 'headers' | 'close'> = {},
-): void => {
-  exchange.noteRefusal(refusalOf(code));
-  reply(exchange, { ...errors[code], ...options });
-};
+): void => replyRefused(exchange, refusalOf(code), exchange.services.errors.of(code), options);
 
-/** Answers 503. @param reason for the operator: the caller is told no more than to come back */
+/** Answers 503. @param reason for the operator: the caller learns only that it should come back */
 export const replyUnavailable = (
   exchange: Exchange,
   reason: RefusalReason,
   options: Pick<Reply, 'close'> = {},
-): void => {
-  exchange.noteRefusal(reason);
-  reply(exchange, { ...errors.unavailable, ...options });
-};
+): void => replyRefused(exchange, reason, exchange.services.errors.of('unavailable'), options);

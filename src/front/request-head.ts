@@ -1,23 +1,23 @@
 /**
- * The head of a request, read while the library still has it, and refused when two servers could read it two ways
- * (request smuggling). The library itself refuses a length that is no number, a length beside a transfer coding,
- * and a missing host; it takes the rest as it comes.
+ * Reads the head of a request while the library still has it, and refuses a head that two servers could read in two ways
+ * (request smuggling). The library itself refuses a length that is no number, a length beside a transfer coding, and a
+ * missing host; it accepts everything else.
  */
 import type { HttpRequest } from './uws.js';
 
 export interface RequestHead {
-  /** Empty when absent. */
+  /** Empty if absent. */
   readonly apiKey: string;
   readonly contentType: string | undefined;
-  /** A browser asks whether a page of another origin may send a request (`access-control-request-method`). */
+  /** A browser asks whether a page of another origin may send a request: `access-control-request-method`. */
   readonly isPreflight: boolean;
-  /** As sent, without its question mark; empty when absent. */
+  /** As sent, without the question mark; empty if absent. */
   readonly query: string;
-  /** Declared bytes of the body; `undefined` for a chunked one, 0 when nothing was declared. */
+  /** Declared bytes of the body; `undefined` for a chunked body, 0 if nothing was declared. */
   readonly contentLength: number | undefined;
 }
 
-/** @returns `null` when the request is to be answered 400 and its connection closed */
+/** @returns `null` if the answer must be 400 and the connection must close */
 export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   const seen: Record<
     'apiKey' | 'contentType' | 'requestedMethod' | 'host' | 'length' | 'coding',
@@ -61,7 +61,7 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   const { apiKey, contentType, requestedMethod, host, length, coding } = seen;
   if (repeated.length > 0 || !host) return null;
   if (length !== undefined && (coding !== undefined || !/^\d{1,15}$/.test(length))) return null;
-  // Anything else the library would take for chunked: of `gzip, chunked` it would hand us the gzip.
+  // The library treats any other value as chunked: for `gzip, chunked` it would hand us the gzip.
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') return null;
   return {
     apiKey: apiKey ?? '',

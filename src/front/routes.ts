@@ -1,9 +1,16 @@
-/** The table of routes. Paths match exactly: case, trailing slash and percent signs included. */
+/**
+ * Routes of a listener and the wrapper that every request goes through. Paths match exactly: case, trailing slash and
+ * percent signs included.
+ */
 import { preflightHeaders } from './cors.js';
-import { wrapHandler, type Handler } from './handler.js';
+import { Exchange } from './exchange.js';
 import { reply, replyError } from './reply.js';
+import { readRequestHead, type RequestHead } from './request-head.js';
 import type { Services } from './services.js';
-import type { TemplatedApp } from './uws.js';
+import type { HttpRequest, HttpResponse, TemplatedApp } from './uws.js';
+
+/** Answers the exchange, now or later. An exception is answered 500. */
+export type Handler = (exchange: Exchange, head: RequestHead) => void;
 
 export interface Route {
   readonly path: string;
@@ -12,22 +19,51 @@ export interface Route {
   readonly handler: Handler;
 }
 
-const NOT_FOUND_PAGE = `<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>404 Not Found</title></head>
-<body><h1>Not Found</h1><p>There is nothing at this address.</p></body>
-</html>
-`;
+/**
+ * Answers 400 at the end of the tick. Where the next request begins is in doubt, and the library reads on in what it has
+ * received as soon as this request is answered. While this one waits, anything that looks like another request ends the
+ * connection without an answer.
+ */
+export const refuseLater = (exchange: Exchange): void => {
+  exchange.services.tick.add(exchange.guarded(() => replyError(exchange, 'badRequest', { close: true })));
+};
 
-const notFound: Handler = (exchange) =>
-  reply(exchange, { status: 404, contentType: 'text/html; charset=utf-8', body: NOT_FOUND_PAGE });
+/**
+ * Runs `handle` with an exchange of its own. An exception that left it would end the process.
+ * @param route as the log names it: never what a client wrote
+ */
+export const withExchange = (
+  services: Services,
+  route: string,
+  res: HttpResponse,
+  req: HttpRequest,
+  handle: Handler,
+): void => {
+  let exchange: Exchange | undefined;
+  try {
+    exchange = new Exchange(res, services, route, req.getMethod(), req.getHeader('origin'));
+    const head = readRequestHead(req);
+    if (head) handle(exchange, head);
+    else refuseLater(exchange);
+  } catch (error) {
+    if (exchange) exchange.fail(error);
+    else res.close();
+  }
+};
 
-/** Of the methods that a route does not know, a browser's preflight is answered, without a key: it cannot send one. */
+export const wrapHandler =
+  (services: Services, route: string, handler: Handler) =>
+  (res: HttpResponse, req: HttpRequest): void =>
+    withExchange(services, route, res, req, handler);
+
+const notFound: Handler = (exchange) => reply(exchange, exchange.services.errors.notFound);
+
+/** Answers 405, or a browser's preflight: without a key, because a preflight cannot send one. */
 export const otherMethod =
   (allow: string): Handler =>
   (exchange, head) => {
     const isPreflight = exchange.method === 'options' && head.isPreflight;
-    // 200 with an empty body: to a 204 the library would add a length, which a 204 must not have.
+    // 200 with an empty body: the library would add a length to a 204, which must have none.
     if (isPreflight && exchange.services.cors.allows(exchange.origin))
       reply(exchange, { status: 200, contentType: null, body: '', headers: preflightHeaders(allow) });
     else replyError(exchange, 'methodNotAllowed', { headers: [['allow', allow]] });

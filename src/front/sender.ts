@@ -1,234 +1,274 @@
 /**
- * Sends records of unknown total length, chunked, as they come and no faster than the reader takes them.
+ * One sender with backpressure for everything that leaves the service: chunked responses and responses of known length
+ * (response-sender.ts), and WebSocket messages (ws/outbox.ts). It queues what the socket does not take yet, hands it on at
+ * the end of a tick, and reports when the socket has an item.
  *
- * The library's rules, each learnt from a loss: one `write` a cork, of less than its 16 KiB cork buffer, or bytes
- * vanish under backpressure; `write` accepts always and says false when the socket was full before (so one write
- * late); what it holds back is flushed by our next write or empty cork, not by the writable event; and from a failed
- * write to the next writable event a timer of ten seconds runs that closes the connection, however much the reader
- * takes meanwhile. Hence our own queue, the pulse that re-arms, and the end that waits for the socket.
+ * Lanes keep the order of their items and alternate, one item each, so that a context with much to send does not hold up
+ * its neighbours. A response has one lane.
  */
-import { limits } from '../limits.js';
-import type { Frame } from '../threads/messages.js';
-import type { Exchange } from './exchange.js';
-import type { Pulsed } from './pulse.js';
-import type { HttpResponse } from './uws.js';
+import type { ByteBudget } from '../byte-budget.js';
+import type { Bounds } from '../limits.js';
+import type { TickActions } from '../tick.js';
 
-export type AudioFrame = Extract<Frame, { type: 'audio' }>;
+export type Message = string | Uint8Array;
 
-interface Entry {
-  bytes: Uint8Array;
-  /** The frame that `bytes` completes. */
-  readonly frame: AudioFrame | null;
-  /** The bytes are no part of a mail any more. */
-  isOwn: boolean;
+interface Item {
+  message: Message;
+  /** What the item counts against the budget. */
+  readonly budgetBytes: number;
+  readonly onHanded: (() => void) | null;
+  isQueued: boolean;
 }
 
-export interface StreamHead {
-  readonly contentType: string;
-  readonly headers: readonly (readonly [string, string])[];
-  /** What is sent consists of units of so many bytes, and no chunk of the encoding ends inside one. */
-  readonly unitBytes: number;
+export class Lane {
+  readonly items: Item[] = [];
+  /** How much of the first item the socket has. */
+  sentBytes = 0;
+  /** The lane keeps its place in front until it is empty. */
+  isFinishing = false;
 }
 
-/** Left in the first write for status line and headers, which share its cork. */
-const HEAD_BYTES_MAX = 1024;
-/** Bytes written in one tick: others' frames wait for no more than this. */
-const TICK_BYTES = 256 * 1024;
-/** A write to a socket that is full, to learn whether it still is. Small, because the library holds it back. */
-const PROBE_BYTES_MAX = 1024;
-/** So many probes fit in what is queued: as many as there are re-arms until a reader counts as stalled. */
-const PROBES_MIN = 16;
-/** Entries sent that are still in the queue, so that it is not moved up for each of them. */
-const SENT_ENTRIES_MAX = 32;
+export interface SenderParts {
+  readonly tick: TickActions;
+  /** Calls back and ends the connection if the callback throws; does nothing when the connection has ended. */
+  readonly guard: (callback: () => void) => void;
+  /** Bytes handed on in one tick. The other senders wait no longer than this takes. */
+  readonly tickBytesMax: number;
+  /** Counts the items that ask for it. */
+  readonly budget?: ByteBudget;
+}
 
-export class StreamSender implements Pulsed {
-  readonly #exchange: Exchange;
-  readonly #head: StreamHead;
-  readonly #onHanded: (frame: AudioFrame) => void;
-  readonly #pumpGuarded: () => void;
-  readonly #beatGuarded: (nowMs: number) => void;
-  #queue: Entry[] = [];
-  /** Index of the entry being sent, and how much of it is. */
-  #at = 0;
-  #offset = 0;
-  /** Bounded by the gate of the context's backpressure; the limit says when that fails. */
+export abstract class Sender {
+  readonly #parts: SenderParts;
+  /** Lanes with items, the next one first. */
+  readonly #ready = new Set<Lane>();
+  /** Items of this tick. Their bytes are parts of a mail that also holds the bytes of others. */
+  #fresh: Item[] = [];
   #queuedBytes = 0;
-  #ended = false;
-  #scheduled = false;
-  /** The socket is full: write probes only. */
-  #blocked = false;
-  #lastProgressMs = 0;
-  #lastRearmMs: number;
-  #piece: Uint8Array | null = null;
-  #accepted = false;
+  #budgetedBytes = 0;
+  #isScheduled = false;
+  #isEnded = false;
+  #isClosed = false;
 
-  /**
-   * @param onHanded called for each frame whose last byte the socket accepted
-   */
-  constructor(exchange: Exchange, head: StreamHead, onHanded: (frame: AudioFrame) => void) {
-    this.#exchange = exchange;
-    this.#head = head;
-    this.#onHanded = onHanded;
-    this.#pumpGuarded = exchange.guarded(() => this.#pump());
-    this.#beatGuarded = exchange.guarded((nowMs: number) => this.#beat(nowMs));
-    const { pulse, clock } = exchange.services;
-    this.#lastRearmMs = clock();
-    pulse.add(this);
-    exchange.sender = this;
-    exchange.onOver(() => {
-      pulse.delete(this);
-      this.#queue = [];
-    });
-    exchange.onWritable(() => this.#onWritable());
+  constructor(parts: SenderParts) {
+    this.#parts = parts;
+  }
+
+  /** The socket takes nothing more for now. */
+  protected abstract get isFull(): boolean;
+  /** Gives the socket a piece. @returns how much of it the socket has now; all, unless it is full then */
+  protected abstract accept(piece: Message): number;
+
+  /** @returns how much of so many bytes the next piece has; all, where messages go whole */
+  protected pieceBytes(leftBytes: number): number {
+    return leftBytes;
+  }
+
+  /** Runs what hands items on. Its exceptions are caught inside, because none comes out of the library's cork. */
+  protected corked(handOn: () => void): void {
+    handOn();
+  }
+
+  /** Nothing is queued: enqueues more if there is a source of more. @returns false if nothing was enqueued */
+  protected refill(): boolean {
+    return false;
+  }
+
+  /** The socket has all it takes for now. */
+  protected afterPump(): void {
+    // Most senders have nothing to add.
+  }
+
+  /** After `end`: the socket has everything. */
+  protected complete(): void {
+    // Most senders have nothing to add.
+  }
+
+  protected get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  protected get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Budgeted bytes that are queued. */
+  protected get budgetedBytes(): number {
+    return this.#budgetedBytes;
+  }
+
+  /** Nothing is queued here. The library may still hold what was handed on. */
+  get isEmpty(): boolean {
+    return this.#ready.size === 0;
   }
 
   get queuedBytes(): number {
     return this.#queuedBytes;
   }
 
-  /** Queues a record, which is copied only if it has to wait. */
-  send(bytes: Uint8Array, frame: AudioFrame | null): void {
-    if (this.#exchange.isOver) return;
-    this.#queue.push({ bytes, frame, isOwn: false });
-    this.#queuedBytes += bytes.length;
-    if (this.#queuedBytes > limits.senderQueueBytesMax) {
-      this.#exchange.fail('the gate of backpressure let too much through');
-      return;
-    }
-    this.#schedule();
+  /** Queues an item. @param onHanded called once the socket has all of it */
+  send(lane: Lane, message: Message, onHanded: (() => void) | null = null, budgetBytes = 0): void {
+    if (this.#isClosed) return;
+    const item = this.enqueue(lane, message, onHanded, budgetBytes);
+    if (typeof message !== 'string') this.#fresh.push(item);
+    this.schedule();
   }
 
-  /** Nothing more comes: the response ends when all of it was accepted. */
+  /** Queues an item whose bytes are its own and stay unchanged until they are handed on. */
+  protected enqueue(
+    lane: Lane,
+    message: Message,
+    onHanded: (() => void) | null = null,
+    budgetBytes = 0,
+  ): Item {
+    const item: Item = { message, budgetBytes, onHanded, isQueued: true };
+    lane.items.push(item);
+    this.#ready.add(lane);
+    this.#queuedBytes += message.length;
+    this.#budgetedBytes += budgetBytes;
+    this.#parts.budget?.change(budgetBytes);
+    return item;
+  }
+
+  /** No item follows. */
   end(): void {
-    this.#ended = true;
-    this.#schedule();
+    this.#isEnded = true;
+    this.schedule();
   }
 
-  #run(): void {
-    this.#scheduled = false;
-    this.#pumpGuarded();
+  /** Hands on at the end of the tick, when all of its input is known. */
+  schedule(): void {
+    if (this.#isScheduled || this.#isClosed) return;
+    this.#isScheduled = true;
+    this.#parts.tick.add(() => {
+      this.#isScheduled = false;
+      this.pump();
+    });
   }
 
-  beat(nowMs: number): void {
-    this.#beatGuarded(nowMs);
+  /** Hands on what the socket takes. */
+  pump(): void {
+    if (this.#isClosed) return;
+    const { guard } = this.#parts;
+    const handed: (() => void)[] = [];
+    this.corked(() => guard(() => this.#handOn(handed)));
+    for (const onHanded of handed) guard(onHanded);
+    // A callback may have closed it.
+    if (this.isClosed) return;
+    this.#ownFresh();
+    this.afterPump();
+    if (this.#isEnded && this.isEmpty && !this.isFull) guard(() => this.complete());
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    this.#exchange.services.tick.add(() => this.#run());
+  /** Gives a full socket one piece, to learn whether it takes more. */
+  protected probe(): void {
+    const { guard } = this.#parts;
+    const [lane] = this.#ready;
+    if (lane === undefined) return;
+    const handed: (() => void)[] = [];
+    guard(() => this.#handPiece(lane, handed));
+    for (const onHanded of handed) guard(onHanded);
+    if (!this.isClosed && !this.isFull) this.pump();
   }
 
-  #pump(): void {
+  /** Hands on everything although the socket may be full: before a close. Calls nothing back. */
+  flush(): void {
+    for (let [lane] = this.#ready; lane !== undefined; [lane] = this.#ready) this.#handPiece(lane, []);
+  }
+
+  /** Drops the items of a lane. */
+  discard(lane: Lane): void {
+    for (const item of lane.items.splice(0)) this.#forget(item);
+    this.#queuedBytes += lane.sentBytes;
+    lane.sentBytes = 0;
+    this.#ready.delete(lane);
+  }
+
+  /** Drops everything. Idempotent. */
+  close(): void {
+    this.#isClosed = true;
+    for (const lane of this.#ready) this.discard(lane);
+    this.#fresh = [];
+  }
+
+  #handOn(handed: (() => void)[]): void {
     let tickBytes = 0;
-    while (!this.#blocked && this.#queuedBytes > 0) {
-      if (tickBytes >= TICK_BYTES) {
-        this.#schedule();
+    while (!this.#isClosed && !this.isFull) {
+      if (tickBytes >= this.#parts.tickBytesMax) {
+        this.schedule();
         return;
       }
-      const bytes = this.#pieceBytes();
-      tickBytes += bytes;
-      this.#write(bytes);
-      if (this.#exchange.isOver) return;
-    }
-    if (this.#blocked) this.#keepQueued();
-    else if (this.#ended) this.#finish();
-  }
-
-  /** What goes on waiting shall not keep the whole mail in memory that it came with. */
-  #keepQueued(): void {
-    for (const entry of this.#queue.slice(this.#at)) {
-      if (entry.isOwn) continue;
-      entry.bytes = new Uint8Array(entry.bytes);
-      entry.isOwn = true;
+      const [lane] = this.#ready;
+      if (lane !== undefined) tickBytes += this.#handPiece(lane, handed);
+      else if (this.#isEnded || !this.refill()) return;
     }
   }
 
-  #pieceBytes(): number {
-    const leftBytes = this.#queue[this.#at]!.bytes.length - this.#offset;
-    const bytesMax = this.#exchange.hasBegun ? limits.writeBytesMax : limits.writeBytesMax - HEAD_BYTES_MAX;
-    const bytes = this.#wholeUnits(Math.min(leftBytes, bytesMax));
-    // The last few bytes of a response go after it is known that the socket has the others: once it is ended, the
-    // library gives the reader ten seconds and then drops what it still holds.
-    const isLast = this.#ended && bytes === this.#queuedBytes;
-    return isLast && bytes > PROBES_MIN ? bytes - PROBES_MIN : bytes;
+  /** @returns bytes that the socket accepted */
+  #handPiece(lane: Lane, handed: (() => void)[]): number {
+    const item = lane.items[0]!;
+    const { message } = item;
+    const from = lane.sentBytes;
+    const bytes = this.pieceBytes(message.length - from);
+    const isWhole = typeof message === 'string' || bytes === message.length;
+    const accepted = this.accept(isWhole ? message : message.subarray(from, from + bytes));
+    // The socket's end drops everything.
+    if (this.isClosed) return accepted;
+    lane.sentBytes += accepted;
+    this.#queuedBytes -= accepted;
+    if (lane.sentBytes < message.length) return accepted;
+    this.#queuedBytes += message.length;
+    lane.sentBytes = 0;
+    lane.items.shift();
+    this.#forget(item);
+    if (!lane.isFinishing || lane.items.length === 0) this.#ready.delete(lane);
+    if (lane.items.length > 0) this.#ready.add(lane);
+    if (item.onHanded !== null) handed.push(item.onHanded);
+    return accepted;
   }
 
-  #write(bytes: number): void {
-    const entry = this.#queue[this.#at]!;
-    const endOffset = this.#offset + bytes;
-    this.#piece = bytes === entry.bytes.length ? entry.bytes : entry.bytes.subarray(this.#offset, endOffset);
-    this.#exchange.corked(this.#writePiece);
-    this.#piece = null;
-    this.#queuedBytes -= bytes;
-    this.#offset = endOffset;
-    if (endOffset === entry.bytes.length) this.#nextEntry();
-    const nowMs = this.#exchange.services.clock();
-    if (this.#accepted || !this.#blocked) this.#lastProgressMs = nowMs;
-    this.#blocked = !this.#accepted;
-    if (entry.frame !== null && endOffset === entry.bytes.length) {
-      this.#exchange.noteAudio();
-      this.#onHanded(entry.frame);
-    }
+  /** An item that stays queued must not keep the whole mail in memory that it came with. */
+  #ownFresh(): void {
+    for (const item of this.#fresh)
+      if (item.isQueued && typeof item.message !== 'string') item.message = new Uint8Array(item.message);
+    this.#fresh = [];
   }
 
-  readonly #writePiece = (res: HttpResponse): void => {
-    if (!this.#exchange.hasBegun) this.#exchange.writeHead(200, this.#head.contentType, this.#head.headers);
-    this.#accepted = res.write(this.#piece!);
-  };
+  #forget(item: Item): void {
+    item.isQueued = false;
+    this.#queuedBytes -= item.message.length;
+    this.#budgetedBytes -= item.budgetBytes;
+    this.#parts.budget?.giveBack(item.budgetBytes);
+  }
+}
 
-  #nextEntry(): void {
-    this.#offset = 0;
-    this.#at += 1;
-    // A slow reader's queue may never run empty: what was sent must go all the same.
-    if (this.#at < this.#queue.length && this.#at < SENT_ENTRIES_MAX) return;
-    this.#queue.splice(0, this.#at);
-    this.#at = 0;
+/** When a reader last took something, and when the library's own timer is due for a re-arm. */
+export class StallTimer {
+  readonly #bounds: Pick<Bounds, 'readerStallMsMax' | 'stallRearmMs'>;
+  #progressMs: number;
+  #rearmMs: number;
+
+  constructor(bounds: Pick<Bounds, 'readerStallMsMax' | 'stallRearmMs'>, nowMs: number) {
+    this.#bounds = bounds;
+    this.#progressMs = this.#rearmMs = nowMs;
   }
 
-  #onWritable(): void {
-    this.#blocked = false;
-    this.#lastProgressMs = this.#exchange.services.clock();
-    // Nothing to write would leave what the library holds back where it is.
-    if (this.#queuedBytes === 0) this.#flush();
-    this.#pump();
+  get progressMs(): number {
+    return this.#progressMs;
   }
 
-  #flush(): void {
-    this.#exchange.corked(() => {});
+  progress(nowMs: number): void {
+    this.#progressMs = nowMs;
   }
 
-  #beat(nowMs: number): void {
-    const { bounds } = this.#exchange.services;
-    if (!this.#exchange.hasBegun || nowMs - this.#lastRearmMs < bounds.stallRearmMs) return;
-    this.#lastRearmMs = nowMs;
-    // Also when nothing seems to be held up: a write can fail unseen, and starts the library's timer all the same.
-    this.#exchange.rearm();
-    if (!this.#blocked) return;
-    if (this.#queuedBytes > 0) this.#probe();
-    else this.#flush();
-    // A probe that got through made progress just now.
-    if (nowMs - this.#lastProgressMs > bounds.readerStallMsMax) this.#exchange.drop('reader-stalled');
+  isStalled(nowMs: number): boolean {
+    return nowMs - this.#progressMs >= this.#bounds.readerStallMsMax;
   }
 
-  /** Bytes may fit long before the kernel calls the socket writable: that takes a third of its buffer. */
-  #probe(): void {
-    const leftBytes = this.#queue[this.#at]!.bytes.length - this.#offset;
-    const sparingly = Math.max(1, Math.floor(this.#queuedBytes / PROBES_MIN));
-    this.#write(this.#wholeUnits(Math.min(leftBytes, PROBE_BYTES_MAX, sparingly)));
-    if (!this.#blocked) this.#pump();
-  }
-
-  #wholeUnits(bytes: number): number {
-    const { unitBytes } = this.#head;
-    return Math.max(unitBytes, bytes - (bytes % unitBytes));
-  }
-
-  #finish(): void {
-    this.#exchange.corked((res) => {
-      if (!this.#exchange.hasBegun) this.#exchange.writeHead(200, this.#head.contentType, this.#head.headers);
-      res.end();
-    });
-    this.#exchange.finish();
+  /** @returns true once in `stallRearmMs` */
+  isRearmDue(nowMs: number): boolean {
+    if (nowMs - this.#rearmMs < this.#bounds.stallRearmMs) return false;
+    this.#rearmMs = nowMs;
+    return true;
   }
 }

@@ -1,14 +1,22 @@
-/** What all exchanges of one server share. */
+/** What all exchanges of one listener share. */
+import { ByteBudget } from '../byte-budget.js';
+import type { ErrorShape } from '../api/error-shape.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
-import type { ByteBudget } from '../byte-budget.js';
-import type { TickActions } from '../tick.js';
+import { createTickActions, type TickActions } from '../tick.js';
 import type { Cors } from './cors.js';
-import type { Exchange } from './exchange.js';
-import type { Pulse } from './pulse.js';
-import type { Registry } from './registry.js';
+
+/** A request in flight. */
+export interface InFlight {
+  readonly route: string;
+  /** A context speaks for it. */
+  readonly hasContext: boolean;
+  /** Sends its response piece by piece. */
+  readonly sender: { readonly queuedBytes: number } | undefined;
+  drop(outcome: 'failed'): void;
+}
 
 export interface Services {
   readonly log: Log;
@@ -16,7 +24,9 @@ export interface Services {
   readonly clock: Clock;
   readonly bounds: Bounds;
   readonly cors: Cors;
-  readonly registry: Registry<Exchange>;
+  /** How the listener words its errors. */
+  readonly errors: ErrorShape;
+  readonly registry: Registry<InFlight>;
   readonly pulse: Pulse;
   readonly tick: TickActions;
   /** Bytes of bodies that are arriving. */
@@ -29,4 +39,92 @@ export interface Services {
   readonly spoolBudget: ByteBudget;
   /** Temporary files. */
   readonly spoolFileBudget: ByteBudget;
+}
+
+/** The pulse beats this often between two re-arms. */
+const BEATS_A_REARM = 4;
+
+/** A second listener with other error shapes takes `{ ...services, errors, cors }`: the budgets are those of the process. */
+export const createServices = (
+  parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'cors' | 'errors'>,
+): Services => {
+  const { bounds, clock } = parts;
+  return {
+    ...parts,
+    registry: new Registry(),
+    pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock),
+    tick: createTickActions(),
+    bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
+    textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
+    resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),
+    spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
+    spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
+  };
+};
+
+/** Members in flight. A drain waits until the last one leaves. */
+export class Registry<T> {
+  readonly #members = new Set<T>();
+  #waiting: (() => void)[] = [];
+
+  get size(): number {
+    return this.#members.size;
+  }
+
+  /** A copy, because members may leave while the caller looks at them. */
+  get members(): readonly T[] {
+    return [...this.#members];
+  }
+
+  add(member: T): void {
+    this.#members.add(member);
+  }
+
+  delete(member: T): void {
+    if (!this.#members.delete(member) || this.#members.size > 0) return;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** Resolves when there is no member: at once, if there is none now. */
+  whenIdle(): Promise<void> {
+    if (this.#members.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
+  }
+}
+
+export interface Pulsed {
+  /** Must not throw. May add and delete members, itself included. */
+  beat(nowMs: number): void;
+}
+
+/** One timer for all connections that send or receive: it checks deadlines and re-arms the library's own timer. */
+export class Pulse {
+  readonly #periodMs: number;
+  readonly #clock: Clock;
+  readonly #members = new Set<Pulsed>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(periodMs: number, clock: Clock) {
+    this.#periodMs = periodMs;
+    this.#clock = clock;
+  }
+
+  add(member: Pulsed): void {
+    this.#members.add(member);
+    this.#timer ??= setInterval(() => this.#beat(), this.#periodMs);
+  }
+
+  delete(member: Pulsed): void {
+    this.#members.delete(member);
+    if (this.#members.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  #beat(): void {
+    const nowMs = this.#clock();
+    for (const member of this.#members) member.beat(nowMs);
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * The part of a speech request that all speech routes share: who asks, what for, whether they may, and then a
- * context whose frames go to the route's responder.
+ * What all speech routes share: authenticate the caller, parse the body, admit the request, and open a context whose
+ * frames go to the route's responder.
  *
  *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> context
  */
@@ -9,42 +9,42 @@ import type { Lease } from '../accounts/lease.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Refusal } from '../api/body.js';
 import type { SpeechRequest } from '../api/speech-request.js';
-import { unknownVoice } from '../api/error-shape.js';
 import type { ApiBounds } from '../api/issues.js';
-import type { Framing } from '../threads/messages.js';
+import type { Frame, Framing } from '../threads/messages.js';
 import type { FrameSink, Speech } from '../speech/speech.js';
 import { errors } from '../errors.js';
 import { codePointCount } from '../text/code-points.js';
 import { readBody } from './body-reader.js';
 import type { Exchange } from './exchange.js';
-import type { Handler } from './handler.js';
-import { reply, replyError, replyUnavailable } from './reply.js';
+import { reply, replyError, replyRefused, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
-import type { AudioFrame } from './sender.js';
+import type { Handler } from './routes.js';
 
 export interface SpeechRouteParts {
   readonly speech: Speech;
   readonly admission: Admission;
-  /** No new speech is taken on. */
+  /** The service takes no new speech. */
   readonly isDraining: () => boolean;
 }
 
-/** What a route asks for: `null` for nothing, which is answered by an empty 200. */
+/** A route's parsed body; without a request, the answer is an empty 200. */
 export type Asked = { readonly ok: true; readonly request: SpeechRequest | null } | Refusal;
 
-/** From the whole body to what is asked for. */
+/** Parses a whole body. A dialect words its own refusals. */
 export type Parser = (body: Uint8Array, head: RequestHead, bounds: ApiBounds) => Asked;
 
-/** What a route makes of the frames. */
+type AudioFrame = Extract<Frame, { type: 'audio' }>;
+
+/** Turns frames into a response. */
 export interface Responder {
   readonly framing: Framing;
-  /** @param onHanded to be called with each audio frame whose bytes went where they belong */
+  /** @param onHanded the responder calls it for each audio frame that the socket, or the result, has */
   begin(exchange: Exchange, request: SpeechRequest, onHanded: (frame: AudioFrame) => void): FrameSink;
 }
 
 interface Caller {
   readonly key: ActiveKey;
-  /** Came when no new speech is taken on any more. */
+  /** The request came after the service had stopped to take new speech. */
   readonly isLate: boolean;
 }
 
@@ -67,11 +67,11 @@ const open = (
     replyUnavailable(exchange, 'contextPoolExhausted');
     return;
   }
-  exchange.isSpokenFor = true;
+  exchange.hasContext = true;
   onHanded = (frame) => context.handed(frame);
-  // However the exchange ends, its slot is free at that moment.
+  // However the exchange ends, its slot is free at once.
   exchange.onOver(() => {
-    // What was charged when the last frame came, and then could not be delivered by our fault.
+    // The last frame charged the text, and the service could not deliver the result.
     if (responder.framing === 'whole' && exchange.outcome === 'failed') lease.void();
     context.release();
   });
@@ -88,8 +88,8 @@ const answer = (
 ): void => {
   if (!asked.ok) {
     const isBody = asked.status === errors.bodyUnreadable.status;
-    exchange.noteRefusal(isBody ? 'bodyUnreadable' : 'requestInvalid');
-    reply(exchange, { ...asked, contentType: 'application/json' });
+    const reason = isBody ? 'bodyUnreadable' : 'requestInvalid';
+    replyRefused(exchange, reason, { ...asked, contentType: 'application/json' });
     return;
   }
   const { request } = asked;
@@ -100,11 +100,8 @@ const answer = (
   const { speakerIds } = parts.speech.voices;
   const { voiceId } = request.settings;
   if (!speakerIds.includes(voiceId)) {
-    exchange.noteRefusal('voiceUnknown');
-    reply(exchange, {
-      ...unknownVoice(voiceId, speakerIds, exchange.services.bounds),
-      contentType: 'application/json',
-    });
+    const answer = exchange.services.errors.unknownVoice(voiceId, speakerIds);
+    replyRefused(exchange, 'voiceUnknown', answer);
     return;
   }
   if (isLate) {
@@ -144,7 +141,7 @@ export const speechRoute =
       return;
     }
     exchange.keyId = caller.key.keyId;
-    // Asked now: a drain that begins while the body is on its way finds a request that was taken on.
+    // Read now: a drain that begins while the body arrives lets the request go on.
     const isLate = parts.isDraining();
     readBody(exchange, head, (bytes) =>
       answer(

@@ -1,6 +1,6 @@
 /**
- * The part of uWebSockets.js that we use, with types for what its own leave out. The official build is CommonJS and
- * the repack is not; both are taken here, so that an owner can swap one for the other.
+ * The part of uWebSockets.js that we use, with types that its own declarations lack. The official build is CommonJS and the
+ * repack is not; this file accepts both, so that an owner can swap one for the other.
  */
 import * as namespace from 'uWebSockets.js';
 import type {
@@ -13,10 +13,10 @@ import type {
 } from 'uWebSockets.js';
 
 export type { HttpRequest, HttpResponse, TemplatedApp, WebSocket };
-export type SocketContext = us_socket_context_t;
+export type UpgradeContext = us_socket_context_t;
 export type ListenSocket = us_listen_socket;
 
-/** Without it, a second process would bind silently and take half of the connections. */
+/** Without it, a second process binds silently and gets half of the connections. */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
 
@@ -26,16 +26,16 @@ type Native = Pick<typeof namespace, 'App' | 'SSLApp' | 'us_listen_socket_close'
 
 const native = ((namespace as { default?: unknown }).default ?? namespace) as Native;
 
-/** An app whose responses do not name the library. */
+/** An app without the library's name in its responses. */
 export const createApp = (): TemplatedApp => {
   native._cfg('silent');
   return native.App();
 };
 
 /**
- * The same with TLS 1.2 and 1.3, older ones refused. The certificate's file may hold its chain.
+ * The same with TLS 1.2 and 1.3. The certificate's file may hold its chain.
  *
- * @throws when the library does not take the files
+ * @throws if the library refuses the files
  */
 export const createTlsApp = (files: {
   readonly certPath: string;
@@ -45,14 +45,14 @@ export const createTlsApp = (files: {
   return native.SSLApp({
     cert_file_name: files.certPath,
     key_file_name: files.keyPath,
-    // An idle connection keeps no buffers of 16 KiB each way.
+    // An idle connection keeps no buffers of 16 KiB in each direction.
     ssl_prefer_low_memory_usage: true,
   });
 };
 
 /**
  * @param isShared others may listen on the port too
- * @returns the listen socket, or `null` when the port cannot be had; the library does not say why
+ * @returns the listen socket, or `null` if the port is not available; the library does not say why
  */
 export const listenOn = (
   app: TemplatedApp,
@@ -61,7 +61,7 @@ export const listenOn = (
   isShared: boolean,
 ): ListenSocket | null => {
   let result: ListenSocket | null = null;
-  // Called back before `listen` returns.
+  // The callback runs before `listen` returns.
   (app.listen as (...parameters: unknown[]) => unknown)(
     host,
     port,

@@ -1,15 +1,18 @@
 /**
- * The JSON of a synchronous response, put together as its frames come: in memory up to a bound, then in a file.
+ * Collects the JSON of a synchronous response from its frames: in memory up to a bound, then in a file.
  *
  *   collecting --seal--> sealed (the source to send from);  any --file fails--> onFault;  any --close--> closed
  */
+import { randomUUID } from 'node:crypto';
+import { open, unlink, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { WordTimings } from '../threads/messages.js';
-import { piecesSource, type LengthSource } from './length-sender.js';
-import { ResultSpool } from './result-spool.js';
+import { unitBytes } from '../worst-case.js';
+import { piecesSource, type LengthSource } from './response-sender.js';
 import type { Services } from './services.js';
 
 export interface WholeResultOptions {
-  /** Where the file goes: a disk, since it is there to spare memory. */
+  /** The folder for the file: on a disk, because the file saves memory. */
   readonly spoolFolder: string;
   /** Whether the response has a `timestamps` key. */
   readonly timestamps: boolean;
@@ -24,8 +27,70 @@ interface Piece {
 
 const PREFIX = Buffer.from('{"audio":"');
 
-/** The members of an array without its brackets, so that arrays can be joined. */
+/** The members of a JSON array without its brackets, to join arrays. */
 const members = (values: readonly unknown[]): string => JSON.stringify(values).slice(1, -1);
+
+/** A temporary file without a name: it is gone with the process, however the process ends. */
+class ResultSpool {
+  readonly #file: FileHandle;
+  #writtenBytes = 0;
+  #readBytes = 0;
+  #closed = false;
+  /** Reused: the socket has all of a piece before the next one is read. */
+  #buffer: Buffer | null = null;
+
+  private constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  static async create(folder: string): Promise<ResultSpool> {
+    const path = join(folder, `.result-${randomUUID()}`);
+    const file = await open(path, 'wx+', 0o600);
+    try {
+      await unlink(path);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+    return new ResultSpool(file);
+  }
+
+  get writtenBytes(): number {
+    return this.#writtenBytes;
+  }
+
+  /** Writes piece by piece: joined, they would take their memory twice. */
+  async append(pieces: readonly Uint8Array[]): Promise<void> {
+    for (const piece of pieces) await this.#write(piece);
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    let doneBytes = 0;
+    while (doneBytes < bytes.length) {
+      const { bytesWritten } = await this.#file.write(bytes, doneBytes, undefined, this.#writtenBytes);
+      doneBytes += bytesWritten;
+      this.#writtenBytes += bytesWritten;
+    }
+  }
+
+  /** @returns the next bytes, valid until the next call */
+  async read(): Promise<Uint8Array> {
+    const buffer = (this.#buffer ??= Buffer.allocUnsafe(unitBytes.spooledResult));
+    const { bytesRead } = await this.#file.read(buffer, 0, buffer.length, this.#readBytes);
+    if (bytesRead === 0) throw new Error('a spooled result is shorter than what was written');
+    this.#readBytes += bytesRead;
+    return buffer.subarray(0, bytesRead);
+  }
+
+  /** Idempotent. A read or write in flight completes first. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#file.close().catch(() => {
+      // The file is gone in any case.
+    });
+  }
+}
 
 export class WholeResult {
   readonly #services: Services;
@@ -49,15 +114,15 @@ export class WholeResult {
     this.#options = options;
   }
 
-  /** Base64 that goes before all audio. */
+  /** Base64 before all audio. */
   setHead(bytes: Uint8Array): void {
     this.#head = bytes;
   }
 
-  /** @param onKept called when the bytes are where they will be sent from: at once in memory, later in a file */
+  /** @param onKept called when the bytes are stored: at once in memory, later in a file */
   add(bytes: Uint8Array, onKept: () => void): void {
     if (this.#closed) return;
-    // A copy: what comes is a part of a mail with the frames of others, which would all stay in memory.
+    // A copy, because the frame is part of a mail whose other frames would stay in memory with it.
     const own = new Uint8Array(bytes);
     if (this.#keepInMemory(own)) {
       onKept();
@@ -92,13 +157,13 @@ export class WholeResult {
     this.#ends.push(members(timings.end_seconds));
   }
 
-  /** Nothing is added any more. @param onSealed called with what is to be sent, at once or when the file has it all */
+  /** Nothing follows. @param onSealed called with the source to send from: at once, or when the file has everything */
   seal(onSealed: (source: LengthSource) => void): void {
     this.#onSealed = onSealed;
-    if (!this.#spooling) this.#hand();
+    if (!this.#spooling) this.#handOver();
   }
 
-  /** Gives memory and file back. Idempotent. */
+  /** Gives back memory and file. Idempotent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -111,7 +176,7 @@ export class WholeResult {
     this.#spoolFiles = 0;
   }
 
-  /** Writes until nothing waits. Runs once at a time. */
+  /** Writes until no piece waits. One call runs at a time. */
   async #writeAll(): Promise<void> {
     if (this.#spool === null) {
       if (!this.#services.spoolFileBudget.take(1)) throw new Error('too many spooled results');
@@ -132,11 +197,15 @@ export class WholeResult {
         this.#spool,
         batch.map((piece) => piece.bytes),
       );
-      this.#tellKept(batch);
+      this.#reportKept(batch);
     }
     if (this.#closed) return;
     this.#spooling = false;
-    if (this.#onSealed) this.#hand();
+    if (this.#onSealed) this.#handOver();
+  }
+
+  #reportKept(batch: readonly Piece[]): void {
+    for (const piece of batch) if (!this.#closed) piece.onKept();
   }
 
   async #write(spool: ResultSpool, pieces: readonly Uint8Array[]): Promise<void> {
@@ -147,11 +216,7 @@ export class WholeResult {
     await spool.append(pieces);
   }
 
-  #tellKept(batch: readonly Piece[]): void {
-    for (const piece of batch) if (!this.#closed) piece.onKept();
-  }
-
-  #hand(): void {
+  #handOver(): void {
     const before = [PREFIX, this.#head];
     const after = Buffer.from(`"${this.#timestampsMember()}}`);
     const spool = this.#spool;

@@ -1,23 +1,24 @@
 /**
- * The ops listener: metrics and health for those who run the service, on a port of its own that asks for no key and
- * is meant for the machine itself or an inner network. It listens before anything is loaded and until everything is
- * closed, so that a supervisor is always told why there is no speech.
+ * The ops listener: metrics and health for operators. Its port asks for no key and is meant for the machine itself or an
+ * internal network. It listens before anything is loaded and until everything is closed, so that a supervisor always learns
+ * why there is no speech.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describeFault } from '../fault.js';
-import { healthAnswer, readyAnswer, type Readiness } from '../front/health-routes.js';
-import { ListenError } from '../front/server.js';
-import { limits } from '../limits.js';
+import { ListenError } from '../front/listener.js';
+import { healthAnswer, readyAnswer, type Readiness } from '../front/specification.js';
+import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 
 export interface OpsServerParts {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
   readonly readiness: Readiness;
+  readonly bounds: Pick<Bounds, 'opsHeadBytesMax' | 'opsRequestMsMax' | 'opsConnectionsMax'>;
   readonly log: Log;
 }
 
@@ -33,33 +34,34 @@ const textAnswer = (status: number, body: string): Answer => ({
   body: `${body}\n`,
 });
 
-/** How often requests that take too long are looked for. */
+/** Milliseconds between two searches for requests that take too long. */
 const CHECK_MS = 1_000;
 
 export class OpsServer {
   readonly #parts: OpsServerParts;
   readonly #server: Server;
-  /** Scrapes that come together share one. */
+  /** Scrapes at the same time share one. */
   #scrape: Promise<string> | null = null;
   #closed: Promise<void> | undefined;
 
   private constructor(parts: OpsServerParts) {
     this.#parts = parts;
+    const { bounds } = parts;
     this.#server = createServer(
       {
-        maxHeaderSize: limits.opsHeadBytesMax,
-        headersTimeout: limits.opsRequestMsMax,
-        requestTimeout: limits.opsRequestMsMax,
+        maxHeaderSize: bounds.opsHeadBytesMax,
+        headersTimeout: bounds.opsRequestMsMax,
+        requestTimeout: bounds.opsRequestMsMax,
         connectionsCheckingInterval: CHECK_MS,
       },
       (request, response) => void this.#respond(request, response),
     );
-    this.#server.maxConnections = limits.opsConnectionsMax;
-    // Also of a reader that takes nothing.
-    this.#server.timeout = limits.opsRequestMsMax;
+    this.#server.maxConnections = bounds.opsConnectionsMax;
+    // Also ends the connection of a reader that takes nothing.
+    this.#server.timeout = bounds.opsRequestMsMax;
   }
 
-  /** @throws {ListenError} naming the variables that say where */
+  /** @throws {ListenError} names the variables that set the address */
   static async listen(parts: OpsServerParts): Promise<OpsServer> {
     const ops = new OpsServer(parts);
     const { host, port } = parts;

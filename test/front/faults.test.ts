@@ -1,15 +1,11 @@
 import t, { type Test } from 'tap';
-import type { Handler } from '../../src/front/handler.js';
-import { wrapHandler } from '../../src/front/handler.js';
+import { specificationErrors } from '../../src/api/error-shape.js';
 import { readBody } from '../../src/front/body-reader.js';
-import { ByteBudget } from '../../src/byte-budget.js';
 import { Cors } from '../../src/front/cors.js';
 import type { Exchange } from '../../src/front/exchange.js';
-import { Pulse } from '../../src/front/pulse.js';
-import { Registry } from '../../src/front/registry.js';
-import type { Services } from '../../src/front/services.js';
+import { wrapHandler, type Handler } from '../../src/front/routes.js';
+import { createServices } from '../../src/front/services.js';
 import { limits } from '../../src/limits.js';
-import { createTickActions } from '../../src/tick.js';
 import { closeListenSocket, createApp, listenOn, localPort } from '../../src/front/uws.js';
 import { Metrics } from '../../src/metrics.js';
 import { monotonicMs } from '../../src/monotonic.js';
@@ -31,21 +27,14 @@ const fault = (): never => {
 const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
   const lines: LogLine[] = [];
   const bounds = { ...limits, stallRearmMs: 40 };
-  const services: Services = {
+  const services = createServices({
     log: recordingLog(lines),
     metrics: new Metrics(),
     clock: monotonicMs,
     bounds,
     cors: new Cors([]),
-    registry: new Registry<Exchange>(),
-    pulse: new Pulse(10, monotonicMs),
-    tick: createTickActions(),
-    bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
-    textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
-    spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
-    resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),
-    spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
-  };
+    errors: specificationErrors(bounds),
+  });
   const app = createApp();
   app.any('/fault', wrapHandler(services, '/fault', handler));
   const socket = listenOn(app, '127.0.0.1', 0, false);

@@ -1,6 +1,7 @@
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import t from 'tap';
-import { createServer, ListenError } from '../../src/front/server.js';
+import { ListenError } from '../../src/front/listener.js';
+import { createServer } from '../../src/front/server.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
 import { header, RawClient, requestBytes } from '../support/raw-client.js';

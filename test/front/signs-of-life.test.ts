@@ -45,7 +45,7 @@ t.test(
     const readMs = 2 * speechMs;
     t.equal(
       fate(slow, 0, 1e6, (nowMs) => {
-        if (nowMs >= readMs) slow.ponged(slow.mark, nowMs);
+        if (nowMs >= readMs) slow.ponged(slow.pingPayload, nowMs);
       }),
       null,
     );
@@ -61,7 +61,7 @@ t.test('who has read everything may be playing it, and read nothing until it is 
   const found = fate(life, 0, 1e7, (nowMs) => {
     if (answeredMs > 0) return;
     answeredMs = nowMs;
-    life.ponged(life.mark, nowMs);
+    life.ponged(life.pingPayload, nowMs);
   });
   t.equal(answeredMs, socketPingMs);
   near(t, found, speechMs + socketSilenceMsMax);
@@ -75,7 +75,7 @@ t.test('who has played everything and then is silent is dropped as soon as anyon
   const found = fate(life, 0, 1e7, (nowMs) => {
     if (answeredMs > 0) return;
     answeredMs = nowMs;
-    life.ponged(life.mark, nowMs);
+    life.ponged(life.pingPayload, nowMs);
   });
   near(t, found, answeredMs + socketSilenceMsMax);
   t.end();
@@ -87,7 +87,7 @@ t.test('a pong says nothing of what was sent after its ping', (t) => {
   let pings = 0;
   const found = fate(life, 0, 1e7, (nowMs) => {
     if (++pings > 1) return;
-    const mark = life.mark;
+    const mark = life.pingPayload;
     life.handed(100_000, nowMs);
     life.ponged(mark, nowMs);
   });
@@ -99,12 +99,12 @@ t.test('several pings are out: each pong is known for the one that it answers', 
   const marks: string[] = [];
   const life = new SignsOfLife(limits, 0);
   const hand = (durationMs: number): void => {
-    marks.push(life.mark);
+    marks.push(life.pingPayload);
     life.handed(durationMs, 0);
   };
   hand(100_000);
   hand(100_000);
-  marks.push(life.mark);
+  marks.push(life.pingPayload);
   const [, second, third] = marks;
   // The first ping's pong never comes: a client may answer only the last of several.
   life.ponged(second!, 1_000);

@@ -41,7 +41,7 @@ export class World {
   readonly #lines: LogLine[] = [];
   readonly #due: (() => void)[] = [];
   readonly #textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
-  readonly #pools = {
+  readonly #budgets = {
     buffered: new ByteBudget(24_000),
     answers: new ByteBudget(64_000),
     flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
@@ -103,9 +103,10 @@ export class World {
     if (this.#books.slots !== 0 || this.#books.reserved !== 0) throw new Error('books are not at zero');
     // Taken whole, so that nothing of them is out.
     if (!this.#textBudget.take(bounds.socketCharactersInFlightMax)) throw new Error('text is still counted');
-    if (!this.#pools.flushIds.take(bounds.flushIdUnitsInFlightMax)) throw new Error('ids are still counted');
-    if (this.#pools.buffered.taken !== 0) throw new Error('bytes of buffers are still counted');
-    if (this.#pools.answers.taken !== 0) throw new Error('answers are still counted');
+    if (!this.#budgets.flushIds.take(bounds.flushIdUnitsInFlightMax))
+      throw new Error('ids are still counted');
+    if (this.#budgets.buffered.taken !== 0) throw new Error('bytes of buffers are still counted');
+    if (this.#budgets.answers.taken !== 0) throw new Error('answers are still counted');
     if (!this.#contextBudget.take(bounds.contextsPerKeyMax)) throw new Error('contexts are still counted');
   }
 
@@ -161,7 +162,7 @@ export class World {
       metrics,
       route: '/v1/tts/ws',
       bounds,
-      pools: this.#pools,
+      budgets: this.#budgets,
       contextBudget: this.#contextBudget,
       isDraining: () => this.#draining,
       onOver: (over) => this.#over.push(over),

@@ -9,6 +9,7 @@ const start = async (t: Test, text: () => Promise<string> = () => Promise.resolv
   const lines: LogLine[] = [];
   const reasons: string[] = [];
   const ops = await OpsServer.listen({
+    bounds: limits,
     host: '127.0.0.1',
     port: 0,
     metrics: { contentType: 'text/plain; version=0.0.4; charset=utf-8', text },
@@ -97,11 +98,14 @@ t.test('a port that cannot be had is one clear line that names the variables', a
   const { port } = other.address() as AddressInfo;
   const readiness = { reasons: () => [], warnings: () => [] };
   const metrics = { contentType: '', text: () => Promise.resolve('') };
-  await t.rejects(OpsServer.listen({ host: '127.0.0.1', port, metrics, readiness, log: recordingLog([]) }), {
-    name: 'ListenError',
-    code: 'EADDRINUSE',
-    message: `cannot listen on 127.0.0.1:${port}: the port is in use (see OPS_HOST and OPS_PORT)`,
-  });
+  await t.rejects(
+    OpsServer.listen({ host: '127.0.0.1', port, metrics, readiness, bounds: limits, log: recordingLog([]) }),
+    {
+      name: 'ListenError',
+      code: 'EADDRINUSE',
+      message: `cannot listen on 127.0.0.1:${port}: the port is in use (see OPS_HOST and OPS_PORT)`,
+    },
+  );
 });
 
 t.test('a close ends connections that wait, and can be repeated', async (t) => {

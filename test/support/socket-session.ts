@@ -145,7 +145,7 @@ export const createSession = (
     metrics,
     route: '/v1/tts/ws',
     bounds: { ...limits, ...options.bounds },
-    pools: {
+    budgets: {
       buffered: new ByteBudget(limits.socketBufferedBytesInFlightMax),
       answers: new ByteBudget(limits.socketAnswerBytesInFlightMax),
       flushIds: new ByteBudget(limits.flushIdUnitsInFlightMax),

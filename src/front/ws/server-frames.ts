@@ -1,8 +1,8 @@
-/** The frames that a WebSocket is sent, but for audio and timestamps, whose bytes the actor makes. */
+/** The service's frames on a WebSocket, except audio and timestamps, whose bytes the actor makes. */
 import { formatEcho } from '../../api/formats.js';
 import type { SpeechRequest } from '../../api/speech-request.js';
 
-/** @param clientContextId `null` when the client gave none: then no frame has the key */
+/** @param clientContextId `null` if the client gave none: then no frame has the key */
 const frame = (fields: Readonly<Record<string, unknown>>, clientContextId: string | null): string =>
   JSON.stringify(clientContextId === null ? fields : { ...fields, context_id: clientContextId });
 
@@ -28,7 +28,7 @@ export const flushCompleted = (flushId: string, clientContextId: string | null):
 export const contextClosed = (clientContextId: string | null): string =>
   frame({ context_closed: true }, clientContextId);
 
-/** @param flushId `null` when the frame that is answered had none */
+/** @param flushId `null` if the client's frame had none */
 export const errorFrame = (
   text: string,
   clientContextId: string | null,

@@ -1,9 +1,9 @@
 /**
- * One WebSocket: its frames go to its contexts, its lease follows what they do.
+ * One WebSocket: passes frames to its contexts, and holds the lease while they generate.
  *
  *   open --(key revoked, drained)--> ending --(close)--> over;  open --(client gone, dead, fault)--> over
  *
- * Knows no library: the socket is a handle, time a clock, the beat somebody else's timer.
+ * It does not depend on the server library: the caller hands in the socket, the clock and the beats.
  */
 import type { ActiveKey } from '../../store/store.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
@@ -18,14 +18,15 @@ import type { Clock } from '../../monotonic.js';
 import type { TickActions } from '../../tick.js';
 import type { ByteBudget } from '../../byte-budget.js';
 import { describeFault } from '../../fault.js';
-import { Lane, Outbox, type SocketHandle, type SocketPools } from './outbox.js';
+import { Lane } from '../sender.js';
+import { Outbox, type SocketBudgets, type SocketHandle } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
 import { SocketContext } from './socket-context.js';
 import { SignsOfLife } from './signs-of-life.js';
 import type { SocketLease } from './socket-lease.js';
 
 export interface SessionParts {
-  /** As in the `x-request-id` of the handshake. */
+  /** The `x-request-id` of the handshake. */
   readonly id: string;
   /** For the log and the metrics. */
   readonly route: string;
@@ -38,15 +39,15 @@ export interface SessionParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly bounds: Bounds;
-  readonly pools: SocketPools;
-  /** Contexts of all sockets of the key. */
+  readonly budgets: SocketBudgets;
+  /** Counts the contexts of all sockets of the key. */
   readonly contextBudget: ByteBudget;
-  /** No new contexts are taken on. */
+  /** The service takes no new contexts. */
   readonly isDraining: () => boolean;
   readonly onOver: (session: Session) => void;
 }
 
-/** Why a socket came to its end. `client`: it closed, or went away. */
+/** Why a socket ended. `client`: the client closed it, or went away. */
 export type SessionOutcome =
   'client' | 'revoked' | 'drained' | 'reader-stalled' | 'silent' | 'flooded' | 'failed';
 
@@ -56,7 +57,7 @@ const GOING_AWAY = 1001;
 export class Session {
   readonly #parts: SessionParts;
   readonly #outbox: Outbox;
-  /** Of answers that are about no context. */
+  /** For answers that concern no context. */
   readonly #lane = new Lane();
   readonly #contexts = new Map<string | null, SocketContext>();
   readonly #startMs: number;
@@ -80,7 +81,7 @@ export class Session {
       socket: parts.socket,
       tick: parts.tick,
       bounds: parts.bounds,
-      pools: parts.pools,
+      budgets: parts.budgets,
       onOverflow: () => this.#drop('flooded'),
       guard: (callback) => this.guard(callback),
     });
@@ -90,7 +91,7 @@ export class Session {
     return this.#parts.key.keyId;
   }
 
-  /** Contexts whose ids are taken. */
+  /** Contexts whose ids are in use. */
   get contexts(): number {
     return this.#contexts.size;
   }
@@ -100,12 +101,12 @@ export class Session {
     return this.#parts.lease.isHeld;
   }
 
-  /** Bytes that wait for the socket, here and in the library. */
+  /** Bytes queued for the socket, here and in the library. */
   get bufferedBytes(): number {
-    return this.#isOver ? 0 : this.#outbox.bytes + this.#parts.socket.getBufferedAmount();
+    return this.#isOver ? 0 : this.#outbox.queuedBytes + this.#parts.socket.getBufferedAmount();
   }
 
-  /** Runs a callback whose exception ends this socket and no other. */
+  /** Runs a callback. An exception ends this socket and no other. */
   guard(callback: () => void): void {
     if (this.#isOver) return;
     try {
@@ -126,7 +127,7 @@ export class Session {
     else this.#refuseFrame(parsed.reason, parsed.contextId, parsed.flushId);
   }
 
-  /** A message that is no text. */
+  /** A binary message. */
   binaryMessage(): void {
     this.#frames++;
     this.heard();
@@ -138,40 +139,40 @@ export class Session {
     this.#life.heard(this.#parts.clock());
   }
 
-  /** The client answered a ping: it has read all that was sent before. @param mark what the ping carried */
-  ponged(mark: string): void {
-    this.#life.ponged(mark, this.#parts.clock());
+  /** The client answered a ping: it has read everything sent before. @param payload that of the ping */
+  ponged(payload: string): void {
+    this.#life.ponged(payload, this.#parts.clock());
   }
 
   /** The socket takes more. */
   drained(): void {
-    this.#life.taken(this.#parts.clock());
+    this.#life.progress(this.#parts.clock());
     this.#outbox.drained();
   }
 
-  /** The key is not valid (any more): says so, and closes. */
+  /** The key is not valid any more: sends an error frame, and closes. */
   revoke(): void {
     this.#outbox.discard(this.#lane);
     for (const context of this.#contexts.values()) context.abandon();
-    // What is queued for the contexts is not worth the wait.
+    // Drops what is queued for the contexts.
     this.#outbox.close();
     this.#parts.metrics.refused('keyUnknown');
     this.#parts.socket.send(errorFrame(errors.keyUnknown.socketText, null));
     this.#end('revoked', POLICY_VIOLATION, errors.keyUnknown.socketText);
   }
 
-  /** The service is stopping: ends when nothing is being spoken; at once, when nothing is. */
+  /** The service is stopping: ends the socket, unless it generates or has something to send. */
   drain(): void {
     if (this.#isOver || this.#parts.lease.isHeld || !this.#outbox.isEmpty || this.#isClosing()) return;
     this.#end('drained', GOING_AWAY, 'service is stopping');
   }
 
-  /** Ends now, whatever it is doing. */
+  /** Ends the socket now. */
   shutDown(): void {
     if (!this.#isOver) this.#end('drained', GOING_AWAY, 'service is stopping');
   }
 
-  /** To be called several times a second. */
+  /** The caller calls it several times a second. */
   beat(nowMs: number): void {
     if (this.#isOver) return;
     const { bounds } = this.#parts;
@@ -182,7 +183,7 @@ export class Session {
     if (this.#parts.isDraining()) this.drain();
   }
 
-  /** The socket is closed, by whomever: everything is cancelled. Idempotent. */
+  /** The socket is closed: cancels everything. Idempotent. */
   closed(code: number): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -225,7 +226,7 @@ export class Session {
       this.#start(frame, context !== undefined);
       return;
     }
-    // A context that closes takes no more frames, but may still be cancelled.
+    // A closing context takes no frames but a cancel.
     if (context === undefined || !(context.isOpen || frame.type === 'cancel')) {
       const flushId = frame.type === 'flush' ? frame.flushId : null;
       this.#refuse('contextUnknown', `unknown context_id: ${contextId ?? 'null'}`, contextId, flushId);
@@ -256,8 +257,9 @@ export class Session {
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
     else if (!speakerIds.includes(voiceId))
       this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds), contextId);
-    else if (this.#parts.isDraining()) this.#tell('unavailable', contextId, 'draining');
-    else if (this.#contexts.size >= bounds.contextsPerSocketMax) this.#tell('contextsExhausted', contextId);
+    else if (this.#parts.isDraining()) this.#refuseCode('unavailable', contextId, 'draining');
+    else if (this.#contexts.size >= bounds.contextsPerSocketMax)
+      this.#refuseCode('contextsExhausted', contextId);
     else {
       const share = lease.share();
       const context = new SocketContext({
@@ -265,7 +267,7 @@ export class Session {
         lease,
         share,
         outbox: this.#outbox,
-        flushIdBudget: this.#parts.pools.flushIds,
+        flushIdBudget: this.#parts.budgets.flushIds,
         open: (sink) =>
           speech.open(
             {
@@ -295,12 +297,12 @@ export class Session {
         },
       });
       if (!context.isTaken) {
-        this.#tell('unavailable', contextId, 'contextPoolExhausted');
+        this.#refuseCode('unavailable', contextId, 'contextPoolExhausted');
         return;
       }
       if (!this.#parts.contextBudget.take(1)) {
         context.abandon();
-        this.#tell('contextsExhausted', contextId);
+        this.#refuseCode('contextsExhausted', contextId);
         return;
       }
       this.#openedContexts++;
@@ -321,7 +323,7 @@ export class Session {
     else this.#review();
   }
 
-  /** Keeps the lease while anything is spoken, or held and not for long; else gives it back. */
+  /** Gives the lease back if no context speaks or holds text. */
   #review(): void {
     if (!this.#parts.lease.isHeld) return;
     let holds = false;
@@ -340,7 +342,7 @@ export class Session {
     return false;
   }
 
-  /** Pings, and drops a socket that takes nothing or is silent. @returns whether it was dropped */
+  /** Pings, and drops a socket that takes nothing or is silent. @returns true if it was dropped */
   #checkLife(nowMs: number): boolean {
     const bufferedBytes = this.#outbox.noteBuffered();
     const sign = this.#life.check(bufferedBytes, nowMs);
@@ -349,7 +351,7 @@ export class Session {
       return true;
     }
     if (sign === 'ping') {
-      this.#parts.socket.ping(this.#life.mark);
+      this.#parts.socket.ping(this.#life.pingPayload);
       if (bufferedBytes > 0) this.#outbox.drained();
     }
     return false;
@@ -359,7 +361,7 @@ export class Session {
     this.#refuse('frameInvalid', `invalid frame: ${reason}`, contextId, flushId);
   }
 
-  #tell(
+  #refuseCode(
     code: Exclude<SocketErrorCode, 'internal'>,
     contextId: string | null,
     reason = refusalOf(code),
@@ -377,7 +379,7 @@ export class Session {
     this.#outbox.answer(this.#lane, errorFrame(text, contextId, flushId));
   }
 
-  /** The close handler is called within. */
+  /** The library calls the close handler inside `end`. */
   #end(outcome: SessionOutcome, code: number, reason: string): void {
     this.#outcome ??= outcome;
     this.#outbox.flush();

@@ -1,32 +1,80 @@
 /**
- * Whether the other end of a WebSocket is still there: what it says, what it takes, how it answers pings.
+ * Whether the other end of a WebSocket is still there: what it sends, what it takes, and how it answers pings.
  *
- * Kernels hold megabytes, minutes of telephone speech: a client that reads at the pace of playback gets to a ping that
- * lies behind them when it has heard them, and is not silent until then. A pong says that all before its ping was read;
- * but a player that has read minutes ahead reads nothing while it plays them.
+ * Kernels buffer megabytes, which is minutes of telephone speech. A client that reads at the pace of playback reaches a
+ * ping behind them only when it has played them, and is not silent until then. A pong shows that the client has read
+ * everything before the ping; but a player that has read minutes ahead reads nothing while it plays them.
  */
-import { Hearing } from './hearing.js';
+import type { Bounds } from '../../limits.js';
+import { StallTimer } from '../sender.js';
 
-export interface LifeBounds {
-  readonly readerStallMsMax: number;
-  readonly stallRearmMs: number;
-  readonly socketSilenceMsMax: number;
-  readonly socketHearingMsMax: number;
-  readonly socketPingMs: number;
+export type LifeBounds = Pick<
+  Bounds,
+  'readerStallMsMax' | 'stallRearmMs' | 'socketSilenceMsMax' | 'socketHearingMsMax' | 'socketPingMs'
+>;
+
+/** A client that reads at half the speed of playback is still listening. */
+const slowness = 2;
+
+/**
+ * Until when a client may be busy with the audio it got: reading it, or playing what it has read. A player with a full
+ * buffer reads nothing, pings included, until it has played some of it.
+ */
+class Hearing {
+  /** The longest time: the service does not wait longer for a peer that vanished. */
+  readonly #msMax: number;
+  #readMs = 0;
+  #playedMs = 0;
+  #handedMs = 0;
+
+  constructor(msMax: number) {
+    this.#msMax = msMax;
+  }
+
+  /** The socket has audio. */
+  handed(durationMs: number, nowMs: number): void {
+    this.#handedMs += durationMs;
+    const after = (untilMs: number, ms: number): number =>
+      Math.min(Math.max(untilMs, nowMs) + ms, nowMs + this.#msMax);
+    this.#readMs = after(this.#readMs, durationMs * slowness);
+    this.#playedMs = after(this.#playedMs, durationMs);
+  }
+
+  /**
+   * What a ping carries, and its pong returns: the audio handed before it. So each pong shows which ping it answers, even
+   * if pings overtake pongs or a client answers only the last of several.
+   */
+  get pingPayload(): string {
+    return String(Math.floor(this.#handedMs));
+  }
+
+  /** @param payload of the pong; one that is not ours, as in an unsolicited pong, changes nothing */
+  ponged(payload: string, nowMs: number): void {
+    if (!/^\d{1,15}$/.test(payload) || Number(payload) > this.#handedMs) return;
+    const unreadMs = this.#handedMs - Number(payload);
+    // Never later, so that an invented payload gains no time.
+    this.#readMs = Math.min(this.#readMs, nowMs + unreadMs * slowness);
+  }
+
+  /** In the past once the client must have read and played everything. */
+  get untilMs(): number {
+    return Math.max(this.#readMs, this.#playedMs);
+  }
 }
 
 export class SignsOfLife {
   readonly #bounds: LifeBounds;
   readonly #hearing: Hearing;
+  readonly #reader: StallTimer;
   #heardMs: number;
-  #takenMs: number;
   #pingedMs: number;
   #bufferedBytes = 0;
 
   constructor(bounds: LifeBounds, nowMs: number) {
     this.#bounds = bounds;
     this.#hearing = new Hearing(bounds.socketHearingMsMax);
-    this.#heardMs = this.#takenMs = this.#pingedMs = nowMs;
+    this.#reader = new StallTimer(bounds, nowMs);
+    this.#heardMs = this.#pingedMs = nowMs;
   }
 
   heard(nowMs: number): void {
@@ -34,39 +82,40 @@ export class SignsOfLife {
   }
 
   /** What the next ping carries. */
-  get mark(): string {
-    return this.#hearing.mark;
+  get pingPayload(): string {
+    return this.#hearing.pingPayload;
   }
 
-  /** It answered a ping. @param mark what that carried */
-  ponged(mark: string, nowMs: number): void {
+  /** The client answered a ping. */
+  ponged(payload: string, nowMs: number): void {
     this.#heardMs = nowMs;
-    this.#hearing.ponged(mark, nowMs);
+    this.#hearing.ponged(payload, nowMs);
   }
 
-  /** Its socket takes more. */
-  taken(nowMs: number): void {
-    this.#takenMs = nowMs;
+  /** The socket takes more. */
+  progress(nowMs: number): void {
+    this.#reader.progress(nowMs);
   }
 
-  /** Audio is with the socket. */
+  /** The socket has audio. */
   handed(durationMs: number, nowMs: number): void {
     this.#hearing.handed(durationMs, nowMs);
   }
 
-  /** @returns why it is to be dropped, or that a ping is due */
+  /** @returns why the socket must be dropped, or that a ping is due */
   check(bufferedBytes: number, nowMs: number): 'reader-stalled' | 'silent' | 'ping' | null {
     const bounds = this.#bounds;
     // With an empty buffer there is nothing to take.
-    if (bufferedBytes < this.#bufferedBytes || bufferedBytes === 0) this.#takenMs = nowMs;
+    if (bufferedBytes < this.#bufferedBytes || bufferedBytes === 0) this.#reader.progress(nowMs);
     this.#bufferedBytes = bufferedBytes;
-    if (nowMs - this.#takenMs >= bounds.readerStallMsMax) return 'reader-stalled';
+    if (this.#reader.isStalled(nowMs)) return 'reader-stalled';
     const isBuffered = bufferedBytes > 0;
-    const lastMs = isBuffered ? Math.max(this.#heardMs, this.#takenMs) : this.#heardMs;
+    const { progressMs } = this.#reader;
+    const lastMs = isBuffered ? Math.max(this.#heardMs, progressMs) : this.#heardMs;
     if (nowMs - Math.max(lastMs, this.#hearing.untilMs) >= bounds.socketSilenceMsMax) return 'silent';
-    // The system calls a slow reader's socket writable late; a small write finds out whether it takes more.
+    // The system reports a slow reader's socket writable late; a small write finds out whether it takes more.
     const pingMs = isBuffered ? bounds.stallRearmMs : bounds.socketPingMs;
-    if (nowMs - Math.max(this.#pingedMs, isBuffered ? this.#takenMs : this.#heardMs) < pingMs) return null;
+    if (nowMs - Math.max(this.#pingedMs, isBuffered ? progressMs : this.#heardMs) < pingMs) return null;
     this.#pingedMs = nowMs;
     return 'ping';
   }

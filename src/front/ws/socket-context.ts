@@ -3,11 +3,11 @@
  *
  *   open --close_context--> closing --(all spoken and handed)--> over     flush_completed <id>:close, context_closed
  *   open, closing --cancel_context--> over                                (context_started,) context_closed
- *   open, closing --(fault)--> failed --(told)--> over                    error
+ *   open, closing --(fault)--> failed --(error frame handed)--> over      error
  *   any --(socket gone)--> over                                           nothing
  *
- * While open it accepts text, or refuses it: from the text that could not be admitted to the next flush, so that no
- * half of a turn is spoken.
+ * While open it accepts text, or refuses it from the first text that was not admitted up to the next flush, so that the
+ * service never speaks half of an utterance.
  */
 import { randomUUID } from 'node:crypto';
 import { errors, type SocketErrorCode } from '../../errors.js';
@@ -16,40 +16,62 @@ import type { FailureCode, Frame } from '../../threads/messages.js';
 import type { Activity, FrameSink, SpeechContext } from '../../speech/speech.js';
 import type { ByteBudget } from '../../byte-budget.js';
 import { isBlank } from '../../text/words.js';
-import { CharacterCount } from './character-count.js';
-import { Lane, type Outbox } from './outbox.js';
+import { codePointCount } from '../../text/code-points.js';
+import { Lane } from '../sender.js';
+import type { Outbox } from './outbox.js';
 import { contextClosed, errorFrame, flushCompleted } from './server-frames.js';
 import type { LeaseRefusal, LeaseShare, SocketLease } from './socket-lease.js';
 
+const isHigh = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;
+const isLow = (unit: number): boolean => unit >= 0xdc00 && unit < 0xe000;
+
+/** Counts the code points of a text that arrives in pieces; a cut may split a surrogate pair. */
+class CharacterCount {
+  #endsHigh = false;
+
+  /** @returns code points that the piece adds */
+  add(text: string): number {
+    if (text === '') return 0;
+    const joins = this.#endsHigh && isLow(text.charCodeAt(0));
+    this.#endsHigh = isHigh(text.charCodeAt(text.length - 1));
+    return codePointCount(text) - (joins ? 1 : 0);
+  }
+
+  /** A new text follows. */
+  reset(): void {
+    this.#endsHigh = false;
+  }
+}
+
 export interface SocketContextParts {
-  /** `null` when the client gave none. */
+  /** `null` if the client gave none. */
   readonly clientContextId: string | null;
   readonly lease: SocketLease;
   readonly share: LeaseShare;
   readonly outbox: Outbox;
   readonly flushIdBudget: ByteBudget;
   readonly flushesPendingMax: number;
-  /** Opens the context below; `null` when nothing more can be taken on. */
+  /** Opens the context below; `null` if the service takes no more. */
   readonly open: (sink: FrameSink) => SpeechContext | null;
-  /** Something happened that may have changed the activity. */
+  /** The activity may have changed. */
   readonly onChange: (context: SocketContext) => void;
   readonly clock: Clock;
-  /** Audio was handed to the socket. */
+  /** The socket has audio. */
   readonly onAudio: (durationMs: number, nowMs: number) => void;
-  /** It was the first since a frame gave the silent context something to speak. */
+  /** It was the first audio since a frame gave the silent context something to speak. */
   readonly onFirstAudio: (ms: number) => void;
   /** A text or a flush was refused, or the context ended. */
   readonly onRefused: (reason: LeaseRefusal | 'flushesExhausted' | FailureCode) => void;
-  /** Called once: the id is free, and the context below is released. */
+  /** Called once, when the id is free and the context below is released. */
   readonly onOver: (context: SocketContext) => void;
-  /** For the log: never what a client wrote. */
+  /** For the log. Never contains what a client wrote. */
   readonly onFault: (reason: string) => void;
 }
 
 /** A flush that is not completed. */
 interface PendingFlush {
   readonly flushId: string;
-  /** Its turn was refused, and so it is answered by an error. */
+  /** Why its utterance was refused: an error answers the flush. */
   readonly refusal: LeaseRefusal | null;
 }
 
@@ -65,9 +87,9 @@ export class SocketContext {
   /** Why text is refused until the next flush. */
   #refusal: LeaseRefusal | null = null;
   #characters = 0;
-  /** Its first answer, until that is with the socket: who waits for it shall not wait in vain. */
+  /** Its first answer, until the socket has it: a client may wait for it, even after a cancel. */
   #started: string | null = null;
-  /** Since when first audio is waited for. */
+  /** Since when the context waits for its first audio. */
   #awaitedSinceMs: number | undefined;
 
   constructor(parts: SocketContextParts) {
@@ -75,7 +97,7 @@ export class SocketContext {
     this.#speech = parts.open((frame) => this.#onFrame(frame));
   }
 
-  /** Whether the stage below took it on. */
+  /** The stage below has accepted it. */
   get isTaken(): boolean {
     return this.#speech !== null;
   }
@@ -84,17 +106,17 @@ export class SocketContext {
     return this.#parts.clientContextId;
   }
 
-  /** Whether it takes frames of the client's, but for its cancel. */
+  /** It takes the client's frames; otherwise only a cancel. */
   get isOpen(): boolean {
     return this.#state === 'open';
   }
 
   get activity(): Activity {
-    // What failed may have audio that is not handed: it is charged when it is.
+    // A failed context may have audio that is not handed yet: that audio is charged once it is.
     return this.#state === 'over' ? 'idle' : (this.#speech?.activity ?? 'idle');
   }
 
-  /** Code points that were accepted. */
+  /** Accepted code points. */
   get characters(): number {
     return this.#characters;
   }
@@ -118,7 +140,7 @@ export class SocketContext {
     const refusal = this.#parts.share.add(characters, this.activity === 'holding' || !isBlank(text));
     if (refusal !== null) {
       this.#refuse(refusal);
-      this.#tell(refusal, null);
+      this.#answerError(refusal, null);
       return;
     }
     this.#characters += characters;
@@ -129,12 +151,12 @@ export class SocketContext {
     const { flushIdBudget } = this.#parts;
     if (this.#flushes.length >= this.#parts.flushesPendingMax || !flushIdBudget.take(flushId.length)) {
       this.#parts.onRefused('flushesExhausted');
-      this.#tell('flushesExhausted', flushId);
+      this.#answerError('flushesExhausted', flushId);
       return;
     }
     this.#count.reset();
     if (this.#refusal === null) this.#cover();
-    // In its place among the frames: what was begun before the refusal is heard before the error.
+    // In its place among the frames: audio begun before the refusal comes before the error.
     this.#flushes.push({ flushId, refusal: this.#refusal });
     this.#refusal = null;
     this.#drive((speech) => speech.flush(flushId));
@@ -143,23 +165,23 @@ export class SocketContext {
   close(): void {
     if (this.#refusal === null) {
       const refusal = this.#cover();
-      if (refusal !== null) this.#tell(refusal, null);
+      if (refusal !== null) this.#answerError(refusal, null);
     }
     this.#state = 'closing';
     this.#drive((speech) => speech.end());
   }
 
-  /** Drops what is queued but the answer to its start, and answers at once. */
+  /** Drops what is queued, except the answer to its start, and answers at once. */
   cancel(): void {
     this.#state = 'over';
     this.#forgetFlushes();
     this.#speech?.release();
     const closed = contextClosed(this.clientContextId);
-    this.#parts.outbox.finish(this.#lane, this.#started === null ? [closed] : [this.#started, closed]);
+    this.#parts.outbox.finishLane(this.#lane, this.#started === null ? [closed] : [this.#started, closed]);
     this.#parts.onOver(this);
   }
 
-  /** The socket is gone. Nothing is sent, and nobody told. Idempotent. */
+  /** The socket is gone: sends nothing and calls nothing back. Idempotent. */
   abandon(): void {
     this.#state = 'over';
     this.#forgetFlushes();
@@ -183,7 +205,7 @@ export class SocketContext {
     this.#parts.onChange(this);
   }
 
-  /** What it holds is to be spoken: the lease, if it had been given back, is taken again. */
+  /** Its held text will be spoken: takes the lease again if it was given back. */
   #cover(): LeaseRefusal | null {
     if (this.activity !== 'holding') return null;
     const refusal = this.#parts.lease.cover();
@@ -199,7 +221,7 @@ export class SocketContext {
     this.#parts.onChange(this);
   }
 
-  #tell(code: SocketErrorCode, flushId: string | null): void {
+  #answerError(code: SocketErrorCode, flushId: string | null): void {
     this.answer(errorFrame(errors[code].socketText, this.clientContextId, flushId));
   }
 
@@ -208,10 +230,10 @@ export class SocketContext {
     const { outbox } = this.#parts;
     switch (frame.type) {
       case 'audio':
-        outbox.post(this.#lane, frame.bytes, () => this.#onHanded(frame));
+        outbox.send(this.#lane, frame.bytes, () => this.#onHanded(frame));
         return;
       case 'timestamps':
-        outbox.post(this.#lane, frame.bytes);
+        outbox.send(this.#lane, frame.bytes);
         return;
       case 'spoken':
         this.#parts.onChange(this);
@@ -243,10 +265,10 @@ export class SocketContext {
 
   #onFlushed(): void {
     const flush = this.#flushes.shift();
-    if (flush === undefined) throw new Error('a flush was completed that nobody asked for');
+    if (flush === undefined) throw new Error('a flush was completed that was never requested');
     this.#parts.flushIdBudget.giveBack(flush.flushId.length);
     if (flush.refusal === null) this.answer(flushCompleted(flush.flushId, this.clientContextId));
-    else this.#tell(flush.refusal, flush.flushId);
+    else this.#answerError(flush.refusal, flush.flushId);
     this.#parts.onChange(this);
   }
 
@@ -254,7 +276,7 @@ export class SocketContext {
     for (const { flushId } of this.#flushes.splice(0)) this.#parts.flushIdBudget.giveBack(flushId.length);
   }
 
-  /** The last frame is with the socket. */
+  /** The socket has the last frame. */
   #end(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';

@@ -1,11 +1,10 @@
 /**
- * The right to speak of one WebSocket: no lease while it is idle, one while it generates, whatever the number of its
- * contexts.
+ * The lease of one WebSocket: none while it is idle, one while it generates, whatever the number of its contexts.
  *
  *   idle --cover (slot and credit)--> held --more text: its credit--> held --give back--> idle
  *
- * Each context has a share: the characters that it may still have to be charged for. A lease is taken for those of
- * all shares; giving it back refunds what is unspoken, which is reserved anew when it is taken again.
+ * Each context has a share: the characters that may still be charged to it. A lease covers all shares. Giving it back
+ * refunds what is unspoken; taking it again reserves that once more.
  */
 import type { Admission } from '../../accounts/admission.js';
 import type { GrowingLease, Lease } from '../../accounts/lease.js';
@@ -23,9 +22,9 @@ export interface SocketLeaseParts {
   readonly admission: Pick<Admission, 'admit'>;
   readonly key: ActiveKey;
   readonly requestId: string;
-  /** Characters of one socket that may wait. */
+  /** Unspoken characters that one socket may have. */
   readonly charactersMax: number;
-  /** The same over all sockets. */
+  /** The same for all sockets together. */
   readonly textBudget: ByteBudget;
 }
 
@@ -52,20 +51,20 @@ export class SocketLease {
     return this.#parts.key.keyId;
   }
 
-  /** A share for a new context, which closes it at its release. */
+  /** A share for a new context, which closes it when it is released. */
   share(): LeaseShare {
     return new LeaseShare(this);
   }
 
-  /** Takes the lease, unless it is held, for all that is unspoken. */
+  /** Takes the lease for all unspoken text, unless it is held. */
   cover(): LeaseRefusal | null {
     return this.#lease === null ? this.#admit(0) : null;
   }
 
   /**
-   * Counts text as unspoken, with its credit reserved; `null`, or why it cannot be.
+   * Counts text as unspoken and reserves its credit. @returns `null`, or why not
    *
-   * @param isSpeech whether the lease has to be held for it: text that is blank waits for words
+   * @param isSpeech the text needs the lease; blank text waits for words
    */
   add(characters: number, isSpeech: boolean): LeaseRefusal | null {
     const { charactersMax, textBudget } = this.#parts;
@@ -76,20 +75,20 @@ export class SocketLease {
     return refusal;
   }
 
-  /** Unspoken text was spoken. */
+  /** So many unspoken characters are spoken now. */
   settle(characters: number): void {
     this.#remove(characters);
     this.#settled += characters;
     this.#lease?.settle(characters);
   }
 
-  /** Unspoken text will not be spoken. */
+  /** So many unspoken characters will not be spoken. */
   drop(characters: number): void {
     this.#remove(characters);
     this.#lease?.refund(characters);
   }
 
-  /** Frees the slot and refunds what is unspoken. Idempotent. */
+  /** Frees the slot and refunds unspoken text. Idempotent. */
   giveBack(): void {
     this.#lease?.close();
     this.#lease = null;
@@ -114,7 +113,7 @@ export class SocketLease {
   }
 }
 
-/** One context's part in the lease of its socket. Never charges or refunds more than was added to it. */
+/** One context's part of its socket's lease. It never charges or refunds more than was added to it. */
 export class LeaseShare implements Lease {
   readonly #socket: SocketLease;
   #unspoken = 0;
@@ -142,7 +141,7 @@ export class LeaseShare implements Lease {
     this.#socket.drop(this.#take(characters));
   }
 
-  /** The context is over: what it did not speak is refunded. Idempotent. */
+  /** The context is over: refunds its unspoken text. Idempotent. */
   close(): void {
     this.drop(this.#unspoken);
   }

@@ -6,14 +6,13 @@
 import type { Admission } from '../../accounts/admission.js';
 import type { ActiveKey } from '../../store/store.js';
 import { errors } from '../../errors.js';
-import { Exchange } from '../exchange.js';
 import { describeFault } from '../../fault.js';
-import { refuseLater, wrapHandler } from '../handler.js';
+import type { Exchange } from '../exchange.js';
 import { replyError, replyUnavailable } from '../reply.js';
-import { readRequestHead } from '../request-head.js';
-import { otherMethod } from '../routes.js';
+import type { RequestHead } from '../request-head.js';
+import { otherMethod, withExchange, wrapHandler } from '../routes.js';
 import type { Services } from '../services.js';
-import type { HttpRequest, HttpResponse, SocketContext, TemplatedApp, WebSocket } from '../uws.js';
+import type { HttpRequest, TemplatedApp, UpgradeContext, WebSocket } from '../uws.js';
 import { errorFrame } from './server-frames.js';
 import type { Session } from './session.js';
 import { SOCKET_PATH, type Sockets } from './sockets.js';
@@ -23,14 +22,14 @@ export interface SocketRouteParts {
   readonly admission: Pick<Admission, 'authenticate'>;
   readonly sockets: Sockets;
   readonly isDraining: () => boolean;
-  /** A WebSocket's connection ended. */
+  /** The connection of a WebSocket ended. */
   readonly onEnded: () => void;
 }
 
-/** What the library keeps with a socket. */
+/** The data that the library keeps with a socket. */
 interface Attached {
   readonly id: string;
-  /** `null`: well-formed, but no key (any more). */
+  /** `null`: well-formed, but unknown or revoked. */
   readonly key: ActiveKey | null;
   session: Session | null;
 }
@@ -40,14 +39,10 @@ const POLICY_VIOLATION = 1008;
 const handshake = (
   parts: SocketRouteParts,
   exchange: Exchange,
+  head: RequestHead,
   req: HttpRequest,
-  context: SocketContext,
+  context: UpgradeContext,
 ): void => {
-  const head = readRequestHead(req);
-  if (head === null) {
-    refuseLater(exchange);
-    return;
-  }
   const caller = parts.admission.authenticate(head.apiKey);
   if (!caller.ok && caller.code !== 'keyUnknown') {
     replyError(exchange, caller.code);
@@ -67,20 +62,6 @@ const handshake = (
     res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context),
   );
 };
-
-const onUpgrade =
-  (parts: SocketRouteParts, path: string) =>
-  (res: HttpResponse, req: HttpRequest, context: SocketContext): void => {
-    let exchange: Exchange | undefined;
-    // An exception that leaves this function ends the process.
-    try {
-      exchange = new Exchange(res, parts.services, path, req.getMethod(), req.getHeader('origin'));
-      handshake(parts, exchange, req, context);
-    } catch (error) {
-      if (exchange) exchange.fail(error);
-      else res.close();
-    }
-  };
 
 const onOpen = (
   { services, sockets }: SocketRouteParts,
@@ -107,19 +88,19 @@ const onOpen = (
   );
 };
 
-/** The library throws when it is asked for a socket that it has ended. */
+/** The library throws if the socket has ended. */
 const closeIfOpen = (ws: WebSocket<Attached>): void => {
   try {
     ws.close();
   } catch {
-    // Over already.
+    // It has ended.
   }
 };
 
 export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRouteParts): void => {
   const { services } = parts;
   const { bounds, log } = services;
-  /** Nothing may be thrown into the library; what is a session's fault ends that session. */
+  /** The library must not see an exception; a session's fault ends that session. */
   const guard = (ws: WebSocket<Attached>, react: (session: Session) => void): void => {
     const { session } = ws.getUserData();
     session?.guard(() => react(session));
@@ -127,12 +108,15 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
   app.ws<Attached>(path, {
     compression: 0,
     maxPayloadLength: bounds.socketMessageBytesMax,
-    // Silence, pings and slow readers are looked after by the session, which knows whether a reader takes anything.
+    // The session checks silence, sends pings and drops slow readers: it knows whether a reader takes anything.
     idleTimeout: 0,
     sendPingsAutomatically: false,
     maxBackpressure: bounds.senderQueueBytesMax,
     closeOnBackpressureLimit: false,
-    upgrade: onUpgrade(parts, path),
+    upgrade: (res, req, context) =>
+      withExchange(services, path, res, req, (exchange, head) =>
+        handshake(parts, exchange, head, req, context),
+      ),
     open: (ws) => {
       const attached = ws.getUserData();
       try {
@@ -148,7 +132,7 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
         else session.message(Buffer.from(message).toString('utf8'));
       }),
     ping: (ws) => guard(ws, (session) => session.heard()),
-    pong: (ws, mark) => guard(ws, (session) => session.ponged(Buffer.from(mark).toString('latin1'))),
+    pong: (ws, payload) => guard(ws, (session) => session.ponged(Buffer.from(payload).toString('latin1'))),
     drain: (ws) => guard(ws, (session) => session.drained()),
     close: (ws, code) => {
       parts.onEnded();

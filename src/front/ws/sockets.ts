@@ -1,5 +1,5 @@
 /**
- * The WebSockets that are open: one timer for all of them, keys that are looked at again, and the way out.
+ * The open WebSockets: one timer for all of them, checks of their keys, and their drain.
  *
  *   serving --drain--> draining (a socket ends when it is quiet) --shutDown--> empty
  */
@@ -7,15 +7,14 @@ import type { Admission } from '../../accounts/admission.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
 import { ByteBudget } from '../../byte-budget.js';
-import { Registry } from '../registry.js';
-import type { Services } from '../services.js';
-import type { SocketHandle, SocketPools } from './outbox.js';
+import { Registry, type Services } from '../services.js';
+import type { SocketBudgets, SocketHandle } from './outbox.js';
 import { Session } from './session.js';
 import { SocketLease } from './socket-lease.js';
 
 export const SOCKET_PATH = '/v1/tts/ws';
 
-/** Keys are looked at in as many parts as there are beats in `keyRecheckMsMax`. */
+/** Beats in `keyRecheckMsMax`. Each beat checks a part of the keys. */
 const BEATS_A_RECHECK = 4;
 
 export interface SocketsParts {
@@ -32,11 +31,10 @@ interface SocketsOfKey {
 export class Sockets {
   readonly #parts: SocketsParts;
   readonly #textBudget: ByteBudget;
-  readonly #pools: SocketPools;
-  readonly #sessions = new Set<Session>();
+  readonly #budgets: SocketBudgets;
   readonly #registry = new Registry<Session>();
   readonly #byKey = new Map<number, SocketsOfKey>();
-  /** Keys that are still to be looked at in this round. */
+  /** Keys that this round has not checked yet. */
   #unchecked: number[] = [];
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
@@ -45,7 +43,7 @@ export class Sockets {
     this.#parts = parts;
     const { bounds } = parts.services;
     this.#textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
-    this.#pools = {
+    this.#budgets = {
       buffered: new ByteBudget(bounds.socketBufferedBytesInFlightMax),
       answers: new ByteBudget(bounds.socketAnswerBytesInFlightMax),
       flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
@@ -53,20 +51,20 @@ export class Sockets {
   }
 
   get size(): number {
-    return this.#sessions.size;
+    return this.#registry.size;
   }
 
-  /** Of them, those that generate. */
+  /** Sockets that generate. */
   get speaking(): number {
     let speaking = 0;
-    for (const { holdsSlot } of this.#sessions) speaking += holdsSlot ? 1 : 0;
+    for (const { holdsSlot } of this.#registry.members) speaking += holdsSlot ? 1 : 0;
     return speaking;
   }
 
-  /** Bytes that wait for their sockets. */
+  /** Bytes queued for all sockets. */
   get bufferedBytes(): number {
     let bytes = 0;
-    for (const session of this.#sessions) bytes += session.bufferedBytes;
+    for (const session of this.#registry.members) bytes += session.bufferedBytes;
     return bytes;
   }
 
@@ -106,37 +104,36 @@ export class Sockets {
       log,
       metrics,
       bounds,
-      pools: this.#pools,
+      budgets: this.#budgets,
       contextBudget: ofKey.contextBudget,
       isDraining: () => this.#draining,
       onOver: (over) => this.#forget(over),
     });
-    this.#sessions.add(session);
     this.#registry.add(session);
     ofKey.sessions.add(session);
     this.#timer ??= setInterval(() => this.#beat(), bounds.keyRecheckMsMax / BEATS_A_RECHECK);
     return session;
   }
 
-  /** No new contexts; sockets end as they fall quiet, those that are now. */
+  /** Takes no new contexts. Sockets end when they speak nothing. */
   drain(): void {
     this.#draining = true;
-    for (const session of [...this.#sessions]) session.guard(() => session.drain());
+    for (const session of this.#registry.members) session.guard(() => session.drain());
   }
 
   /** Ends all of them now. */
   shutDown(): void {
     this.#draining = true;
-    for (const session of [...this.#sessions]) session.guard(() => session.shutDown());
+    for (const session of this.#registry.members) session.guard(() => session.shutDown());
   }
 
   #beat(): void {
     const nowMs = this.#parts.services.clock();
-    for (const session of this.#sessions) session.guard(() => session.beat(nowMs));
+    for (const session of this.#registry.members) session.guard(() => session.beat(nowMs));
     this.#checkKeys();
   }
 
-  /** A part of the keys a beat: each is looked at once in `keyRecheckMsMax`. */
+  /** Checks a part of the keys in each beat, and each key once in `keyRecheckMsMax`. */
   #checkKeys(): void {
     if (this.#unchecked.length === 0) this.#unchecked = [...this.#byKey.keys()];
     const share = Math.ceil(this.#byKey.size / BEATS_A_RECHECK);
@@ -148,14 +145,13 @@ export class Sockets {
   }
 
   #forget(session: Session): void {
-    this.#sessions.delete(session);
     const ofKey = this.#byKey.get(session.keyId);
     ofKey?.sessions.delete(session);
     if (ofKey?.sessions.size === 0) this.#byKey.delete(session.keyId);
-    if (this.#sessions.size === 0 && this.#timer !== null) {
+    this.#registry.delete(session);
+    if (this.#registry.size === 0 && this.#timer !== null) {
       clearInterval(this.#timer);
       this.#timer = null;
     }
-    this.#registry.delete(session);
   }
 }

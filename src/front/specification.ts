@@ -1,0 +1,107 @@
+/**
+ * The specification's HTTP routes: each operation of the API with its handler. A route of the specification is an entry in
+ * `operations` (src/api/operations.ts) and one here; a listener of another dialect has a table of its own.
+ */
+import type { Admission } from '../accounts/admission.js';
+import { openApiDocument } from '../api/openapi.js';
+import { operations, type OperationId } from '../api/operations.js';
+import type { Health, SpeakerList } from '../api/responses.js';
+import { parseSpeechRequest } from '../api/speech-request.js';
+import { parseVoicePlatform } from '../api/voice-platform.js';
+import type { Bounds } from '../limits.js';
+import type { Speech } from '../speech/speech.js';
+import { reply, replyError } from './reply.js';
+import { rawResponder, streamResponder, wholeResponder } from './responders.js';
+import type { Handler, Route } from './routes.js';
+import { speechRoute, type Parser, type SpeechRouteParts } from './speech-route.js';
+
+export interface Readiness {
+  /** Why no speech should be sent here now, one phrase each; empty if it may. */
+  reasons(): readonly string[];
+  /** What needs the operator's attention although the service is ready. */
+  warnings(): readonly string[];
+}
+
+const health = (status: number, value: Health) => ({
+  status,
+  contentType: 'application/json',
+  body: JSON.stringify(value),
+  headers: [['cache-control', 'no-store']] as const,
+});
+
+/** The process is alive and its event loop runs. */
+export const healthAnswer = () => health(200, { status: 'ok' });
+
+/** Voices are loaded, all threads run, the store works, and nothing drains. */
+export const readyAnswer = (readiness: Readiness) => {
+  const reasons = readiness.reasons();
+  const warnings = readiness.warnings();
+  const shown = warnings.length === 0 ? {} : { warnings: [...warnings] };
+  return reasons.length === 0
+    ? health(200, { status: 'ready', ...shown })
+    : health(503, { status: 'not ready', reasons: [...reasons], ...shown });
+};
+
+/** A route that asks for a key and answers with JSON that takes no work. */
+const keyedJson =
+  (admission: Admission, body: () => string): Handler =>
+  (exchange, head) => {
+    const caller = admission.authenticate(head.apiKey);
+    if (!caller.ok) {
+      replyError(exchange, caller.code);
+      return;
+    }
+    exchange.keyId = caller.key.keyId;
+    reply(exchange, { status: 200, contentType: 'application/json', body: body() });
+  };
+
+/** Builds the OpenAPI description, and builds it again if it is requested after the voices changed. */
+const openApi = (speech: Pick<Speech, 'voices'>, bounds: Bounds): (() => string) => {
+  const build = (): string => JSON.stringify(openApiDocument(speech.voices.speakerIds, bounds));
+  let { voices } = speech;
+  let document = build();
+  return () => {
+    if (voices !== speech.voices) {
+      ({ voices } = speech);
+      document = build();
+    }
+    return document;
+  };
+};
+
+const speechBody: Parser = (body, head, bounds) => parseSpeechRequest(body, head.contentType, bounds);
+
+const platformBody: Parser = (body, head, bounds) =>
+  parseVoicePlatform(body, head.contentType, new URLSearchParams(head.query).get('voice'), bounds);
+
+export interface SpecificationParts extends SpeechRouteParts {
+  readonly readiness: Readiness;
+  readonly bounds: Bounds;
+  /** Where whole results go that are too large for memory. */
+  readonly spoolFolder: string;
+}
+
+/** The routes that speak, for the metrics. */
+export const speechPaths: readonly string[] = [
+  operations.createSpeech.path,
+  operations.streamSpeech.path,
+  operations.speakForVoicePlatform.path,
+];
+
+export const specificationRoutes = (parts: SpecificationParts): readonly Route[] => {
+  const { admission, bounds, readiness, speech } = parts;
+  const speakers = (): string => {
+    const list: SpeakerList = { speaker_ids: [...speech.voices.speakerIds] };
+    return JSON.stringify(list);
+  };
+  const handlers: Record<OperationId, Handler> = {
+    createSpeech: speechRoute(parts, speechBody, wholeResponder(parts.spoolFolder)),
+    streamSpeech: speechRoute(parts, speechBody, streamResponder),
+    speakForVoicePlatform: speechRoute(parts, platformBody, rawResponder),
+    listSpeakers: keyedJson(admission, speakers),
+    describe: keyedJson(admission, openApi(speech, bounds)),
+    isAlive: (exchange) => reply(exchange, healthAnswer()),
+    isReady: (exchange) => reply(exchange, readyAnswer(readiness)),
+  };
+  return (Object.keys(handlers) as OperationId[]).map((id) => ({ ...operations[id], handler: handlers[id] }));
+};
