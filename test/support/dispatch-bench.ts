@@ -6,6 +6,7 @@ import type { Frame } from '../../src/threads/messages.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
+import type { Watchdog } from '../../src/threads/watchdog.js';
 import { scriptedVoices } from './scripted-voices.js';
 
 const LETTER_SAMPLES = 1_200;
@@ -15,7 +16,14 @@ export const start = async ({
   bounds = {},
   voices = scriptedVoices,
   synthesisEntry = new URL('scripted-synthesis.js', import.meta.url),
-}: { threads?: number; bounds?: Partial<Bounds>; voices?: Voices; synthesisEntry?: URL } = {}) => {
+  watchdog,
+}: {
+  threads?: number;
+  bounds?: Partial<Bounds>;
+  voices?: Voices;
+  synthesisEntry?: URL;
+  watchdog?: Watchdog;
+} = {}) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
     voices,
@@ -23,6 +31,7 @@ export const start = async ({
     bounds: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
     log: createLog('silent', limits),
     metrics: new Metrics(),
+    ...(watchdog !== undefined && { watchdog }),
     synthesisEntry,
     actorEntry: new URL('fragile-actors.js', import.meta.url),
   });

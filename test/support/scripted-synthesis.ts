@@ -1,6 +1,6 @@
 /**
- * Entry of a synthesis thread whose engine is scripted: every letter of the text is 50 ms of a level that depends on
- * it, a step is five letters, and some texts break the thread. It stands in for a voice where faults are injected.
+ * Entry of a synthesis thread with a scripted engine, for tests that inject faults. Each letter of the text becomes 50 ms
+ * of one level, which depends on the letter. A step makes five letters. Some texts break the thread.
  */
 import { workerData } from 'node:worker_threads';
 import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
@@ -10,20 +10,33 @@ import { serveSynthesis } from '../../workers/synthesis-thread.js';
 import type { Script } from './scripted-voices.js';
 
 export const LETTER_SAMPLES = 1_200;
-const SAMPLE_RATE_HZ = 24_000;
 const LETTERS_A_STEP = 5;
 const SLOW_STEP_MS = 200;
 
 const data = workerData as SynthesisThreadData;
-/** The service reads real packs, where it is started as such. */
-const script = data.packs[0] as Partial<Script> | undefined;
+const voices = data.packs.flatMap((pack) => pack.voices);
+const [pack] = data.packs;
+/** A service under test reads real packs: they have no script. */
+const script = pack?.engine === 'scripted' ? (pack.data as Script) : undefined;
+const latch = new Int32Array(script?.latch ?? new SharedArrayBuffer(8));
 
-/** Stands for a model run that hangs: nothing but the guard tells it from any wait. */
+/** Stands for a model run that hangs. */
 const waitInside = async (native: NativeGuard): Promise<void> => {
   await native(() => {
-    Atomics.wait(new Int32Array(script?.latch ?? new SharedArrayBuffer(4)), 0, 0);
+    Atomics.add(latch, 1, 1);
+    Atomics.wait(latch, 0, 0);
     return Promise.resolve();
   });
+};
+
+const stayStuck = (): Promise<never> => {
+  Atomics.add(latch, 1, 1);
+  return new Promise(() => undefined);
+};
+
+const spin = (): never => {
+  Atomics.add(latch, 1, 1);
+  for (;;);
 };
 
 const exhaustHeap = (): never => {
@@ -31,7 +44,7 @@ const exhaustHeap = (): never => {
   for (;;) hoard.push(Array.from({ length: 1_000 }, () => ({})));
 };
 
-/** What a text does when its second step runs. */
+/** What a text causes in its second step. */
 const faults: Record<string, (native: NativeGuard) => void | Promise<void>> = {
   '!throw': () => {
     throw new Error('scripted fault');
@@ -42,18 +55,17 @@ const faults: Record<string, (native: NativeGuard) => void | Promise<void>> = {
     });
   },
   '!exit': () => process.exit(3),
+  '!die-inside': (native) => native(() => process.exit(3)),
   '!heap': exhaustHeap,
-  '!spin': () => {
-    for (;;);
-  },
-  '!stuck': () => new Promise(() => undefined),
+  '!spin': spin,
+  '!stuck': stayStuck,
   '!inside': waitInside,
 };
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 class ScriptedEngine implements LoadedVoices {
-  readonly voices = [{ id: 'scripted', sampleRateHz: SAMPLE_RATE_HZ, language: 'en' }];
+  readonly voices = voices;
   readonly executionProvider = script?.load === 'cuda' ? 'cuda' : 'cpu';
 
   readonly #native: NativeGuard;
@@ -63,14 +75,16 @@ class ScriptedEngine implements LoadedVoices {
   }
 
   open(request: SegmentRequest): SegmentSynthesis {
+    const voice = voices.find(({ id }) => id === request.settings.voiceId);
+    if (voice === undefined) throw new RangeError('unknown voice');
     let letter = 0;
     const step = async (): Promise<EngineChunk | null> => {
-      // As long as a real step, or much longer: the event loop turns meanwhile.
+      // The event loop turns during a step.
       await pause(request.text.includes('!slow') ? SLOW_STEP_MS : 1);
       if (letter > 0)
         for (const [marker, fault] of Object.entries(faults))
           if (request.text.includes(marker)) await fault(this.#native);
-      // The thread must still be in this step when a fault of the loop itself strikes.
+      // The thread must still be in this step when the fault outside any promise occurs.
       if (request.text.includes('!reject-late') && letter > 0) await pause(50);
       if (letter >= request.text.length) return null;
       const letters = request.text.slice(letter, letter + LETTERS_A_STEP);
@@ -80,7 +94,7 @@ class ScriptedEngine implements LoadedVoices {
         pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
       return { pcm, words: [], last: letter >= request.text.length };
     };
-    return { engine: { step: async () => [await step()] }, sampleRateHz: SAMPLE_RATE_HZ };
+    return { engine: { step: async () => [await step()] }, sampleRateHz: voice.sampleRateHz };
   }
 }
 
@@ -92,7 +106,7 @@ const load = async (native: NativeGuard): Promise<LoadedVoices> => {
       await waitInside(native);
       break;
     case 'stuck':
-      await new Promise(() => undefined);
+      await stayStuck();
       break;
     case 'exit':
       process.exit(5);

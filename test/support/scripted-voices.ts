@@ -1,19 +1,21 @@
-/** Voices of scripted-synthesis.ts, and what a test tells its threads with them. */
-import type { VoicePack, Voices } from '../../src/threads/voices.js';
+/** Voices of scripted-synthesis.ts, and how a test controls the threads that load them. */
+import { catalogueOf, type Voices } from '../../src/threads/voices.js';
 
-/** In the place of a pack. */
+/** `data` of a scripted pack. */
 export interface Script {
   /**
-   * How a thread loads. `slow`: inside native code, until it is let go; `stuck`: never, outside of it; `exit inside`: it
-   * dies in native code; `cuda`: at once, and says that it runs on a GPU.
+   * How a thread loads. `slow`: inside native code, until `letGo`; `stuck`: never, outside native code; `exit inside`: it
+   * dies in native code; `cuda`: at once, and reports a GPU.
    */
   readonly load: 'at once' | 'broken' | 'slow' | 'stuck' | 'exit' | 'exit inside' | 'cuda';
-  /** [0]: 1 when what waits inside native code is let go. */
+  /** [0]: 1 lets threads go that wait inside native code. [1]: counts the threads that hang, or are about to. */
   readonly latch: SharedArrayBuffer;
 }
 
 export interface ScriptedVoices extends Voices {
-  /** Lets go whoever waits inside native code, now and from now on. */
+  /** Resolves when so many threads hang by script. */
+  hung(threads?: number): Promise<void>;
+  /** Releases threads that wait inside native code, now and from now on. */
   letGo(): void;
 }
 
@@ -22,13 +24,18 @@ export const voicesOf = (
   load: Script['load'] = 'at once',
   sampleRateHz = 24_000,
 ): ScriptedVoices => {
-  const script: Script = { load, latch: new SharedArrayBuffer(4) };
+  const script: Script = { load, latch: new SharedArrayBuffer(8) };
+  const latch = new Int32Array(script.latch);
+  const voices = speakerIds.map((id) => ({ id, sampleRateHz, language: 'en' }));
+  const packs = [{ engine: 'scripted', name: 'scripted', voices, modelBytes: 0, data: script }];
   return {
-    catalogue: { speakerIds, sampleRateHz: () => sampleRateHz },
-    packs: [script as unknown as VoicePack],
+    catalogue: catalogueOf(packs),
+    packs,
     release: () => undefined,
+    hung: async (threads = 1) => {
+      while (Atomics.load(latch, 1) < threads) await new Promise((resolve) => setTimeout(resolve, 5));
+    },
     letGo: () => {
-      const latch = new Int32Array(script.latch);
       Atomics.store(latch, 0, 1);
       Atomics.notify(latch, 0);
     },

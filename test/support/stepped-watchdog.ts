@@ -24,7 +24,10 @@ export class SteppedWatchdog extends Watchdog {
 
   override watch(signs: Signs, onHung: () => void): void {
     this.#signs.add(signs);
-    super.watch(signs, onHung);
+    super.watch(signs, () => {
+      this.#signs.delete(signs);
+      onHung();
+    });
   }
 
   override unwatch(signs: Signs): void {

@@ -1,13 +1,24 @@
-/** Voices that are loaded beside those that speak. */
+/** Voices that load while others speak. */
 import t from 'tap';
 import type { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { lease, long, optionsOf, speak, start, until } from '../support/dispatch-bench.js';
 import { voicesOf } from '../support/scripted-voices.js';
+import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
+
+t.jobs = 3;
 
 const endMs = 5_000;
 
-/** A context of a WebSocket, whose audio is handed on as it comes. */
+/** Lets the watchdog's time pass until the promise settles. */
+const passUntilSettled = async (watchdog: SteppedWatchdog, promise: Promise<unknown>): Promise<void> => {
+  let isSettled = false;
+  const settle = () => (isSettled = true);
+  void promise.then(settle, settle);
+  await watchdog.passUntil(() => isSettled);
+};
+
+/** A context of a WebSocket. It hands on its audio at once. */
 const openSocket = (dispatcher: Dispatcher, voiceId: string) => {
   const { granted } = lease();
   const frames: Frame[] = [];
@@ -18,25 +29,25 @@ const openSocket = (dispatcher: Dispatcher, voiceId: string) => {
     if (frame.type === 'audio') context?.handed(frame);
   });
   if (context === null) throw new Error('not taken');
-  const speakTurn = async (text: string, flushId: string) => {
+  const speakUtterance = async (text: string, flushId: string) => {
     context.append(text);
     context.flush(flushId);
     await until(() => frames.some((frame) => frame.type === 'flushed' && frame.flushId === flushId));
     await until(() => context.activity === 'idle');
   };
-  return { context, frames, speakTurn };
+  return { context, frames, speakUtterance };
 };
 
 const older = (dispatcher: Dispatcher) => dispatcher.generations.status().contextsOfOlderVoices;
 
-t.test('utterances under way end with the voices that they began with; new ones have the new', async (t) => {
-  const dispatcher = await start({ voices: voicesOf(['ada', 'wren']) });
+t.test('a running utterance keeps its voices through a reload; new ones use the new voices', async (t) => {
+  const dispatcher = await start({ voices: voicesOf(['ada', 'scripted']) });
   const before = dispatcher.voices;
   const spoken = Array.from({ length: 4 }, () => speak(dispatcher, long.repeat(4)));
-  t.ok(await dispatcher.generations.load(voicesOf(['wren', 'zoe'])));
+  t.ok(await dispatcher.generations.load(voicesOf(['scripted', 'zoe'])));
   t.not(dispatcher.voices, before);
-  t.same(dispatcher.voices.speakerIds, ['wren', 'zoe']);
-  t.same(before.speakerIds, ['ada', 'wren']);
+  t.same(dispatcher.voices.speakerIds, ['scripted', 'zoe']);
+  t.same(before.speakerIds, ['ada', 'scripted']);
   t.equal(dispatcher.generations.status().generation, 2);
   t.equal(older(dispatcher), 4);
   t.match(await speak(dispatcher, 'Meanwhile.'), { ending: 'closed', letters: 'Meanwhile.' });
@@ -44,29 +55,29 @@ t.test('utterances under way end with the voices that they began with; new ones 
     t.match(outcome, { ending: 'closed', letters: long.repeat(4) });
   await dispatcher.generations.settled();
   t.equal(older(dispatcher), 0);
-  t.equal(dispatcher.restarts.synthesis, 0, 'threads that are closed did not die');
+  t.equal(dispatcher.restarts.synthesis, 0, 'a closed thread does not count as dead');
   t.ok(dispatcher.isWhole);
   t.ok(await dispatcher.close(endMs));
 });
 
-t.test('a context moves when it idles, if its voice is there at the same rate', async (t) => {
+t.test('an idle context moves to the new voices if they have its voice at the same rate', async (t) => {
   const dispatcher = await start({ voices: voicesOf(['ada', 'wren']) });
   const idle = openSocket(dispatcher, 'wren');
   const holding = openSocket(dispatcher, 'wren');
   holding.context.append('No end is in sight');
-  const midTurn = openSocket(dispatcher, 'wren');
-  midTurn.context.append('This is said. But this is');
-  await until(() => midTurn.context.activity === 'holding');
+  const midUtterance = openSocket(dispatcher, 'wren');
+  midUtterance.context.append('This is said. But this is');
+  await until(() => midUtterance.context.activity === 'holding');
   const vanished = openSocket(dispatcher, 'ada');
-  await vanished.speakTurn('As ever.', '1');
+  await vanished.speakUtterance('As ever.', '1');
   await dispatcher.generations.load(voicesOf(['wren']));
-  t.equal(older(dispatcher), 2, 'one in the middle of its turn, one whose voice is gone');
-  midTurn.context.append(' said too.');
-  await midTurn.speakTurn('', '1');
+  t.equal(older(dispatcher), 2, 'one in the middle of its utterance, one whose voice is gone');
+  midUtterance.context.append(' said too.');
+  await midUtterance.speakUtterance('', '1');
   await until(() => older(dispatcher) === 1);
-  t.equal(older(dispatcher), 1, 'the turn is over');
-  for (const { speakTurn, frames } of [idle, holding, midTurn, vanished]) {
-    await speakTurn(' And on.', '2');
+  t.equal(older(dispatcher), 1, 'the utterance is over');
+  for (const { speakUtterance, frames } of [idle, holding, midUtterance, vanished]) {
+    await speakUtterance(' And on.', '2');
     t.ok(frames.some(({ type }) => type === 'audio'));
     t.notOk(frames.some(({ type }) => type === 'failed'));
   }
@@ -76,7 +87,7 @@ t.test('a context moves when it idles, if its voice is there at the same rate', 
   const other = openSocket(dispatcher, 'wren');
   await dispatcher.generations.load(voicesOf(['wren'], 'at once', 48_000));
   t.equal(older(dispatcher), 4, 'the rate is another');
-  for (const { context } of [idle, holding, midTurn, other]) context.release();
+  for (const { context } of [idle, holding, midUtterance, other]) context.release();
   await dispatcher.generations.settled();
   t.ok(await dispatcher.close(endMs));
 });
@@ -97,18 +108,17 @@ for (const [load, reason] of [
       contextsOfOlderVoices: 0,
     });
     t.match(await spoken, { ending: 'closed', letters: long });
-    t.ok(await dispatcher.generations.load(voicesOf(['scripted', 'other'])), 'the next may');
+    t.ok(await dispatcher.generations.load(voicesOf(['scripted', 'other'])), 'the next reload works');
     t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
     t.ok(await dispatcher.close(endMs));
   });
 
-t.test('a drain meets voices that are loading inside native code', async (t) => {
+t.test('a drain waits for voices that are loading inside native code', async (t) => {
   const dispatcher = await start();
   const slow = voicesOf(['other'], 'slow');
   const loaded = dispatcher.generations.load(slow);
   await until(() => dispatcher.generations.status().voicesAreLoading);
-  // Both threads have come to where they wait.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await slow.hung(2);
   const closed = dispatcher.close(endMs);
   slow.letGo();
   t.ok(await closed);
@@ -116,7 +126,7 @@ t.test('a drain meets voices that are loading inside native code', async (t) => 
   t.same(dispatcher.voices.speakerIds, ['scripted']);
 });
 
-t.test('a thread of older voices that dies is replaced by one of theirs', async (t) => {
+t.test('a thread of older voices that dies is replaced by one with the same voices', async (t) => {
   const dispatcher = await start({ threads: 1 });
   const victim = openSocket(dispatcher, 'scripted');
   victim.context.append(`${long} Then !exit it breaks.`);
@@ -134,10 +144,12 @@ t.test('a thread of older voices that dies is replaced by one of theirs', async 
 
 t.test('a thread of older voices that hangs inside native code does not keep them', async (t) => {
   const voices = voicesOf(['scripted']);
-  const bounds = { threadHangMsMax: 2_500, watchdogBeatMs: 100 };
-  const dispatcher = await start({ voices, bounds });
+  const watchdog = new SteppedWatchdog();
+  const dispatcher = await start({ voices, watchdog, bounds: steppedBounds });
   const victim = speak(dispatcher, 'Now !inside it hangs.');
+  await voices.hung();
   await dispatcher.generations.load(voicesOf(['scripted']));
+  await passUntilSettled(watchdog, victim);
   t.match(await victim, { ending: 'failed', reason: 'its synthesis thread hangs' });
   await dispatcher.generations.settled();
   t.equal(dispatcher.generations.status().hungThreads, 1);
@@ -149,15 +161,17 @@ t.test('a thread of older voices that hangs inside native code does not keep the
 });
 
 for (const load of ['slow', 'stuck'] as const)
-  t.test(`voices whose load does not end are given up: ${load}`, async (t) => {
-    const dispatcher = await start({
-      // More than threads that do load take on a machine that is busy.
-      bounds: { voicesLoadMsMax: 6_000, watchdogBeatMs: 50, hungThreadsReplacedMax: 1 },
-    });
+  t.test(`a reload gives up voices whose load does not end: ${load}`, async (t) => {
+    const watchdog = new SteppedWatchdog();
+    const dispatcher = await start({ watchdog, bounds: { ...steppedBounds, hungThreadsReplacedMax: 1 } });
     const stuck = voicesOf(['other'], load);
-    await t.rejects(dispatcher.generations.load(stuck), {
+    const loaded = dispatcher.generations.load(stuck);
+    loaded.catch(() => undefined);
+    await stuck.hung(2);
+    await passUntilSettled(watchdog, loaded);
+    await t.rejects(loaded, {
       name: 'VoicesHangError',
-      message: 'the voices were not loaded within 6 s',
+      message: 'the voices were not loaded within 0.4 s',
     });
     t.match(dispatcher.generations.status(), { generation: 1, voicesAreLoading: false });
     t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
@@ -168,21 +182,24 @@ for (const load of ['slow', 'stuck'] as const)
       stuck.letGo();
       await until(() => dispatcher.generations.status().hungThreads === 0);
     }
-    t.ok(await dispatcher.generations.load(voicesOf(['scripted'])), 'the next may');
+    t.ok(await dispatcher.generations.load(voicesOf(['scripted'])), 'the next reload works');
     t.ok(await dispatcher.close(endMs));
   });
 
-t.test('a start whose load does not end is given up', async (t) => {
+t.test('a start gives up voices whose load does not end', async (t) => {
   const stuck = voicesOf(['scripted'], 'stuck');
-  await t.rejects(start({ voices: stuck, bounds: { voicesLoadMsMax: 500, watchdogBeatMs: 50 } }), {
-    name: 'VoicesHangError',
-  });
+  const watchdog = new SteppedWatchdog();
+  const started = start({ voices: stuck, watchdog, bounds: steppedBounds });
+  started.catch(() => undefined);
+  await stuck.hung(2);
+  await passUntilSettled(watchdog, started);
+  await t.rejects(started, { name: 'VoicesHangError' });
 });
 
-t.test('who idles with a voice that is gone is told to end after a time, and nobody else', async (t) => {
+t.test('after a time only contexts that idle with older voices end', async (t) => {
   const dispatcher = await start({ voices: voicesOf(['ada', 'wren']), bounds: { olderVoicesMsMax: 50 } });
   const idle = openSocket(dispatcher, 'ada');
-  await idle.speakTurn('As ever.', '1');
+  await idle.speakUtterance('As ever.', '1');
   const holding = openSocket(dispatcher, 'wren');
   holding.context.append('This is said. But this is');
   await until(() => holding.context.activity === 'holding');
@@ -200,16 +217,16 @@ t.test('who idles with a voice that is gone is told to end after a time, and nob
   t.match(speaking.frames.at(-1), { type: 'failed', code: 'voiceRetired' });
   t.ok(
     speaking.frames.some((frame) => frame.type === 'flushed' && frame.flushId === '1'),
-    'its turn was spoken',
+    'its utterance was spoken',
   );
   t.same(dispatcher.generations.warnings(), []);
-  await moved.speakTurn('And on.', '1');
+  await moved.speakUtterance('And on.', '1');
   for (const { context } of [idle, holding, speaking, moved]) context.release();
   await dispatcher.generations.settled();
   t.ok(await dispatcher.close(endMs));
 });
 
-t.test('voices that would leave the GPU are not taken', async (t) => {
+t.test('a reload that would move the voices off the GPU is refused', async (t) => {
   const dispatcher = await start({ voices: voicesOf(['scripted'], 'cuda') });
   t.same(dispatcher.generations.status().executionProviders, ['cuda']);
   await t.rejects(dispatcher.generations.load(voicesOf(['scripted'])), /^CUDA cannot be used for them/);
@@ -218,13 +235,16 @@ t.test('voices that would leave the GPU are not taken', async (t) => {
   t.ok(await dispatcher.close(endMs));
 });
 
-t.test('older voices whose threads all hang fail who waits for them', async (t) => {
+t.test('if all threads of older voices hang, the contexts that wait for them fail', async (t) => {
   const voices = voicesOf(['scripted']);
-  const bounds = { threadHangMsMax: 5_000, watchdogBeatMs: 100, hungThreadsReplacedMax: 0 };
-  const dispatcher = await start({ threads: 1, voices, bounds });
+  const watchdog = new SteppedWatchdog();
+  const bounds = { ...steppedBounds, hungThreadsReplacedMax: 0 };
+  const dispatcher = await start({ threads: 1, voices, watchdog, bounds });
   const victim = speak(dispatcher, 'Now !inside it hangs.');
   const neighbour = speak(dispatcher, long);
+  await voices.hung();
   await dispatcher.generations.load(voicesOf(['scripted']));
+  await passUntilSettled(watchdog, victim);
   t.match(await victim, { ending: 'failed', reason: 'its synthesis thread hangs' });
   t.match(await neighbour, { ending: 'failed', reason: 'the threads of its voices hang' });
   await dispatcher.generations.settled();

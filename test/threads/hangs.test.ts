@@ -1,87 +1,113 @@
-/** Threads that hang in mid-utterance: what can be ended is, what cannot is left behind, and both are replaced. */
+/** Threads that hang in a step: the pool ends those that it can, leaves the others behind, and replaces both. */
 import t from 'tap';
-import { voicesOf } from '../support/scripted-voices.js';
-import { long, sentence, speak, start, until, untilIdle, untilWhole } from '../support/dispatch-bench.js';
+import { voicesOf, type ScriptedVoices } from '../support/scripted-voices.js';
+import { long, sentence, speak, start, untilIdle, untilWhole } from '../support/dispatch-bench.js';
+import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
 
-// They wait, each for its own threads.
-t.jobs = 6;
+t.jobs = 3;
 
-/** Long enough for a thread that only waits for the processor, short enough for a test. */
-const bounds = { threadHangMsMax: 2_500, watchdogBeatMs: 100 };
-/** Twice as long as a thread may hang. */
 const endMs = 5_000;
+const hangs = { ending: 'failed', reason: 'its synthesis thread hangs', closes: 1 };
+
+/** A dispatcher whose watchdog's time stands still until `untilFound`. */
+const bench = async (
+  options: Omit<Parameters<typeof start>[0] & object, 'voices' | 'watchdog'> & {
+    voices?: ScriptedVoices;
+  } = {},
+) => {
+  const { voices = voicesOf(['scripted']), bounds, ...others } = options;
+  const watchdog = new SteppedWatchdog();
+  const dispatcher = await start({ ...others, voices, watchdog, bounds: { ...steppedBounds, ...bounds } });
+  /** Lets time pass until the watchdog found the thread of this text. */
+  const untilFound = async (spoken: ReturnType<typeof speak>) => {
+    let isOver = false;
+    void spoken.then(() => (isOver = true));
+    await voices.hung();
+    await watchdog.passUntil(() => isOver);
+    return spoken;
+  };
+  return { dispatcher, voices, watchdog, untilFound };
+};
 
 for (const marker of ['!spin', '!stuck'])
-  t.test(`${marker}: hangs in JavaScript; the thread is ended, its neighbours lose nothing`, async (t) => {
-    const dispatcher = await start({ bounds });
-    const neighbours = Array.from({ length: 8 }, () => speak(dispatcher, long));
-    const victim = await speak(dispatcher, `${sentence}Then ${marker} it hangs.`);
-    t.match(victim, { ending: 'failed', reason: 'its synthesis thread hangs', closes: 1 });
-    for (const outcome of await Promise.all(neighbours))
-      t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
-    await untilWhole(dispatcher);
-    t.same(dispatcher.faults(), []);
-    t.same(dispatcher.generations.warnings(), []);
-    t.equal(dispatcher.restarts.synthesis, 1);
-    t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
-    await untilIdle(dispatcher);
-    t.ok(await dispatcher.close(endMs));
+  t.test(
+    `${marker}: a thread that hangs in JavaScript is ended, and its neighbours lose nothing`,
+    async (t) => {
+      const { dispatcher, untilFound } = await bench();
+      const neighbours = Array.from({ length: 8 }, () => speak(dispatcher, long));
+      t.match(await untilFound(speak(dispatcher, `${sentence}Then ${marker} it hangs.`)), hangs);
+      for (const outcome of await Promise.all(neighbours))
+        t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
+      await untilWhole(dispatcher);
+      t.same(dispatcher.faults(), []);
+      t.same(dispatcher.generations.warnings(), []);
+      t.equal(dispatcher.restarts.synthesis, 1);
+      t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+      await untilIdle(dispatcher);
+      t.ok(await dispatcher.close(endMs));
+    },
+  );
+
+t.test('!inside: a thread that hangs in native code is replaced, with a warning', async (t) => {
+  const { dispatcher, voices, untilFound } = await bench();
+  const neighbours = Array.from({ length: 8 }, () => speak(dispatcher, long));
+  t.match(await untilFound(speak(dispatcher, `${sentence}Then !inside it hangs.`)), hangs);
+  for (const outcome of await Promise.all(neighbours))
+    t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
+  await untilWhole(dispatcher);
+  t.same(dispatcher.faults(), [], 'no thread is missing');
+  t.match(dispatcher.generations.warnings(), [/1 synthesis threads hang inside a model run: restart/]);
+  t.equal(dispatcher.generations.status().hungThreads, 1);
+  t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+  await untilIdle(dispatcher);
+  t.notOk(await dispatcher.close(endMs), 'the process must end by signal');
+  voices.letGo();
+});
+
+t.test('!inside: a thread that comes back after it was given up is ended and sends nothing', async (t) => {
+  const { dispatcher, voices, untilFound } = await bench({
+    threads: 1,
+    bounds: { hungThreadsReplacedMax: 0 },
   });
-
-t.test(
-  '!inside: hangs in native code; another thread takes its place, and the operator is told',
-  async (t) => {
-    const voices = voicesOf(['scripted']);
-    const dispatcher = await start({ bounds, voices });
-    const neighbours = Array.from({ length: 8 }, () => speak(dispatcher, long));
-    const victim = await speak(dispatcher, `${sentence}Then !inside it hangs.`);
-    t.match(victim, { ending: 'failed', reason: 'its synthesis thread hangs', closes: 1 });
-    for (const outcome of await Promise.all(neighbours))
-      t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
-    await untilWhole(dispatcher);
-    t.same(dispatcher.faults(), [], 'as many threads as before');
-    t.match(dispatcher.generations.warnings(), [/1 synthesis threads hang inside a model run: restart/]);
-    t.equal(dispatcher.generations.status().hungThreads, 1);
-    t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
-    await untilIdle(dispatcher);
-    t.notOk(await dispatcher.close(endMs), 'the process must end by signal');
-    voices.letGo();
-  },
-);
-
-t.test('!inside, and comes back after it was given up: it is ended and says no more', async (t) => {
-  const voices = voicesOf(['scripted']);
-  const dispatcher = await start({ threads: 1, voices, bounds: { ...bounds, hungThreadsReplacedMax: 0 } });
   const neighbours = Array.from({ length: 3 }, () => speak(dispatcher, long));
-  const victim = await speak(dispatcher, `${sentence}Then !inside it hangs.`);
-  t.match(victim, { ending: 'failed', reason: 'its synthesis thread hangs', closes: 1 });
+  t.match(await untilFound(speak(dispatcher, `${sentence}Then !inside it hangs.`)), hangs);
   t.notOk(dispatcher.isWhole);
-  t.match(dispatcher.faults(), [/were not replaced: restart/], 'one too many');
+  t.match(dispatcher.faults(), [/were not replaced: restart/], 'it is not replaced');
   voices.letGo();
   for (const outcome of await Promise.all(neighbours))
-    t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'spoken when it was back');
+    t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'its successor speaks them');
   await untilWhole(dispatcher);
   t.same(dispatcher.faults(), []);
   t.same(dispatcher.generations.warnings(), []);
   t.ok(await dispatcher.close(endMs));
 });
 
-t.test('a drain meets a thread that hangs', async (t) => {
-  const dispatcher = await start({ threads: 1, bounds: { ...bounds, threadHangMsMax: 60_000 } });
+t.test('a drain ends a thread that hangs in JavaScript', async (t) => {
+  const { dispatcher, voices } = await bench({ threads: 1 });
   const spinning = speak(dispatcher, 'Now !spin it hangs.');
-  await until(() => dispatcher.runningSegments === 1);
-  // Past its first step.
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  t.ok(await dispatcher.close(2_000), 'in JavaScript it is ended');
+  await voices.hung();
+  t.ok(await dispatcher.close(1_000));
   t.match(await spinning, { ending: 'failed', closes: 1 });
 });
 
 t.test(
-  '!actor-spin: the contexts of an actor thread that hangs end with an error, new ones are served',
+  '!die-inside: a thread that dies in native code is replaced, and a drain does not wait for it',
   async (t) => {
-    const dispatcher = await start({ bounds });
+    const { dispatcher } = await bench({ threads: 1 });
+    t.match(await speak(dispatcher, 'Now !die-inside it dies.'), { ending: 'failed', closes: 1 });
+    t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+    t.equal(dispatcher.generations.status().hungThreads, 0);
+    t.ok(await dispatcher.close(endMs));
+  },
+);
+
+t.test(
+  '!actor-spin: a hung actor thread fails its contexts, and its successor serves new ones',
+  async (t) => {
+    const { dispatcher, watchdog } = await bench();
     const lost = Array.from({ length: 3 }, () => speak(dispatcher, long.repeat(20)));
     lost.push(speak(dispatcher, 'Now !actor-spin it hangs.', true));
+    await watchdog.passUntil(() => dispatcher.restarts.actor === 1);
     for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
     await untilWhole(dispatcher);
     t.equal(dispatcher.restarts.actor, 1);

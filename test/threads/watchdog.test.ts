@@ -4,7 +4,7 @@ import { Watchdog } from '../../src/threads/watchdog.js';
 
 const bounds = { watchdogBeatMs: 1_000, threadHangMsMax: 5_000 };
 
-/** A watchdog whose time is told, over a thread that does what it is told. */
+/** A watchdog and a thread that the test controls. */
 const bench = (t: Test) => {
   let nowMs = 0;
   let hung = 0;
@@ -44,7 +44,7 @@ const bench = (t: Test) => {
   };
 };
 
-t.test('a thread that idles, or steps on, never hangs', (t) => {
+t.test('a thread that idles or steps never counts as hung', (t) => {
   const { pass, step, hung } = bench(t);
   pass(1_000);
   step();
@@ -55,7 +55,7 @@ t.test('a thread that idles, or steps on, never hangs', (t) => {
   t.end();
 });
 
-t.test('a step that does not end is a hang, though the event loop turns; it is told once', (t) => {
+t.test('a step that does not end is a hang, although the event loop turns; it is reported once', (t) => {
   const { pass, step, hung } = bench(t);
   pass(100);
   step();
@@ -77,19 +77,19 @@ t.test('an event loop that does not turn is a hang, in a step or not', (t) => {
   t.end();
 });
 
-t.test('time in which the watchdog did not beat either counts for next to nothing', (t) => {
+t.test("time without the watchdog's own beats hardly counts", (t) => {
   const { pass, step, suspend, hung } = bench(t);
   step();
   pass(1, { beating: false });
   suspend(3_600_000);
   pass(1, { beating: false });
-  t.equal(hung(), 0, 'a machine that slept for an hour');
+  t.equal(hung(), 0, 'after a suspend of an hour');
   pass(3, { beating: false });
-  t.equal(hung(), 1, 'what hangs is found nevertheless');
+  t.equal(hung(), 1, 'a hang is found all the same');
   t.end();
 });
 
-t.test('a thread that is watched no more is not told of', (t) => {
+t.test('a thread that is no longer watched is not reported', (t) => {
   const { watchdog, thread, pass, hung } = bench(t);
   pass(3, { beating: false });
   watchdog.unwatch(thread);
@@ -99,19 +99,19 @@ t.test('a thread that is watched no more is not told of', (t) => {
   t.end();
 });
 
-t.test('the gate: outside it is barred at once, inside when the call has come back', async (t) => {
+t.test('the native guard closes at once outside native code, and after the call inside it', async (t) => {
   const vitals = new Vitals();
   t.equal(await vitals.native(() => Promise.resolve(5)), 5);
   const call = Promise.withResolvers<string>();
   const running = vitals.native(() => call.promise);
   await t.rejects(
     vitals.native(() => Promise.resolve()),
-    'two at once are a fault of ours',
+    'two at once are a defect',
   );
   t.ok(vitals.isInside);
   t.notOk(vitals.closeGuard());
   call.resolve('came back');
-  t.equal(await running, 'came back', 'what had begun is heard');
+  t.equal(await running, 'came back', 'the call that had begun returns');
   t.notOk(vitals.isInside);
   t.ok(vitals.closeGuard());
   let entered = false;
@@ -120,10 +120,10 @@ t.test('the gate: outside it is barred at once, inside when the call has come ba
     return Promise.resolve();
   });
   await new Promise((resolve) => setImmediate(resolve));
-  t.notOk(entered, 'nothing enters any more');
+  t.notOk(entered, 'no further call begins');
 });
 
-t.test('a call that throws leaves the gate', async (t) => {
+t.test('a call that throws releases the native guard', async (t) => {
   const vitals = new Vitals();
   await t.rejects(vitals.native(() => Promise.reject(new Error('scripted'))));
   t.notOk(vitals.isInside);
