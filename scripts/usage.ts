@@ -1,5 +1,5 @@
 /** Usage of accounts and keys, from the command line. Only reads, and works while the service runs. */
-import { readUsage, type AccountUse } from '../src/accounts/usage.js';
+import { readUsage, type AccountUse } from '../src/accounts/administration.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { sqliteStore } from '../src/store/sqlite/driver.js';

@@ -1,4 +1,4 @@
-/** An operator's acts on accounts and keys: each is one commit, effective at once in every process. */
+/** What an operator does with accounts and keys. Each act is one commit, effective at once in every process. */
 import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -8,6 +8,8 @@ import {
   type StoreDriver,
   type StoredKey,
   type StoreTransaction,
+  type UsagePeriod,
+  type Use,
 } from '../store/store.js';
 import { generateKey, hashKey, looksLikeKey, prefixOf } from './keys.js';
 
@@ -192,6 +194,45 @@ export const administer = async <T>(
     await store.close();
   }
 };
+
+export interface KeyUse extends Use {
+  readonly prefix: string;
+  readonly revoked: boolean;
+}
+
+export interface AccountUse extends Use {
+  readonly account: string;
+  readonly metered: boolean;
+  /** The current balance, whatever the period. */
+  readonly balance: number;
+  /** All keys in the order of their creation, unused ones included. */
+  readonly keys: readonly KeyUse[];
+}
+
+const earliest = (a: number | null, b: number | null) =>
+  a === null || b === null ? (a ?? b) : Math.min(a, b);
+const latest = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : Math.max(a, b));
+
+const unused: Use = { requests: 0, characters: 0, credits: 0, refunded: 0, firstAtMs: null, lastAtMs: null };
+
+const addUse = (sum: Use, use: Use): Use => ({
+  requests: sum.requests + use.requests,
+  characters: sum.characters + use.characters,
+  credits: sum.credits + use.credits,
+  refunded: sum.refunded + use.refunded,
+  firstAtMs: earliest(sum.firstAtMs, use.firstAtMs),
+  lastAtMs: latest(sum.lastAtMs, use.lastAtMs),
+});
+
+/** Throws as `StoreDriver.readUsage` does. */
+export const readUsage = async (driver: StoreDriver, period: UsagePeriod): Promise<AccountUse[]> =>
+  (await driver.readUsage(period)).map(({ account, keys }) => ({
+    account: account.name,
+    metered: account.metered,
+    balance: account.balance,
+    ...keys.map(({ use }) => use).reduce(addUse, unused),
+    keys: keys.map(({ prefix, revoked, use }) => ({ prefix, revoked, ...use })),
+  }));
 
 export const firstKeyPath = (dataDir: string): string => join(dataDir, 'first-key');
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
 import { hashKey } from '../../src/accounts/keys.js';
-import { readUsage, type AccountUse } from '../../src/accounts/usage.js';
+import { readUsage, type AccountUse } from '../../src/accounts/administration.js';
 import { limits } from '../../src/limits.js';
 import { openExisting, storePath } from '../../src/store/sqlite/database.js';
 import { sqliteStore } from '../../src/store/sqlite/driver.js';

@@ -6,7 +6,7 @@
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
 import { hashKey } from '../../src/accounts/keys.js';
-import { readUsage } from '../../src/accounts/usage.js';
+import { readUsage } from '../../src/accounts/administration.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { newWriter, openStore, type LedgerBounds, type NewEntry } from '../../src/store/ledger.js';
