@@ -40,8 +40,11 @@ t.test('every token has a time, in order, reported with the chunk that it ends i
     'supercalifragilisticexpialidocious'.repeat(5),
   ];
   for (const text of texts)
-    for (const voiceId of [voiceIds[0]!, voiceIds.at(-1)!]) {
-      const spoken = await speak(engine, text, { voiceId });
+    for (const [voiceId, speed] of [
+      [voiceIds[0]!, 1],
+      [voiceIds.at(-1)!, 2],
+    ] as const) {
+      const spoken = await speak(engine, text, { voiceId, speed });
       t.equal(faultOf(spoken), null, text);
       // Times are on the grid of frames, shifted by the silence that is left out at the start.
       const { words } = spoken;

@@ -4,13 +4,13 @@
  */
 import type { Replacement, SegmentRequest, Span } from '../../../src/threads/messages.js';
 import { fullStopAfter, goesOnAfter } from '../../../src/text/full-stop.js';
-import { type Voice, defaultVoice, isUnspaced, readingOf, refineVoice } from './languages.js';
+import { type EspeakVoice, defaultVoice, isUnspaced, readingOf, refineVoice } from './languages.js';
 import { type Terminal, cleanText, lex, terminals } from './lexer.js';
 
 /** The smallest piece of text that is aligned with phonemes: a word, a part of a word, or a sign. */
 export interface Atom {
   readonly spoken: string;
-  readonly voice: Voice;
+  readonly voice: EspeakVoice;
   /** Index into the request's words, the first one of words spoken as one; -1 for text outside all words. */
   readonly word: number;
   /** No white space is between this atom and the one before, in a script that has none. */
@@ -38,7 +38,7 @@ const atomMax = 48;
 
 interface Draft {
   readonly text: string;
-  readonly voice: Voice | null;
+  readonly voice: EspeakVoice | null;
   readonly word: number;
   readonly glued: boolean;
   readonly aside: boolean;
@@ -56,7 +56,7 @@ class Reader {
   /** Nothing read so far ends the clause that an earlier segment began. */
   #continues: boolean;
   #drafts: Draft[] = [];
-  #voice: Voice | null = null;
+  #voice: EspeakVoice | null = null;
   #break: Terminal | null = null;
 
   constructor(text: string, continues: boolean) {
@@ -140,9 +140,9 @@ const partsOf = (text: string): string[] => {
 };
 
 /** Splits the text into runs of one script each. A run of a script that has no voice becomes the script's name. */
-const runsOf = (text: string): { text: string; voice: Voice | null }[] => {
+const runsOf = (text: string): { text: string; voice: EspeakVoice | null }[] => {
   if (/^[ -~]*$/.test(text)) return [{ text, voice: /[a-z]/i.test(text) ? defaultVoice : null }];
-  const runs: { text: string; voice: Voice | null }[] = [];
+  const runs: { text: string; voice: EspeakVoice | null }[] = [];
   let unread = '';
   for (const character of text) {
     const reading = readingOf(character);

@@ -1,11 +1,11 @@
 /** Chooses the espeak-ng voice for a character by its script. Accented Latin letters count as English. */
 
 /** A voice of espeak-ng. */
-export type Voice = string;
+export type EspeakVoice = string;
 
-export const defaultVoice: Voice = 'en-us';
+export const defaultVoice: EspeakVoice = 'en-us';
 
-const voiceOfScript: Readonly<Record<string, Voice>> = {
+const voiceOfScript: Readonly<Record<string, EspeakVoice>> = {
   Latin: defaultVoice,
   Cyrillic: 'ru',
   Greek: 'el',
@@ -55,12 +55,12 @@ const unreadScripts = [
   ...['Balinese', 'Javanese', 'Sundanese', 'Tagalog', 'Samaritan', 'Cuneiform', 'Runic', 'Ogham', 'Vai'],
 ] as const;
 
-const tonalVoices: ReadonlySet<Voice> = new Set(['cmn', 'th', 'my', 'chr']);
+const tonalVoices: ReadonlySet<EspeakVoice> = new Set(['cmn', 'th', 'my', 'chr']);
 /** Voices of scripts without spaces between words. */
-const unspacedVoices: ReadonlySet<Voice> = new Set(['cmn', 'ja', 'th', 'my']);
+const unspacedVoices: ReadonlySet<EspeakVoice> = new Set(['cmn', 'ja', 'th', 'my']);
 
-export const isTonal = (voice: Voice): boolean => tonalVoices.has(voice);
-export const isUnspaced = (voice: Voice): boolean => unspacedVoices.has(voice);
+export const isTonal = (voice: EspeakVoice): boolean => tonalVoices.has(voice);
+export const isUnspaced = (voice: EspeakVoice): boolean => unspacedVoices.has(voice);
 
 const scriptPattern = (script: string) => new RegExp(`^\\p{Script=${script}}`, 'u');
 const readable = Object.entries(voiceOfScript).map(([script, voice]) => ({
@@ -71,7 +71,7 @@ const unread = unreadScripts.map((name) => ({ pattern: scriptPattern(name), name
 const letter = /^\p{L}/u;
 
 export type Reading =
-  | { readonly kind: 'voice'; readonly voice: Voice }
+  | { readonly kind: 'voice'; readonly voice: EspeakVoice }
   /** Digits, marks, signs: read as their neighbours are. */
   | { readonly kind: 'any' }
   | { readonly kind: 'unread'; readonly name: string };
@@ -102,11 +102,13 @@ export const readingOf = (character: string): Reading => {
 };
 
 /** Chooses between languages that share a script, by letters that only one of them has. */
-export const refineVoice = (voice: Voice, text: string): Voice => {
+export const refineVoice = (voice: EspeakVoice, text: string): EspeakVoice => {
   if (voice === 'ar') return /[ٹڈڑےںھ]/.test(text) ? 'ur' : /[پچژگکی]/.test(text) ? 'fa' : 'ar';
   if (voice === 'ru') return /[іїєґ]/i.test(text) ? 'uk' : 'ru';
   return voice;
 };
 
 /** All voices that can read text. */
-export const allVoices: readonly Voice[] = [...new Set([...Object.values(voiceOfScript), 'ur', 'fa', 'uk'])];
+export const allVoices: readonly EspeakVoice[] = [
+  ...new Set([...Object.values(voiceOfScript), 'ur', 'fa', 'uk']),
+];

@@ -4,7 +4,7 @@ import type { Bounds } from '../../../src/limits.js';
 import { alignWords } from './alignment.js';
 import type { Atom } from './clauses.js';
 import type { Espeak } from './espeak.js';
-import type { Voice } from './languages.js';
+import type { EspeakVoice } from './languages.js';
 
 /** Phones in parallel arrays. Stress is 0 or 1. */
 export interface PhoneString {
@@ -16,7 +16,7 @@ export interface PhoneString {
 export interface Phones {
   isVowel(id: number): boolean;
   /** The phones of one group of espeak-ng. */
-  read(group: string, voice: Voice): PhoneString;
+  read(group: string, voice: EspeakVoice): PhoneString;
   /** Derives the stress of all phones of a word from that of its vowels. */
   spreadStress(word: PhoneString): number[];
 }
@@ -73,7 +73,7 @@ export class Pronouncer {
     );
   }
 
-  #sequence(groups: readonly string[], voice: Voice): Sequence {
+  #sequence(groups: readonly string[], voice: EspeakVoice): Sequence {
     const ids: number[] = [];
     const stress: number[] = [];
     const startsGroup: boolean[] = [];

@@ -1,6 +1,6 @@
 /** Turns what espeak-ng writes (`h_ə_l_ˈoʊ`) into the numbered phones of a voice, with stress. */
 import { consonantNames, englishIpa, foreignIpa, ipaLengthMax, pauseName, vowelNames } from './ipa.js';
-import { type Voice, defaultVoice, isTonal } from '../g2p/languages.js';
+import { type EspeakVoice, defaultVoice, isTonal } from '../g2p/languages.js';
 import type { PhoneString, Phones } from '../g2p/pronunciation.js';
 
 /** Symbols in the cache; espeak-ng has about 400 in the languages used here. */
@@ -40,7 +40,7 @@ export class PhoneSet implements Phones {
    * Phones of one group of espeak-ng. Only vowels carry stress here; `spreadStress` gives it to their syllables.
    * Pause marks, tones and unknown signs are skipped.
    */
-  read(group: string, voice: Voice): PhoneString {
+  read(group: string, voice: EspeakVoice): PhoneString {
     const english = voice === defaultVoice;
     const tonal = isTonal(voice);
     const ids: number[] = [];
