@@ -6,7 +6,7 @@ import t from 'tap';
 import { HeapTrim } from '../src/process.js';
 import { limits } from '../src/limits.js';
 import { createLog } from '../src/log.js';
-import { ServiceProcess } from '../scripts/rig-old/service-process.js';
+import { Service } from '../scripts/rig/service.js';
 
 const MiB = 2 ** 20;
 const PIECE_BYTES = 16 * 1024;
@@ -65,15 +65,14 @@ const withoutKoffi = `data:text/javascript,${encodeURIComponent(`
 
 t.test('the service trims from its start; if it cannot, it logs that and serves', { skip }, async (t) => {
   const start = async (nodeOptions: readonly string[]) => {
-    const lines: string[] = [];
-    const service = new ServiceProcess({ nodeOptions, onLine: (line) => lines.push(line) });
-    t.teardown(() => service.end('SIGKILL'));
+    const service = new Service({ nodeOptions, keepsLines: true });
+    t.teardown(() => service.kill());
     await service.listening();
-    return { service, warnings: lines.filter((line) => line.includes('not trimmed')) };
+    return { service, warnings: service.lines.filter((line) => line.includes('not trimmed')) };
   };
   const [trims, cannot] = await Promise.all([start([]), start(['--import', withoutKoffi])]);
   t.same(trims.warnings, []);
   t.match(readFileSync(`/proc/${String(trims.service.pid)}/maps`, 'utf8'), /koffi\.node/);
   t.match(cannot.warnings, [/no binary for this platform/]);
-  t.same(await cannot.service.end('SIGTERM'), { code: 0, signal: null });
+  t.same(await cannot.service.stop(), { code: 0, signal: null });
 });

@@ -118,14 +118,15 @@ export interface Status {
 
 /** Pino's number for errors; a fatal line has a higher one. */
 const errorLevel = 50;
-const keptFaultsMax = 200;
+const keptLinesMax = 200;
 /** Outcomes of connections that the service dropped for a reason of its own. */
 const dropped = /"outcome":"(?:reader-stalled|silent|flooded|failed)"/;
 
 /** Reads the log of a service: counts its errors, and passes on its status lines. */
 export class ServiceLog {
-  /** The first lines that are errors or tell of a dropped connection. */
-  readonly kept: string[] = [];
+  /** The first of each. */
+  readonly errorLines: string[] = [];
+  readonly dropLines: string[] = [];
   #errors = 0;
   #drops = 0;
   readonly #waiting = new Set<(status: Status) => void>();
@@ -143,9 +144,8 @@ export class ServiceLog {
   onLine(line: string): void {
     const isError = Number(/"level":(\d+)/.exec(line)?.[1] ?? errorLevel) >= errorLevel;
     const isDrop = !isError && dropped.test(line);
-    if (isError) this.#errors++;
-    if (isDrop) this.#drops++;
-    if ((isError || isDrop) && this.kept.length < keptFaultsMax) this.kept.push(line);
+    if (isError && ++this.#errors <= keptLinesMax) this.errorLines.push(line);
+    if (isDrop && ++this.#drops <= keptLinesMax) this.dropLines.push(line);
     if (!line.endsWith('"msg":"status"}')) return;
     const status = JSON.parse(line) as Status;
     // Signals that come together are answered by one line.
@@ -274,7 +274,7 @@ export class Service extends NodeProcess {
   }
 
   /** Reasons of `/readyz`; empty when the service is ready. @throws when it does not answer */
-  async notReadyFor(): Promise<string> {
+  async unreadyReasons(): Promise<string> {
     const answer = await exchange(this.port, { path: '/readyz' });
     if (answer.status === 200) return '';
     return ((jsonOf(answer) as { reasons?: string[] }).reasons ?? []).join('; ');

@@ -35,6 +35,9 @@ export interface SoakResult {
   readonly last: LoadTick | null;
 }
 
+/** Of the service's log, in the report. */
+const logLinesMax = 20;
+
 const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of them`;
 
 export class Soak {
@@ -312,6 +315,13 @@ export class Soak {
     this.#reading = reading;
   }
 
+  #logFindings(): Findings['log'] {
+    if (this.#service === null) return null;
+    const { dropLines, drops, errorLines, errors } = this.#service.log;
+    const kept = [...errorLines, ...dropLines].slice(0, logLinesMax).map((line) => line.slice(0, 500));
+    return { drops, errors, kept };
+  }
+
   #handles(): Handles {
     const service = this.#service;
     return (service === null ? null : countHandles(service.pid)) ?? { files: null, threads: null };
@@ -336,7 +346,7 @@ export class Soak {
     const { threadRestarts } = await monitor.sample();
     monitor.stop();
     const atEnd = this.#handles();
-    const log = this.#service?.log ?? null;
+    const log = this.#logFindings();
     const { end, store } = await this.#stopService(Object.keys(charges));
     const last = this.#last ?? beforeEnd;
     if (last === null) throw new SoakError('the load never reported');

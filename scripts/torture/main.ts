@@ -1,22 +1,47 @@
 /**
- * Breaks the service as it is, in every way that it must survive, and tells what came of it:
+ * Breaks the service in every way that it must survive, and prints a table of the results:
  *
  *   npm run torture [-- NAME...] [--count N] [--seed S] [--allow-skips] [--list]
  *
- * Without a name all scenarios run. The table is what is written to standard output. Exit codes: 0 every row held, 1 one
- * did not, or was not run (see --allow-skips), 2 the command was not understood.
+ * Without a name all scenarios run. The table goes to standard output. Exit codes: 0 every row held, 1 a row did not hold
+ * or was not run (see --allow-skips), 2 wrong usage.
  */
-import type { Scenario, TortureRow } from './scenario.js';
-import { scenarios } from './scenarios.js';
-import { complaintsOf, formatFaults } from './fault-table.js';
-import { readOptions, usage, type TortureCommand } from './options.js';
 import { readArguments } from '../command.js';
 import { formatTable } from '../table.js';
+import { fileLimit } from './floods/file-limit.js';
+import { connections, requests, slow, sockets } from './floods/floods.js';
+import { fuzz } from './fuzz/fuzz.js';
+import { halfOpen } from './half-open/half-open.js';
+import { kills } from './kills/kills.js';
+import { damagedStore } from './store/damaged-store.js';
+import { clock } from './surroundings/clock.js';
+import { damagedVoices } from './surroundings/damaged-voices.js';
+import { fullDisk } from './surroundings/full-disk.js';
+import { threads } from './threads/threads.js';
+import { readOptions, usage, type TortureCommand } from './options.js';
+import { complaintsOf, formatFaults, type Scenario, type TortureRow } from './scenario.js';
 
-// So that what was started ends too.
+/** In the order in which they run. */
+const scenarios: readonly Scenario[] = [
+  fuzz,
+  connections,
+  requests,
+  sockets,
+  slow,
+  halfOpen,
+  fileLimit,
+  threads,
+  kills,
+  damagedStore,
+  damagedVoices,
+  fullDisk,
+  clock,
+];
+
+// An exit also ends the processes that were started.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
-/** One line on a terminal; elsewhere one every few seconds. */
+/** On a terminal one line is painted again; elsewhere a line comes every five seconds. */
 const lineEveryMs = 5_000;
 let shownMs = Number.NEGATIVE_INFINITY;
 const show = (text: string): void => {
@@ -38,7 +63,7 @@ const runScenario = async (
   const startedMs = performance.now();
   const progress = (text: string): void => {
     const seconds = Math.round((performance.now() - startedMs) / 1000);
-    show(`${scenario.name} ${String(seconds)} s: ${text}`);
+    show(`${scenario.name} ${seconds} s: ${text}`);
   };
   progress('starting');
   try {
@@ -64,7 +89,7 @@ const listScenarios = (): string =>
 /** @returns the exit code */
 const runAll = async ({ names, count, seed, allowSkips }: TortureCommand): Promise<number> => {
   const seedUsed = seed ?? Math.floor(Math.random() * 1e9);
-  process.stderr.write(`seed ${String(seedUsed)}\n`);
+  process.stderr.write(`seed ${seedUsed}\n`);
   const rows: TortureRow[] = [];
   for (const scenario of scenarios)
     if (names.length === 0 || names.includes(scenario.name))

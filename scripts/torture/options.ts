@@ -3,22 +3,22 @@ import { parseCommandLine, UsageError } from '../command.js';
 
 export const usage = `Usage: npm run torture -- [NAME...] [--count N] [--seed S] [--allow-skips]
 
-  NAME           a scenario, of those that --list tells; without one all are run
-  --count N      how often its fault is injected, for one scenario (--list tells the defaults)
-  --seed S       a whole number; the same seed gives the same faults (without: another one each time, which is told)
-  --allow-skips  what cannot be run here, for want of a program or of root, is told in the table and is no failure
-  --list         tells the scenarios, runs none
+  NAME           a scenario (see --list); without a name all run
+  --count N      how often the fault of one scenario is injected (see --list for the defaults)
+  --seed S       a whole number; the same seed gives the same faults (default: random, and printed)
+  --allow-skips  a scenario that cannot run here, without a program or without root, is no failure
+  --list         lists the scenarios and runs none
 
-The table of what came of it goes to standard output, the progress to standard error.
-Exit codes: 0 every row held, 1 one did not or was not run, 2 the command was not understood.
+The table of results goes to standard output, the progress to standard error.
+Exit codes: 0 every row held, 1 a row did not hold or was not run, 2 wrong usage.
 `;
 
 export interface TortureCommand {
-  /** Of scenarios that there are; none: all. */
+  /** Names of scenarios; none: all. */
   readonly names: readonly string[];
-  /** `null`: each scenario's own. */
+  /** `null`: each scenario's default. */
   readonly count: number | null;
-  /** `null`: whatever comes. */
+  /** `null`: random. */
   readonly seed: number | null;
   readonly allowSkips: boolean;
 }
@@ -44,8 +44,8 @@ const parse = (args: readonly string[]) =>
 
 /**
  * @param known the names of all scenarios
- * @returns `help` or `list` when that is asked for
- * @throws {UsageError} in words for a terminal
+ * @returns `help` or `list` for these options
+ * @throws {UsageError}
  */
 export const readOptions = (
   args: readonly string[],

@@ -1,27 +1,30 @@
-/** What `npm run torture` is made of: a scenario injects faults and tells, a row a fault, what came of them. */
+/** The contract of a scenario, its table of faults, and folders to work in. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 export interface TortureOptions {
-  /** All that a scenario draws by chance follows from it. */
+  /** Every chance in a scenario follows from it. */
   readonly seed: number;
-  /** How often, or how many: what is counted is the scenario's to say. */
+  /** How often a fault is injected, or how many: the scenario decides what it counts. */
   readonly count: number;
-  /** The line that is shown while it runs; each takes the place of the one before. */
+  /** Shows a line of progress, in place of the one before. */
   readonly progress: (text: string) => void;
 }
 
-/** One row of the table of faults. */
+/** One row of the table. */
 export interface TortureRow {
   readonly fault: string;
-  /** How it was brought about. */
+  /** How the fault was caused. */
   readonly injected: string;
   readonly count: number;
-  /** What was seen, in words and figures. */
+  /** What was observed, in words and figures. */
   readonly outcome: string;
-  /** Whether all that must hold did; `null`: it was not run here, and `outcome` says why. */
+  /** Whether everything held that must hold; `null`: not run here, and `outcome` says why. */
   readonly held: boolean | null;
 }
 
-/** A row of a fault that this machine, or this user, cannot bring about. */
+/** A fault that this machine or this user cannot cause. */
 export const notRun = (fault: string, injected: string, why: string): TortureRow => ({
   fault,
   injected,
@@ -37,3 +40,35 @@ export interface Scenario {
   readonly defaultCount: number;
   run(options: TortureOptions): Promise<readonly TortureRow[]>;
 }
+
+/** Bars and line ends would end the cell. */
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ').trim();
+
+const heldWords = (held: boolean | null): string => (held === null ? 'not run' : held ? 'yes' : '**no**');
+
+/** The rows of all scenarios as one table of Markdown. */
+export const formatFaults = (rows: readonly TortureRow[]): string => {
+  const lines = rows.map(({ count, fault, held, injected, outcome }) =>
+    [fault, injected, count.toLocaleString('en'), outcome, heldWords(held)].map(cell).join(' | '),
+  );
+  const head = ['fault | injected | count | outcome | held', '--- | --- | ---: | --- | ---'];
+  return [...head, ...lines].map((line) => `| ${line} |\n`).join('');
+};
+
+/** A line for each row that did not hold, or was not run without permission. */
+export const complaintsOf = (rows: readonly TortureRow[], allowSkips: boolean): string[] =>
+  rows
+    .filter(({ held }) => held === false || (held === null && !allowSkips))
+    .map(({ fault, held, outcome }) =>
+      held === null ? `${fault}: not run (--allow-skips): ${outcome}` : `${fault}: did not hold`,
+    );
+
+/** A folder that exists while `work` runs. */
+export const inScratch = async <T>(work: (folder: string) => Promise<T>): Promise<T> => {
+  const folder = mkdtempSync(join(tmpdir(), 'syrinx-torture-'));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};

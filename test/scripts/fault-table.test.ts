@@ -1,7 +1,6 @@
-/** The table of `npm run torture`: what was not run is not what held. */
+/** The table of `npm run torture`: a row that was not run did not hold. */
 import t from 'tap';
-import { complaintsOf, formatFaults } from '../../scripts/torture/fault-table.js';
-import { notRun, type TortureRow } from '../../scripts/torture/scenario.js';
+import { complaintsOf, formatFaults, notRun, type TortureRow } from '../../scripts/torture/scenario.js';
 
 const row = (fault: string, held: boolean): TortureRow => ({
   fault,
@@ -11,7 +10,7 @@ const row = (fault: string, held: boolean): TortureRow => ({
   held,
 });
 
-t.test('a row held, did not, or was not run, and says why', (t) => {
+t.test('a row held, did not hold, or was not run and says why', (t) => {
   const rows = [row('one', true), row('two', false), notRun('three', 'a cut cable', 'no root | here')];
   t.same(formatFaults(rows).split('\n').slice(2), [
     '| one | by hand | 1,000 | seen | yes |',
@@ -22,7 +21,7 @@ t.test('a row held, did not, or was not run, and says why', (t) => {
   t.end();
 });
 
-t.test('what was not run is a failure, unless that is allowed; what did not hold always', (t) => {
+t.test('a row that was not run is a failure unless that is allowed; one that did not hold always is', (t) => {
   const rows = [row('one', true), row('two', false), notRun('three', '', 'no root')];
   t.same(complaintsOf(rows, false), ['two: did not hold', 'three: not run (--allow-skips): no root']);
   t.same(complaintsOf(rows, true), ['two: did not hold']);

@@ -264,7 +264,7 @@ void t.test('errors in the log are counted, and a status line answers', async (t
   t.equal(log.drops, 0);
   log.onLine('{"level":30,"outcome":"silent","msg":"socket"}');
   t.equal(log.drops, 1);
-  t.match(log.kept[1], /Segmentation/);
+  t.match(log.errorLines[1], /Segmentation/);
   const line = '{"level":30,"requestsInFlight":3,"openContexts":4,"threadsWhole":true,"msg":"status"}';
   const status = await log.status(() => log.onLine(line), 1_000);
   t.equal(status.openContexts, 4);

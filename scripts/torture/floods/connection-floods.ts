@@ -1,60 +1,61 @@
-/** Floods before any request is whole: connections left open, heads and bodies that trickle, heads that are too long. */
+/** Floods of unfinished requests: connections left open, heads and bodies that trickle, heads that are too long. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ByteClient } from './clients.js';
-import { countOne, formatCounts, type Flood, type FloodParts } from './flood.js';
+import { RawConnection } from '../../rig/raw-connection.js';
+import { Tally } from '../../rig/tally.js';
+import type { Flood, FloodParts } from './flood.js';
 
-/** The library gives a connection without a request ten seconds, in steps of four. */
+/** A connection without a request has ten seconds, in steps of four. */
 const closedMsMax = 30_000;
 
 export const leftOpen: Flood = {
   fault: 'connections opened and left',
   injected: 'TCP connect, nothing sent',
   async run({ service, count, progress }) {
-    const clients = Array.from({ length: count }, () => new ByteClient(service.port));
+    const clients = Array.from({ length: count }, () => new RawConnection(service));
     const startedMs = performance.now();
     const elapsedMs = (): number => performance.now() - startedMs;
     const left = (): number => clients.filter(({ isClosed }) => !isClosed).length;
     while (left() > 0 && elapsedMs() < closedMsMax) {
-      progress(`${String(left())} connections are still open`);
+      progress(`${left()} connections are still open`);
       await sleep(100);
     }
     const seconds = (elapsedMs() / 1000).toFixed(1);
     const held = left() === 0;
     for (const client of clients) client.reset();
-    const outcome = held ? `all closed by the service within ${seconds} s` : `${String(left())} still open`;
+    const outcome = held ? `all closed by the service within ${seconds} s` : `${left()} still open`;
     return { count, outcome, held };
   },
 };
 
 const tricklePauseMs = 1_000;
-/** Longer than any bound on a head or a body. */
+/** More than any bound on a head or a body. */
 const trickleMsMax = 75_000;
 
-/** Writes a byte a second each until the service has had enough. @returns how long they were kept, and the answers */
+/** Every client writes a byte a second until the service closes its connection. */
 const trickle = async (
   { service, count, progress }: FloodParts,
   requestOf: (index: number) => string,
-  /** Sent at once. */
+  /** Written at once. */
   headBytes: number,
-): Promise<{ openAtEnd: number; lastClosedMs: number; answers: Map<string, number> }> => {
-  const clients = Array.from({ length: count }, () => new ByteClient(service.port));
+): Promise<{ openAtEnd: number; lastClosedMs: number; answers: Tally }> => {
+  const clients = Array.from({ length: count }, () => new RawConnection(service));
   const startedMs = performance.now();
   const elapsedMs = (): number => performance.now() - startedMs;
   let lastClosedMs = 0;
   for (const client of clients) void client.closed.then(() => (lastClosedMs = elapsedMs()));
-  for (const [i, client] of clients.entries()) client.socket.write(requestOf(i).slice(0, headBytes));
+  for (const [i, client] of clients.entries()) client.write(requestOf(i).slice(0, headBytes));
   let at = headBytes;
   let open = clients;
   while (open.length > 0 && elapsedMs() < trickleMsMax) {
     await sleep(tricklePauseMs);
     open = clients.filter(({ isClosed }) => !isClosed);
-    progress(`${String(open.length)} of ${String(count)} slow clients are still there`);
-    for (const client of open) client.socket.write(requestOf(0).slice(at, at + 1) || 'x');
+    progress(`${open.length} of ${count} slow clients are still connected`);
+    for (const client of open) client.write(requestOf(0).slice(at, at + 1) || 'x');
     at++;
   }
   const openAtEnd = open.length;
-  const answers = new Map<string, number>();
-  for (const client of clients) countOne(answers, client.statuses[0] ?? 'no answer');
+  const answers = new Tally();
+  for (const client of clients) answers.add(client.status ?? 'no answer');
   for (const client of clients) client.reset();
   return { openAtEnd, lastClosedMs, answers };
 };
@@ -66,8 +67,8 @@ const describeTrickle = (
   count,
   outcome:
     openAtEnd === 0
-      ? `all closed by the service, the last after ${(lastClosedMs / 1000).toFixed(0)} s (${formatCounts(answers)})`
-      : `${String(openAtEnd)} still there after ${String(trickleMsMax / 1000)} s`,
+      ? `all closed by the service, the last after ${(lastClosedMs / 1000).toFixed(0)} s (${answers.toString()})`
+      : `${openAtEnd} still connected after ${trickleMsMax / 1000} s`,
   held: openAtEnd === 0,
 });
 
@@ -103,21 +104,21 @@ export const longHeads: Flood = {
     const padding = (index: number): string => {
       if (index % 2 === 0)
         return `X-Long: ${'x'.repeat([5_000, 20_000, 70_000, 200_000][(index / 2) % 4]!)}\r\n`;
-      return Array.from({ length: 300 }, (_, i) => `X-${String(i)}: y\r\n`).join('');
+      return Array.from({ length: 300 }, (_, i) => `X-${i}: y\r\n`).join('');
     };
-    const answers = new Map<string, number>();
+    const answers = new Tally();
     for (let from = 0; from < count; from += atATime) {
-      progress(`${String(from)} of ${String(count)} heads: ${formatCounts(answers)}`);
+      progress(`${from} of ${count} heads: ${answers.toString()}`);
       const clients = Array.from({ length: Math.min(atATime, count - from) }, (_, i) => {
-        const client = new ByteClient(service.port);
-        client.socket.write(`GET /healthz HTTP/1.1\r\nHost: flood\r\n${padding(from + i)}\r\n`);
+        const client = new RawConnection(service);
+        client.write(`GET /healthz HTTP/1.1\r\nHost: flood\r\n${padding(from + i)}\r\n`);
         return client;
       });
-      for (const client of clients) countOne(answers, await client.status());
+      for (const client of clients) answers.add(await client.answered());
       for (const client of clients) client.reset();
     }
-    // A client that still writes when the service closes may see the connection reset before it sees the answer.
-    const held = [...answers.keys()].every((answer) => answer === '431' || answer === 'closed');
-    return { count, outcome: formatCounts(answers), held: held && (answers.get('431') ?? 0) > count / 2 };
+    // A client that still writes when the service closes may see a reset before the answer.
+    const held = answers.names.every((answer) => answer === '431' || answer === 'closed');
+    return { count, outcome: answers.toString(), held: held && answers.of('431') > count / 2 };
   },
 };

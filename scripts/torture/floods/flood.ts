@@ -1,14 +1,17 @@
-/** One kind of flood: what it does to a service at rest, and what must be true afterwards. */
-import type { TortureService } from '../service.js';
+/** The contract of a flood, and a WebSocket that counts what it receives. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Service } from '../../rig/service.js';
+import { encodeMessage, encodeStart, SocketConnection } from '../../rig/socket.js';
+import { Tally } from '../../rig/tally.js';
 
 export interface FloodParts {
-  readonly service: TortureService;
+  readonly service: Service;
   readonly voice: string;
-  /** About how many connections; each flood makes of it what is much for its kind. */
+  /** A number of connections; each flood scales it for its kind. */
   readonly count: number;
-  /** What is drawn by chance follows from it. */
+  /** Every chance follows from it. */
   readonly seed: number;
-  /** As many new keys. */
+  /** Makes new keys. */
   readonly keys: (count: number) => Promise<string[]>;
   readonly progress: (text: string) => void;
 }
@@ -22,18 +25,93 @@ export interface FloodResult {
 export interface Flood {
   readonly fault: string;
   readonly injected: string;
-  /** Whether somebody listens meanwhile: by default. */
+  /** Whether neighbours listen meanwhile; by default they do. */
   readonly hasNeighbours?: boolean;
   run(parts: FloodParts): Promise<FloodResult>;
 }
 
-/** `429 × 4,990, 200 × 10` */
-export const formatCounts = (counts: ReadonlyMap<string, number>): string =>
-  [...counts]
-    .sort(([, a], [, b]) => b - a)
-    .map(([name, count]) => `${name} × ${count.toLocaleString('en')}`)
-    .join(', ') || 'nothing';
+const kinds = ['context_started', 'flush_completed', 'context_closed', 'error', 'audio_chunk'];
 
-export const countOne = (counts: Map<string, number>, name: string): void => {
-  counts.set(name, (counts.get(name) ?? 0) + 1);
+export class CountingSocket {
+  /** Frames by kind. */
+  readonly counts = new Tally();
+  /** By text. */
+  readonly errors = new Tally();
+  /** Why the connection ended; `null` while it is open. */
+  end: string | null = null;
+  readonly #connection: SocketConnection;
+  #markers = 0;
+
+  constructor(port: number, key: string) {
+    this.#connection = new SocketConnection(
+      { port, key },
+      {
+        onMessage: (json) => {
+          this.counts.add(kinds.find((kind) => json.includes(`"${kind}"`)) ?? 'other');
+          const error = /"error":"([^"]{0,60})/.exec(json)?.[1];
+          if (error !== undefined) this.errors.add(error);
+        },
+        onError: (error) => (this.end = error.message),
+      },
+    );
+  }
+
+  opened(): Promise<void> {
+    return this.#connection.opened();
+  }
+
+  of(kind: string): number {
+    return this.counts.of(kind);
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#connection.write(bytes);
+  }
+
+  send(message: object): void {
+    this.write(encodeMessage(message));
+  }
+
+  start(voice: string, contextId: string): void {
+    this.write(encodeStart({ voice }, contextId));
+  }
+
+  /** Resolves when the service has answered everything sent so far. @returns false if the socket closes first */
+  async caughtUp(msMax = 30_000): Promise<boolean> {
+    const contextId = `marker-${this.#markers++}`;
+    const error = `unknown context_id: ${contextId}`;
+    this.send({ flush: true, context_id: contextId });
+    const isAnswered = await this.#waitUntil(() => this.errors.of(error) > 0, msMax);
+    if (!isAnswered) return false;
+    // The answer to the marker is not one to the flood.
+    this.errors.add(error, -1);
+    this.counts.add('error', -1);
+    return true;
+  }
+
+  /** @returns false if so many frames of a kind do not come in time */
+  until(kind: string, count: number, msMax = 30_000): Promise<boolean> {
+    return this.#waitUntil(() => this.of(kind) >= count, msMax);
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+
+  async #waitUntil(condition: () => boolean, msMax: number): Promise<boolean> {
+    const endMs = performance.now() + msMax;
+    while (!condition() && this.end === null && performance.now() < endMs) await sleep(5);
+    return condition();
+  }
+}
+
+/** Open sockets, which use the keys in turn. */
+export const openSockets = async (
+  port: number,
+  keys: readonly string[],
+  count: number,
+): Promise<CountingSocket[]> => {
+  const sockets = Array.from({ length: count }, (_, i) => new CountingSocket(port, keys[i % keys.length]!));
+  await Promise.all(sockets.map((socket) => socket.opened()));
+  return sockets;
 };

@@ -1,11 +1,9 @@
-/** Floods of all kinds, one after the other, to one service; neighbours listen through each. */
+/** The scenarios of floods: one flood after the other to one service, while neighbours listen. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { leftoversOf } from '../leftovers.js';
-import { Neighbours } from '../neighbours/neighbours.js';
-import { describeNeighbours, isUndisturbed } from '../neighbours/report.js';
+import { Service } from '../../rig/service.js';
+import { describeLeftovers, leftoversOf } from '../checks.js';
+import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
-import { TortureService } from '../service.js';
-import { speakersOf } from '../speakers.js';
 import { leftOpen, longHeads, slowBodies, slowHeads } from './connection-floods.js';
 import type { Flood } from './flood.js';
 import { aborted, manyKeys, oneKey } from './request-floods.js';
@@ -23,7 +21,7 @@ import {
 const settleMs = 500;
 
 const runFlood = async (
-  service: TortureService,
+  service: Service,
   flood: Flood,
   voice: string,
   { count, seed, progress }: TortureOptions,
@@ -35,22 +33,22 @@ const runFlood = async (
     return keysMade;
   };
   const filesBefore = service.openFiles;
-  const faultsBefore = service.faultCount;
+  const faultsBefore = service.log.errors;
   const neighbours = flood.hasNeighbours === false ? null : await Neighbours.start(service, seed);
   try {
     const { fault, injected } = flood;
-    const said = (text: string): void => progress(`${fault}: ${text}`);
-    const result = await flood.run({ service, voice, count, seed, keys, progress: said });
+    const show = (text: string): void => progress(`${fault}: ${text}`);
+    const result = await flood.run({ service, voice, count, seed, keys, progress: show });
     const report = (await neighbours?.end()) ?? null;
-    said('at its end');
-    const left = await leftoversOf(service, filesBefore, made.slice(0, 2), voice);
-    const errors = service.faultCount - faultsBefore;
-    for (const line of service.faults.slice(faultsBefore, faultsBefore + 3))
+    show('at its end');
+    const left = await leftoversOf(service, filesBefore, made.slice(0, 2));
+    const errors = service.log.errors - faultsBefore;
+    for (const line of service.log.errorLines.slice(faultsBefore, faultsBefore + 3))
       process.stderr.write(`\n${line}\n`);
     const after = [
       result.outcome,
-      errors === 0 ? '' : `${String(errors)} ERRORS logged`,
-      left.length === 0 ? 'nothing left over' : `LEFT: ${left.join('; ')}`,
+      errors === 0 ? '' : `${errors} ERRORS logged`,
+      describeLeftovers(left),
       report === null ? 'no neighbours' : describeNeighbours(report),
     ];
     return {
@@ -65,8 +63,7 @@ const runFlood = async (
   }
 };
 
-/** @param floods in their order */
-export const scenarioOf = (
+const scenarioOf = (
   name: string,
   about: string,
   defaultCount: number,
@@ -76,9 +73,9 @@ export const scenarioOf = (
   about,
   defaultCount,
   async run(options) {
-    const service = await TortureService.start();
+    const service = await Service.start();
     try {
-      const voices = await speakersOf(service);
+      const voices = await service.voices();
       await sleep(settleMs);
       const rows: TortureRow[] = [];
       for (const flood of floods) {
@@ -101,7 +98,7 @@ export const connections = scenarioOf(
 
 export const requests = scenarioOf(
   'requests',
-  'requests in masses: of one key, of many, and aborted',
+  'many requests: of one key, of many keys, and aborted',
   1_000,
   [oneKey, manyKeys, aborted],
 );
@@ -113,6 +110,9 @@ export const sockets = scenarioOf(
   [pings, tinyFrames, startedAndClosed, flushes, contextsOfKeys, contextsOfAll, oversizedMessages],
 );
 
-export const slow = scenarioOf('slow-readers', 'clients who have much spoken and read little of it', 1_000, [
-  slowReaders,
-]);
+export const slow = scenarioOf(
+  'slow-readers',
+  'clients that ask for much speech and read little of it',
+  1_000,
+  [slowReaders],
+);

@@ -1,13 +1,15 @@
-/** Floods of whole requests: of one key, of many, and of clients who are gone before they are answered. */
+/** Floods of whole requests: of one key, of many keys, and of clients that leave before the answer. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Dice } from '../dice.js';
-import { ByteClient, speechRequest } from './clients.js';
-import { countOne, formatCounts, type Flood, type FloodParts } from './flood.js';
+import { encodeRequest, speechRequest } from '../../rig/http.js';
+import { Dice } from '../../rig/random.js';
+import { RawConnection } from '../../rig/raw-connection.js';
+import { Tally } from '../../rig/tally.js';
+import type { Flood, FloodParts } from './flood.js';
 
-/** Generous: what is to be found is a request that is never answered. */
+/** Generous: the fault to find is a request without an answer. */
 const answerMsMax = 60_000;
 
-/** Runs `act` so often, so many at a time. */
+/** Runs `act` `count` times, `parallel` at a time. */
 const repeat = async (
   count: number,
   parallel: number,
@@ -20,11 +22,11 @@ const repeat = async (
   await Promise.all(Array.from({ length: parallel }, runOn));
 };
 
-const ask = async ({ service }: FloodParts, request: string): Promise<string> => {
-  const client = new ByteClient(service.port);
-  client.socket.write(request);
-  const status = await client.status(answerMsMax);
-  // A stream is heard to its end.
+const ask = async ({ service, voice }: FloodParts, key: string, text: string): Promise<string> => {
+  const client = new RawConnection(service);
+  client.write(encodeRequest(speechRequest({ key, voice, text })));
+  const status = await client.answered(answerMsMax);
+  // Reads a stream to its end.
   if (status === '200') for (let i = 0; i < 2_000 && !client.isWhole && !client.isClosed; i++) await sleep(5);
   const isCut = status === '200' && !client.isWhole;
   client.reset();
@@ -35,17 +37,17 @@ export const oneKey: Flood = {
   fault: 'requests of one key',
   injected: '64 at a time, of a key that has nine slots',
   async run(parts) {
-    const { count, keys, progress, voice } = parts;
+    const { count, keys, progress } = parts;
     const [key = ''] = await keys(1);
-    const answers = new Map<string, number>();
+    const answers = new Tally();
     const total = count * 5;
     await repeat(total, 64, async (index) => {
-      countOne(answers, await ask(parts, speechRequest(key, voice, 'One of very many.')));
-      progress(`${String(index)} of ${String(total)}: ${formatCounts(answers)}`);
+      answers.add(await ask(parts, key, 'One of very many.'));
+      progress(`${index} of ${total}: ${answers.toString()}`);
     });
-    const known = (answers.get('200') ?? 0) + (answers.get('429') ?? 0);
-    const held = known === total && answers.has('200') && answers.has('429');
-    return { count: total, outcome: formatCounts(answers), held };
+    const [spoken, refused] = [answers.of('200'), answers.of('429')];
+    const held = spoken + refused === total && spoken > 0 && refused > 0;
+    return { count: total, outcome: answers.toString(), held };
   },
 };
 
@@ -53,16 +55,15 @@ export const manyKeys: Flood = {
   fault: 'requests of many keys',
   injected: '64 at a time, over 40 keys, a short sentence each',
   async run(parts) {
-    const { count, keys, progress, voice } = parts;
+    const { count, keys, progress } = parts;
     const all = await keys(40);
-    const answers = new Map<string, number>();
+    const answers = new Tally();
     const total = count * 2;
     await repeat(total, 64, async (index) => {
-      const request = speechRequest(all[index % all.length]!, voice, 'Hi.');
-      countOne(answers, await ask(parts, request));
-      progress(`${String(index)} of ${String(total)}: ${formatCounts(answers)}`);
+      answers.add(await ask(parts, all[index % all.length]!, 'Hi.'));
+      progress(`${index} of ${total}: ${answers.toString()}`);
     });
-    return { count: total, outcome: formatCounts(answers), held: answers.get('200') === total };
+    return { count: total, outcome: answers.toString(), held: answers.of('200') === total };
   },
 };
 
@@ -75,19 +76,20 @@ export const aborted: Flood = {
     const dice = new Dice(seed);
     const total = count * 10;
     const paths = ['/v1/tts/stream', '/v1/tts', '/v1/tts/stream', '/v1/tts/speakers'];
-    const text = 'This is a sentence whose end nobody will wait for. '.repeat(4);
-    const answers = new Map<string, number>();
+    const text = 'No client waits for the end of this sentence. '.repeat(4);
+    const answers = new Tally();
     await repeat(total, 64, async (index) => {
-      const client = new ByteClient(service.port);
-      const request = speechRequest(all[index % all.length]!, voice, text, paths[index % paths.length]);
+      const client = new RawConnection(service);
+      const [key, path] = [all[index % all.length]!, paths[index % paths.length]!];
+      const request = encodeRequest(speechRequest({ key, voice, text, path }));
       const cut = dice.chance(0.2) ? dice.below(request.length) : request.length;
-      client.socket.write(request.slice(0, cut));
+      client.write(request.subarray(0, cut));
       if (await client.connected()) await sleep(dice.below(30));
-      countOne(answers, client.statuses[0] ?? 'unanswered');
+      answers.add(client.status ?? 'unanswered');
       client.reset();
-      if (index % 100 === 0) progress(`${String(index)} of ${String(total)}`);
+      if (index % 100 === 0) progress(`${index} of ${total}`);
     });
-    const held = !answers.has('500') && !answers.has('closed');
-    return { count: total, outcome: `when they went: ${formatCounts(answers)}`, held };
+    const held = answers.of('500') === 0 && answers.of('closed') === 0;
+    return { count: total, outcome: `answered before they left: ${answers.toString()}`, held };
   },
 };

@@ -1,47 +1,48 @@
-/** Clients who have much spoken and read little of it, or nothing, over HTTP and WebSockets. */
+/** Clients that ask for much speech and read little or nothing of it, over HTTP and WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { heldBytesPerMs } from '../../../src/speech/audio-budget.js';
 import { limits } from '../../../src/limits.js';
 import { unitBytes } from '../../../src/worst-case.js';
-import { encodeMessage } from '../../rig-old/socket-connection.js';
-import { ByteClient, handshakeRequest, speechRequest } from './clients.js';
+import { encodeRequest, speechRequest } from '../../rig/http.js';
+import { RawConnection } from '../../rig/raw-connection.js';
+import { encodeHandshake, encodeMessage, encodeStart } from '../../rig/socket.js';
 import type { Flood } from './flood.js';
 
 /**
- * Bytes a second; speech that is heard as it plays is 64 kB/s here. Whoever reads at the last of them is never dropped.
- * Below it, the system may open the window so rarely, once a sixteenth of its buffer is read, that a minute passes
- * between two signs of life: the buffers of the loopback grow to as much as 32 MB.
+ * Bytes a second; playback would take 64 kB/s. A reader at the last rate is never dropped. Below it, the system may open
+ * the TCP window so rarely (when a sixteenth of its buffer is read) that the service sees no progress for a minute: the
+ * buffers of the loopback grow to 32 MB.
  */
 const rates = [0, 0, 1_000, 20_000, 50_000];
 const tickMs = 250;
 const statusEveryS = 5;
-/** Longer than a reader may stall. */
+/** More than a reader may stall. */
 const runMs = 75_000;
-/** A reader stalls when the system's buffers are full, which a busy machine fills late. */
+/** A reader stalls when the system's buffers are full, which takes longer on a busy machine. */
 const droppedMsMax = 240_000;
 const readersPerKey = 9;
-/** Each has as much made at once as the system and the service keep for it: not all shall ask for that together. */
+/** Each reader makes the service fill all buffers at once, so they begin one after the other. */
 const newEveryMs = 500;
 
-/** Of the voices; and what a WebSocket gets that asks for none, which is the more of both halves. */
+/** Of the voices; and the default rate of a WebSocket, which takes more memory. */
 const engineSampleRateHz = 24_000;
 const sampleRateHz = 32_000;
-/** A segment begins as long as less than `unsentAudioMsMax` is unsent, and is then made whole; slow speech. */
+/** A segment begins while less than `unsentAudioMsMax` is unsent, and is then made whole; for slow speech. */
 const segmentMsMax = limits.segmentCharactersMax * 100;
-/** What the documented bounds let one of them take (scripts/deploy/limits.md), kernel's buffers not included. */
+/** The memory of one reader by the documented bounds (scripts/deploy/limits.md), without buffers of the kernel. */
 const readerMiBMax =
   ((limits.unsentAudioMsMax + segmentMsMax) *
     heldBytesPerMs({ encoding: 'pcm', sampleRateHz }, engineSampleRateHz) +
     limits.socketBufferedBytesMax +
     unitBytes.context) /
   2 ** 20;
-/** Neighbours, and garbage of two kinds of threads that is not collected yet. */
+/** Neighbours, and garbage that the front and actor threads have not collected yet. */
 const slackMiB = 128;
 
-const text = 'Nobody is in a hurry to hear this, and still it has to be kept until somebody is. '.repeat(60);
+const text = 'The client is in no hurry to hear this, so the service has to keep it for now. '.repeat(60);
 
 interface SlowReader {
-  readonly client: ByteClient;
+  readonly client: RawConnection;
   readonly rate: number;
   allowance: number;
 }
@@ -62,25 +63,24 @@ export const slowReaders: Flood = {
       }
     }, tickMs);
     for (let i = 0; i < readerCount; i++) {
-      progress(`${String(i)} of ${String(readerCount)} slow readers have begun`);
+      progress(`${i} of ${readerCount} slow readers have begun`);
       await sleep(newEveryMs);
       const key = all[Math.floor(i / readersPerKey)]!;
-      const client = new ByteClient(service.port);
+      const client = new RawConnection(service);
       readers.push({ client, rate: rates[Math.floor(i / 2) % rates.length]!, allowance: 0 });
-      if (i % 2 === 0) client.socket.write(speechRequest(key, voice, text));
+      if (i % 2 === 0) client.write(encodeRequest(speechRequest({ key, voice, text })));
       else {
-        client.socket.write(handshakeRequest(key));
-        await client.status();
-        client.socket.write(
+        client.write(encodeHandshake(key));
+        await client.answered();
+        client.write(
           Buffer.concat([
-            encodeMessage({ start_context: { voice_id: voice, model_id: 'default' } }),
+            encodeStart({ voice }),
             encodeMessage({ send_text: text }),
             encodeMessage({ close_context: true }),
           ]),
         );
       }
       client.socket.pause();
-      // What it reads when it is resumed for a moment.
       client.socket.on('data', (bytes) => {
         const reader = readers[i]!;
         reader.allowance -= bytes.length;
@@ -91,7 +91,7 @@ export const slowReaders: Flood = {
     let rssMiBMax = 0;
     let secondsBefore = 0;
     const silent = readers.filter(({ rate }) => rate === 0).length;
-    // The neighbours' two sockets and two streams are among those in flight.
+    // The requests in flight include the neighbours' two sockets and two streams.
     const leftMax = readerCount - silent + 4;
     let requestsInFlight = Number.POSITIVE_INFINITY;
     let waitedMs = 0;
@@ -99,7 +99,7 @@ export const slowReaders: Flood = {
       await sleep(tickMs);
       waitedMs = performance.now() - startedMs;
       const seconds = Math.round(waitedMs / 1000);
-      progress(`${String(seconds)} s with ${String(readerCount)} slow readers`);
+      progress(`${seconds} s with ${readerCount} slow readers`);
       if (seconds - secondsBefore < statusEveryS) continue;
       secondsBefore = seconds;
       const status = await service.status();
@@ -111,9 +111,9 @@ export const slowReaders: Flood = {
     for (const { client } of readers) client.reset();
     const rssMiBAllowed = Math.round(rssMiBBefore + readerCount * readerMiBMax + slackMiB);
     const outcome =
-      `those who read nothing (${String(silent)}) are dropped: after ${String(Math.round(waitedMs / 1000))} s ${String(requestsInFlight)} of all are still served; ` +
-      `${String(closedEarly)} of those at 50 kB/s were cut; ` +
-      `memory ${String(rssMiBBefore)} to ${String(rssMiBMax)} MiB at most, by the limits ${String(rssMiBAllowed)}`;
+      `the service drops those that read nothing (${silent}): after ${Math.round(waitedMs / 1000)} s it serves ${requestsInFlight} of all; ` +
+      `it cut ${closedEarly} of those at 50 kB/s; ` +
+      `memory ${rssMiBBefore} to at most ${rssMiBMax} MiB, allowed by the limits ${rssMiBAllowed}`;
     const held = closedEarly === 0 && requestsInFlight <= leftMax && rssMiBMax <= rssMiBAllowed;
     return { count: readerCount, outcome, held };
   },

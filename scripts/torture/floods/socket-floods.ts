@@ -1,18 +1,16 @@
-/** Floods over WebSockets: control frames, tiny frames, contexts, flushes, messages that are too large. */
+/** Floods over WebSockets: control frames, tiny frames, contexts, flushes, oversized messages. */
 import { limits } from '../../../src/limits.js';
-import { encodeMessage } from '../../rig-old/socket-connection.js';
-import { encodeFrame, opcodes } from '../fuzz/frames.js';
-import { type CountingSocket, openSockets } from './clients.js';
-import { countOne, formatCounts, type Flood, type FloodParts, type FloodResult } from './flood.js';
+import { encodeFrame, encodeMessage, encodeStart, opcodes } from '../../rig/socket.js';
+import { Tally } from '../../rig/tally.js';
+import { openSockets, type CountingSocket, type Flood, type FloodParts, type FloodResult } from './flood.js';
 
 const socketCount = 20;
-/** Frames of one write. */
+/** Frames in one write. */
 const burst = 500;
 
-const sumOf = (sockets: readonly CountingSocket[], part: 'counts' | 'errors'): Map<string, number> => {
-  const sum = new Map<string, number>();
-  for (const socket of sockets)
-    for (const [name, count] of socket[part]) sum.set(name, (sum.get(name) ?? 0) + count);
+const sumOf = (sockets: readonly CountingSocket[], part: 'counts' | 'errors'): Tally => {
+  const sum = new Tally();
+  for (const socket of sockets) sum.merge(socket[part]);
   return sum;
 };
 
@@ -23,7 +21,7 @@ interface Flooding {
   readonly frames: number;
 }
 
-/** The same frames to each of the sockets, a burst at a time, each burst once the one before is dealt with. */
+/** Sends the same frames to each socket in bursts, each burst after the answers to the one before. */
 const floodSockets = async (
   { service, keys, progress }: FloodParts,
   frames: number,
@@ -39,7 +37,7 @@ const floodSockets = async (
         const length = Math.min(burst, frames - at);
         socket.write(Buffer.concat(Array.from({ length }, (_, i) => frameAt(at + i))));
         if (!(await socket.caughtUp())) return;
-        progress(`${String(at)} of ${String(frames)} frames on each of ${String(socketCount)} sockets`);
+        progress(`${at} of ${frames} frames on each of ${socketCount} sockets`);
       }
       caughtUp++;
     }),
@@ -49,8 +47,8 @@ const floodSockets = async (
 
 const ended = ({ sockets, caughtUp, frames }: Flooding, isRight: boolean): FloodResult => {
   for (const socket of sockets) socket.close();
-  const answers = formatCounts(sumOf(sockets, 'counts'));
-  const stayed = `${String(caughtUp)} of ${String(sockets.length)} sockets answered it all`;
+  const answers = sumOf(sockets, 'counts').toString();
+  const stayed = `${caughtUp} of ${sockets.length} sockets answered it all`;
   return { count: frames, outcome: `${stayed}; ${answers}`, held: isRight && caughtUp === sockets.length };
 };
 
@@ -88,7 +86,7 @@ export const tinyFrames: Flood = {
   },
 };
 
-/** Answers to a start that is not taken. */
+/** Errors of a refused start. */
 const isRefusal = (error: string): boolean => /^(?:Too many contexts|Service unavailable)/.test(error);
 
 export const startedAndClosed: Flood = {
@@ -99,22 +97,21 @@ export const startedAndClosed: Flood = {
     const frames = count * 2;
     const frameAt = (i: number): Buffer => {
       const context_id = String(i >> 1);
-      if (i % 2 === 0)
-        return encodeMessage({ start_context: { voice_id: voice, model_id: 'default' }, context_id });
+      if (i % 2 === 0) return encodeStart({ voice }, context_id);
       return encodeMessage(
         i % 4 === 1 ? { close_context: true, context_id } : { cancel_context: true, context_id },
       );
     };
     const flooding = await floodSockets(parts, frames, frameAt);
-    // What is closing counts as open: some starts are refused, and each of those has an end that is unknown.
+    // A closing context counts as open, so some starts are refused; then the end of that context is unknown.
     const refused = (socket: CountingSocket): number =>
-      [...socket.errors].reduce((sum, [error, times]) => sum + (isRefusal(error) ? times : 0), 0);
-    const taken = (socket: CountingSocket): number => Math.ceil(frames / 2) - refused(socket);
-    await Promise.all(flooding.sockets.map((socket) => socket.until('context_closed', taken(socket))));
+      socket.errors.names.reduce((sum, error) => sum + (isRefusal(error) ? socket.errors.of(error) : 0), 0);
+    const accepted = (socket: CountingSocket): number => Math.ceil(frames / 2) - refused(socket);
+    await Promise.all(flooding.sockets.map((socket) => socket.until('context_closed', accepted(socket))));
     const isRight = flooding.sockets.every(
       (socket) =>
-        taken(socket) > 0 &&
-        socket.of('context_closed') === taken(socket) &&
+        accepted(socket) > 0 &&
+        socket.of('context_closed') === accepted(socket) &&
         socket.of('error') === 2 * refused(socket),
     );
     return ended(flooding, isRight);
@@ -133,7 +130,7 @@ export const flushes: Flood = {
       () => flush,
       (socket) => socket.start(parts.voice, 'a'),
     );
-    // Above those that may be pending they are answered at once, with an error.
+    // Flushes above the number that may be pending are answered at once, with an error.
     const answered = (socket: CountingSocket): number => socket.of('flush_completed') + socket.of('error');
     const endMs = performance.now() + 20_000;
     while (performance.now() < endMs && flooding.sockets.some((socket) => answered(socket) < frames))
@@ -145,20 +142,20 @@ export const flushes: Flood = {
   },
 };
 
-/** More contexts than any socket, and than any key may have. @returns figures from when all of them are open */
+/** Starts more contexts than a socket and a key may have. @returns figures while they are open */
 const openContextsOf = async (
   { service, keys, voice, progress }: FloodParts,
   keyCount: number,
-): Promise<{ asked: number; started: number; openContexts: number; refused: Map<string, number> }> => {
+): Promise<{ asked: number; started: number; openContexts: number; refused: Tally }> => {
   const perSocket = limits.contextsPerSocketMax + 6;
   const socketsPerKey = Math.ceil(limits.contextsPerKeyMax / limits.contextsPerSocketMax) + 2;
   const sockets = await openSockets(service.port, await keys(keyCount), socketsPerKey * keyCount);
   for (const [i, socket] of sockets.entries()) {
     for (let context = 0; context < perSocket; context++) socket.start(voice, String(context));
     await socket.caughtUp();
-    progress(`${String(i)} of ${String(sockets.length)} sockets`);
+    progress(`${i} of ${sockets.length} sockets`);
   }
-  const started = sumOf(sockets, 'counts').get('context_started') ?? 0;
+  const started = sumOf(sockets, 'counts').of('context_started');
   const { openContexts } = await service.status();
   const refused = sumOf(sockets, 'errors');
   for (const socket of sockets) socket.close();
@@ -171,11 +168,11 @@ const describeContexts = ({
   refused,
 }: Awaited<ReturnType<typeof openContextsOf>>): string =>
   `${started.toLocaleString('en')} started, ${openContexts.toLocaleString('en')} open at once; ` +
-  `refused: ${formatCounts(refused)}`;
+  `refused: ${refused.toString()}`;
 
 export const contextsOfKeys: Flood = {
   fault: 'contexts up to the caps of socket and key',
-  injected: `start_context without end over two keys: ${String(limits.contextsPerSocketMax)} a socket, ${String(limits.contextsPerKeyMax)} a key`,
+  injected: `endless start_context over two keys: ${limits.contextsPerSocketMax} a socket, ${limits.contextsPerKeyMax} a key`,
   async run(parts) {
     const opened = await openContextsOf(parts, 2);
     const held = opened.started === 2 * limits.contextsPerKeyMax;
@@ -185,8 +182,8 @@ export const contextsOfKeys: Flood = {
 
 export const contextsOfAll: Flood = {
   fault: 'contexts up to the cap of all',
-  injected: `start_context without end over six keys: ${String(limits.contextsMax)} in all`,
-  // Nobody gets another one meanwhile.
+  injected: `endless start_context over six keys: ${limits.contextsMax} in all`,
+  // Neighbours could not start a context.
   hasNeighbours: false,
   async run(parts) {
     const opened = await openContextsOf(parts, 6);
@@ -198,11 +195,10 @@ export const contextsOfAll: Flood = {
 
 export const oversizedMessages: Flood = {
   fault: 'messages too large',
-  injected:
-    'frames that say they hold one byte too many up to 2^63 bytes, and messages of that length in fragments',
+  injected: 'frames that claim one byte too many up to 2^63 bytes, and messages of that length in fragments',
   async run({ service, keys, count, progress }) {
     const [key = ''] = await keys(1);
-    const ends = new Map<string, number>();
+    const ends = new Tally();
     const most = BigInt(limits.socketMessageBytesMax);
     const claims = [most + 1n, 2n ** 31n, 2n ** 32n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n];
     const fragment = encodeFrame(Buffer.alloc(1_000_000, 'x'), {
@@ -222,10 +218,14 @@ export const oversizedMessages: Flood = {
         );
       }
       await socket!.until('other', 1, 5_000);
-      countOne(ends, socket!.end ?? 'kept');
+      ends.add(socket!.end ?? 'kept');
       socket!.close();
-      progress(`${String(index)} of ${String(total)} sockets`);
+      progress(`${index} of ${total} sockets`);
     }
-    return { count: total, outcome: `the socket is dropped: ${formatCounts(ends)}`, held: !ends.has('kept') };
+    return {
+      count: total,
+      outcome: `the service drops the socket: ${ends.toString()}`,
+      held: ends.of('kept') === 0,
+    };
   },
 };

@@ -1,9 +1,9 @@
-/** Bodies and texts: valid speech requests, and JSON that is nearly one. */
-import type { Dice } from '../dice.js';
+/** Bodies and texts: valid speech requests, and JSON that is almost valid. */
+import type { Dice } from '../../rig/random.js';
 import type { Vocabulary } from './input.js';
 import { mutate } from './mutate.js';
 
-/** Short, mostly: what gets through is spoken. */
+/** Mostly short, because the service speaks what is valid. */
 const texts = ['', ' ', 'Hi.', 'No.', 'a', '\u{1F600}', '1', '\\', '"', '\u0000', 'é', '你好', '<b>'];
 const rareTexts = ['a'.repeat(3_000), '\n'.repeat(500), '\ud800', '9'.repeat(1_000), '\u0301'.repeat(600)];
 
@@ -11,7 +11,7 @@ const encodings = ['mp3', 'wav', 'pcm', 'linear16', 'opus', 'mulaw', 'alaw', 'PC
 
 export const someText = (dice: Dice): string => dice.pick(dice.chance(0.02) ? rareTexts : texts);
 
-/** A value of any type, deep or huge at times. */
+/** A value of any type, sometimes deep or huge. */
 export const oddValue = (dice: Dice): unknown =>
   dice.pick<unknown>([
     null,
@@ -90,7 +90,7 @@ const rareBodies: readonly (() => Buffer)[] = [
   () => Buffer.alloc(0),
 ];
 
-/** @param isWebhook of the voice platform, else that of a speech request */
+/** @param isWebhook a body of the voice platform; else of a speech request */
 export const someBody = (dice: Dice, vocabulary: Vocabulary, isWebhook: boolean): Buffer => {
   if (dice.chance(0.006)) return dice.pick(rareBodies)();
   const plain = isWebhook ? webhookObject(dice) : speechObject(dice, vocabulary);

@@ -1,5 +1,5 @@
-/** What chance does to bytes, whatever they mean. */
-import type { Dice } from '../dice.js';
+/** Random changes to bytes, whatever they mean. */
+import type { Dice } from '../../rig/random.js';
 
 type Mutation = (bytes: Buffer, dice: Dice) => Buffer;
 
@@ -11,7 +11,7 @@ const range = (bytes: Buffer, dice: Dice): readonly [at: number, length: number]
   return [at, dice.below(Math.min(64, bytes.length - at + 1))];
 };
 
-/** What parsers stumble over. */
+/** Bytes that often break parsers. */
 const nasty = [
   '\0',
   '\r',

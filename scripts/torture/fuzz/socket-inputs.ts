@@ -1,7 +1,7 @@
-/** WebSockets: handshakes, most of them valid, and what follows them. */
-import type { Dice } from '../dice.js';
+/** WebSockets: mostly valid handshakes, and the frames after them. */
+import type { Dice } from '../../rig/random.js';
+import { encodeFrame, opcodes, textFrame, type FrameFields } from '../../rig/socket.js';
 import { oddValue, someFormat, someText } from './bodies.js';
-import { encodeFrame, opcodes, textFrame, type FrameFields } from './frames.js';
 import type { Made, Vocabulary } from './input.js';
 import { mutate } from './mutate.js';
 
@@ -41,7 +41,7 @@ const handshake = (dice: Dice, vocabulary: Vocabulary): Buffer => {
 
 const contextIds = ['a', 'b', 'c', '', null, 'x'.repeat(200), '\u0000', 'a:close', '__proto__'];
 
-/** A message of the protocol, in no order in particular. */
+/** A message of the protocol, in any order. */
 const someMessage = (dice: Dice, vocabulary: Vocabulary): Record<string, unknown> => {
   const id = dice.chance(0.25) ? {} : { context_id: dice.pick(dice.chance(0.8) ? ['a', 'b'] : contextIds) };
   const message = dice.weighted<() => Record<string, unknown>>([
@@ -152,7 +152,7 @@ const someFrame = (dice: Dice, vocabulary: Vocabulary): Buffer =>
     { weight: 0.4, value: () => encodeFrame(dice.pick(rareTexts)(), { opcode: opcodes.text }) },
   ])();
 
-/** A whole utterance, as clients that know the protocol have one spoken. */
+/** A valid utterance. */
 const utterance = (dice: Dice, { voices }: Vocabulary): Buffer =>
   Buffer.concat(
     [

@@ -1,8 +1,9 @@
 /**
- * Writes inputs to connections of their own, many at a time, and tells what came back. Connections that we end are
- * reset, and come from many addresses of the loopback: those that linger in TIME_WAIT would use up the ports.
+ * Writes each input to a connection of its own, many at a time, and counts the answers. Connections that we end are reset
+ * and come from many addresses of the loopback: otherwise those in TIME_WAIT would use up the ports.
  */
 import { type Socket, connect } from 'node:net';
+import { Tally } from '../../rig/tally.js';
 import type { Input } from './input.js';
 
 export interface StormParts {
@@ -10,37 +11,38 @@ export interface StormParts {
   readonly inputAt: (index: number) => Input;
   readonly count: number;
   readonly parallel: number;
-  /** Connections from addresses 127.0.0.2 and on, where the system has them all. */
+  /** Addresses of the clients from 127.0.0.2 on, where the system has them. */
   readonly addresses: number;
-  /** An answer that must not be, or a connection that the service keeps. */
+  /** Called for a wrong answer, and for a connection that the service keeps too long. */
   readonly onFault: (index: number, what: string) => void;
-  /** Whether to go on. */
+  /** The service still runs. */
   readonly isAlive: () => boolean;
 }
 
 /**
- * Milliseconds after which one who waits for an answer, or for more of it, goes: some times what answers take, since
- * on a busy machine all would be gone before theirs.
+ * Milliseconds that a client waits for an answer, or for more of it: a multiple of the mean time of answers, because on a
+ * busy machine all clients would leave before theirs.
  */
 const quietMs = { min: 60, max: 2_000, answersMin: 3 } as const;
-/** One who is patient waits so much longer, for speech. */
+/** A patient client waits so many times longer, for speech. */
 const patience = 6;
-/** What one answer counts in the mean of the time that they take. */
+/** The weight of one answer in the mean time. */
 const answerWeight = 0.02;
-/** After which the service must have left one who said that it sends no more; and one who says no more. */
+/** The service must have closed the connection of a client that half-closed, and of one that lingers. */
 const closedMsMax = 20_000;
 const lingerMsMax = 45_000;
 const sweepMs = 20;
-/** Of an answer, as much is looked at. */
+/** The part of an answer that is read. */
 const lookedBytesMax = 64 * 1024;
 
 const statusLine = /HTTP\/1\.1 (\d{3}) /g;
 const frameKinds = ['context_started', 'audio_chunk', 'flush_completed', 'context_closed', 'error'] as const;
 
 export class Storm {
-  /** Answers by status, `none` where nothing came; and kinds of frames, by connections that got one. */
-  readonly answers = new Map<string, number>();
-  readonly kinds = new Map<string, number>();
+  /** Connections by status (`none` without an answer) and by kind of frame that they received. */
+  readonly answers = new Tally();
+  /** Inputs by kind. */
+  readonly kinds = new Tally();
   done = 0;
   #next = 0;
   readonly #parts: StormParts;
@@ -54,7 +56,7 @@ export class Storm {
     this.#parts = parts;
   }
 
-  /** Resolves when all inputs are through, or the service is gone. */
+  /** Resolves when all inputs are done, or the service has ended. */
   async run(): Promise<void> {
     this.#sweep = setInterval(() => this.#onSweep(), sweepMs);
     this.#fill();
@@ -67,25 +69,21 @@ export class Storm {
     return [...this.#open].map(({ index }) => index);
   }
 
-  #tell(table: Map<string, number>, name: string): void {
-    table.set(name, (table.get(name) ?? 0) + 1);
-  }
-
   #fill(): void {
     const { addresses, count, inputAt, isAlive, onFault, parallel, port } = this.#parts;
     if (!isAlive()) this.#next = count;
     while (this.#open.size < parallel && this.#next < count) {
       const index = this.#next++;
       const input = inputAt(index);
-      this.#tell(this.kinds, input.kind);
-      const address = addresses > 1 ? `127.0.0.${String(2 + (index % addresses))}` : '127.0.0.1';
+      this.kinds.add(input.kind);
+      const address = addresses > 1 ? `127.0.0.${2 + (index % addresses)}` : '127.0.0.1';
       const shot: Shot = new Shot(index, input, { port, address }, (answers, fault, answerMs) => {
         if (answerMs !== null) this.#answerMsMean += answerWeight * (answerMs - this.#answerMsMean);
         this.#open.delete(shot);
         this.done++;
-        for (const answer of answers) this.#tell(this.answers, answer);
+        for (const answer of answers) this.answers.add(answer);
         if (fault !== null && isAlive()) onFault(index, fault);
-        // Not from within another's callback.
+        // Not inside this callback.
         if (this.#open.size === parallel - 1) setImmediate(() => this.#fill());
       });
       this.#open.add(shot);
@@ -101,10 +99,10 @@ export class Storm {
   }
 }
 
-/** @param answerMs until its first; `null` where none came */
+/** @param answerMs until the first answer; `null` without one */
 type OnOver = (answers: readonly string[], fault: string | null, answerMs: number | null) => void;
 
-/** One input on its way. */
+/** One input and its connection. */
 class Shot {
   readonly index: number;
   readonly #input: Input;
@@ -129,22 +127,23 @@ class Shot {
     this.#socket.on('connect', () => this.#send());
     this.#socket.on('data', (bytes) => this.#onData(bytes));
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {
-      // A reset is an answer; that no connection is to be had is none.
+      // A reset is a valid answer; a refused connection is not.
       if (error.syscall === 'connect') this.#fault = `no connection: ${error.message}`;
     });
     this.#socket.on('close', () => this.#close());
   }
 
-  /** @param waitMs for how long an answer is waited for */
+  /** @param waitMs how long to wait for an answer */
   sweep(nowMs: number, waitMs: number): void {
     const silentMs = nowMs - this.#heardMs;
     const { ending } = this.#input;
     if (ending === 'linger') {
-      // A WebSocket may be silent for a minute; a request, or what would be one, may not.
+      // A WebSocket may be silent for a minute; anything else may not.
       if (this.#isUpgraded && silentMs > waitMs * patience) this.#leave(null);
       else if (silentMs > lingerMsMax) this.#leave('the service keeps the connection');
     } else if (ending === 'half-close' && !this.#isWaitingForUpgrade) {
-      if (silentMs > closedMsMax) this.#leave('the service keeps a connection whose client said its last');
+      if (silentMs > closedMsMax)
+        this.#leave('the service keeps a connection that its client has half-closed');
     } else if (silentMs > waitMs * (ending === 'patient' ? patience : 1)) this.#leave(null);
   }
 
@@ -173,7 +172,7 @@ class Shot {
     this.#answerMs ??= this.#heardMs - this.#startMs;
     this.#heardBytes += bytes.length;
     if (this.#heardBytes > lookedBytesMax) {
-      // It speaks, and at length: that was seen, and the rest of it is not worth the cores.
+      // It speaks; the rest of a long answer would only cost CPU.
       if (this.#input.ending !== 'half-close') this.#leave(null);
       return;
     }

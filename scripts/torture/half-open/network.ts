@@ -1,10 +1,10 @@
-/** A network namespace of its own, one cable away, whose cable can be cut. Linux, root and iproute2. */
+/** A network namespace at the other end of a virtual cable, which can be cut. Needs Linux, root and iproute2. */
 import { spawnSync } from 'node:child_process';
 
 const name = `syrinx-torture-${String(process.pid)}`;
 const [ours, theirs] = [`sxa${String(process.pid)}`, `sxb${String(process.pid)}`];
 
-/** Of a range that is set aside for tests of networks. */
+/** Of the range reserved for network tests. */
 const oursAddress = '198.18.77.1';
 const theirsAddress = '198.18.77.2';
 
@@ -15,12 +15,12 @@ const ip = (...parameters: string[]): void => {
 };
 
 export class Cable {
-  /** The service’s end. */
+  /** Of the service's end. */
   readonly address = oursAddress;
-  /** What runs a command at the other end. */
+  /** Runs a command at the other end. */
   readonly launcher = ['ip', 'netns', 'exec', name] as const;
 
-  /** @throws when the system does not allow it */
+  /** @throws where the system does not allow it */
   static lay(): Cable {
     ip('netns', 'add', name);
     const cable = new Cable();
@@ -37,7 +37,7 @@ export class Cable {
     return cable;
   }
 
-  /** From now on nothing gets through, and neither end is told. */
+  /** Nothing gets through any more; neither end learns about it. */
   cut(): void {
     ip('-n', name, 'link', 'set', theirs, 'down');
   }

@@ -1,16 +1,16 @@
-/** The scenario of the kills: SIGKILL in any moment of a life of the service, and what the next life finds. */
+/** The scenario of the kills: SIGKILL at any moment in a life of the service, and what the next life finds. */
 import { readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { logPath } from '../../../src/store/sqlite/database.js';
 import { firstKeyPath } from '../../../src/accounts/administration.js';
-import { percentile } from '../../rig-old/statistics.js';
+import { exchange } from '../../rig/http.js';
+import { Dice } from '../../rig/random.js';
+import { Service } from '../../rig/service.js';
+import { percentile } from '../../rig/statistics.js';
+import { Tally } from '../../rig/tally.js';
 import { createKeys, operate } from '../../operator.js';
-import { Dice } from '../dice.js';
-import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
-import { inScratch } from '../scratch.js';
-import { TortureService } from '../service.js';
-import { Tally } from '../start-outcome.js';
+import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { CHARACTERS_MAX, Traffic } from './traffic.js';
 import { Witness } from './witness.js';
 
@@ -28,35 +28,35 @@ const TRAFFIC_MS_MAX = 1_200;
 const START_MS_MAX = 600;
 const DRAIN_MS_MAX = 250;
 const COMMIT_MS_MAX = 3_000;
-/** Milliseconds between two looks at the ledger. */
+/** Milliseconds between two readings of the ledger. */
 const LOOK_MS = 25;
 /** Lives after which the whole store is verified. */
 const VERIFY_EVERY = 20;
-/** Lives after which a start without a kill before it is timed, to compare. */
+/** Lives after which a start without a kill is timed, for comparison. */
 const CONTROL_EVERY = 5;
-/** Of a start after a kill, besides what one without takes. */
+/** A start after a kill may take so much longer than one without. */
 const READY_MS_MAX = 2_000;
 
-const environment = { SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1' };
+const threads = { synthesisThreads: 2, actorThreads: 1 };
 
 const milliseconds = (values: readonly number[]): string =>
   [0.5, 0.99, 1].map((share) => String(Math.round(percentile(values, share)))).join('/');
 
 /** @returns the service, and the milliseconds from its start until it listened */
-const startTimed = async (dataDir: string): Promise<{ service: TortureService; readyMs: number }> => {
+const startTimed = async (dataDir: string): Promise<{ service: Service; readyMs: number }> => {
   const startedMs = performance.now();
-  const service = await TortureService.start({ dataDir, env: environment });
+  const service = await Service.start({ dataDir, ...threads });
   return { service, readyMs: performance.now() - startedMs };
 };
 
-/** A start with a store in which nothing happened: process, threads and voices, on a machine as busy as it is now. */
+/** The time of a start with an empty store: process, threads and voices, on the machine as busy as it is now. */
 const controlMs = async (folder: string): Promise<number> => {
   const { service, readyMs } = await startTimed(join(folder, 'control'));
   await service.stop();
   return readyMs;
 };
 
-/** Resolves when the log of the store is written next: its commit is under way. */
+/** Resolves when the log of the store is written next, in the middle of a commit. */
 const nextCommit = (dataDir: string): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(done, COMMIT_MS_MAX);
@@ -73,9 +73,9 @@ class Lives {
   readonly #folder: string;
   readonly #keys: readonly string[];
   readonly #witness: Witness;
-  readonly #statuses = new Map<number, number>();
+  readonly #statuses = new Tally();
   #granted: number;
-  /** What the requests of the last life can be charged. */
+  /** The most that each request of the last life can be charged. */
   #costs: ReadonlyMap<string, number> = new Map();
   readonly wrong: string[] = [];
   readonly readyMs: number[] = [];
@@ -105,7 +105,7 @@ class Lives {
   }
 
   get statuses(): string {
-    return [...this.#statuses].map(([status, count]) => `${String(count)} x ${String(status)}`).join(', ');
+    return this.#statuses.toString();
   }
 
   async live(number: number, dice: Dice): Promise<void> {
@@ -117,7 +117,7 @@ class Lives {
     this.#check(number);
   }
 
-  /** In the end, a life without a kill. */
+  /** A last life without a kill. */
   async finish(): Promise<void> {
     const { service, readyMs } = await startTimed(this.#dataDir);
     this.readyMs.push(readyMs);
@@ -146,31 +146,29 @@ class Lives {
     }
     await service.kill();
     await traffic.end();
-    if (service.faultCount > 0) this.wrong.push(`it logged ${service.faults[0] ?? ''}`);
-    for (const [status, count] of traffic.statuses)
-      this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + count);
+    if (service.log.errors > 0) this.wrong.push(`it logged ${service.log.errorLines[0] ?? ''}`);
+    this.#statuses.merge(traffic.statuses);
     this.#costs = traffic.costs;
   }
 
   async #killedStart(dice: Dice): Promise<void> {
-    const service = new TortureService({ dataDir: this.#dataDir, env: environment });
+    const service = new Service({ dataDir: this.#dataDir, ...threads });
     await sleep(dice.below(START_MS_MAX));
     if (dice.chance(0.3)) await this.#credit(dice.between(1, 5_000));
     await service.kill();
   }
 
-  /** The store is being made: the next start makes it, and its key works. */
+  /** Killed while it makes its store: the next start completes it, and the first key works. */
   async #firstStart(number: number, dice: Dice): Promise<void> {
-    const dataDir = join(this.#folder, `first-${String(number)}`);
-    const killed = new TortureService({ dataDir, env: environment });
+    const dataDir = join(this.#folder, `first-${number}`);
+    const killed = new Service({ dataDir, ...threads });
     await sleep(dice.below(START_MS_MAX));
     await killed.kill();
     const { service } = await startTimed(dataDir);
     try {
       const key = readFileSync(firstKeyPath(dataDir), 'utf8').trim();
-      const url = `http://127.0.0.1:${String(service.port)}/v1/tts/speakers`;
-      const { status } = await fetch(url, { headers: { 'x-api-key': key } });
-      if (status !== 200) this.wrong.push(`the first key of a killed first start: ${String(status)}`);
+      const { status } = await exchange(service.port, { path: '/v1/tts/speakers', key });
+      if (status !== 200) this.wrong.push(`the first key of a killed first start: ${status}`);
     } finally {
       await service.stop();
     }
@@ -186,13 +184,11 @@ class Lives {
     const { wrong, charges } = this.#witness.check(number % VERIFY_EVERY === 0);
     this.wrong.push(...wrong);
     if (this.#witness.granted !== this.#granted)
-      this.wrong.push(
-        `granted ${String(this.#granted)}, and the ledger has ${String(this.#witness.granted)}`,
-      );
+      this.wrong.push(`granted ${this.#granted}, and the ledger has ${this.#witness.granted}`);
     for (const [id, credits] of charges) {
       const max = this.#costs.get(id) ?? CHARACTERS_MAX;
       if (credits < 0 || credits > max)
-        this.wrong.push(`${id} was charged ${String(credits)}, and costs ${String(max)} at most`);
+        this.wrong.push(`${id} was charged ${credits}, and costs ${max} at most`);
     }
   }
 }
@@ -205,17 +201,15 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
       if (i % CONTROL_EVERY === 1) controls.push(await controlMs(folder));
       await lives.live(i, new Dice(options.seed, i));
       const last = lives.wrong.at(-1) ?? 'none';
-      options.progress(
-        `kill ${String(i)} of ${String(options.count)}: ${String(lives.entries)} entries, wrong: ${last}`,
-      );
+      options.progress(`kill ${i} of ${options.count}: ${lives.entries} entries, wrong: ${last}`);
     }
     await lives.finish();
     const usualMs = percentile(controls, 0.5);
     const late = lives.readyMs.filter((readyMs) => readyMs - usualMs >= READY_MS_MAX);
     const outcome = [
-      `${String(lives.entries)} entries, none that was seen or acknowledged lost or changed, none doubled, balances the sums, the store verifies`,
-      `ready again in ${milliseconds(lives.readyMs)} ms (median, p99, longest of ${String(lives.readyMs.length)}); ${String(controls.length)} starts without a kill before them, in between: ${milliseconds(controls)} ms`,
-      `${String(late.length)} took ${String(READY_MS_MAX)} ms more than the median of those${late.length > 0 ? ` (WRONG: ${late.map((readyMs) => String(Math.round(readyMs))).join(', ')} ms)` : ''}`,
+      `${lives.entries} entries, no entry that was seen or acknowledged is lost, changed or doubled, balances are the sums, the store verifies`,
+      `ready again in ${milliseconds(lives.readyMs)} ms (median, p99, longest of ${lives.readyMs.length}); ${controls.length} starts without a kill before them, for comparison: ${milliseconds(controls)} ms`,
+      `${late.length} took ${READY_MS_MAX} ms more than the median of those${late.length > 0 ? ` (WRONG: ${late.map((readyMs) => String(Math.round(readyMs))).join(', ')} ms)` : ''}`,
       `answers ${lives.statuses}`,
       ...(lives.wrong.length > 0 ? [`WRONG ${lives.wrong.slice(0, 5).join('; ')}`] : []),
     ];

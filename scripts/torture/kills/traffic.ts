@@ -1,6 +1,9 @@
-/** Listeners of several keys, over HTTP and WebSockets, for as long as the service lives. */
-import { WebSocket } from 'ws';
-import type { Dice } from '../dice.js';
+/** Clients with several keys, over HTTP and WebSockets, for as long as the service lives. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { exchange } from '../../rig/http.js';
+import type { Dice } from '../../rig/random.js';
+import { encodeMessage, SocketConnection } from '../../rig/socket.js';
+import { Tally } from '../../rig/tally.js';
 
 const sentences = [
   'The train was late again, so we walked along the river.',
@@ -9,7 +12,7 @@ const sentences = [
   'When the lights came back, the band played on as if nothing had happened.',
 ];
 
-/** No request, and no WebSocket in one life, has more text: so much it can be charged at most. */
+/** No request, and no WebSocket in one life, has more text or costs more. */
 export const CHARACTERS_MAX = 3_000;
 
 const textOf = (dice: Dice, characters: number): string => {
@@ -19,18 +22,19 @@ const textOf = (dice: Dice, characters: number): string => {
 };
 
 export class Traffic {
-  readonly #url: string;
+  readonly #port: number;
   readonly #keys: readonly string[];
   readonly #dice: Dice;
   readonly #abort = new AbortController();
   readonly #running: Promise<void>[] = [];
-  readonly #sockets: WebSocket[] = [];
-  /** What a request can be charged, by its id. */
+  readonly #sockets: SocketConnection[] = [];
+  /** The most that a request can be charged, by its id. */
   readonly costs = new Map<string, number>();
-  readonly statuses = new Map<number, number>();
+  /** Of responses over HTTP. */
+  readonly statuses = new Tally();
 
   constructor(port: number, keys: readonly string[], dice: Dice) {
-    this.#url = `127.0.0.1:${String(port)}/v1/tts`;
+    this.#port = port;
     this.#keys = keys;
     this.#dice = dice;
   }
@@ -40,59 +44,58 @@ export class Traffic {
     for (let i = 0; i < sockets; i += 1) this.#converse();
   }
 
-  /** To be called when the service is gone. */
+  /** Call it when the service has ended. */
   async end(): Promise<void> {
     this.#abort.abort();
-    for (const socket of this.#sockets) socket.terminate();
+    for (const socket of this.#sockets) socket.close();
     await Promise.all(this.#running);
   }
 
-  /** One after the other, until the service goes. */
+  /** One request after the other. */
   async #request(): Promise<void> {
-    while (!this.#abort.signal.aborted)
-      try {
-        await this.#ask();
-      } catch {
-        // It was killed; or this listener hung up, and another one comes.
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
+    while (!this.#abort.signal.aborted) if (!(await this.#ask())) await sleep(10);
   }
 
-  async #ask(): Promise<void> {
+  /** @returns false if the response broke off, or the client left */
+  async #ask(): Promise<boolean> {
     const dice = this.#dice;
     const text = textOf(dice, dice.pick([1, 30, 200, 1_500, CHARACTERS_MAX]));
     const hangUp = dice.chance(0.2) ? [AbortSignal.timeout(dice.below(150))] : [];
-    const response = await fetch(`http://${this.#url}${dice.pick(['', '/stream'])}`, {
-      method: 'POST',
-      headers: { 'x-api-key': dice.pick(this.#keys), 'content-type': 'application/json' },
-      body: JSON.stringify({ text, voice: 'wren', response_format: dice.pick(['pcm', 'mp3', 'opus']) }),
-      signal: AbortSignal.any([this.#abort.signal, ...hangUp]),
-    });
-    this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
-    const id = response.headers.get('x-request-id');
-    if (id !== null) this.costs.set(id, response.status === 200 ? text.length : 0);
-    await response.arrayBuffer();
+    const path = `/v1/tts${dice.pick(['', '/stream'])}`;
+    const key = dice.pick(this.#keys);
+    const body = { text, voice: 'wren', response_format: dice.pick(['pcm', 'mp3', 'opus']) };
+    const signal = AbortSignal.any([this.#abort.signal, ...hangUp]);
+    const { headers, isWhole, status } = await exchange(this.#port, { path, key, body }, { signal });
+    if (status > 0) this.statuses.add(String(status));
+    const id = headers.get('x-request-id');
+    if (id !== undefined) this.costs.set(id, status === 200 ? text.length : 0);
+    return isWhole;
   }
 
+  /** One context after the other. */
   #converse(): void {
     const dice = this.#dice;
-    const socket = new WebSocket(`ws://${this.#url}/ws`, { headers: { 'x-api-key': dice.pick(this.#keys) } });
-    this.#sockets.push(socket);
-    socket.on('error', () => undefined);
     let left = CHARACTERS_MAX;
-    let turn = 0;
+    let contexts = 0;
     const say = (): void => {
       const text = textOf(dice, Math.min(left, dice.pick([40, 120, 400])));
       left -= text.length;
-      turn += 1;
-      const context_id = `turn-${String(turn)}`;
+      contexts += 1;
+      const context_id = `context-${contexts}`;
       const start = { voice_id: 'wren', model_id: 'default', response_format: { encoding: 'pcm' } };
-      for (const frame of [{ start_context: start }, { send_text: text }, { close_context: true }])
-        socket.send(JSON.stringify({ ...frame, context_id }));
+      for (const message of [{ start_context: start }, { send_text: text }, { close_context: true }])
+        socket.write(encodeMessage({ ...message, context_id }));
     };
-    socket.on('open', say);
-    socket.on('message', (data) => {
-      if ((data as Buffer).includes('"context_closed"') && left > 0) say();
-    });
+    const socket = new SocketConnection(
+      { port: this.#port, key: dice.pick(this.#keys) },
+      {
+        onMessage: (json) => {
+          if (json.includes('"context_closed"') && left > 0) say();
+        },
+        onError: () => undefined,
+      },
+    );
+    this.#sockets.push(socket);
+    socket.opened().then(say, () => undefined);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Sees the ledger through a connection of its own, as any other program would, and remembers what it saw: that was
- * committed, and must be there for ever as it was.
+ * Reads the ledger over a connection of its own, as any other program would, and remembers what it saw: those entries are
+ * committed, and must never change or disappear.
  */
 import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
@@ -31,7 +31,7 @@ const extend = (seen: Seen, row: Row): Seen => ({
 export class Witness {
   readonly #dataDir: string;
   #database: DatabaseSync | null = null;
-  /** What has been checked after a kill, which later checks go on from. */
+  /** What has been checked after a kill; later checks continue there. */
   #checked = nothing;
   #seen = nothing;
   #granted = 0;
@@ -40,7 +40,7 @@ export class Witness {
     this.#dataDir = dataDir;
   }
 
-  /** Credits granted, by all the ledger that was checked. */
+  /** Credits granted in the part of the ledger that was checked. */
   get granted(): number {
     return this.#granted;
   }
@@ -49,15 +49,15 @@ export class Witness {
     return this.#checked.id;
   }
 
-  /** Looks at what was committed since. It has no lock afterwards. */
+  /** Reads what was committed since the last time. It keeps no lock. */
   look(): void {
     for (const row of this.#rowsAfter(this.#seen.id)) this.#seen = extend(this.#seen, row);
   }
 
   /**
-   * After the service is gone: all that was seen is there, and is as it was.
+   * After the service has ended: everything that was seen is still there, unchanged.
    *
-   * @returns what is wrong; and what each request was charged since the last check
+   * @returns what is wrong, and what each request was charged since the last check
    */
   check(thorough: boolean): {
     readonly wrong: readonly string[];
@@ -69,7 +69,7 @@ export class Witness {
     let read = from;
     let atSeen = this.#seen.id === from.id ? from.hash : '';
     for (const row of this.#rowsAfter(from.id)) {
-      if (row.id !== read.id + 1) wrong.push(`after entry ${String(read.id)} comes ${String(row.id)}`);
+      if (row.id !== read.id + 1) wrong.push(`after entry ${read.id} comes ${row.id}`);
       read = extend(read, row);
       if (row.id === this.#seen.id) atSeen = read.hash;
       if (row.id <= this.#checked.id) continue;
@@ -77,9 +77,8 @@ export class Witness {
       else if (row.request_id !== null)
         charges.set(row.request_id, (charges.get(row.request_id) ?? 0) - row.amount);
     }
-    if (read.id < this.#seen.id)
-      wrong.push(`${String(this.#seen.id - read.id)} entries that were seen are gone`);
-    else if (atSeen !== this.#seen.hash) wrong.push('an entry that was seen is another one now');
+    if (read.id < this.#seen.id) wrong.push(`${this.#seen.id - read.id} entries that were seen are gone`);
+    else if (atSeen !== this.#seen.hash) wrong.push('an entry that was seen has changed');
     this.#checked = read;
     this.#seen = read;
     wrong.push(...this.#wrongBalances());

@@ -1,62 +1,72 @@
 /**
- * Listeners who have nothing to do with what is injected, in a process of their own: every page and word that they
- * get is looked at, and so is the time that they wait.
+ * Neighbours: listeners in a process of their own that have nothing to do with the fault. Every page and word that they
+ * receive is checked, and the time that they wait.
  */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
-import type { TortureService } from '../service.js';
-import { speakersOf } from '../speakers.js';
-import type { NeighboursCommand, NeighboursReport } from './report.js';
+import { LoadProcess } from '../../rig/load-process.js';
+import type { Service } from '../../rig/service.js';
+import { ms } from '../checks.js';
+import type { NeighboursLoad, NeighboursReport } from './load.js';
 
-const processPath = fileURLToPath(new URL('./process.js', import.meta.url));
-
-type Answer =
-  | { readonly type: 'started' }
-  | { readonly type: 'report'; readonly report: NeighboursReport }
-  | { readonly type: 'failed'; readonly message: string };
+const loadEntry = new URL('./load.js', import.meta.url);
 
 export class Neighbours {
-  readonly #child: ChildProcess;
-
-  private constructor(child: ChildProcess) {
-    this.#child = child;
-  }
+  readonly #load: NeighboursLoad = new LoadProcess(loadEntry);
 
   /**
-   * They listen when it resolves, with a key of their own: two over HTTP, two over WebSockets.
+   * Resolves when they listen, with a key of their own: two over HTTP, two over WebSockets.
    *
-   * @param toleratesFailures an utterance may fail, as long as it is seen to
+   * @param toleratesFailures an utterance may fail if the client sees it: a stream is cut, or answered by an error
    */
-  static async start(service: TortureService, seed: number, toleratesFailures = false): Promise<Neighbours> {
-    const [voice = ''] = await speakersOf(service);
+  static async start(service: Service, seed: number, toleratesFailures = false): Promise<Neighbours> {
+    const [voice = ''] = await service.voices();
     const [key = ''] = await service.makeKeys(1);
-    const neighbours = new Neighbours(fork(processPath, { serialization: 'advanced' }));
-    const plan = { port: service.port, key, voice, streams: 2, sockets: 2, seed, toleratesFailures };
-    await neighbours.#ask({ type: 'start', plan });
-    return neighbours;
+    const neighbours = new Neighbours();
+    const { port } = service;
+    const plan = { port, key, voice, streams: 2, sockets: 2, seed, toleratesFailures };
+    try {
+      await neighbours.#load.call('start', plan);
+      return neighbours;
+    } catch (error) {
+      neighbours.close();
+      throw error;
+    }
   }
 
-  /** What they speak is heard to its end. */
-  async end(): Promise<NeighboursReport> {
-    const answer = await this.#ask({ type: 'end' });
-    if (answer.type !== 'report') throw new Error('the neighbours did not report');
-    return answer.report;
+  /** They hear everything that was asked for to its end. */
+  end(): Promise<NeighboursReport> {
+    return this.#load.call('end');
   }
 
   /** Idempotent. */
   close(): void {
-    this.#child.kill('SIGKILL');
-  }
-
-  async #ask(command: NeighboursCommand): Promise<Answer> {
-    const gone = once(this.#child, 'exit').then((): never => {
-      throw new Error('the neighbours’ process ended');
-    });
-    gone.catch(() => undefined);
-    this.#child.send(command);
-    const [answer] = (await Promise.race([once(this.#child, 'message'), gone])) as [Answer];
-    if (answer.type === 'failed') throw new Error(`the neighbours failed: ${answer.message}`);
-    return answer;
+    this.#load.close();
   }
 }
+
+/**
+ * Far above what a loaded machine needs, far below what a person calls broken: the torture and the service share the
+ * cores, and the fault to find is a service that hangs.
+ */
+const usualLateMsMax = 10_000;
+
+/** @param lateMsMax what the kind of fault allows */
+export const isUndisturbed = (report: NeighboursReport, lateMsMax = usualLateMsMax): boolean =>
+  report.faultCount === 0 &&
+  report.utterances > 0 &&
+  Math.max(report.firstAudioMsMax, report.dryMsMax, report.probeMsMax) < lateMsMax;
+
+const verdictOf = (report: NeighboursReport, lateMsMax: number): string => {
+  const { faultCount, faults } = report;
+  if (faultCount > 0) return `${faultCount} FAULTS: ${faults.slice(0, 3).join('; ')}`;
+  if (report.utterances === 0) return 'NOTHING HEARD';
+  return isUndisturbed(report, lateMsMax) ? 'none disturbed' : `DISTURBED, by ${ms(lateMsMax)} or more`;
+};
+
+/** @param lateMsMax see `isUndisturbed` */
+export const describeNeighbours = (report: NeighboursReport, lateMsMax = usualLateMsMax): string => {
+  const heard = `${report.utterances} utterances (${Math.round(report.audioMs / 1000)} s)`;
+  const late = `first audio at most ${ms(report.firstAudioMsMax)}, dry ${ms(report.dryMsMax)}`;
+  const probes = `${report.probes} health probes, slowest ${ms(report.probeMsMax)}`;
+  const failures = report.failures === 0 ? '' : `, ${report.failures} of them failed visibly`;
+  return `neighbours: ${heard}${failures}, ${late}; ${probes}; ${verdictOf(report, lateMsMax)}`;
+};

@@ -1,4 +1,4 @@
-/** Ways in which a store can be damaged, by a disk, by hand or by another program. Each draws its details by chance. */
+/** Ways in which a disk, a person or another program can damage a store. The details of each are random. */
 import {
   appendFileSync,
   chmodSync,
@@ -14,17 +14,17 @@ import type { End, LeftStore } from './left-store.js';
 const main = 'store.sqlite';
 const log = 'store.sqlite-wal';
 const index = 'store.sqlite-shm';
-const mark = 'store.sqlite-mark';
+const commitMark = 'store.sqlite-mark';
 const PAGE_BYTES = 4_096;
-/** Milliseconds that somebody's own SQL waits for the service's write. */
+/** Milliseconds that other SQL waits for the service's write. */
 const BUSY_MS_MAX = 10_000;
-/** Of the log: a header, then frames of a head and a page. */
+/** The log is a header, then frames of a head and a page. */
 const LOG_HEAD_BYTES = 32;
 const FRAME_BYTES = 24 + PAGE_BYTES;
 
 export interface DamageTools {
   readonly store: LeftStore;
-  /** Another store, which is whole. */
+  /** Another store, without damage. */
   readonly other: LeftStore;
   readonly random: () => number;
 }
@@ -36,7 +36,7 @@ const below = (random: () => number, end: number): number => Math.floor(random()
 const garbage = (random: () => number, bytes: number): Buffer =>
   Buffer.from(Array.from({ length: bytes }, () => below(random, 256)));
 
-/** Changes a file's bytes, and the file stays the same one. */
+/** Changes bytes within the same file. */
 const change =
   (name: string, work: (bytes: Buffer, random: () => number) => void): Damage =>
   ({ store, random }) => {
@@ -57,7 +57,7 @@ const flipSome = (bytes: Buffer, random: () => number, from = 0, to = bytes.leng
 const pageAt = (bytes: Buffer, random: () => number): number =>
   below(random, bytes.length / PAGE_BYTES) * PAGE_BYTES;
 
-/** The first byte of a page tells what it is of; that of the first page comes after the file's head. */
+/** The first byte of a page is its kind; the first page has it after the file's head. */
 const kinds = { tableLeaf: 0x0d, tableNode: 0x05, indexLeaf: 0x0a, indexNode: 0x02 } as const;
 
 const pageOfKind = (bytes: Buffer, kind: number, random: () => number): number => {
@@ -98,7 +98,7 @@ const sql =
     }
   };
 
-/** Past the trigger that refuses it, which is there again afterwards. */
+/** Without the trigger that would refuse it; the trigger is restored afterwards. */
 const behindTriggers =
   (name: string, script: (random: () => number) => string): Damage =>
   ({ store, random }) => {
@@ -124,7 +124,7 @@ const triggers = [
 /** Times that a file is set aside before something takes its place. */
 const SET_ASIDE_MAX = 1_000;
 
-/** A service that runs can open its file anew, and so make one, before something else has the name: then once more. */
+/** A running service may open its file again, and so make one, before something else has the name: then it tries again. */
 const inPlaceOf =
   (name: string, work: (path: string, tools: DamageTools) => void): Damage =>
   (tools) => {
@@ -139,7 +139,7 @@ const inPlaceOf =
     }
   };
 
-/** Of the file and of what is beside any store, by what is done to it. */
+/** Damage to the file and to the files beside any store. */
 const damages: Readonly<Record<string, Damage>> = {
   'the file is cut': truncated(main),
   'the file is cut to whole pages': ({ store, random }) =>
@@ -187,9 +187,9 @@ const damages: Readonly<Record<string, Damage>> = {
 
   'the file of another store': ({ store, other }) =>
     writeFileSync(store.pathOf(main), other.bytesOf(main, 'killed')),
-  'the mark is gone': gone(mark),
-  'bits in the mark': change(mark, flipSome),
-  'the mark is cut': truncated(mark),
+  'the commit mark is gone': gone(commitMark),
+  'bits in the commit mark': change(commitMark, flipSome),
+  'the commit mark is cut': truncated(commitMark),
   'garbage in the lock': ({ store, random }) =>
     writeFileSync(store.pathOf('store.lock'), garbage(random, 100 + below(random, 5_000))),
 
@@ -197,7 +197,7 @@ const damages: Readonly<Record<string, Damage>> = {
   'a folder in place of the file': inPlaceOf(main, (path) => mkdirSync(path)),
   'a link to itself': inPlaceOf(main, (path) => symlinkSync(path, path)),
   'a link to nowhere': inPlaceOf(main, (path) => symlinkSync(`${path}-nowhere`, path)),
-  'a file that nobody may read': ({ store }) => chmodSync(store.pathOf(main), 0),
+  'a file that no one may read': ({ store }) => chmodSync(store.pathOf(main), 0),
   'a database of another program': inPlaceOf(main, (path, { store }) => {
     store.setAside(log);
     const database = new DatabaseSync(path);
@@ -208,7 +208,7 @@ const damages: Readonly<Record<string, Damage>> = {
   'a newer schema': sql((random) => `PRAGMA user_version = ${4 + below(random, 90)}`),
   'an older schema, it says': sql((random) => `PRAGMA user_version = ${below(random, 3)}`),
   'a trigger is dropped': sql((random) => `DROP TRIGGER ${triggers[below(random, triggers.length)] ?? ''}`),
-  'a trigger of somebody’s own': sql(
+  'a foreign trigger': sql(
     'CREATE TRIGGER free AFTER INSERT ON ledger BEGIN UPDATE accounts SET balance = balance + 1; END',
   ),
   'an index is dropped': sql('DROP INDEX ledger_by_time'),
@@ -234,13 +234,13 @@ const damages: Readonly<Record<string, Damage>> = {
   'a revocation is undone': sql('UPDATE api_keys SET revoked_at_ms = NULL'),
 };
 
-/** Of a store that has a log, by what is done to it. */
+/** Damage to a store that has a log. */
 const logDamages: Readonly<Record<string, Damage>> = {
   'the file as it was before, with the log': ({ store }) =>
     writeFileSync(store.pathOf(main), store.olderFile),
   'the file and its log are empty': ({ store }) => {
     truncateSync(store.pathOf(main), 0);
-    // A service that runs may have closed the empty file by now, and cut its log with it.
+    // A running service may have closed the empty file by now, and removed its log.
     writeFileSync(store.pathOf(log), '');
   },
   'bits in the log': change(log, flipSome),
@@ -269,7 +269,7 @@ const logDamages: Readonly<Record<string, Damage>> = {
   'a folder in place of the log': inPlaceOf(log, (path) => mkdirSync(path)),
 };
 
-/** The damages that a store can have which was left so. */
+/** The damages that are possible after each end. */
 export const damageNames: Readonly<Record<End, readonly string[]>> = {
   killed: [...Object.keys(damages), ...Object.keys(logDamages)],
   closed: Object.keys(damages),

@@ -1,18 +1,17 @@
-/** The scenario of the damaged store: what the service makes of it at a start, and while it runs. */
+/** The scenario of the damaged store: what the service does with it at a start, and while it runs. */
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
-import { Dice } from '../dice.js';
-import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
-import { inScratch } from '../scratch.js';
-import type { TortureService } from '../service.js';
-import { speak } from '../speak.js';
-import { startOutcome, Tally } from '../start-outcome.js';
+import { Dice } from '../../rig/random.js';
+import { describeExit, type Service } from '../../rig/service.js';
+import { Tally } from '../../rig/tally.js';
+import { speak, startOutcome } from '../checks.js';
+import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { applyDamage, damageNames } from './damage.js';
 import { balancesOf, LeftStore, type End } from './left-store.js';
 
-/** Of the ledger: one store that a start reads whole, one that is too large for that. */
+/** Of the ledger: a start reads the small store whole; the other is too large for that. */
 const ENTRIES = { small: 600, large: 60_000 } as const;
 
 const ends: readonly End[] = ['killed', 'closed'];
@@ -24,7 +23,7 @@ interface Case {
   readonly size: keyof typeof ENTRIES;
 }
 
-/** Every damage to either store; what is first tried on the one is tried on the other when all have had a turn. */
+/** Every damage to both stores: first each to one of them, then each to the other. */
 const cases: readonly Case[] = [0, 1].flatMap((round) =>
   ends
     .flatMap((end) => damageNames[end].map((name) => ({ name, end })))
@@ -37,26 +36,26 @@ const TEXT = 'A charge.';
 
 const balanceOf = (store: LeftStore): number => Number(balancesOf(store.dataDir).accounts[0]?.['balance']);
 
-/** A request is charged what it costs, or refused because the store fails. `null`: so it was. */
-const chargeFault = async (service: TortureService, store: LeftStore): Promise<string | null> => {
+/** A request must be charged what it costs, or refused because the store fails. @returns `null` if it was */
+const chargeFault = async (service: Service, store: LeftStore): Promise<string | null> => {
   const before = balanceOf(store);
   const status = (await speak(service.port, store.key, TEXT)).status;
-  // Ends when its entries are durable, or given up.
+  // The service ends when its entries are durable, or lost.
   const { code } = await service.stop();
   if (code !== 0) return `it ended with ${String(code)}`;
   const after = balanceOf(store);
   if (status === 200 && after === before - TEXT.length) return null;
   if (status === 503 && after === before) return null;
-  // Spoken before the damage was met at the commit, which the log tells.
-  if (status === 200 && after === before && service.faultCount > 0) return null;
-  return `status ${String(status)}, charged ${String(before - after)}`;
+  // It was spoken before the commit found the damage, which is logged.
+  if (status === 200 && after === before && service.log.errors > 0) return null;
+  return `status ${status}, charged ${before - after}`;
 };
 
-const environment = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
+const threads = { synthesisThreads: 1, actorThreads: 1 };
 
-/** @returns `refused`, `served`, or what must not be */
+/** @returns `refused`, `served`, or what is wrong */
 const tryStart = async (store: LeftStore): Promise<string> => {
-  const outcome = await startOutcome({ dataDir: store.dataDir, env: environment });
+  const outcome = await startOutcome({ dataDir: store.dataDir, ...threads });
   if (outcome.kind === 'refused')
     return outcome.line.includes(store.dataDir) ? 'refused' : `refused without the path: ${outcome.line}`;
   if (outcome.kind === 'broke') return outcome.how;
@@ -70,14 +69,14 @@ const tryStart = async (store: LeftStore): Promise<string> => {
   }
 };
 
-/** What so many turns have tried. */
+/** What so many starts have tried. */
 const coverage = (count: number): string => {
   const tried = cases.slice(0, count);
   const namesOf = (some: readonly Case[]) => String(new Set(some.map(({ name }) => name)).size);
   const parts = ends.flatMap((end) =>
     sizes.map((size) => {
       const these = tried.filter((one) => one.end === end && one.size === size);
-      return `${String(these.length)} of ${String(damageNames[end].length)} to a ${size} store that was ${end}`;
+      return `${these.length} of ${damageNames[end].length} to a ${size} store that was ${end}`;
     }),
   );
   return `${namesOf(tried)} of ${namesOf(cases)} kinds of damage: ${parts.join(', ')} (small: read whole at a start)`;
@@ -100,7 +99,7 @@ const atStarts = async (stores: Stores, options: TortureOptions): Promise<Tortur
     const isRight = outcome === 'refused' || outcome === 'served';
     tally.add(isRight ? outcome : 'wrong');
     if (!isRight) wrong.push(`${name} (${end}, ${size}): ${outcome}`);
-    options.progress(`start ${String(i + 1)} of ${String(options.count)}: ${tally.toString()}`);
+    options.progress(`start ${i + 1} of ${options.count}: ${tally.toString()}`);
   }
   return {
     fault: 'store damaged, at a start',
@@ -113,9 +112,9 @@ const atStarts = async (stores: Stores, options: TortureOptions): Promise<Tortur
 
 const REQUESTS = 6;
 
-/** Whatever it answers meanwhile, it lives, and the next start is right. */
+/** The service must live through the damage, and the next start must be right. */
 const tryRunning = async (store: LeftStore, damage: () => void): Promise<string> => {
-  const outcome = await startOutcome({ dataDir: store.dataDir, env: environment });
+  const outcome = await startOutcome({ dataDir: store.dataDir, ...threads });
   if (outcome.kind !== 'serves') return 'it did not start';
   const { service } = outcome;
   const answers = new Tally();
@@ -128,18 +127,18 @@ const tryRunning = async (store: LeftStore, damage: () => void): Promise<string>
       return `answers ${answers.toString()}`;
     const ended = service.exit;
     await service.kill();
-    const again = await startOutcome({ dataDir: store.dataDir, env: environment });
+    const again = await startOutcome({ dataDir: store.dataDir, ...threads });
     if (again.kind === 'broke') return `the next start: ${again.how}`;
     if (again.kind === 'serves') {
       try {
         verifyStore(store.dataDir, limits);
       } catch (error) {
-        return `served again, and not good: ${(error as Error).message}`;
+        return `served again, and the store is bad: ${(error as Error).message}`;
       } finally {
         await again.service.kill();
       }
     }
-    if (ended !== null) return `ended by ${String(ended.signal ?? ended.code)}`;
+    if (ended !== null) return `ended by ${describeExit(ended)}`;
     return answers.of('503') > 0 ? 'answered 503' : 'went on';
   } finally {
     await service.kill();
@@ -147,7 +146,7 @@ const tryRunning = async (store: LeftStore, damage: () => void): Promise<string>
 };
 
 const right = ['answered 503', 'went on'];
-/** The system ends every process whose mapped memory is cut off; the next start must be right. */
+/** The system ends a process whose mapped memory is cut; the next start must be right. */
 const cutMemory: readonly string[] = [
   'the index of the log is cut',
   'garbage in place of the index of the log',
@@ -168,20 +167,20 @@ const whileRunning = async (stores: Stores, options: TortureOptions): Promise<To
     const isRight = right.includes(outcome) || (outcome === 'ended by SIGBUS' && cutMemory.includes(name));
     tally.add(isRight ? outcome : 'wrong');
     if (!isRight) wrong.push(`${name}: ${outcome}`);
-    options.progress(`running ${String(i + 1)} of ${String(count)}: ${tally.toString()}`);
+    options.progress(`running ${i + 1} of ${count}: ${tally.toString()}`);
   }
   return {
     fault: 'store damaged, while it runs',
-    injected: `${String(Math.min(count, names.length))} of these kinds, between two requests; then SIGKILL and a start`,
+    injected: `${Math.min(count, names.length)} of these kinds, between two requests; then SIGKILL and a start`,
     count,
-    outcome: `${tally.toString()}; no 500, and the process lives but where its mapped memory was cut off (SIGBUS); the next start refuses or serves what verifies ${wrong.join('; ')}`,
+    outcome: `${tally.toString()}; no 500, and the process lives unless its mapped memory was cut (SIGBUS); the next start refuses or serves what verifies ${wrong.join('; ')}`,
     held: wrong.length === 0,
   };
 };
 
 export const damagedStore: Scenario = {
   name: 'store-damage',
-  about: 'a store damaged in so many ways: refused with its cause, or served with the balances that it had',
+  about: 'a damaged store, in many ways: refused with its cause, or served with the same balances',
   defaultCount: cases.length,
   run: (options) =>
     inScratch(async (folder) => {

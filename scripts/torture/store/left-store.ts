@@ -1,7 +1,6 @@
 /**
- * A store as a kill leaves it, its last commits in its write-ahead log only, or as an orderly end does, without a log;
- * and the same one again after each damage. It is put back into the same file: one in another file would be another
- * store.
+ * A store as a kill leaves it, with its last commits only in the write-ahead log, or as an orderly end leaves it, without a
+ * log. After each damage it can be restored, into the same file: a store in another file would be another store.
  */
 import {
   existsSync,
@@ -24,7 +23,7 @@ import { logPath, openExisting, storePath } from '../../../src/store/sqlite/data
 import { prepareAppendBatch } from '../../../src/store/sqlite/writer.js';
 import type { LedgerEntry } from '../../../src/store/store.js';
 
-/** What must be as it was, or not be served. */
+/** The service must serve these unchanged, or refuse to start. */
 export interface Balances {
   readonly accounts: readonly Readonly<Record<string, unknown>>[];
   readonly keys: readonly Readonly<Record<string, unknown>>[];
@@ -32,7 +31,7 @@ export interface Balances {
 
 const ACCOUNTS = 5;
 const START_MS = Date.UTC(2026, 0, 1);
-/** Entries of a commit, of those that are in the log only. */
+/** Entries of each commit that is only in the log. */
 const COMMIT_ENTRIES = 6;
 const LOGGED_COMMITS = 8;
 
@@ -41,7 +40,7 @@ const readBalances = (database: DatabaseSync): Balances => ({
   keys: database.prepare('SELECT * FROM api_keys ORDER BY id').all(),
 });
 
-/** As the service would read them. @throws what reading meets */
+/** As the service would read them. @throws when reading fails */
 export const balancesOf = (dataDir: string): Balances => {
   const database = openExisting(dataDir, limits);
   try {
@@ -71,7 +70,7 @@ const usage = (
   atMs,
 });
 
-/** How the service that had it ended. */
+/** How the service before ended. */
 export type End = 'killed' | 'closed';
 
 export class LeftStore {
@@ -79,7 +78,7 @@ export class LeftStore {
   /** Of the first account. */
   readonly key: string;
   readonly balances: Balances;
-  /** The store's file as it was some commits before the log begins. */
+  /** The store's file, some commits before the log begins. */
   readonly olderFile: Buffer;
   readonly #files: Readonly<Record<End, ReadonlyMap<string, Buffer>>>;
   #end: End = 'killed';
@@ -99,8 +98,8 @@ export class LeftStore {
   }
 
   /**
-   * @param dataDir that there is not yet
-   * @param entries of its ledger, about
+   * @param dataDir a new folder
+   * @param entries of its ledger, approximately
    */
   static async make(dataDir: string, entries: number, random: () => number): Promise<LeftStore> {
     const opened = new SqliteAdministration(dataDir, limits);
@@ -158,14 +157,14 @@ export class LeftStore {
     return join(this.dataDir, name);
   }
 
-  /** As it was. */
+  /** Before any damage. */
   bytesOf(name: string, end: End = this.#end): Buffer {
     const bytes = this.#files[end].get(name);
     if (bytes === undefined) throw new Error(`there is no ${name}`);
     return bytes;
   }
 
-  /** Takes a file out of its place, if it is there, to be put back as the same file. */
+  /** Moves a file away if it is there, so that it can be put back as the same file. */
   setAside(name: string): void {
     try {
       renameSync(this.pathOf(name), `${this.dataDir}-${name}`);
@@ -174,7 +173,7 @@ export class LeftStore {
     }
   }
 
-  /** Undoes any damage, and what was made of it. */
+  /** Undoes any damage, and what a service did afterwards. */
   putBack(end: End): void {
     this.#end = end;
     mkdirSync(this.dataDir, { recursive: true });

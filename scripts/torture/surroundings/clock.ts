@@ -1,27 +1,26 @@
-/** The scenario of the clock: it is moved by a day, forwards and backwards, in the middle of speech. */
+/** The scenario of the clock: it moves by a day, forwards and backwards, in the middle of speech. */
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WebSocket } from 'ws';
 import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import { storePath } from '../../../src/store/sqlite/database.js';
-import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
-import { inScratch } from '../scratch.js';
+import { Service } from '../../rig/service.js';
+import { SocketConnection } from '../../rig/socket.js';
 import { operate } from '../../operator.js';
-import { TortureService, type LogLine } from '../service.js';
-import { comes, readinessOf, speak } from '../speak.js';
+import { comesTrue, speak } from '../checks.js';
+import { inScratch, notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 
 const fault = 'clock moved by a day';
 const DAY_MS = 86_400_000;
-/** A step of the log's times that is a jump, and no waiting. */
+/** A larger step between times in the log is a jump. */
 const JUMP_MS = 3_600_000;
-const TEXT = 'The clock on the wall is wrong again, and nobody minds. '.repeat(12);
-/** Milliseconds within which a revoked key closes its WebSockets; twice that which it promises. */
+const TEXT = 'The clock on the wall is wrong again, and no one minds. '.repeat(12);
+/** Milliseconds for a revoked key to close its WebSockets: twice the service's promise. */
 const REVOKED_MS_MAX = 2_000;
 
-/** libfaketime: the wall clock of a process from a file, its monotonic one as it is. `null` where it is not installed. */
+/** libfaketime sets the wall clock of a process from a file. @returns `null` where it is not installed */
 const fakeClock = (): string | null => {
   for (const folder of ['/usr/lib', '/usr/local/lib', '/usr/lib64'])
     try {
@@ -40,16 +39,6 @@ const fakeClock = (): string | null => {
   return null;
 };
 
-/** Idle for all the while: what it waits for must not be brought about by the clock. */
-const openIdle = (port: number, key: string): Promise<WebSocket> =>
-  new Promise((resolve, reject) => {
-    const socket = new WebSocket(`ws://127.0.0.1:${String(port)}/v1/tts/ws`, {
-      headers: { 'x-api-key': key },
-    });
-    socket.once('open', () => resolve(socket));
-    socket.once('error', reject);
-  });
-
 const jumpsOf = (timesMs: readonly number[]): number =>
   timesMs.filter((timeMs, i) => i > 0 && Math.abs(timeMs - (timesMs[i - 1] ?? 0)) > JUMP_MS).length;
 
@@ -66,20 +55,20 @@ const moveClock = async (
 ): Promise<TortureRow> => {
   const dataDir = join(scratch, 'data');
   const file = join(scratch, 'clock');
-  const setDays = (days: number) => writeFileSync(file, `${days < 0 ? '' : '+'}${String(days)}d\n`);
+  const setDays = (days: number) => writeFileSync(file, `${days < 0 ? '' : '+'}${days}d\n`);
   setDays(0);
   const timesMs: number[] = [];
-  const service = await TortureService.start({
+  const service = await Service.start({
     dataDir,
+    synthesisThreads: 2,
+    actorThreads: 1,
     env: {
-      SYNTHESIS_THREADS: '2',
-      ACTOR_THREADS: '1',
       LD_PRELOAD: library,
       FAKETIME_TIMESTAMP_FILE: file,
       FAKETIME_NO_CACHE: '1',
       DONT_FAKE_MONOTONIC: '1',
     },
-    onLine: (line) => timesMs.push((JSON.parse(line) as LogLine & { time: number }).time),
+    onLine: (line) => timesMs.push((JSON.parse(line) as { time: number }).time),
   });
   const wrong: string[] = [];
   let moves = 0;
@@ -87,12 +76,18 @@ const moveClock = async (
   try {
     const { port } = service;
     const [key = '', idleKey = ''] = await service.makeKeys(2, 10_000_000);
-    const idle = await openIdle(port, idleKey);
-    const isClosed = (): boolean => idle.readyState === WebSocket.CLOSED;
+    // Idle all the time: a jump of the clock must not end it.
+    const ends: string[] = [];
+    const isClosed = (): boolean => ends.length > 0;
+    const idle = new SocketConnection(
+      { port, key: idleKey },
+      { onMessage: () => undefined, onError: (error) => void ends.push(error.message) },
+    );
+    await idle.opened();
     const move = async (days: number): Promise<void> => {
       setDays(days);
       moves += 1;
-      // The log tells the time, so that each move is seen in it.
+      // The status line shows the new time in the log.
       await service.status();
       await sleep(100);
     };
@@ -102,29 +97,27 @@ const moveClock = async (
       for (const days of [1, -1, 0]) await move(days);
       for (const { status, bytes } of await Promise.all(speaking)) {
         streams += 1;
-        if (status !== 200 || bytes < 1_000_000)
-          wrong.push(`a stream: ${String(status)}, ${String(bytes)} bytes`);
+        if (status !== 200 || bytes < 1_000_000) wrong.push(`a stream: ${status}, ${bytes} bytes`);
       }
       const slots = await Promise.all(Array.from({ length: 9 }, () => speak(port, key, 'Nine at a time.')));
       if (slots.some(({ status }) => status !== 200)) wrong.push('a slot was not given back');
-      if ((await readinessOf(port)) !== '') wrong.push(`not ready: ${await readinessOf(port)}`);
-      progress(`round ${String(i + 1)} of ${String(count)}, ${String(wrong.length)} wrong`);
+      const reasons = await service.unreadyReasons();
+      if (reasons !== '') wrong.push(`not ready: ${reasons}`);
+      progress(`round ${i + 1} of ${count}, ${wrong.length} wrong`);
     }
     if (isClosed()) wrong.push('an idle WebSocket was dropped');
     await move(1);
     await operate(dataDir, (administration) => administration.revoke(idleKey));
-    if (!(await comes(() => Promise.resolve(isClosed()), REVOKED_MS_MAX)))
+    if (!(await comesTrue(() => Promise.resolve(isClosed()), REVOKED_MS_MAX)))
       wrong.push('a revoked key was not seen');
     await move(0);
     const { requestsInFlight } = await service.status();
-    if (requestsInFlight > 0) wrong.push(`${String(requestsInFlight)} requests are left`);
+    if (requestsInFlight > 0) wrong.push(`${requestsInFlight} requests are left`);
     const { code } = await service.stop();
     if (code !== 0) wrong.push(`it ended with ${String(code)}`);
-    if (service.faultCount > 0) wrong.push(`it logged ${service.faults[0] ?? ''}`);
+    if (service.log.errors > 0) wrong.push(`it logged ${service.log.errorLines[0] ?? ''}`);
     if (jumpsOf(timesMs) < moves - 1 || stepsBack(timesMs) > 0)
-      wrong.push(
-        `the log's times: ${String(jumpsOf(timesMs))} jumps, ${String(stepsBack(timesMs))} steps back`,
-      );
+      wrong.push(`the log's times: ${jumpsOf(timesMs)} jumps, ${stepsBack(timesMs)} steps back`);
     verifyStore(dataDir, limits);
     const database = new DatabaseSync(storePath(dataDir), { readOnly: true });
     const strange = database
@@ -137,22 +130,24 @@ const moveClock = async (
   }
   return {
     fault,
-    injected: `forwards, two days back and right again, in mid-stream: ${String(moves)} moves`,
+    injected: `a day forwards, two days back and right again, in the middle of streams: ${moves} moves`,
     count: moves,
-    outcome: `${String(streams)} streams went on to their ends, no slot, deadline, idle WebSocket or key was touched, the ledger verifies, the log's times jump with the clock and else never ${wrong.join('; ')}`,
+    outcome: `${streams} streams went on to their ends; no effect on slots, deadlines, idle WebSockets and keys; the ledger verifies; times in the log jump only with the clock ${wrong.join('; ')}`,
     held: wrong.length === 0,
   };
 };
 
 export const clock: Scenario = {
   name: 'clock',
-  about: 'the system clock moved by a day, forwards and backwards, in mid-stream (needs faketime)',
+  about: 'the system clock moves by a day, forwards and backwards, in the middle of streams (needs faketime)',
   defaultCount: 5,
   run: (options) =>
     inScratch(async (scratch) => {
       const library = fakeClock();
       if (library === null)
-        return [notRun(fault, 'forwards and backwards in mid-stream', 'faketime is not installed')];
+        return [
+          notRun(fault, 'forwards and backwards, in the middle of streams', 'faketime is not installed'),
+        ];
       return [await moveClock(scratch, library, options)];
     }),
 };

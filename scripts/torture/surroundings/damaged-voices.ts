@@ -1,4 +1,4 @@
-/** The scenario of the damaged voices: a start refuses them and names the file, or what was changed does no harm. */
+/** The scenario of the damaged voices: a start refuses them and names the file, or the damage does no harm. */
 import {
   appendFileSync,
   cpSync,
@@ -10,11 +10,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
-import { Dice } from '../dice.js';
-import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
-import { inScratch } from '../scratch.js';
-import { speak } from '../speak.js';
-import { startOutcome, Tally } from '../start-outcome.js';
+import { Dice } from '../../rig/random.js';
+import { Tally } from '../../rig/tally.js';
+import { speak, startOutcome } from '../checks.js';
+import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 
 const graphs = ['encoder.onnx', 'frames.onnx', 'decoder.onnx'] as const;
 const manifest = 'manifest.json';
@@ -23,7 +22,7 @@ const HUGE_BYTES = 6 * 2 ** 30;
 
 interface Damage {
   readonly name: string;
-  /** What the line must name. */
+  /** The line must name it. */
   readonly file: string;
   readonly apply: (folder: string, dice: Dice) => void;
 }
@@ -119,13 +118,17 @@ const damages: readonly Damage[] = [
     apply: inFolder(manifest, work),
   })),
   swapped,
-  // Most are refused; some change a description, or a voice a little.
+  // Most are refused; some change only a description, or a voice a little.
   { name: 'bits in the manifest', file: '', apply: inFolder(manifest, flipBits) },
 ];
 
 const tryStart = async (folder: string, dataDir: string, { file }: Damage): Promise<string> => {
-  const env = { MODELS_DIR: folder, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
-  const outcome = await startOutcome({ dataDir, env });
+  const outcome = await startOutcome({
+    dataDir,
+    env: { MODELS_DIR: folder },
+    synthesisThreads: 1,
+    actorThreads: 1,
+  });
   if (outcome.kind === 'refused')
     return outcome.line.includes(join(folder, pack, file))
       ? 'refused'
@@ -136,8 +139,8 @@ const tryStart = async (folder: string, dataDir: string, { file }: Damage): Prom
     if (file !== '') return 'served';
     const [key = ''] = await service.makeKeys(1);
     const { status } = await speak(service.port, key, 'Still there.');
-    // A voice's name can be another one now.
-    return status === 200 || status === 422 ? 'harmless' : `served, and answered ${String(status)}`;
+    // The name of the voice may have changed.
+    return status === 200 || status === 422 ? 'harmless' : `served, and answered ${status}`;
   } finally {
     await service.kill();
   }
@@ -157,10 +160,10 @@ const run = ({ seed, count, progress }: TortureOptions): Promise<readonly Tortur
       const isRight = outcome === 'refused' || outcome === 'harmless';
       tally.add(isRight ? outcome : 'wrong');
       if (!isRight) wrong.push(`${damage.name}: ${outcome}`);
-      progress(`${String(i + 1)} of ${String(count)}: ${tally.toString()}`);
+      progress(`${i + 1} of ${count}: ${tally.toString()}`);
     }
     const outcome = `${tally.toString()}; refused: exit 1 and one line that names the file ${wrong.join('; ')}`;
-    const injected = `${String(damages.length)} ways: manifest and graphs cut, changed, gone, swapped, huge, a folder, a link to itself`;
+    const injected = `${damages.length} ways: manifest and graphs cut, changed, gone, swapped, huge, a folder, a link to itself`;
     return [{ fault: 'model file damaged', injected, count, outcome, held: wrong.length === 0 }];
   });
 

@@ -1,19 +1,10 @@
-/** Entry of an actor thread that breaks when it is told of a word: how, the word says. */
+/** Entry of an actor thread that breaks when a segment has a word that names a fault. */
 import { parentPort } from 'node:worker_threads';
 import { unpackCommands } from '../../../src/threads/mail.js';
 import type { ActorThreadMessage } from '../../../src/threads/messages.js';
-import { actorFaults, type ActorFault } from './faults.js';
+import { actorFaults, exhaustHeap, spin, type ActorFault } from './faults.js';
 
 await import('../../../workers/actors.js');
-
-const exhaustHeap = (): never => {
-  const hoard: unknown[] = [];
-  for (;;) hoard.push(new Array(2 ** 20).fill(hoard));
-};
-
-const spin = (): never => {
-  for (;;);
-};
 
 const faults: Readonly<Record<ActorFault, () => void>> = {
   'actor-throw': () => {

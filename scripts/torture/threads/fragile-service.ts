@@ -1,4 +1,4 @@
-/** The service as it is, its voices included, but for threads that break where a text tells them to. */
+/** The service with its real voices, and threads that break where a text names a fault. */
 import { writeFirstKey } from '../../../src/accounts/administration.js';
 import { App } from '../../../src/app.js';
 import { readConfig } from '../../../src/config.js';

@@ -1,21 +1,12 @@
-/** Entry of a synthesis thread with the real voices, which breaks in the second step of a text that tells it how. */
+/** Entry of a synthesis thread with the real voices. It breaks in the second step of a text that names a fault. */
 import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../../src/threads/messages.js';
 import type { LoadedVoices, SegmentSynthesis } from '../../../workers/engines/engine.js';
 import { loadPacks, meansOf } from '../../../workers/engines/registry.js';
 import { serveSynthesis } from '../../../workers/synthesis-thread.js';
-import { synthesisFaults, type SynthesisFault } from './faults.js';
+import { exhaustHeap, spin, synthesisFaults, type SynthesisFault } from './faults.js';
 
 const data = workerData as SynthesisThreadData;
-
-const exhaustHeap = (): never => {
-  const hoard: unknown[] = [];
-  for (;;) hoard.push(new Array(2 ** 20).fill(hoard));
-};
-
-const spin = (): never => {
-  for (;;);
-};
 
 const faults: Readonly<Record<SynthesisFault, () => void>> = {
   throw: () => {

@@ -1,0 +1,120 @@
+/** What scenarios ask a service: does it speak, does it start, is it at rest. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { exchange, speechRequest, type SpeechPath } from '../rig/http.js';
+import { describeExit, Service, type ServiceOptions, type Status } from '../rig/service.js';
+
+/** Whole milliseconds in words. */
+export const ms = (value: number): string => `${Math.round(value)} ms`;
+
+export interface Spoken {
+  /** 0 without a response, or when it broke off. */
+  readonly status: number;
+  readonly bytes: number;
+}
+
+/** One request to its end. */
+export const speak = async (
+  port: number,
+  key: string,
+  text: string,
+  path: SpeechPath = '/v1/tts',
+): Promise<Spoken> => {
+  const format = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
+  const answer = await exchange(port, speechRequest({ key, voice: 'wren', text, path, format }));
+  return answer.isWhole ? { status: answer.status, bytes: answer.body.length } : { status: 0, bytes: 0 };
+};
+
+/** Waits for a condition. @returns false if it does not come true in time */
+export const comesTrue = async (condition: () => Promise<boolean>, withinMs = 30_000): Promise<boolean> => {
+  const endMs = performance.now() + withinMs;
+  while (performance.now() < endMs) {
+    if (await condition().catch(() => false)) return true;
+    await sleep(50);
+  }
+  return false;
+};
+
+/** The result of a start. */
+export type StartOutcome =
+  | { readonly kind: 'serves'; readonly service: Service }
+  /** Exit code 1 and one line, without a stack. */
+  | { readonly kind: 'refused'; readonly line: string }
+  | { readonly kind: 'broke'; readonly how: string };
+
+/** More than any start takes on a busy machine. */
+const startMsMax = 60_000;
+
+export const startOutcome = async (options: ServiceOptions): Promise<StartOutcome> => {
+  const service = new Service(options);
+  const timeout = new AbortController();
+  const first = await Promise.race([
+    service.listening().then(
+      () => 'listening' as const,
+      () => 'ended' as const,
+    ),
+    sleep(startMsMax, 'hung' as const, { signal: timeout.signal }),
+  ]);
+  timeout.abort();
+  if (first === 'listening') return { kind: 'serves', service };
+  if (first === 'hung') {
+    await service.kill();
+    return { kind: 'broke', how: 'it neither listened nor ended' };
+  }
+  const exit = await service.exited;
+  const lines = service.stderr.trimEnd().split('\n');
+  const [line = ''] = lines;
+  if (exit.code === 1 && lines.length === 1 && line.startsWith('syrinx: ')) return { kind: 'refused', line };
+  return { kind: 'broke', how: `exit ${describeExit(exit)}: ${lines.slice(0, 3).join(' / ')}` };
+};
+
+/** The service closes idle connections after ten seconds, in steps of four. */
+const restMsMax = 25_000;
+/** Files of the store and of the system come and go. */
+const moreFilesMax = 4;
+const slotsPerKey = 9;
+
+const isAtRest = (status: Status, sockets: number, contexts: number): boolean =>
+  status.requestsInFlight === sockets &&
+  status.openContexts === contexts &&
+  status.runningSegments === 0 &&
+  status.threadsWhole;
+
+/** Whether the key can have all its requests at once. */
+const slotsAreFree = async (port: number, key: string): Promise<boolean> => {
+  const spoken = await Promise.all(
+    Array.from({ length: slotsPerKey }, () => speak(port, key, 'Still here.')),
+  );
+  return spoken.every(({ status }) => status === 200);
+};
+
+/**
+ * Waits until the service is at rest.
+ *
+ * @param filesBefore open files of the service before the torture
+ * @param keys whose slots must be free
+ * @param stays sockets and contexts that are still open on purpose
+ * @returns what the service still holds, in words
+ */
+export const leftoversOf = async (
+  service: Service,
+  filesBefore: number,
+  keys: readonly string[],
+  stays = { sockets: 0, contexts: 0 },
+): Promise<string[]> => {
+  const isResting = (status: Status): boolean => isAtRest(status, stays.sockets, stays.contexts);
+  const filesMax = filesBefore + moreFilesMax;
+  const endMs = performance.now() + restMsMax;
+  let status = await service.status();
+  while ((!isResting(status) || service.openFiles > filesMax) && performance.now() < endMs) {
+    await sleep(200);
+    status = await service.status();
+  }
+  const left: string[] = [];
+  if (!isResting(status)) left.push(`not at rest: ${JSON.stringify(status)}`);
+  if (service.openFiles > filesMax) left.push(`${service.openFiles} open files, before ${filesBefore}`);
+  for (const key of keys) if (!(await slotsAreFree(service.port, key))) left.push('slots of a key');
+  return left;
+};
+
+export const describeLeftovers = (left: readonly string[]): string =>
+  left.length === 0 ? 'nothing left over' : `LEFT: ${left.join('; ')}`;

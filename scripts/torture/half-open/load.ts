@@ -1,0 +1,66 @@
+/** The clients at the other end of the cable, six kinds of them. */
+import { encodeRequest, speechRequest } from '../../rig/http.js';
+import { serveLoad, type LoadProcess } from '../../rig/load-process.js';
+import { RawConnection } from '../../rig/raw-connection.js';
+import { encodeHandshake, encodeMessage, encodeStart } from '../../rig/socket.js';
+
+interface ConnectOrder {
+  readonly host: string;
+  readonly port: number;
+  readonly voice: string;
+  readonly keys: readonly string[];
+  readonly count: number;
+}
+
+const clientsPerKey = 12;
+const text = 'The client that asked for this has vanished, and the cable with it. '.repeat(60);
+
+const connectOne = async ({ host, keys, port, voice }: ConnectOrder, i: number): Promise<void> => {
+  const client = new RawConnection({ host, port });
+  const key = keys[Math.floor(i / clientsPerKey) % keys.length]!;
+  const request = encodeRequest(speechRequest({ key, voice, text }));
+  // Reads only the first bytes: the service then has more to send than the system buffers.
+  client.socket.once('data', () => client.socket.pause());
+  if (!(await client.connected())) throw new Error('no connection');
+  switch (i % 6) {
+    case 0:
+      // Sends nothing.
+      return;
+    case 1:
+      // Is answered, and keeps the connection.
+      client.write(encodeRequest({ path: '/healthz' }));
+      break;
+    case 2:
+      // Sends a part of its body.
+      client.write(request.subarray(0, 1_000));
+      return;
+    case 3:
+      // Hears a stream.
+      client.write(request);
+      break;
+    default:
+      // A WebSocket that is idle (4) or speaks (5).
+      client.write(encodeHandshake(key));
+      await client.answered();
+      if (i % 6 === 5)
+        client.write(
+          Buffer.concat([
+            encodeStart({ voice }),
+            encodeMessage({ send_text: text }),
+            encodeMessage({ flush: true }),
+          ]),
+        );
+  }
+  const status = await client.answered();
+  if (status !== '200' && status !== '101') throw new Error(`answered ${status}`);
+};
+
+/** Resolves when all are connected. */
+const connect = async (order: ConnectOrder): Promise<void> => {
+  await Promise.all(Array.from({ length: order.count }, (_, i) => connectOne(order, i)));
+};
+
+const calls = { connect };
+export type HalfOpenLoad = LoadProcess<typeof calls>;
+
+serveLoad(calls);
