@@ -10,7 +10,7 @@ import type { Bounds } from '../limits.js';
 import { normalise } from '../text/normalise/normalise.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
-import type { FailureCode, Frame } from '../threads/messages.js';
+import { actorOfContext, type FailureCode, type Frame } from '../threads/messages.js';
 import type { Job, JobOutcome } from '../threads/synthesis-thread.js';
 import { heldBytesPerMs } from './audio-budget.js';
 import type { ContextMeter } from './playback.js';
@@ -24,7 +24,6 @@ const SEGMENTS_AHEAD = 4;
 
 export interface ContextParts {
   readonly id: number;
-  readonly actor: number;
   readonly options: ContextOptions;
   readonly sink: FrameSink;
   readonly scheduler: Scheduler;
@@ -38,7 +37,6 @@ export interface ContextParts {
 
 export class Context implements SpeechContext, SegmentOwner {
   readonly id: number;
-  readonly actor: number;
   readonly schedule: ContextSchedule;
   readonly #parts: ContextParts;
   readonly #sampleRateHz: number;
@@ -61,14 +59,14 @@ export class Context implements SpeechContext, SegmentOwner {
 
   constructor(parts: ContextParts) {
     this.#parts = parts;
-    ({ id: this.id, actor: this.actor } = parts);
+    this.id = parts.id;
     const { format, framing, timestamps, clientContextId, settings, group, lease } = parts.options;
     // A request for blank text is answered by a short silence; on a socket blank text is no request.
     this.#utterances = new Utterances(parts.bounds, framing !== 'socket');
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
     this.schedule = parts.scheduler.open(group ?? lease, this, heldBytesPerMs(format, this.#sampleRateHz));
-    parts.actors.send(parts.actor, {
+    parts.actors.send({
       type: 'open',
       contextId: parts.id,
       format,
@@ -226,7 +224,7 @@ export class Context implements SpeechContext, SegmentOwner {
       settings,
       seed: attempt.seed,
       utteranceSeed: this.#utteranceSeed,
-      actor: this.actor,
+      actor: actorOfContext(this.id),
     };
     // The job starts last: nothing after it may fail.
     const running = this.#generation.pool.run(job, playFromMs);
@@ -304,7 +302,7 @@ export class Context implements SpeechContext, SegmentOwner {
       const flushId = this.#utterances.takeFlush(this.#announced);
       if (flushId === undefined) return;
       this.schedule.tailAsked(this.#announced - 1);
-      this.#parts.actors.send(this.actor, { type: 'flush', contextId: this.id, flushId });
+      this.#parts.actors.send({ type: 'flush', contextId: this.id, flushId });
     }
   }
 
@@ -314,12 +312,12 @@ export class Context implements SpeechContext, SegmentOwner {
     if (this.#announced < this.#utterances.cutSegments) return;
     this.#closeSent = true;
     this.schedule.tailAsked(this.#announced - 1);
-    this.#parts.actors.send(this.actor, { type: 'close', contextId: this.id });
+    this.#parts.actors.send({ type: 'close', contextId: this.id });
   }
 
   #announce(segment: ScheduledSegment): void {
     this.#announced = segment.index + 1;
-    this.#parts.actors.send(this.actor, {
+    this.#parts.actors.send({
       type: 'segment',
       contextId: this.id,
       segment: segment.index,
@@ -339,7 +337,7 @@ export class Context implements SpeechContext, SegmentOwner {
   #abandon(): void {
     if (this.#over) return;
     for (const job of this.#jobs.values()) job.cancel();
-    this.#parts.actors.send(this.actor, { type: 'cancel', contextId: this.id });
+    this.#parts.actors.send({ type: 'cancel', contextId: this.id });
     this.#parts.scheduler.close(this.schedule);
     this.#finish();
   }

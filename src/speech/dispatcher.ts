@@ -13,6 +13,7 @@ import { ContextMeter } from './playback.js';
 import { Generations } from '../threads/generations.js';
 import { Scheduler } from './scheduler.js';
 import type { ContextOptions, FrameSink, Speech, SpeechContext } from './speech.js';
+import { actorOfContext, type Frame } from '../threads/messages.js';
 import type { SynthesisThread } from '../threads/synthesis-thread.js';
 import { Watchdog } from '../threads/watchdog.js';
 import type { VoiceCatalogue, Voices } from '../threads/voices.js';
@@ -39,7 +40,6 @@ export class Dispatcher implements Speech {
   readonly #actors: ActorThreads;
   readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
-  #nextContextId = 1;
 
   constructor(options: DispatcherOptions) {
     const { config, bounds, log } = options;
@@ -85,7 +85,7 @@ export class Dispatcher implements Speech {
       for (const thread of this.generations.ready) this.#link(thread, actor);
     });
     this.#actors.on('lost', (actor) => this.#failContextsOf(actor));
-    this.#actors.on('frame', (frame) => this.#contexts.get(frame.contextId)?.deliver(frame));
+    this.#actors.on('frame', (frame) => this.#onFrame(frame));
   }
 
   /**
@@ -147,11 +147,10 @@ export class Dispatcher implements Speech {
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
     if (this.#contexts.size >= this.#bounds.contextsMax) return null;
-    const actor = this.#actors.assign();
-    if (actor === undefined) return null;
+    const id = this.#actors.assign();
+    if (id === undefined) return null;
     const context = new Context({
-      id: this.#nextContextId++,
-      actor,
+      id,
       options,
       sink,
       scheduler: this.#scheduler,
@@ -161,7 +160,7 @@ export class Dispatcher implements Speech {
       meter: new ContextMeter(this.#metrics, monotonicMs, options),
       onOver: (over) => {
         this.#contexts.delete(over.id);
-        this.#actors.unassign(over.actor);
+        this.#actors.unassign(over.id);
       },
     });
     this.#contexts.set(context.id, context);
@@ -185,8 +184,16 @@ export class Dispatcher implements Speech {
     if (port !== undefined) this.#actors.link(actor, port);
   }
 
+  #onFrame(frame: Frame): void {
+    const context = this.#contexts.get(frame.contextId);
+    if (context !== undefined) context.deliver(frame);
+    // Other frames of a context that is over are normal. A failure must reach the log.
+    else if (frame.type === 'failed')
+      this.#log.error({ contextId: frame.contextId, reason: frame.reason }, 'a context failed after its end');
+  }
+
   #failContextsOf(actor: number): void {
-    const lost = [...this.#contexts.values()].filter((context) => context.actor === actor);
+    const lost = [...this.#contexts.values()].filter(({ id }) => actorOfContext(id) === actor);
     this.#log.error({ actor, contexts: lost.length }, 'contexts lost with their actor thread');
     for (const context of lost) context.fail('its actor thread ended');
   }

@@ -1,9 +1,9 @@
 /**
- * The actor threads: starts them, carries mail to and from them, links them to the synthesis threads, and replaces
- * one that dies or hangs. A context stays on the thread where it was opened.
+ * Starts the actor threads, carries mail to and from them, links them to the synthesis threads, and replaces a thread
+ * that dies or hangs. A context stays on the thread where it was opened.
  *
- * A thread's number is its own: the replacement of a dead one has another. Ports keep no common order, so a job for
- * the new thread may reach a synthesis thread before the new port does; under its old number it would speak to the dead.
+ * The replacement of a dead thread has a number of its own. Ports keep no common order, so a job for the new thread may
+ * reach a synthesis thread before the new port does; with the old number its audio would go to the dead thread.
  */
 import { EventEmitter, once } from 'node:events';
 import { Worker, type MessagePort } from 'node:worker_threads';
@@ -12,16 +12,16 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { TickBatch } from '../tick.js';
 import { packCommands, unpackFrames, type FrameMail } from './mail.js';
-import { ACTOR_READY } from './messages.js';
-import type { ActorCommand, ActorThreadData, ActorThreadMessage, Frame } from './messages.js';
+import { ACTOR_READY, actorOfContext, firstContextId } from './messages.js';
+import type { ActorCommand, ActorError, ActorThreadData, ActorThreadMessage, Frame } from './messages.js';
 import { Vitals } from './vitals.js';
 import type { Watchdog } from './watchdog.js';
 
 interface ActorThreadsEvents {
   frame: [frame: Frame];
-  /** The thread died: its contexts are lost. A new one takes its place. */
+  /** The thread died: its contexts are lost. A new thread takes its place. */
   lost: [actor: number];
-  /** A replacement runs and waits for its links. */
+  /** A replacement runs: link it to the synthesis threads. */
   started: [actor: number];
   /** A thread became ready, or ended. */
   changed: [];
@@ -30,14 +30,16 @@ interface ActorThreadsEvents {
 interface ActorThread {
   readonly worker: Worker;
   readonly outgoing: TickBatch<ActorCommand>;
+  /** Contexts open there. */
   contexts: number;
+  nextContextId: number;
   /** Its encoders are loaded. */
   ready: boolean;
 }
 
-/** Milliseconds before a thread that died is started again: at once, but never in a tight loop. */
+/** Milliseconds before a thread that died is started again, so that it is never a tight loop. */
 const RESPAWN_DELAY_MS = 50;
-/** The same for one that never became ready: what it lacks it will lack again. */
+/** The same for a thread that never became ready: what it lacks it will lack again. */
 const FAILED_START_DELAY_MS = 1_000;
 
 export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
@@ -88,7 +90,8 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
 
   /**
    * Resolves when all threads have loaded their encoders.
-   * @throws when one ended instead
+   *
+   * @throws if one ended instead
    */
   async loaded(): Promise<void> {
     while (!this.isWhole) {
@@ -97,32 +100,32 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     }
   }
 
-  /** The thread with the fewest contexts, to open one more there; `undefined` while none is ready. */
+  /** @returns an id for a new context on the thread with the fewest contexts; `undefined` while no thread is ready */
   assign(): number | undefined {
-    let best: { actor: number; thread: ActorThread } | undefined;
-    for (const [actor, thread] of this.#threads)
-      if (thread.ready && (best === undefined || thread.contexts < best.thread.contexts))
-        best = { actor, thread };
-    if (best !== undefined) best.thread.contexts++;
-    return best?.actor;
+    let best: ActorThread | undefined;
+    for (const thread of this.#threads.values())
+      if (thread.ready && (best === undefined || thread.contexts < best.contexts)) best = thread;
+    if (best === undefined) return undefined;
+    best.contexts++;
+    return best.nextContextId++;
   }
 
-  /** A context assigned earlier is over. */
-  unassign(actor: number): void {
-    const thread = this.#threads.get(actor);
+  /** The context is over. */
+  unassign(contextId: number): void {
+    const thread = this.#threads.get(actorOfContext(contextId));
     if (thread !== undefined) thread.contexts--;
   }
 
-  /** Commands of one turn of the event loop travel together, in order. What is sent to a dead thread is dropped with its contexts. */
-  send(actor: number, command: ActorCommand): void {
-    this.#threads.get(actor)?.outgoing.add(command);
+  /** Commands of one tick travel together, in order. A dead thread's commands are dropped with its contexts. */
+  send(command: ActorCommand): void {
+    this.#threads.get(actorOfContext(command.contextId))?.outgoing.add(command);
   }
 
   /** Hands the thread a port on which a synthesis thread will send chunks. */
   link(actor: number, port: MessagePort): void {
     const thread = this.#threads.get(actor);
     const message: ActorThreadMessage = { type: 'synthesis', port };
-    // Closed, the port still tells the other side that nobody listens; dropped, it would leave jobs waiting for it.
+    // A closed port ends the link on the other side too. Without one, jobs there would wait for a port for ever.
     if (thread === undefined) port.close();
     else thread.worker.postMessage(message, [port]);
   }
@@ -138,7 +141,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   #spawn(): number {
     const actor = this.#nextActor++;
     const vitals = new Vitals();
-    const workerData: ActorThreadData = { bounds: this.#bounds, vitals: vitals.buffer };
+    const workerData: ActorThreadData = { actor, bounds: this.#bounds, vitals: vitals.buffer };
     const worker = new Worker(this.#entry, {
       workerData,
       name: `actors-${actor}`,
@@ -149,19 +152,19 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
       const message: ActorThreadMessage = { type: 'commands', mail: packCommands(commands) };
       worker.postMessage(message);
     });
-    const thread: ActorThread = { worker, contexts: 0, outgoing, ready: false };
+    const thread: ActorThread = {
+      worker,
+      contexts: 0,
+      nextContextId: firstContextId(actor),
+      outgoing,
+      ready: false,
+    };
     this.#threads.set(actor, thread);
-    worker.on('message', (mail: FrameMail | typeof ACTOR_READY) => {
-      if (mail !== ACTOR_READY) for (const frame of unpackFrames(mail)) this.emit('frame', frame);
-      else {
-        thread.ready = true;
-        this.#watchdog.watch(vitals, () => {
-          this.#log.error({ actor }, 'an actor thread hangs: it is ended');
-          // It runs no native code that this could meet.
-          void worker.terminate();
-        });
-        this.emit('changed');
-      }
+    worker.on('message', (mail: FrameMail | ActorError | typeof ACTOR_READY) => {
+      if (mail === ACTOR_READY) this.#onReady(actor, thread, vitals);
+      else if ('reason' in mail)
+        this.#log.error({ actor, reason: mail.reason }, 'mail to an actor thread belongs to no context');
+      else for (const frame of unpackFrames(mail)) this.#onFrame(actor, thread, frame);
     });
     worker.on('error', (error: Error) =>
       this.#log.error({ actor, ...describeFault(error) }, 'actor thread failed'),
@@ -173,12 +176,32 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     return actor;
   }
 
+  #onReady(actor: number, thread: ActorThread, vitals: Vitals): void {
+    thread.ready = true;
+    this.#watchdog.watch(vitals, () => {
+      this.#log.error({ actor }, 'an actor thread hangs: it is ended');
+      // Unlike a synthesis thread it runs no native code, so it can be ended at any moment.
+      void thread.worker.terminate();
+    });
+    this.emit('changed');
+  }
+
+  #onFrame(actor: number, { nextContextId }: ActorThread, frame: Frame): void {
+    const { contextId, type } = frame;
+    if (contextId >= firstContextId(actor) && contextId < nextContextId) this.emit('frame', frame);
+    else
+      this.#log.error(
+        { actor, contextId, type },
+        'an actor thread sent a frame of a context that it never had',
+      );
+  }
+
   #onExit(actor: number, wasReady: boolean): void {
     this.#threads.delete(actor);
     this.emit('changed');
     if (this.#closing) return;
     this.#restarts++;
-    this.#log.error({ actor }, 'actor thread gone; a new one starts');
+    this.#log.error({ actor }, 'actor thread ended; a new one starts');
     this.emit('lost', actor);
     const timer = setTimeout(
       () => {

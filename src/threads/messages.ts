@@ -4,8 +4,7 @@
  *   front  --SynthesisJob (piscina)-->  synthesis  --ChunkMail-->  actor  --FrameMail-->  front
  *   front  --------------------------ActorCommand---------------->  actor
  *
- * Offsets and durations of engine audio are in samples at the voice's own rate. Context ids only ever grow and are
- * never used twice, so mail about a context that is gone is told from mail about one that is yet to open.
+ * Offsets and durations of engine audio are in samples at the voice's own rate.
  */
 import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat } from '../api/formats.js';
@@ -31,8 +30,21 @@ export interface SynthesisThreadData {
   readonly vitals: SharedArrayBuffer;
 }
 
+const CONTEXTS_PER_ACTOR = 2 ** 32;
+
+/**
+ * Context ids are never used twice. Those of an actor thread count up from its first one, so a thread can tell a context
+ * that is over from one that is not open yet, and from one that it never had.
+ */
+export const firstContextId = (actor: number): number => actor * CONTEXTS_PER_ACTOR + 1;
+
+/** The actor thread whose context this is. */
+export const actorOfContext = (contextId: number): number => Math.floor(contextId / CONTEXTS_PER_ACTOR);
+
 /** What an actor thread is started with. */
 export interface ActorThreadData {
+  /** Its number. */
+  readonly actor: number;
   readonly bounds: Bounds;
   /** Backs `Vitals`. */
   readonly vitals: SharedArrayBuffer;
@@ -131,8 +143,13 @@ export type ChunkMail =
       readonly samples: number;
     };
 
-/** The first message of an actor thread: its encoders are loaded. Mail follows. */
+/** The first message of an actor thread: its encoders are loaded. Mail and errors follow. */
 export const ACTOR_READY = 'ready';
+
+/** Actor thread to front thread: mail came that belongs to no context. It is logged. */
+export interface ActorError {
+  readonly reason: string;
+}
 
 /** What an actor thread is sent. */
 export type ActorThreadMessage =

@@ -241,7 +241,7 @@ export class Stage {
       },
       isCurrent: () => true,
     };
-    const actors = { send: (_actor: number, command: ActorCommand) => this.#command(line, command) };
+    const actors = { send: (command: ActorCommand) => this.#command(line, command) };
     const options: ContextOptions = {
       lease: {
         keyId: 1,
@@ -257,7 +257,6 @@ export class Stage {
     };
     const context = new Context({
       id,
-      actor: 0,
       options,
       sink: (frame) => this.#told(line, frame),
       scheduler: this.#scheduler,

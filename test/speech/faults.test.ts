@@ -2,6 +2,7 @@
 import t from 'tap';
 import { limits } from '../../src/limits.js';
 import type { Frame } from '../../src/threads/messages.js';
+import { recordingLog, type LogLine } from '../support/front-server.js';
 import {
   lease,
   long,
@@ -9,6 +10,7 @@ import {
   sentence,
   speak,
   start,
+  until,
   untilIdle,
   untilWhole,
 } from '../support/dispatch-bench.js';
@@ -58,6 +60,8 @@ for (const marker of ['!actor-exit', '!actor-throw'])
       const lost = Array.from({ length: 3 }, () => speak(dispatcher, long));
       lost.push(speak(dispatcher, `Now ${marker} it breaks.`, true));
       for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
+      // The jobs can fail before the front thread knows that the thread ended.
+      await until(() => dispatcher.restarts.actor === 1);
       await untilWhole(dispatcher);
       t.ok(dispatcher.isWhole);
       t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
@@ -73,6 +77,18 @@ t.test('an utterance is run again a few times, not for ever', async (t) => {
   t.match(await bystander, { ending: 'failed', closes: 1 });
   await untilWhole(dispatcher);
   t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
+  t.ok(await dispatcher.close(5_000));
+});
+
+t.test('a frame of a context that never was is logged, and changes nothing', async (t) => {
+  const lines: LogLine[] = [];
+  const dispatcher = await start({ log: recordingLog(lines) });
+  const outcome = await speak(dispatcher, 'Now !actor-stray it goes on.', true);
+  t.match(outcome, { ending: 'closed', letters: 'Now !actor-stray it goes on.' });
+  t.match(
+    lines.filter(({ level }) => level === 'error'),
+    [{ message: /a context that it never had/, fields: { contextId: 2 ** 20, type: 'closed' } }],
+  );
   t.ok(await dispatcher.close(5_000));
 });
 

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { InvariantError } from '../../src/fault.js';
 import type { ContextSchedule, ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
 import { seededRandom } from '../support/random.js';
@@ -349,6 +350,40 @@ const simulate = (seed: number): string | undefined => {
   if (scheduler.groups !== 0 || scheduler.runningSegments !== 0) problem ??= 'something was left behind';
   return problem;
 };
+
+t.test('a segment that outlasts its estimate never takes the audio budget below zero', (t) => {
+  const BYTES_PER_MS = 48;
+  const { scheduler } = bench({ threads: 2, jobsMax: 2 });
+  const running: ScheduledSegment[] = [];
+  const owner: SegmentOwner = {
+    start: (started) => running.push(started),
+    moved: () => undefined,
+    resumed: () => undefined,
+  };
+  const context = scheduler.open({}, owner, BYTES_PER_MS);
+  const bytes = () => scheduler.audio.bytes;
+  context.enqueue(segment(0, 10));
+  t.equal(bytes(), 700 * BYTES_PER_MS, 'an estimate');
+  context.handed(600);
+  t.equal(bytes(), 100 * BYTES_PER_MS);
+  context.enqueue(segment(1, 10));
+  context.handed(2_500);
+  t.equal(bytes(), 700 * BYTES_PER_MS, 'the first is longer than estimated; the second counts in full');
+  context.finished(running[1] ?? segment(1), 4_000);
+  t.equal(bytes(), 4_000 * BYTES_PER_MS);
+  context.requeue(running[0] ?? segment(0));
+  t.equal(running.length, 3, 'it runs again');
+  context.handed(200);
+  t.equal(bytes(), 4_000 * BYTES_PER_MS);
+  context.finished(running[2] ?? segment(0), 3_400);
+  t.equal(bytes(), 4_100 * BYTES_PER_MS);
+  context.handed(4_100);
+  t.equal(bytes(), 0);
+  t.throws(() => context.handed(1), InvariantError, 'more than was made');
+  scheduler.close(context);
+  t.equal(bytes(), 0);
+  t.end();
+});
 
 t.test('a segment that is run again is not held up by the audio that waits for it', (t) => {
   const { starts, open } = bench({ threads: 2, jobsMax: 2, unsentAudioMsMax: 5_000 });

@@ -209,6 +209,21 @@ t.test('of a turn that has begun, what began is finished and the rest is dropped
   context.release();
 });
 
+t.test('a context whose transport hands over more audio than was made fails', async (t) => {
+  const { context, frames, until, flushed } = openContext({ holds: true });
+  context.append('Hello there.');
+  context.flush('f');
+  await flushed('f');
+  for (const frame of frames)
+    if (frame.type === 'audio') {
+      context.handed(frame);
+      context.handed(frame);
+    }
+  await until(() => frames.at(-1)?.type === 'failed');
+  t.match(frames.at(-1), { reason: /^a fault of the dispatch: more audio was handed over than was made/ });
+  context.release();
+});
+
 t.test('contexts of one group share it, and each has its own sound', async (t) => {
   const group = {};
   const contexts = Array.from({ length: 8 }, (_, i) => {

@@ -4,7 +4,7 @@ import type { Voices } from '../../src/threads/voices.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { limits, type Bounds } from '../../src/limits.js';
-import { createLog } from '../../src/log.js';
+import { createLog, type Log } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
 import type { Watchdog } from '../../src/threads/watchdog.js';
 import { scriptedVoices } from './scripted-voices.js';
@@ -17,19 +17,21 @@ export const start = async ({
   voices = scriptedVoices,
   synthesisEntry = new URL('scripted-synthesis.js', import.meta.url),
   watchdog,
+  log = createLog('silent', limits),
 }: {
   threads?: number;
   bounds?: Partial<Bounds>;
   voices?: Voices;
   synthesisEntry?: URL;
   watchdog?: Watchdog;
+  log?: Log;
 } = {}) => {
   const dispatcher = new Dispatcher({
     config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
     voices,
     // A heap that is soon full.
     bounds: { ...limits, synthesisHeapMiBMax: 64, ...bounds },
-    log: createLog('silent', limits),
+    log,
     metrics: new Metrics(),
     ...(watchdog !== undefined && { watchdog }),
     synthesisEntry,

@@ -1,6 +1,6 @@
-/** Entry of an actor thread that breaks when it is told of a word: how, the word says. */
+/** Entry of an actor thread that breaks when a certain word is announced. */
 import { parentPort } from 'node:worker_threads';
-import { unpackCommands } from '../../src/threads/mail.js';
+import { packFrames, unpackCommands } from '../../src/threads/mail.js';
 import type { ActorThreadMessage } from '../../src/threads/messages.js';
 
 await import('../../workers/actors.js');
@@ -11,6 +11,8 @@ parentPort?.on('message', (message: ActorThreadMessage) => {
     if (command.type !== 'segment') continue;
     if (command.words.includes('!actor-exit')) process.exit(4);
     if (command.words.includes('!actor-spin')) for (;;);
+    if (command.words.includes('!actor-stray'))
+      parentPort?.postMessage(packFrames([{ type: 'closed', contextId: 2 ** 20 }]));
     if (command.words.includes('!actor-throw')) throw new Error('scripted fault');
   }
 });

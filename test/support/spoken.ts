@@ -16,8 +16,8 @@ export interface ScriptedSegment {
 }
 
 /** Wakes an actor whose thread has nothing else to do. */
-export const stepThrough = (actor: ContextActor): void => {
-  while (actor.step() !== null);
+export const workThrough = (actor: ContextActor): void => {
+  while (actor.work() !== null);
 };
 
 export interface Spoken {
@@ -61,7 +61,7 @@ export const speak = async (
         if (frame.type === 'closed') resolve();
         if (frame.type === 'failed') reject(new Error(frame.reason));
       },
-      stepThrough,
+      workThrough,
     );
     segments.forEach(({ pcm, words = [], flush = false }, segment) => {
       const texts = words.map(({ text }) => text);

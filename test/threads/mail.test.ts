@@ -3,7 +3,6 @@ import t from 'tap';
 import { packCommands, packFrames, unpackCommands, unpackFrames } from '../../src/threads/mail.js';
 import type { ActorCommand, Frame } from '../../src/threads/messages.js';
 import { TickBatch } from '../../src/tick.js';
-import { EarlyMail } from '../../workers/actor/early-mail.js';
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
@@ -53,22 +52,3 @@ t.test('what is added within a tick leaves together at its end', async (t) => {
   await setImmediate();
   t.same(sent, [[1, 2, 3], [4]]);
 });
-
-t.test(
-  'chunks that overtake their context are kept for it; those of a context that is gone are not',
-  async (t) => {
-    const early = new EarlyMail();
-    const mail = (contextId: number) =>
-      ({ type: 'segment-done', contextId, segment: 0, samples: 0 }) as const;
-    early.opened(4);
-    early.offer(mail(3));
-    early.offer(mail(4));
-    early.offer(mail(6));
-    early.opened(5);
-    early.opened(6);
-    t.same(early.take(6), [mail(6)]);
-    t.same(early.take(6), [], 'once');
-    t.same(early.take(3), []);
-    t.same(early.take(4), []);
-  },
-);

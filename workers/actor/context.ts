@@ -1,17 +1,17 @@
 /**
- * The actor of one context: puts chunks into the order of the marks and has frames made of them.
+ * The actor of one context: puts chunks into the order of the announcements and has frames made of them.
  *
- * Marks (segment n begins, flush f, close) come from the front thread in order; chunks come from any synthesis thread
- * in any order of segments. The head mark decides: chunks of its segment are released as they come, those of later
- * segments wait. Some codecs' encoders are made at leisure: until there is one, everything waits.
+ * Announcements (segment n begins, flush f, close) come from the front thread in order. Chunks come from any synthesis
+ * thread, in any order of segments. The first announcement decides: chunks of its segment are released as they come,
+ * those of later segments wait. Some encoders are created in the background: until the encoder is there, everything waits.
  *
- * Mail is only taken in; the work is done by steps of a frame at most, when the thread's run queue calls for one.
+ * Mail is only taken in. The work is done in parts of a frame at most, when the thread's run queue asks for one.
  *
  *   open --segment*--> speaking --flush--> speaking --close--> closed
  *   any --dispose (cancel, fault)--> gone, without a frame
- *   open --(no encoder could be made)--> failed
+ *   open --(no encoder could be created)--> failed
  */
-import { faultPlace } from '../../src/fault.js';
+import { faultPlace, InvariantError } from '../../src/fault.js';
 import type { ActorCommand, ChunkMail, Frame } from '../../src/threads/messages.js';
 import type { Encoder } from '../audio/encoder.js';
 import { createEncoder } from '../audio/encoders.js';
@@ -20,7 +20,7 @@ import { FrameMaker } from './frame-maker.js';
 type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 
-type Mark =
+type Announcement =
   | { readonly type: 'segment'; readonly command: SegmentCommand }
   | { readonly type: 'flush'; readonly flushId: string }
   | { readonly type: 'close' };
@@ -29,21 +29,51 @@ type Mark =
 interface Inbox {
   readonly chunks: Extract<ChunkMail, { type: 'chunk' }>[];
   receivedSamples: number;
-  done: boolean;
+  isDone: boolean;
 }
+
+/**
+ * Takes a chunk or the end of a segment.
+ *
+ * A segment that runs again after its thread died sends the same chunks from the first sample on, and maybe its end
+ * again. The chunks of both runs may arrive interleaved. Those that came before are dropped.
+ *
+ * @throws {InvariantError} samples are missing, or overlap those that came
+ */
+const receive = (inbox: Inbox, mail: ChunkMail): void => {
+  const { receivedSamples } = inbox;
+  if (mail.type === 'segment-done') {
+    if (mail.samples !== receivedSamples)
+      throw new InvariantError(
+        `segment ${mail.segment} ended with ${mail.samples} samples, ${receivedSamples} came`,
+      );
+    inbox.isDone = true;
+    return;
+  }
+  const end = mail.startSample + mail.pcm.length;
+  if (end <= receivedSamples) return;
+  if (mail.startSample !== receivedSamples || inbox.isDone)
+    throw new InvariantError(
+      `segment ${mail.segment}: samples ${mail.startSample} to ${end} came after the first ${receivedSamples}`,
+    );
+  inbox.receivedSamples = end;
+  inbox.chunks.push(mail);
+};
 
 export class ContextActor {
   readonly #open: OpenCommand;
   readonly #emit: (frame: Frame) => void;
   readonly #wake: (context: ContextActor) => void;
-  readonly #marks: Mark[] = [];
+  readonly #announcements: Announcement[] = [];
   readonly #inboxes = new Map<number, Inbox>();
   #frames: FrameMaker | undefined;
-  /** The segment that the head mark began, once it did. */
+  /** The segment of the first announcement, once its first frame is about to be made. */
   #begun: SegmentCommand | undefined;
+  /** Segments of which everything was released. */
+  #released = 0;
   #disposed = false;
 
-  /** @param wake called whenever a step may find something to do */
+  /** @param wake is called whenever `work` may find something to do */
   constructor(open: OpenCommand, emit: (frame: Frame) => void, wake: (context: ContextActor) => void) {
     this.#open = open;
     this.#emit = emit;
@@ -58,47 +88,45 @@ export class ContextActor {
   }
 
   segment(command: SegmentCommand): void {
-    this.#mark({ type: 'segment', command });
+    this.#announce({ type: 'segment', command });
   }
 
   flush(flushId: string): void {
-    this.#mark({ type: 'flush', flushId });
+    this.#announce({ type: 'flush', flushId });
   }
 
   close(): void {
-    this.#mark({ type: 'close' });
+    this.#announce({ type: 'close' });
   }
 
+  /** @throws {InvariantError} as `receive`: the context cannot go on */
   chunk(mail: ChunkMail): void {
-    if (this.#disposed) return;
+    // A segment that ran again although it was complete: its thread died before it could say so.
+    if (this.#disposed || mail.segment < this.#released) return;
     let inbox = this.#inboxes.get(mail.segment);
     if (inbox === undefined) {
-      inbox = { chunks: [], receivedSamples: 0, done: false };
+      inbox = { chunks: [], receivedSamples: 0, isDone: false };
       this.#inboxes.set(mail.segment, inbox);
     }
-    if (mail.type === 'segment-done') inbox.done = true;
-    // A segment that is run again after its thread died sends its chunks again, sample for sample the same.
-    else if (mail.startSample >= inbox.receivedSamples) {
-      inbox.receivedSamples = mail.startSample + mail.pcm.length;
-      inbox.chunks.push(mail);
-    }
+    receive(inbox, mail);
     this.#wake(this);
   }
 
   /**
-   * Works off the head mark, as far as what has come allows, by a frame at most.
+   * Works on the first announcement, as far as what has come allows, by a frame at most.
+   *
    * @returns milliseconds of speech that went into it; `null` when there is nothing to do until something comes
    */
-  step(): number | null {
+  work(): number | null {
     const frames = this.#frames;
-    const mark = this.#marks[0];
-    if (frames === undefined || mark === undefined || this.#disposed) return null;
-    switch (mark.type) {
+    const first = this.#announcements[0];
+    if (frames === undefined || first === undefined || this.#disposed) return null;
+    switch (first.type) {
       case 'segment':
-        return this.#stepSegment(frames, mark.command);
+        return this.#speak(frames, first.command);
       case 'flush':
-        frames.flush(mark.flushId);
-        this.#marks.shift();
+        frames.flush(first.flushId);
+        this.#announcements.shift();
         return 0;
       case 'close':
         frames.finish();
@@ -112,7 +140,7 @@ export class ContextActor {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    this.#marks.length = 0;
+    this.#announcements.length = 0;
     this.#inboxes.clear();
     this.#frames?.dispose();
   }
@@ -129,18 +157,17 @@ export class ContextActor {
     } catch (error) {
       if (this.#disposed) return;
       this.dispose();
-      const reason = faultPlace(error);
-      this.#emit({ type: 'failed', contextId: this.id, reason });
+      this.#emit({ type: 'failed', contextId: this.id, reason: faultPlace(error) });
     }
   }
 
-  #mark(mark: Mark): void {
+  #announce(announcement: Announcement): void {
     if (this.#disposed) return;
-    this.#marks.push(mark);
+    this.#announcements.push(announcement);
     this.#wake(this);
   }
 
-  #stepSegment(frames: FrameMaker, command: SegmentCommand): number | null {
+  #speak(frames: FrameMaker, command: SegmentCommand): number | null {
     const inbox = this.#inboxes.get(command.segment);
     if (inbox === undefined) return null;
     if (this.#begun !== command) frames.beginSegment(command);
@@ -151,10 +178,11 @@ export class ContextActor {
       if (isLast) inbox.chunks.shift();
       return durationMs;
     }
-    if (!inbox.done) return null;
+    if (!inbox.isDone) return null;
     frames.endSegment(inbox.receivedSamples);
     this.#inboxes.delete(command.segment);
-    this.#marks.shift();
+    this.#released = command.segment + 1;
+    this.#announcements.shift();
     return 0;
   }
 }

@@ -1,28 +1,29 @@
 /**
- * Whose sound an actor thread works on next: that of the context whose listener would run dry first. Work is done in
- * small steps, so that a first sound waits for a few of them, and never for all that others' chunks still take.
+ * Which context an actor thread works on next: the one whose listener would run out of audio first. Work is done in
+ * small parts, so first audio waits for a few of them, never for all that is left of other contexts' chunks.
  *
- * A context is due when all is heard that was made of it so far, as if it was heard from its first step on; who had
- * nothing to do while that time passed is due at once. Steps are taken for some milliseconds, then mail is read, which
- * may bring somebody who is due earlier.
+ * A context is due when all audio made of it so far is heard, counted from its first part; a context that had nothing to
+ * do when that moment passed is due at once. Work goes on for some milliseconds, then mail is read, which may bring a
+ * context that is due earlier.
  *
- *   asleep --wake--> waiting --step--> waiting;  --(nothing to do)--> asleep;  any --remove--> unknown
+ *   asleep --wake--> waiting --work--> waiting;  --(nothing to do)--> asleep;  any --remove--> unknown
  */
 import type { Clock } from '../../src/monotonic.js';
 
 export interface RunQueueOptions<T> {
   readonly clock: Clock;
-  /** Steps are taken for as long, then the event loop turns. */
-  readonly turnMs: number;
+  /** Milliseconds of work between two looks at the mail. */
+  readonly workMs: number;
   /**
-   * Does a little of what there is to do. Must not throw.
-   * @returns milliseconds of sound that went into it; `null` when there is nothing to do until it is woken
+   * Does a small part of what there is to do. Must not throw.
+   *
+   * @returns milliseconds of audio that went into it; `null` when there is nothing to do until the next `wake`
    */
-  readonly step: (item: T) => number | null;
-  /** Some steps were taken: what they made can go. */
-  readonly endTurn: () => void;
-  /** Calls back when mail was read. */
-  readonly defer: (turn: () => void) => void;
+  readonly work: (item: T) => number | null;
+  /** Some work was done: what it made can be sent. */
+  readonly onPause: () => void;
+  /** Calls back after the mail was read. */
+  readonly defer: (run: () => void) => void;
 }
 
 export class RunQueue<T> {
@@ -35,7 +36,7 @@ export class RunQueue<T> {
     this.#options = options;
   }
 
-  /** It may have something to do. Idempotent. */
+  /** The item may have something to do. Idempotent. */
   wake(item: T): void {
     if (this.#waiting.has(item)) return;
     this.#dueMs.set(item, Math.max(this.#dueMs.get(item) ?? 0, this.#options.clock()));
@@ -43,7 +44,7 @@ export class RunQueue<T> {
     this.#defer();
   }
 
-  /** Forgets it. Idempotent. */
+  /** Forgets the item. Idempotent. */
   remove(item: T): void {
     this.#waiting.delete(item);
     this.#dueMs.delete(item);
@@ -52,20 +53,20 @@ export class RunQueue<T> {
   #defer(): void {
     if (this.#isDeferred) return;
     this.#isDeferred = true;
-    this.#options.defer(() => this.#turn());
+    this.#options.defer(() => this.#run());
   }
 
-  #turn(): void {
-    const { clock, turnMs, step, endTurn } = this.#options;
+  #run(): void {
+    const { clock, workMs, work, onPause } = this.#options;
     this.#isDeferred = false;
-    const endMs = clock() + turnMs;
+    const endMs = clock() + workMs;
     for (let next = this.#earliest(); next !== undefined; next = this.#earliest()) {
-      const madeMs = step(next);
+      const madeMs = work(next);
       if (madeMs === null) this.#waiting.delete(next);
       else if (this.#waiting.has(next)) this.#dueMs.set(next, (this.#dueMs.get(next) ?? 0) + madeMs);
       if (clock() >= endMs) break;
     }
-    endTurn();
+    onPause();
     if (this.#waiting.size > 0) this.#defer();
   }
 

@@ -2,10 +2,11 @@ import t from 'tap';
 import type { AudioFormat, SampleFormat } from '../../../src/api/formats.js';
 import { limits } from '../../../src/limits.js';
 import type { ChunkMail, Frame, Framing, WordTime } from '../../../src/threads/messages.js';
+import { InvariantError } from '../../../src/fault.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
 import { seededRandom } from '../../support/random.js';
-import { stepThrough } from '../../support/spoken.js';
+import { workThrough } from '../../support/spoken.js';
 
 const RATE_HZ = 24_000;
 
@@ -20,15 +21,15 @@ const open = (
   const actor = new ContextActor(
     { type: 'open', contextId: 1, format, framing, timestamps, engineSampleRateHz: RATE_HZ },
     (frame) => frames.push(frame),
-    stepThrough,
+    workThrough,
   );
   return { actor, frames };
 };
 
-const mark = (actor: ContextActor, segment: number, words: string[] = [], tokenContinues = false) =>
+const announce = (actor: ContextActor, segment: number, words: string[] = [], tokenContinues = false) =>
   actor.segment({ type: 'segment', contextId: 1, segment, words, tokenContinues });
 
-/** A ramp that starts at the chunk's place in its segment: every sample tells where it belongs. */
+/** A ramp that starts at the chunk's place in its segment: every sample shows where it belongs. */
 const chunk = (segment: number, startSample: number, length: number, words: WordTime[] = []): ChunkMail => ({
   type: 'chunk',
   contextId: 1,
@@ -64,11 +65,11 @@ const wholeBytes = (frames: readonly Frame[]): Buffer => {
   return Buffer.from(text, 'base64');
 };
 
-t.test('chunks are released in the order of the marks, however they come', async (t) => {
+t.test('chunks are released in the order of the announcements, however they come', async (t) => {
   const { actor, frames } = open();
   actor.chunk(chunk(1, 0, 100));
-  mark(actor, 0);
-  mark(actor, 1);
+  announce(actor, 0);
+  announce(actor, 1);
   actor.close();
   t.equal(frames.length, 0, 'segment 1 waits for segment 0');
   actor.chunk(done(1, 100));
@@ -85,7 +86,7 @@ t.test('chunks are released in the order of the marks, however they come', async
 
 t.test('a segment that is run again adds no sample twice', async (t) => {
   const { actor, frames } = open();
-  mark(actor, 0);
+  announce(actor, 0);
   actor.close();
   actor.chunk(chunk(0, 0, 60));
   actor.chunk(chunk(0, 60, 40));
@@ -99,10 +100,68 @@ t.test('a segment that is run again adds no sample twice', async (t) => {
   );
 });
 
-t.test('word times run on across segments, come with their audio, and exclude none', async (t) => {
+t.test('the chunks of two runs of a segment may arrive interleaved', async (t) => {
+  const { actor, frames } = open();
+  announce(actor, 0);
+  actor.close();
+  // The thread of the first run died after three chunks. Ports keep no common order.
+  actor.chunk(chunk(0, 0, 60));
+  actor.chunk(chunk(0, 0, 60));
+  actor.chunk(chunk(0, 60, 40));
+  actor.chunk(chunk(0, 60, 40));
+  actor.chunk(chunk(0, 100, 20));
+  actor.chunk(chunk(0, 100, 20));
+  actor.chunk(chunk(0, 120, 30));
+  actor.chunk(done(0, 150));
+  t.equal(streamedSamples(frames).length, 150);
+  t.equal(frames.at(-1)?.type, 'closed');
+});
+
+t.test('a segment that runs again after it was complete is dropped', async (t) => {
+  const { actor, frames } = open();
+  announce(actor, 0);
+  for (let run = 0; run < 2; run++) {
+    actor.chunk(chunk(0, 0, 60));
+    actor.chunk(done(0, 60));
+  }
+  announce(actor, 1);
+  actor.close();
+  for (let run = 0; run < 2; run++) {
+    actor.chunk(chunk(1, 0, 30));
+    actor.chunk(done(1, 30));
+  }
+  t.equal(streamedSamples(frames).length, 90);
+  t.equal(frames.at(-1)?.type, 'closed');
+});
+
+const faults = {
+  'a lost chunk': [chunk(0, 0, 60), chunk(0, 100, 20)],
+  'a lost first chunk': [chunk(0, 60, 40)],
+  'a chunk that overlaps the one before': [chunk(0, 0, 60), chunk(0, 40, 40)],
+  'a second run that is cut elsewhere': [
+    chunk(0, 0, 60),
+    chunk(0, 60, 40),
+    chunk(0, 0, 80),
+    chunk(0, 80, 40),
+  ],
+  'an end with fewer samples than came': [chunk(0, 0, 60), done(0, 40)],
+  'an end with more samples than came': [chunk(0, 0, 60), done(0, 100)],
+  'a chunk after the end': [chunk(0, 0, 60), done(0, 60), chunk(0, 60, 10)],
+  'a second end that differs': [chunk(0, 0, 60), done(0, 60), done(0, 61)],
+};
+
+for (const [what, mails] of Object.entries(faults))
+  t.test(`${what} is an error`, async (t) => {
+    const { actor } = open();
+    const last = mails.at(-1) as ChunkMail;
+    for (const mail of mails.slice(0, -1)) actor.chunk(mail);
+    t.throws(() => actor.chunk(last), InvariantError);
+  });
+
+t.test('word times run on across segments and come with their audio', async (t) => {
   const { actor, frames } = open('stream', { encoding: 'pcm', sampleRateHz: 8_000 }, true);
-  mark(actor, 0, ['Hello,', 'world.']);
-  mark(actor, 1, ['Again.']);
+  announce(actor, 0, ['Hello,', 'world.']);
+  announce(actor, 1, ['Again.']);
   actor.close();
   actor.chunk(chunk(0, 0, 12_000, [{ word: 0, startSample: 240, endSample: 6_000 }]));
   actor.chunk(chunk(0, 12_000, 12_000, [{ word: 1, startSample: 7_200, endSample: 18_000 }]));
@@ -119,11 +178,11 @@ t.test('word times run on across segments, come with their audio, and exclude no
   t.ok(kinds.indexOf('timestamps') < kinds.lastIndexOf('audio'), 'they interleave with the audio');
 });
 
-t.test('a token that spans segments is told once, from its first start to its last end', async (t) => {
+t.test('a token that spans segments is reported once, from its first start to its last end', async (t) => {
   const { actor, frames } = open('stream', undefined, true);
-  mark(actor, 0, ['so', 'aaa'], true);
-  mark(actor, 1, ['bbb'], true);
-  mark(actor, 2, ['ccc', 'end']);
+  announce(actor, 0, ['so', 'aaa'], true);
+  announce(actor, 1, ['bbb'], true);
+  announce(actor, 2, ['ccc', 'end']);
   actor.close();
   for (const segment of [0, 1, 2]) {
     const words =
@@ -155,7 +214,7 @@ t.test('a whole wav is one base64 text with exact sizes, whatever the chunks', a
   const random = seededRandom(7);
   for (let round = 0; round < 50; round++) {
     const { actor, frames } = open('whole', { encoding: 'wav', sampleRateHz: RATE_HZ });
-    mark(actor, 0);
+    announce(actor, 0);
     actor.close();
     let at = 0;
     const chunks = 1 + Math.floor(random() * 6);
@@ -180,7 +239,7 @@ t.test(
   async (t) => {
     const headersOf = (encoding: SampleFormat['encoding']) => {
       const { actor, frames } = open('stream', { encoding, sampleRateHz: 16_000 });
-      mark(actor, 0);
+      announce(actor, 0);
       actor.close();
       actor.chunk(chunk(0, 0, 24_000));
       actor.chunk(done(0, 24_000));
@@ -206,11 +265,11 @@ t.test(
   },
 );
 
-t.test('flush marks are answered in their place', async (t) => {
+t.test('flushes are answered in their place', async (t) => {
   const { actor, frames } = open();
-  mark(actor, 0);
+  announce(actor, 0);
   actor.flush('one');
-  mark(actor, 1);
+  announce(actor, 1);
   actor.flush('two');
   actor.close();
   actor.chunk(chunk(1, 0, 10));
@@ -225,7 +284,7 @@ t.test('flush marks are answered in their place', async (t) => {
 
 t.test('a disposed context sends nothing more', async (t) => {
   const { actor, frames } = open('stream', { encoding: 'pcm', sampleRateHz: 8_000 });
-  mark(actor, 0);
+  announce(actor, 0);
   actor.dispose();
   actor.dispose();
   actor.chunk({ ...done(0, 0) });

@@ -4,7 +4,7 @@ import { limits } from '../../../src/limits.js';
 import type { Frame } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
-import { stepThrough } from '../../support/spoken.js';
+import { workThrough } from '../../support/spoken.js';
 
 const ENGINE_RATE_HZ = 24_000;
 
@@ -21,7 +21,7 @@ const framesOf = (format: AudioFormat, sizes: readonly number[]): Frame[] => {
     timestamps: false,
     engineSampleRateHz: ENGINE_RATE_HZ,
   } as const;
-  const actor = new ContextActor(open, (frame) => frames.push(frame), stepThrough);
+  const actor = new ContextActor(open, (frame) => frames.push(frame), workThrough);
   actor.segment({ type: 'segment', contextId: 1, segment: 0, words: [], tokenContinues: false });
   actor.close();
   let startSample = 0;

@@ -2,123 +2,123 @@ import t from 'tap';
 import { RunQueue } from '../../../workers/actor/run-queue.js';
 import { seededRandom } from '../../support/random.js';
 
-const TURN_MS = 4;
-const STEP_MS = 200;
+const WORK_MS = 4;
+const AUDIO_MS = 200;
 
-/** Items have so many steps of 200 ms of sound to do, which take so long; the event loop turns by hand. */
+/** Each item has a number of parts to do, of 200 ms of audio each. The test runs the deferred work. */
 const stage = (costMs = 1) => {
   let nowMs = 1_000;
-  let turn: (() => void) | undefined;
-  const steps = new Map<string, number>();
+  let deferred: (() => void) | undefined;
+  const parts = new Map<string, number>();
   const log: string[] = [];
   const queue = new RunQueue<string>({
     clock: () => nowMs,
-    turnMs: TURN_MS,
-    step: (item) => {
-      const left = steps.get(item) ?? 0;
+    workMs: WORK_MS,
+    work: (item) => {
+      const left = parts.get(item) ?? 0;
       if (left === 0) return null;
-      steps.set(item, left - 1);
+      parts.set(item, left - 1);
       nowMs += costMs;
       log.push(item);
-      return STEP_MS;
+      return AUDIO_MS;
     },
-    endTurn: () => log.push('|'),
+    onPause: () => log.push('|'),
     defer: (call) => {
-      if (turn !== undefined) throw new Error('deferred twice');
-      turn = call;
+      if (deferred !== undefined) throw new Error('deferred twice');
+      deferred = call;
     },
   });
   return {
     queue,
     log,
     give: (item: string, count: number) => {
-      steps.set(item, (steps.get(item) ?? 0) + count);
+      parts.set(item, (parts.get(item) ?? 0) + count);
       queue.wake(item);
     },
     pass: (ms: number) => (nowMs += ms),
-    isIdle: () => turn === undefined,
-    turn: () => {
-      const call = turn;
-      turn = undefined;
+    isIdle: () => deferred === undefined,
+    run: () => {
+      const call = deferred;
+      deferred = undefined;
       call?.();
     },
   };
 };
 
-t.test('a first sound goes before all that others have ahead', async (t) => {
-  const { give, turn, log } = stage();
+t.test('first audio does not wait for all that other contexts have left', async (t) => {
+  const { give, run, log } = stage();
   give('long', 50);
-  turn();
-  turn();
+  run();
+  run();
   give('new', 1);
-  turn();
+  run();
   t.equal(log.join(''), 'longlonglonglong|longlonglonglong|newlonglonglong|');
 });
 
-t.test('who would run dry first is served first, step by step', async (t) => {
-  const { give, turn, log, pass } = stage(0.1);
+t.test('the listener who would run out of audio first is served first, part by part', async (t) => {
+  const { give, run, log, pass } = stage(0.1);
   give('a', 1);
-  turn();
+  run();
   pass(150);
   log.length = 0;
-  // 50 ms of a are not heard; b is new, and is 150 ms further on after its first step.
+  // 50 ms of a are not heard. b is new, and 150 ms further on after its first part.
   give('a', 3);
   give('b', 3);
-  turn();
+  run();
   t.equal(log.join(''), 'bababa|');
 });
 
-t.test('work is done in turns, after each of which what was made goes, and mail is read', async (t) => {
-  const { give, turn, log, isIdle } = stage(3);
+t.test('work pauses after some milliseconds, so that frames are sent and mail is read', async (t) => {
+  const { give, run, log, isIdle } = stage(3);
   give('a', 3);
-  turn();
-  t.equal(log.join(''), 'aa|', 'the turn was over with the second');
+  run();
+  t.equal(log.join(''), 'aa|', 'the second part used up the time');
   t.notOk(isIdle());
-  turn();
+  run();
   t.equal(log.join(''), 'aa|a|');
-  t.ok(isIdle(), 'with nothing to do it asks for no turn');
+  t.ok(isIdle(), 'with nothing to do it defers nothing');
 });
 
-t.test('time that passed with nothing to do is not made up for', async (t) => {
-  const { give, turn, log, pass } = stage(0.1);
+t.test('a context does not catch up on the time in which it had nothing to do', async (t) => {
+  const { give, run, log, pass } = stage(0.1);
   give('idled', 1);
   give('steady', 1);
-  turn();
+  run();
   pass(10_000);
   give('steady', 1);
-  turn();
+  run();
   log.length = 0;
   give('idled', 5);
   give('steady', 5);
-  turn();
-  t.equal(log.slice(0, 3).join(' '), 'idled steady idled', 'not ten seconds ahead');
+  run();
+  t.equal(log.slice(0, 3).join(' '), 'idled steady idled', 'the idle one is not ten seconds ahead');
 });
 
-t.test('what is removed is not worked on, and is due at once when it comes again', async (t) => {
-  const { queue, give, turn, log } = stage(0.1);
+t.test('a removed context gets no work, and is due at once when it comes back', async (t) => {
+  const { queue, give, run, log } = stage(0.1);
   give('a', 10);
   queue.remove('a');
   queue.remove('a');
-  turn();
+  run();
   t.equal(log.join(''), '|');
   give('b', 1);
   give('a', 0);
-  turn();
+  run();
   t.equal(log.at(1), 'b');
 });
 
-t.test('whatever comes when, all of it is done, and once', async (t) => {
+t.test('all work is done exactly once, in whatever order it comes', async (t) => {
   const random = seededRandom(11);
-  const { give, turn, log, isIdle } = stage(0.5);
+  const { give, run, log, isIdle } = stage(0.5);
   const given = new Map<string, number>();
   for (let round = 0; round < 300; round++) {
     const item = `i${String(Math.floor(random() * 8))}`;
     const count = 1 + Math.floor(random() * 5);
     given.set(item, (given.get(item) ?? 0) + count);
     give(item, count);
-    if (random() < 0.5) turn();
+    if (random() < 0.5) run();
   }
-  while (!isIdle()) turn();
+  while (!isIdle()) run();
   const done = new Map<string, number>();
   for (const item of log) if (item !== '|') done.set(item, (done.get(item) ?? 0) + 1);
   t.same(Object.fromEntries([...done].sort()), Object.fromEntries([...given].sort()));

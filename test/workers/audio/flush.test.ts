@@ -8,7 +8,7 @@ import type { Framing } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
 import { decodersOf } from '../../support/decoders.js';
-import { speak, stepThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
+import { speak, workThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
 import { envelope, spansOver, tonesAt, toInt16 } from '../../support/tones.js';
 import { missingTool } from '../../support/tools.js';
 
@@ -152,7 +152,7 @@ const openOpus = (sampleRateHz: number, frames: string[]) =>
       engineSampleRateHz: ENGINE_HZ,
     },
     (frame) => frames.push(frame.type),
-    stepThrough,
+    workThrough,
   );
 
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
