@@ -151,7 +151,7 @@ t.test('a client that leaves at any point releases its context at once', async (
 });
 
 t.test('a reader that takes nothing is dropped, and its slot is free', async (t) => {
-  const front = await startFront(t, { bounds: { readerStallMsMax: 1_000, stallRearmMs: 200 } });
+  const front = await startFront(t, { bounds: { readerStallMsMax: 200, stallRearmMs: 40 } });
   front.speech.script = (context) => context.stream(2_000, 30_000);
   for (const path of ['/v1/tts', '/v1/tts/stream'] as const) {
     const client = await front.client();
@@ -171,11 +171,11 @@ t.test('a reader that takes nothing is dropped, and its slot is free', async (t)
   );
 });
 
-t.test('a thousand aborted requests in a row leave nothing behind', async (t) => {
+t.test('hundreds of aborted requests in a row leave nothing behind', async (t) => {
   const front = await startFront(t);
   front.speech.script = (context) => context.stream(50, 3_000);
   const request = speak('/v1/tts/stream');
-  for (let round = 0; round < 1_000; round++) {
+  for (let round = 0; round < 300; round++) {
     const client = await front.sent(round % 3 === 0 ? speak('/v1/tts') : request);
     if (round % 2) await client.until(() => client.receivedBytes > 0);
     client.destroy();

@@ -1,4 +1,4 @@
-/** Runs properties: each time on other values, which the seed in the report brings back. */
+/** Runs properties, each time on other values. The seed in the report repeats them. */
 import fc from 'fast-check';
 import type { Test } from 'tap';
 
@@ -9,8 +9,8 @@ const times = Number(process.env['SYRINX_FUZZ_TIMES'] ?? 1);
 const seedOfRun = (): number =>
   seedWanted === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(seedWanted);
 
-/** @param runs at the usual length */
-export const check = async <T>(t: Test, property: fc.IRawProperty<T>, runs: number): Promise<void> => {
+/** @param runs unless SYRINX_FUZZ_TIMES changes them @returns the number of runs */
+export const check = async <T>(t: Test, property: fc.IRawProperty<T>, runs: number): Promise<number> => {
   const seed = seedOfRun();
   const result = await fc.check(property, {
     numRuns: Math.round(runs * times),
@@ -19,4 +19,5 @@ export const check = async <T>(t: Test, property: fc.IRawProperty<T>, runs: numb
   });
   if (result.failed) t.fail(`seed ${seed}\n${fc.defaultReportMessage(result) ?? ''}`);
   else t.pass(`${result.numRuns} runs, seed ${seed}`);
+  return result.numRuns;
 };

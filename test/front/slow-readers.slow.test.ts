@@ -1,6 +1,6 @@
 /**
- * Readers slower than the speech is made, for 45 seconds: the library drops a response about 11 s after a write that
- * failed, so each of these would be lost several times over. They run side by side, and every byte is compared.
+ * Readers slower than the speech, for 45 seconds. The library drops a response about 11 s after a failed write, so without
+ * re-arms each of these would be lost several times. They run side by side, and the test compares every byte.
  */
 import { connect } from 'node:net';
 import t, { type Test } from 'tap';
@@ -11,12 +11,12 @@ import { missingTool } from '../support/tools.js';
 
 const SLOW_MS = 45_000;
 const FRAME_BYTES = 21_000;
-/** More than the kernel's buffers hold, in bytes on the wire. */
+/** More than the kernel's buffers hold, on the wire. */
 const KERNEL_BYTES = 10_000_000;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** More than the reader takes all the while. */
+/** More than the reader takes in that time. */
 const plenty =
   (bytesASecond: number): Script =>
   (context) =>
@@ -26,8 +26,8 @@ const plenty =
     );
 
 /**
- * Fills the socket, then says nothing for half a minute: what was held back soon fits, but the kernel does not call
- * the socket writable before a third of its buffer is free, and until then the library's timer runs.
+ * Fills the socket, then sends nothing for half a minute. What is held back soon fits, but the kernel does not report the
+ * socket writable before a third of its buffer is free, and until then the library's timer runs.
  */
 const fillThenPause = async (context: FakeContext): Promise<void> => {
   let emitted = 0;
@@ -44,7 +44,7 @@ const fillThenPause = async (context: FakeContext): Promise<void> => {
 
 t.setTimeout(SLOW_MS + 60_000);
 
-// Side by side: they wait most of the time.
+// Side by side, because they wait most of the time.
 t.jobs = 2;
 
 const slowReaders = async (
@@ -95,9 +95,9 @@ const slowReaders = async (
     for (const path of ['/v1/tts/stream', '/v1/tts'] as const)
       readers.push(await read(`${path} at ${bytesASecond} B/s`, path, bytesASecond, plenty(bytesASecond)));
   readers.push(
-    await read('a pause of the speaker', '/v1/tts/stream', 10_000, (context) => void fillThenPause(context)),
+    await read('a pause of the speech', '/v1/tts/stream', 10_000, (context) => void fillThenPause(context)),
   );
-  // Said nothing since they were opened: half a greeting of TLS, or none of any kind.
+  // Connections that have sent nothing, or half a greeting of TLS.
   const idle = ['', '\x16\x03\x01\x02\x00\x01\x00'].map((greeting) => {
     const socket = connect({ host: '127.0.0.1', port: front.port });
     socket.on('error', () => undefined).resume();
@@ -105,7 +105,7 @@ const slowReaders = async (
     return new Promise((resolve) => socket.once('close', resolve));
   });
   await sleep(SLOW_MS);
-  t.equal(front.server.inFlight, readers.length, 'all of them were slow to the end');
+  t.equal(front.server.inFlight, readers.length, 'all readers are still in flight');
   for (const finish of readers) await finish();
   t.equal(front.server.inFlight, 0);
   await Promise.all(idle);
@@ -118,6 +118,6 @@ t.test('slow and stalled readers get every byte', { timeout }, (t) =>
   slowReaders(t, [0, 20_000, 100_000, 400_000]),
 );
 
-t.test('so do those of TLS', { timeout, skip: missingTool('openssl') }, (t) =>
+t.test('slow and stalled readers get every byte over TLS', { timeout, skip: missingTool('openssl') }, (t) =>
   slowReaders(t, [0, 100_000], makeCertificate(folder, 'slow')),
 );

@@ -1,0 +1,4 @@
+import t from 'tap';
+import { testBodies } from './body-properties.js';
+
+testBodies(t, 1);
