@@ -15,8 +15,12 @@ import type { Worker } from 'node:worker_threads';
 setFlagsFromString('--heap-snapshot-string-limit=1048576');
 
 const folder = process.env['SNAPSHOTS'] ?? '';
-const workers: Worker[] = [];
-process.on('worker', (worker) => workers.push(worker));
+const workers = new Set<Worker>();
+process.on('worker', (worker) => {
+  workers.add(worker);
+  // The thread that reads the voices ends after the start.
+  worker.once('exit', () => workers.delete(worker));
+});
 
 /** Names of fields are let go after some rounds only, with the shapes of objects that have them. */
 const collectGarbage = async (): Promise<void> => {
@@ -31,7 +35,7 @@ const collectGarbage = async (): Promise<void> => {
 const write = async (): Promise<void> => {
   await collectGarbage();
   mkdirSync(folder, { recursive: true });
-  const snapshots = [getHeapSnapshot, ...workers.map((worker) => () => worker.getHeapSnapshot())];
+  const snapshots = [getHeapSnapshot, ...[...workers].map((worker) => () => worker.getHeapSnapshot())];
   for (const [place, take] of snapshots.entries()) {
     const name = place === 0 ? 'front' : `thread-${place}`;
     await pipeline(await take(), createWriteStream(join(folder, `${name}.heapsnapshot`)));
