@@ -86,8 +86,10 @@ class Listening {
 
   async end(): Promise<NeighboursReport> {
     const listeners = this.#listeners;
-    for (const listener of listeners) listener.end();
     const endMs = performance.now() + endMsMax;
+    // A fault may take less time than an utterance.
+    while (performance.now() < endMs && this.#utterances === 0) await sleep(tickMs);
+    for (const listener of listeners) listener.end();
     while (performance.now() < endMs && !listeners.every(({ isOver }) => isOver)) await sleep(tickMs);
     clearInterval(this.#timer);
     for (const listener of listeners) listener.close();
