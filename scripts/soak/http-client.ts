@@ -1,13 +1,19 @@
 /** A client over HTTP: one request after the other, each as drawn, with every record of the response checked. */
+import { CheckedAnswer } from '../rig/checked-answer.js';
 import { encodeRequest, HttpConnection, responseFormat } from '../rig/http.js';
-import { HttpAnswer, type AnswerParts } from './http-answer.js';
+import { Playback } from '../rig/playback.js';
 import type { Target } from './measures.js';
+import type { LoopClock, Meter } from './meter.js';
+import { endTrailMs, httpMsPerCharacter, judgeDry, wordMarginMs } from './plausible.js';
 import { drawHttp, isTidy, type HttpPlan } from './population.js';
 
 /** A whole result of some sentences takes one or two seconds. */
 const answerMsMax = 30_000;
 
-export interface HttpClientParts extends AnswerParts {
+export interface HttpClientParts {
+  readonly key: string;
+  readonly clock: LoopClock;
+  readonly meter: Meter;
   readonly seed: number;
   readonly client: number;
   readonly target: Target;
@@ -18,6 +24,8 @@ const paths = {
   whole: '/v1/tts',
   webhook: '/v1/tts/integrations/voiceplatform',
 } as const;
+
+const kinds = { stream: 'records', whole: 'whole', webhook: 'samples' } as const;
 
 /** The status for each thing that can be wrong with a request. */
 const refusals = { voice: 422, body: 422, key: 401 } as const;
@@ -104,33 +112,61 @@ export class HttpClient {
       key: plan.wrong === 'key' ? `${key}0` : key,
       body: bodyOf(plan, voice),
     });
-    const answer = plan.wrong === null ? new HttpAnswer(this.#parts, plan, this.#name, nowMs) : null;
-    this.#send(request, answer);
+    this.#send(request, plan.wrong === null ? this.#answer(nowMs) : null);
+  }
+
+  #answer(askedMs: number): CheckedAnswer {
+    const { clock, meter } = this.#parts;
+    const { format, route, text, timestamps } = this.#plan;
+    const name = this.#name;
+    const playback = new Playback();
+    playback.begin(askedMs);
+    let heardMs = 0;
+    return new CheckedAnswer({
+      id: name,
+      kind: kinds[route],
+      format,
+      text,
+      timestamps,
+      trailMs: endTrailMs,
+      wordMarginMs: route === 'stream' ? wordMarginMs(format) : null,
+      msPerCharacter: httpMsPerCharacter,
+      onFault: (kind, what) => meter.fault(kind, name, what),
+      onAudio: (durationMs) => {
+        const nowMs = performance.now();
+        meter.audioMs += durationMs - heardMs;
+        heardMs = durationMs;
+        const arrival = route === 'whole' ? null : playback.audio(durationMs, nowMs);
+        if (arrival?.kind === 'first') meter.heardFirst(arrival.waitedMs);
+        if (arrival?.kind !== 'dry') return;
+        const { sinceMs } = arrival;
+        const clientLateMs = clock.latenessMs(sinceMs, nowMs);
+        meter.dry(name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs: askedMs, clientLateMs }));
+      },
+    });
   }
 
   /** @param answer `null` for a request that the service must refuse */
-  #send(request: Buffer, answer: HttpAnswer | null): void {
-    const { route, wrong } = this.#plan;
+  #send(request: Buffer, answer: CheckedAnswer | null): void {
+    const { text, wrong } = this.#plan;
+    const { key, meter, target } = this.#parts;
     const expected = wrong === null ? 200 : refusals[wrong];
     let isSpoken = false;
-    const parts: Buffer[] = [];
-    this.#connection ??= new HttpConnection(this.#parts.target);
+    this.#connection ??= new HttpConnection(target);
     this.#connection.request(request, {
       onHead: (status) => {
         isSpoken = status === 200;
         if (status !== expected) this.#fault(`${status} instead of ${expected}`);
       },
       onBody: (bytes) => {
-        if (answer === null || !isSpoken) return;
-        // The bytes are valid only now; the answer keeps some of them.
-        const kept = Buffer.from(bytes);
-        if (route === 'stream') answer.records(kept);
-        else if (route === 'webhook') answer.samples(kept);
-        else parts.push(kept);
+        if (isSpoken) answer?.push(bytes);
       },
       onEnd: () => {
-        if (isSpoken && route === 'whole') answer?.whole(Buffer.concat(parts));
-        if (isSpoken) answer?.end();
+        if (isSpoken && answer !== null) {
+          answer.end();
+          meter.frames += answer.records;
+          meter.spoken(key, text.length);
+        }
         this.#end();
       },
       onError: (error) => {

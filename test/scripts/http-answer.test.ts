@@ -1,9 +1,8 @@
-/** The soak's check of HTTP responses accepts what the service sends, and finds what is cut, lost or too long. */
+/** The check of HTTP responses accepts what the service sends, and finds what is cut, lost or too long. */
 import t from 'tap';
-import { HttpAnswer } from '../../scripts/soak/http-answer.js';
-import type { FaultKind } from '../../scripts/soak/measures.js';
-import { LoopClock, Meter } from '../../scripts/soak/meter.js';
-import type { HttpPlan } from '../../scripts/soak/population.js';
+import { CheckedAnswer, type CheckedAnswerParts } from '../../scripts/rig/checked-answer.js';
+import type { FrameFault } from '../../scripts/rig/context-check.js';
+import { endTrailMs, httpMsPerCharacter, wordMarginMs } from '../../scripts/soak/plausible.js';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { limits } from '../../src/limits.js';
@@ -47,32 +46,37 @@ const encode = async (format: AudioFormat, count = chunks): Promise<{ stream: Bu
   return { stream, file };
 };
 
-const planOf = (route: HttpPlan['route'], format: AudioFormat): HttpPlan => ({
-  route,
-  format,
-  voice: 0,
-  timestamps: route !== 'webhook',
-  text,
-  abortAfterMs: null,
-  wrong: null,
-  pauseMs: 0,
-});
+type Kind = CheckedAnswerParts['kind'];
 
 /** @returns the kinds of the faults that are found */
-const faultsOf = (plan: HttpPlan, feed: (answer: HttpAnswer) => void): FaultKind[] => {
-  const faults: FaultKind[] = [];
-  const nowMs = performance.now();
-  const meter = new Meter(nowMs, ({ kind }) => kind !== 'underruns' && faults.push(kind));
-  const answer = new HttpAnswer({ key: 'k', clock: new LoopClock(20, nowMs), meter }, plan, 'a', nowMs);
-  feed(answer);
+const faultsOf = (
+  kind: Kind,
+  format: AudioFormat,
+  bytes: readonly Buffer[],
+  asksTimes = kind === 'whole',
+): FrameFault[] => {
+  const faults: FrameFault[] = [];
+  const answer = new CheckedAnswer({
+    id: 'a',
+    kind,
+    format,
+    text,
+    timestamps: asksTimes,
+    trailMs: endTrailMs,
+    wordMarginMs: kind === 'records' ? wordMarginMs(format) : null,
+    msPerCharacter: httpMsPerCharacter,
+    onFault: (fault) => faults.push(fault),
+    onAudio: () => undefined,
+  });
+  for (const part of bytes) answer.push(part);
   answer.end();
   return faults;
 };
 
-const wholeFaults = (format: AudioFormat, file: Buffer, members: object = { timestamps }) =>
-  faultsOf(planOf('whole', format), (answer) =>
-    answer.whole(Buffer.from(JSON.stringify({ audio: file.toString('base64'), ...members }))),
-  );
+const wholeFaults = (format: AudioFormat, file: Buffer, members: object = { timestamps }) => {
+  const body = Buffer.from(JSON.stringify({ audio: file.toString('base64'), ...members }));
+  return faultsOf('whole', format, [body.subarray(0, 100), body.subarray(100)]);
+};
 
 for (const format of formats) {
   const name = `${format.encoding} at ${format.sampleRateHz} Hz`;
@@ -97,21 +101,16 @@ const record = (fields: object): Buffer => Buffer.from(`data: ${JSON.stringify(f
 void t.test('a stream is checked to the end of its body', async (t) => {
   const format: AudioFormat = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 32 };
   const { stream } = await encode(format);
-  const plan = { ...planOf('stream', format), timestamps: false };
-  const streamFaults = (parts: readonly Buffer[]) =>
-    faultsOf(plan, (answer) => {
-      for (const part of parts)
-        answer.records(record({ type: 'audio', audio_chunk: part.toString('base64') }));
-    });
-  t.same(streamFaults(stream), []);
-  t.same(streamFaults(stream.slice(0, -1)), ['audio'], 'its last page is lost');
+  const recordsOf = (parts: readonly Buffer[]) =>
+    parts.map((part) => record({ type: 'audio', audio_chunk: part.toString('base64') }));
+  const streamFaults = (parts: readonly Buffer[]) => faultsOf('records', format, parts);
+  t.same(streamFaults(recordsOf(stream)), []);
+  const bytes = Buffer.concat(recordsOf(stream));
+  t.same(streamFaults([bytes.subarray(0, 1_000), bytes.subarray(1_000)]), [], 'cut anywhere');
+  t.same(streamFaults(recordsOf(stream.slice(0, -1))), ['audio'], 'its last page is lost');
   t.ok(streamFaults([]).includes('audio'), 'it has no audio');
   t.same(
-    faultsOf(plan, (answer) => {
-      for (const part of stream)
-        answer.records(record({ type: 'audio', audio_chunk: part.toString('base64') }));
-      answer.records(Buffer.from('data: {"type"\n\ndata: '));
-    }),
+    streamFaults([...recordsOf(stream), Buffer.from('data: {"type"\n\ndata: ')]),
     ['frames', 'frames'],
     'a record is no JSON, another is cut',
   );
@@ -120,12 +119,8 @@ void t.test('a stream is checked to the end of its body', async (t) => {
 void t.test('raw samples end with a whole sample', async (t) => {
   const format: AudioFormat = { encoding: 'pcm', sampleRateHz: 16_000 };
   const sound = Buffer.concat((await encode(format)).stream);
-  const plan = planOf('webhook', format);
   const rawFaults = (bytes: Buffer) =>
-    faultsOf(plan, (answer) => {
-      answer.samples(bytes.subarray(0, 1_001));
-      answer.samples(bytes.subarray(1_001));
-    });
+    faultsOf('samples', format, [bytes.subarray(0, 1_001), bytes.subarray(1_001)]);
   t.same(rawFaults(sound), []);
   t.same(rawFaults(sound.subarray(0, -1)), ['frames']);
 });

@@ -1,10 +1,9 @@
 /** Listeners over HTTP and over a WebSocket, one utterance after the other, with every page and word checked. */
-import { OggPages } from '../../rig/audio-check.js';
+import { CheckedAnswer } from '../../rig/checked-answer.js';
 import { CheckedContext } from '../../rig/checked-context.js';
-import { ContextCheck } from '../../rig/context-check.js';
 import { encodeRequest, HttpConnection, speechRequest } from '../../rig/http.js';
 import { Playback } from '../../rig/playback.js';
-import { SocketConnection, type ServerFrame, type WordTimes } from '../../rig/socket.js';
+import { SocketConnection, type ServerFrame } from '../../rig/socket.js';
 
 export interface ListenerParts {
   readonly port: number;
@@ -26,9 +25,6 @@ export interface ListenerParts {
 const aheadMsMin = 200;
 const contextUtterancesMax = 3;
 const format = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 } as const;
-
-type StreamRecord =
-  { readonly type: 'audio'; readonly audio_chunk: string } | ({ readonly type: 'timestamps' } & WordTimes);
 
 export class StreamListener {
   readonly playback = new Playback();
@@ -68,30 +64,20 @@ export class StreamListener {
   #ask(nowMs: number): void {
     const { key, name, nextText, onFailure, port, voice } = this.#parts;
     const text = nextText();
-    const check = new ContextCheck({
+    const answer = new CheckedAnswer({
       id: name,
-      audio: new OggPages(),
+      kind: 'records',
+      format,
+      text,
       timestamps: true,
       trailMs: null,
       wordMarginMs: null,
       msPerCharacter: null,
       onFault: (_kind, what) => this.#fault(what),
+      onAudio: (durationMs) => void this.playback.audio(durationMs, performance.now()),
     });
-    check.onFrame({ context_started: {} });
-    check.text(text);
-    check.flush('end');
     this.playback.begin(nowMs);
     let status = 0;
-    let pending = '';
-    const onRecord = (line: string): void => {
-      if (!line.startsWith('data: ')) {
-        this.#fault(`no record: ${line.slice(0, 80)}`);
-        return;
-      }
-      const record = JSON.parse(line.slice('data: '.length)) as StreamRecord;
-      check.onFrame(record.type === 'audio' ? { audio_chunk: record.audio_chunk } : { timestamps: record });
-      this.playback.audio(check.durationMs, performance.now());
-    };
     // A new connection each time: a kept one may be closed at the moment in which it is used again.
     this.#connection = new HttpConnection({ port });
     this.#connection.request(encodeRequest(speechRequest({ key, voice, text, format, timestamps: true })), {
@@ -101,18 +87,10 @@ export class StreamListener {
         else if (status !== 200) this.#fault(`answered ${status}`);
       },
       onBody: (bytes) => {
-        if (status !== 200) return;
-        // These texts are ASCII.
-        const records = (pending + bytes.toString('latin1')).split('\n\n');
-        pending = records.pop() ?? '';
-        records.forEach(onRecord);
+        if (status === 200) answer.push(bytes);
       },
       onEnd: () => {
-        if (status === 200) {
-          if (pending !== '') this.#fault('the stream ended inside a record');
-          check.onFrame({ flush_completed: true, flush_id: 'end' });
-          check.ended();
-        }
+        if (status === 200) answer.end();
         this.#over();
       },
       onError: (error) => {

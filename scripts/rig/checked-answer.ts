@@ -1,0 +1,118 @@
+/** Checks one response over HTTP as it arrives: records, raw samples, or a whole result. */
+import type { AudioFormat } from '../../src/api/formats.js';
+import { createAudioCheck, createFileCheck } from './audio-check.js';
+import { ContextCheck, type ContextCheckParts } from './context-check.js';
+import type { WordTimes } from './socket.js';
+
+export interface CheckedAnswerParts extends Omit<ContextCheckParts, 'audio'> {
+  readonly kind: 'records' | 'samples' | 'whole';
+  readonly format: AudioFormat;
+  readonly text: string;
+  /** Audio arrived; `durationMs` is all of the response so far. */
+  readonly onAudio: (durationMs: number) => void;
+}
+
+type StreamRecord =
+  { readonly type: 'audio'; readonly audio_chunk: string } | ({ readonly type: 'timestamps' } & WordTimes);
+
+interface WholeResult {
+  readonly audio: string;
+  readonly timestamps?: WordTimes | null;
+}
+
+const prefix = 'data: ';
+const flushId = 'end';
+
+export class CheckedAnswer {
+  /** Records so far. */
+  records = 0;
+  readonly #parts: CheckedAnswerParts;
+  readonly #check: ContextCheck;
+  #rest: Buffer = Buffer.alloc(0);
+  readonly #whole: Buffer[] = [];
+
+  constructor(parts: CheckedAnswerParts) {
+    this.#parts = parts;
+    const audio = parts.kind === 'whole' ? createFileCheck(parts.format) : createAudioCheck(parts.format);
+    this.#check = new ContextCheck({ ...parts, audio });
+    this.#check.onFrame({ context_started: {} });
+    this.#check.text(parts.text);
+    this.#check.flush(flushId);
+  }
+
+  /** @param bytes copied where they are kept */
+  push(bytes: Buffer): void {
+    switch (this.#parts.kind) {
+      case 'records':
+        this.#rest = this.#pushRecords(Buffer.concat([this.#rest, bytes]));
+        return;
+      case 'samples':
+        this.#rest = this.#pushSamples(Buffer.concat([this.#rest, bytes]));
+        return;
+      case 'whole':
+        this.#whole.push(Buffer.from(bytes));
+    }
+  }
+
+  /** The body has ended. */
+  end(): void {
+    if (this.#parts.kind === 'whole') this.#checkWhole(Buffer.concat(this.#whole));
+    else if (this.#rest.length > 0) this.#fault('the body ends within a record');
+    this.#check.onFrame({ flush_completed: true, flush_id: flushId });
+    this.#check.ended();
+  }
+
+  #pushRecords(bytes: Buffer): Buffer {
+    let from = 0;
+    for (let end = bytes.indexOf('\n\n'); end >= 0; end = bytes.indexOf('\n\n', from)) {
+      this.#onRecord(bytes.toString('utf8', from, end));
+      from = end + 2;
+    }
+    return bytes.subarray(from);
+  }
+
+  #pushSamples(bytes: Buffer): Buffer {
+    // The last byte may be half a sample.
+    const whole = bytes.length - (bytes.length % 2);
+    if (whole > 0) this.#onAudio(bytes.toString('base64', 0, whole));
+    return bytes.subarray(whole);
+  }
+
+  #checkWhole(body: Buffer): void {
+    const result = this.#parsed(body.toString()) as WholeResult | null;
+    if (result === null) return;
+    const { audio, timestamps = null } = result;
+    if (timestamps !== null) this.#check.onFrame({ timestamps });
+    this.#onAudio(audio);
+  }
+
+  #onRecord(text: string): void {
+    this.records++;
+    if (!text.startsWith(prefix)) {
+      this.#fault(`no record: ${text.slice(0, 100)}`);
+      return;
+    }
+    const record = this.#parsed(text.slice(prefix.length)) as StreamRecord | null;
+    if (record === null) return;
+    if (record.type === 'audio') this.#onAudio(record.audio_chunk);
+    else this.#check.onFrame({ timestamps: record });
+  }
+
+  #onAudio(base64: string): void {
+    this.#check.onFrame({ audio_chunk: base64 });
+    this.#parts.onAudio(this.#check.durationMs);
+  }
+
+  #parsed(json: string): unknown {
+    try {
+      return JSON.parse(json);
+    } catch {
+      this.#fault(`no JSON: ${json.slice(0, 100)}`);
+      return null;
+    }
+  }
+
+  #fault(what: string): void {
+    this.#parts.onFault('frames', what);
+  }
+}
