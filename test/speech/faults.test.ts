@@ -1,6 +1,5 @@
 /** Threads that die in mid-utterance. */
 import t from 'tap';
-import { limits } from '../../src/limits.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import {
@@ -69,10 +68,11 @@ for (const marker of ['!actor-exit', '!actor-throw'])
     },
   );
 
-t.test('an utterance is run again a few times, not for ever', async (t) => {
-  const dispatcher = await start({ threads: 1 });
+t.test('a segment runs again a few times, not for ever', async (t) => {
+  const bounds = { segmentRetriesMax: 1 };
+  const dispatcher = await start({ threads: 1, bounds });
   const bystander = speak(dispatcher, `${sentence.slice(0, 40)} !slow`);
-  for (let i = 0; i <= limits.segmentRetriesMax; i++)
+  for (let i = 0; i <= bounds.segmentRetriesMax; i++)
     t.match(await speak(dispatcher, 'Just !exit now.'), { ending: 'failed' });
   t.match(await bystander, { ending: 'failed', closes: 1 });
   await untilWhole(dispatcher);
