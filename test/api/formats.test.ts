@@ -1,4 +1,4 @@
-/** Every name, rate and bitrate of `response_format`: what it resolves to, or the words in which it is refused. */
+/** Every name, rate and bitrate of `response_format`: the format it resolves to, or the text of its refusal. */
 import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { parseSpeechRequest } from '../../src/api/speech-request.js';
@@ -37,7 +37,7 @@ const opusRates = 'opus audio sample_rate must be one of 8000, 12000, 16000, 240
 const mp3Bitrates = 'mp3 audio bitrate must be between 32kbps and 320kbps';
 const opusBitrates = 'opus audio bitrate must be between 32kbps and 192kbps';
 
-t.test('every name, in any case, bare or in an object, means its encoding with its defaults', async (t) => {
+t.test('every name, in any case, bare or in an object, resolves to its encoding with defaults', async (t) => {
   const names = {
     mp3: ['mp3'],
     wav: ['wav'],
@@ -92,7 +92,7 @@ t.test('other names are refused as written', async (t) => {
   }
 });
 
-t.test('rates: the range of each encoding, both ends of it included', async (t) => {
+t.test('sample rates have the range of their encoding, both ends included', async (t) => {
   const rates: readonly (readonly [string, readonly number[], readonly number[], string])[] = [
     [
       'mp3',
@@ -119,7 +119,7 @@ t.test('rates: the range of each encoding, both ends of it included', async (t) 
   t.equal(formatOf({ encoding: 'U-Law', sample_rate: 9 }), refusal('sample_rate', alias, 9));
 });
 
-t.test('bitrates: a number, its text and its text with a k are alike', async (t) => {
+t.test('a bitrate may be a number, its text, or its text with a k', async (t) => {
   for (const bitrate of [128, '128', '128k', '128K'])
     t.strictSame(formatOf({ bitrate }), { encoding: 'mp3', sampleRateHz: 32_000, bitrateKbps: 128 });
   for (const [encoding, bitrate, bitrateKbps] of [
@@ -143,7 +143,7 @@ t.test('bitrates: a number, its text and its text with a k are alike', async (t)
     }
 });
 
-t.test('encodings without a bitrate take none but null', async (t) => {
+t.test('encodings without a bitrate accept only null', async (t) => {
   for (const encoding of ['wav', 'pcm', 'linear16', 'mulaw', 'alaw'])
     for (const bitrate of [128, '64k', 'abc', '', 0])
       t.equal(
@@ -152,7 +152,7 @@ t.test('encodings without a bitrate take none but null', async (t) => {
       );
 });
 
-t.test('a long bitrate is told cut, and echoed whole', async (t) => {
+t.test('a message cuts a long bitrate, and the echo is whole', async (t) => {
   const bitrate = 'x'.repeat(1_000);
   const message = `Invalid mp3 audio bitrate: ${bitrate.slice(0, 200)}`;
   t.equal(formatOf({ bitrate }), refusal('bitrate', message, bitrate));

@@ -18,7 +18,7 @@ interface LintReport {
   readonly problems: readonly { readonly message: string }[];
 }
 
-t.test('a public linter has nothing to say against it', async (t) => {
+t.test('a public linter finds no fault in the description', async (t) => {
   const folder = t.testdir({ 'openapi.json': JSON.stringify(document), '.npmrc': '' });
   const linter = join(packageRoot, 'node_modules', '@redocly', 'cli', 'bin', 'cli.js');
   const { stdout } = await promisify(execFile)(
@@ -26,7 +26,7 @@ t.test('a public linter has nothing to say against it', async (t) => {
     [linter, 'lint', 'openapi.json', '--format=json'],
     {
       cwd: folder,
-      // It neither reports its use nor asks for updates.
+      // The linter must not report its use or look for updates.
       env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
     },
   );
@@ -42,7 +42,7 @@ t.test('a public linter has nothing to say against it', async (t) => {
   );
 });
 
-t.test('it names its versions, every route, and the key', (t) => {
+t.test('the description names its versions, every route and the key', (t) => {
   t.equal(document.openapi, '3.1.0');
   t.equal(document.info.version, '0.1.0');
   t.same(
@@ -66,7 +66,7 @@ t.test('it names its versions, every route, and the key', (t) => {
   t.end();
 });
 
-t.test('every example fits its schema, and the parsers take those of requests', (t) => {
+t.test('every example fits its schema, and the parsers accept those of requests', (t) => {
   const examples = description.examples();
   t.ok(examples.length > 20);
   for (const { name, fault } of examples) t.equal(fault, null, name);
@@ -106,7 +106,7 @@ t.test('schemas are as strict as the service', (t) => {
   t.end();
 });
 
-t.test('the names of encodings that it tells of are those that there are', (t) => {
+t.test('the description names exactly the encodings that exist', (t) => {
   const { encoding } = document.components.schemas['ResponseFormatBody']?.properties as {
     encoding: { description: string };
   };

@@ -2,7 +2,7 @@ import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { unknownVoice } from '../../src/api/error-shape.js';
 
-t.test('the unknown-voice body has its four keys, and the voices sorted', (t) => {
+t.test('the unknown-voice body has its four keys and sorted voices', (t) => {
   const { status, body } = unknownVoice('nobody', ['vera', 'Zoe', 'adam_conv', 'adam'], limits);
   t.equal(status, 422);
   t.strictSame(JSON.parse(body), {
@@ -14,7 +14,7 @@ t.test('the unknown-voice body has its four keys, and the voices sorted', (t) =>
   t.end();
 });
 
-t.test('a voice of any length is echoed once, and cut in the message', (t) => {
+t.test('a voice of any length is echoed once and cut in the message', (t) => {
   const voice = 'v'.repeat(1_000_000);
   const { body } = unknownVoice(voice, ['adam'], limits);
   t.ok(body.length < 1_001_000);

@@ -16,13 +16,13 @@ t.test('every invalid body is answered with exactly the items of the contract', 
       continue;
     }
     t.equal(result.status, 422, text.slice(0, 80));
-    // Compared as text too: the order of keys is part of the wire form.
+    // Compared as text, because the order of keys is part of the wire form.
     t.equal(result.body, JSON.stringify({ detail: items }), text.slice(0, 80));
   }
   t.end();
 });
 
-t.test('so is every invalid message of a voice-agent platform', (t) => {
+t.test('every invalid message of a voice-agent platform is answered with exactly its items', (t) => {
   for (const [query, body, ...items] of platformRefusals) {
     const voice = new URLSearchParams(query).get('voice');
     const result = parseVoicePlatform(Buffer.from(body), 'application/json', voice, limits);
@@ -79,7 +79,7 @@ t.test('a valid body becomes a request with its defaults filled in', (t) => {
   t.end();
 });
 
-t.test('JSON content types are accepted, others answered with the raw body', (t) => {
+t.test('JSON content types are accepted, and others are answered with the raw body', (t) => {
   const text = '{"text":"a","voice":"b"}';
   for (const type of [
     'application/json',
@@ -111,7 +111,7 @@ t.test('JSON content types are accepted, others answered with the raw body', (t)
   t.end();
 });
 
-t.test('a byte order mark is no fault', (t) => {
+t.test('a byte order mark is accepted', (t) => {
   t.ok(parse('\ufeff{"text":"a","voice":"b"}').ok);
   t.end();
 });
@@ -124,24 +124,24 @@ t.test('invalid UTF-8 is answered 400', (t) => {
   t.end();
 });
 
-t.test('nesting is answered 400 one level beyond the bound, however the body goes on', (t) => {
+t.test('nesting one level beyond the bound is answered 400, whatever follows', (t) => {
   const nested = (levels: number, open = '[', close = ']') =>
     `${open.repeat(levels)}1${close.repeat(levels)}`;
   const max = limits.bodyDepthMax;
-  // The object itself is one level.
+  // The object itself counts as one level.
   t.match(parse(withMembers(`"x":${nested(max - 1)}`)), { status: 422 });
   t.strictSame(parse(withMembers(`"x":${nested(max)}`)), unreadable);
   t.strictSame(parse(nested(max + 1)), unreadable);
   t.strictSame(parse(nested(max + 1, '{"a":', '}')), unreadable);
   t.strictSame(parse('['.repeat(limits.bodyBytesMax)), unreadable);
   t.strictSame(parse('{"a":'.repeat(max + 1)), unreadable);
-  // Brackets in strings are no levels.
+  // Brackets in strings do not count.
   t.ok(parse(`{"voice":"b","text":"\\"${'[{'.repeat(max)}"}`).ok);
   t.ok(parse(`{"voice":"b","text":"\\\\","text":"${'['.repeat(2 * max)}"}`).ok);
   t.end();
 });
 
-t.test('whatever a body of the largest size holds, its 422 stays small', (t) => {
+t.test('the 422 of a body of the largest size stays small', (t) => {
   const size = limits.bodyBytesMax;
   const manyKeys = Array.from({ length: size / 12 }, (_, index) => `"${index.toString(36)}x":1`).join(',');
   const bodies = [
@@ -168,7 +168,7 @@ t.test('whatever a body of the largest size holds, its 422 stays small', (t) => 
   t.end();
 });
 
-t.test('a value within the bound of echoes comes back whole, one beyond it is left out', (t) => {
+t.test('a value within the echo bound comes back whole, and one beyond it is left out', (t) => {
   const long = 'a'.repeat(limits.validationEchoBytesMax - 2);
   const echoed = parse(withMembers(`"x":"${long}","y":"b"`));
   const detail = JSON.parse(echoed.ok ? '' : echoed.body) as { detail: Item[] };

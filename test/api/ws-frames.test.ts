@@ -13,7 +13,7 @@ const reasonOf = (frame: unknown): string | null => {
   return parsed.ok ? null : parsed.reason;
 };
 
-t.test('frames that are taken, with their defaults', (t) => {
+t.test('valid frames are accepted with their defaults', (t) => {
   const settings = { voiceId: 'wren', temperature: 1, normalizeText: false };
   const started = { type: 'start', contextId: null, settings, timestamps: false };
   const cases: [unknown, object][] = [
@@ -74,7 +74,7 @@ t.test('frames that are taken, with their defaults', (t) => {
   t.end();
 });
 
-t.test('frames that are refused name the field', (t) => {
+t.test('a refusal names the field', (t) => {
   const missing = 'Field required';
   const extra = 'Extra inputs are not permitted';
   const string = 'Input should be a valid string';

@@ -21,7 +21,7 @@ const refuse =
     socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
   };
 
-t.test('a refused handshake is told with a code, and tried again only where that helps', async (t) => {
+t.test('a refused handshake gives an error code, and is tried again only if that can help', async (t) => {
   const cases: [status: number, body: string, code: string, retryable: boolean][] = [
     [401, '{"error":"Invalid or missing API key"}', 'invalid_api_key', false],
     [402, '{"error":"INSUFFICIENT_CREDITS"}', 'insufficient_credits', false],
@@ -40,7 +40,7 @@ t.test('a refused handshake is told with a code, and tried again only where that
     const { url } = await ScriptedSocket.listen(t, { upgrade });
     const clock = new FakeClock();
     const onEvent = ({ type }: ConnectionEvent) => {
-      // Later than now: the next timer is set when this is told.
+      // Later: the next timer is set after this event.
       if (type === 'lost') setImmediate(() => clock.advance(5_000));
     };
     const error = await errorOf(connect({ url, apiKey: key, clock, onEvent, reconnect: { attemptsMax: 3 } }));
@@ -52,7 +52,7 @@ t.test('a refused handshake is told with a code, and tried again only where that
   }
 });
 
-t.test('where nobody listens, the error says so', async (t) => {
+t.test('if nothing listens at the address, the error says so', async (t) => {
   const passing = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => passing.once('listening', resolve));
   const { port } = passing.address() as AddressInfo;
@@ -62,7 +62,7 @@ t.test('where nobody listens, the error says so', async (t) => {
   t.match(error.message, `127.0.0.1:${port}`);
 });
 
-t.test('a handshake that is never answered ends after its time', async (t) => {
+t.test('an unanswered handshake ends at its timeout', async (t) => {
   const { url } = await ScriptedSocket.listen(t, { upgrade: () => undefined });
   const clock = new FakeClock();
   const connecting = errorOf(connect({ url, apiKey: key, clock, reconnect: false, connectTimeoutMs: 3_000 }));
@@ -86,7 +86,7 @@ t.test('waits double from 200 ms to 5 s, with jitter down to half', (t) => {
   t.end();
 });
 
-t.test('it tries again after exactly those waits, then gives up with the last reason', async (t) => {
+t.test('the client tries again after exactly those waits, then gives up with the last reason', async (t) => {
   const { url } = await ScriptedSocket.listen(t, { upgrade: refuse(503, '') });
   const clock = new FakeClock();
   const events = new Arrivals<ConnectionEvent>();
@@ -104,11 +104,11 @@ t.test('it tries again after exactly those waits, then gives up with the last re
   t.equal(clock.nextMs, undefined);
 });
 
-t.test('failures count in a row: a connection that lived starts anew', async (t) => {
+t.test('failures count in a row, and a live connection resets the count', async (t) => {
   const { server, peer, clock, events, client } = await connected(t, { reconnect: { attemptsMax: 2 } });
   let current = peer;
   for (let i = 0; i < 5; i++) {
-    // Any sign of life will do: here a ping.
+    // Any sign of life counts: here a ping.
     await current.caughtUp();
     current.socket.terminate();
     t.match(await events.next(), { type: 'lost', retryInMs: 100 });
@@ -117,7 +117,7 @@ t.test('failures count in a row: a connection that lived starts anew', async (t)
     current = await server.peer();
   }
   current.socket.terminate();
-  // This one did not live.
+  // This connection gave no sign of life.
   t.match(await events.next(), { type: 'closed', error: { code: 'connection_lost', retryable: true } });
   t.equal(client.state, 'closed');
   t.equal(await codeOf(() => client.context({ voiceId: 'ada' })), 'closed');
@@ -184,7 +184,7 @@ for (const [how, cut] of Object.entries(vanish))
     },
   );
 
-t.test('the service vanishes in a handshake: the next try gets through', async (t) => {
+t.test('if the service vanishes during a handshake, the next try succeeds', async (t) => {
   let tries = 0;
   const upgrade: Upgrade = (_request, socket, accept) => {
     tries += 1;
@@ -206,7 +206,7 @@ t.test('the service vanishes in a handshake: the next try gets through', async (
   await client.close();
 });
 
-t.test('contexts opened while there is no connection wait for the next, or end without it', async (t) => {
+t.test('contexts opened without a connection wait for the next one, or end without it', async (t) => {
   let refusals = 0;
   const upgrade: Upgrade = (_request, socket, accept) => {
     if (refusals-- > 0) socket.destroy();
@@ -236,7 +236,7 @@ t.test('contexts opened while there is no connection wait for the next, or end w
   t.equal(clock.nextMs, undefined, 'no try is left');
 });
 
-t.test('contexts that wait fail when the last try did', async (t) => {
+t.test('waiting contexts fail when the last try fails', async (t) => {
   const { client, peer, clock, events, server } = await connected(t, { reconnect: { attemptsMax: 2 } });
   peer.socket.terminate();
   await events.next();
@@ -247,7 +247,7 @@ t.test('contexts that wait fail when the last try did', async (t) => {
   t.equal(await codeOf(collect(waiting)), 'invalid_api_key');
 });
 
-t.test('a key that is unknown or was revoked ends the client: nothing is tried again', async (t) => {
+t.test('an unknown or revoked key ends the client without another try', async (t) => {
   for (const contextId of [undefined, 'c']) {
     const { client, peer, clock } = await connected(t);
     const context = client.context({ voiceId: 'ada', contextId: 'c' });
@@ -259,7 +259,7 @@ t.test('a key that is unknown or was revoked ends the client: nothing is tried a
   }
 });
 
-t.test('an error that belongs to no context is told, and hurts none', async (t) => {
+t.test('an error without a context is reported and affects no context', async (t) => {
   const { client, peer, events } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   peer.send({ error: 'Service unavailable' }, audio('c', [1]), ...ended('c'));
@@ -267,7 +267,7 @@ t.test('an error that belongs to no context is told, and hurts none', async (t) 
   t.match(await events.next(), { type: 'error', error: { code: 'unavailable' } });
 });
 
-t.test('pings are sent; a service that answers is kept, however long it has nothing to say', async (t) => {
+t.test('a service that answers pings is kept, however long it is silent otherwise', async (t) => {
   const { client, peer, clock } = await connected(t);
   for (let i = 0; i < 10; i++) {
     const pinged = new Promise((resolve) => peer.socket.once('ping', resolve));
@@ -279,7 +279,7 @@ t.test('pings are sent; a service that answers is kept, however long it has noth
   t.equal(client.state, 'open');
 });
 
-t.test('a service that answers no ping is lost after one more interval', async (t) => {
+t.test('a service that answers no ping counts as lost after one more interval', async (t) => {
   const { client, peer, clock, events } = await connected(t, { pingIntervalMs: 1_000 }, { autoPong: false });
   const pinged = new Promise((resolve) => peer.socket.once('ping', resolve));
   clock.advance(1_000);
@@ -289,7 +289,7 @@ t.test('a service that answers no ping is lost after one more interval', async (
   t.match(await events.next(), { type: 'lost', error: { code: 'connection_lost', message: /ping/ } });
 });
 
-t.test('what is no frame of the protocol ends the connection, and another one is made', async (t) => {
+t.test('an invalid frame ends the connection, and the client opens another', async (t) => {
   const bad: (string | Buffer)[] = [
     'not json',
     '[]',
@@ -318,7 +318,7 @@ t.test('what is no frame of the protocol ends the connection, and another one is
   }
 });
 
-t.test('bytes that are no WebSocket, and messages without end, are a protocol error too', async (t) => {
+t.test('invalid WebSocket bytes and endless messages are protocol errors too', async (t) => {
   const { peer, events } = await connected(t, { reconnect: false });
   (peer.socket as unknown as { _socket: { write(bytes: Buffer): void } })._socket.write(
     Buffer.alloc(100, 0xff),
@@ -330,7 +330,7 @@ t.test('bytes that are no WebSocket, and messages without end, are a protocol er
   t.match(await other.events.next(), { type: 'closed', error: { code: 'protocol_error' } });
 });
 
-t.test('frames of kinds and contexts that are not known are left alone', async (t) => {
+t.test('frames of unknown kinds and contexts are ignored', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   peer.send({ visemes: [], context_id: 'c' }, audio('nobody', [9]), { audio_chunk: 'AAAA' });
@@ -339,7 +339,7 @@ t.test('frames of kinds and contexts that are not known are left alone', async (
   t.equal(client.state, 'open');
 });
 
-t.test('close says goodbye, fails what is open, and can be repeated', async (t) => {
+t.test('close ends the connection cleanly, fails open contexts, and can be repeated', async (t) => {
   const unused = new AbortController();
   const { client, peer } = await connected(t, { signal: unused.signal });
   const context = client.context({ voiceId: 'ada' });
@@ -353,7 +353,7 @@ t.test('close says goodbye, fails what is open, and can be repeated', async (t) 
   t.equal(await codeOf(() => client.context({ voiceId: 'ada' })), 'closed');
 });
 
-t.test('a service that does not answer the goodbye is left after a while', async (t) => {
+t.test('the client does not wait long for an unanswered close', async (t) => {
   const { client, peer, clock } = await connected(t, { closeTimeoutMs: 500 });
   peer.socket.pause();
   const closing = client.close();
@@ -364,7 +364,7 @@ t.test('a service that does not answer the goodbye is left after a while', async
   t.equal(clock.nextMs, undefined);
 });
 
-t.test('a signal ends the attempt to connect, the wait for the next one, and the client', async (t) => {
+t.test('a signal ends an attempt to connect, a wait, and the client', async (t) => {
   const reason = new Error('shutting down');
   const { url } = await ScriptedSocket.listen(t, { upgrade: () => undefined });
   const aborted = { code: 'aborted', retryable: false, cause: reason };
@@ -392,7 +392,7 @@ t.test('a signal ends the attempt to connect, the wait for the next one, and the
   t.equal(lost.clock.nextMs, undefined);
 });
 
-t.test('the address may be that of the service or of its socket', async (t) => {
+t.test('the URL may be that of the service or of its WebSocket', async (t) => {
   const paths: string[] = [];
   const upgrade: Upgrade = (request, _socket, accept) => {
     paths.push(request.url ?? '');
@@ -408,7 +408,7 @@ t.test('the address may be that of the service or of its socket', async (t) => {
   for (const client of clients) await client.close();
 });
 
-t.test('options that cannot be right are refused before anything is sent', async (t) => {
+t.test('invalid options are refused before anything is sent', async (t) => {
   const url = 'http://127.0.0.1:1';
   await t.rejects(connect({ url: 'nowhere', apiKey: key }), { name: 'TypeError', message: /^url/ });
   await t.rejects(connect({ url: 'ftp://host', apiKey: key }), { name: 'TypeError', message: /^url/ });

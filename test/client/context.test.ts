@@ -6,7 +6,7 @@ import { seededRandom } from '../support/random.js';
 import { audio, ended, flushed, started, words } from '../support/scripted-socket.js';
 import { codeOf, collect, connected, errorOf, key } from '../support/speech-client.js';
 
-/** Events in one line each: easier to read in a failure than bytes. */
+/** One line for each event: easier to read in a failure than bytes. */
 const line = (event: SpeechEvent): string => {
   switch (event.type) {
     case 'audio':
@@ -18,7 +18,7 @@ const line = (event: SpeechEvent): string => {
   }
 };
 
-t.test('frames go out as the protocol has them, in order', async (t) => {
+t.test('frames go out in order and as the protocol defines them', async (t) => {
   const { client, peer } = await connected(t, { headers: { 'x-tenant': 'acme' } });
   t.equal(peer.request.url, '/v1/tts/ws');
   t.equal(peer.request.headers['x-api-key'], key);
@@ -52,7 +52,7 @@ t.test('frames go out as the protocol has them, in order', async (t) => {
   t.strictSame(await peer.next(), { close_context: true, context_id: 'c' });
 });
 
-t.test('what was not said is not sent, and every context has an id of its own', async (t) => {
+t.test('unset options are not sent, and every context has its own id', async (t) => {
   const { client, peer } = await connected(t);
   const [one, other] = [
     client.context({ voiceId: 'ada' }),
@@ -70,7 +70,7 @@ t.test('what was not said is not sent, and every context has an id of its own', 
   t.throws(() => client.context({ voiceId: 'ada', contextId: one.id }), TypeError);
 });
 
-t.test('the service tells what the format became', async (t) => {
+t.test('started gives the resolved format', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   peer.send(started('c', { encoding: 'mp3', sample_rate: 32_000, bitrate: '128k' }));
@@ -81,7 +81,7 @@ t.test('the service tells what the format became', async (t) => {
   });
 });
 
-t.test('events come in the order of their arrival, a flush after all that it waited for', async (t) => {
+t.test('events come in the order of arrival, and a flush after everything it waited for', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   void context.flush('f');
@@ -98,7 +98,7 @@ t.test('events come in the order of their arrival, a flush after all that it wai
   ]);
 });
 
-t.test('audio and words can be read each for itself, at the same time', async (t) => {
+t.test('audio and words can be read separately at the same time', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   const read = Promise.all([collect(context.audio), collect(context.words)]);
@@ -115,7 +115,7 @@ t.test('audio and words can be read each for itself, at the same time', async (t
   t.strictSame(await collect(context), [], 'read twice, it is at its end');
 });
 
-t.test('one reader a stream', async (t) => {
+t.test('each kind of event has one reader', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   const first = collect(context.audio);
@@ -126,17 +126,17 @@ t.test('one reader a stream', async (t) => {
   t.equal((await first).length, 1, 'the first is not disturbed');
 });
 
-t.test('a chunk has memory of its own, so that its samples can be looked at in place', async (t) => {
+t.test('a chunk has its own memory, so that its samples can be read in place', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   const samples = Int16Array.from([1, -2, 32_767, -32_768]);
-  // An odd one before it would shift what shares its memory.
+  // An odd chunk before it would shift shared memory.
   peer.send(audio('c', [7]), audio('c', new Uint8Array(samples.buffer)), ...ended('c'));
   const [, chunk] = await collect(context.audio);
   t.strictSame(new Int16Array(chunk!.buffer), samples);
 });
 
-t.test('a flush resolves at its own completion, whatever others do', async (t) => {
+t.test('a flush resolves at its own completion, independently of others', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   const order: string[] = [];
@@ -152,7 +152,7 @@ t.test('a flush resolves at its own completion, whatever others do', async (t) =
   await t.rejects(context.flush('f'), TypeError, 'an id in use');
 });
 
-t.test('close resolves when all has arrived; then nothing more can be sent', async (t) => {
+t.test('close resolves when everything has arrived; then nothing can be sent', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   context.send('tail');
@@ -199,7 +199,7 @@ t.test('cancel ends reading at once, and no stale audio follows', async (t) => {
   t.strictSame((await collect(next)).map(line), ['audio 4']);
 });
 
-t.test('an id is free again also when the service answers a cancel with an error', async (t) => {
+t.test('an id is free again even if the service answers a cancel with an error', async (t) => {
   const { client, peer } = await connected(t);
   client.context({ voiceId: 'ada', contextId: 'c' }).cancel();
   peer.send({ error: 'unknown context_id: c', context_id: 'c' });
@@ -215,7 +215,7 @@ t.test('cancel wakes a reader that waits', async (t) => {
   t.strictSame(await Promise.all([chunks, list]), [[], []]);
 });
 
-t.test('who leaves a loop over audio cancels; who leaves one over words does not', async (t) => {
+t.test('leaving a loop over audio cancels; leaving one over words does not', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   peer.send(words('c', 0, 'one', 'two'), audio('c', [1]), audio('c', [2]));
@@ -233,7 +233,7 @@ t.test('who leaves a loop over audio cancels; who leaves one over words does not
   t.strictSame(await peer.next(), { cancel_context: true, context_id: 'c' });
 });
 
-t.test('a loop can be left while it waits: also as a stream that is destroyed', async (t) => {
+t.test('a loop can be left while it waits, also by destroying a stream over it', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   const stream = Readable.from(context.audio);
@@ -247,7 +247,7 @@ t.test('a loop can be left while it waits: also as a stream that is destroyed', 
   t.strictSame(await peer.next(), { cancel_context: true, context_id: 'c' });
 });
 
-t.test('several steps of a reader may wait at once, and get their events in order', async (t) => {
+t.test('several pending reads get their events in order', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   const reader = context.audio[Symbol.asyncIterator]();
@@ -263,7 +263,7 @@ t.test('several steps of a reader may wait at once, and get their events in orde
   t.strictSame(await reader.next(), { done: true, value: undefined }, 'an error is told once');
 });
 
-t.test('leaving a block with `await using` cancels what is not closed', async (t) => {
+t.test('leaving a block with `await using` cancels an open context', async (t) => {
   const { client, peer } = await connected(t);
   {
     await using context = client.context({ voiceId: 'ada', contextId: 'c' });
@@ -274,7 +274,7 @@ t.test('leaving a block with `await using` cancels what is not closed', async (t
   t.strictSame(await peer.next(), { cancel_context: true, context_id: 'c' });
 });
 
-t.test('error frames fail their context alone, with a code and the service’s words', async (t) => {
+t.test('an error frame fails only its context, with a code and the service’s text', async (t) => {
   const cases: [text: string, code: string, retryable: boolean][] = [
     ['INSUFFICIENT_CREDITS', 'insufficient_credits', false],
     ['Rate limit exceeded', 'rate_limited', true],
@@ -319,7 +319,7 @@ t.test('error frames fail their context alone, with a code and the service’s w
   }
 });
 
-t.test('an unknown voice is told as such, and there is nothing to cancel', async (t) => {
+t.test('an unknown voice has its own code, and there is nothing to cancel', async (t) => {
   const { client, peer } = await connected(t);
   const context = client.context({ voiceId: 'zed', contextId: 'c' });
   context.send('Hello.');
@@ -333,7 +333,7 @@ t.test('an unknown voice is told as such, and there is nothing to cancel', async
   t.strictSame(peer.unread, []);
 });
 
-t.test('a signal cancels: what is read fails with its reason', async (t) => {
+t.test('a signal cancels, and readers fail with its reason', async (t) => {
   const { client, peer } = await connected(t);
   const abort = new AbortController();
   const context = client.context({ voiceId: 'ada', contextId: 'c', signal: abort.signal });
@@ -350,7 +350,7 @@ t.test('a signal cancels: what is read fails with its reason', async (t) => {
   t.equal(await codeOf(collect(late)), 'aborted', 'also one that fired before');
 });
 
-t.test('a signal that outlives its context holds nothing, and does nothing', async (t) => {
+t.test('a signal that outlives its context holds nothing and does nothing', async (t) => {
   const { client, peer } = await connected(t);
   const abort = new AbortController();
   const context = client.context({ voiceId: 'ada', contextId: 'c', signal: abort.signal });
@@ -370,7 +370,7 @@ t.test(
     const { client, peer } = await connected(t);
     const context = client.context({ voiceId: 'ada' });
     await peer.next();
-    // Odd, so that a cut at an even place would fall into a pair; control characters are six bytes each.
+    // Odd, so that a cut at an even place would split a pair; control characters take six bytes each.
     const text = `a${'😀'.repeat(200_000)}${'\u0001'.repeat(300_000)}`;
     context.send(text);
     void context.flush('end');
@@ -384,7 +384,7 @@ t.test(
   },
 );
 
-t.test('no byte of one context gets into another, however their frames interleave', async (t) => {
+t.test('interleaved frames never mix the bytes of contexts', async (t) => {
   const seed = Math.floor(Math.random() * 2 ** 32);
   t.comment(`seed ${seed}`);
   const random = seededRandom(seed);
@@ -419,7 +419,7 @@ t.test('no byte of one context gets into another, however their frames interleav
   );
 });
 
-t.test('a promise that nobody awaits ends no process', async (t) => {
+t.test('an unawaited promise does not end the process', async (t) => {
   const unhandled: unknown[] = [];
   const note = (error: unknown) => unhandled.push(error);
   process.on('unhandledRejection', note);

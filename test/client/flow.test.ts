@@ -6,7 +6,7 @@ import { until } from '../support/service.js';
 
 const MiB = 1024 * 1024;
 const chunkBytes = 64 * 1024;
-/** More than the kernel's buffers of both ends take. */
+/** More than the kernel's buffers of both ends hold. */
 const chunks = 640;
 
 /** Sends numbered chunks; each begins with its number. */
@@ -18,7 +18,7 @@ const flood = (peer: Peer, contextId: string): void => {
   }
 };
 
-/** Waits until the other side takes nothing more. @returns bytes that it did not take */
+/** Waits until the other side takes no more. @returns the bytes that it did not take */
 const stalledBytes = async (peer: Peer): Promise<number> => {
   let before = -1;
   await until(async () => {
@@ -36,7 +36,7 @@ const numbers = async (context: SpeechContext): Promise<number[]> =>
 
 const options = { receiveBufferBytesMax: MiB } as const;
 
-t.test('a reader that is behind holds back the service, and loses nothing', async (t) => {
+t.test('a slow reader holds back the service and loses nothing', async (t) => {
   const { client, peer } = await connected(t, options);
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   flood(peer, 'c');
@@ -49,7 +49,7 @@ t.test('a reader that is behind holds back the service, and loses nothing', asyn
   t.equal(peer.socket.bufferedAmount, 0);
 });
 
-t.test('a context that nobody reads fails after a while, and its neighbours go on', async (t) => {
+t.test('an unread context fails after a while, and its neighbours continue', async (t) => {
   const { client, peer, clock } = await connected(t, { ...options, pingIntervalMs: 4_000 });
   const unread = client.context({ voiceId: 'ada', contextId: 'unread' });
   const other = client.context({ voiceId: 'ada', contextId: 'other' });
@@ -59,7 +59,7 @@ t.test('a context that nobody reads fails after a while, and its neighbours go o
   flood(peer, 'unread');
   peer.send(audio('other', [5, 0, 0, 0]), ...ended('other'));
   t.ok((await stalledBytes(peer)) > 10 * MiB);
-  // Pings go on, their answers are not read: that is no reason to give the service up.
+  // Pings continue and their answers stay unread: that must not end the connection.
   clock.advance(19_999);
   t.equal(client.state, 'open');
   clock.advance(1);
@@ -74,10 +74,10 @@ t.test('a context that nobody reads fails after a while, and its neighbours go o
   t.ok(bytes > MiB && bytes < 2 * MiB, `${bytes} bytes were kept`);
 });
 
-t.test('a reader that is slow but steady is no reason to fail', async (t) => {
+t.test('a slow but steady reader does not fail its context', async (t) => {
   const { client, peer, clock } = await connected(t, { ...options, pingIntervalMs: 1e9 });
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
-  // Many reads until there is room again.
+  // Many reads pass until there is room again.
   for (let i = 0; i < 400; i++) peer.send(audio('c', Buffer.alloc(8 * 1024)));
   peer.send(...ended('c'));
   await stalledBytes(peer);
@@ -90,7 +90,7 @@ t.test('a reader that is slow but steady is no reason to fail', async (t) => {
   t.equal(count, 400);
 });
 
-t.test('who reads audio alone is not held up by flushes that are not looked at', async (t) => {
+t.test('unread flushes do not hold up a caller that reads only audio', async (t) => {
   const { client, peer, clock } = await connected(t, { receiveBufferBytesMax: 1_000, pingIntervalMs: 1e9 });
   const context = client.context({ voiceId: 'ada', contextId: 'c' });
   const reading = collect(context.audio);
@@ -103,7 +103,7 @@ t.test('who reads audio alone is not held up by flushes that are not looked at',
   t.equal((await reading).length, 2);
 });
 
-t.test('whoever ends a context that held up the others lets them go on', async (t) => {
+t.test('ending a context that held up the others lets them continue', async (t) => {
   const { client, peer } = await connected(t, options);
   const unread = client.context({ voiceId: 'ada', contextId: 'unread' });
   const other = client.context({ voiceId: 'ada', contextId: 'other' });
@@ -135,7 +135,7 @@ t.test(
     peer.socket.pause();
     const piece = 'x'.repeat(100 * 1024);
     let sent = 0;
-    // The kernel's buffers take some before anything waits.
+    // The kernel's buffers take some bytes first.
     while (context.send(piece)) sent += 1;
     sent += 1;
     let isDrained = false;
@@ -156,7 +156,7 @@ t.test(
   },
 );
 
-t.test('what waits for a connection is bounded too', async (t) => {
+t.test('frames that wait for a connection are bounded too', async (t) => {
   const { client, peer, events } = await connected(t, { sendBufferBytesMax: MiB });
   peer.socket.terminate();
   await events.next();
@@ -180,7 +180,7 @@ t.test('what waits for a connection is bounded too', async (t) => {
   await late;
 });
 
-t.test('a context that cannot even send its close fails', async (t) => {
+t.test('a context that cannot send its close fails', async (t) => {
   const { client, peer, events } = await connected(t, { sendBufferBytesMax: MiB });
   peer.socket.terminate();
   await events.next();

@@ -4,7 +4,7 @@ import { limits } from '../../src/limits.js';
 import { header, requestBytes } from '../support/raw-client.js';
 import { GOOD_KEY, eventually, requestLines, speak, startFront } from '../support/front-server.js';
 
-/** The library answers 505 to a first line that comes in pieces. */
+/** The library answers 505 to a first line in pieces. */
 const requestLine = 'POST /v1/tts/stream HTTP/1.1\r\n';
 const head = (...lines: string[]): string =>
   [requestLine.trimEnd(), 'Host: a', `x-api-key: ${GOOD_KEY}`, ...lines, '', ''].join('\r\n');
@@ -80,7 +80,7 @@ t.test(
   },
 );
 
-t.test('a body that is declared enormous is refused before it is sent', async (t) => {
+t.test('a body with an enormous declared length is refused before it is sent', async (t) => {
   const front = await startFront(t);
   for (const declared of [limits.bodyDiscardBytesMax + 1, 999_999_999_999_999]) {
     const client = await front.sent(Buffer.from(head(`Content-Length: ${declared}`)));
@@ -89,7 +89,7 @@ t.test('a body that is declared enormous is refused before it is sent', async (t
   }
 });
 
-t.test('a chunked body without end is cut off after what is thrown away at most', async (t) => {
+t.test('an endless chunked body is cut off at the bound of discarded bytes', async (t) => {
   const front = await startFront(t, { bounds: { bodyDiscardBytesMax: 3 * 1024 * 1024 } });
   const client = await front.sent(Buffer.from(head('Transfer-Encoding: chunked')));
   const chunk = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(65_536, 97), Buffer.from('\r\n')]);
@@ -152,7 +152,7 @@ t.test('a body that is late is dropped, and a slow one in time is not', async (t
   );
 });
 
-t.test('bodies in flight are bounded over all connections, and what they held is given back', async (t) => {
+t.test('bodies in flight share one bound, and give back what they held', async (t) => {
   const front = await startFront(t, { bounds: { bodyBytesInFlightMax: 40_000 } });
   const half = Buffer.alloc(15_000, 97);
   const waiting = await front.sent(Buffer.concat([Buffer.from(head('Content-Length: 30000')), half]));

@@ -49,7 +49,7 @@ const requests: readonly (readonly [number, RequestOptions])[] = [
 
 const ask = async (port: number, request: RequestOptions) => RawClient.ask(port, request);
 
-t.test('pages of the configured origins may read every answer, also an error', async (t) => {
+t.test('pages of the configured origins may read every answer, errors included', async (t) => {
   const front = await startFront(t, { corsOrigins: [PAGE, OTHER] });
   for (const origin of [PAGE, OTHER])
     for (const [status, request] of requests) {
@@ -65,7 +65,7 @@ t.test('pages of the configured origins may read every answer, also an error', a
   t.same(corsHeaders(failed), allowed(PAGE));
 });
 
-t.test('pages of others may not, and caches are told that answers differ', async (t) => {
+t.test('pages of other origins may not, and caches learn that answers differ', async (t) => {
   const front = await startFront(t, { corsOrigins: [PAGE] });
   const strangers = [
     OTHER,
@@ -90,7 +90,7 @@ t.test('pages of others may not, and caches are told that answers differ', async
   t.same(corsHeaders(await ask(front.port, { path: '/healthz' })), [['vary', 'origin']], 'no origin');
 });
 
-t.test('a preflight is answered without a key, on every path that there is', async (t) => {
+t.test('a preflight is answered without a key on every path', async (t) => {
   const front = await startFront(t, { corsOrigins: [PAGE] });
   for (const [path, methods] of [
     ['/v1/tts', 'POST'],
@@ -129,7 +129,7 @@ t.test('a star stands for every page', async (t) => {
   t.same(corsHeaders(await ask(front.port, { path: '/healthz' })), [['vary', 'origin']]);
 });
 
-t.test('by default there is no sign of it, and OPTIONS is a method like others', async (t) => {
+t.test('without configuration there are no CORS headers, and OPTIONS is a method like others', async (t) => {
   const front = await startFront(t);
   for (const [status, request] of requests) {
     const response = await ask(front.port, from(PAGE, request));

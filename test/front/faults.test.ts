@@ -87,7 +87,7 @@ t.test('an exception anywhere in a route is a 500, and the process lives', async
 });
 
 const throwString = (): never => {
-  // eslint-disable-next-line @typescript-eslint/only-throw-error -- what a careless package does
+  // eslint-disable-next-line @typescript-eslint/only-throw-error -- what a careless package may throw
   throw 'text';
 };
 
@@ -109,7 +109,7 @@ t.test('an exception after the head was sent cuts the response short', async (t)
   t.equal(services.registry.size, 0);
 });
 
-t.test('a fault in a clean-up does not keep the others from running', async (t) => {
+t.test('a fault in one clean-up does not prevent the others', async (t) => {
   let ran = 0;
   const { port, services, lines } = serve(t, (exchange) => {
     exchange.onOver(fault);
@@ -123,7 +123,7 @@ t.test('a fault in a clean-up does not keep the others from running', async (t) 
   t.ok(lines.some(({ message }) => message === 'clean-up of a request failed'));
 });
 
-t.test('what is done with an exchange that is over does nothing', async (t) => {
+t.test('calls on an exchange that is over do nothing', async (t) => {
   let exchange: Exchange | undefined;
   const { port, services } = serve(t, (given) => (exchange = given));
   const client = await RawClient.open(port);
@@ -144,7 +144,7 @@ t.test('what is done with an exchange that is over does nothing', async (t) => {
   t.equal(services.registry.size, 0);
 });
 
-t.test('a stage below that throws is a 500, and its lease is not kept', async (t) => {
+t.test('a stage below that throws causes a 500, and its lease is closed', async (t) => {
   const front = await startFront(t);
   for (const path of ['/v1/tts', '/v1/tts/stream'] as const) {
     front.speech.refuse = fault;
@@ -158,7 +158,7 @@ t.test('a stage below that throws is a 500, and its lease is not kept', async (t
       context.audio(300);
     };
     const response = await RawClient.ask(front.port, speak(path));
-    // A stream has begun when its frame was handed over.
+    // A stream has begun when the socket has its frame.
     t.ok(path === '/v1/tts' ? response.status === 500 : !response.complete, `${path}: handed`);
     t.ok(front.speech.last.released);
     front.speech.script = (context) => setImmediate(() => context.emit(null as never));
@@ -176,7 +176,7 @@ t.test('a stage below that throws is a 500, and its lease is not kept', async (t
   t.equal(front.server.inFlight, 0);
 });
 
-t.test('a gate that leaks ends its stream, not the memory', async (t) => {
+t.test('a leaking backpressure gate ends its stream instead of filling the memory', async (t) => {
   const front = await startFront(t);
   front.speech.script = (context) => {
     for (let count = 0; count < 200; count++) context.audio(99_999);

@@ -28,7 +28,7 @@ const build = (host: string, port: number) =>
     bounds: limits,
   });
 
-t.test('a port that cannot be had is one clear line', async (t) => {
+t.test('a port that is not available is one clear line', async (t) => {
   const front = await startFront(t);
   await t.rejects(build('127.0.0.1', front.port).listen(), {
     name: 'ListenError',
@@ -48,7 +48,7 @@ t.test('a port that cannot be had is one clear line', async (t) => {
   t.equal((await RawClient.ask(front.port, { path: '/healthz' })).status, 200, 'the first one still serves');
 });
 
-t.test('a service can be started again on its port as soon as it ended', async (t) => {
+t.test('a service can start again on its port as soon as it has ended', async (t) => {
   const chooser = build('127.0.0.1', 0);
   const { port } = await chooser.listen();
   chooser.close();
@@ -65,7 +65,7 @@ t.test('a service can be started again on its port as soon as it ended', async (
   }
 });
 
-t.test('a drain finishes what is in flight and takes on nothing', async (t) => {
+t.test('a drain finishes what is in flight and takes nothing new', async (t) => {
   const front = await startFront(t, { bounds: { drainLingerMs: 20 } });
   const idleSocket = await openWs(front.port, GOOD_KEY);
   front.speech.script = (context) => context.audio(3_000);
@@ -105,8 +105,8 @@ t.test('a drain finishes what is in flight and takes on nothing', async (t) => {
   t.equal(front.server.inFlight, 0);
 });
 
-t.test('who connected before a drain, and asks only then, is served', async (t) => {
-  // No time of the test's: what is seen is seen before it is over.
+t.test('a client that connected before a drain and sends its request afterwards is served', async (t) => {
+  // A long time: the test sees everything before it is over.
   const front = await startFront(t, { bounds: { drainLingerMs: 60_000 } });
   front.speech.script = (context) => {
     context.audio(3_000);
@@ -114,7 +114,7 @@ t.test('who connected before a drain, and asks only then, is served', async (t) 
   };
   const [streamer, upgrader] = [await front.client(), await RawClient.open(front.port)];
   t.teardown(() => upgrader.destroy());
-  // One that came later is served: the server has both.
+  // The later request is served, so the server has both.
   t.equal((await RawClient.ask(front.port, { path: '/healthz' })).status, 200);
   front.server.stopAccepting();
   let idle = false;
@@ -135,7 +135,7 @@ t.test('who connected before a drain, and asks only then, is served', async (t) 
   await front.server.whenIdle();
 });
 
-t.test('where no connection is without a request, a drain has nothing to wait for', async (t) => {
+t.test('a drain does not wait if every connection has a request in flight', async (t) => {
   const front = await startFront(t, { bounds: { drainLingerMs: 60_000 } });
   const socket = await openWs(front.port, GOOD_KEY);
   front.server.stopAccepting();

@@ -13,7 +13,7 @@ import {
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-t.test('every answer has its status, content type, body and a fresh x-request-id', async (t) => {
+t.test('every answer has its status, content type, body and a new x-request-id', async (t) => {
   const front = await startFront(t);
   const table = errors;
   const cases: [string, RequestOptions, number, string, string | RegExp][] = [
@@ -160,7 +160,7 @@ t.test('every answer has its status, content type, body and a fresh x-request-id
   t.equal(requestLines(front).length, cases.length, 'one log line a request');
 });
 
-t.test('405 names the methods that are allowed', async (t) => {
+t.test('405 names the allowed methods', async (t) => {
   const front = await startFront(t);
   for (const [path, allow] of [
     ['/v1/tts', 'POST'],
@@ -176,7 +176,7 @@ t.test('405 names the methods that are allowed', async (t) => {
   }
 });
 
-t.test('HEAD answers the head of GET, without a body', async (t) => {
+t.test('HEAD answers with the head of GET and no body', async (t) => {
   const front = await startFront(t);
   const client = await front.client();
   for (const path of ['/v1/tts/speakers', '/openapi.json', '/healthz', '/readyz']) {
@@ -200,7 +200,7 @@ t.test('HEAD answers the head of GET, without a body', async (t) => {
   await client.closed();
 });
 
-t.test('/readyz tells why it is not ready; /healthz does not mind', async (t) => {
+t.test('/readyz says why the service is not ready; /healthz stays ok', async (t) => {
   const front = await startFront(t);
   front.reasons.push('voices are loading');
   const ready = await RawClient.ask(front.port, { path: '/readyz' });
@@ -259,7 +259,7 @@ t.test('a key or a body with line breaks never becomes a header', async (t) => {
   ]);
 });
 
-t.test('the log has one line a request with ids and figures, and neither text nor key', async (t) => {
+t.test('the log has one line for each request with ids and numbers, without text or key', async (t) => {
   const front = await startFront(t);
   const secret = 'the quick brown secret 🦊';
   const response = await RawClient.ask(front.port, speak('/v1/tts/stream', { text: secret }));
@@ -282,7 +282,7 @@ t.test('the log has one line a request with ids and figures, and neither text no
   t.notMatch(all, /svc_sk_/);
 });
 
-t.test('requests follow one another on a kept connection', async (t) => {
+t.test('requests follow one another on a kept-alive connection', async (t) => {
   const front = await startFront(t);
   const client = await front.client();
   for (let round = 0; round < 3; round++) {
@@ -313,14 +313,14 @@ t.test(
   },
 );
 
-t.test('requests answered at once may be pipelined', async (t) => {
+t.test('requests that are answered at once may be pipelined', async (t) => {
   const front = await startFront(t);
   const one = requestBytes({ path: '/healthz' });
   const client = await front.sent(Buffer.concat([one, one, one]));
   for (let count = 0; count < 3; count++) t.equal((await client.response()).status, 200);
 });
 
-t.test('500 and 503 are as the service describes them', async (t) => {
+t.test('500 and 503 match the OpenAPI description', async (t) => {
   const front = await startFront(t);
   const asked = await RawClient.ask(front.port, { path: '/openapi.json', key: GOOD_KEY });
   const description = new Description(JSON.parse(asked.body.toString()));

@@ -7,7 +7,7 @@ import { cancel, close, createSession, flush, start, text } from '../support/soc
 const kinds = (frames: readonly object[]): string[] => frames.map(kindOf);
 
 t.test('a context from start to close, frame by frame', (t) => {
-  const { books, heard, say, speech, session, turn } = createSession();
+  const { books, heard, say, speech, session, tick } = createSession();
   speech.script = (context) => {
     if (context.unspoken !== '') context.speak(3_000);
     context.close();
@@ -29,7 +29,7 @@ t.test('a context from start to close, frame by frame', (t) => {
   t.equal(books.slots, 1);
   t.equal(speech.last.text, 'Hello there.');
   say(flush('f1'));
-  turn();
+  tick();
   const frames = heard();
   t.strictSame(kinds(frames), ['audio_chunk', 'flush_completed']);
   t.strictSame(frames[1], { flush_completed: true, flush_id: 'f1', context_id: 'a' });
@@ -45,7 +45,7 @@ t.test('a context from start to close, frame by frame', (t) => {
   t.end();
 });
 
-t.test('without an id no frame has one, and a flush without an id gets one', (t) => {
+t.test('without a context id no frame has one, and a flush without an id gets one', (t) => {
   const { heard, say, speech } = createSession();
   speech.script = (context) => context.close();
   say(start(null), { send_text: 'Hi.' }, { flush: true }, { close_context: true });
@@ -57,7 +57,7 @@ t.test('without an id no frame has one, and a flush without an id gets one', (t)
   t.end();
 });
 
-t.test('the slot is given back after two seconds in which nothing is generated, and taken again', (t) => {
+t.test('an idle socket gives its slot back after two seconds, and takes it again', (t) => {
   const { books, heard, pass, say, speech } = createSession();
   say(start(), text('Hel'));
   t.match(books, { slots: 1, reserved: 3 });
@@ -76,7 +76,7 @@ t.test('the slot is given back after two seconds in which nothing is generated, 
   t.end();
 });
 
-t.test('generation that takes long keeps the slot, and one slot does for all contexts', (t) => {
+t.test('long generation keeps the slot, and one slot serves all contexts', (t) => {
   const { books, pass, say, speech } = createSession();
   speech.flushScript = () => undefined;
   say(start('a'), start('b'), text('One. ', 'a'), text('Two. ', 'b'));
@@ -111,10 +111,10 @@ for (const [name, spoil, error] of [
     heard();
     Object.assign(books, spoil);
     say(text('First half. '), text('Second half.'), text(' Third.'));
-    t.strictSame(heard(), [{ error, context_id: 'a' }], 'one error a turn');
+    t.strictSame(heard(), [{ error, context_id: 'a' }], 'one error for each utterance');
     say(flush('f1'));
     t.strictSame(heard(), [{ error, context_id: 'a', flush_id: 'f1' }]);
-    t.equal(speech.last.text, '', 'no half of the turn is spoken');
+    t.equal(speech.last.text, '', 'no half of the utterance is spoken');
     t.match(books, { slots: 0, reserved: 0, charged: 0 });
     Object.assign(books, { slotsMax: 9, credit: 100 });
     say(text('Again.'), flush('f2'));
@@ -123,7 +123,7 @@ for (const [name, spoil, error] of [
     t.end();
   });
 
-t.test('a refusal in the middle of a turn drops what was accepted of it; a close still closes', (t) => {
+t.test('a refusal within an utterance drops its accepted part; a close still closes', (t) => {
   const { books, heard, say, speech } = createSession();
   speech.script = (context) => context.close();
   books.credit = 10;
@@ -139,7 +139,7 @@ t.test('a refusal in the middle of a turn drops what was accepted of it; a close
   t.end();
 });
 
-t.test('the slot that cannot be had again refuses the flush of what was held', (t) => {
+t.test('if no slot is free, the flush of held text is refused', (t) => {
   const { books, heard, pass, say, speech } = createSession();
   speech.script = (context) => context.close();
   say(start(), start('b'), text('Held'), text('Held too', 'b'));
@@ -158,8 +158,8 @@ t.test('the slot that cannot be had again refuses the flush of what was held', (
   t.end();
 });
 
-t.test('barge-in: what is queued is gone, the answer comes at once, and the id is free', (t) => {
-  const { books, heard, say, session, socket, speech, turn } = createSession();
+t.test('a cancel drops what is queued, answers at once, and frees the id', (t) => {
+  const { books, heard, say, session, socket, speech, tick } = createSession();
   say(start(), start('b'), text('A long story. '), text('Another.', 'b'));
   heard();
   socket.stalled = true;
@@ -167,7 +167,7 @@ t.test('barge-in: what is queued is gone, the answer comes at once, and the id i
   const [a, b] = speech.contexts;
   for (let i = 0; i < 50; i++) a?.audio(3_000);
   b?.audio(300);
-  turn();
+  tick();
   t.equal(socket.sent.length, 0, 'the socket is full');
   say(cancel());
   t.ok(a?.released);
@@ -177,7 +177,7 @@ t.test('barge-in: what is queued is gone, the answer comes at once, and the id i
   socket.bufferedBytes = 0;
   socket.stalled = false;
   session.drained();
-  turn();
+  tick();
   t.strictSame(
     heard().map((frame) => `${kindOf(frame)} ${frame.context_id ?? ''}`),
     ['audio_chunk b', 'context_closed a', 'context_started a'],
@@ -188,8 +188,8 @@ t.test('barge-in: what is queued is gone, the answer comes at once, and the id i
   t.end();
 });
 
-t.test('cancelled in the turn that started it, a context still says that it started', (t) => {
-  const { heard, say, session, socket, turn } = createSession();
+t.test('a context that is cancelled in the tick of its start still answers context_started', (t) => {
+  const { heard, say, session, socket, tick } = createSession();
   say(start(), text('Hello.'), cancel(), start(), cancel(), start());
   const told = () => heard().map((frame) => `${kindOf(frame)} ${frame.context_id ?? ''}`);
   const [started, closed] = ['context_started a', 'context_closed a'];
@@ -200,12 +200,12 @@ t.test('cancelled in the turn that started it, a context still says that it star
   socket.stalled = false;
   socket.bufferedBytes = 0;
   session.drained();
-  turn();
+  tick();
   t.strictSame(told(), [closed, 'context_started b', started, closed]);
   t.end();
 });
 
-t.test('a context that closes takes no frames but its cancel', (t) => {
+t.test('a closing context takes no frames but its cancel', (t) => {
   const { heard, say, session, speech } = createSession();
   speech.script = () => undefined;
   say(start(), text('Hello.'), close());
@@ -225,7 +225,7 @@ t.test('a context that closes takes no frames but its cancel', (t) => {
   t.end();
 });
 
-t.test('a fault below ends its context by one error, and is charged for what was sent', (t) => {
+t.test('a fault ends its context with one error frame, and sent audio is charged', (t) => {
   const { books, heard, say, session, speech, lines } = createSession();
   say(start(), start('b'), text('Half of this is heard. '), text('Fine.', 'b'));
   const [a] = speech.contexts;
@@ -250,7 +250,7 @@ t.test('a fault below ends its context by one error, and is charged for what was
   t.end();
 });
 
-t.test('bounds: contexts, flushes, text', (t) => {
+t.test('contexts, flushes and text are bounded', (t) => {
   const { heard, say, speech } = createSession();
   speech.flushScript = () => undefined;
   say(...Array.from({ length: limits.contextsPerSocketMax + 1 }, (_, i) => start(`c${i}`)));
@@ -278,19 +278,19 @@ t.test('bounds: contexts, flushes, text', (t) => {
   t.end();
 });
 
-t.test('contexts take turns on a slow socket', (t) => {
-  const { heard, say, session, socket, speech, turn } = createSession();
+t.test('contexts alternate on a slow socket', (t) => {
+  const { heard, say, session, socket, speech, tick } = createSession();
   say(start('a'), start('b'), text('A.', 'a'), text('B.', 'b'));
   heard();
   socket.bufferedBytes = limits.socketBufferedBytesMax;
   const [a, b] = speech.contexts;
   for (let i = 0; i < 20; i++) a?.audio(300);
   for (let i = 0; i < 3; i++) b?.audio(300);
-  turn();
+  tick();
   t.equal(a?.handedFrames.length, 0, 'nothing is handed, so the gate closes');
   socket.bufferedBytes = 0;
   session.drained();
-  turn();
+  tick();
   t.strictSame(
     heard()
       .slice(0, 7)
@@ -338,12 +338,12 @@ t.test('idle sockets are kept by pings, silent ones dropped', (t) => {
   t.end();
 });
 
-t.test('who asks on and reads no answers is dropped', (t) => {
-  const { lines, session, socket, turn } = createSession();
+t.test('a client that sends frames and reads no answers is dropped', (t) => {
+  const { lines, session, socket, tick } = createSession();
   socket.bufferedBytes = limits.socketBufferedBytesMax;
   for (let i = 0; i < 100_000 && socket.closed === null; i++) {
     session.guard(() => session.message('{}'));
-    if (i % 100 === 0) turn();
+    if (i % 100 === 0) tick();
   }
   t.ok(socket.closed);
   t.match(lines.at(-1), { fields: { outcome: 'flooded' } });
@@ -364,7 +364,7 @@ t.test('a socket that goes away in any state leaves nothing behind', (t) => {
       s.say(start(), start('b'), text('Hello. '));
       s.socket.bufferedBytes = limits.socketBufferedBytesMax;
       s.speech.contexts[0]?.speak(3_000);
-      s.turn();
+      s.tick();
     },
     (s) => {
       s.books.slotsMax = 0;
@@ -381,7 +381,7 @@ t.test('a socket that goes away in any state leaves nothing behind', (t) => {
     reach(s);
     s.session.closed(1006);
     s.session.closed(1006);
-    s.turn();
+    s.tick();
     s.session.beat(s.state.nowMs + 1);
     t.ok(
       s.speech.contexts.every(({ released }) => released),
@@ -395,7 +395,7 @@ t.test('a socket that goes away in any state leaves nothing behind', (t) => {
   t.end();
 });
 
-t.test('a revoked key ends the socket whatever it is doing', (t) => {
+t.test('a revoked key ends the socket in any state', (t) => {
   const { books, heard, say, session, socket, speech } = createSession();
   say(start(), text('Hello. '));
   speech.last.speak(3_000);
@@ -408,7 +408,7 @@ t.test('a revoked key ends the socket whatever it is doing', (t) => {
   t.end();
 });
 
-t.test('a drain closes idle sockets at once, speaking ones when they are quiet', (t) => {
+t.test('a drain closes idle sockets at once, and speaking ones when they have finished', (t) => {
   const idle = createSession();
   idle.say(start());
   idle.state.draining = true;
@@ -433,7 +433,7 @@ t.test('a drain closes idle sockets at once, speaking ones when they are quiet',
   t.end();
 });
 
-t.test('one line a socket, without text, ids or keys of the client', (t) => {
+t.test('the log has one line for each socket, without text, ids or keys of the client', (t) => {
   const { lines, say, session, speech } = createSession();
   say(start('secret-id'), text('Secret words.', 'secret-id'), flush('secret-flush', 'secret-id'));
   session.closed(1000);
@@ -460,11 +460,11 @@ t.test('one line a socket, without text, ids or keys of the client', (t) => {
   t.end();
 });
 
-t.test('what a client wrote does not linger in what regular expressions remember', (t) => {
+t.test('regular expressions do not keep the text of a client', (t) => {
   const { say, session } = createSession();
   say(start(), text(' secret words '), flush('f1'));
   session.closed(1000);
-  // The runtime keeps the whole subject of the last match.
+  // The runtime keeps the whole text of the last match.
   t.equal((RegExp as unknown as Record<string, string>)['$_'], '');
   t.end();
 });

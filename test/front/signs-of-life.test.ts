@@ -1,4 +1,4 @@
-/** Who is dropped for silence, and who is only slow: a fake clock, and beats as the session has them. */
+/** Silent clients are dropped and slow ones are not: with a fake clock and the session's beats. */
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { SignsOfLife } from '../../src/front/ws/signs-of-life.js';
@@ -6,7 +6,7 @@ import { SignsOfLife } from '../../src/front/ws/signs-of-life.js';
 const BEAT_MS = 200;
 const { socketHearingMsMax, socketPingMs, socketSilenceMsMax } = limits;
 
-/** Beats until something is said but a ping. @returns when, from the start, and the pings until then */
+/** Beats until the result is not a ping. @returns the time since the start, and the pings until then */
 const fate = (
   life: SignsOfLife,
   fromMs: number,
@@ -26,7 +26,7 @@ const near = (t: Test, found: ReturnType<typeof fate>, atMs: number): void => {
   t.ok(Math.abs((found?.atMs ?? 0) - atMs) <= BEAT_MS, `${found?.atMs} ms, about ${atMs}`);
 };
 
-t.test('who was sent nothing is dropped after a minute of silence', (t) => {
+t.test('a client that got nothing is dropped after a minute of silence', (t) => {
   near(t, fate(new SignsOfLife(limits, 0), 0, 1e7), socketSilenceMsMax);
   t.end();
 });
@@ -41,7 +41,7 @@ t.test(
 
     const slow = new SignsOfLife(limits, 0);
     slow.handed(speechMs, 0);
-    // Each ping lies behind what was sent before it.
+    // Each ping is behind what was sent before it.
     const readMs = 2 * speechMs;
     t.equal(
       fate(slow, 0, 1e6, (nowMs) => {
@@ -53,7 +53,7 @@ t.test(
   },
 );
 
-t.test('who has read everything may be playing it, and read nothing until it is through', (t) => {
+t.test('a client that has read everything may play it without reading until it ends', (t) => {
   const speechMs = 500_000;
   const life = new SignsOfLife(limits, 0);
   life.handed(speechMs, 0);
@@ -68,7 +68,7 @@ t.test('who has read everything may be playing it, and read nothing until it is 
   t.end();
 });
 
-t.test('who has played everything and then is silent is dropped as soon as anyone', (t) => {
+t.test('a client that has played everything and is silent is dropped like any other', (t) => {
   const life = new SignsOfLife(limits, 0);
   life.handed(10_000, 0);
   let answeredMs = 0;
@@ -81,7 +81,7 @@ t.test('who has played everything and then is silent is dropped as soon as anyon
   t.end();
 });
 
-t.test('a pong says nothing of what was sent after its ping', (t) => {
+t.test('a pong proves nothing about audio sent after its ping', (t) => {
   const life = new SignsOfLife(limits, 0);
   life.handed(10_000, 0);
   let pings = 0;
@@ -95,7 +95,7 @@ t.test('a pong says nothing of what was sent after its ping', (t) => {
   t.end();
 });
 
-t.test('several pings are out: each pong is known for the one that it answers', (t) => {
+t.test('each pong is matched with its ping when several are in flight', (t) => {
   const marks: string[] = [];
   const life = new SignsOfLife(limits, 0);
   const hand = (durationMs: number): void => {
@@ -106,7 +106,7 @@ t.test('several pings are out: each pong is known for the one that it answers', 
   hand(100_000);
   marks.push(life.pingPayload);
   const [, second, third] = marks;
-  // The first ping's pong never comes: a client may answer only the last of several.
+  // The first pong never comes: a client may answer only the last of several pings.
   life.ponged(second!, 1_000);
   near(t, fate(life, 1_000, 1e7), 1_000 + 2 * 100_000 + socketSilenceMsMax);
   life.ponged(third!, 2_000);
@@ -114,18 +114,18 @@ t.test('several pings are out: each pong is known for the one that it answers', 
   t.end();
 });
 
-t.test('a pong that nobody asked for is a sign of life, and says nothing of what was read', (t) => {
+t.test('an unsolicited pong is a sign of life and proves nothing about reading', (t) => {
   const life = new SignsOfLife(limits, 0);
   life.handed(100_000, 0);
   for (const mark of ['', 'ping', '-1', '1e5', '100001', '9'.repeat(40), '\u0000']) life.ponged(mark, 1_000);
   near(t, fate(life, 1_000, 1e7), 2 * 100_000 + socketSilenceMsMax);
-  // Made up: as if nothing had been read. It gains no time.
+  // An invented payload that claims nothing was read gains no time.
   life.ponged('0', 150_000);
   near(t, fate(life, 150_000, 1e7), 2 * 100_000 + socketSilenceMsMax);
   t.end();
 });
 
-t.test('nobody is waited for without an end', (t) => {
+t.test('the service waits for no client for ever', (t) => {
   const life = new SignsOfLife(limits, 0);
   for (let i = 0; i < 100; i++) life.handed(3_600_000, 0);
   near(t, fate(life, 0, 1e8), socketHearingMsMax + socketSilenceMsMax);

@@ -6,7 +6,7 @@ import { GOOD_KEY, eventually, startFront } from '../support/front-server.js';
 const start = `POST /v1/tts/stream HTTP/1.1\r\nx-api-key: ${GOOD_KEY}\r\n`;
 const body = '{"text":"a","voice":"ada"}';
 const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
-/** What an attacker would have the next one in the chain take for a request of its own. */
+/** What an attacker wants the next server to read as a request of its own. */
 const hidden = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
 
 t.test(
@@ -44,7 +44,7 @@ t.test(
   },
 );
 
-t.test('what the library refuses on its own reaches no handler', async (t) => {
+t.test('what the library refuses by itself reaches no handler', async (t) => {
   const front = await startFront(t);
   for (const [name, lines, payload] of [
     ['length and coding', ['Host: a', 'Content-Length: 26', 'Transfer-Encoding: chunked'], chunked],
@@ -75,7 +75,7 @@ t.test('what the library refuses on its own reaches no handler', async (t) => {
     ['no colon', ['Host: a', 'Foo', 'Content-Length: 26']],
   ] as const) {
     const client = await front.sent(Buffer.from(`${start}${lines.join('\r\n')}\r\n\r\n${body}${hidden}`));
-    // The library waits for a better end of the head: the end of the connection is what it gets.
+    // The library waits for a valid end of the head, and gets the end of the connection.
     client.socket.end();
     await client.closed();
     t.equal(client.receivedBytes, 0, name);
@@ -83,7 +83,7 @@ t.test('what the library refuses on its own reaches no handler', async (t) => {
   t.equal(front.speech.contexts.length, 0);
 });
 
-t.test('bad chunks end the connection and speak nothing', async (t) => {
+t.test('bad chunks end the connection and start no speech', async (t) => {
   const front = await startFront(t);
   for (const [name, payload] of [
     ['no number', `zz\r\n${body}\r\n0\r\n\r\n`],
@@ -104,7 +104,7 @@ t.test('bad chunks end the connection and speak nothing', async (t) => {
   t.equal(extended.receivedBytes, 0, 'a chunk extension');
   t.equal(front.speech.contexts.length, 0);
 
-  // The body ends before its trailer, which is then taken for a request that is none.
+  // The body ends before its trailer, which then looks like an invalid request.
   const trailed = await front.sent(
     Buffer.from(`${start}Host: a\r\nTransfer-Encoding: chunked\r\n\r\n1a\r\n${body}\r\n0\r\nX: y\r\n\r\n`),
   );

@@ -1,4 +1,4 @@
-/** Threads that die in mid-utterance, as the clients of several WebSockets see it. */
+/** Threads that die during an utterance, as the clients of several WebSockets see them. */
 import t from 'tap';
 import { Dispatcher } from '../../src/speech/dispatcher.js';
 import { limits } from '../../src/limits.js';
@@ -39,7 +39,7 @@ const sentence = 'one two three four five six seven eight nine ten eleven twelve
 const long = sentence.repeat(6);
 
 for (const marker of ['!throw', '!exit'])
-  t.test(`${marker}: one error frame for the context concerned, the others speak on`, async (t) => {
+  t.test(`${marker}: its context gets one error frame, and the others continue`, async (t) => {
     const { dispatcher, front } = await start(t);
     const one = await openWs(front.port, GOOD_KEY);
     const two = await openNative(front.port, GOOD_KEY);
@@ -69,7 +69,7 @@ for (const marker of ['!throw', '!exit'])
     await eventually(() => front.admission.slotsTaken === 0);
     const settled = front.admission.leases.reduce((sum, lease) => sum + lease.settled, 0);
     const heard = letters(one, 'victim').length;
-    // A segment is charged when its first sound is sent: the one that broke, too, if it was heard.
+    // A segment is charged when its first audio is sent, even the one that failed.
     const begun = `${sentence}Then ${marker} it breaks. `.length;
     t.ok(settled - 4 * long.length <= begun, `${settled - 4 * long.length} for ${heard} heard`);
     t.ok(settled - 4 * long.length >= Math.min(heard, sentence.length));
@@ -85,7 +85,7 @@ for (const marker of ['!throw', '!exit'])
   });
 
 for (const marker of ['!actor-exit', '!actor-throw'])
-  t.test(`${marker}: one error frame for every context that was lost`, async (t) => {
+  t.test(`${marker}: every lost context gets one error frame`, async (t) => {
     const { dispatcher, front } = await start(t);
     const client = await openWs(front.port, GOOD_KEY);
     for (const contextId of ['a', 'b', 'c']) {
@@ -116,7 +116,7 @@ for (const marker of ['!actor-exit', '!actor-throw'])
     t.equal(front.admission.slotsTaken, 0);
   });
 
-t.test('a socket that closes cancels everything that is made for it', async (t) => {
+t.test('a socket that closes cancels all of its speech', async (t) => {
   const { dispatcher, front } = await start(t);
   const client = await openWs(front.port, GOOD_KEY);
   for (let i = 0; i < 8; i++) {
@@ -133,7 +133,7 @@ t.test('a socket that closes cancels everything that is made for it', async (t) 
   t.ok((lease?.settled ?? Infinity) < 8 * long.length * 50);
 });
 
-t.test('after a barge-in nothing of what was cut off is heard', async (t) => {
+t.test('after a cancel no audio of the cancelled text arrives', async (t) => {
   const { front } = await start(t);
   const client = await openWs(front.port, GOOD_KEY);
   for (let turn = 0; turn < 20; turn++) {

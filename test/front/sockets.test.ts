@@ -1,4 +1,4 @@
-/** The WebSocket route over real connections, by two clients that have nothing in common. */
+/** The WebSocket route over real connections, with two independent clients. */
 import t from 'tap';
 import { WebSocket } from 'ws';
 import { limits } from '../../src/limits.js';
@@ -53,7 +53,7 @@ t.test('the handshake: 401 without a key of the right shape, 503 while draining,
   t.equal(front.server.inFlight, 0);
 });
 
-t.test('what is no upgrade is answered 405, with the key or without', async (t) => {
+t.test('a request that is no upgrade gets 405, with or without a key', async (t) => {
   const front = await startFront(t);
   for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'])
     for (const key of [GOOD_KEY, undefined]) {
@@ -71,7 +71,7 @@ t.test('what is no upgrade is answered 405, with the key or without', async (t) 
 });
 
 for (const [name, open] of openers) {
-  t.test(`${name}: a key that does not exist: an error frame, then 1008`, async (t) => {
+  t.test(`${name}: an unknown key gets an error frame, then close code 1008`, async (t) => {
     const front = await startFront(t);
     const client = await open(front.port, 'svc_sk_unknown');
     t.strictSame(await client.closing(), { code: 1008, reason: 'INVALID_API_KEY' });
@@ -79,7 +79,7 @@ for (const [name, open] of openers) {
     t.equal(front.server.inFlight, 0);
   });
 
-  t.test(`${name}: a conversation, every frame with exactly its keys`, async (t) => {
+  t.test(`${name}: every frame of a conversation has exactly its keys`, async (t) => {
     const front = await startFront(t);
     front.speech.script = (context) => {
       context.speak(3_000);
@@ -123,7 +123,7 @@ for (const [name, open] of openers) {
     t.equal(front.admission.slotsTaken, 0);
   });
 
-  t.test(`${name}: malformed frames are answered, and nothing else is touched`, async (t) => {
+  t.test(`${name}: malformed frames get an error frame and affect nothing else`, async (t) => {
     const front = await startFront(t);
     const client = await open(front.port, GOOD_KEY);
     client.start('a');
@@ -152,7 +152,7 @@ for (const [name, open] of openers) {
     client.close();
   });
 
-  t.test(`${name}: a message of a mebibyte of text, and text in halves of a pair`, async (t) => {
+  t.test(`${name}: a message may have a mebibyte of text, and text may split a surrogate pair`, async (t) => {
     const front = await startFront(t);
     const client = await open(front.port, GOOD_KEY);
     client.start('a');
@@ -181,7 +181,7 @@ for (const [name, open] of openers) {
   });
 }
 
-t.test('a binary message is an invalid frame; fragments are put together', async (t) => {
+t.test('a binary message is an invalid frame; fragments are reassembled', async (t) => {
   const front = await startFront(t);
   const client = await openWs(front.port, GOOD_KEY);
   client.ws.send(Buffer.from('{"flush":true}'), { binary: true });
@@ -198,7 +198,7 @@ t.test('a binary message is an invalid frame; fragments are put together', async
   client.close();
 });
 
-t.test('a message over the bound ends its socket alone', async (t) => {
+t.test('a message above the bound ends only its own socket', async (t) => {
   const front = await startFront(t);
   const neighbour = await openNative(front.port, GOOD_KEY);
   const whole = await openWs(front.port, GOOD_KEY);
@@ -240,7 +240,7 @@ t.test(
   },
 );
 
-t.test('a bound of contexts over all sockets of a key', async (t) => {
+t.test('the contexts of all sockets of a key have a bound', async (t) => {
   const front = await startFront(t, { bounds: { contextsPerKeyMax: 3 } });
   const [one, two] = [await openWs(front.port, GOOD_KEY), await openNative(front.port, GOOD_KEY)];
   const other = await openWs(front.port, 'svc_sk_broke');
@@ -261,7 +261,7 @@ t.test('a bound of contexts over all sockets of a key', async (t) => {
   other.close();
 });
 
-t.test('who floods and never reads is dropped', async (t) => {
+t.test('a client that floods and never reads is dropped', async (t) => {
   const front = await startFront(t, { bounds: { socketAnswerBytesMax: 65_536 } });
   const flood = await openWs(front.port, GOOD_KEY);
   flood.ws.pause();
@@ -275,38 +275,41 @@ t.test('who floods and never reads is dropped', async (t) => {
   flood.ws.terminate();
 });
 
-t.test('a slow reader closes its gate and gets every byte; its neighbour keeps its pace', async (t) => {
-  const front = await startFront(t);
-  const slow = await openWs(front.port, GOOD_KEY);
-  const quick = await openNative(front.port, GOOD_KEY);
-  front.speech.script = () => undefined;
-  slow.start('slow');
-  await slow.frame(({ context_started }) => context_started !== undefined);
-  const [context] = front.speech.contexts as [FakeContext];
-  slow.ws.pause();
-  // More than the kernel's buffers hold.
-  const frames = 1_000;
-  context.stream(frames, 21_000);
-  await eventually(() => context.unsentMs >= limits.unsentAudioMsMax);
-  quick.start('quick');
-  quick.text('quick', 'Hello.');
-  quick.flush('quick', 'f');
-  await quick.frame(({ flush_id }) => flush_id === 'f');
-  t.ok(context.handedFrames.length < frames, 'the stalled one is not handed everything');
-  slow.ws.resume();
-  await slow.until(() => slow.audio.length > 0 && context.handedFrames.length === frames);
-  await slow.frame(({ context_closed }) => context_closed === true);
-  const expected = Buffer.concat(
-    context.expected.map((bytes) =>
-      Buffer.from((JSON.parse(bytes.toString()) as { audio_chunk: string }).audio_chunk, 'base64'),
-    ),
-  );
-  t.ok(slow.audio('slow').equals(expected), 'every byte, in order');
-  slow.close();
-  quick.close();
-});
+t.test(
+  'a slow reader closes its backpressure gate and gets every byte; its neighbour keeps its pace',
+  async (t) => {
+    const front = await startFront(t);
+    const slow = await openWs(front.port, GOOD_KEY);
+    const quick = await openNative(front.port, GOOD_KEY);
+    front.speech.script = () => undefined;
+    slow.start('slow');
+    await slow.frame(({ context_started }) => context_started !== undefined);
+    const [context] = front.speech.contexts as [FakeContext];
+    slow.ws.pause();
+    // More than the kernel's buffers hold.
+    const frames = 1_000;
+    context.stream(frames, 21_000);
+    await eventually(() => context.unsentMs >= limits.unsentAudioMsMax);
+    quick.start('quick');
+    quick.text('quick', 'Hello.');
+    quick.flush('quick', 'f');
+    await quick.frame(({ flush_id }) => flush_id === 'f');
+    t.ok(context.handedFrames.length < frames, 'the stalled one is not handed everything');
+    slow.ws.resume();
+    await slow.until(() => slow.audio.length > 0 && context.handedFrames.length === frames);
+    await slow.frame(({ context_closed }) => context_closed === true);
+    const expected = Buffer.concat(
+      context.expected.map((bytes) =>
+        Buffer.from((JSON.parse(bytes.toString()) as { audio_chunk: string }).audio_chunk, 'base64'),
+      ),
+    );
+    t.ok(slow.audio('slow').equals(expected), 'every byte, in order');
+    slow.close();
+    quick.close();
+  },
+);
 
-t.test('pings of both sides are answered; who answers none is dropped', async (t) => {
+t.test('both sides answer pings; a client that answers none is dropped', async (t) => {
   const front = await startFront(t, {
     bounds: { socketPingMs: 200, socketSilenceMsMax: 1_500, keyRecheckMsMax: 400 },
   });
@@ -347,7 +350,7 @@ t.test('a revoked key ends its open sockets within a second, and no others', asy
   other.close();
 });
 
-t.test('a client that vanishes between any two frames leaves nothing', async (t) => {
+t.test('a client that vanishes between any two frames leaves nothing behind', async (t) => {
   const front = await startFront(t);
   front.speech.flushScript = (context, flushId) => {
     context.speak(30_000);
@@ -367,7 +370,7 @@ t.test('a client that vanishes between any two frames leaves nothing', async (t)
   for (let count = 0; count <= frames.length; count++) {
     const client = await openWs(front.port, GOOD_KEY);
     for (const frame of frames.slice(0, count)) client.send(frame);
-    // Half of them at once, half when the frames were dealt with.
+    // Half of them at once, half after their frames were handled.
     if (count % 2 === 0) await new Promise<void>((resolve) => client.ws.send(' ', {}, () => resolve()));
     client.ws.terminate();
     await eventually(() => front.server.inFlight === 0);
@@ -380,7 +383,7 @@ t.test('a client that vanishes between any two frames leaves nothing', async (t)
   );
 });
 
-t.test('a drain: idle sockets end with 1001, speaking ones finish, no new ones', async (t) => {
+t.test('a drain ends idle sockets with 1001, lets speaking ones finish, and takes no new ones', async (t) => {
   const front = await startFront(t, { bounds: { drainLingerMs: 20 } });
   front.speech.script = () => undefined;
   const idle = await openNative(front.port, GOOD_KEY);
@@ -408,7 +411,7 @@ t.test('a drain: idle sockets end with 1001, speaking ones finish, no new ones',
   t.ok(isIdle);
 });
 
-t.test('a close of the server says 1001 to those that still speak', async (t) => {
+t.test('a close of the server ends speaking sockets with 1001', async (t) => {
   const front = await startFront(t);
   const client = await openWs(front.port, GOOD_KEY);
   client.start('a');
@@ -420,7 +423,7 @@ t.test('a close of the server says 1001 to those that still speak', async (t) =>
   t.equal(front.server.inFlight, 0);
 });
 
-t.test('no more sockets than are bounded, and no subprotocol is in the way', async (t) => {
+t.test('sockets have a bound, and a subprotocol does not matter', async (t) => {
   const front = await startFront(t, { bounds: { socketsMax: 2 } });
   const first = await openWs(front.port, GOOD_KEY);
   const second = new WebSocket(`ws://127.0.0.1:${front.port}${PATH}`, ['tts.v1'], {

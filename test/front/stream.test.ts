@@ -68,7 +68,7 @@ t.test('a failure before the first record is a clean 500', async (t) => {
   t.equal(header(response, 'content-type'), 'text/plain; charset=utf-8');
   t.ok(header(response, 'x-request-id'));
   t.ok(front.speech.last.released);
-  // In one batch with audio that was not sent yet, it still is.
+  // So it is in one batch with audio that was not sent yet.
   front.speech.script = (context) => {
     context.audio(300);
     context.fail('thread died');
@@ -94,7 +94,7 @@ t.test('a failure after it closes the connection without the end of the body', a
   t.match(requestLines(front)[0]?.fields, { outcome: 'failed', status: 200 });
 });
 
-t.test('a context that closes with nothing said is an empty 200', async (t) => {
+t.test('a context that closes without audio is an empty 200', async (t) => {
   const front = await startFront(t);
   front.speech.script = (context) => context.close();
   const client = await front.sent(speak('/v1/tts/stream'));
@@ -104,7 +104,7 @@ t.test('a context that closes with nothing said is an empty 200', async (t) => {
   t.ok(response.complete);
 });
 
-t.test('503 when nothing more can be taken on, and the lease is closed', async (t) => {
+t.test('a service that takes no more contexts answers 503 and closes the lease', async (t) => {
   const front = await startFront(t);
   front.speech.refuse = () => null;
   for (const path of ['/v1/tts', '/v1/tts/stream'] as const) {

@@ -1,4 +1,4 @@
-/** TLS in the process: who is let in with which version, what goes over it, and certificates that are renewed. */
+/** TLS in the process: versions, answers, and the renewal of certificates. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, type PeerCertificate, type SecureVersion } from 'node:tls';
 import t from 'tap';
@@ -23,7 +23,7 @@ const closed = (socket: Socket): Promise<void> =>
     socket.once('close', () => resolve());
   });
 
-/** @returns the name in the certificate that a new connection is shown */
+/** @returns the name in the certificate that a new connection gets */
 const shownName = (port: number, { ca }: TestCertificate): Promise<string | string[] | undefined> =>
   new Promise((resolve, reject) => {
     const socket = connectTls({ host: '127.0.0.1', port, ca }, () => {
@@ -34,11 +34,11 @@ const shownName = (port: number, { ca }: TestCertificate): Promise<string | stri
     socket.once('error', reject);
   });
 
-t.test('TLS 1.2 and 1.3 are spoken, older versions are refused', { skip }, async (t) => {
+t.test('TLS 1.2 and 1.3 work, and older versions are refused', { skip }, async (t) => {
   const { port } = await startTls(t);
   const versionOf = (version: SecureVersion) =>
     new Promise<string | null>((resolve, reject) => {
-      // The client is made to offer what today's OpenSSL would not.
+      // OpenSSL offers old versions only if the client insists.
       const old = { ciphers: 'DEFAULT@SECLEVEL=0' };
       const socket = connectTls(
         { host: '127.0.0.1', port, ca: certificate!.ca, minVersion: version, maxVersion: version, ...old },
@@ -55,7 +55,7 @@ t.test('TLS 1.2 and 1.3 are spoken, older versions are refused', { skip }, async
     await t.rejects(versionOf(version), { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' }, version);
 });
 
-t.test('every kind of answer goes over it', { skip }, async (t) => {
+t.test('every kind of answer works over TLS', { skip }, async (t) => {
   const front = await startTls(t);
   for (const path of ['/v1/tts/stream', '/v1/tts'] as const) {
     front.speech.script = (context) => context.stream(200, 21_000);
@@ -82,7 +82,7 @@ t.test('every kind of answer goes over it', { skip }, async (t) => {
   ws.terminate();
 });
 
-t.test('hundreds of connections, one after another', { skip }, async (t) => {
+t.test('hundreds of connections in a row work', { skip }, async (t) => {
   const front = await startTls(t);
   const renewed = makeCertificate(folder, 'meanwhile');
   let answered = 0;
@@ -98,7 +98,7 @@ t.test('hundreds of connections, one after another', { skip }, async (t) => {
   t.equal(answered, 500);
 });
 
-t.test('a port that another has is not shared with it', { skip }, async (t) => {
+t.test('a port of another process is not shared', { skip }, async (t) => {
   const front = await startTls(t);
   const config = { host: '127.0.0.1', port: front.port, dataDir: front.dataDir, corsOrigins: [] };
   const second = await startFront(t, { certificate: certificate!, parts: { config } }).catch(
@@ -107,7 +107,7 @@ t.test('a port that another has is not shared with it', { skip }, async (t) => {
   t.match(second, { name: 'ListenError', code: 'EADDRINUSE' });
 });
 
-t.test('who does not speak it is closed, and disturbs nobody', { skip }, async (t) => {
+t.test('a client without TLS is closed and disturbs no other', { skip }, async (t) => {
   const front = await startTls(t);
   const streaming = await front.client();
   const greeting = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, 1, 2, 3]);
@@ -129,7 +129,7 @@ t.test('who does not speak it is closed, and disturbs nobody', { skip }, async (
   t.equal(front.server.inFlight, 0);
 });
 
-t.test('a renewed certificate is for new connections; those there are go on', { skip }, async (t) => {
+t.test('new connections get a renewed certificate; open ones continue', { skip }, async (t) => {
   const front = await startTls(t);
   const renewed = makeCertificate(folder, 'renewed');
   t.equal(await shownName(front.port, certificate!), 'first');

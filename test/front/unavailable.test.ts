@@ -1,4 +1,4 @@
-/** A 503 says no more than to come back: which bound or state is behind it, the metrics and the log tell the operator. */
+/** A 503 says only that the client should come back; metrics and log show the operator which bound or state caused it. */
 import t, { type Test } from 'tap';
 import { RawClient, requestBytes, type RawResponse, type RequestOptions } from '../support/raw-client.js';
 import {
@@ -38,7 +38,7 @@ const isRefused = async (t: Test, front: Front, response: RawResponse, reason: s
 const ask = async (front: Front, request: RequestOptions): Promise<RawResponse> =>
   (await front.sent(request)).response();
 
-t.test('the texts of all requests', async (t) => {
+t.test('the texts of all requests have a bound', async (t) => {
   const front = await startFront(t, { bounds: { requestCharactersInFlightMax: 100 } });
   await isRefused(
     t,
@@ -49,13 +49,13 @@ t.test('the texts of all requests', async (t) => {
   t.equal((await ask(front, speak('/v1/tts', { text: 'a'.repeat(100) }))).status, 200);
 });
 
-t.test('the bodies of all requests', async (t) => {
+t.test('the bodies of all requests have a bound', async (t) => {
   const front = await startFront(t, { bounds: { bodyBytesInFlightMax: 1_000 } });
   const large = speak('/v1/tts/stream', { text: 'a'.repeat(2_000) });
   await isRefused(t, front, await ask(front, large), 'bodyPoolExhausted');
 });
 
-t.test('the contexts of all', async (t) => {
+t.test('all contexts have a bound', async (t) => {
   const front = await startFront(t);
   front.speech.refuse = () => null;
   await isRefused(t, front, await ask(front, speak('/v1/tts')), 'contextPoolExhausted');
@@ -65,13 +65,13 @@ t.test('the contexts of all', async (t) => {
   t.equal(await refusals(front, 'contextPoolExhausted'), 2);
 });
 
-t.test('WebSockets', async (t) => {
+t.test('WebSockets have a bound', async (t) => {
   const front = await startFront(t, { bounds: { socketsMax: 1 } });
   await openWs(front.port, GOOD_KEY);
   await isRefused(t, front, await ask(front, UPGRADE), 'socketPoolExhausted');
 });
 
-t.test('connections', async (t) => {
+t.test('connections have a bound', async (t) => {
   const front = await startFront(t, { bounds: { connectionsMax: 1 } });
   const kept = await front.client();
   kept.send(requestBytes({ path: '/healthz' }));
@@ -82,13 +82,13 @@ t.test('connections', async (t) => {
   t.equal(await refusals(front, 'connectionPoolExhausted'), 1);
 });
 
-t.test('the store', async (t) => {
+t.test('a failing store answers 503', async (t) => {
   const front = await startFront(t);
   front.admission.admit = () => ({ ok: false, code: 'unavailable' });
   await isRefused(t, front, await ask(front, speak('/v1/tts')), 'storeUnavailable');
 });
 
-t.test('a drain; but not for whom it finds in the midst of a body', async (t) => {
+t.test('a drain answers 503, but not to a client that is sending its body', async (t) => {
   const front = await startFront(t);
   front.speech.script = (context) => {
     context.audio(3_000);
@@ -97,7 +97,7 @@ t.test('a drain; but not for whom it finds in the midst of a body', async (t) =>
   const request = requestBytes(speak('/v1/tts/stream'));
   const amid = await front.sent(request.subarray(0, -10));
   await eventually(() => front.server.inFlight === 1);
-  // No connection is without a request: refusals begin at once.
+  // Every connection has a request, so refusals begin at once.
   front.server.stopAccepting();
   amid.send(request.subarray(-10));
   const response = await amid.response();

@@ -10,7 +10,7 @@ import {
   startFront,
 } from '../support/front-server.js';
 
-t.test('samples go out as they are made, with nothing around them', async (t) => {
+t.test('samples go out as they are made, without a header', async (t) => {
   const front = await startFront(t);
   front.speech.script = () => {};
   const client = await front.sent(platformAsks({ sampleRate: 22_051 }));
@@ -62,7 +62,7 @@ t.test('no chunk ends inside a sample, whatever the sizes and however slow the r
   }
 });
 
-t.test('a rate that is not named is 24000, every whole one in between is taken', async (t) => {
+t.test('the default rate is 24000, and every whole rate in the range works', async (t) => {
   const front = await startFront(t);
   for (const [message, sampleRateHz] of [
     [{}, 24_000],
@@ -75,7 +75,7 @@ t.test('a rate that is not named is 24000, every whole one in between is taken',
   }
 });
 
-t.test('the voice is taken from the query as every client writes it', async (t) => {
+t.test('the voice comes from the query in every encoding that clients use', async (t) => {
   const front = await startFront(t);
   for (const query of [
     'voice=ada_conv',
@@ -104,7 +104,7 @@ t.test('the voice is taken from the query as every client writes it', async (t) 
   }
 });
 
-t.test('messages that ask for no speech are acknowledged with nothing', async (t) => {
+t.test('messages that ask for no speech get an empty answer', async (t) => {
   const front = await startFront(t);
   const whole = { call: { id: 'c' }, assistant: {}, customer: null, timestamp: 1.5 };
   for (const message of [
@@ -132,7 +132,7 @@ t.test('messages that ask for no speech are acknowledged with nothing', async (t
   t.equal(front.speech.last.text, 'Hi');
 });
 
-t.test('keys, credit and slots are those of every route', async (t) => {
+t.test('keys, credit and slots work as on every route', async (t) => {
   const front = await startFront(t);
   const invalid = { ...platformAsks({}, ''), body: '{' };
   for (const [request, status, body] of [
@@ -181,7 +181,7 @@ t.test('a failure before the first sample is a clean 500, a later one cuts the r
   t.notMatch(JSON.stringify(front.lines), /Hello there/);
 });
 
-t.test('a caller who hangs up frees the slot', async (t) => {
+t.test('a caller that hangs up frees the slot', async (t) => {
   const front = await startFront(t);
   front.speech.script = (context) => context.stream(1_000, 30_000);
   const client = await front.sent(platformAsks());

@@ -63,7 +63,7 @@ t.test('a failure at any time is a clean 500', async (t) => {
   }
 });
 
-t.test('what memory should not hold goes through a file that has no name', async (t) => {
+t.test('a large result goes through a file without a name', async (t) => {
   const front = await startFront(t, { bounds: { resultMemoryBytesMax: 100_000 } });
   for (const frames of [1, 2, 8, 9, 40, 1_000]) {
     front.speech.script = (context) => {
@@ -116,7 +116,7 @@ t.test(
   },
 );
 
-t.test('a file that cannot be made, or has no room, is a 500 and frees what it held', async (t) => {
+t.test('a file that cannot be created or has no room causes a 500 and frees everything', async (t) => {
   const full = await startFront(t, {
     bounds: { resultMemoryBytesMax: 10_000, resultSpoolBytesMax: 100_000 },
   });
@@ -138,7 +138,7 @@ t.test('a file that cannot be made, or has no room, is a 500 and frees what it h
   });
 });
 
-t.test('a client that leaves while its result is made or sent frees everything', async (t) => {
+t.test('a client that leaves while its result is made or sent leaves nothing behind', async (t) => {
   const front = await startFront(t, { bounds: { resultMemoryBytesMax: 100_000 } });
   for (const leaveAfterFrames of [1, 30, 400]) {
     front.speech.script = (context) => context.stream(400, 30_000);
@@ -156,7 +156,7 @@ t.test('a client that leaves while its result is made or sent frees everything',
   t.equal((await RawClient.ask(front.port, speak('/v1/tts'))).status, 200);
 });
 
-t.test('large answers that are not speech arrive whole behind one another', async (t) => {
+t.test('large answers without speech arrive whole one after the other', async (t) => {
   const front = await startFront(t);
   const voice = 'v'.repeat(1_000_000);
   const client = await front.client();
@@ -164,7 +164,7 @@ t.test('large answers that are not speech arrive whole behind one another', asyn
   const rounds = 6;
   for (let round = 0; round < rounds; round++) {
     client.send(requestOf({ text: 'a', voice }));
-    // The next is sent when this one is answered as far as the server is concerned, or its socket is full.
+    // The next request is sent when the server has answered this one, or its socket is full.
     await eventually(() => requestLines(front).length > round || front.server.inFlight === 1);
     await new Promise((resolve) => setTimeout(resolve, 50));
     if (requestLines(front).length <= round) break;

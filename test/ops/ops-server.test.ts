@@ -21,7 +21,7 @@ const start = async (t: Test, text: () => Promise<string> = () => Promise.resolv
   return { ops, ask, lines, reasons };
 };
 
-t.test('it serves metrics and health, and nothing else', async (t) => {
+t.test('the ops listener serves metrics and health, and nothing else', async (t) => {
   const { ask, reasons } = await start(t);
   const metrics = await ask('/metrics?collect%5B%5D=all');
   t.equal(metrics.status, 200);
@@ -42,19 +42,19 @@ t.test('it serves metrics and health, and nothing else', async (t) => {
   t.match([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD']);
 });
 
-t.test('scrapes that come together share one, and the next one is fresh', async (t) => {
+t.test('scrapes at the same time share one result, and the next one is new', async (t) => {
   let scrapes = 0;
   const { promise, resolve } = Promise.withResolvers<string>();
   const { ask } = await start(t, () => (++scrapes === 1 ? promise : Promise.resolve('fresh\n')));
   const asked = [ask('/metrics'), ask('/metrics'), ask('/metrics')];
-  // Answered on another connection after the three were taken.
+  // Answered on another connection after the three were accepted.
   t.equal((await ask('/healthz')).status, 200);
   resolve('shared\n');
   for (const response of asked) t.equal(await (await response).text(), 'shared\n');
   t.equal(await (await ask('/metrics')).text(), 'fresh\n');
 });
 
-t.test('a scrape that fails is a 500, and told in the log without the message', async (t) => {
+t.test('a failing scrape is a 500, and the log has it without the message', async (t) => {
   const { ask, lines } = await start(t, () => Promise.reject(new RangeError('of something said')));
   t.equal((await ask('/metrics')).status, 500);
   t.match(lines, [{ level: 'error', fields: { errorType: 'RangeError' } }]);
@@ -62,7 +62,7 @@ t.test('a scrape that fails is a 500, and told in the log without the message', 
   t.equal((await ask('/healthz')).status, 200);
 });
 
-t.test('what is no HTTP is a 400, a head that is too long a 431', async (t) => {
+t.test('invalid HTTP gets 400, and a head that is too long 431', async (t) => {
   const { ops, ask } = await start(t);
   for (const [bytes, status] of [
     ['\x16\x03\x01\x02\r\n\r\n', 400],
@@ -76,7 +76,7 @@ t.test('what is no HTTP is a 400, a head that is too long a 431', async (t) => {
   t.equal((await ask('/healthz')).status, 200);
 });
 
-t.test('more connections than it takes are closed, and those that it has are served on', async (t) => {
+t.test('connections above the bound are closed, and open ones are served', async (t) => {
   const { ops } = await start(t);
   const clients = await Promise.all(
     Array.from({ length: limits.opsConnectionsMax }, () => RawClient.open(ops.port)),
@@ -91,7 +91,7 @@ t.test('more connections than it takes are closed, and those that it has are ser
   t.equal((await first?.response())?.status, 200);
 });
 
-t.test('a port that cannot be had is one clear line that names the variables', async (t) => {
+t.test('a port that is not available is one clear line that names the variables', async (t) => {
   const other = createNetServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   t.teardown(() => other.close());
@@ -108,7 +108,7 @@ t.test('a port that cannot be had is one clear line that names the variables', a
   );
 });
 
-t.test('a close ends connections that wait, and can be repeated', async (t) => {
+t.test('a close ends waiting connections and can be repeated', async (t) => {
   const { ops } = await start(t);
   const { port } = ops;
   const client = await RawClient.open(port);

@@ -1,4 +1,4 @@
-/** The front on a real port, over a scripted `Speech` and an admission that keeps its books in memory. */
+/** The front on a real port, with a scripted `Speech` and an admission in memory. */
 import type { Test } from 'tap';
 import type { Admission } from '../../src/accounts/admission.js';
 import { readCertificate } from '../../src/front/certificate.js';
@@ -70,12 +70,12 @@ export interface Front {
   readonly admission: FakeAdmission;
   readonly lines: LogLine[];
   readonly metrics: Metrics;
-  /** Reasons for which the stages below are not ready. */
+  /** Why the stages below are not ready. */
   readonly reasons: string[];
-  /** What the operator should see to. */
+  /** What needs the operator's attention. */
   readonly warnings: string[];
   client(): Promise<RawClient>;
-  /** A client that has sent a request. */
+  /** Opens a client and sends a request. */
   sent(request: RequestOptions | Buffer): Promise<RawClient>;
 }
 
@@ -85,7 +85,7 @@ export const startFront = async (
     readonly bounds?: Partial<Bounds>;
     readonly parts?: Partial<ServerParts>;
     readonly corsOrigins?: readonly string[];
-    /** With it, all clients speak TLS. */
+    /** With it, all clients use TLS. */
     readonly certificate?: TestCertificate;
   } = {},
 ): Promise<Front> => {
@@ -157,7 +157,7 @@ export const platformAsks = (message: Record<string, unknown> = {}, query = 'voi
   body: JSON.stringify({ message: { type: 'voice-request', text: 'Hello there.', ...message } }),
 });
 
-/** Waits for something that no event announces here: the other side of a socket. */
+/** Waits for something that has no event here: the other side of a socket. */
 export const eventually = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 };

@@ -1,4 +1,4 @@
-/** A session without a network: a socket that takes what the test lets it, a clock that stands still. */
+/** A session without a network: the test decides what the socket takes, and the clock stands still. */
 import type { Admittance } from '../../src/accounts/admission.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits, type Bounds } from '../../src/limits.js';
@@ -56,7 +56,7 @@ export class FakeSocket implements SocketHandle {
   }
 }
 
-/** Slots and credit of one key, as admission keeps them. */
+/** Slots and credit of one key, as admission counts them. */
 export class Books {
   slotsMax = 9;
   slots = 0;
@@ -155,8 +155,8 @@ export const createSession = (
     onOver: () => (state.over += 1),
   });
   socket.onClosed = (code) => session.closed(code);
-  /** Ends the turn of the event loop: what was queued is handed on. */
-  const turn = (): void => {
+  /** Ends the tick: hands on what was queued. */
+  const tick = (): void => {
     while (due.length > 0) due.shift()?.();
   };
   return {
@@ -167,18 +167,18 @@ export const createSession = (
     lines,
     metrics,
     state,
-    turn,
-    /** Frames of a client, one turn for all of them. */
+    tick,
+    /** Frames of a client, all in one tick. */
     say: (...frames: readonly object[]): void => {
       for (const frame of frames) session.guard(() => session.message(JSON.stringify(frame)));
-      turn();
+      tick();
     },
     /** Time passes in beats. */
     pass: (ms: number): void => {
       for (let left = ms; left > 0; left -= 200) {
         state.nowMs += Math.min(200, left);
         session.guard(() => session.beat(state.nowMs));
-        turn();
+        tick();
       }
     },
     /** Frames since the last call. */
