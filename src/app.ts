@@ -163,8 +163,8 @@ export class App {
         log,
       });
       const readiness: Readiness = {
-        reasons: () => [...dispatcher.faults(), ...admission.faults()],
-        warnings: () => dispatcher.generations.warnings(),
+        reasons: () => [...dispatcher.threads.faults(), ...admission.faults()],
+        warnings: () => dispatcher.threads.generations.warnings(),
       };
       const server = createServer({
         config,
@@ -179,24 +179,24 @@ export class App {
       const readNext = async (): Promise<Voices> => {
         const next = await readVoices(config.modelsDir, packsEntry);
         try {
-          checkReload(plan, config, dispatcher.generations.current.packs, next.packs);
+          checkReload(plan, config, dispatcher.threads.generations.current.packs, next.packs);
           return next;
         } catch (error) {
           next.release();
           throw error;
         }
       };
-      const reload = new VoiceReload({ generations: dispatcher.generations, read: readNext, log });
+      const reload = new VoiceReload({ generations: dispatcher.threads.generations, read: readNext, log });
       app = new App({ log, config, bounds, store, dispatcher, reload, server, ops });
     } catch (error) {
       // A thread must not be ended while it loads.
-      await dispatcher.ready().catch(() => undefined);
+      await dispatcher.threads.ready().catch(() => undefined);
       await dispatcher.close(bounds.stepEndMsMax);
       await store?.close();
       throw error;
     }
     try {
-      await dispatcher.ready();
+      await dispatcher.threads.ready();
     } catch (error) {
       await app.drain();
       throw error;
@@ -248,9 +248,9 @@ export class App {
       sockets,
       openContexts: contexts,
       runningSegments: this.#stages.dispatcher.runningSegments,
-      ...this.#stages.dispatcher.generations.status(),
-      threads: this.#stages.dispatcher.threads,
-      threadsWhole: this.#stages.dispatcher.isWhole,
+      ...this.#stages.dispatcher.threads.generations.status(),
+      threads: this.#stages.dispatcher.threads.counts,
+      threadsWhole: this.#stages.dispatcher.threads.isWhole,
       threadRestarts: restarts,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
       bufferedBytes,
@@ -263,7 +263,7 @@ export class App {
   }
 
   #figures(): Figures {
-    const { contextsOfOlderVoices, hungThreads } = this.#stages.dispatcher.generations.status();
+    const { contextsOfOlderVoices, hungThreads } = this.#stages.dispatcher.threads.generations.status();
     return {
       ...this.#stages.server.figures,
       reasons: this.#stages.server.readiness.reasons(),
@@ -273,7 +273,7 @@ export class App {
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),
-      restarts: { ...this.#stages.dispatcher.restarts, ledger: this.#stages.store.ledger.restarts },
+      restarts: { ...this.#stages.dispatcher.threads.restarts, ledger: this.#stages.store.ledger.restarts },
     };
   }
 

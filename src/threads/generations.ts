@@ -113,17 +113,6 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     };
   }
 
-  /** Reasons to send no speech here now. */
-  faults(): readonly string[] {
-    const { isWhole, lostThreads } = this.#current.pool;
-    if (isWhole) return [];
-    return lostThreads > 0
-      ? [
-          `${lostThreads} synthesis threads hang inside a model run and were not replaced: restart the service`,
-        ]
-      : ['threads are starting again'];
-  }
-
   /** What the operator should attend to, although speech may be sent here. */
   warnings(): readonly string[] {
     const { hungThreads, contextsOfOlderVoices } = this.status();

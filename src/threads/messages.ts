@@ -1,10 +1,10 @@
 /**
- * What crosses the ports between threads, one union a boundary, shared by both sides.
+ * The messages between threads: one union for each boundary, shared by both sides.
  *
  *   front  --SynthesisJob (piscina)-->  synthesis  --ChunkMail-->  actor  --FrameMail-->  front
  *   front  --------------------------ActorCommand---------------->  actor
  *
- * Offsets and durations of engine audio are in samples at the voice's own rate.
+ * Offsets and durations of engine audio are in samples at the rate of the voice.
  */
 import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat } from '../api/formats.js';
@@ -15,10 +15,10 @@ import type { Replacement } from '../text/normalise/normalise.js';
 import type { Span } from '../text/words.js';
 import type { VoicePack } from './voices.js';
 
-/** `Span`: range of UTF-16 offsets into a segment's text. `Replacement`: what some of its tokens are spoken as. */
+/** `Span`: a range of UTF-16 offsets into a segment's text. `Replacement`: the spoken form of some of its tokens. */
 export type { Replacement, Span };
 
-/** What a synthesis thread is started with. */
+/** `workerData` of a synthesis thread. */
 export interface SynthesisThreadData {
   readonly packs: readonly VoicePack[];
   readonly executionProvider: ExecutionProvider;
@@ -41,7 +41,7 @@ export const firstContextId = (actor: number): number => actor * CONTEXTS_PER_AC
 /** The actor thread whose context this is. */
 export const actorOfContext = (contextId: number): number => Math.floor(contextId / CONTEXTS_PER_ACTOR);
 
-/** What an actor thread is started with. */
+/** `workerData` of an actor thread. */
 export interface ActorThreadData {
   /** Its number. */
   readonly actor: number;
@@ -50,24 +50,24 @@ export interface ActorThreadData {
   readonly vitals: SharedArrayBuffer;
 }
 
-/** One segment to speak, as an engine needs to know it. */
+/** One segment to speak, for an engine. */
 export interface SegmentRequest {
   /** The original text of one segment; any Unicode, any script. */
   readonly text: string;
-  /** Its tokens; every one of them is given a time, in order, without overlap. */
+  /** Its tokens. The engine times all of them, in order, without overlap. */
   readonly words: readonly Span[];
-  /** Words that are spoken otherwise than written; several that are spoken as one share its time. */
+  /** Words with another spoken form. Several words with one form share its time. */
   readonly spoken?: readonly Replacement[];
   /**
-   * What other segments have of the clauses that this one begins and ends in the middle of, '' if it does not: not to be
-   * spoken, but to be joined.
+   * The rest of the clauses that this segment begins and ends inside of; '' if it does not. Other segments speak it; this
+   * one joins it smoothly.
    */
   readonly before: string;
   readonly after: string;
   readonly settings: SpeechSettings;
-  /** Same request, same seeds: the same samples, however its steps are scheduled; so a retry resumes where it broke off. */
+  /** Equal requests with equal seeds give equal samples, however their steps are scheduled. So a retry can resume. */
   readonly seed: number;
-  /** Of all segments that shall sound like one reading. */
+  /** The same for all segments that are to sound like one reading. */
   readonly utteranceSeed: number;
 }
 
@@ -76,47 +76,47 @@ export interface SynthesisJob extends SegmentRequest {
   readonly contextId: number;
   /** 0, 1, 2 ... within the context. */
   readonly segment: number;
-  /** Index into the shared deadline and cancel arrays. */
+  /** The job's slot in `JobControl`. */
   readonly slot: number;
-  /** Which actor thread hosts the context. */
+  /** The actor thread that hosts the context. */
   readonly actor: number;
 }
 
-/** What a job took. */
+/** The compute time of a job. */
 export interface SynthesisEffort {
   /** When its first step began, on the clock that all threads share. */
   readonly startedMs: number;
-  /** In its steps. */
+  /** The sum over its steps. */
   readonly computeMs: number;
 }
 
 export type SynthesisResult =
   | { readonly type: 'done'; readonly samples: number; readonly effort: SynthesisEffort }
-  /** `effort`: `null` when no step had begun. */
+  /** `effort` is `null` if no step had begun. */
   | { readonly type: 'cancelled'; readonly effort: SynthesisEffort | null }
   | { readonly type: 'failed'; readonly reason: string };
 
-/** Front thread to synthesis thread, over the control port that the thread offers when it is ready. */
+/** Front thread to synthesis thread, through the control port of its `ready`. */
 export type SynthesisControl = {
-  /** From now on chunks for contexts of this actor thread go through `port`. */
+  /** Chunks for contexts of this actor thread go through `port`. */
   readonly type: 'actor';
   readonly actor: number;
   readonly port: MessagePort;
 };
 
-/** Synthesis thread to front thread, once its voices are loaded and warm, or cannot be. */
+/** Synthesis thread to front thread: its voices are loaded and warm, or cannot be loaded. */
 export type SynthesisHello =
   | {
       readonly type: 'ready';
       readonly threadId: number;
       readonly control: MessagePort;
       readonly loadMs: number;
-      /** What the models run on. */
+      /** The provider that runs the models. */
       readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
     }
   | { readonly type: 'load-failed'; readonly threadId: number; readonly message: string };
 
-/** When one word of a segment sounds, in samples from the segment's first. */
+/** The time of a word, in samples from the first one of its segment. */
 export interface WordTime {
   /** Index into the job's `words`. */
   readonly word: number;
@@ -130,7 +130,7 @@ export type ChunkMail =
       readonly type: 'chunk';
       readonly contextId: number;
       readonly segment: number;
-      /** Offset of the chunk in its segment; a retried segment sends chunks again, and the actor drops those. */
+      /** Offset of the chunk in its segment. A retried segment sends its chunks again, and the actor drops the known ones. */
       readonly startSample: number;
       readonly pcm: Int16Array;
       /** Words that end within this chunk. */
@@ -151,20 +151,17 @@ export interface ActorError {
   readonly reason: string;
 }
 
-/** What an actor thread is sent. */
+/** Front thread to actor thread. */
 export type ActorThreadMessage =
-  /** A tick's `ActorCommand`s, packed. */
+  /** The `ActorCommand`s of one tick, packed. */
   | { readonly type: 'commands'; readonly mail: Uint8Array }
-  /** Chunks of one synthesis thread will come through this port. */
+  /** The port for the chunks of one synthesis thread. */
   | { readonly type: 'synthesis'; readonly port: MessagePort };
 
-/**
- * How frames are built: records of a stream, pieces of one JSON response, the audio's bytes and nothing else, or
- * messages of a WebSocket.
- */
+/** How frames are built: records of a stream, pieces of one JSON response, bare audio bytes, or WebSocket messages. */
 export type Framing = 'stream' | 'whole' | 'raw' | 'socket';
 
-/** Front thread to actor thread, batched a tick. */
+/** Front thread to actor thread, in batches of one tick. */
 export type ActorCommand =
   | {
       readonly type: 'open';
@@ -172,68 +169,68 @@ export type ActorCommand =
       readonly format: AudioFormat;
       readonly framing: Framing;
       readonly timestamps: boolean;
-      /** Rate of the chunks that will come. */
+      /** The rate of the chunks. */
       readonly engineSampleRateHz: number;
-      /** `socket` framing: the client's name for the context, part of every message; absent when it gave none. */
+      /** `socket` framing: the client's name for the context, part of every message. Absent if it gave none. */
       readonly clientContextId?: string;
     }
   | {
       readonly type: 'segment';
       readonly contextId: number;
       readonly segment: number;
-      /** Token texts, only when the context reports timestamps. */
+      /** Token texts; empty if the context reports no timestamps. */
       readonly words: readonly string[];
-      /** The last token goes on in the next segment. */
+      /** The last token continues in the next segment. */
       readonly tokenContinues: boolean;
     }
   | { readonly type: 'flush'; readonly contextId: number; readonly flushId: string }
   | { readonly type: 'close'; readonly contextId: number }
-  /** Drop everything of the context; no frame follows. */
+  /** Drops all data of the context. No frame follows. */
   | { readonly type: 'cancel'; readonly contextId: number };
 
-/** Words whose times are final, in seconds from the context's first sample. */
+/** Words with final times, in seconds from the context's first sample. */
 export interface WordTimings {
   readonly words: string[];
   readonly start_seconds: number[];
   readonly end_seconds: number[];
 }
 
-/** Ends of a context that are no fault of the service. */
+/** Reasons for a context's end that are no fault of the service. */
 export type FailureCode = 'voiceRetired';
 
-/** Actor thread to front thread. Bytes are ready to send. */
+/** Actor thread to front thread. The bytes are ready to send. */
 export type Frame =
   | {
       readonly type: 'audio';
       readonly contextId: number;
-      /** The segment that was being spoken when these bytes came out: its first audio is what is charged. */
+      /** The segment that was being encoded when these bytes came out. Its first audio charges the segment. */
       readonly segment: number;
       /**
-       * Of the speech that went in since bytes last came out; the silence that a codec is flushed with is not counted.
-       * Over a context the frames add up to what the synthesis threads made, whatever an encoder holds back meanwhile.
+       * The speech that went into the encoder since bytes last came out, without the silence that flushes a codec. Over a
+       * context the sum equals the audio that the synthesis threads made, whatever an encoder holds back meanwhile.
        */
       readonly durationMs: number;
       readonly bytes: Uint8Array;
     }
-  /** `whole` framing: base64 that goes before all audio (a header whose sizes are known only at the end). */
+  /** `whole` framing: base64 to put before all audio: a header whose sizes are known only at the end. */
   | { readonly type: 'head'; readonly contextId: number; readonly bytes: Uint8Array }
-  /** A `stream` record, a `socket` message, or (for `whole`) nothing but the timings. */
+  /** A `stream` record, a `socket` message, or only the timings (`whole`). */
   | {
       readonly type: 'timestamps';
       readonly contextId: number;
       readonly timings: WordTimings;
       readonly bytes: Uint8Array;
     }
-  /** `socket` framing: all audio of a segment is in the frames before this one, but for what an encoder holds back. */
+  /** `socket` framing: all audio of the segment has been sent, except what an encoder holds back. */
   | { readonly type: 'spoken'; readonly contextId: number; readonly segment: number }
   | { readonly type: 'flushed'; readonly contextId: number; readonly flushId: string }
-  /** Terminal: everything was released. */
+  /** Last: all audio has been sent. */
   | { readonly type: 'closed'; readonly contextId: number }
-  /** Terminal: the context ends here, short. */
+  /** Last: the context ends early. */
   | {
       readonly type: 'failed';
       readonly contextId: number;
       readonly reason: string;
-      /** Why, for the client; absent when it is a fault of the service. */
+      /** The reason for the client. Absent for a fault of the service. */
       readonly code?: FailureCode | undefined;
     };

@@ -208,7 +208,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.#threads.delete(thread);
     if (this.#isClosing) return;
     if (wasReady) {
-      log.error({ threadId: thread.threadId }, 'synthesis thread gone; a new one starts');
+      log.error({ threadId: thread.threadId }, 'synthesis thread ended; a new one starts');
       this.#startAnother();
     } else {
       log.error('a synthesis thread ended while it loaded; a new one starts');

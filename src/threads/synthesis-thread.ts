@@ -155,7 +155,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       resourceLimits: { maxOldGenerationSizeMb: bounds.synthesisHeapMiBMax },
     });
     this.#piscina.on('message', (message: SynthesisHello) => this.#onHello(message));
-    this.#piscina.on('error', (error: Error) => log.error(describeFault(error), 'synthesis thread ended'));
+    this.#piscina.on('error', (error: Error) => log.error(describeFault(error), 'synthesis thread failed'));
     this.#piscina.on('workerDestroy', () => this.#onDestroyed());
     this.#expectLoaded();
   }

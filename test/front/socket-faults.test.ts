@@ -18,7 +18,7 @@ const start = async (t: Parameters<typeof startFront>[0]) => {
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
   });
-  await dispatcher.ready();
+  await dispatcher.threads.ready();
   const front = await startFront(t, { parts: { speech: dispatcher } });
   t.teardown(() => dispatcher.close(5_000));
   return { dispatcher, front };
@@ -103,7 +103,7 @@ for (const marker of ['!actor-exit', '!actor-throw'])
       t.strictSame(frames.at(-1), { error: 'Internal Server Error', context_id: contextId });
       t.equal(frames.filter(({ error }) => error !== undefined).length, 1);
     }
-    await eventually(() => dispatcher.isWhole);
+    await eventually(() => dispatcher.threads.isWhole);
     client.start('a', voice);
     client.text('a', long);
     client.flush('a', 'again');

@@ -34,7 +34,7 @@ for (const marker of ['!throw', '!reject-late', '!exit', '!heap'])
     for (const outcome of await Promise.all(neighbours))
       t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'a neighbour lost nothing');
     await untilWhole(dispatcher);
-    t.ok(dispatcher.isWhole, 'the pool is whole');
+    t.ok(dispatcher.threads.isWhole, 'the pool is whole');
     t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
     t.equal(dispatcher.openContexts, 0);
     await untilIdle(dispatcher);
@@ -47,7 +47,7 @@ t.test('an utterance that kills its thread is not run again', async (t) => {
   const outcome = await speak(dispatcher, 'Just !exit now.');
   t.equal(outcome.ending, 'failed');
   await untilWhole(dispatcher);
-  t.ok(dispatcher.isWhole, 'one death, one replacement');
+  t.ok(dispatcher.threads.isWhole, 'one death, one replacement');
   t.ok(await dispatcher.close(5_000));
 });
 
@@ -60,9 +60,9 @@ for (const marker of ['!actor-exit', '!actor-throw'])
       lost.push(speak(dispatcher, `Now ${marker} it breaks.`, true));
       for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
       // The jobs can fail before the front thread knows that the thread ended.
-      await until(() => dispatcher.restarts.actor === 1);
+      await until(() => dispatcher.threads.restarts.actor === 1);
       await untilWhole(dispatcher);
-      t.ok(dispatcher.isWhole);
+      t.ok(dispatcher.threads.isWhole);
       t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
       t.ok(await dispatcher.close(5_000));
     },

@@ -21,7 +21,7 @@ const start = async (threads = 2) => {
     synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
     actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
   });
-  await dispatcher.ready();
+  await dispatcher.threads.ready();
   return dispatcher;
 };
 

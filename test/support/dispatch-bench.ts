@@ -38,7 +38,7 @@ export const start = async ({
     actorEntry: new URL('fragile-actors.js', import.meta.url),
   });
   try {
-    await dispatcher.ready();
+    await dispatcher.threads.ready();
   } catch (error) {
     await dispatcher.close(1_000);
     throw error;
@@ -120,5 +120,5 @@ export const until = async (condition: () => boolean): Promise<void> => {
   for (let i = 0; i < 4_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
-export const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.isWhole);
+export const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.threads.isWhole);
 export const untilIdle = (dispatcher: Dispatcher) => until(() => dispatcher.runningSegments === 0);

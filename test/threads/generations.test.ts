@@ -38,25 +38,25 @@ const openSocket = (dispatcher: Dispatcher, voiceId: string) => {
   return { context, frames, speakUtterance };
 };
 
-const older = (dispatcher: Dispatcher) => dispatcher.generations.status().contextsOfOlderVoices;
+const older = (dispatcher: Dispatcher) => dispatcher.threads.generations.status().contextsOfOlderVoices;
 
 t.test('a running utterance keeps its voices through a reload; new ones use the new voices', async (t) => {
   const dispatcher = await start({ voices: voicesOf(['ada', 'scripted']) });
   const before = dispatcher.voices;
   const spoken = Array.from({ length: 4 }, () => speak(dispatcher, long.repeat(4)));
-  t.ok(await dispatcher.generations.load(voicesOf(['scripted', 'zoe'])));
+  t.ok(await dispatcher.threads.generations.load(voicesOf(['scripted', 'zoe'])));
   t.not(dispatcher.voices, before);
   t.same(dispatcher.voices.speakerIds, ['scripted', 'zoe']);
   t.same(before.speakerIds, ['ada', 'scripted']);
-  t.equal(dispatcher.generations.status().generation, 2);
+  t.equal(dispatcher.threads.generations.status().generation, 2);
   t.equal(older(dispatcher), 4);
   t.match(await speak(dispatcher, 'Meanwhile.'), { ending: 'closed', letters: 'Meanwhile.' });
   for (const outcome of await Promise.all(spoken))
     t.match(outcome, { ending: 'closed', letters: long.repeat(4) });
-  await dispatcher.generations.settled();
+  await dispatcher.threads.generations.settled();
   t.equal(older(dispatcher), 0);
-  t.equal(dispatcher.restarts.synthesis, 0, 'a closed thread does not count as dead');
-  t.ok(dispatcher.isWhole);
+  t.equal(dispatcher.threads.restarts.synthesis, 0, 'a closed thread does not count as dead');
+  t.ok(dispatcher.threads.isWhole);
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -70,7 +70,7 @@ t.test('an idle context moves to the new voices if they have its voice at the sa
   await until(() => midUtterance.context.activity === 'holding');
   const vanished = openSocket(dispatcher, 'ada');
   await vanished.speakUtterance('As ever.', '1');
-  await dispatcher.generations.load(voicesOf(['wren']));
+  await dispatcher.threads.generations.load(voicesOf(['wren']));
   t.equal(older(dispatcher), 2, 'one in the middle of its utterance, one whose voice is gone');
   midUtterance.context.append(' said too.');
   await midUtterance.speakUtterance('', '1');
@@ -83,12 +83,12 @@ t.test('an idle context moves to the new voices if they have its voice at the sa
   }
   t.equal(older(dispatcher), 1);
   vanished.context.release();
-  await dispatcher.generations.settled();
+  await dispatcher.threads.generations.settled();
   const other = openSocket(dispatcher, 'wren');
-  await dispatcher.generations.load(voicesOf(['wren'], 'at once', 48_000));
+  await dispatcher.threads.generations.load(voicesOf(['wren'], 'at once', 48_000));
   t.equal(older(dispatcher), 4, 'the rate is another');
   for (const { context } of [idle, holding, midUtterance, other]) context.release();
-  await dispatcher.generations.settled();
+  await dispatcher.threads.generations.settled();
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -100,15 +100,15 @@ for (const [load, reason] of [
   t.test(`voices that cannot be loaded change nothing: ${load}`, async (t) => {
     const dispatcher = await start();
     const spoken = speak(dispatcher, long);
-    await t.rejects(dispatcher.generations.load(voicesOf(['other'], load)), reason);
+    await t.rejects(dispatcher.threads.generations.load(voicesOf(['other'], load)), reason);
     t.same(dispatcher.voices.speakerIds, ['scripted']);
-    t.match(dispatcher.generations.status(), {
+    t.match(dispatcher.threads.generations.status(), {
       generation: 1,
       voicesAreLoading: false,
       contextsOfOlderVoices: 0,
     });
     t.match(await spoken, { ending: 'closed', letters: long });
-    t.ok(await dispatcher.generations.load(voicesOf(['scripted', 'other'])), 'the next reload works');
+    t.ok(await dispatcher.threads.generations.load(voicesOf(['scripted', 'other'])), 'the next reload works');
     t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
     t.ok(await dispatcher.close(endMs));
   });
@@ -116,8 +116,8 @@ for (const [load, reason] of [
 t.test('a drain waits for voices that are loading inside native code', async (t) => {
   const dispatcher = await start();
   const slow = voicesOf(['other'], 'slow');
-  const loaded = dispatcher.generations.load(slow);
-  await until(() => dispatcher.generations.status().voicesAreLoading);
+  const loaded = dispatcher.threads.generations.load(slow);
+  await until(() => dispatcher.threads.generations.status().voicesAreLoading);
   await slow.hung(2);
   const closed = dispatcher.close(endMs);
   slow.letGo();
@@ -132,13 +132,13 @@ t.test('a thread of older voices that dies is replaced by one with the same voic
   victim.context.append(`${long} Then !exit it breaks.`);
   victim.context.end();
   const bystander = speak(dispatcher, long.repeat(3));
-  await dispatcher.generations.load(voicesOf(['scripted']));
+  await dispatcher.threads.generations.load(voicesOf(['scripted']));
   t.match(await bystander, { ending: 'closed', letters: long.repeat(3) });
   await until(() => victim.frames.some(({ type }) => type === 'failed'));
   t.ok(victim.frames.some(({ type }) => type === 'failed'));
   victim.context.release();
-  await dispatcher.generations.settled();
-  t.ok(dispatcher.isWhole);
+  await dispatcher.threads.generations.settled();
+  t.ok(dispatcher.threads.isWhole);
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -148,15 +148,15 @@ t.test('a thread of older voices that hangs inside native code does not keep the
   const dispatcher = await start({ voices, watchdog, bounds: steppedBounds });
   const victim = speak(dispatcher, 'Now !inside it hangs.');
   await voices.hung();
-  await dispatcher.generations.load(voicesOf(['scripted']));
+  await dispatcher.threads.generations.load(voicesOf(['scripted']));
   await passUntilSettled(watchdog, victim);
   t.match(await victim, { ending: 'failed', reason: 'its synthesis thread hangs' });
-  await dispatcher.generations.settled();
-  t.equal(dispatcher.generations.status().hungThreads, 1);
-  t.same(dispatcher.faults(), []);
+  await dispatcher.threads.generations.settled();
+  t.equal(dispatcher.threads.generations.status().hungThreads, 1);
+  t.same(dispatcher.threads.faults(), []);
   t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   voices.letGo();
-  await until(() => dispatcher.generations.status().hungThreads === 0);
+  await until(() => dispatcher.threads.generations.status().hungThreads === 0);
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -165,7 +165,7 @@ for (const load of ['slow', 'stuck'] as const)
     const watchdog = new SteppedWatchdog();
     const dispatcher = await start({ watchdog, bounds: { ...steppedBounds, hungThreadsReplacedMax: 1 } });
     const stuck = voicesOf(['other'], load);
-    const loaded = dispatcher.generations.load(stuck);
+    const loaded = dispatcher.threads.generations.load(stuck);
     loaded.catch(() => undefined);
     await stuck.hung(2);
     await passUntilSettled(watchdog, loaded);
@@ -173,16 +173,16 @@ for (const load of ['slow', 'stuck'] as const)
       name: 'VoicesHangError',
       message: 'the voices were not loaded within 0.4 s',
     });
-    t.match(dispatcher.generations.status(), { generation: 1, voicesAreLoading: false });
+    t.match(dispatcher.threads.generations.status(), { generation: 1, voicesAreLoading: false });
     t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
-    t.equal(dispatcher.restarts.synthesis, 0);
+    t.equal(dispatcher.threads.restarts.synthesis, 0);
     if (load === 'slow') {
-      t.equal(dispatcher.generations.status().hungThreads, 2);
-      await t.rejects(dispatcher.generations.load(voicesOf(['other'])), /^2 synthesis threads hang/);
+      t.equal(dispatcher.threads.generations.status().hungThreads, 2);
+      await t.rejects(dispatcher.threads.generations.load(voicesOf(['other'])), /^2 synthesis threads hang/);
       stuck.letGo();
-      await until(() => dispatcher.generations.status().hungThreads === 0);
+      await until(() => dispatcher.threads.generations.status().hungThreads === 0);
     }
-    t.ok(await dispatcher.generations.load(voicesOf(['scripted'])), 'the next reload works');
+    t.ok(await dispatcher.threads.generations.load(voicesOf(['scripted'])), 'the next reload works');
     t.ok(await dispatcher.close(endMs));
   });
 
@@ -207,8 +207,8 @@ t.test('after a time only contexts that idle with older voices end', async (t) =
   const moved = openSocket(dispatcher, 'wren');
   speaking.context.append(`${long} !slow and more`);
   speaking.context.flush('1');
-  await dispatcher.generations.load(voicesOf(['wren']));
-  t.match(dispatcher.generations.warnings(), [/^3 contexts keep the voices from before a reload/]);
+  await dispatcher.threads.generations.load(voicesOf(['wren']));
+  t.match(dispatcher.threads.generations.warnings(), [/^3 contexts keep the voices from before a reload/]);
   await until(() => older(dispatcher) === 1);
   for (const { frames } of [idle, holding])
     t.match(frames.at(-1), { type: 'failed', code: 'voiceRetired', reason: /taken away by a reload/ });
@@ -219,19 +219,22 @@ t.test('after a time only contexts that idle with older voices end', async (t) =
     speaking.frames.some((frame) => frame.type === 'flushed' && frame.flushId === '1'),
     'its utterance was spoken',
   );
-  t.same(dispatcher.generations.warnings(), []);
+  t.same(dispatcher.threads.generations.warnings(), []);
   await moved.speakUtterance('And on.', '1');
   for (const { context } of [idle, holding, speaking, moved]) context.release();
-  await dispatcher.generations.settled();
+  await dispatcher.threads.generations.settled();
   t.ok(await dispatcher.close(endMs));
 });
 
 t.test('a reload that would move the voices off the GPU is refused', async (t) => {
   const dispatcher = await start({ voices: voicesOf(['scripted'], 'cuda') });
-  t.same(dispatcher.generations.status().executionProviders, ['cuda']);
-  await t.rejects(dispatcher.generations.load(voicesOf(['scripted'])), /^CUDA cannot be used for them/);
-  t.match(dispatcher.generations.status(), { generation: 1, executionProviders: ['cuda'] });
-  t.ok(await dispatcher.generations.load(voicesOf(['scripted'], 'cuda')));
+  t.same(dispatcher.threads.generations.status().executionProviders, ['cuda']);
+  await t.rejects(
+    dispatcher.threads.generations.load(voicesOf(['scripted'])),
+    /^CUDA cannot be used for them/,
+  );
+  t.match(dispatcher.threads.generations.status(), { generation: 1, executionProviders: ['cuda'] });
+  t.ok(await dispatcher.threads.generations.load(voicesOf(['scripted'], 'cuda')));
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -243,13 +246,13 @@ t.test('if all threads of older voices hang, the contexts that wait for them fai
   const victim = speak(dispatcher, 'Now !inside it hangs.');
   const neighbour = speak(dispatcher, long);
   await voices.hung();
-  await dispatcher.generations.load(voicesOf(['scripted']));
+  await dispatcher.threads.generations.load(voicesOf(['scripted']));
   await passUntilSettled(watchdog, victim);
   t.match(await victim, { ending: 'failed', reason: 'its synthesis thread hangs' });
   t.match(await neighbour, { ending: 'failed', reason: 'the threads of its voices hang' });
-  await dispatcher.generations.settled();
+  await dispatcher.threads.generations.settled();
   t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   voices.letGo();
-  await until(() => dispatcher.generations.status().hungThreads === 0);
+  await until(() => dispatcher.threads.generations.status().hungThreads === 0);
   t.ok(await dispatcher.close(endMs));
 });

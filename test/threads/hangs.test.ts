@@ -39,9 +39,9 @@ for (const marker of ['!spin', '!stuck'])
       for (const outcome of await Promise.all(neighbours))
         t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
       await untilWhole(dispatcher);
-      t.same(dispatcher.faults(), []);
-      t.same(dispatcher.generations.warnings(), []);
-      t.equal(dispatcher.restarts.synthesis, 1);
+      t.same(dispatcher.threads.faults(), []);
+      t.same(dispatcher.threads.generations.warnings(), []);
+      t.equal(dispatcher.threads.restarts.synthesis, 1);
       t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
       await untilIdle(dispatcher);
       t.ok(await dispatcher.close(endMs));
@@ -55,9 +55,11 @@ t.test('!inside: a thread that hangs in native code is replaced, with a warning'
   for (const outcome of await Promise.all(neighbours))
     t.match(outcome, { ending: 'closed', letters: long, settled: long.length });
   await untilWhole(dispatcher);
-  t.same(dispatcher.faults(), [], 'no thread is missing');
-  t.match(dispatcher.generations.warnings(), [/1 synthesis threads hang inside a model run: restart/]);
-  t.equal(dispatcher.generations.status().hungThreads, 1);
+  t.same(dispatcher.threads.faults(), [], 'no thread is missing');
+  t.match(dispatcher.threads.generations.warnings(), [
+    /1 synthesis threads hang inside a model run: restart/,
+  ]);
+  t.equal(dispatcher.threads.generations.status().hungThreads, 1);
   t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
   await untilIdle(dispatcher);
   t.notOk(await dispatcher.close(endMs), 'the process must end by signal');
@@ -71,14 +73,14 @@ t.test('!inside: a thread that comes back after it was given up is ended and sen
   });
   const neighbours = Array.from({ length: 3 }, () => speak(dispatcher, long));
   t.match(await untilFound(speak(dispatcher, `${sentence}Then !inside it hangs.`)), hangs);
-  t.notOk(dispatcher.isWhole);
-  t.match(dispatcher.faults(), [/were not replaced: restart/], 'it is not replaced');
+  t.notOk(dispatcher.threads.isWhole);
+  t.match(dispatcher.threads.faults(), [/were not replaced: restart/], 'it is not replaced');
   voices.letGo();
   for (const outcome of await Promise.all(neighbours))
     t.match(outcome, { ending: 'closed', letters: long, settled: long.length }, 'its successor speaks them');
   await untilWhole(dispatcher);
-  t.same(dispatcher.faults(), []);
-  t.same(dispatcher.generations.warnings(), []);
+  t.same(dispatcher.threads.faults(), []);
+  t.same(dispatcher.threads.generations.warnings(), []);
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -96,7 +98,7 @@ t.test(
     const { dispatcher } = await bench({ threads: 1 });
     t.match(await speak(dispatcher, 'Now !die-inside it dies.'), { ending: 'failed', closes: 1 });
     t.match(await speak(dispatcher, 'After that.'), { ending: 'closed', letters: 'After that.' });
-    t.equal(dispatcher.generations.status().hungThreads, 0);
+    t.equal(dispatcher.threads.generations.status().hungThreads, 0);
     t.ok(await dispatcher.close(endMs));
   },
 );
@@ -107,10 +109,10 @@ t.test(
     const { dispatcher, watchdog } = await bench();
     const lost = Array.from({ length: 3 }, () => speak(dispatcher, long.repeat(20)));
     lost.push(speak(dispatcher, 'Now !actor-spin it hangs.', true));
-    await watchdog.passUntil(() => dispatcher.restarts.actor === 1);
+    await watchdog.passUntil(() => dispatcher.threads.restarts.actor === 1);
     for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
     await untilWhole(dispatcher);
-    t.equal(dispatcher.restarts.actor, 1);
+    t.equal(dispatcher.threads.restarts.actor, 1);
     t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
     t.ok(await dispatcher.close(endMs));
   },

@@ -123,7 +123,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
     synthesisThreads: 2,
     actorThreads: 2,
     onLine: (line) => {
-      if (/"msg":"(?:synthesis thread gone|actor thread gone|a synthesis thread hangs)/.test(line)) deaths++;
+      if (/"msg":"(?:(?:synthesis|actor) thread ended; |a synthesis thread hangs)/.test(line)) deaths++;
     },
   });
   try {
