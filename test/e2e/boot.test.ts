@@ -115,7 +115,7 @@ t.test('the first start makes one key, for its owner alone; the next start makes
   t.equal(statSync(join(dataDir, 'first-key')).mode & 0o777, 0o600);
   t.notOk(first.stdout.includes(key), 'it is not in the log');
   await t.test('its threads have names', { skip: process.platform !== 'linux' }, (t) => {
-    const folder = `/proc/${first.process.pid}/task`;
+    const folder = `/proc/${first.pid}/task`;
     const names = readdirSync(folder).map((id) => readFileSync(`${folder}/${id}/comm`, 'utf8').trim());
     for (const name of Object.values(threadNames)) t.ok(names.includes(name), name);
     t.end();

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
 import { limits } from '../../src/limits.js';
 import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
-import { pause, startService, until, type Service } from '../support/service.js';
+import { pause, startService, until, type TestService } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
 import { temporaryFolder } from '../store/support.js';
 
@@ -81,7 +81,7 @@ const send = async (port: number, request: RequestOptions): Promise<number> => {
 };
 
 /** Everything that a WebSocket can be told, with the end that it takes. */
-const overSocket = async (service: Service, key: string): Promise<void> => {
+const overSocket = async (service: TestService, key: string): Promise<void> => {
   const client = await openWs(service.port, key);
   const contextId = `${name}-context`;
   client.start(contextId, { voice_id: 'wren', timestamps: true });
@@ -108,7 +108,7 @@ const overSocket = async (service: Service, key: string): Promise<void> => {
 };
 
 /** Everything that a client can leave in the middle. */
-const left = async (service: Service, key: string): Promise<void> => {
+const left = async (service: TestService, key: string): Promise<void> => {
   const half = await RawClient.open(service.port);
   const whole = requestBytes({ method: 'POST', path: '/v1/tts', key, body: speech() });
   half.send(whole.subarray(0, whole.length - 20));
@@ -176,7 +176,7 @@ t.test('no key and no text is in the log, in a file, or, when it is over, in a h
   await left(service, keys.good);
   // The last of all, so that nothing else has pushed it out of where it may linger.
   t.equal(await send(port, last(keys.good)), 200);
-  const ends = (msg: string) => service.lines.filter((line) => line.msg === msg).length;
+  const ends = (msg: string) => service.entries.filter((line) => line.msg === msg).length;
   const expected = requests(keys.good).length + 1 + 9 + 1 + 2 + 1;
   t.ok(await until(() => ends('request') >= expected && ends('socket') >= 2));
   t.equal(ends('request'), expected, 'a line for each request, however it ended');
@@ -184,7 +184,7 @@ t.test('no key and no text is in the log, in a file, or, when it is over, in a h
 
   const secrets = [keys.good, keys.poor];
   await pause(limits.pronunciationsKeptMs + 500);
-  service.process.kill('SIGWINCH');
+  service.signal('SIGWINCH');
   t.ok(await until(() => existsSync(join(snapshots, 'done')), 120_000));
   const heaps = readdirSync(snapshots).filter((file) => file.endsWith('.heapsnapshot'));
   t.equal(heaps.length, 4, 'of the front, an actor, a synthesis and the ledger’s thread');

@@ -172,7 +172,7 @@ t.test('a service that is killed and started again is found again', async (t) =>
   lost.send(`${text} `.repeat(20));
   const reading = errorOf(collect(lost));
   await lost.started;
-  await first.stop('SIGKILL');
+  await first.kill();
   t.match(await reading, { code: 'connection_lost', retryable: true });
   const next = client.context({ voiceId: 'wren' });
   next.send('There you are.');

@@ -7,7 +7,7 @@ import {
   runScript,
   startService,
   until,
-  type Service,
+  type TestService,
 } from '../support/service.js';
 
 const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
@@ -103,10 +103,10 @@ t.test('nine requests a key; the tenth is refused at once; an aborted one frees 
   t.ok(await until(all), 'all nine are free again');
 });
 
-const descriptorsOf = (child: Service) => readdirSync(`/proc/${child.process.pid}/fd`).length;
+const descriptorsOf = (child: TestService) => readdirSync(`/proc/${child.pid}/fd`).length;
 
-const heapOf = (child: Service) => {
-  const status = readFileSync(`/proc/${child.process.pid}/status`, 'utf8');
+const heapOf = (child: TestService) => {
+  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
   return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1024;
 };
 

@@ -54,7 +54,7 @@ t.test(
       'the steps are durable while it is heard',
     );
     const before = ledgerOf(dataDir);
-    await service.stop('SIGKILL');
+    await service.kill();
     await client.closed();
     const after = ledgerOf(dataDir);
     t.same(after.slice(0, before.length), before);
@@ -129,7 +129,7 @@ const live = async (
     if (random() < 0.5) await pause(random() * 20);
   }
   const acknowledged = ledgerOf(dataDir);
-  await service.stop(killed ? 'SIGKILL' : 'SIGTERM');
+  await (killed ? service.kill() : service.stop());
   t.equal(service.stderr, '');
   const ledger = ledgerOf(dataDir);
   t.same(ledger.slice(0, acknowledged.length), acknowledged, 'nothing that was acknowledged is lost');

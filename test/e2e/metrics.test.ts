@@ -5,7 +5,7 @@ import { createKeys } from '../../scripts/operator.js';
 import { temporaryFolder } from '../store/support.js';
 import { labelsOf, parseExposition } from '../support/exposition.js';
 import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
-import { SCRIPTED, startService, until, type Service } from '../support/service.js';
+import { SCRIPTED, startService, until, type TestService } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
 
 const folder = temporaryFolder(t);
@@ -18,7 +18,7 @@ const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 const service = await startService(t, env, SCRIPTED);
 
 /** All series of one scrape. */
-const scrape = async (of: Service): Promise<Map<string, number>> => {
+const scrape = async (of: TestService): Promise<Map<string, number>> => {
   const text = await (await fetch(`${of.opsUrl}/metrics`)).text();
   return new Map([...parseExposition(text).values()].flatMap(({ samples }) => [...samples]));
 };

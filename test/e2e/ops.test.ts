@@ -45,7 +45,7 @@ t.test('during a drain it goes on, and says so', async (t) => {
   });
   const records = recordsOf(response);
   await records.next();
-  service.process.kill('SIGTERM');
+  service.signal('SIGTERM');
   const draining = '503 | not ready | draining';
   t.ok(await until(async () => (await readiness(service.opsPort)) === draining));
   t.equal((await fetch(`${service.opsUrl}/metrics`)).status, 200);

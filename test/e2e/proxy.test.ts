@@ -22,7 +22,7 @@ t.test('behind nginx', { skip }, async (t) => {
   const post = (path: string, body: unknown, more = {}) =>
     ask(proxy, { method: 'POST', path, key, body, ...more });
   const requestLine = (id: string) =>
-    service.lines.find((line) => line.msg === 'request' && line['requestId'] === id);
+    service.entries.find((line) => line.msg === 'request' && line['requestId'] === id);
 
   const firstRecord = async (answer: Answer): Promise<string> => {
     let text = '';
@@ -157,7 +157,7 @@ t.test('behind nginx', { skip }, async (t) => {
     client.text('two', 'wait !slow '.repeat(40));
     await client.frame((frame) => frame.context_id === 'two' && frame.audio_chunk !== undefined);
     client.ws.terminate();
-    const socketLine = () => service.lines.find((line) => line.msg === 'socket');
+    const socketLine = () => service.entries.find((line) => line.msg === 'socket');
     t.ok(await until(() => socketLine() !== undefined), 'the service saw it go');
     t.equal(socketLine()?.['outcome'], 'client');
 

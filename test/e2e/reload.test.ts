@@ -18,7 +18,7 @@ import {
   spawnService,
   startService,
   until,
-  type Service,
+  type TestService,
 } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
 import { packageRoot } from '../support/package-root.js';
@@ -64,26 +64,26 @@ class Models {
   }
 }
 
-const count = (service: Service, message: string) =>
-  service.lines.filter(({ msg }) => msg === message).length;
+const count = (service: TestService, message: string) =>
+  service.entries.filter(({ msg }) => msg === message).length;
 
 /** Sends SIGHUP and waits for what comes of it. */
-const hangUp = async (service: Service, message: string): Promise<void> => {
+const hangUp = async (service: TestService, message: string): Promise<void> => {
   const before = count(service, message);
-  service.process.kill('SIGHUP');
+  service.signal('SIGHUP');
   if (!(await until(() => count(service, message) > before)))
     throw new Error(`no "${message}": ${service.stdout}`);
 };
 
-const reloaded = (service: Service) => hangUp(service, 'voices reloaded');
+const reloaded = (service: TestService) => hangUp(service, 'voices reloaded');
 
-const speakers = async (service: Service): Promise<string[]> => {
+const speakers = async (service: TestService): Promise<string[]> => {
   const response = await service.get('/v1/tts/speakers');
   return ((await response.json()) as { speaker_ids: string[] }).speaker_ids;
 };
 
-const threadsOf = (service: Service) => readdirSync(`/proc/${service.process.pid}/task`).length;
-const filesOf = (service: Service) => readdirSync(`/proc/${service.process.pid}/fd`).length;
+const threadsOf = (service: TestService) => readdirSync(`/proc/${service.pid}/task`).length;
+const filesOf = (service: TestService) => readdirSync(`/proc/${service.pid}/fd`).length;
 
 t.test('voices are added, removed and renamed under streams, of which none is cut or changed', async (t) => {
   const models = new Models(t);
@@ -113,7 +113,7 @@ t.test('voices are added, removed and renamed under streams, of which none is cu
   });
   await reloaded(service);
   t.match(
-    service.lines.find(({ msg }) => msg === 'voices reloaded'),
+    service.entries.find(({ msg }) => msg === 'voices reloaded'),
     {
       generation: 2,
       voices: 10,
@@ -175,7 +175,7 @@ t.test('voices that cannot be read change nothing, and the log names the file', 
   await hangUp(service, kept);
   rmSync(models.folder, { recursive: true });
   await hangUp(service, kept);
-  const reasons = service.lines.filter(({ msg }) => msg === kept).map(({ reason }) => reason);
+  const reasons = service.entries.filter(({ msg }) => msg === kept).map(({ reason }) => reason);
   t.match(reasons, [
     /manifest\.json: not valid JSON$/,
     /manifest\.json: the file is missing$/,
@@ -217,14 +217,14 @@ t.test(
     for (let i = 0; i < 3; i++) await reloaded(service);
     const before = count(service, 'voices reloaded');
     for (let i = 0; i < 20; i++) {
-      service.process.kill('SIGHUP');
+      service.signal('SIGHUP');
       await pause(5);
     }
     t.ok(await until(() => count(service, 'voices reloaded') > before));
     running = false;
     await Promise.all(traffic);
     t.ok(streams >= 3);
-    service.process.kill('SIGUSR2');
+    service.signal('SIGUSR2');
     t.ok(await until(() => count(service, 'status') === 1));
     await reloaded(service);
     t.ok(await settled());
@@ -239,13 +239,13 @@ t.test(
 t.test('SIGHUP in the middle of a start, and of a drain', async (t) => {
   const service = spawnService(t, { SYNTHESIS_THREADS: '1' });
   while (!service.stdout.includes('first API key')) await pause(2);
-  for (let i = 0; i < 5; i++) service.process.kill('SIGHUP');
+  for (let i = 0; i < 5; i++) service.signal('SIGHUP');
   await service.listening();
   t.ok(await until(() => count(service, 'voices reloaded') >= 1));
   const whole = readStream(await service.post('/v1/tts/stream', { ...request, timestamps: true }));
-  service.process.kill('SIGHUP');
-  service.process.kill('SIGTERM');
-  service.process.kill('SIGHUP');
+  service.signal('SIGHUP');
+  service.signal('SIGTERM');
+  service.signal('SIGHUP');
   t.same(
     (await whole).words.map(({ word }) => word),
     tokens,

@@ -245,7 +245,7 @@ t.test('credit: charged to the character, refunded by a barge-in, refused when i
     `${balance()?.balance} of ${expected}`,
   );
   t.equal(balance()?.balance, balance()?.sum);
-  await until(() => service.lines.some(({ msg, contexts }) => msg === 'socket' && contexts === 2));
+  await until(() => service.entries.some(({ msg, contexts }) => msg === 'socket' && contexts === 2));
   t.notMatch(service.stdout, /Twenty|train was late/);
   t.notOk(service.stdout.includes(key));
 });

@@ -11,7 +11,7 @@ import { createKeys } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { balances, temporaryFolder } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
-import { SCRIPTED, startService, until, type Service } from '../support/service.js';
+import { SCRIPTED, startService, until, type TestService } from '../support/service.js';
 import { listen, proseOf } from '../support/speech-oracle.js';
 import { missingTool } from '../support/tools.js';
 
@@ -24,15 +24,15 @@ const startWith = async (t: Test, dataDir: string) => {
 const folder = (t: Test) => join(temporaryFolder(t), 'data');
 
 /** What `/readyz` gives as reasons; `null` while it is ready. */
-const reasonsOf = async (service: Service): Promise<string | null> => {
+const reasonsOf = async (service: TestService): Promise<string | null> => {
   const response = await service.get('/readyz', {});
   const { reasons } = (await response.json()) as { reasons?: string[] };
   return response.status === 200 ? null : (reasons ?? []).join('; ');
 };
 
-const readyAgain = (service: Service) => until(async () => (await reasonsOf(service)) === null);
+const readyAgain = (service: TestService) => until(async () => (await reasonsOf(service)) === null);
 
-const nothingIsAdmitted = async (t: Test, service: Service, key: string) => {
+const nothingIsAdmitted = async (t: Test, service: TestService, key: string) => {
   for (const path of ['/v1/tts', '/v1/tts/stream'] as const) {
     const refused = await service.post(path, { text: 'Yes.', voice: 'wren' }, { key });
     t.equal(refused.status, 503, path);
@@ -41,11 +41,11 @@ const nothingIsAdmitted = async (t: Test, service: Service, key: string) => {
   t.equal((await service.get('/healthz', {})).status, 200, 'the process lives');
 };
 
-const speaks = async (t: Test, service: Service, key: string, why: string) =>
+const speaks = async (t: Test, service: TestService, key: string, why: string) =>
   t.match(await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }), { status: 200 }, why);
 
 /** A look at the store that began while it was away may tell of it after it is back, and refuse once more. */
-const recovers = async (t: Test, service: Service, key: string) => {
+const recovers = async (t: Test, service: TestService, key: string) => {
   const speech = () => listen(service.port, { path: '/v1/tts', key, text: 'Yes.' });
   t.ok(await until(async () => (await speech()).status === 200), 'it recovers by itself');
 };
@@ -73,7 +73,7 @@ t.test('locked by another process', async (t) => {
   t.ok(await until(async () => (await reasonsOf(service)) !== null), 'it is noticed without a request');
   t.equal(await reasonsOf(service), 'the store is locked by another process');
   await nothingIsAdmitted(t, service, key);
-  const errors = service.lines.filter(({ level }) => level === 50);
+  const errors = service.entries.filter(({ level }) => level === 50);
   t.equal(errors.length, 1, 'one line, not one for each try');
   t.match(errors[0]?.['reason'], `The store ${storePath(dataDir)} is locked by another process`);
   holder.exec('ROLLBACK');
@@ -158,8 +158,8 @@ t.test('damaged while it runs: refused, never a 500, and whole again when it is'
 });
 
 /** Limits the size of the files that a process may write, while it runs. */
-const limitFileSize = (service: Service, bytes: number | 'unlimited') =>
-  spawnSync('prlimit', ['--pid', String(service.process.pid), `--fsize=${bytes}:unlimited`]).status;
+const limitFileSize = (service: TestService, bytes: number | 'unlimited') =>
+  spawnSync('prlimit', ['--pid', String(service.pid), `--fsize=${bytes}:unlimited`]).status;
 
 t.test('not writable any more', { skip: missingTool('prlimit') }, async (t) => {
   const dataDir = folder(t);

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import t from 'tap';
 import { doubtOf, readCertificate } from '../../src/front/certificate.js';
 import { encryptKey, makeCertificate } from '../support/certificates.js';
-import { runScript, spawnService, startService, until, type Service } from '../support/service.js';
+import { runScript, spawnService, startService, until, type TestService } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
 
 const skip = missingTool('openssl', 'curl');
@@ -83,9 +83,9 @@ t.test(
     };
     install(first);
     const env = { ...oneThread, TLS_CERT: certPath, TLS_KEY: keyPath };
-    const service: Service = await startService(t, env);
+    const service: TestService = await startService(t, env);
     t.match(
-      service.lines.find(({ msg }) => msg === 'listening'),
+      service.entries.find(({ msg }) => msg === 'listening'),
       { tls: true },
     );
     const base = `https://localhost:${service.port}`;
@@ -109,16 +109,16 @@ t.test(
     t.match(untrusted.stderr, 'NODE_EXTRA_CA_CERTS');
 
     writeFileSync(certPath, 'half written');
-    service.process.kill('SIGHUP');
-    t.ok(await until(() => service.lines.some(({ msg }) => msg === 'the TLS certificate stays as it is')));
+    service.signal('SIGHUP');
+    t.ok(await until(() => service.entries.some(({ msg }) => msg === 'the TLS certificate stays as it is')));
     t.match(await curl('/v1/tts/speakers', first.certPath), 'speaker_ids');
 
     const second = certificateOf('two');
     install(second);
-    service.process.kill('SIGHUP');
+    service.signal('SIGHUP');
     t.ok(
       await until(() =>
-        service.lines.some(({ msg }) => msg === 'new connections get the new TLS certificate'),
+        service.entries.some(({ msg }) => msg === 'new connections get the new TLS certificate'),
       ),
     );
     t.match(await curl('/v1/tts/speakers', second.certPath), 'speaker_ids');

@@ -14,7 +14,7 @@ const isOneLine = (text: string): boolean => text.trimEnd().split('\n').length =
 
 t.test('it is one line of the log, in MiB, and its parts are the whole', async (t) => {
   const service = await startService(t, { ...oneThread, MEMORY_MAX_MIB: '900', CONTEXTS_MAX: '50' });
-  const line = service.lines.find(({ msg }) => msg === 'worst case');
+  const line = service.entries.find(({ msg }) => msg === 'worst case');
   t.match(line, { memoryMaxMiB: 900, contextsMax: 50, level: 30 });
   const { total = 0, ...parts } = line?.['mib'] as Record<string, number>;
   const sum = Object.values(parts).reduce((all, part) => all + part, 0);

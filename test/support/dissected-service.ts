@@ -1,8 +1,8 @@
 /**
- * The real service, its own entry and all, that writes snapshots of the heaps of all its threads when it gets
- * SIGWINCH, into the folder `SNAPSHOTS`; an empty file `done` says that they are whole.
+ * The real service, its own entry included. On SIGWINCH it writes heap snapshots of all its threads into the folder
+ * `SNAPSHOTS`, and then an empty file `done`.
  *
- * What is in an ArrayBuffer is in no snapshot: sockets' buffers, samples, the memory of WebAssembly.
+ * A snapshot has nothing of an ArrayBuffer: no socket buffers, no samples, no memory of WebAssembly.
  */
 import { createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { getHeapSnapshot, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Worker } from 'node:worker_threads';
 
-// Longer strings would be cut in a snapshot.
+// A snapshot would cut longer strings.
 setFlagsFromString('--heap-snapshot-string-limit=1048576');
 
 const folder = process.env['SNAPSHOTS'] ?? '';
@@ -22,7 +22,7 @@ process.on('worker', (worker) => {
   worker.once('exit', () => workers.delete(worker));
 });
 
-/** Names of fields are let go after some rounds only, with the shapes of objects that have them. */
+/** Several rounds: V8 keeps field names, with the shapes of their objects, beyond the first. */
 const collectGarbage = async (): Promise<void> => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;

@@ -1,7 +1,6 @@
 /**
- * The service as it is, but that its drain meets a fault, and SIGWINCH one that nothing catches.
- *
- * DRAIN is `hangs`: a thread cannot be ended; or `fails`: it rejects.
+ * The real service, its own entry included, with a fault in its drain: with DRAIN=hangs a thread cannot end, with
+ * DRAIN=fails the drain rejects. SIGWINCH throws an error that nothing catches.
  */
 import { App } from '../../src/app.js';
 
@@ -12,4 +11,4 @@ App.prototype.drain = async () => {
 process.on('SIGWINCH', () => {
   throw new Error('scripted fault');
 });
-await import('../../src/main.js');
+await import('./scripted-service.js');

@@ -1,76 +1,40 @@
-/** The real service as a child process, on a free port, with a store of its own. */
-import { spawn, type ChildProcess } from 'node:child_process';
+/** The service as a child process that ends with its test, on free ports, with a store of its own. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
+import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
 import { packageRoot } from './package-root.js';
 
-const compiled = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const entryOf = (script: string) => new URL(`../../${script}`, import.meta.url);
 
-const nodeFlags = ['--disable-warning=ExperimentalWarning'];
+/** `npx tap` loads handlers into every Node process that make ignored signals deadly. */
+const shared = {
+  launcher: ['env', '-u', 'NODE_OPTIONS'],
+  inheritsEnv: false,
+  keepsLines: true,
+  cwd: packageRoot,
+} as const;
 
 export type Environment = Readonly<Record<string, string>>;
 
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
-interface LogLine {
+interface LogEntry {
   readonly msg: string;
-  readonly port?: number;
-  readonly opsPort?: number;
   readonly [field: string]: unknown;
 }
 
-/** What a process wrote, and how it ended. */
-class Child {
-  readonly process: ChildProcess;
-  readonly exited: Promise<Exit>;
-  stdout = '';
-  stderr = '';
-
-  constructor(script: string, args: readonly string[], env: Environment) {
-    // Without what tap adds to every process: its loader's handlers make signals deadly that the service ignores.
-    const node = ['-u', 'NODE_OPTIONS', process.execPath, ...nodeFlags];
-    this.process = spawn('env', [...node, compiled(script), ...args], {
-      cwd: packageRoot,
-      env: { PATH: process.env['PATH'], ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    this.process.stdout?.on('data', (bytes: Buffer) => (this.stdout += bytes.toString()));
-    this.process.stderr?.on('data', (bytes: Buffer) => (this.stderr += bytes.toString()));
-    this.exited = new Promise((resolve) => {
-      this.process.once('close', (code, signal) => resolve({ code, signal }));
-    });
-  }
-
-  get lines(): LogLine[] {
-    return this.stdout
-      .split('\n')
-      .filter((line) => line.startsWith('{'))
-      .map((line) => JSON.parse(line) as LogLine);
-  }
-}
-
-export class Service extends Child {
-  readonly dataDir: string;
-  port = 0;
-  opsPort = 0;
+export class TestService extends Service {
+  /** The log so far, but for lines that are no JSON. */
+  readonly entries: LogEntry[] = [];
+  #wake: (() => void)[] = [];
 
   constructor(dataDir: string, env: Environment, script: string) {
-    super(script, [], { HOST: '127.0.0.1', PORT: '0', OPS_PORT: '0', DATA_DIR: dataDir, ...env });
-    this.dataDir = dataDir;
+    super({ ...shared, entry: entryOf(script), dataDir, env });
+    void this.exited.then(() => this.#wakeAll());
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${this.port}`;
-  }
-
-  get opsUrl(): string {
-    return `http://127.0.0.1:${this.opsPort}`;
+  get stdout(): string {
+    return this.lines.join('\n');
   }
 
   /** The key that the first start made. */
@@ -78,24 +42,19 @@ export class Service extends Child {
     return readFileSync(join(this.dataDir, 'first-key'), 'utf8').trim();
   }
 
-  /** Resolves when the service listens; rejects when it ends before. */
-  async listening(): Promise<void> {
-    const found = new Promise<void>((resolve) => {
-      const look = (): void => {
-        const { port, opsPort } = this.lines.find((line) => line.msg === 'listening') ?? {};
-        if (port === undefined || opsPort === undefined) return;
-        this.port = port;
-        this.opsPort = opsPort;
-        resolve();
-      };
-      this.process.stdout?.on('data', look);
-      look();
-    });
-    const ended = this.exited.then(({ code }) => {
-      throw new Error(`the service ended with ${code}: ${this.stderr}${this.stdout}`);
-    });
-    await Promise.race([found, ended]);
-    ended.catch(() => undefined);
+  /** Entries with a message. */
+  logged(message: string): LogEntry[] {
+    return this.entries.filter(({ msg }) => msg === message);
+  }
+
+  /** Waits for the nth entry with a message. @throws if the service ends first */
+  async untilLogged(message: string, count = 1): Promise<LogEntry> {
+    for (;;) {
+      const entry = this.logged(message)[count - 1];
+      if (entry !== undefined) return entry;
+      if (this.exit !== null) throw new Error(`ended without "${message}": ${this.stdout}${this.stderr}`);
+      await new Promise<void>((resolve) => this.#wake.push(resolve));
+    }
   }
 
   get(path: string, headers: Environment = { 'x-api-key': this.key }): Promise<Response> {
@@ -111,13 +70,18 @@ export class Service extends Child {
     });
   }
 
-  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Exit> {
-    this.process.kill(signal);
-    return this.exited;
+  protected override onLine(line: string): void {
+    super.onLine(line);
+    if (line.startsWith('{')) this.entries.push(JSON.parse(line) as LogEntry);
+    this.#wakeAll();
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#wake.splice(0)) wake();
   }
 }
 
-/** The same service with an engine that is scripted, see scripted-synthesis.ts. */
+/** The same service with a scripted engine, see scripted-synthesis.ts. */
 export const SCRIPTED = 'test/support/scripted-service.js';
 
 const temporaryFolder = (t: Test): string => {
@@ -126,14 +90,14 @@ const temporaryFolder = (t: Test): string => {
   return folder;
 };
 
-/** Starts a service that ends with the test. It may not be listening yet. */
-export const spawnService = (t: Test, env: Environment = {}, script = 'src/main.js'): Service => {
-  const service = new Service(env['DATA_DIR'] ?? join(temporaryFolder(t), 'data'), env, script);
-  t.teardown(() => service.stop('SIGKILL'));
+/** Starts a service that ends with the test. It may not listen yet. */
+export const spawnService = (t: Test, env: Environment = {}, script = 'src/main.js'): TestService => {
+  const service = new TestService(env['DATA_DIR'] ?? join(temporaryFolder(t), 'data'), env, script);
+  t.teardown(() => service.kill());
   return service;
 };
 
-export const startService = async (t: Test, env: Environment = {}, script?: string): Promise<Service> => {
+export const startService = async (t: Test, env: Environment = {}, script?: string): Promise<TestService> => {
   const service = spawnService(t, env, script);
   await service.listening();
   return service;
@@ -145,9 +109,9 @@ export const runScript = async (
   args: readonly string[],
   env: Environment,
 ): Promise<Exit & { stdout: string; stderr: string }> => {
-  const child = new Child(script, args, env);
+  const child = new NodeProcess({ ...shared, entry: entryOf(script), args, env });
   const exit = await child.exited;
-  return { ...exit, stdout: child.stdout, stderr: child.stderr };
+  return { ...exit, stdout: child.lines.map((line) => `${line}\n`).join(''), stderr: child.stderr };
 };
 
 export interface StreamRecord {
@@ -158,7 +122,7 @@ export interface StreamRecord {
   readonly end_seconds?: number[];
 }
 
-/** The records of a streamed body as they come. */
+/** Yields the records of a streamed body as they arrive. */
 export async function* recordsOf(response: Response): AsyncGenerator<StreamRecord> {
   if (response.body === null) return;
   let pending = '';
@@ -173,7 +137,7 @@ export async function* recordsOf(response: Response): AsyncGenerator<StreamRecor
   if (pending !== '') throw new Error('the body ended inside a record');
 }
 
-/** A streamed body to its end: audio bytes joined, words in order of arrival. */
+/** Reads a streamed body to its end: audio bytes joined, words in order of arrival. */
 export const readStream = async (response: Response) => {
   const chunks: Buffer[] = [];
   const words: { word: string; start: number; end: number; audioBytesBefore: number }[] = [];
@@ -198,7 +162,7 @@ export const readStream = async (response: Response) => {
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Waits for a condition that is to come true; the caller asserts it afterwards. */
+/** Waits until a condition holds, by polling. @returns false if it does not within `ms` */
 export const until = async (condition: () => boolean | Promise<boolean>, ms = 30_000): Promise<boolean> => {
   const end = performance.now() + ms;
   while (performance.now() < end) {
