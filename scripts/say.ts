@@ -54,7 +54,7 @@ const formatsByExtension: Readonly<Record<string, string>> = {
   '.al': 'alaw',
 };
 
-/** A key that was handed over, or the one that the service's first start left beside its store. */
+/** The given key, or the one that the service's first start wrote beside its store. */
 const findKey = (given: string | undefined, dataDir: string): string => {
   const key = given ?? process.env['SYRINX_KEY'];
   if (key !== undefined && key !== '') return key;
@@ -65,7 +65,7 @@ const findKey = (given: string | undefined, dataDir: string): string => {
   }
 };
 
-/** A bar on a terminal, silence elsewhere. Words are the measure: how long the speech will be is not known. */
+/** A progress bar on a terminal. It counts words, because the length of the speech is not known. */
 const createProgress = (total: number) => {
   if (!process.stderr.isTTY) return { words: () => undefined, stop: () => undefined };
   const bar = new SingleBar({

@@ -1,15 +1,16 @@
 /**
- * One table of every error that leaves the service: its HTTP status and body. Threads pass codes, never Error
- * objects, because structured clone drops custom fields.
+ * Every error that leaves the service, with the status and texts of the specification. Threads pass codes, never Error
+ * objects, because structured clone drops custom fields. A listener of another dialect words the codes in its own
+ * `ErrorShape` (src/api/error-shape.ts).
  */
 
 export interface ErrorRow {
-  /** HTTP status of a response that has not begun. */
+  /** HTTP status if the response has not begun. */
   readonly status: number;
   readonly contentType: string;
-  /** The body, fixed. Errors whose body depends on the request (422) have none here. */
+  /** The fixed body. Errors whose body depends on the request (422) are not in the table. */
   readonly body: string;
-  /** Text of the `error` frame, where a WebSocket can meet it. */
+  /** Text of the `error` frame, if the error can occur on a WebSocket. */
   readonly socketText?: string;
 }
 
@@ -51,13 +52,13 @@ export const errors = {
     body: 'Internal Server Error',
     socketText: 'Internal Server Error',
   },
-  /** The process is draining, its pools are full or its store fails: come back later. */
+  /** The process drains, a budget is exhausted, or the store fails: come back later. */
   unavailable: {
     status: 503,
     ...json({ error: 'Service unavailable' }),
     socketText: 'Service unavailable',
   },
-  /** More text waits on a WebSocket, or on all of them, than is held: send on when some of it is spoken. */
+  /** Too much unspoken text on this WebSocket, or on all of them: send more when some of it is spoken. */
   textExhausted: {
     status: 503,
     ...json({ error: 'Too much text is waiting' }),
@@ -73,7 +74,7 @@ export const errors = {
     ...json({ error: 'Too many contexts are open' }),
     socketText: 'Too many contexts are open',
   },
-  /** A context idled with a voice that a reload took away. */
+  /** A context was idle with a voice of an older generation. */
   voiceRetired: {
     status: 503,
     ...json({ error: 'The voice was replaced' }),
@@ -83,7 +84,7 @@ export const errors = {
 
 export type ErrorCode = keyof typeof errors;
 
-/** Errors that a WebSocket is told of in a frame. */
+/** Errors that a WebSocket reports in a frame. */
 export type SocketErrorCode = {
   [Code in ErrorCode]: (typeof errors)[Code] extends { socketText: string } ? Code : never;
 }[ErrorCode];

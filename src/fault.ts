@@ -1,6 +1,6 @@
-/** What the log, and other threads, may know of an exception: never its message, which can quote a text or a key. */
+/** Descriptions of an exception for the log and for other threads. Never its message, which can quote a text or a key. */
 
-/** Where an error arose, without its message: that can quote what a client sent. */
+/** The type of an error and where it arose. */
 export const describeFault = (error: unknown): Record<string, unknown> => {
   if (!(error instanceof Error)) return { errorType: typeof error };
   const frames = error.stack?.split('\n').filter((line) => /^\s+at /.test(line));
@@ -16,7 +16,7 @@ export class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }
 
-/** The same in one phrase: its type and the place where it was thrown. */
+/** The same in one phrase. */
 export const faultPlace = (error: unknown): string => {
   if (!(error instanceof Error)) return `a thrown ${typeof error}`;
   if (error instanceof InvariantError) return error.message;

@@ -12,7 +12,7 @@ export interface Speech {
   readonly sampleRateHz: number | null;
 }
 
-/** One record of the stream: encoded audio, or the number of words whose times it brought. */
+/** One record of the stream: encoded audio, or the number of words that it has times for. */
 export type SpeechRecord =
   | { readonly type: 'audio'; readonly bytes: Buffer }
   | { readonly type: 'timestamps'; readonly words: number };
@@ -28,8 +28,8 @@ const parseJson = (text: string): unknown => {
   }
 };
 
-/** What users can do something about, whichever way the service tells it. */
-export const told = {
+/** Messages that help the user, whichever transport reports the fault. */
+export const messages = {
   unknownKey:
     'The service does not know this key (or it was revoked). Make one with `npm run keys -- create`.',
   noCredit: 'The account of this key has no credit left.',
@@ -46,11 +46,11 @@ const refusal = (status: number, body: string): string => {
   const error = field(json, 'error');
   if (status === 401) {
     return error === 'INVALID_API_KEY'
-      ? told.unknownKey
+      ? messages.unknownKey
       : 'The service wants a key. Give one with --key or SYRINX_KEY.';
   }
-  if (status === 402) return told.noCredit;
-  if (status === 429) return told.noSlot;
+  if (status === 402) return messages.noCredit;
+  if (status === 429) return messages.noSlot;
   const message = field(json, 'message');
   if (typeof message === 'string') return message;
   const detail = field(json, 'detail');
@@ -65,7 +65,7 @@ const refusal = (status: number, body: string): string => {
   return `The service answered ${String(status)}: ${body.slice(0, 300)}`;
 };
 
-/** As OpenSSL names what it found out about a chain of certificates. */
+/** OpenSSL's codes for an untrusted chain of certificates. */
 const untrustedCodes: ReadonlySet<string> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -97,9 +97,9 @@ export class Service {
     } catch (error) {
       const code = causeCode(error);
       if (code === 'ECONNREFUSED') {
-        throw new SayError(told.noService(this.#url));
+        throw new SayError(messages.noService(this.#url));
       }
-      if (code !== undefined && untrustedCodes.has(code)) throw new SayError(told.untrusted(this.#url));
+      if (code !== undefined && untrustedCodes.has(code)) throw new SayError(messages.untrusted(this.#url));
       throw new SayError(
         `${this.#url} cannot be reached: ${code ?? String(field(field(error, 'cause'), 'message') ?? error)}`,
       );
@@ -143,8 +143,8 @@ export class Service {
         }
       }
     } catch {
-      throw new SayError(told.brokenOff);
+      throw new SayError(messages.brokenOff);
     }
-    if (pending !== '') throw new SayError(told.brokenOff);
+    if (pending !== '') throw new SayError(messages.brokenOff);
   }
 }

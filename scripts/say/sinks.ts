@@ -9,9 +9,9 @@ import { SayError } from './service.js';
 
 export interface Sink {
   write(bytes: Buffer): Promise<void>;
-  /** Everything was written: makes it final, or waits until it was heard. @throws {SayError} */
+  /** Everything is written: makes the file final, or waits until the player has finished. @throws {SayError} */
   finish(): Promise<void>;
-  /** The speech broke off: leaves nothing half-made behind. */
+  /** The speech broke off: leaves no incomplete file behind. */
   discard(): Promise<void>;
 }
 
@@ -23,8 +23,8 @@ const isWavHeader = (bytes: Buffer): boolean =>
   bytes.toString('latin1', 36, 40) === 'data';
 
 /**
- * A sound file that is there only when it is whole. A streamed WAV cannot know its sizes beforehand, and linear16
- * repeats its header on every chunk: the file has one header, with the true sizes.
+ * A sound file that gets its name only when it is complete. A streamed WAV does not know its sizes, and linear16 repeats its
+ * header on every chunk; the file has one header with the true sizes.
  */
 export class FileSink implements Sink {
   readonly #path: string;
@@ -80,7 +80,7 @@ export class StdoutSink implements Sink {
   }
 
   async finish(): Promise<void> {
-    // What was written is flushed before the process ends by itself.
+    // Node flushes standard output before the process ends.
   }
 
   async discard(): Promise<void> {
@@ -88,11 +88,11 @@ export class StdoutSink implements Sink {
   }
 }
 
-/** Raw samples that every player below takes. */
+/** Raw samples that every player below accepts. */
 export const playbackFormat = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
 
 const rate = String(playbackFormat.sampleRateHz);
-/** The first that is installed plays. */
+/** The first installed one plays. */
 const players: readonly (readonly [string, ...string[]])[] = [
   ['ffplay', '-nodisp', '-autoexit', '-loglevel', 'error', '-f', 's16le', '-ar', rate, '-i', '-'],
   ['aplay', '-q', '-t', 'raw', '-f', 'S16_LE', '-c', '1', '-r', rate, '-'],
@@ -127,7 +127,7 @@ class PlayerSink implements Sink {
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#complaint = (this.#complaint + text).slice(-500);
     });
-    // A player that ended early is reported by its exit code.
+    // The exit code reports a player that ended early.
     this.#child.stdin?.on('error', () => undefined);
   }
 
@@ -153,7 +153,7 @@ class PlayerSink implements Sink {
   }
 }
 
-/** macOS's own player takes no standard input: it is given a file at the end. */
+/** macOS's own player does not read standard input: it gets a file at the end. */
 class AfplaySink implements Sink {
   readonly #path: string;
   readonly #file: FileSink;
@@ -183,7 +183,7 @@ class AfplaySink implements Sink {
   }
 }
 
-/** A player, and the encoding that it wants. @throws {SayError} where none is installed */
+/** A player and its encoding. @throws {SayError} none is installed */
 export const openPlayer = async (): Promise<{ sink: Sink; encoding: string }> => {
   const player = players.find(([name]) => isInstalled(name));
   if (player !== undefined) return { sink: new PlayerSink(player), encoding: playbackFormat.encoding };

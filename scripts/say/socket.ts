@@ -1,4 +1,4 @@
-/** Speaks as a voice agent does: over a WebSocket, word by word as a language model would write them. */
+/** Speaks as a voice agent does: over a WebSocket, word by word, as a language model writes them. */
 import {
   type Encoding,
   type SpeechContext,
@@ -6,17 +6,17 @@ import {
   type SyrinxErrorCode,
   connect,
 } from '../../src/client/index.js';
-import { SayError, type Speech, type SpeechRecord, told } from './service.js';
+import { SayError, type Speech, type SpeechRecord, messages } from './service.js';
 
 const explain = (error: SyrinxError, url: string): SayError => {
-  const messages: Partial<Record<SyrinxErrorCode, string>> = {
-    invalid_api_key: told.unknownKey,
-    insufficient_credits: told.noCredit,
-    rate_limited: told.noSlot,
-    unreachable: told.noService(url),
-    connection_lost: told.brokenOff,
+  const byCode: Partial<Record<SyrinxErrorCode, string>> = {
+    invalid_api_key: messages.unknownKey,
+    insufficient_credits: messages.noCredit,
+    rate_limited: messages.noSlot,
+    unreachable: messages.noService(url),
+    connection_lost: messages.brokenOff,
   };
-  return new SayError(messages[error.code] ?? error.message);
+  return new SayError(byCode[error.code] ?? error.message);
 };
 
 const sendWords = async (context: SpeechContext, text: string): Promise<void> => {
@@ -34,11 +34,11 @@ export async function* speakOverSocket(
     await using client = await connect({ url, apiKey: key, reconnect: false });
     const context = client.context({
       voiceId: voice,
-      // The service knows more names than the client's type, and refuses what it does not know.
+      // The service accepts more names than the client's type, and refuses unknown ones.
       format: { encoding: encoding as Encoding, ...(sampleRateHz !== null && { sampleRateHz }) },
       timestamps: true,
     });
-    // What makes it fail reaches the reader below too.
+    // The reader below gets the same error.
     sendWords(context, text).catch(() => undefined);
     for await (const event of context) {
       if (event.type === 'audio') yield { type: 'audio', bytes: Buffer.from(event.audio.buffer) };

@@ -96,7 +96,7 @@ const sharedResponses = (
     },
   },
   Unavailable: fixed(
-    'The service drains, is full, or its store takes no writes: try again later.',
+    'The service is draining or full, or its store takes no writes: try again later.',
     'ErrorBody',
     'unavailable',
   ),

@@ -158,7 +158,7 @@ export class Inbox {
     if (taken !== undefined)
       throw new TypeError(`The ${taken} events of this context are being read already`);
     for (const kind of kinds) this.#claimed.add(kind);
-    // Who reads audio or words by themselves learns of flushes from the promises.
+    // A caller that reads only audio or words learns of flushes from the promises.
     if (!(kinds as readonly EventKind[]).includes('flushed')) this.drop('flushed');
     const source = {
       take: () => {

@@ -1,6 +1,6 @@
 /**
- * An HTTP/1.1 client on a bare socket: sends exactly the bytes it is given, reads as slowly as it is told, and takes
- * responses apart itself, strictly.
+ * An HTTP/1.1 client on a bare socket. It sends exactly the given bytes, reads at the given rate, and parses responses
+ * strictly by itself.
  */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -13,7 +13,7 @@ export interface RawResponse {
   readonly body: Buffer;
   /** Sizes of the chunks, for a chunked body. */
   readonly chunkBytes: readonly number[];
-  /** The body came to its end as its framing says. */
+  /** The body is complete according to its framing. */
   readonly complete: boolean;
   /** Bytes after the response. */
   readonly rest: Buffer;
@@ -52,7 +52,7 @@ const readChunks = (bytes: Buffer): Pick<RawResponse, 'body' | 'chunkBytes' | 'c
 
 /**
  * @param isHead the response has no body, whatever its headers say
- * @returns `null` while the head is not complete
+ * @returns `null` if the head is incomplete
  */
 export const parseResponse = (bytes: Buffer, isHead = false): RawResponse | null => {
   const headEnd = bytes.indexOf('\r\n\r\n');
@@ -103,7 +103,7 @@ export class RawClient {
   readonly socket: Socket;
   #received: Buffer[] = [];
   #receivedBytes = 0;
-  /** Of the bytes received, those no response was made of yet, and the last seven. */
+  /** Received bytes that belong to no response yet, and the last seven. */
   #heldBytes = 0;
   #tail = '';
   #closed = false;
@@ -128,7 +128,7 @@ export class RawClient {
     socket.on('close', onClosed);
   }
 
-  /** @param ca with it, over TLS: the certificate to trust */
+  /** @param ca connects over TLS and trusts this certificate */
   static open(port: number, ca?: string): Promise<RawClient> {
     return new Promise((resolve, reject) => {
       const to = { host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true };
@@ -152,7 +152,7 @@ export class RawClient {
     }
   }
 
-  /** The server will send nothing more. */
+  /** The server sends nothing more. */
   get isClosed(): boolean {
     return this.#closed;
   }
@@ -176,7 +176,7 @@ export class RawClient {
     return all;
   }
 
-  /** Waits until `condition` holds, looking again whenever bytes come or the connection closes. */
+  /** Waits until `condition` holds; checks it when bytes arrive and when the connection closes. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       if (this.#closed) return;
@@ -190,7 +190,7 @@ export class RawClient {
    */
   async response(isHead = false): Promise<RawResponse> {
     let parsed: RawResponse | null = null;
-    // Taking apart what is there costs time for each byte: not at every one of thousands of pieces.
+    // Parsing costs time for each byte, so it does not run for every one of thousands of pieces.
     let enoughBytes = 0;
     const isComplete = (): boolean => {
       if (this.#heldBytes < enoughBytes && this.#tail !== '\r\n0\r\n\r\n') return false;
@@ -211,7 +211,7 @@ export class RawClient {
     return this.until(() => this.#closed);
   }
 
-  /** Reads at a steady rate from now on, in small sips. */
+  /** Reads at a steady rate from now on, in small pieces. */
   readAt(bytesASecond: number, signal?: AbortSignal): void {
     const sipMs = 50;
     let allowed = 0;

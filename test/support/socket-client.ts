@@ -1,8 +1,8 @@
-/** Clients of the WebSocket route: two that have nothing in common, `ws` and the one in Node (undici). */
+/** Two independent clients of the WebSocket route: `ws` and Node's own (undici). */
 import { once } from 'node:events';
 import { WebSocket as WsSocket } from 'ws';
 
-/** A server's frame as it came, parsed. */
+/** A parsed frame of the server. */
 export interface ServerFrame {
   readonly context_started?: {
     readonly voice_id: string;
@@ -31,7 +31,7 @@ export interface Closed {
 export const kindOf = (frame: ServerFrame): string =>
   Object.keys(frame).find((key) => !['context_id', 'flush_id'].includes(key)) ?? '';
 
-/** Frames as they come, and waiting for them. */
+/** Collects frames, and waits for them. */
 export class SocketClient {
   readonly frames: ServerFrame[] = [];
   closed: Closed | null = null;
@@ -108,7 +108,7 @@ export class SocketClient {
     );
   }
 
-  /** Resolves when the condition holds. @throws when the socket closes before */
+  /** Resolves when the condition holds. @throws if the socket closes before */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       if (this.closed !== null)
@@ -119,7 +119,7 @@ export class SocketClient {
     }
   }
 
-  /** The first frame that matches, perhaps one that has come already. */
+  /** The first frame that matches, among those received and those to come. */
   async frame(matches: (frame: ServerFrame) => boolean): Promise<ServerFrame> {
     await this.until(() => this.frames.some(matches));
     return this.frames.find(matches) as ServerFrame;
@@ -145,7 +145,7 @@ export interface WsClient extends SocketClient {
 
 const urlOf = (port: number): string => `ws://127.0.0.1:${port}/v1/tts/ws`;
 
-/** Opened with `ws`, over TLS when `ca` is given. @throws what refused the handshake */
+/** Opens a socket with `ws`, over TLS if `ca` is given. @throws the refusal of the handshake */
 export const openWs = async (
   port: number,
   key: string,
@@ -168,9 +168,9 @@ export const openWs = async (
   return Object.assign(client, { ws });
 };
 
-/** Opened with Node's own WebSocket. */
+/** Opens a socket with Node's own WebSocket. */
 export const openNative = async (port: number, key: string): Promise<SocketClient> => {
-  // Of the standard's parameters Node knows one more: a browser could not send headers.
+  // Node's constructor takes headers; a browser's does not.
   const native = new WebSocket(urlOf(port), { headers: { 'x-api-key': key } });
   const client = new SocketClient(
     (text) => native.send(text),
