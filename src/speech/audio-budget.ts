@@ -2,7 +2,7 @@
 import { encodedBytesPerMs, type AudioFormat } from '../api/formats.js';
 import { ByteBudget } from '../byte-budget.js';
 
-/** Waiting contexts are told whenever this fraction of the budget was given back. */
+/** Refused contexts are notified whenever this fraction of the budget was given back. */
 const STEPS = 256;
 const BYTES_PER_SAMPLE = 2;
 const BASE64 = 4 / 3;
@@ -41,7 +41,7 @@ export class AudioBudget {
     return hasRoom;
   }
 
-  /** The same question, asked without being told later. */
+  /** The opposite, without a notification later. */
   isTightFor(heldBytes: number): boolean {
     return this.#budget.isExhausted || heldBytes > this.#budget.allowance(Number.POSITIVE_INFINITY);
   }
@@ -65,7 +65,7 @@ export class AudioBudget {
  * A running segment counts with its estimate, or with what was handed over of it if that is more; then with its duration.
  */
 export class UnsentAudio {
-  /** Started segments whose audio is not all handed over, in the order of their audio. */
+  /** Started segments with audio that is not handed over, in the order of their audio. */
   readonly #segments: { readonly index: number; ms: number; isFinished: boolean }[] = [];
   /** Handed over of the first of them. */
   #handedMs = 0;

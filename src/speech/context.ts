@@ -267,7 +267,7 @@ export class Context implements SpeechContext, SegmentOwner {
     }
   }
 
-  /** Runs a segment again whose thread died in another job's step. The actor drops the samples that it has already. */
+  /** The segment's thread died in another job's step: it runs again. The actor drops the samples that it has already. */
   #retry(segment: ScheduledSegment): void {
     const attempt = this.#attempts.get(segment);
     if (this.#over || attempt === undefined || ++attempt.retries > this.#parts.bounds.segmentRetriesMax)

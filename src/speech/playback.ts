@@ -6,7 +6,7 @@ import type { ContextOptions } from './speech.js';
 
 type AudioFrame = Extract<Frame, { type: 'audio' }>;
 
-/** Milliseconds that first audio may take: a client whose text comes later than this before the end of playback waits for itself. */
+/** Milliseconds that first audio may take. If text comes when less audio is left, its audio is not late. */
 const LEAD_MS = 250;
 
 /**

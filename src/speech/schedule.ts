@@ -245,7 +245,7 @@ export class ContextSchedule {
     );
   }
 
-  /** Starts the next queued segment. @param groupIsBusy a thread is idle, so it starts ahead of its turn */
+  /** Starts the next queued segment. @param groupIsBusy another segment of the group runs, and a thread is idle */
   start(groupIsBusy: boolean): void {
     const segment = this.#queued.shift();
     if (segment === undefined) throw new Error('start() needs a queued segment');

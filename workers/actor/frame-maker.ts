@@ -1,5 +1,5 @@
 /**
- * The frames of one context, from chunks that are in order by now: resampled, encoded, with the times of their words.
+ * Makes the frames of one context from chunks that are in order: resamples and encodes them, and adds the times of words.
  * One resampler and one encoder live as long as the context, so no seam clicks and no header repeats.
  */
 import type { ActorCommand, ChunkMail, Frame, WordTime } from '../../src/threads/messages.js';
@@ -12,7 +12,7 @@ type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
 type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 type Chunk = Extract<ChunkMail, { type: 'chunk' }>;
 
-/** Playing time of one audio frame at most: words stay close to their sound, records small. */
+/** The most audio of one frame: words stay close to their audio, and records small. */
 export const FRAME_MS_MAX = 200;
 
 export class FrameMaker {
@@ -26,11 +26,11 @@ export class FrameMaker {
   readonly #isSocket: boolean;
   #segment = 0;
   #spoke = false;
-  /** Of the chunk that frames are made of. */
-  #spokenSamples = 0;
-  #toldWords = 0;
+  /** Of the current chunk: samples and words that are in frames. */
+  #framedSamples = 0;
+  #framedWords = 0;
 
-  /** @param encoder is owned, and disposed of, by the maker */
+  /** @param encoder the maker owns it, and disposes of it */
   constructor(open: OpenCommand, encoder: Encoder, emit: (frame: Frame) => void) {
     this.#contextId = open.contextId;
     this.#emit = emit;
@@ -49,19 +49,20 @@ export class FrameMaker {
   }
 
   /**
-   * Makes the next frame of a chunk, which is given again until its last one is made.
-   * @returns milliseconds of speech that went into it
+   * Makes the next frame of a chunk. The caller passes the chunk again until its last frame is made.
+   *
+   * @returns milliseconds of speech that went into the frame
    */
   speak(chunk: Chunk): { readonly durationMs: number; readonly isLast: boolean } {
     this.#spoke = true;
-    const start = this.#spokenSamples;
+    const start = this.#framedSamples;
     const end = Math.min(chunk.pcm.length, start + this.#frameSamplesMax);
     const { payload, durationMs } = this.#path.encode(chunk.pcm.subarray(start, end));
     this.#emitAudio(payload, durationMs);
-    this.#toldWords = this.#tellWords(chunk.words, this.#toldWords, chunk.startSample + end);
+    this.#framedWords = this.#reportWords(chunk.words, this.#framedWords, chunk.startSample + end);
     const isLast = end === chunk.pcm.length;
-    this.#spokenSamples = isLast ? 0 : end;
-    if (isLast) this.#toldWords = 0;
+    this.#framedSamples = isLast ? 0 : end;
+    if (isLast) this.#framedWords = 0;
     return { durationMs: ((end - start) * 1000) / this.#engineSampleRateHz, isLast };
   }
 
@@ -74,18 +75,18 @@ export class FrameMaker {
   flush(flushId: string): void {
     const { payload, durationMs, silenceSamples } = this.#path.flush();
     this.#emitAudio(payload, durationMs);
-    // A token that was to go on did not: the rest of its text was refused.
+    // A token that should go on ends here: the rest of its text was refused.
     this.#words?.finish();
     this.#emitTimings();
     this.#words?.silence(silenceSamples);
     this.#emit({ type: 'flushed', contextId: this.#contextId, flushId });
   }
 
-  /** What is left; nothing may follow. */
+  /** Emits what is left. Nothing may follow. */
   finish(): void {
     this.#words?.finish();
     this.#emitTimings();
-    // A file is sound in any case; a context that never spoke sends none.
+    // A file must be valid even without audio. On a socket, a context that never spoke sends none.
     if (this.#isSocket && !this.#spoke) return;
     const { payload, durationMs } = this.#path.finish();
     const { head, tail } = this.#framer.end(payload);
@@ -98,8 +99,8 @@ export class FrameMaker {
     this.#path.dispose();
   }
 
-  /** Tells the words that end at `untilSample` of their segment or before. @returns the first that does not */
-  #tellWords(words: readonly WordTime[], from: number, untilSample: number): number {
+  /** Reports the words that end by `untilSample` of their segment. @returns the first that does not */
+  #reportWords(words: readonly WordTime[], from: number, untilSample: number): number {
     if (this.#words === undefined) return from;
     let next = from;
     for (let word = words[next]; word !== undefined && word.endSample <= untilSample; word = words[++next])

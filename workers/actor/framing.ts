@@ -1,11 +1,11 @@
 /**
- * Bytes of frames, ready to send. A framer belongs to one context.
+ * Builds the bytes of frames, ready to send. A framer belongs to one context.
  *
- * `stream`: every frame is one record, `data: {json}` and two newlines.
- * `whole`: frames are pieces of one base64 text. Three bytes make four characters, so the framer carries up to two
- * bytes from one piece to the next, and keeps the first of the payload back for the header, which is known last.
- * `raw`: frames are the payload itself; there is no place for times.
- * `socket`: every frame is one JSON message, with the client's name for the context when it gave one.
+ * - `stream`: every frame is one record, `data: {json}` and two newlines.
+ * - `whole`: frames are pieces of one base64 text. Three bytes make four characters, so the framer carries up to two
+ *   bytes from one piece to the next. It holds back the first bytes of the payload for the header, which is known last.
+ * - `raw`: frames are the payload itself, without times.
+ * - `socket`: every frame is one JSON message, with the client's name for the context if it gave one.
  */
 import type { Framing, WordTimings } from '../../src/threads/messages.js';
 import type { Encoder } from '../audio/encoder.js';
@@ -14,7 +14,7 @@ export interface Framer {
   /** @param payload encoded audio, not empty */
   audio(payload: Uint8Array): Uint8Array;
   timestamps(timings: WordTimings): Uint8Array;
-  /** What is still to be sent when the encoder has given its last bytes: `tail` after all audio, `head` before it. */
+  /** @param payload the encoder's last bytes @returns what is left to send: `tail` after all audio, `head` before it */
   end(payload: Uint8Array): { readonly tail: Uint8Array; readonly head: Uint8Array };
 }
 
@@ -32,7 +32,7 @@ const concat = (a: Uint8Array, b: Uint8Array): Uint8Array => {
   return joined;
 };
 
-/** What is around the content of a frame. */
+/** The bytes around the content of a frame. */
 interface Envelope {
   readonly audioOpen: Uint8Array;
   readonly audioClose: Uint8Array;
@@ -54,7 +54,7 @@ const messageEnvelope = (clientContextId: string | undefined): Envelope => {
   };
 };
 
-/** Frames that stand alone: records and messages. */
+/** Records and messages: frames that stand alone. */
 class ChunkFramer implements Framer {
   readonly #encoder: Encoder;
   readonly #envelope: Envelope;
@@ -144,7 +144,7 @@ class RawFramer implements Framer {
   }
 }
 
-/** @param clientContextId only of `socket` framing */
+/** @param clientContextId of `socket` framing only */
 export const createFramer = (framing: Framing, encoder: Encoder, clientContextId?: string): Framer => {
   switch (framing) {
     case 'stream':

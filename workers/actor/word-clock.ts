@@ -1,6 +1,6 @@
 /**
- * Turns the engine's word times, which count samples from their segment's start, into seconds from the context's
- * start, and keeps what is final but not yet told. Times never go back: segments are told in order.
+ * Converts the engine's word times, which count samples from their segment's start, into seconds from the context's start.
+ * Keeps those that are final and not reported yet. Times never go back, because segments come in order.
  */
 import type { ActorCommand, WordTime, WordTimings } from '../../src/threads/messages.js';
 
@@ -12,10 +12,10 @@ const seconds = (samples: number, sampleRateHz: number): number =>
 
 export class WordClock {
   readonly #sampleRateHz: number;
-  /** Samples of all segments before the current one, and of the silence around them: not always a whole number. */
+  /** Samples of all segments before the current one, and of the silence around them. May be fractional. */
   #elapsedSamples = 0;
   #segment: SegmentCommand | undefined;
-  /** A token that goes on in the next segment: its text and start so far. */
+  /** A token that goes on in the next segment, as far as it is known. */
   #carried: { text: string; startSample: number; endSample: number } | undefined;
   #pending: WordTimings = { words: [], start_seconds: [], end_seconds: [] };
 
@@ -40,10 +40,10 @@ export class WordClock {
       endSample: this.#elapsedSamples + time.endSample,
     };
     if (segment.tokenContinues && time.word === segment.words.length - 1) this.#carried = word;
-    else this.#tell(word);
+    else this.#report(word);
   }
 
-  /** Silence, or a codec's delay, after what came so far. */
+  /** Silence, or a codec's delay, follows what came so far. */
   silence(samples: number): void {
     this.#elapsedSamples += samples;
   }
@@ -53,13 +53,13 @@ export class WordClock {
     this.#segment = undefined;
   }
 
-  /** No segment follows: a token that was to go on ends here. */
+  /** No segment follows: a token that should go on ends here. */
   finish(): void {
-    if (this.#carried !== undefined) this.#tell(this.#carried);
+    if (this.#carried !== undefined) this.#report(this.#carried);
     this.#carried = undefined;
   }
 
-  /** What became final since the last call, or `undefined`. */
+  /** @returns the words that became final since the last call, or `undefined` if there are none */
   take(): WordTimings | undefined {
     if (this.#pending.words.length === 0) return undefined;
     const timings = this.#pending;
@@ -67,7 +67,7 @@ export class WordClock {
     return timings;
   }
 
-  #tell(word: { text: string; startSample: number; endSample: number }): void {
+  #report(word: { text: string; startSample: number; endSample: number }): void {
     this.#pending.words.push(word.text);
     this.#pending.start_seconds.push(seconds(word.startSample, this.#sampleRateHz));
     this.#pending.end_seconds.push(seconds(word.endSample, this.#sampleRateHz));
