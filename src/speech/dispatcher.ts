@@ -1,6 +1,6 @@
 /**
- * The stage between transports and threads: opens contexts, gives them to the scheduler, and carries frames back. Owns the
- * threads.
+ * Opens contexts on the threads, passes them the frames of their actors, and fails them when their actor thread dies. Owns
+ * the threads and the scheduler.
  */
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';

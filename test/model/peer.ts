@@ -1,4 +1,4 @@
-/** One socket, its session, and what has to come of each frame that its client sends. */
+/** One socket with its session, and the messages that each frame of its client must lead to. */
 import { parseClientFrame, type ClientFrame } from '../../src/api/ws-frames.js';
 import { unknownVoiceMessage } from '../../src/api/error-shape.js';
 import type { Frame } from '../../src/threads/messages.js';
@@ -32,24 +32,24 @@ interface Open {
   refusal: SocketErrorCode | null;
 }
 
-/** The world around a socket: what the service has in common for all of them. */
+/** What all sockets of the service share. */
 export interface Surroundings {
   readonly speech: SteppedSpeech;
-  /** Told of what is sent: an error's text, or the first key. */
+  /** Called for each message that is sent, with an error's text, or the message's first key. */
   readonly onMessage: (kind: string) => void;
   readonly nowMs: () => number;
   readonly contextsPerSocketMax: number;
   readonly charactersMax: number;
-  /** Whether the key may have one more context. */
+  /** The key may have one more context. */
   hasContextLeft(): boolean;
-  /** Whether so many more characters may wait over all sockets. */
+  /** So many more characters may wait, over all sockets. */
   hasTextLeft(characters: number): boolean;
   readonly isDraining: () => boolean;
   /** Why admission refused since the last call. */
   takeRefusal(): 'creditExhausted' | 'slotsExhausted' | null;
 }
 
-/** Tells the wire of each message before the socket has it. */
+/** Checks each message against the wire before the socket has it. */
 class WatchedSocket extends FakeSocket {
   readonly wire: Wire;
   fault: string | null = null;
@@ -65,7 +65,7 @@ class WatchedSocket extends FakeSocket {
   override send(message: string | Uint8Array): number {
     const text = typeof message === 'string' ? message : Buffer.from(message).toString();
     this.#onMessage(/^\{"(?:error":")?([^":]*)/.exec(text)?.[1] ?? '');
-    // The session would take it for its own fault.
+    // The session would treat the exception as its own fault.
     try {
       this.wire.send(text);
     } catch (error) {
@@ -109,7 +109,7 @@ export class Peer {
     this.socket.onClosed = (code) => this.session.closed(code);
   }
 
-  /** By then a listener, however slow, has heard all that was sent. */
+  /** When even a slow listener has heard all that was sent. */
   get hearingUntilMs(): number {
     return this.#handedMs + this.#audioFrames * 2 * AUDIO_FRAME_MS;
   }
@@ -134,7 +134,7 @@ export class Peer {
     return this.#byContext.keys();
   }
 
-  /** A message of the client's. */
+  /** The client sends a message. */
   say(message: string, nowMs: number): void {
     this.heardMs = nowMs;
     const parsed = parseClientFrame(message, limits);
@@ -177,7 +177,7 @@ export class Peer {
     switch (frame.type) {
       case 'text':
         if (context.refusal !== null) {
-          if (context.below.held !== '') throw new Error('text of a refused turn was taken');
+          if (context.below.held !== '') throw new Error('text of a refused utterance was taken');
           return;
         }
         if (frame.text === '') return;
@@ -196,10 +196,10 @@ export class Peer {
       case 'close':
         if (context.refusal === null && refused !== null) this.wire.expect(context.lane, said(refused, id));
         context.state = 'closing';
-        if (!context.below.ended) throw new Error('a context closes whose text has no end');
+        if (!context.below.ended) throw new Error('a context closes before the end of its text');
         return;
       case 'cancel': {
-        // The answer to its start is not dropped.
+        // The answer to its start is still due.
         const isStartAnswered = context.lane.waiting[0]?.message !== context.started;
         this.wire.forget(context.lane);
         context.lane.isComplete = false;
@@ -216,7 +216,7 @@ export class Peer {
   /** The stage below is about to hand over a frame. */
   emitted(below: SteppedContext, frame: Frame, characters: number): void {
     const context = this.#byContext.get(below);
-    if (context === undefined) throw new Error('a frame of nobody');
+    if (context === undefined) throw new Error('a frame of an unknown context');
     const { id, lane } = context;
     switch (frame.type) {
       case 'audio':
@@ -250,11 +250,11 @@ export class Peer {
     return this.#byContext.has(below);
   }
 
-  /** Contexts whose last frame is sent are over: their ids are free. */
+  /** A context is over, and its id free, when its last frame is sent. */
   settle(): void {
     for (const [id, { below, lane }] of this.contexts)
       if (lane.isComplete && lane.waiting.length === 0) {
-        if (!below.released) throw new Error('a context is over that was not released');
+        if (!below.released) throw new Error('a context is over, but not released');
         this.contexts.delete(id);
       }
   }
@@ -277,7 +277,7 @@ export class Peer {
   }
 
   #checkDropped({ below }: Open, refusal: SocketErrorCode | null): void {
-    if (refusal !== null && below.held !== '') throw new Error('half of a refused turn is kept');
+    if (refusal !== null && below.held !== '') throw new Error('half of a refused utterance is kept');
   }
 
   #answer(message: string): void {
@@ -285,5 +285,5 @@ export class Peer {
   }
 }
 
-/** Characters that a text adds to what is held, whose last pair it may complete. */
+/** Characters that a text adds to the held text. It may complete a surrogate pair at its end. */
 const addedBy = (held: string, text: string): number => codePointCount(held + text) - codePointCount(held);

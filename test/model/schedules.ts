@@ -3,8 +3,8 @@ import fc from 'fast-check';
 
 export type Step = {
   readonly socket: number;
-  /** The turn of the event loop ends with it: what waits is handed on. */
-  readonly endsTurn: boolean;
+  /** The tick of the event loop ends with this step: the sender runs. */
+  readonly endsTick: boolean;
 } & (
   | { readonly act: 'frames'; readonly messages: readonly string[] }
   | { readonly act: 'fault'; readonly fault: 'full' | 'throws'; readonly message: string }
@@ -38,7 +38,7 @@ const broken = [
   '{"context_id":"nobody","cancel_context":true}',
 ];
 
-/** Each as often as its weight. */
+/** The weight of each act. */
 const acts = Object.entries({
   start: 20,
   text: 12,
@@ -75,11 +75,11 @@ const stepOf = (number: number): Step => {
   const socket = Math.max(0, next(SOCKETS + 2) - 2);
   const id = next(3) > 0 ? of(ids, 0) : of(ids, next(ids.length));
   const count = next(32);
-  const endsTurn = next(3) > 0;
+  const endsTick = next(3) > 0;
   const frames = (...fields: readonly object[]): Step => ({
     act: 'frames',
     socket,
-    endsTurn,
+    endsTick,
     messages: fields.map((some) => JSON.stringify({ ...some, context_id: id })),
   });
   const flush = { flush: true, flush_id: of(flushIds, count) };
@@ -100,34 +100,34 @@ const stepOf = (number: number): Step => {
     case 'cancel':
       return frames({ cancel_context: true });
     case 'broken':
-      return { act: 'frames', socket, endsTurn, messages: [of(broken, count)] };
+      return { act: 'frames', socket, endsTick, messages: [of(broken, count)] };
     case 'full':
     case 'throws':
       return {
         act: 'fault',
         fault: act,
         socket,
-        endsTurn,
+        endsTick,
         message: JSON.stringify({ ...start, context_id: id }),
       };
     case 'pass':
-      return { act, socket, endsTurn, count: of([1, 3, 11, 20], count) };
+      return { act, socket, endsTick, count: of([1, 3, 11, 20], count) };
     case 'work':
     case 'die':
     case 'drain':
     case 'credit':
     case 'shutDown':
-      return { act, socket, endsTurn, count };
+      return { act, socket, endsTick, count };
     case 'binary':
     case 'stall':
     case 'revoke':
     case 'gone':
-      return { act, socket, endsTurn };
+      return { act, socket, endsTick };
     default:
       throw new Error(`no act ${act}`);
   }
 };
 
-/** Shrinks by leaving steps out. */
+/** Shrinks by omitting steps. */
 export const schedules = (stepsMax: number): fc.Arbitrary<Step[]> =>
   fc.array(fc.nat(2 ** 30).map(stepOf), { maxLength: stepsMax, size: 'max' });

@@ -1,10 +1,10 @@
-/** Contexts below the front that take a step when the schedule says so. They keep what `Speech` promises. */
+/** Contexts that work when the schedule says so. They keep the contract of `Speech`. */
 import type { Activity, ContextOptions, FrameSink, Speech, SpeechContext } from '../../src/speech/speech.js';
 import type { Frame } from '../../src/threads/messages.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import { isBlank } from '../../src/text/words.js';
 
-/** Audio frames that may be unhanded before nothing more is made. */
+/** Audio frames that wait for their socket when the gate shuts. */
 export const UNHANDED_MAX = 4;
 export const FRAMES_A_SEGMENT_MAX = 3;
 export const AUDIO_FRAME_MS = 40;
@@ -16,12 +16,12 @@ interface Segment {
 }
 type Work = { readonly segment: Segment } | { readonly flushId: string } | 'close';
 
-/** Told of each frame before its transport is. @param characters that handing it charges */
+/** Called for each frame before its transport gets it. @param characters are charged when it is handed over */
 export type Emission = (context: SteppedContext, frame: Frame, characters: number) => void;
 
 export class SteppedContext implements SpeechContext {
   readonly flushIds: string[] = [];
-  /** What was appended and is in no segment. */
+  /** Appended text that is in no segment. */
   held = '';
   released = false;
   ended = false;
@@ -30,7 +30,7 @@ export class SteppedContext implements SpeechContext {
   readonly #serial: number;
   readonly #emission: Emission;
   readonly #work: Work[] = [];
-  /** Blanks of turns without words: charged with the words after them. */
+  /** Blanks of utterances without words. They are charged with the words after them. */
   #blanks = 0;
   readonly #charges = new Map<number, number>();
   #over = false;
@@ -45,7 +45,7 @@ export class SteppedContext implements SpeechContext {
     this.#emission = emission;
   }
 
-  /** Characters that were taken, and neither charged nor dropped. */
+  /** Characters that were accepted, and neither charged nor dropped. */
   get unspoken(): number {
     if (this.released) return 0;
     let characters = this.#blanks + codePointCount(this.held) + this.#unsettled;
@@ -54,7 +54,7 @@ export class SteppedContext implements SpeechContext {
     return characters;
   }
 
-  /** Whether there are words to be made audio of. */
+  /** Some words are still to be spoken. */
   get hasSegment(): boolean {
     return (
       !this.released &&
@@ -133,7 +133,7 @@ export class SteppedContext implements SpeechContext {
     this.#emit({ type: 'failed', contextId: 0, reason: 'a thread died' });
   }
 
-  /** One frame, unless there is nothing to do or the gate is shut. @returns whether there was */
+  /** Emits one frame. @returns false if there is nothing to do, or the gate is shut */
   step(): boolean {
     const work = this.#work[0];
     if (this.#over || work === undefined) return false;
@@ -205,7 +205,7 @@ export class SteppedContext implements SpeechContext {
 export class SteppedSpeech implements Speech {
   readonly voices = { speakerIds: ['ada'] as readonly string[], sampleRateHz: () => 24_000 };
   readonly contexts: SteppedContext[] = [];
-  /** What the next context does not survive. */
+  /** The fault of the next `open`. */
   fault: 'none' | 'full' | 'throws' = 'none';
   readonly #emission: Emission;
 

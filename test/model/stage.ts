@@ -1,4 +1,4 @@
-/** Contexts and their scheduler over one schedule of steps, the threads below them played by the schedule. */
+/** Contexts and their scheduler over one schedule of steps, which also plays the threads. */
 import fc from 'fast-check';
 import type { ActorThreads } from '../../src/threads/actor-threads.js';
 import { Context } from '../../src/speech/context.js';
@@ -11,7 +11,7 @@ import { Metrics } from '../../src/metrics.js';
 import type { Generations } from '../../src/threads/generations.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
 
-/** Nobody reads it. */
+/** The test does not read them. */
 const metrics = new Metrics();
 const ACTS = ['append', 'append', 'append', 'flush', 'flush', 'end', 'drop', 'release', 'fail'] as const;
 const WORK = [
@@ -43,7 +43,7 @@ const THREADS = 2;
 const JOBS_MAX = 3;
 const MS_A_CHARACTER = 50;
 const UNSENT_MS_MAX = 2_000;
-/** With this, four contexts that hold a second of 48 bytes a millisecond each are too many. */
+/** Too small for the unsent audio of all contexts. */
 const UNSENT_BYTES_MAX = 48 * 20_000;
 
 export interface Act {
@@ -74,7 +74,7 @@ interface Running extends Request {
 }
 type Audio = Extract<Frame, { type: 'audio' }>;
 
-/** What one context was told and has told. */
+/** What one context was asked for, and what it reported. */
 class Line {
   accepted = '';
   spoken = '';
@@ -85,7 +85,7 @@ class Line {
   /** What was accepted before each flush. */
   readonly before: string[] = [];
   readonly flushed: string[] = [];
-  readonly marks: ActorCommand[] = [];
+  readonly announced: ActorCommand[] = [];
   readonly made = new Map<number, string>();
   readonly unhanded: Audio[] = [];
   terminal: 'closed' | 'failed' | null = null;
@@ -101,7 +101,7 @@ export class Stage {
   readonly #lines: Line[] = [];
   readonly #running: Running[] = [];
   readonly #scheduler: Scheduler;
-  /** Contexts that are with a generation of voices. */
+  /** Contexts that use a generation of voices. */
   #entered = 0;
   #nowMs = 0;
 
@@ -143,7 +143,7 @@ export class Stage {
         break;
       case 'drop': {
         const characters = context.dropUtterance();
-        if (!isTaking && characters > 0) throw new Error('dropped of what is complete');
+        if (!isTaking && characters > 0) throw new Error('dropped text of a complete utterance');
         line.dropped += characters;
         line.accepted = line.accepted.slice(0, line.accepted.length - characters);
         break;
@@ -169,7 +169,7 @@ export class Stage {
     this.#check();
   }
 
-  /** All work is done and all audio handed: what was accepted was spoken, told and charged. */
+  /** Does all work and hands over all audio: all accepted text must be spoken, reported and charged. */
   finish(): void {
     for (const context of this.#contexts) context.end();
     for (let moved = true; moved;) {
@@ -185,7 +185,7 @@ export class Stage {
       const line = this.#lines[id];
       if (!line) return;
       if (!line.isReleased) {
-        if (line.terminal === null) throw new Error(`context ${id} does not come to its end`);
+        if (line.terminal === null) throw new Error(`context ${id} does not end`);
         if (line.terminal === 'closed') this.#checkSpoken(line);
         if (context.activity !== 'idle') throw new Error(`context ${id} is over, and ${context.activity}`);
         context.release();
@@ -195,18 +195,18 @@ export class Stage {
     });
     if (this.#scheduler.audio.bytes !== 0) throw new Error('audio is still counted');
     if (this.#scheduler.groups > 0 || this.#scheduler.runningSegments > 0)
-      throw new Error('the scheduler keeps some');
+      throw new Error('the scheduler keeps groups or segments');
     if (this.#entered !== 0) throw new Error(`${this.#entered} contexts have not left their voices`);
   }
 
   #checkSpoken(line: Line): void {
     if (squeezed(line.spoken) !== squeezed(line.accepted))
       throw new Error(`spoke ${JSON.stringify(line.spoken)} of ${JSON.stringify(line.accepted)}`);
-    // Blanks at the end are with no segment.
+    // Blanks at the end belong to no segment.
     const rest = line.accepted.length - line.settled;
     if (rest < 0 || rest > line.accepted.length - line.accepted.trimEnd().length)
       throw new Error(`charged ${line.settled} of ${line.accepted.length}`);
-    if (line.flushed.join() !== line.asked.join()) throw new Error('a flush was not told');
+    if (line.flushed.join() !== line.asked.join()) throw new Error('a flush was not answered');
   }
 
   #open(id: number): void {
@@ -217,7 +217,7 @@ export class Stage {
         const running: Running = { ...request, isCancelled: false, settle: () => undefined };
         this.#running.push(running);
         return {
-          // Answers when the schedule says so, and then at once.
+          // Settles when the schedule says so, and then synchronously.
           outcome: {
             then: (settle: (outcome: JobOutcome) => void) => {
               running.settle = settle;
@@ -258,7 +258,7 @@ export class Stage {
     const context = new Context({
       id,
       options,
-      sink: (frame) => this.#told(line, frame),
+      sink: (frame) => this.#onFrame(line, frame),
       scheduler: this.#scheduler,
       generations: generations as unknown as Generations,
       actors: actors as unknown as ActorThreads,
@@ -274,10 +274,10 @@ export class Stage {
   #command(line: Line, command: ActorCommand): void {
     if (line.isCancelled) throw new Error(`${command.type} after a cancel`);
     if (command.type === 'cancel') line.isCancelled = true;
-    else if (command.type !== 'open') line.marks.push(command);
+    else if (command.type !== 'open') line.announced.push(command);
   }
 
-  #told(line: Line, frame: Frame): void {
+  #onFrame(line: Line, frame: Frame): void {
     if (line.isReleased) throw new Error(`${frame.type} after the release`);
     if (line.terminal !== null) throw new Error(`${frame.type} after ${line.terminal}`);
     if (frame.type === 'closed' || frame.type === 'failed') line.terminal = frame.type;
@@ -302,25 +302,25 @@ export class Stage {
     }
   }
 
-  /** The actor's next frames, if what they need was made. @returns whether there were any */
+  /** Emits the actor's next frames, if their audio was made. @returns false if there are none */
   #frame(context: Context, line: Line): boolean {
-    const [mark] = line.marks;
-    if (line.isCancelled || mark === undefined) return false;
+    const [next] = line.announced;
+    if (line.isCancelled || next === undefined) return false;
     const contextId = context.id;
-    if (mark.type === 'segment') {
-      const text = line.made.get(mark.segment);
+    if (next.type === 'segment') {
+      const text = line.made.get(next.segment);
       if (text === undefined) return false;
       line.spoken += text;
-      line.marks.shift();
-      const { segment } = mark;
+      line.announced.shift();
+      const { segment } = next;
       const durationMs = text.length * MS_A_CHARACTER;
       context.deliver({ type: 'audio', contextId, segment, durationMs, bytes: Buffer.from(text) });
       context.deliver({ type: 'spoken', contextId, segment });
       return true;
     }
-    line.marks.shift();
-    if (mark.type === 'flush') context.deliver({ type: 'flushed', contextId, flushId: mark.flushId });
-    if (mark.type === 'close') context.deliver({ type: 'closed', contextId });
+    line.announced.shift();
+    if (next.type === 'flush') context.deliver({ type: 'flushed', contextId, flushId: next.flushId });
+    if (next.type === 'close') context.deliver({ type: 'closed', contextId });
     return true;
   }
 

@@ -1,22 +1,22 @@
 /**
- * What one socket's client may be sent, and in what order: a lane for each context and one for answers about none.
- * Each message has to be the first that its lane waits for, to the byte.
+ * The messages that the client of one socket must get, and in what order: a lane for each context, and one for answers that
+ * concern no context. Each message must be the first that its lane waits for, to the byte.
  */
 export interface Expected {
   readonly message: string;
   readonly isAnswer: boolean;
-  /** That are charged once it is sent. */
+  /** Charged when the message is sent. */
   readonly characters: number;
 }
 
 export class ExpectedLane {
   readonly id: string | null;
   readonly waiting: Expected[] = [];
-  /** Its terminal frame is expected: nothing may be, after it. */
+  /** Its terminal frame is expected. Nothing may follow. */
   isComplete = false;
-  /** Its context was cancelled: what it is yet to be sent goes out in one piece. */
+  /** Its context was cancelled: its last messages are sent together. */
   isFinishing = false;
-  /** Whose messages went before its first, and how many. */
+  /** How many messages of other lanes went before its first. */
   readonly overtaken = new Map<ExpectedLane, number>();
 
   constructor(id: string | null) {
@@ -27,11 +27,11 @@ export class ExpectedLane {
 export class Wire {
   readonly control = new ExpectedLane(null);
   readonly #lanes = new Set<ExpectedLane>();
-  /** Instead of all that is expected. */
+  /** The only message that may be sent, instead of all others. */
   onlyMessage: string | null = null;
   isOrderly = true;
   sentCharacters = 0;
-  /** Some of its last answers are sent, and some are not. */
+  /** The lane whose last messages are partly sent. */
   #finishing: ExpectedLane | null = null;
   sent = 0;
   bytes = 0;
@@ -48,7 +48,7 @@ export class Wire {
     this.#count(message, isAnswer, 1);
   }
 
-  /** What waits in the lane must not be sent any more. */
+  /** The messages that wait in the lane must not be sent any more. */
   forget(lane: ExpectedLane): void {
     for (const { message, isAnswer } of lane.waiting.splice(0)) this.#count(message, isAnswer, -1);
     lane.overtaken.clear();
@@ -71,10 +71,10 @@ export class Wire {
       throw new Error(`${message} amid the last answers of ${this.#finishing.id}`);
     const isFirst = this.#finishing === null;
     this.#finishing = lane.isFinishing && lane.waiting.length > 0 ? lane : null;
-    if (this.isOrderly && isFirst) this.#checkTurns(lane);
+    if (this.isOrderly && isFirst) this.#checkOvertaking(lane);
   }
 
-  /** The first lane in age that waits for it; of one id, the older context must be over. */
+  /** The oldest lane that waits for the message. Of two contexts with the same id the older must be over. */
   #laneOf(message: string): ExpectedLane {
     const ids = new Set<string | null>();
     const heads: string[] = [];
@@ -88,12 +88,12 @@ export class Wire {
     throw new Error(`sent ${message}; expected one of ${heads.join(' | ') || 'nothing'}`);
   }
 
-  /** Nobody is passed twice by the same neighbour. */
-  #checkTurns(sender: ExpectedLane): void {
+  /** A lane is not overtaken twice by the same other lane. */
+  #checkOvertaking(sender: ExpectedLane): void {
     for (const lane of this.#lanes) {
       if (lane === sender) continue;
       const times = (lane.overtaken.get(sender) ?? 0) + 1;
-      if (times > 1) throw new Error(`${lane.id} was passed twice by ${sender.id}`);
+      if (times > 1) throw new Error(`${lane.id} was overtaken twice by ${sender.id}`);
       lane.overtaken.set(sender, times);
     }
   }

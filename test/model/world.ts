@@ -1,4 +1,4 @@
-/** Some sockets of one key, over one schedule of steps, and what must hold after each of them. */
+/** Some sockets of one key over one schedule of steps, and what must hold after each step. */
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { errors } from '../../src/errors.js';
@@ -13,7 +13,7 @@ import { Peer, type Surroundings } from './peer.js';
 import type { Step } from './schedules.js';
 import { SteppedSpeech } from './speech.js';
 
-/** Nobody reads it. */
+/** The test does not read them. */
 const metrics = new Metrics();
 const SOCKETS = 3;
 const KEY = { keyId: 7, accountId: 1 };
@@ -53,7 +53,7 @@ export class World {
   #granted = 0;
   #refusal: 'creditExhausted' | 'slotsExhausted' | null = null;
 
-  /** How often each way of a socket to end, and each message, was met. */
+  /** How often each message, and each outcome of a socket, occurred. */
   readonly #met: Map<string, number>;
 
   constructor(met = new Map<string, number>()) {
@@ -71,7 +71,7 @@ export class World {
     const peer = this.#peers[step.socket];
     if (peer === undefined) throw new Error('no such socket');
     const allowed = this.#act(step, peer);
-    if (step.endsTurn) this.#endTurn();
+    if (step.endsTick) this.#endTick();
     for (const one of this.#peers) this.#check(one, allowed, step);
     this.#checkBooks();
   }
@@ -93,7 +93,7 @@ export class World {
     for (const peer of this.#peers) {
       if (peer.isOver) continue;
       if (!peer.wire.isEmpty) throw new Error('a frame was lost');
-      if (peer.contexts.size > 0) throw new Error('a context does not come to its end');
+      if (peer.contexts.size > 0) throw new Error('a context does not end');
       if (peer.session.holdsSlot) throw new Error('a socket keeps its slot');
       peer.socket.close();
       this.#check(peer, ['client']);
@@ -101,7 +101,7 @@ export class World {
     if (this.#over.length !== SOCKETS) throw new Error(`${this.#over.length} sockets are over`);
     this.#checkBooks();
     if (this.#books.slots !== 0 || this.#books.reserved !== 0) throw new Error('books are not at zero');
-    // Taken whole, so that nothing of them is out.
+    // Only a budget from which nothing is taken can be taken whole.
     if (!this.#textBudget.take(bounds.socketCharactersInFlightMax)) throw new Error('text is still counted');
     if (!this.#budgets.flushIds.take(bounds.flushIdUnitsInFlightMax))
       throw new Error('ids are still counted');
@@ -181,7 +181,7 @@ export class World {
     };
   }
 
-  /** @returns the outcomes that a socket may come to by it */
+  /** @returns the outcomes that the step may lead a socket to */
   #act(step: Step, peer: Peer): readonly string[] {
     const { session, socket, wire } = peer;
     switch (step.act) {
@@ -190,7 +190,7 @@ export class World {
         return [];
       case 'fault':
         this.#speech.fault = step.fault;
-        // A throw ends the socket that meets it, whichever frame that is.
+        // The exception ends the socket whose frame opens the next context.
         if (!peer.isOver) peer.say(step.message, this.#nowMs);
         this.#speech.fault = 'none';
         return step.fault === 'throws' ? ['failed'] : [];
@@ -222,7 +222,7 @@ export class World {
         for (let beats = step.count; beats > 0; beats--) {
           this.#nowMs += 200;
           for (const { session: one } of this.#peers) one.guard(() => one.beat(this.#nowMs));
-          this.#endTurn();
+          this.#endTick();
         }
         return ['silent', 'reader-stalled'];
       case 'credit':
@@ -251,7 +251,7 @@ export class World {
     }
   }
 
-  #endTurn(): void {
+  #endTick(): void {
     for (let next = this.#due.shift(); next !== undefined; next = this.#due.shift()) next();
     for (const peer of this.#peers) if (!peer.isOver && peer.socket.closed === null) peer.settle();
   }
@@ -268,26 +268,26 @@ export class World {
     if (socket.bufferedBytes > bounds.socketBufferedBytesMax + MESSAGE_BYTES_MAX)
       throw new Error(`${socket.bufferedBytes} bytes in the buffer`);
     if (this.#line(peer, 'socket failed') !== undefined) throw new Error('a socket goes on after its fault');
-    const isTurnOver = this.#due.length === 0;
+    const isTickOver = this.#due.length === 0;
     if (
-      isTurnOver &&
+      isTickOver &&
       (wire.answerBytes > bounds.socketAnswerBytesMax || wire.bytes > bounds.senderQueueBytesMax)
     )
       throw new Error('more waits than is bounded');
-    if (isTurnOver && !wire.isEmpty && socket.bufferedBytes === 0)
-      throw new Error('what could be sent waits');
+    if (isTickOver && !wire.isEmpty && socket.bufferedBytes === 0)
+      throw new Error('a message waits that could be sent');
     if (lease.settledCharacters !== wire.sentCharacters)
       throw new Error(`charged ${lease.settledCharacters} for ${wire.sentCharacters} that were sent`);
     if (session.contexts !== peer.contexts.size) throw new Error(`${session.contexts} contexts`);
     const contexts = [...peer.contexts.values()];
     if (!session.holdsSlot && contexts.some(({ below }) => below.hasSegment))
       throw new Error('speech without a slot');
-    // At the next beat at the latest.
+    // It is given back at the next beat at the latest.
     if (step?.act === 'pass' && session.holdsSlot && contexts.every(({ below }) => below.activity === 'idle'))
       throw new Error('an idle socket holds a slot');
     if (
       step?.act === 'pass' &&
-      isTurnOver &&
+      isTickOver &&
       this.#nowMs - Math.max(peer.heardMs, peer.hearingUntilMs) > bounds.socketSilenceMsMax + 200 &&
       socket.bufferedBytes === 0
     )
@@ -312,7 +312,7 @@ export class World {
     }[outcome];
     if (isExpected !== true) {
       const why = this.#lines.filter(({ level }) => level !== 'info').map(({ fields }) => fields);
-      throw new Error(`a socket came to its end: ${outcome}, ${JSON.stringify(why)}`);
+      throw new Error(`a socket ended: ${outcome}, ${JSON.stringify(why)}`);
     }
     for (const below of peer.everyContext)
       if (!below.released) throw new Error('a context outlives its socket');
@@ -334,12 +334,12 @@ export class World {
     if (this.#books.credit < 0) throw new Error('credit below zero');
   }
 
-  /** Steps until nothing moves. */
+  /** Works until nothing is left to do. */
   #quiesce(): void {
     for (let moved = true; moved;) {
       moved = false;
       for (const below of this.#speech.contexts) moved = below.step() || moved;
-      this.#endTurn();
+      this.#endTick();
     }
     for (const peer of this.#peers) this.#check(peer, []);
     this.#checkBooks();

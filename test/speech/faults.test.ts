@@ -14,7 +14,7 @@ import {
   untilWhole,
 } from '../support/dispatch-bench.js';
 
-t.test('a text comes out letter for letter, is charged and its lease closed once', async (t) => {
+t.test('a text is spoken letter for letter, charged, and its lease closed once', async (t) => {
   const dispatcher = await start();
   const outcome = await speak(dispatcher, long);
   t.match(outcome, { ending: 'closed', letters: long, settled: long.length, closes: 1 });
@@ -42,7 +42,7 @@ for (const marker of ['!throw', '!reject-late', '!exit', '!heap'])
     t.ok(await dispatcher.close(5_000));
   });
 
-t.test('an utterance that kills its thread is not run again', async (t) => {
+t.test('a segment that kills its thread does not run again', async (t) => {
   const dispatcher = await start({ threads: 1 });
   const outcome = await speak(dispatcher, 'Just !exit now.');
   t.equal(outcome.ending, 'failed');
@@ -134,25 +134,28 @@ t.test('a fault on the front thread while a segment starts ends its own context'
   t.ok(await dispatcher.close(5_000));
 });
 
-t.test('released in the middle, a context sends nothing more and leaves nothing running', async (t) => {
-  const dispatcher = await start();
-  const { account, granted } = lease();
-  let frames = 0;
-  const first = Promise.withResolvers<undefined>();
-  const context = dispatcher.open(optionsOf(granted), () => {
-    frames++;
-    first.resolve(undefined);
-  });
-  context?.append(long.repeat(20));
-  context?.end();
-  await first.promise;
-  context?.release();
-  const seen = frames;
-  t.equal(account.closed, 1, 'the slot is free at once');
-  t.equal(dispatcher.openContexts, 0);
-  await untilIdle(dispatcher);
-  t.equal(dispatcher.runningSegments, 0);
-  t.equal(frames, seen);
-  t.ok(account.settled < long.length, 'only what was handed over is charged');
-  t.ok(await dispatcher.close(5_000));
-});
+t.test(
+  'a context that is released while it speaks sends nothing more and leaves nothing running',
+  async (t) => {
+    const dispatcher = await start();
+    const { account, granted } = lease();
+    let frames = 0;
+    const first = Promise.withResolvers<undefined>();
+    const context = dispatcher.open(optionsOf(granted), () => {
+      frames++;
+      first.resolve(undefined);
+    });
+    context?.append(long.repeat(20));
+    context?.end();
+    await first.promise;
+    context?.release();
+    const seen = frames;
+    t.equal(account.closed, 1, 'the slot is free at once');
+    t.equal(dispatcher.openContexts, 0);
+    await untilIdle(dispatcher);
+    t.equal(dispatcher.runningSegments, 0);
+    t.equal(frames, seen);
+    t.ok(account.settled < long.length, 'only what was handed over is charged');
+    t.ok(await dispatcher.close(5_000));
+  },
+);

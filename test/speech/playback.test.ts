@@ -4,18 +4,18 @@ import { Playback } from '../../src/speech/playback.js';
 t.test('audio in time is never late, however it is cut', (t) => {
   const playback = new Playback();
   playback.resumed(0, 0);
-  t.equal(playback.arrived(900, 0), 0, 'the first is awaited by nobody');
+  t.equal(playback.arrived(900, 0), 0, 'the first is never late');
   playback.handed(900, 120);
   t.equal(playback.arrived(1_020, 0), 0, 'at the last moment');
   playback.handed(1_020, 250);
   t.equal(playback.arrived(1_100, 1), 0);
   playback.handed(1_100, 500);
-  t.equal(playback.arrived(1_770, 1), 0, 'what came early counts');
+  t.equal(playback.arrived(1_770, 1), 0, 'audio that came early counts');
   t.end();
 });
 
 t.test(
-  'what comes after the listener has run dry is late by that much, and the next counts from there',
+  'audio that comes after playback ran out is late by that much, and the next counts from there',
   (t) => {
     const playback = new Playback();
     playback.arrived(0, 0);
@@ -52,7 +52,7 @@ t.test('a listener who takes nothing is not waiting', (t) => {
   t.end();
 });
 
-t.test('text that comes when the listener has run dry begins anew', (t) => {
+t.test('text that comes when playback has run out starts playback again', (t) => {
   const playback = new Playback();
   playback.resumed(0, 0);
   playback.arrived(10, 0);
@@ -64,7 +64,7 @@ t.test('text that comes when the listener has run dry begins anew', (t) => {
   t.end();
 });
 
-t.test('text that comes in time is to be spoken in time', (t) => {
+t.test('text that comes in time must be spoken in time', (t) => {
   const playback = new Playback();
   playback.arrived(0, 0);
   playback.handed(0, 1_000);
@@ -72,11 +72,11 @@ t.test('text that comes in time is to be spoken in time', (t) => {
   t.equal(playback.arrived(1_200, 1), 200, '300 ms were left');
   playback.handed(1_200, 1_000);
   playback.resumed(2_100, 2);
-  t.equal(playback.arrived(2_300, 2), 0, 'nobody makes speech of it in 100 ms');
+  t.equal(playback.arrived(2_300, 2), 0, '100 ms are too short to make it');
   t.end();
 });
 
-t.test('what is due of the text before is due all the same', (t) => {
+t.test('audio of earlier text stays due', (t) => {
   const playback = new Playback();
   playback.arrived(0, 0);
   playback.handed(0, 100);

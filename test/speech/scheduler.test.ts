@@ -55,7 +55,7 @@ const last = <T>(items: T[]): T => {
   return item;
 };
 
-t.test('the listener who would run dry first is served first', async (t) => {
+t.test('the listener who would run out of audio first is served first', async (t) => {
   const { clock, starts, open } = bench();
   const a = open();
   a.enqueue(segment(0));
@@ -111,26 +111,23 @@ t.test('contexts of one lease take turns', async (t) => {
   t.same(order, [0, 1, 2, 0, 1, 2]);
 });
 
-t.test(
-  'a reader who takes nothing is given no further segment, and is resumed by what it takes',
-  async (t) => {
-    const { clock, starts, open } = bench({ unsentAudioMsMax: 4_000 });
-    const a = open();
-    for (let index = 0; index < 4; index++) a.enqueue(segment(index, 10));
-    a.finished(last(starts).segment, 3_000);
-    t.equal(starts.length, 2, '3 s unsent: below the bound');
-    a.finished(last(starts).segment, 3_000);
-    t.equal(starts.length, 2, '6 s unsent: over it');
-    clock.nowMs = 60_000;
-    a.handed(1_000);
-    t.equal(starts.length, 2, 'still over it');
-    a.handed(2_000);
-    t.equal(starts.length, 3, 'below it again');
-    t.equal(last(starts).playFromMs, 60_000, 'due now: it must not outrank everyone for the time it slept');
-  },
-);
+t.test('a reader that takes nothing gets no further segment, until it takes some', async (t) => {
+  const { clock, starts, open } = bench({ unsentAudioMsMax: 4_000 });
+  const a = open();
+  for (let index = 0; index < 4; index++) a.enqueue(segment(index, 10));
+  a.finished(last(starts).segment, 3_000);
+  t.equal(starts.length, 2, '3 s unsent: below the bound');
+  a.finished(last(starts).segment, 3_000);
+  t.equal(starts.length, 2, '6 s unsent: over it');
+  clock.nowMs = 60_000;
+  a.handed(1_000);
+  t.equal(starts.length, 2, 'still over it');
+  a.handed(2_000);
+  t.equal(starts.length, 3, 'below it again');
+  t.equal(last(starts).playFromMs, 60_000, 'due now: it must not outrank everyone for the time it slept');
+});
 
-t.test('after idling, playback begins anew at the present', async (t) => {
+t.test('after a pause, playback starts at the present', async (t) => {
   const { clock, starts, open } = bench();
   const a = open();
   a.enqueue(segment(0));
@@ -144,19 +141,22 @@ t.test('after idling, playback begins anew at the present', async (t) => {
   t.equal(last(starts).playFromMs, 60_000, 'the listener has heard everything');
 });
 
-t.test('the clock of a running segment moves when the true duration before it is known', async (t) => {
-  const { starts, moves, open } = bench({ threads: 2, jobsMax: 2 });
-  const a = open();
-  a.enqueue(segment(0, 20));
-  a.enqueue(segment(1, 20));
-  a.handed(1);
-  t.equal(starts.length, 2);
-  t.equal(starts[1]?.playFromMs, 1_400, 'an estimate');
-  a.finished(segment0(starts, a, 0), 2_345);
-  t.match(last(moves), { segment: { index: 1 }, playFromMs: 2_345 });
-});
+t.test(
+  'the playback clock of a running segment moves when the true duration before it is known',
+  async (t) => {
+    const { starts, moves, open } = bench({ threads: 2, jobsMax: 2 });
+    const a = open();
+    a.enqueue(segment(0, 20));
+    a.enqueue(segment(1, 20));
+    a.handed(1);
+    t.equal(starts.length, 2);
+    t.equal(starts[1]?.playFromMs, 1_400, 'an estimate');
+    a.finished(segment0(starts, a, 0), 2_345);
+    t.match(last(moves), { segment: { index: 1 }, playFromMs: 2_345 });
+  },
+);
 
-t.test('the gate of a lease closes for all of its contexts, and opens for all', async (t) => {
+t.test('the gate of a lease shuts for all of its contexts, and opens for all', async (t) => {
   const { clock, starts, scheduler, open } = bench({ unsentAudioMsMax: 10_000 });
   const lease = {};
   const contexts = Array.from({ length: 4 }, () => open(lease));
@@ -186,7 +186,7 @@ t.test('the gate of a lease closes for all of its contexts, and opens for all', 
   t.equal(last(starts).schedule, a, 'what a closed context had does not count');
 });
 
-t.test('what is withdrawn does not start; what goes before it does', async (t) => {
+t.test('withdrawn segments do not start, those before them do', async (t) => {
   const { starts, open } = bench();
   const a = open();
   for (let index = 0; index < 4; index++) a.enqueue(segment(index));
@@ -202,7 +202,7 @@ t.test('what is withdrawn does not start; what goes before it does', async (t) =
   t.equal(last(starts).segment.index, 2, 'its number is used again');
 });
 
-t.test('a second utterance of a context is not heard before it is', async (t) => {
+t.test('a second utterance counts as not heard until its own audio is handed over', async (t) => {
   const { clock, starts, open } = bench({ threads: 2, jobsMax: 4 });
   const a = open();
   a.enqueue(segment(0));
@@ -385,7 +385,7 @@ t.test('a segment that outlasts its estimate never takes the audio budget below 
   t.end();
 });
 
-t.test('a segment that is run again is not held up by the audio that waits for it', (t) => {
+t.test('a segment that runs again does not wait for the audio after it', (t) => {
   const { starts, open } = bench({ threads: 2, jobsMax: 2, unsentAudioMsMax: 5_000 });
   const context = open();
   context.enqueue(segment(0, 10));
@@ -404,7 +404,7 @@ t.test('a segment that is run again is not held up by the audio that waits for i
   t.end();
 });
 
-t.test('a segment waits from when nothing but a thread is missing', (t) => {
+t.test('a segment counts as waiting once it waits only for a thread', (t) => {
   const { clock, starts, open } = bench({ unsentAudioMsMax: 1_000 });
   const a = open();
   const b = open();
@@ -433,7 +433,7 @@ t.test('a segment waits from when nothing but a thread is missing', (t) => {
   t.end();
 });
 
-t.test('a context is told when there is something to make again: text, or an open gate', (t) => {
+t.test('a context hears when there is something to make again: text, or an open gate', (t) => {
   const { clock, starts, open } = bench({ unsentAudioMsMax: 1_000 });
   const resumed: [number, number][] = [];
   const context = open({}, (nowMs, index) => resumed.push([nowMs, index]));

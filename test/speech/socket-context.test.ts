@@ -1,34 +1,16 @@
-/** Contexts of a socket: flushes, turns that are dropped, and what they are about meanwhile. */
+/** Contexts of a socket: flushes, dropped utterances, and their activity meanwhile. */
 import t from 'tap';
-import { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
 import type { SpeechContext } from '../../src/speech/speech.js';
-import { limits } from '../../src/limits.js';
-import { createLog } from '../../src/log.js';
-import { Metrics } from '../../src/metrics.js';
-import { scriptedVoices } from '../support/scripted-voices.js';
+import { start } from '../support/dispatch-bench.js';
 
 const LETTER_SAMPLES = 1_200;
-
-const start = async (threads = 2) => {
-  const dispatcher = new Dispatcher({
-    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
-    bounds: { ...limits, synthesisHeapMiBMax: 64 },
-    voices: scriptedVoices,
-    log: createLog('silent', limits),
-    metrics: new Metrics(),
-    synthesisEntry: new URL('../support/scripted-synthesis.js', import.meta.url),
-    actorEntry: new URL('../support/fragile-actors.js', import.meta.url),
-  });
-  await dispatcher.threads.ready();
-  return dispatcher;
-};
 
 const dispatcher = await start();
 t.teardown(() => dispatcher.close(5_000));
 
-/** A context whose frames are kept, each handed on as it comes unless `holds`. */
+/** A context whose frames are kept. Each is handed over as it comes, unless `holds`. */
 const openContext = (options: { clientContextId?: string; group?: object; holds?: boolean } = {}) => {
   const { holds = false, ...more } = options;
   const account = { settled: 0, closed: 0 };
@@ -63,8 +45,8 @@ const openContext = (options: { clientContextId?: string; group?: object; holds?
   return { account, context, frames, until, flushed };
 };
 
-/** Kinds of frames in order, runs of audio as the letters that they say. */
-const told = (frames: readonly Frame[]): string[] => {
+/** The kinds of frames in order; the letters that they speak for runs of audio. */
+const summary = (frames: readonly Frame[]): string[] => {
   const kinds: string[] = [];
   let pcm: Buffer[] = [];
   const letters = () => {
@@ -88,7 +70,7 @@ const told = (frames: readonly Frame[]): string[] => {
   return kinds;
 };
 
-t.test('flushes are completed in their place, and text after one is a new utterance', async (t) => {
+t.test('flushes are answered in their place, and text after a flush is a new utterance', async (t) => {
   const { account, context, frames, until } = openContext({ clientContextId: 'a "b" \ud800' });
   context.append('one. two ');
   context.append('thr');
@@ -101,7 +83,7 @@ t.test('flushes are completed in their place, and text after one is a new uttera
   context.append('ve');
   context.end();
   await until(() => frames.at(-1)?.type === 'closed');
-  t.strictSame(told(frames), ['one. two three', '<f1>', '<\ud800>', 'four', '<f2>', 'five', '<closed>']);
+  t.strictSame(summary(frames), ['one. two three', '<f1>', '<\ud800>', 'four', '<f2>', 'five', '<closed>']);
   t.equal(account.settled, 'one. two threefourfive'.length);
   for (const frame of frames)
     if (frame.type === 'audio')
@@ -113,7 +95,7 @@ t.test('flushes are completed in their place, and text after one is a new uttera
   t.equal(account.closed, 1);
 });
 
-t.test('text in any pieces gives the same segments and sound as the text sent whole', async (t) => {
+t.test('text in any pieces gives the same segments and audio as the whole text', async (t) => {
   const text =
     'It was 3.14 or so. Dr. Who said: "Well!" Then 1,000 went on; and on, and on, to the end of it all. '.repeat(
       3,
@@ -126,7 +108,7 @@ t.test('text in any pieces gives the same segments and sound as the text sent wh
     await until(() => frames.at(-1)?.type === 'closed');
     context.release();
     const segments = frames.flatMap((frame) => (frame.type === 'spoken' ? [frame.segment] : []));
-    return { letters: told(frames), segments };
+    return { letters: summary(frames), segments };
   };
   const whole = await speakPieces([text]);
   t.equal(whole.letters[0], text.trimEnd() + ' '.repeat(text.length - text.trimEnd().length));
@@ -144,12 +126,12 @@ t.test('a context that never speaks sends no audio', async (t) => {
   context.append('  ');
   context.end();
   await until(() => frames.at(-1)?.type === 'closed');
-  t.strictSame(told(frames), ['<f>', '<closed>']);
+  t.strictSame(summary(frames), ['<f>', '<closed>']);
   t.equal(account.settled, 0);
   context.release();
 });
 
-t.test('what a context is about', async (t) => {
+t.test('the activity of a context', async (t) => {
   const { context, frames, until, flushed } = openContext({ holds: true });
   t.equal(context.activity, 'idle');
   context.append('Hello');
@@ -172,7 +154,7 @@ t.test('what a context is about', async (t) => {
   t.equal(context.activity, 'idle');
 });
 
-t.test('a dropped turn is not spoken, what was flushed before it is', async (t) => {
+t.test('a dropped utterance is not spoken, text flushed before it is', async (t) => {
   const { account, context, frames, until } = openContext();
   const kept = 'This was flushed, long as it is. And so was this. ';
   context.append(kept);
@@ -186,12 +168,12 @@ t.test('a dropped turn is not spoken, what was flushed before it is', async (t) 
   context.append('Then this.');
   context.end();
   await until(() => frames.at(-1)?.type === 'closed');
-  t.strictSame(told(frames), [`${kept}Its tail`, '<f1>', '<f2>', 'Then this.', '<closed>']);
+  t.strictSame(summary(frames), [`${kept}Its tail`, '<f1>', '<f2>', 'Then this.', '<closed>']);
   t.equal(account.settled, `${kept}Its tailThen this.`.length);
   context.release();
 });
 
-t.test('of a turn that has begun, what began is finished and the rest is dropped', async (t) => {
+t.test('of an utterance that has begun, started segments are spoken and the rest is dropped', async (t) => {
   const { account, context, frames, until } = openContext({ group: {} });
   const sentence = 'a sentence of some thirty letters. ';
   context.append(sentence.repeat(40));
@@ -204,7 +186,7 @@ t.test('of a turn that has begun, what began is finished and the rest is dropped
   context.end();
   await until(() => frames.at(-1)?.type === 'closed');
   const begun = sentence.repeat(40 - dropped / sentence.length);
-  t.strictSame(told(frames), [begun, '<f>', 'After it.', '<closed>']);
+  t.strictSame(summary(frames), [begun, '<f>', 'After it.', '<closed>']);
   t.equal(account.settled + dropped, sentence.length * 40 + 'After it.'.length);
   context.release();
 });
@@ -224,7 +206,7 @@ t.test('a context whose transport hands over more audio than was made fails', as
   context.release();
 });
 
-t.test('contexts of one group share it, and each has its own sound', async (t) => {
+t.test('contexts of one group each get their own audio', async (t) => {
   const group = {};
   const contexts = Array.from({ length: 8 }, (_, i) => {
     const opened = openContext({ group, clientContextId: `c${i}` });
@@ -235,7 +217,7 @@ t.test('contexts of one group share it, and each has its own sound', async (t) =
   });
   for (const { context, frames, text, until } of contexts) {
     await until(() => frames.at(-1)?.type === 'closed');
-    t.strictSame(told(frames), [text, '<closed>']);
+    t.strictSame(summary(frames), [text, '<closed>']);
     context.release();
   }
 });

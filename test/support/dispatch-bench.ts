@@ -1,4 +1,4 @@
-/** A dispatcher with scripted engines (scripted-synthesis.ts), and what it says read back letter by letter. */
+/** A dispatcher with scripted engines (scripted-synthesis.ts). Its audio is read back letter by letter. */
 import { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Voices } from '../../src/threads/voices.js';
 import type { Lease } from '../../src/accounts/lease.js';
@@ -115,7 +115,7 @@ export const speak = (dispatcher: Dispatcher, text: string, timestamps = false):
 export const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
 export const long = sentence.repeat(6).trim();
 
-/** Waits for a condition that is to come true; the caller asserts it afterwards. */
+/** Waits for a condition. The caller asserts it afterwards. */
 export const until = async (condition: () => boolean): Promise<void> => {
   for (let i = 0; i < 4_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
 };

@@ -1,4 +1,4 @@
-/** Timers that fire when the test says so. */
+/** Timers on a clock that the test advances. */
 interface Timer {
   readonly dueMs: number;
   readonly action: () => void;
@@ -22,7 +22,7 @@ export class FakeClock {
     };
   }
 
-  /** Fires what is due within `ms`, each at its time, those of one time in the order in which they were set. */
+  /** Fires the timers that are due within `ms`, in order. Timers of the same time fire in the order in which they were set. */
   advance(ms: number): void {
     const endMs = this.#nowMs + ms;
     for (;;) {

@@ -1,4 +1,4 @@
-/** A `Speech` whose contexts do what a test says: the stages below the front, scripted. */
+/** A `Speech` whose contexts do what the test says. */
 import { limits } from '../../src/limits.js';
 import type { GrowingLease } from '../../src/accounts/lease.js';
 import { codePointCount } from '../../src/text/code-points.js';
@@ -9,7 +9,7 @@ export type AudioFrame = Extract<Frame, { type: 'audio' }>;
 export type Script = (context: FakeContext) => void;
 export type FlushScript = (context: FakeContext, flushId: string) => void;
 
-/** Bytes that differ from place to place, so that a lost or repeated piece shows. */
+/** Bytes that differ from place to place, so that a test sees a lost or repeated piece. */
 export const patterned = (length: number, seed: number): Buffer => {
   const bytes = Buffer.allocUnsafe(length);
   let state = (seed * 2_654_435_761 + 1) >>> 0;
@@ -26,12 +26,12 @@ const PCM_BYTES_A_MS = 64;
 export class FakeContext implements SpeechContext {
   readonly options: ContextOptions;
   text = '';
-  /** Of it, what no audio was made of. */
+  /** The part of it that is not spoken. */
   unspoken = '';
   readonly flushIds: string[] = [];
   ended = false;
   released = false;
-  /** Everything emitted that is meant for the wire. */
+  /** All bytes emitted for the wire. */
   readonly expected: Buffer[] = [];
   readonly handedFrames: AudioFrame[] = [];
   readonly #sink: FrameSink;
@@ -73,7 +73,7 @@ export class FakeContext implements SpeechContext {
     return characters;
   }
 
-  /** Speaks all that was appended as one segment: charged when its first frame is handed. */
+  /** Speaks all text so far as one segment. It is charged when its first frame is handed over. */
   speak(rawBytes: number): void {
     this.#segments.push(codePointCount(this.unspoken));
     this.unspoken = '';
@@ -160,7 +160,7 @@ export class FakeContext implements SpeechContext {
     if (!this.released) this.#sink(frame);
   }
 
-  /** Emits `frames` frames as fast as the gate of backpressure lets them, then closes. */
+  /** Emits frames as fast as the backpressure gate allows, then closes. */
   stream(frames: number, rawBytes: number): void {
     let left = frames;
     let closed = false;
@@ -169,13 +169,13 @@ export class FakeContext implements SpeechContext {
         left -= 1;
         this.audio(rawBytes);
       }
-      // Every frame that was handed asks for more: only one of them is the last to.
+      // Every frame that is handed over leads here: only one of them may close.
       if (left > 0 || closed || this.released) return;
       closed = true;
       this.#onHanded = null;
       this.close();
     };
-    // Not from within `handed`, whose caller is in the middle of a write.
+    // Not within `handed`: its caller is in the middle of a write.
     this.#onHanded = () => setImmediate(more);
     setImmediate(more);
   }
@@ -198,7 +198,7 @@ export class FakeSpeech implements Speech {
     if (context.unspoken.trim() !== '') context.speak(3_000);
     context.emit({ type: 'flushed', contextId: 0, flushId });
   };
-  /** Answers `open`: `null`, or an exception. */
+  /** Makes `open` return `null`, or throw. */
   refuse: (() => null) | null = null;
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
