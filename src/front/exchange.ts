@@ -75,14 +75,17 @@ export class Exchange implements InFlight {
 
   /** A callback whose exception answers this request with 500 instead of hanging it. It does nothing once the exchange is over. */
   guarded<A extends unknown[]>(callback: (...parameters: A) => void): (...parameters: A) => void {
-    return (...parameters) => {
-      if (this.isOver) return;
-      try {
-        callback(...parameters);
-      } catch (error) {
-        this.fail(error);
-      }
-    };
+    return (...parameters) => this.guard(() => callback(...parameters));
+  }
+
+  /** Runs such a callback now. */
+  guard(callback: () => void): void {
+    if (this.isOver) return;
+    try {
+      callback();
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   /** @param listener called with each piece of the body; the bytes are invalid when it returns */

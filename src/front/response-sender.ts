@@ -71,7 +71,7 @@ export class ResponseSender extends Sender implements Pulsed {
     super({
       tick,
       tickBytesMax: TICK_BYTES,
-      guard: (callback) => exchange.guarded(callback)(),
+      guard: (callback) => exchange.guard(callback),
     });
     this.#exchange = exchange;
     this.#head = head;
@@ -96,7 +96,7 @@ export class ResponseSender extends Sender implements Pulsed {
   }
 
   beat(nowMs: number): void {
-    this.#exchange.guarded(() => this.#beat(nowMs))();
+    this.#exchange.guard(() => this.#beat(nowMs));
   }
 
   protected override get isFull(): boolean {
