@@ -101,7 +101,6 @@ export const serveSynthesis = async (
       let chunk: EngineChunk | null;
       try {
         if (control.isCancelled(slot)) return { type: 'cancelled', effort };
-        if (actorPorts.get(actor) === null) return { type: 'failed', reason: 'its actor thread ended' };
         const stepMs: number = monotonicMs();
         vitals.setStepping(true);
         control.setStepping(slot, true);
@@ -114,6 +113,7 @@ export const serveSynthesis = async (
         vitals.setStepping(false);
         steps.leave();
       }
+      // If the actor thread ended, the job goes on without a port: the front thread is about to cancel it.
       const port = actorPorts.get(actor);
       if (chunk !== null) {
         const { pcm, words } = chunk;
