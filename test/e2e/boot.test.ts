@@ -1,9 +1,8 @@
-/** What an operator meets at the start: each fault is one line that says what is wrong, and exit code 1. */
+/** What an operator meets at the start: each fault is one line that names its cause, and exit code 1. */
 import {
   appendFileSync,
   cpSync,
   existsSync,
-  mkdtempSync,
   readFileSync,
   readdirSync,
   rmSync,
@@ -11,26 +10,29 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { threadNames } from '../../src/thread-name.js';
 import { packageRoot } from '../support/package-root.js';
-import { spawnService, startService } from '../support/service.js';
+import {
+  failsToStart,
+  freePort,
+  holdPort,
+  prose,
+  recordsOf,
+  SCRIPTED,
+  spawnService,
+  speech,
+  startService,
+  until,
+} from '../support/service.js';
+import { missingTool } from '../support/tools.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'syrinx-boot-'));
-t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+const folder = t.testdir({});
+const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 
-const oneThread = { SYNTHESIS_THREADS: '1' };
-
-const oneLine = (stderr: string) => stderr.trimEnd().split('\n').length === 1;
-
-const copyOfModels = (name: string): string => {
-  const copy = join(folder, name);
-  cpSync(join(packageRoot, 'models'), copy, { recursive: true });
-  return join(copy, 'syrinx-en');
-};
+// At once: most of a start is waiting for threads and the disk.
+t.jobs = 3;
 
 const flipByte = (path: string): void => {
   const bytes = readFileSync(path);
@@ -39,75 +41,103 @@ const flipByte = (path: string): void => {
   writeFileSync(path, bytes);
 };
 
-const modelFaults: Record<string, { file: string; damage: (path: string) => void }> = {
-  'a missing model file': { file: 'frames.onnx', damage: (path) => rmSync(path) },
-  'a damaged model file': { file: 'encoder.onnx', damage: flipByte },
-  'a truncated model file': { file: 'decoder.onnx', damage: (path) => truncateSync(path, 1_000) },
-  'a missing manifest': { file: 'manifest.json', damage: (path) => rmSync(path) },
-  'a manifest that is no JSON': { file: 'manifest.json', damage: (path) => appendFileSync(path, '}') },
-  'a manifest without speakers': {
-    file: 'manifest.json',
-    damage: (path) => {
-      const manifest = JSON.parse(readFileSync(path, 'utf8')) as { speakers: unknown };
-      writeFileSync(path, JSON.stringify({ ...manifest, speakers: [] }));
-    },
-  },
+const withoutSpeakers = (path: string): void => {
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as { speakers: unknown };
+  writeFileSync(path, JSON.stringify({ ...manifest, speakers: [] }));
 };
 
-for (const [what, { file, damage }] of Object.entries(modelFaults))
-  t.test(`${what} is named in one line, and the service does not start`, async (t) => {
-    const pack = copyOfModels(what.replaceAll(' ', '-'));
-    damage(join(pack, file));
-    const service = spawnService(t, { ...oneThread, MODELS_DIR: join(pack, '..') });
-    t.match(await service.exited, { code: 1 });
-    t.ok(oneLine(service.stderr), service.stderr);
-    t.ok(service.stderr.includes(join(pack, file)), 'the line has the path of the file');
+for (const [fault, file, damage] of [
+  ['a missing model file', 'frames.onnx', rmSync],
+  ['a damaged model file', 'encoder.onnx', flipByte],
+  ['a truncated model file', 'decoder.onnx', (path: string) => truncateSync(path, 1_000)],
+  ['a missing manifest', 'manifest.json', rmSync],
+  ['a manifest that is no JSON', 'manifest.json', (path: string) => appendFileSync(path, '}')],
+  ['a manifest without speakers', 'manifest.json', withoutSpeakers],
+] as const)
+  void t.test(`${fault}: the line has the path of the file`, async (t) => {
+    const models = join(folder, fault.replaceAll(' ', '-'));
+    cpSync(join(packageRoot, 'models'), models, { recursive: true });
+    const path = join(models, 'syrinx-en', file);
+    damage(path);
+    await failsToStart(t, spawnService(t, { ...oneThread, MODELS_DIR: models }), path);
   });
 
-t.test('a folder without voices', async (t) => {
-  const service = spawnService(t, { MODELS_DIR: join(folder, 'nowhere') });
-  t.match(await service.exited, { code: 1 });
-  t.ok(oneLine(service.stderr), service.stderr);
-  t.ok(service.stderr.includes(join(folder, 'nowhere')));
+void t.test('a missing folder of voices', async (t) => {
+  const missing = join(folder, 'nowhere');
+  await failsToStart(t, spawnService(t, { MODELS_DIR: missing }), missing);
 });
 
-t.test('a port in use', async (t) => {
-  const holder = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => holder.once('listening', resolve));
-  t.teardown(() => holder.close());
-  const port = (holder.address() as { port: number }).port;
-  const service = spawnService(t, { ...oneThread, PORT: String(port) });
-  t.match(await service.exited, { code: 1 });
-  t.ok(oneLine(service.stderr), service.stderr);
-  t.match(service.stderr, `127.0.0.1:${port}`);
-  t.match(service.stderr, 'in use');
+void t.test('a port in use: the line has the address, and for the ops listener its variable', async (t) => {
+  const { port, release } = await holdPort();
+  t.teardown(release);
+  await failsToStart(
+    t,
+    spawnService(t, { ...oneThread, PORT: String(port) }, SCRIPTED),
+    `127.0.0.1:${port}`,
+    'in use',
+  );
+  await failsToStart(
+    t,
+    spawnService(t, { ...oneThread, OPS_PORT: String(port) }),
+    /^syrinx: cannot listen on 127\.0\.0\.1:\d+: the port is in use .*OPS_PORT\)\n$/,
+  );
 });
 
-t.test('a port in use by another syrinx', async (t) => {
-  const first = await startService(t, oneThread);
-  const second = spawnService(t, { ...oneThread, PORT: String(first.port) });
-  t.match(await second.exited, { code: 1 });
-  t.match(second.stderr, 'in use');
-  t.equal((await first.get('/healthz', {})).status, 200, 'the first one serves on');
+void t.test('a port in use by another syrinx, which continues to serve', async (t) => {
+  const first = await startService(t, oneThread, SCRIPTED);
+  const second = spawnService(t, { ...oneThread, PORT: String(first.port) }, SCRIPTED);
+  await failsToStart(t, second, 'in use');
+  t.equal((await first.get('/healthz', {})).status, 200);
 });
 
-t.test('a data folder that cannot be written', async (t) => {
+void t.test('a data folder that cannot be written', async (t) => {
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
-  const service = spawnService(t, { DATA_DIR: join(file, 'data') });
-  t.match(await service.exited, { code: 1 });
-  t.ok(oneLine(service.stderr), service.stderr);
-  t.ok(service.stderr.includes(join(file, 'data')));
+  const dataDir = join(file, 'data');
+  await failsToStart(t, spawnService(t, { DATA_DIR: dataDir }), dataDir);
 });
 
-t.test('a variable that cannot be used', async (t) => {
-  const service = spawnService(t, { SYNTHESIS_THREADS: 'many' });
-  t.match(await service.exited, { code: 1 });
-  t.ok(oneLine(service.stderr), service.stderr);
-  t.match(service.stderr, 'SYNTHESIS_THREADS');
+for (const [env, reason] of [
+  [{ SYNTHESIS_THREADS: 'many' }, 'SYNTHESIS_THREADS'],
+  [{ SOCKETS_MAX: 'many' }, 'SOCKETS_MAX must be a whole number'],
+  [{ MEMORY_MAX_MIB: '128' }, 'MEMORY_MAX_MIB allows 128 MiB'],
+  [{ MEMORY_MAX_MIB: '1000000' }, 'but this machine'],
+  [{ CONTEXTS_MAX: '1000000' }, 'lower CONTEXTS_MAX'],
+] as const)
+  void t.test(`${JSON.stringify(env)}: the line says what to change`, (t) =>
+    failsToStart(t, spawnService(t, { ...oneThread, ...env }), reason),
+  );
+
+void t.test('the worst case is one entry of the log, in MiB, and the sum of its parts', async (t) => {
+  const limits = { MEMORY_MAX_MIB: '900', CONTEXTS_MAX: '50' };
+  const service = await startService(t, { ...oneThread, ...limits }, SCRIPTED);
+  const [entry] = service.logged('worst case');
+  t.match(entry, { memoryMaxMiB: 900, contextsMax: 50, level: 30 });
+  const { total = 0, ...parts } = entry?.['mib'] as Record<string, number>;
+  const sum = Object.values(parts).reduce((all, part) => all + part, 0);
+  t.ok(Math.abs(sum - total) <= Object.keys(parts).length, `${sum} of ${total}`);
+  t.ok(total <= 900);
+  t.ok((entry?.['poolsFactor'] as number) < 1);
+  t.match(await service.stop(), { code: 0 });
 });
 
-t.test('the first start makes one key, for its owner alone; the next start makes none', async (t) => {
+void t.test(
+  'few open files leave few connections; with too few the service does not start',
+  { skip: missingTool('prlimit') },
+  async (t) => {
+    const spawn = (files: number) =>
+      spawnService(t, oneThread, SCRIPTED, ['prlimit', `--nofile=${files}:${files}`]);
+    const few = spawn(400);
+    await few.listening();
+    const { files, connectionsMax } = few.logged('worst case')[0] as unknown as Record<string, number>;
+    t.ok(files! <= 400, `${files} files`);
+    t.ok(connectionsMax! >= 64 && connectionsMax! < 400, `${connectionsMax} connections`);
+    t.match(await few.stop(), { code: 0 });
+    await failsToStart(t, spawn(100), 'may open 100: raise the limit');
+  },
+);
+
+void t.test('the first start makes one key, for its owner alone; the next start makes none', async (t) => {
   const dataDir = join(folder, 'kept');
   const first = await startService(t, { DATA_DIR: dataDir });
   const { key } = first;
@@ -115,23 +145,58 @@ t.test('the first start makes one key, for its owner alone; the next start makes
   t.equal(statSync(join(dataDir, 'first-key')).mode & 0o777, 0o600);
   t.notOk(first.stdout.includes(key), 'it is not in the log');
   await t.test('its threads have names', { skip: process.platform !== 'linux' }, (t) => {
-    const folder = `/proc/${first.pid}/task`;
-    const names = readdirSync(folder).map((id) => readFileSync(`${folder}/${id}/comm`, 'utf8').trim());
+    const tasks = `/proc/${first.pid}/task`;
+    const names = readdirSync(tasks).map((id) => readFileSync(`${tasks}/${id}/comm`, 'utf8').trim());
     for (const name of Object.values(threadNames)) t.ok(names.includes(name), name);
     t.end();
   });
   t.match(await first.stop(), { code: 0 });
   rmSync(join(dataDir, 'first-key'));
-  const second = await startService(t, { ...oneThread, DATA_DIR: dataDir });
+  const second = await startService(t, { ...oneThread, DATA_DIR: dataDir }, SCRIPTED);
   t.equal((await second.get('/v1/tts/speakers', { 'x-api-key': key })).status, 200, 'the key still works');
-  t.throws(() => second.key, 'no other was made');
+  t.throws(() => second.key, 'there is no other');
   t.equal(second.stderr, '', 'no warnings');
 });
 
-t.test('nothing is reported to anyone: onnxruntime keeps no identity and no outbox', async (t) => {
+void t.test('onnxruntime reports nothing: it keeps no identity and no outbox', async (t) => {
   const home = join(folder, 'home');
   const service = await startService(t, { ...oneThread, HOME: home });
   t.equal((await service.get('/readyz', {})).status, 200, 'the models are loaded');
   t.match(await service.stop(), { code: 0 });
-  t.notOk(existsSync(home), 'where it would put them');
+  t.notOk(existsSync(home), 'it would put them there');
+});
+
+/** The answer of a `/readyz`; `null` while nothing listens there. */
+const readiness = async (port: number): Promise<string | null> => {
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}/readyz`);
+    const { status, reasons = [] } = (await response.json()) as { status: string; reasons?: string[] };
+    return [response.status, status, ...reasons].join(' | ');
+  } catch {
+    return null;
+  }
+};
+
+void t.test('the ops listener says that voices load, and then that the service is ready', async (t) => {
+  const opsPort = await freePort();
+  const service = spawnService(t, { ...oneThread, OPS_PORT: String(opsPort) });
+  const answers = new Set<string | null>();
+  await until(async () => answers.add(await readiness(opsPort)).has('200 | ready'));
+  answers.delete(null);
+  t.strictSame([...answers], ['503 | not ready | voices are loading', '200 | ready']);
+  await service.listening();
+  t.equal(service.opsPort, opsPort, 'the log has the port');
+  t.equal(await readiness(service.port), '200 | ready', 'the other listener agrees');
+});
+
+void t.test('the ops listener answers until the end of a drain', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
+  const records = recordsOf(await service.post('/v1/tts/stream', speech(prose(20))));
+  await records.next();
+  service.signal('SIGTERM');
+  t.ok(await until(async () => (await readiness(service.opsPort)) === '503 | not ready | draining'));
+  t.equal((await fetch(`${service.opsUrl}/metrics`)).status, 200);
+  for await (const _ of records);
+  t.match(await service.exited, { code: 0 });
+  t.equal(await readiness(service.opsPort), null);
 });

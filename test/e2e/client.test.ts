@@ -1,12 +1,11 @@
 /** The client against the real service. */
 import { execFile } from 'node:child_process';
 import { statSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { type SpeechContext, type Word, connect } from '../../src/client/index.js';
-import { runScript, spawnService, startService } from '../support/service.js';
+import { freePort, runScript, spawnService, startService } from '../support/service.js';
 import { readSource } from '../support/source-files.js';
 import { codeOf, collect, errorOf } from '../support/speech-client.js';
 
@@ -20,21 +19,13 @@ const open = async () => {
   return client;
 };
 
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
-
-/** Everything of a context: samples and words. */
+/** Reads a context to its end: samples and words. */
 const read = async (context: SpeechContext): Promise<{ pcm: Buffer; words: Word[] }> => {
   const [chunks, words] = await Promise.all([collect(context.audio), collect(context.words)]);
   return { pcm: Buffer.concat(chunks), words };
 };
 
-t.test('speech comes as the text goes in, with its words in order and inside the audio', async (t) => {
+t.test('speech arrives while text is sent, and its words are in order and within the audio', async (t) => {
   const client = await open();
   const context = client.context({
     voiceId: 'wren',
@@ -67,7 +58,7 @@ t.test('speech comes as the text goes in, with its words in order and inside the
   t.ok(last <= seconds, 'the last word ends within the audio');
 });
 
-t.test('contexts side by side, each in its format', async (t) => {
+t.test('concurrent contexts have a format each', async (t) => {
   const client = await open();
   const formats = ['pcm', 'mp3', 'opus', 'mulaw'] as const;
   const contexts = formats.map((format) => client.context({ voiceId: 'rook', format }));
@@ -85,7 +76,7 @@ t.test('contexts side by side, each in its format', async (t) => {
   t.equal(bytes[2]?.toString('latin1', 0, 4), 'OggS');
 });
 
-t.test('barge-in: the rest is dropped, and the next turn speaks', async (t) => {
+t.test('a cancelled context drops the rest, and the next context speaks', async (t) => {
   const client = await open();
   const context = client.context({ voiceId: 'lark' });
   context.send(`${text} `.repeat(50));
@@ -103,7 +94,7 @@ t.test('barge-in: the rest is dropped, and the next turn speaks', async (t) => {
   t.ok(Buffer.concat(await collect(next.audio)).length > 32_000);
 });
 
-t.test('what the service refuses is told with a code', async (t) => {
+t.test('refusals of the service have a code', async (t) => {
   const client = await open();
   const unknown = await errorOf(collect(client.context({ voiceId: 'nobody' })));
   t.match(unknown, { code: 'unknown_voice', retryable: false });
@@ -113,20 +104,20 @@ t.test('what the service refuses is told with a code', async (t) => {
   const right = client.context({ voiceId: 'wren' });
   right.send('Still here.');
   void right.close();
-  t.ok((await collect(right.audio)).length > 0, 'the connection is none the worse');
+  t.ok((await collect(right.audio)).length > 0, 'the connection still works');
 
   t.equal(await codeOf(connect({ url: service.url, apiKey: 'no_key' })), 'invalid_api_key');
   const stranger = await connect({ url: service.url, apiKey: 'svc_sk_unknown' });
   t.match(await stranger.closed, { code: 'invalid_api_key' });
 });
 
-t.test('the examples of the client’s page run as they are printed', async (t) => {
+t.test('the examples of the client’s page run as printed', async (t) => {
   const blocks = [...readSource('src/client/README.md').matchAll(/^```js\n([\s\S]*?)^```$/gm)];
   const outputs: string[] = [];
   const dir = t.testdir();
   for (const [, code = ''] of blocks) {
     const path = join(dir, 'example.mjs');
-    // As the package exports it, but from where these tests were compiled to.
+    // The compiled file that the package exports as syrinx/client.
     const clientUrl = new URL('../../src/client/index.js', import.meta.url).href;
     writeFileSync(
       path,
@@ -146,7 +137,7 @@ t.test('the examples of the client’s page run as they are printed', async (t) 
   t.strictSame(outputs.slice(1), ['spoken\n']);
 });
 
-t.test('a key that is revoked ends its clients', async (t) => {
+t.test('revoking a key closes its clients', async (t) => {
   const environment = { DATA_DIR: service.dataDir };
   const { stdout } = await runScript('scripts/keys.js', ['create'], environment);
   const key = /svc_sk_\w+/.exec(stdout)?.[0] ?? '';
@@ -158,8 +149,8 @@ t.test('a key that is revoked ends its clients', async (t) => {
   t.match(await client.closed, { code: 'invalid_api_key', retryable: false });
 });
 
-t.test('a service that is killed and started again is found again', async (t) => {
-  // Named, as in a deployment: one that the system chose stays taken for a minute after its listener was killed.
+t.test('the client connects again after the service was killed and restarted', async (t) => {
+  // A fixed port, as in a deployment. A port that the system chose stays taken for a minute after a kill.
   const environment = { SYNTHESIS_THREADS: '1', PORT: String(await freePort()) };
   const first = await startService(t, environment);
   const client = await connect({
@@ -178,7 +169,7 @@ t.test('a service that is killed and started again is found again', async (t) =>
   next.send('There you are.');
   void next.close();
   const second = spawnService(t, { ...environment, DATA_DIR: first.dataDir });
-  t.ok(Buffer.concat(await collect(next.audio)).length > 32_000, 'what waited is spoken');
+  t.ok(Buffer.concat(await collect(next.audio)).length > 32_000, 'the waiting context speaks');
   await client.close();
   t.equal((await second.stop()).code, 0);
 });

@@ -1,138 +1,131 @@
+/** Signals: a drain, an end without one, and what a supervisor sees of a fault. */
 import t from 'tap';
 import { RawClient } from '../support/raw-client.js';
 import {
-  pause,
+  prose,
   readStream,
   recordsOf,
+  SCRIPTED,
   spawnService,
+  speech,
   startService,
-  until,
   type TestService,
+  until,
 } from '../support/service.js';
 
-const text = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
-  12,
-);
-const request = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
+const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
+const faulty = 'test/support/faulty-main.js';
 
-const oneThread = { SYNTHESIS_THREADS: '1' };
-
-/** The first signal was heard. */
-const stopping = (service: TestService) => until(() => service.stdout.includes('"stopping"'));
-
-t.test('SIGTERM amid streams and a whole file: all complete, nothing new is taken, exit 0', async (t) => {
-  const service = await startService(t, { SYNTHESIS_THREADS: '2' });
-  const file = service.post('/v1/tts', request);
-  const whole = readStream(await service.post('/v1/tts/stream', { ...request, timestamps: true }));
-  const paced = await service.post('/v1/tts/stream', request);
-  const records = recordsOf(paced);
+/** A stream that is read no further than its first record. `rest` reads on, and throws if the stream is cut. */
+const openStream = async (service: TestService, text: string) => {
+  const records = recordsOf(await service.post('/v1/tts/stream', speech(text)));
   await records.next();
+  const rest = async (): Promise<number> => {
+    let characters = 0;
+    for await (const { audio_chunk = '' } of records) characters += audio_chunk.length;
+    return characters;
+  };
+  return { rest };
+};
+
+const isStopping = (service: TestService) => service.untilLogged('stopping');
+
+// At once: some of them wait.
+t.jobs = 2;
+
+void t.test('SIGTERM during streams and a whole file: all complete, no new connection, exit 0', async (t) => {
+  const service = await startService(t, { SYNTHESIS_THREADS: '2' });
+  const text = prose(6);
+  const file = service.post('/v1/tts', speech(text));
+  const read = readStream(await service.post('/v1/tts/stream', speech(text, { timestamps: true })));
+  const late = await openStream(service, text);
   service.signal('SIGTERM');
-  t.ok(await stopping(service));
-  await t.rejects(RawClient.open(service.port), 'no new connection');
-  const { words, audio } = await whole;
+  await isStopping(service);
+  const refuses = () =>
+    RawClient.open(service.port).then(
+      (client) => client.destroy(),
+      () => true,
+    );
+  t.ok(await until(async () => (await refuses()) === true), 'no new connection');
+  const { words, audio } = await read;
   t.equal(words.map(({ word }) => word).join(' '), text.trim(), 'to the last word');
   t.ok(audio.length / 96_000 >= (words.at(-1)?.end ?? Infinity));
   const response = await file;
   t.equal(response.status, 200);
   t.ok(((await response.json()) as { audio: string }).audio.length > 1_000_000, 'the file');
-  let rest = 0;
-  for await (const record of records) rest += record.audio_chunk?.length ?? 0;
-  t.ok(rest > 1_000_000, 'the stream that was read late');
+  t.ok((await late.rest()) > 1_000_000, 'the stream that was read late');
   t.match(await service.exited, { code: 0, signal: null });
   t.equal(service.stderr, '');
 });
 
-t.test('a second signal ends it now', async (t) => {
-  const service = await startService(t, oneThread);
-  const response = await service.post('/v1/tts/stream', { ...request, text: text.repeat(30) });
-  const records = recordsOf(response);
-  await records.next();
+void t.test('a second signal ends the drain', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
+  const stream = await openStream(service, prose(300));
   service.signal('SIGTERM');
-  t.ok(await stopping(service));
+  await isStopping(service);
   service.signal('SIGINT');
   t.match(await service.exited, { code: 0 });
-  await t.rejects(async () => {
-    for await (const _ of records);
-  }, 'the stream is cut, visibly');
+  await t.rejects(stream.rest(), 'the client sees that the stream is cut');
 });
 
-t.test('what takes longer than DRAIN_SECONDS is cut', async (t) => {
-  const service = await startService(t, { ...oneThread, DRAIN_SECONDS: '1' });
-  const response = await service.post('/v1/tts/stream', { ...request, text: text.repeat(30) });
-  const records = recordsOf(response);
-  await records.next();
+void t.test('a stream that outlasts DRAIN_SECONDS is cut', async (t) => {
+  const service = await startService(t, { ...oneThread, DRAIN_SECONDS: '1' }, SCRIPTED);
+  const stream = await openStream(service, prose(300));
   service.signal('SIGTERM');
-  let hasEnded = false;
-  void service.exited.then(() => (hasEnded = true));
-  // Nobody reads on: by itself it would not end, and the default is far longer than this wait.
-  t.ok(await until(() => hasEnded, 15_000));
-  t.match(await service.exited, { code: 0, signal: null });
-  await t.rejects(async () => {
-    for await (const _ of records);
-  }, 'visibly');
+  // Nobody reads, so the stream would not end by itself. The default of DRAIN_SECONDS is far longer than this wait.
+  t.ok(await until(() => service.exit !== null, 15_000));
+  t.match(service.exit, { code: 0, signal: null });
+  await t.rejects(stream.rest(), 'the client sees that the stream is cut');
 });
 
-t.test('Ctrl-C under npm arrives twice at once, and still lets the stream complete', async (t) => {
-  const service = await startService(t, oneThread);
-  const whole = readStream(await service.post('/v1/tts/stream', { ...request, timestamps: true }));
+void t.test('Ctrl-C under npm arrives twice at once, and still lets the stream complete', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
+  const stream = await openStream(service, prose(6));
   service.signal('SIGINT');
-  t.ok(await stopping(service));
+  await isStopping(service);
   service.signal('SIGINT');
-  const { words } = await whole;
-  t.equal(words.map(({ word }) => word).join(' '), text.trim());
+  t.ok((await stream.rest()) > 1_000_000);
   t.match(await service.exited, { code: 0, signal: null });
 });
 
-t.test('SIGTERM while the voices load', async (t) => {
+void t.test('SIGTERM while the voices load', async (t) => {
   const service = spawnService(t);
-  while (!service.stdout.includes('first API key')) await pause(2);
+  await service.untilLogged('first API key written to a file');
   service.signal('SIGTERM');
   t.match(await service.exited, { code: 0, signal: null });
 });
 
-t.test('a second signal while the voices load ends it now', async (t) => {
+void t.test('a second signal while the voices load does not wait for them', async (t) => {
   const service = spawnService(t, { SYNTHESIS_THREADS: '8' });
-  while (!service.stdout.includes('first API key')) await pause(2);
+  await service.untilLogged('first API key written to a file');
   service.signal('SIGTERM');
-  t.ok(await stopping(service));
+  await isStopping(service);
   service.signal('SIGINT');
   t.match(await service.exited, { code: null, signal: 'SIGTERM' });
-  t.notMatch(service.stdout, '"listening"', 'it does not wait for them');
+  t.same(service.logged('listening'), []);
 });
 
-t.test('SIGINT with nothing to do', async (t) => {
-  const service = await startService(t, oneThread);
-  service.signal('SIGINT');
-  t.match(await service.exited, { code: 0, signal: null });
-});
-
-t.test('SIGHUP and SIGUSR2 end nothing; the latter tells what is going on', async (t) => {
-  const service = await startService(t);
+void t.test('SIGHUP and SIGUSR2 end nothing; SIGUSR2 logs the status; an idle SIGINT exits 0', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
   service.signal('SIGHUP');
   service.signal('SIGUSR2');
-  t.ok(await until(() => service.entries.some((line) => line.msg === 'status')));
-  t.match(
-    service.entries.find((line) => line.msg === 'status'),
-    { requestsInFlight: 0, openContexts: 0, runningSegments: 0, threadsWhole: true },
-  );
-  t.match(await service.stop(), { code: 0, signal: null });
+  const idle = { requestsInFlight: 0, openContexts: 0, runningSegments: 0, threadsWhole: true };
+  t.match(await service.untilLogged('status'), idle);
+  service.signal('SIGINT');
+  t.match(await service.exited, { code: 0, signal: null });
 });
 
 for (const drain of ['hangs', 'fails'])
-  t.test(`a fault that nothing catches, and a drain that ${drain}: a supervisor sees a crash`, async (t) => {
-    const service = await startService(t, { ...oneThread, DRAIN: drain }, 'test/support/faulty-main.js');
+  void t.test(`an uncaught error, and a drain that ${drain}: a supervisor sees a crash`, async (t) => {
+    const service = await startService(t, { ...oneThread, DRAIN: drain }, faulty);
     service.signal('SIGWINCH');
-    // SIGTERM would pass for an end that was asked for, and the service stay down.
+    // A supervisor takes SIGTERM for a requested end and would not start the service again.
     t.match(await service.exited, { code: null, signal: 'SIGKILL' });
-    t.ok(service.entries.some(({ msg }) => msg === 'uncaught exception'));
-    t.equal(
-      service.entries.filter(({ msg }) => msg === 'the drain failed').length,
-      drain === 'fails' ? 1 : 0,
-    );
+    t.equal(service.logged('uncaught exception').length, 1);
+    t.equal(service.logged('the drain failed').length, drain === 'fails' ? 1 : 0);
   });
 
-t.test('SIGTERM with a thread that hangs is still an end that was asked for', async (t) => {
-  const service = await startService(t, { ...oneThread, DRAIN: 'hangs' }, 'test/support/faulty-main.js');
+void t.test('SIGTERM with a thread that hangs is still a requested end', async (t) => {
+  const service = await startService(t, { ...oneThread, DRAIN: 'hangs' }, faulty);
   t.match(await service.stop(), { code: null, signal: 'SIGTERM' });
 });

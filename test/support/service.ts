@@ -1,5 +1,7 @@
 /** The service as a child process that ends with its test, on free ports, with a store of its own. */
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
@@ -28,8 +30,8 @@ export class TestService extends Service {
   readonly entries: LogEntry[] = [];
   #wake: (() => void)[] = [];
 
-  constructor(dataDir: string, env: Environment, script: string) {
-    super({ ...shared, entry: entryOf(script), dataDir, env });
+  constructor(dataDir: string, env: Environment, script: string, launcher: readonly string[]) {
+    super({ ...shared, entry: entryOf(script), dataDir, env, launcher: [...launcher, ...shared.launcher] });
     void this.exited.then(() => this.#wakeAll());
   }
 
@@ -90,17 +92,53 @@ const temporaryFolder = (t: Test): string => {
   return folder;
 };
 
-/** Starts a service that ends with the test. It may not listen yet. */
-export const spawnService = (t: Test, env: Environment = {}, script = 'src/main.js'): TestService => {
-  const service = new TestService(env['DATA_DIR'] ?? join(temporaryFolder(t), 'data'), env, script);
+/**
+ * Starts a service that ends with the test. It may not listen yet.
+ *
+ * @param launcher a command that execs the service, such as `['prlimit', '--nofile=64']`
+ */
+export const spawnService = (
+  t: Test,
+  env: Environment = {},
+  script = 'src/main.js',
+  launcher: readonly string[] = [],
+): TestService => {
+  const dataDir = env['DATA_DIR'] ?? join(temporaryFolder(t), 'data');
+  const service = new TestService(dataDir, env, script, launcher);
   t.teardown(() => service.kill());
   return service;
 };
 
-export const startService = async (t: Test, env: Environment = {}, script?: string): Promise<TestService> => {
-  const service = spawnService(t, env, script);
+export const startService = async (...parameters: Parameters<typeof spawnService>): Promise<TestService> => {
+  const service = spawnService(...parameters);
   await service.listening();
   return service;
+};
+
+/** Asserts that a service ends with exit code 1 and one line on standard error, which matches all of `reasons`. */
+export const failsToStart = async (
+  t: Test,
+  service: TestService,
+  ...reasons: readonly (string | RegExp)[]
+): Promise<void> => {
+  t.match(await service.exited, { code: 1 });
+  t.equal(service.stderr.trimEnd().split('\n').length, 1, service.stderr);
+  for (const reason of reasons) t.match(service.stderr, reason);
+};
+
+/** A port that something else listens on. */
+export const holdPort = async (): Promise<{ port: number; release: () => Promise<void> }> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { port, release: () => new Promise((resolve) => server.close(() => resolve())) };
+};
+
+/** A port that was free a moment ago. */
+export const freePort = async (): Promise<number> => {
+  const { port, release } = await holdPort();
+  await release();
+  return port;
 };
 
 /** Runs a script of the package to its end. */
@@ -113,6 +151,18 @@ export const runScript = async (
   const exit = await child.exited;
   return { ...exit, stdout: child.lines.map((line) => `${line}\n`).join(''), stderr: child.stderr };
 };
+
+/** A text of 84 characters, several times. */
+export const prose = (times: number): string =>
+  'The train was late again, so we walked along the river and talked about the summer. '.repeat(times);
+
+/** The body of a speech request. */
+export const speech = (text: string, more: object = {}) => ({
+  text,
+  voice: 'wren',
+  response_format: { encoding: 'pcm', sample_rate: 48_000 },
+  ...more,
+});
 
 export interface StreamRecord {
   readonly type: 'audio' | 'timestamps';
