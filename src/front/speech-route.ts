@@ -28,7 +28,9 @@ export interface SpeechRouteParts {
 }
 
 /** A route's parsed body; without a request, the answer is an empty 200. */
-export type Asked = { readonly ok: true; readonly request: SpeechRequest | null } | Refusal;
+export type Asked =
+  | { readonly ok: true; readonly request: SpeechRequest | null }
+  | (Refusal & { readonly contentType?: string });
 
 /** Parses a whole body. A dialect words its own refusals. */
 export type Parser = (body: Uint8Array, head: RequestHead, bounds: ApiBounds) => Asked;
@@ -89,7 +91,7 @@ const answer = (
   if (!asked.ok) {
     const isBody = asked.status === errors.bodyUnreadable.status;
     const reason = isBody ? 'bodyUnreadable' : 'requestInvalid';
-    replyRefused(exchange, reason, { ...asked, contentType: 'application/json' });
+    replyRefused(exchange, reason, { contentType: 'application/json', ...asked });
     return;
   }
   const { request } = asked;

@@ -45,7 +45,10 @@ t.test('a listener words every error in its own shape', async (t) => {
       method: 'post',
       handler: speechRoute(
         speechParts,
-        (body, head, bounds) => parseSpeechRequest(body, head.contentType, bounds),
+        (body, head, bounds) => {
+          const asked = parseSpeechRequest(body, head.contentType, bounds);
+          return asked.ok ? asked : { ok: false, ...word(400, 'body') };
+        },
         streamResponder,
       ),
     },
@@ -67,7 +70,10 @@ t.test('a listener words every error in its own shape', async (t) => {
   });
   const ask = async (path: string, key: string, init: RequestInit = {}) => {
     const url = `http://127.0.0.1:${localPort(socket)}${path}`;
-    const response = await fetch(url, { ...init, headers: { 'x-api-key': key } });
+    const response = await fetch(url, {
+      ...init,
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+    });
     t.ok(response.headers.get('x-request-id'), path);
     return [response.status, response.headers.get('content-type'), await response.text()];
   };
@@ -80,6 +86,7 @@ t.test('a listener words every error in its own shape', async (t) => {
   t.same(await ask('/other/fault', 'svc_sk_good'), answer(word(500, 'internal')));
   t.same(await speak('none', 'ada'), answer(word(401, 'keyMissing')));
   t.same(await speak('svc_sk_broke', 'ada'), answer(word(402, 'creditExhausted')));
+  t.same(await ask('/other/speak', 'svc_sk_good', { method: 'POST', body: '{}' }), answer(word(400, 'body')));
   t.same(await speak('svc_sk_good', 'nobody'), answer(word(404, 'no voice nobody')));
   speech.refuse = () => null;
   t.same(await speak('svc_sk_good', 'ada'), answer(word(503, 'unavailable')));
