@@ -48,7 +48,7 @@ interface Measured {
   readonly shares: CpuTimes[];
 }
 
-/** Alternates between the encoder alone and the service, and between encodings, so that a slow minute meets all. */
+/** Alternates between the encoder alone and the service, and between encodings, so that a slow minute affects all. */
 const measureInTurns = async (
   load: Load,
   target: Target,

@@ -15,7 +15,7 @@ import {
   type Target,
 } from './streams.js';
 
-/** Between two lone listeners: the service comes to rest, a cancelled step included. */
+/** Between two requests: the service finishes everything, including a cancelled step. */
 const restMs = 40;
 /** A tick of the real-time listeners; what they notice late is less than this. */
 const tickMs = 10;
@@ -81,7 +81,7 @@ const firstAudio = async ({ rounds, target, texts }: FirstAudioOrder): Promise<r
   const requests = texts.map((text, i) => encodeSpeech(target, keyOf(target, i), text));
   const firstAudioMs = texts.map((): number[] => []);
   for (let round = 0; round < rounds; round++) {
-    // In turns, so that a slow moment of the machine meets every text alike.
+    // Alternates between texts, so that a slow moment of the machine affects all alike.
     for (const [i, request] of requests.entries()) firstAudioMs[i]!.push(await firstAudioOf(target, request));
   }
   return firstAudioMs;

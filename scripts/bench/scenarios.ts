@@ -1,4 +1,4 @@
-/** What is measured over HTTP, and the bars. Bars are for 2 cores, load included. */
+/** Measurements over HTTP, and their bars. Bars are for 2 cores, load included. */
 import type { BareEngine } from './bare.js';
 import { describeFormat } from './encodings.js';
 import type { Load } from './load.js';
@@ -51,7 +51,7 @@ export const measureFirstAudio = async (load: Load, target: Target): Promise<Row
   ];
 };
 
-/** Alternates between the service and the bare engine, so that a slow minute of the machine meets both. */
+/** Alternates between the service and the bare engine, so that a slow minute affects both. */
 export const measureThroughput = async (load: Load, target: Target, bare: BareEngine): Promise<Row[]> => {
   const durationMs = 8_000;
   const bareRuns: number[] = [];

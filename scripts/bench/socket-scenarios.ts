@@ -1,4 +1,4 @@
-/** What is measured over WebSockets. */
+/** Measurements over WebSockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Baseline } from './baseline-server.js';
 import type { FrameCost, Heard, Load } from './load.js';

@@ -8,7 +8,6 @@ export interface Target {
   readonly port: number;
   readonly keys: readonly string[];
   readonly voice: string;
-  /** What is asked for. */
   readonly format: AudioFormat;
 }
 
@@ -23,7 +22,7 @@ export interface StreamHandlers {
 
 /** Speech over HTTP or over a WebSocket. */
 export interface SpeechStream {
-  /** Resolves when the stream can be asked for: what is measured does not include it. */
+  /** Resolves when the stream is ready for requests; measurements do not include this time. */
   opened(): Promise<void>;
   /** One request at a time. */
   request(bytes: Buffer, handlers: StreamHandlers): void;
@@ -33,7 +32,7 @@ export interface SpeechStream {
   close(): void;
 }
 
-/** Milliseconds of speech in a byte of base64; `null` where bytes do not tell the time, but pages do. */
+/** Milliseconds of speech in a byte of base64; `null` for Opus, where only pages have a time. */
 const msPerBase64Byte = (format: AudioFormat): number | null => {
   const bytesToMs = (bytesPerSecond: number) => ((3 / 4) * 1000) / bytesPerSecond;
   switch (format.encoding) {
@@ -151,10 +150,10 @@ export class SocketStream implements SpeechStream {
   #handlers: StreamHandlers | null = null;
   #base64Bytes = 0;
 
-  /** @throws {RangeError} for a format whose bytes do not tell its time */
+  /** @throws {RangeError} for Opus */
   constructor(target: Target, key: string) {
     const msPerByte = msPerBase64Byte(target.format);
-    if (msPerByte === null) throw new RangeError('the bytes of this format do not tell its time');
+    if (msPerByte === null) throw new RangeError('the bytes of this format have no fixed duration');
     this.#opened.promise.catch(() => undefined);
     this.#connection = new SocketConnection(
       { port: target.port, key },
@@ -252,7 +251,7 @@ export class Listener {
     });
   }
 
-  /** Reads more, or asks for the next speech. @throws what its stream met with */
+  /** Reads more, or asks for the next speech. @throws the error of its stream */
   tick(nowMs: number): void {
     if (this.#error !== null) throw this.#error;
     if (!this.#playback.isPlaying) return;

@@ -1,5 +1,5 @@
 /**
- * A load in a process of its own, as real clients are: so its work does not delay the clocks of whoever measures.
+ * A load in a process of its own, as real clients are, so that its work does not delay the clocks of the measurement.
  *
  * The load's file calls `serveLoad(calls)`; `typeof calls` is the type parameter of `LoadProcess`, so that calls and
  * results are typed on both sides. The load ends when its parent does.

@@ -115,7 +115,7 @@ const receiveBuffer = Buffer.allocUnsafe(64 * 1024);
 const headerBytesMax = 10;
 
 const audioHead = '{"audio_chunk":"';
-/** The byte of a message that tells audio from everything else, and its value for audio. */
+/** The position of a byte that differs between audio and other messages, and its value for audio. */
 const kindAt = 2;
 const audioKind = audioHead.charCodeAt(kindAt);
 /** Bytes of an audio frame of a context without an id, besides base64. */
@@ -125,7 +125,7 @@ export const audioOverheadBytes = audioHead.length + '"}'.length;
 export type Leaving = 'close-frame' | 'fin' | 'half-close' | 'reset';
 
 export interface SocketHandlers {
-  /** A whole message with audio, and the length of its payload. Without it, audio comes to `onMessage` too. */
+  /** A whole message with audio, and the length of its payload. Without this handler, `onMessage` receives audio too. */
   readonly onAudio?: (bytes: number) => void;
   readonly onMessage: (json: string) => void;
   /** The connection failed, or the server closed it. */

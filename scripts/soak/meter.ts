@@ -99,7 +99,7 @@ export class Meter {
     return Object.fromEntries(this.#charges);
   }
 
-  /** Resets what is measured; gauges and faults stay. */
+  /** Sets counts and measures to zero, except gauges and faults. */
   reset(): void {
     this.firstAudio.reset();
     this.replies = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;

@@ -1,5 +1,5 @@
 /**
- * One soak: the service and the load as processes of their own, calibrated, warmed up, measured, ended, judged.
+ * One soak, with the service and the load as processes of their own.
  *
  *   starting --> (calibration) --> warm-up --> measured --(time, or Ctrl-C)--> ending --> over
  *                                    (rests)

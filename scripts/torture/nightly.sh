@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# All faults at full length, for a machine that has the night for it:
+# All scenarios with many inputs, for a night:
 #
 #   npm run torture:nightly [-- [FILE] [--allow-skips]]
 #
-# A million inputs of raw bytes, then each other scenario with its own count. The table goes to FILE (torture-DATE.md).
-# Exit code 1: a row did not hold, or was not run (see --allow-skips of `npm run torture`). SEED=S brings a night back.
+# A million inputs of raw bytes, then each other scenario with its default count. The table goes to FILE (default
+# torture-DATE.md). Exit code 1: a row did not hold, or was not run (see --allow-skips of `npm run torture`). SEED=S repeats
+# a night.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -26,7 +27,7 @@ echo "seed $seed, table: $file"
 status=0
 { echo "Seed $seed, $(git rev-parse --short HEAD 2>/dev/null || echo 'no commit'), $(date -u +%FT%RZ)"; echo; } >"$file"
 torture fuzz --count "${FUZZ_COUNT:-1000000}" >>"$file" || status=1
-# One by one: a row is in the file as soon as it is known. Without the two lines of the head, which are there.
+# One by one, so that each row is in the file as soon as it is known; without the two lines of the table's head.
 for name in "${others[@]}"; do
   torture "$name" > >(tail -n +3 >>"$file") || status=1
   wait $! || status=1

@@ -17,19 +17,7 @@ const targets: readonly Weighted<readonly [method: string, target: string]>[] = 
   { weight: 3, value: ['OPTIONS', '/v1/tts'] },
 ];
 
-const methods = [
-  'GET',
-  'POST',
-  'HEAD',
-  'PUT',
-  'DELETE',
-  'OPTIONS',
-  'PATCH',
-  'TRACE',
-  'CONNECT',
-  'get',
-  'BREW',
-];
+const methods = 'GET POST HEAD PUT DELETE OPTIONS PATCH TRACE CONNECT get BREW'.split(' ');
 const oddMethods = ['', 'P\0ST', 'POST POST', 'x'.repeat(300), '\xff\xfe', 'POST\t', '"GET"'];
 const oddTargets = [
   '*',
@@ -50,18 +38,7 @@ const oddTargets = [
   '',
   ' /v1/tts',
 ];
-const versions = [
-  'HTTP/1.0',
-  'HTTP/0.9',
-  'HTTP/2.0',
-  'HTTP/1.2',
-  'HTTP/11',
-  'http/1.1',
-  'HTTP/1.',
-  'ICY',
-  '',
-  'HTTP/1.1 x',
-];
+const versions = 'HTTP/1.0|HTTP/0.9|HTTP/2.0|HTTP/1.2|HTTP/11|http/1.1|HTTP/1.|ICY||HTTP/1.1 x'.split('|');
 
 const oddHeaders = [
   'Connection: close',
@@ -117,29 +94,10 @@ const someKey = (dice: Dice, vocabulary: Vocabulary): string =>
     },
   ])();
 
-const chunkSizes = [
-  '-1',
-  'zz',
-  '',
-  '0x5',
-  'fffffffffffffffff',
-  '7fffffffffffffff',
-  'ffffffff',
-  '5;a=b',
-  ' 5',
-  '5 ',
-  '00000005',
-  '5\n',
-];
-const chunkedEnds = [
-  '',
-  '0\r\n',
-  '0\r\nX-A: b\r\n\r\n',
-  '\r\n0\r\n\r\n',
-  '000\r\n\r\n',
-  '0;x\r\n\r\n',
-  '0\n\n',
-];
+const chunkSizes = '-1|zz||0x5|fffffffffffffffff|7fffffffffffffff|ffffffff|5;a=b| 5|5 |00000005|5\n'.split(
+  '|',
+);
+const chunkedEnds = '|0\r\n|0\r\nX-A: b\r\n\r\n|\r\n0\r\n\r\n|000\r\n\r\n|0;x\r\n\r\n|0\n\n'.split('|');
 
 const chunked = (body: Buffer, dice: Dice): Buffer => {
   const pieces: Buffer[] = [];
