@@ -80,7 +80,6 @@ export class ContextRun {
   #textCompleteMs: number | null = null;
   #unspokenCharacters = 0;
   #sentCharacters = 0;
-  #heardAny = false;
   #isStopping = false;
   #isStreaming = false;
 
@@ -207,7 +206,6 @@ export class ContextRun {
     this.#replyStartMs = nowMs;
     this.#durationAtReplyMs = this.#check.durationMs;
     this.#spokenAtMs = this.#textCompleteMs = null;
-    this.#heardAny = false;
     this.#playback.begin(this.#playMs(nowMs));
     this.#parts.meter.replies++;
     this.#become('writing', nowMs);
@@ -258,15 +256,15 @@ export class ContextRun {
     if (this.#isEnding && this.#state !== 'closing') return;
     const receivedMs = this.#check.durationMs - this.#durationAtReplyMs;
     const isPrompt = reader === 'eager' || reader === 'paced';
-    // With mp3 and Opus, the first chunk may contain only the end of the reply before.
-    if (!this.#heardAny && moreMs > 0) {
-      this.#heardAny = true;
-      if (isPrompt && this.#spokenAtMs !== null) meter.heardFirst(nowMs - this.#spokenAtMs);
-    }
     const arrival = this.#playback.audio(receivedMs, this.#playMs(nowMs));
+    if (arrival === null || !isPrompt) return;
+    if (arrival.kind === 'first') {
+      if (this.#spokenAtMs !== null) meter.heardFirst(nowMs - this.#spokenAtMs);
+      return;
+    }
     // The rest that an encoder writes at the close is not speech.
     const isSpeaking = this.#state === 'writing' || this.#deadlines.some(({ characters }) => characters > 0);
-    if (arrival?.kind !== 'dry' || !isPrompt || !isSpeaking) return;
+    if (!isSpeaking) return;
     const { sinceMs } = arrival;
     const clientLateMs = clock.latenessMs(sinceMs, nowMs);
     const textCompleteMs = this.#textCompleteMs;
