@@ -15,7 +15,7 @@
  *   by a task that it can give to no thread.
  * - To end one thread for good. The pool replaces it, since `minThreads` is fixed. `destroy` ends all threads, also the
  *   one that hangs in native code, and that aborts the process.
- * - To try again after a replacement died while it loaded. From then on the pool replaces no thread (its
+ * - To try again after a replacement died while it loaded. From then on the pool replaces no dead thread by itself (its
  *   `workerFailsDuringBootstrap` stays set), and reports nothing.
  *
  * It also gives all threads the same `workerData`, but each needs shared memory of its own.
