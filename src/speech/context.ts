@@ -22,6 +22,8 @@ import { Utterances } from './utterances.js';
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
 
+const faultOf = (error: unknown): string => `a fault of the dispatch: ${faultPlace(error)}`;
+
 export interface ContextParts {
   readonly id: number;
   readonly options: ContextOptions;
@@ -129,7 +131,12 @@ export class Context implements SpeechContext, SegmentOwner {
     if (this.#released) return;
     this.#unhandedFrames--;
     this.#parts.meter.handed(frame);
-    this.#guarded(() => this.schedule.handed(frame.durationMs));
+    try {
+      this.schedule.handed(frame.durationMs);
+    } catch (error) {
+      // Not at once: the transport is in the middle of a write.
+      setImmediate(() => this.fail(faultOf(error)));
+    }
     // A whole result is charged when it is complete: one that fails is free.
     if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
     this.renew();
@@ -193,7 +200,7 @@ export class Context implements SpeechContext, SegmentOwner {
 
   /** The scheduler calls it while it serves any context: a fault must end only this one. */
   start(segment: ScheduledSegment, playFromMs: number, readySinceMs: number): void {
-    this.#guarded(() => this.#start(segment, playFromMs, readySinceMs), segment);
+    this.#guarded(segment, () => this.#start(segment, playFromMs, readySinceMs));
   }
 
   moved(segment: ScheduledSegment, playFromMs: number): void {
@@ -230,17 +237,17 @@ export class Context implements SpeechContext, SegmentOwner {
     const running = this.#generation.pool.run(job, playFromMs);
     this.#jobs.set(segment, running);
     void running.outcome.then((outcome) =>
-      this.#guarded(() => this.#onOutcome(segment, readySinceMs, outcome), segment),
+      this.#guarded(segment, () => this.#onOutcome(segment, readySinceMs, outcome)),
     );
     this.#feed();
   }
 
-  /** Runs a reaction. A fault ends this context and no other. @param segment counts as running no more after a fault */
-  #guarded(react: () => void, segment?: ScheduledSegment): void {
+  /** Runs a reaction. A fault ends this context and no other, and its segment runs no more. */
+  #guarded(segment: ScheduledSegment, react: () => void): void {
     try {
       react();
     } catch (error) {
-      this.#failSegment(`a fault of the dispatch: ${faultPlace(error)}`, segment);
+      this.#failSegment(segment, faultOf(error));
     }
   }
 
@@ -257,13 +264,13 @@ export class Context implements SpeechContext, SegmentOwner {
       }
       case 'cancelled':
         this.#parts.meter.made(readySinceMs, outcome.effort, null);
-        this.#failSegment('its segment was cancelled', segment);
+        this.#failSegment(segment, 'its segment was cancelled');
         return;
       case 'interrupted':
         this.#retry(segment);
         return;
       case 'failed':
-        this.#failSegment(outcome.reason, segment);
+        this.#failSegment(segment, outcome.reason);
     }
   }
 
@@ -271,14 +278,14 @@ export class Context implements SpeechContext, SegmentOwner {
   #retry(segment: ScheduledSegment): void {
     const attempt = this.#attempts.get(segment);
     if (this.#over || attempt === undefined || ++attempt.retries > this.#parts.bounds.segmentRetriesMax)
-      this.#failSegment('its synthesis threads kept ending', segment);
+      this.#failSegment(segment, 'its synthesis threads kept ending');
     else this.schedule.requeue(segment);
   }
 
   /** Ends the context, unless it is over; its segment runs no more. */
-  #failSegment(reason: string, segment?: ScheduledSegment): void {
+  #failSegment(segment: ScheduledSegment, reason: string): void {
     this.fail(reason);
-    if (segment !== undefined) this.schedule.finished(segment, 0);
+    this.schedule.finished(segment, 0);
   }
 
   #feed(): void {

@@ -92,6 +92,19 @@ t.test('a frame of a context that never was is logged, and changes nothing', asy
   t.ok(await dispatcher.close(5_000));
 });
 
+t.test('a fault of an actor reaches the log, also when its context is over', async (t) => {
+  const lines: LogLine[] = [];
+  const dispatcher = await start({ log: recordingLog(lines) });
+  const outcome = await speak(dispatcher, 'Now !actor-fails-twice it ends.', true);
+  t.match(outcome, { ending: 'failed', reason: 'scripted fault' }, 'the transport logs this one');
+  await until(() => lines.some(({ level }) => level === 'error'));
+  t.match(
+    lines.filter(({ level }) => level === 'error'),
+    [{ message: 'a context failed after its end', fields: { reason: 'scripted fault' } }],
+  );
+  t.ok(await dispatcher.close(5_000));
+});
+
 t.test('a job is cancelled between two steps', async (t) => {
   const dispatcher = await start({ threads: 1 });
   const first = Promise.withResolvers<undefined>();

@@ -13,6 +13,10 @@ parentPort?.on('message', (message: ActorThreadMessage) => {
     if (command.words.includes('!actor-spin')) for (;;);
     if (command.words.includes('!actor-stray'))
       parentPort?.postMessage(packFrames([{ type: 'closed', contextId: 2 ** 20 }]));
+    if (command.words.includes('!actor-fails-twice')) {
+      const failed = { type: 'failed', contextId: command.contextId, reason: 'scripted fault' } as const;
+      parentPort?.postMessage(packFrames([failed, failed]));
+    }
     if (command.words.includes('!actor-throw')) throw new Error('scripted fault');
   }
 });
