@@ -347,6 +347,7 @@ t.test('401, before anything of the request is looked at', async (t) => {
     [null, errors.keyMissing.body, [`Authorization: Bearer ${key}`]],
     ['svc_sk_', errors.keyUnknown.body, []],
     [`${key}x`, errors.keyUnknown.body, []],
+    [key.slice(0, -1), errors.keyUnknown.body, []],
     [revoked, errors.keyUnknown.body, []],
   ] as const)
     for (const route of routes)

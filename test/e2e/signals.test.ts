@@ -2,9 +2,9 @@
 import t from 'tap';
 import { RawClient } from '../support/raw-client.js';
 import {
+  openStream,
   prose,
   readStream,
-  recordsOf,
   SCRIPTED,
   spawnService,
   speech,
@@ -15,18 +15,6 @@ import {
 
 const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 const faulty = 'test/support/faulty-main.js';
-
-/** A stream that is read no further than its first record. `rest` reads on, and throws if the stream is cut. */
-const openStream = async (service: TestService, text: string) => {
-  const records = recordsOf(await service.post('/v1/tts/stream', speech(text)));
-  await records.next();
-  const rest = async (): Promise<number> => {
-    let characters = 0;
-    for await (const { audio_chunk = '' } of records) characters += audio_chunk.length;
-    return characters;
-  };
-  return { rest };
-};
 
 const isStopping = (service: TestService) => service.untilLogged('stopping');
 
@@ -60,7 +48,7 @@ void t.test('SIGTERM during streams and a whole file: all complete, no new conne
 
 void t.test('a second signal ends the drain', async (t) => {
   const service = await startService(t, oneThread, SCRIPTED);
-  const stream = await openStream(service, prose(300));
+  const stream = await openStream(service);
   service.signal('SIGTERM');
   await isStopping(service);
   service.signal('SIGINT');
@@ -70,7 +58,7 @@ void t.test('a second signal ends the drain', async (t) => {
 
 void t.test('a stream that outlasts DRAIN_SECONDS is cut', async (t) => {
   const service = await startService(t, { ...oneThread, DRAIN_SECONDS: '1' }, SCRIPTED);
-  const stream = await openStream(service, prose(300));
+  const stream = await openStream(service);
   service.signal('SIGTERM');
   // Nobody reads, so the stream would not end by itself. The default of DRAIN_SECONDS is far longer than this wait.
   t.ok(await until(() => service.exit !== null, 15_000));

@@ -221,3 +221,18 @@ export const until = async (condition: () => boolean | Promise<boolean>, ms = 30
   }
   return condition();
 };
+
+/** Opens a long stream that is read no further than its first record. `rest` reads on, and throws if the stream is cut. */
+export const openStream = async (service: TestService, text = prose(400)) => {
+  const aborter = new AbortController();
+  const response = await service.post('/v1/tts/stream', speech(text), { signal: aborter.signal });
+  const records = recordsOf(response);
+  await records.next();
+  /** @returns the characters of base64 that were left */
+  const rest = async (): Promise<number> => {
+    let characters = 0;
+    for await (const { audio_chunk = '' } of records) characters += audio_chunk.length;
+    return characters;
+  };
+  return { response, rest, abort: () => aborter.abort() };
+};
