@@ -1,11 +1,11 @@
 /** The service as a child process that ends with its test, on free ports, with a store of its own. */
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
+import { memoryFolder } from '../store/support.js';
 import { packageRoot } from './package-root.js';
 
 const entryOf = (script: string) => new URL(`../../${script}`, import.meta.url);
@@ -86,12 +86,6 @@ export class TestService extends Service {
 /** The same service with a scripted engine, see scripted-synthesis.ts. */
 export const SCRIPTED = 'test/support/scripted-service.js';
 
-const temporaryFolder = (t: Test): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-test-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-};
-
 /**
  * Starts a service that ends with the test. It may not listen yet.
  *
@@ -103,7 +97,7 @@ export const spawnService = (
   script = 'src/main.js',
   launcher: readonly string[] = [],
 ): TestService => {
-  const dataDir = env['DATA_DIR'] ?? join(temporaryFolder(t), 'data');
+  const dataDir = env['DATA_DIR'] ?? join(memoryFolder(t), 'data');
   const service = new TestService(dataDir, env, script, launcher);
   t.teardown(() => service.kill());
   return service;
