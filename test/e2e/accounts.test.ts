@@ -1,4 +1,4 @@
-/** What requests cost, from outside the process: balances, the ledger, and another process's hand in both. */
+/** What requests cost, seen from outside the process: balances, the ledger, and changes by another process. */
 import t, { type Test } from 'tap';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { balances, chargesOf } from '../store/support.js';
@@ -12,7 +12,7 @@ const { dataDir, port } = service;
 const routes: readonly SpeechPath[] = ['/v1/tts', '/v1/tts/stream'];
 let accounts = 0;
 
-/** An account of its own for a test, and a key of it. */
+/** Creates an account for a test, with a key. */
 const open = async (credits: number | null) => {
   const name = `account ${(accounts += 1)}`;
   const [key = ''] = await createKeys(dataDir, [[name, credits]]);
@@ -37,7 +37,7 @@ const balanceBecomes = async (
 
 const chargeOf = (requestId: string | null) => chargesOf(dataDir).get(requestId ?? '')?.credits ?? 0;
 
-t.test('what was spoken to its end costs its characters, in one entry up to a thousand', async (t) => {
+t.test('a complete request costs its characters, in one entry up to a thousand', async (t) => {
   const account = await open(10_000);
   let left = 10_000;
   for (const path of routes)
@@ -54,7 +54,7 @@ t.test('what was spoken to its end costs its characters, in one entry up to a th
   t.equal(chargesOf(dataDir).get(requestId ?? '')?.entries, 4);
 });
 
-t.test('white space at the end is not spoken and not charged; nothing costs nothing', async (t) => {
+t.test('white space at the end and an empty text are free', async (t) => {
   const account = await open(1_000);
   await listen(port, { path: '/v1/tts', key: account.key, text: 'Yes.  \n' });
   await balanceBecomes(t, account, 995, 'a sentence, with the space that ended it');
@@ -63,7 +63,7 @@ t.test('white space at the end is not spoken and not charged; nothing costs noth
   await balanceBecomes(t, account, 992, 'an empty text was free');
 });
 
-t.test('a request that fails: whole, it is free; streamed, it costs what was handed over', async (t) => {
+t.test('a failed request is free as a whole result; as a stream it costs what was sent', async (t) => {
   const account = await open(10_000);
   const spoken = proseOf(700);
   for (const marker of ['!throw', '!exit', '!reject-late']) {
@@ -77,14 +77,14 @@ t.test('a request that fails: whole, it is free; streamed, it costs what was han
     await until(() => chargeOf(stream.requestId) > 0);
     const charge = chargeOf(stream.requestId);
     t.ok(charge >= chargeThrough(text, stream.letters) && charge <= chargeMax(text, stream), `${charge}`);
-    t.equal(account.balance(), before - charge, 'and nothing else was charged');
+    t.equal(account.balance(), before - charge, 'nothing else is charged');
     t.equal(chargeOf(whole.requestId), 0);
   }
   t.ok(await until(async () => (await service.get('/readyz', {})).status === 200), 'all threads are back');
 });
 
 t.test(
-  'hanging up: before anything was heard it is next to free, later it costs what was handed over',
+  'a client that hangs up pays for what was sent; before the first audio that is next to nothing',
   async (t) => {
     const account = await open(100_000);
     const text = proseOf(3_000);
@@ -109,7 +109,7 @@ t.test(
       });
       t.equal(late.complete, false);
       await until(() => account.balance() < before);
-      // The slot is free when the lease is closed: its last entry is in the ledger after this one's.
+      // The slot is free when the lease is closed. The entry of this request follows the last one of the lease.
       await listen(port, { path: '/v1/tts', key: account.key, text: 'Yes.' });
       await until(() => account.balance() === before - chargeOf(late.requestId) - 4);
       const charge = chargeOf(late.requestId);
@@ -117,31 +117,31 @@ t.test(
         charge >= chargeThrough(text, late.letters) && charge <= chargeMax(text, late),
         `${letters}: ${charge}`,
       );
-      t.equal(account.balance(), before - charge - 4, 'the rest was given back');
+      t.equal(account.balance(), before - charge - 4, 'the rest is refunded');
     }
   },
 );
 
-t.test('402 when the text is not covered, and not a moment longer', async (t) => {
+t.test('402 exactly while the credit does not cover the text', async (t) => {
   const text = proseOf(400);
   const account = await open(text.length);
   const ask = (text: string, path: SpeechPath = '/v1/tts') => listen(port, { path, key: account.key, text });
   t.match(await ask(`${text}!`), { status: 402 }, 'one character too many');
   const long = await RawClient.open(port);
   const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
-  // Not read: the reservation lasts.
+  // Nobody reads it, so the reservation stays.
   long.socket.pause();
   long.send(
     requestBytes({ method: 'POST', path: '/v1/tts/stream', key: account.key, body: JSON.stringify(body) }),
   );
   t.ok(
     await until(async () => (await ask('Yes.')).status === 402),
-    'what is promised to one is not there for another',
+    'reserved credit is not available to another request',
   );
   long.destroy();
   t.ok(
     await until(async () => (await ask('Yes.', '/v1/tts/stream')).status === 200),
-    'what it did not hear is',
+    'the unsent rest is available again',
   );
   while ((await ask(proseOf(40))).status === 200);
   while ((await ask('!')).status === 200);
@@ -153,7 +153,7 @@ t.test('402 when the text is not covered, and not a moment longer', async (t) =>
   t.match(await ask('!'), { status: 402 });
 });
 
-/** Sends all requests in one write each, in one turn, and reads the statuses. */
+/** Sends all requests in one tick, in one write each, and reads the statuses. */
 const race = async (key: string, count: number, text: string): Promise<number[]> => {
   const clients = await Promise.all(Array.from({ length: count }, () => RawClient.open(port)));
   const body = JSON.stringify({ text, voice: 'wren', response_format: 'pcm' });
@@ -168,7 +168,7 @@ const race = async (key: string, count: number, text: string): Promise<number[]>
   return statuses.sort((a, b) => a - b);
 };
 
-t.test('two race for the ninth slot: one wins; so for the last credits', async (t) => {
+t.test('of two requests for the ninth slot, or for the last credits, one wins', async (t) => {
   const text = proseOf(2_000);
   for (let round = 0; round < 5; round += 1) {
     const { key } = await open(null);
@@ -179,7 +179,7 @@ t.test('two race for the ninth slot: one wins; so for the last credits', async (
   }
 });
 
-t.test('revoked in the middle of a request: it goes on to its end, the next is 401', async (t) => {
+t.test('a request completes although its key is revoked; the next one gets 401', async (t) => {
   const account = await open(10_000);
   const text = proseOf(1_500);
   let revoked = false;
@@ -194,10 +194,10 @@ t.test('revoked in the middle of a request: it goes on to its end, the next is 4
   });
   t.match(heard, { complete: true, letters: text.length });
   t.match(await listen(port, { path: '/v1/tts', key: account.key, text }), { status: 401 });
-  await balanceBecomes(t, account, 10_000 - text.length, 'and it is charged');
+  await balanceBecomes(t, account, 10_000 - text.length, 'the request is charged');
 });
 
-t.test('the report of another process agrees, while the service runs', async (t) => {
+t.test('a usage report of another process agrees while the service runs', async (t) => {
   const account = await open(5_000);
   const text = proseOf(600);
   await listen(port, { path: '/v1/tts', key: account.key, text });
@@ -218,7 +218,7 @@ t.test('the report of another process agrees, while the service runs', async (t)
   ]);
 });
 
-t.test('and over all of it, every balance is the sum of its ledger', (t) => {
+t.test('after all this, every balance is the sum of its ledger entries', (t) => {
   for (const { balance, sum } of balances(dataDir)) t.equal(balance, sum);
   t.equal(service.stderr, '');
   t.end();

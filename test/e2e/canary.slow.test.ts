@@ -1,6 +1,6 @@
 /**
- * Nothing that a client says is kept: a key and a sentence that occur nowhere else are sent in every way there is,
- * and then looked for in the log at its most talkative, in the files of the service, and in the heaps of its threads.
+ * The service keeps no client input. This test sends unique keys and words in every possible way, and then searches the
+ * log at level trace, the files of the service, and the heaps of its threads for them.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,22 +12,22 @@ import { pause, startService, until, type TestService } from '../support/service
 import { openWs } from '../support/socket-client.js';
 import { temporaryFolder } from '../store/support.js';
 
-/** Words that no dictionary has, and a code such as people have read to them. */
+/** Words that are in no dictionary, and a code as people have it read to them. */
 const words = 'Quorvimble trasketh novendrum';
 const code = 'ZQ7-4471-XKRV';
 const sentence = `The ${words} said ${code} to 17 of them, and went home.`;
-/** Part of names of voices, contexts, paths, headers. */
+/** Part of the names of voices, contexts, paths and headers. */
 const name = 'zorblatqix';
 const canaries = [...words.split(' '), 'ZQ7-4471', '4471-XKRV', name];
 /**
- * The name of a field that nobody knows. The runtime remembers the first that it meets at each place where the fields of
- * an object are looked at: in the heap, and nowhere else.
+ * The name of an unknown field. Where code reads the fields of an object, V8 keeps the first name that it meets: in the
+ * heap, and nowhere else.
  */
 const field = 'plimmerdusk';
 
 const speech = (more: object = {}): string => JSON.stringify({ text: sentence, voice: 'wren', ...more });
 
-/** Requests over HTTP that are answered, with the status that each must get. */
+/** HTTP requests, each with the status that it must get. */
 const requests = (key: string): readonly (readonly [number, RequestOptions])[] => {
   const post = (path: string, body: string, more: Partial<RequestOptions> = {}): RequestOptions => ({
     method: 'POST',
@@ -80,7 +80,7 @@ const send = async (port: number, request: RequestOptions): Promise<number> => {
   return status;
 };
 
-/** Everything that a WebSocket can be told, with the end that it takes. */
+/** Every kind of WebSocket message, and then a client that vanishes. */
 const overSocket = async (service: TestService, key: string): Promise<void> => {
   const client = await openWs(service.port, key);
   const contextId = `${name}-context`;
@@ -100,14 +100,14 @@ const overSocket = async (service: TestService, key: string): Promise<void> => {
   client.text(contextId, sentence);
   client.closeContext(contextId);
   await client.frame((frame) => frame.context_id === contextId && frame.context_closed === true);
-  // Gone in the middle of a word.
+  // The client vanishes in the middle of a word.
   client.start(null, { voice_id: 'wren' });
   client.text(null, `${sentence} ${sentence} ${words.slice(0, 14)}`);
   await client.frame((frame) => frame.context_id === undefined && frame.audio_chunk !== undefined);
   client.ws.terminate();
 };
 
-/** Everything that a client can leave in the middle. */
+/** Clients that leave during a request, and during a stream. */
 const left = async (service: TestService, key: string): Promise<void> => {
   const half = await RawClient.open(service.port);
   const whole = requestBytes({ method: 'POST', path: '/v1/tts', key, body: speech() });
@@ -122,7 +122,7 @@ const left = async (service: TestService, key: string): Promise<void> => {
 
 const leftIn = (text: string | Buffer): string[] => canaries.filter((canary) => text.includes(canary));
 
-/** Files below a folder with what is in them of the canaries. */
+/** Files below a folder that contain a canary. */
 const leftInFiles = (folder: string, more: readonly string[]): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -153,13 +153,13 @@ const startWithKeys = async (t: Test) => {
   return { service, keys, dataDir, snapshots };
 };
 
-t.test('no key and no text is in the log, in a file, or, when it is over, in a heap', async (t) => {
+t.test('no key and no text is in the log, in a file, or, after the request, in a heap', async (t) => {
   const { service, keys, dataDir, snapshots } = await startWithKeys(t);
   const { port } = service;
   for (const [status, request] of requests(keys.good))
     t.equal(await send(port, request), status, `${request.path} ${status}`);
   t.equal(await send(port, { method: 'POST', path: '/v1/tts', key: keys.poor, body: speech() }), 402);
-  // Nine that are being spoken, and one more.
+  // Nine streams, and one request more.
   const text = sentence.repeat(200);
   const spoken = await Promise.all(
     Array.from({ length: 9 }, () =>
@@ -174,12 +174,12 @@ t.test('no key and no text is in the log, in a file, or, when it is over, in a h
   const unknown = await openWs(port, `svc_sk_${name}${code}`);
   t.match(await unknown.closing(), { code: 1008 });
   await left(service, keys.good);
-  // The last of all, so that nothing else has pushed it out of where it may linger.
+  // The last request of all, so that nothing else has replaced it in a cache.
   t.equal(await send(port, last(keys.good)), 200);
   const ends = (msg: string) => service.entries.filter((line) => line.msg === msg).length;
   const expected = requests(keys.good).length + 1 + 9 + 1 + 2 + 1;
   t.ok(await until(() => ends('request') >= expected && ends('socket') >= 2));
-  t.equal(ends('request'), expected, 'a line for each request, however it ended');
+  t.equal(ends('request'), expected, 'a log entry for each request');
   t.equal(ends('socket'), 2, 'and for each WebSocket');
 
   const secrets = [keys.good, keys.poor];
@@ -187,7 +187,7 @@ t.test('no key and no text is in the log, in a file, or, when it is over, in a h
   service.signal('SIGWINCH');
   t.ok(await until(() => existsSync(join(snapshots, 'done')), 120_000));
   const heaps = readdirSync(snapshots).filter((file) => file.endsWith('.heapsnapshot'));
-  t.equal(heaps.length, 4, 'of the front, an actor, a synthesis and the ledger’s thread');
+  t.equal(heaps.length, 4, 'of the front, actor, synthesis and ledger threads');
   t.strictSame(leftInFiles(snapshots, secrets), [], 'heaps');
   t.match(await service.stop(), { code: 0 });
   t.strictSame(leftInFiles(dataDir, [...secrets, field]), [], 'files');

@@ -1,6 +1,6 @@
 /**
- * The contract, row by row, against the real service over real sockets: statuses, headers and bodies to the byte. Every
- * response is also held against the service's own OpenAPI description.
+ * The contract, row by row, with the real service over real sockets: statuses, headers and bodies to the byte. Every
+ * response is also validated against the service's own OpenAPI description.
  */
 import t, { type Test } from 'tap';
 import { errors } from '../../src/errors.js';
@@ -26,7 +26,7 @@ const description = new Description(await (await service.get('/openapi.json')).j
 
 const ids = new Set<string>();
 
-/** Asks, and checks what holds of every response. */
+/** Sends a request, and checks what every response must have. */
 const ask = async (t: Test, request: RequestOptions): Promise<RawResponse> => {
   const response = await RawClient.ask(port, request);
   const name = `${request.method ?? 'GET'} ${request.path}`;
@@ -91,7 +91,7 @@ t.test('the webhook: the table of refusals', async (t) => {
     );
 });
 
-t.test('bodies that are no JSON by their type, no UTF-8, too deep, too large', async (t) => {
+t.test('bodies of another type, with bad UTF-8, too deep, too large', async (t) => {
   const speech = '{"text":"a","voice":"b"}';
   const notJson = (input: string) =>
     `{"detail":[{"type":"model_attributes_type","loc":["body"],` +
@@ -173,7 +173,7 @@ const accepted: readonly (readonly [string, RegExp])[] = [
   ['"timestamps":true', /"words":\[\]|^(?!.*"words")/s],
 ];
 
-t.test('what is accepted, on both routes; blank text is a short silence', async (t) => {
+t.test('accepted members, on both routes; blank text is a short silence', async (t) => {
   for (const path of SPEECH)
     for (const [members, body] of accepted)
       for (const text of ['""', '" \\n\\t"']) {
@@ -206,7 +206,7 @@ t.test('any text is spoken', async (t) => {
       );
 });
 
-t.test('every method but a route’s own is 405, with what is allowed', async (t) => {
+t.test('a method that a route lacks is 405, with the allowed ones', async (t) => {
   for (const [path, allow] of [
     ...[...SPEECH, WEBHOOK].map((path) => [path, 'POST'] as const),
     ...['/v1/tts/speakers', '/openapi.json', '/healthz', '/readyz'].map(
@@ -265,7 +265,7 @@ t.test('HEAD is GET without the body', async (t) => {
   t.equal((await ask(t, { method: 'HEAD', path: '/v1/tts' })).status, 405);
 });
 
-t.test('pages of a configured origin may ask and read, streams included', async (t) => {
+t.test('pages of a configured origin may send requests and read answers, streams included', async (t) => {
   const asked = await RawClient.ask(port, {
     method: 'OPTIONS',
     path: '/v1/tts/stream',
@@ -286,7 +286,7 @@ t.test('pages of a configured origin may ask and read, streams included', async 
   }
 });
 
-t.test('the webhook speaks at the rate asked for, as it is made', async (t) => {
+t.test('the webhook streams at the requested rate', async (t) => {
   const say = (text: string, message: object = {}): RequestOptions =>
     post(`${WEBHOOK}?voice=rook_conv`, {
       message: { type: 'voice-request', text, ...message, call: { id: 'c1' }, timestamp: 1.5 },
@@ -315,7 +315,11 @@ t.test('the webhook speaks at the rate asked for, as it is made', async (t) => {
   const client = await RawClient.open(port);
   client.send(requestBytes(say(text.repeat(200))));
   await client.until(() => client.receivedBytes > 10_000);
-  t.notMatch(client.bytes().toString('latin1'), /\r\n0\r\n\r\n$/, 'heard long before its end');
+  t.notMatch(
+    client.bytes().toString('latin1'),
+    /\r\n0\r\n\r\n$/,
+    'the first audio comes long before the end',
+  );
   client.destroy();
   const other = await ask(
     t,
@@ -331,7 +335,7 @@ const keysCommand = async (...args: readonly string[]): Promise<string> => {
   return /svc_sk_\w+/.exec(stdout)?.[0] ?? '';
 };
 
-t.test('401, before anything of the request is looked at', async (t) => {
+t.test('401 comes before any other check', async (t) => {
   const revoked = await keysCommand('create');
   await keysCommand('revoke', revoked);
   const routes: readonly RequestOptions[] = [
@@ -353,18 +357,18 @@ t.test('401, before anything of the request is looked at', async (t) => {
     for (const route of routes)
       await answers(t, { ...route, key: sent, headers }, 401, JSON_TYPE, body, `${route.path} ${sent ?? ''}`);
   const named = await ask(t, { path: '/v1/tts/speakers', headers: [`X-API-KEY: ${key}`] });
-  t.equal(named.status, 200, 'the name of the header is of any case');
+  t.equal(named.status, 200, 'the header name is case-insensitive');
 });
 
-t.test('fields, then the voice, then credit, then slots', async (t) => {
-  // Enough for the nine streams, and for no more than a word beside them.
+t.test('the order of checks: fields, voice, credit, slots', async (t) => {
+  // Enough for the nine streams and one word more.
   const text = 'The train was late again, so we walked along the river. '.repeat(300);
   const poor = await keysCommand('create', '--account', 'poor', '--credits', String(9 * text.length + 10));
   const streams = await Promise.all(
     Array.from({ length: 9 }, async () => {
       const client = await RawClient.open(port);
       client.send(requestBytes(post('/v1/tts/stream', { text, voice: 'wren' }, { key: poor })));
-      // It speaks, and then waits for its reader.
+      // The stream has begun, and waits for its reader.
       await client.until(() => client.receivedBytes > 0);
       client.socket.pause();
       return client;
@@ -401,7 +405,7 @@ t.test('fields, then the voice, then credit, then slots', async (t) => {
     t,
     post(`${WEBHOOK}?voice=wren`, { message: { type: 'hang' } }, { key: poor }),
   );
-  t.equal(acknowledged.status, 200, 'what is not spoken needs neither credit nor slot');
+  t.equal(acknowledged.status, 200, 'a message without speech needs neither credit nor slot');
   await runScript('scripts/keys.js', ['credit', 'poor', '1000'], { DATA_DIR: service.dataDir });
   for (const request of targets({ text: large, voice: 'wren' }))
     await answers(t, request, 429, JSON_TYPE, errors.slotsExhausted.body, 'credit clears the 402 at once');

@@ -1,4 +1,4 @@
-/** kill -9 of the whole service, in any moment of any traffic: what the store holds afterwards. */
+/** kill -9 of the service at any moment of any traffic: the contents of the store afterwards. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
@@ -21,7 +21,7 @@ import {
 const start = (t: Test, dataDir: string) =>
   startService(t, { DATA_DIR: dataDir, SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1' }, SCRIPTED);
 
-/** Every row of the ledger, in order: what was acknowledged must be there for ever as it was. */
+/** Every row of the ledger, in order. Acknowledged rows must never change. */
 const ledgerOf = (dataDir: string): string[] => {
   const database = new DatabaseSync(storePath(dataDir));
   const rows = database.prepare('SELECT * FROM ledger ORDER BY id').all();
@@ -34,37 +34,34 @@ const sumsAreRight = (t: Test, dataDir: string) => {
     t.equal(balance, sum, `${name}: the sum of the ledger`);
 };
 
-t.test(
-  'a kill loses less than a step of a request that is being heard, and nothing of the steps before',
-  async (t) => {
-    const dataDir = join(temporaryFolder(t), 'data');
-    const [key = ''] = await createKeys(dataDir, [['listener', 100_000]]);
-    const service = await start(t, dataDir);
-    const text = proseOf(6_000);
-    const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } };
-    const client = await RawClient.open(service.port);
-    t.teardown(() => client.destroy());
-    client.send(requestBytes({ method: 'POST', path: '/v1/tts/stream', key, body: JSON.stringify(body) }));
-    const heardLetters = () => Math.floor(client.receivedBytes / 3_300);
-    await client.until(() => heardLetters() > 2_600);
-    const heard = chargeThrough(text, heardLetters());
-    const written = () => [...chargesOf(dataDir).values()].reduce((sum, { credits }) => sum + credits, 0);
-    t.ok(
-      await until(() => written() > heard - limits.leaseStepCharacters),
-      'the steps are durable while it is heard',
-    );
-    const before = ledgerOf(dataDir);
-    await service.kill();
-    await client.closed();
-    const after = ledgerOf(dataDir);
-    t.same(after.slice(0, before.length), before);
-    t.ok(written() <= chargeThrough(text, heardLetters() + 200), 'nothing is charged that was not made');
-    sumsAreRight(t, dataDir);
-    const again = await start(t, dataDir);
-    t.match(await listen(again.port, { path: '/v1/tts', key, text: 'Yes.' }), { status: 200 });
-    t.same(ledgerOf(dataDir).slice(0, after.length), after, 'the next start changes nothing');
-  },
-);
+t.test('a kill loses less than one ledger entry of a streaming request, and no earlier entry', async (t) => {
+  const dataDir = join(temporaryFolder(t), 'data');
+  const [key = ''] = await createKeys(dataDir, [['listener', 100_000]]);
+  const service = await start(t, dataDir);
+  const text = proseOf(6_000);
+  const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } };
+  const client = await RawClient.open(service.port);
+  t.teardown(() => client.destroy());
+  client.send(requestBytes({ method: 'POST', path: '/v1/tts/stream', key, body: JSON.stringify(body) }));
+  const heardLetters = () => Math.floor(client.receivedBytes / 3_300);
+  await client.until(() => heardLetters() > 2_600);
+  const heard = chargeThrough(text, heardLetters());
+  const written = () => [...chargesOf(dataDir).values()].reduce((sum, { credits }) => sum + credits, 0);
+  t.ok(
+    await until(() => written() > heard - limits.leaseStepCharacters),
+    'entries are durable while the client listens',
+  );
+  const before = ledgerOf(dataDir);
+  await service.kill();
+  await client.closed();
+  const after = ledgerOf(dataDir);
+  t.same(after.slice(0, before.length), before);
+  t.ok(written() <= chargeThrough(text, heardLetters() + 200), 'only what was made is charged');
+  sumsAreRight(t, dataDir);
+  const again = await start(t, dataDir);
+  t.match(await listen(again.port, { path: '/v1/tts', key, text: 'Yes.' }), { status: 200 });
+  t.same(ledgerOf(dataDir).slice(0, after.length), after, 'the next start changes nothing');
+});
 
 interface Asked {
   readonly request: Listening;
@@ -84,18 +81,18 @@ const randomRequest = (random: () => number, keys: readonly string[]): Listening
   };
 };
 
-/** What a request may have been charged, given what was heard of it and how its service ended. */
+/** The possible charge of a request, given the audio that arrived and how the service ended. */
 const chargeRange = (
   { path, text }: Listening,
   heard: Heard,
   killed: boolean,
 ): [min: number, max: number] => {
   const whole = chargeThrough(text, text.length);
-  // A whole result is charged when it is complete, which can be before anything of it is heard.
+  // A whole result is charged when it is complete. That can be before the client gets any of it.
   if (heard.status === 0) return [0, path === '/v1/tts' ? whole : chargeMax(text, heard)];
   if (heard.status !== 200) return [0, 0];
   const max = heard.complete || path === '/v1/tts' ? whole : chargeMax(text, heard);
-  // A kill can lose what had not become an entry.
+  // A kill can lose what was not yet an entry.
   if (killed) return [0, max];
   return [path === '/v1/tts' ? whole : chargeThrough(text, heard.letters), max];
 };
@@ -103,7 +100,7 @@ const chargeRange = (
 const ACTS = 16;
 const IN_FLIGHT_MAX = 7;
 
-/** A life of the service: acts in a seeded order, then its end in the middle of them, or an orderly one. */
+/** Runs a service once: actions in a seeded order, and then a kill during them or an orderly end. */
 const live = async (
   t: Test,
   dataDir: string,
@@ -132,7 +129,7 @@ const live = async (
   await (killed ? service.kill() : service.stop());
   t.equal(service.stderr, '');
   const ledger = ledgerOf(dataDir);
-  t.same(ledger.slice(0, acknowledged.length), acknowledged, 'nothing that was acknowledged is lost');
+  t.same(ledger.slice(0, acknowledged.length), acknowledged, 'every acknowledged entry is there');
   const charges = chargesOf(dataDir);
   for (const id of knownBefore) charges.delete(id);
   const wrong: unknown[] = [];
@@ -146,18 +143,18 @@ const live = async (
     else if (charge < min || charge > max)
       wrong.push({ ...request, text: request.text.length, heard, charge, min, max });
   }
-  t.same(wrong, [], 'every request is charged what it may be');
-  // Of requests that got no response we do not know the names: the largest charge fits the largest of them, and so on.
+  t.same(wrong, [], 'every charge is possible');
+  // Requests without a response have no known id. Compare in order of size: the largest charge with the largest request.
   const nameless = [...charges.values()].map(({ credits }) => credits).sort((a, b) => b - a);
   namelessMax.sort((a, b) => b - a);
   t.ok(
     nameless.every((credits, index) => credits <= (namelessMax[index] ?? 0)),
-    `so are those without a response: ${nameless.join()} of ${namelessMax.join()}`,
+    `also without a response: ${nameless.join()} of ${namelessMax.join()}`,
   );
 };
 
 for (const seed of [1, 2])
-  t.test(`schedule ${seed}: requests, hangings-up, faults, two kills and an orderly end`, async (t) => {
+  t.test(`schedule ${seed}: requests, aborts, faults, two kills and an orderly end`, async (t) => {
     const dataDir = join(temporaryFolder(t), 'data');
     const random = seededRandom(seed);
     const keys = await createKeys(dataDir, [
@@ -169,6 +166,6 @@ for (const seed of [1, 2])
       await live(t, dataDir, keys, random, killed);
       sumsAreRight(t, dataDir);
       const metered = balances(dataDir).find(({ name }) => name === 'metered');
-      t.ok((metered?.balance ?? -1) >= 0, 'nothing is spoken on credit that is not there');
+      t.ok((metered?.balance ?? -1) >= 0, 'no speech without credit');
     }
   });

@@ -1,4 +1,4 @@
-/** The metrics of a whole service after traffic that is known to the last frame. */
+/** The metrics of a whole service after exactly known traffic. */
 import { join } from 'node:path';
 import t from 'tap';
 import { createKeys } from '../../scripts/operator.js';
@@ -42,7 +42,7 @@ const ask = (path: string, body: object, key: string | null = rich): RequestOpti
 });
 const speech = { text, voice: 'wren', response_format: pcm };
 
-t.test('a scrape agrees with what was asked', async (t) => {
+t.test('a scrape agrees with the requests', async (t) => {
   const before = await scrape(service);
   t.equal(before.get('syrinx_ready'), 1);
   for (const [path, body, key, status] of [
@@ -70,7 +70,7 @@ t.test('a scrape agrees with what was asked', async (t) => {
   socket.start('c', { voice_id: 'nobody' });
   await socket.until(() => socket.frames.filter(({ error }) => error !== undefined).length === 3);
 
-  // The last request's end, and the end of its job, may be told after its bytes.
+  // The metrics of a request and its job may follow its last bytes.
   const seen = async () => (await scrape(service)).get('syrinx_queue_wait_seconds_count');
   t.ok(await until(async () => (await seen()) === 5));
   const now = await scrape(service);
@@ -88,9 +88,9 @@ t.test('a scrape agrees with what was asked', async (t) => {
   t.equal(
     underruns,
     lag - (now.get(inTime)! - (before.get(inTime) ?? 0)),
-    'each that a player does not hide',
+    'each lag that a player cannot hide',
   );
-  t.ok(lag >= 4, 'a chunk at least of each that is listened to');
+  t.ok(lag >= 4, 'at least one chunk of each stream');
   t.strictSame(exact, {
     'syrinx_first_audio_seconds_count{route="/v1/tts/stream"}': 2,
     'syrinx_first_audio_seconds_count{route="/v1/tts"}': 1,
@@ -121,7 +121,7 @@ t.test('a scrape agrees with what was asked', async (t) => {
   t.equal((await scrape(service)).get('syrinx_contexts'), 0);
 });
 
-t.test('who flushes or closes when all is heard waits for nothing of ours', async (t) => {
+t.test('the wait before a flush or a close does not count as lag', async (t) => {
   const lags = async () => {
     const now = await scrape(service);
     const of = (series: string) => now.get(`syrinx_playback_lag_seconds_${series}`)!;
@@ -134,19 +134,19 @@ t.test('who flushes or closes when all is heard waits for nothing of ours', asyn
     socket.text(encoding, text);
     socket.flush(encoding, 'said');
     await socket.frame((frame) => frame.context_id === encoding && frame.flush_id === 'said');
-    // 600 ms are heard, and then some silence.
+    // Longer than the 600 ms of speech.
     await new Promise((resolve) => setTimeout(resolve, 1_200));
     socket.closeContext(encoding);
     await socket.frame((frame) => frame.context_id === encoding && frame.context_closed === true);
   }
   const after = await lags();
-  t.ok(after.chunks >= before.chunks + 4, 'what the encoder ends with is counted');
+  t.ok(after.chunks >= before.chunks + 4, 'the last bytes of the encoder are counted');
   t.equal(after.late, before.late);
   socket.close();
   t.ok(await until(async () => (await scrape(service)).get('syrinx_sockets') === 0));
 });
 
-t.test('what is being spoken, and what waits for a reader, shows while it does', async (t) => {
+t.test('gauges show open streams and buffered audio', async (t) => {
   const client = await RawClient.open(service.port);
   t.teardown(() => client.destroy());
   client.socket.pause();
@@ -167,28 +167,28 @@ t.test('what is being spoken, and what waits for a reader, shows while it does',
   t.ok(await until(async () => (await gauges()).audio > 10));
   const held = await gauges();
   t.equal(held.streams, 1);
-  t.ok(held.audio < 60, `${held.audio} s: the gate is shut`);
+  t.ok(held.audio < 60, `${held.audio} s: the backpressure gate is shut`);
   t.ok(held.bytes > 500_000, `${held.bytes} bytes`);
   client.destroy();
   t.ok(await until(async () => (await gauges()).streams === 0));
   t.match(await gauges(), { bytes: 0, audio: 0 });
 });
 
-t.test('threads that die are counted', async (t) => {
+t.test('thread deaths are counted', async (t) => {
   const killer = await RawClient.open(service.port);
   killer.send(requestBytes(ask('/v1/tts/stream', { ...speech, text: '!exit please, now' })));
   const restarts = async () => (await scrape(service)).get('syrinx_thread_restarts_total{kind="synthesis"}');
   t.ok(await until(async () => (await restarts()) === 1));
-  // Before its client leaves: what is aborted is no failure.
+  // Before the client leaves: an aborted request is no failure.
   const failures = async () =>
     (await scrape(service)).get('syrinx_failures_total{route="/v1/tts/stream"}') ?? 0;
   t.ok(await until(async () => (await failures()) > 0));
   killer.destroy();
-  t.ok(await until(async () => (await scrape(service)).get('syrinx_ready') === 1), 'and another is there');
+  t.ok(await until(async () => (await scrape(service)).get('syrinx_ready') === 1), 'a new thread is ready');
   t.equal(await failures(), 1);
 });
 
-t.test('nothing that a client writes becomes a label', async (t) => {
+t.test('client input never becomes a label', async (t) => {
   const junk = (place: number): string => `x${place.toString(36)}y`;
   const wave = async (from: number) => {
     for (let i = from; i < from + 60; i++) {

@@ -18,7 +18,7 @@ const blocks = ['README.md', 'src/front/README.md']
 
 const service = await startService(t, { SYNTHESIS_THREADS: '1' });
 
-/** The one block of a language that has a text in it. */
+/** The only block of a language that contains a text. */
 const block = (language: string, text: string): string => {
   const found = blocks.filter(
     (candidate) => candidate.language === language && candidate.code.includes(text),
@@ -45,7 +45,7 @@ const environment = (path?: string) => ({
 const inShell = (code: string, cwd: string, path?: string) =>
   run('sh', ['-ec', code], { cwd, env: environment(path), maxBuffer: 1 << 24 });
 
-/** Seconds of a WAV file whose header must be true. */
+/** The duration of a WAV file in seconds. Its header must be correct. */
 const wavSeconds = (t: Test, path: string): number => {
   const bytes = readFileSync(path);
   t.equal(bytes.toString('latin1', 0, 4), 'RIFF');

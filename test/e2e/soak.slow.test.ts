@@ -1,4 +1,4 @@
-/** A soak of some seconds: of the real service, and of one that loses or doubles a single frame. */
+/** A soak of some seconds: of the real service, and of a service that loses or doubles a single frame. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ interface Report {
   }[];
 }
 
-/** They tell of the machine as much as of the service. */
+/** These depend on the machine as much as on the service. */
 const ofTime = ['underruns', 'first-audio', 'event-loop', 'probe'];
 
 const soak = async (t: Test, args: readonly string[]) => {
@@ -38,52 +38,52 @@ const soak = async (t: Test, args: readonly string[]) => {
 
 const withoutTime = (names: readonly string[]) => names.filter((name) => !ofTime.includes(name));
 
-// At once: most of it is waiting.
+// At once: most of the time they wait.
 t.jobs = 2;
 
-void t.test('a soak of the service keeps every invariant, and says so', async (t) => {
+void t.test('a soak of the service reports that every invariant holds', async (t) => {
   const { broken, code, page, report, stdout } = await soak(t, [
     ...['--contexts', '5', '--streams', '2', '--warm-up', '0.2', '--rests', '2'],
   ]);
   t.same(withoutTime(broken), [], stdout);
-  t.equal(code, broken.length === 0 ? 0 : 1, 'the exit code is that of the report');
+  t.equal(code, broken.length === 0 ? 0 : 1, 'the exit code agrees with the report');
   t.equal(report.passed, broken.length === 0);
   t.ok((report.summary['frames'] ?? 0) > 50);
   t.ok(report.series.length > 0);
   t.equal(report.rests.length, 2);
   t.ok(
     report.rests.every(({ pssBytes, kept }) => pssBytes > 2 ** 25 && kept.heapBytes > 2 ** 24),
-    'memory is read while nobody speaks',
+    'memory is measured at rest',
   );
   t.ok(
     report.series.some(({ phase }) => phase === 'warm-up'),
-    'before it is warmed up',
+    'there is a warm-up',
   );
   const rested = report.series.findIndex(({ phase, streams }) => phase === 'rest' && streams === 0);
-  t.ok(rested >= 0, 'nobody does');
+  t.ok(rested >= 0, 'there is a rest without streams');
   t.ok(
     report.series.slice(rested + 1).some(({ speechPerSecond }) => speechPerSecond > 0),
-    'then all go on',
+    'speech continues after the rest',
   );
   const { phase, streams } = report.series.at(-1)!;
-  t.same({ phase, streams }, { phase: 'rest', streams: 0 }, 'after the last rest nothing is measured');
+  t.same({ phase, streams }, { phase: 'rest', streams: 0 }, 'the last rest is the last measurement');
   const judged = report.invariants.filter(({ passed }) => passed !== null).map(({ name }) => name);
   for (const name of ['frames', 'words', 'flushes', 'ledger', 'slots', 'handles', 'log', 'alive'])
     t.ok(judged.includes(name), `${name} is judged`);
   t.match(page, /uPlot/);
-  t.notMatch(page, /<(?:script|link|img)[^>]*(?:src|href)=/, 'the page needs nothing else');
+  t.notMatch(page, /<(?:script|link|img)[^>]*(?:src|href)=/, 'the page loads nothing else');
 });
 
-void t.test('one frame of audio that is lost or doubled on its way is found', async (t) => {
+void t.test('a single lost or doubled frame of audio is found', async (t) => {
   const service = await startService(t);
-  // The only client of this seed has 237 characters spoken in pcm, with timestamps.
+  // With this seed the only client asks for 237 characters as pcm, with timestamps.
   const run = async (theft: Theft) => {
     const port = await startThief(t, service.port, theft, 9);
     const url = `http://127.0.0.1:${String(port)}`;
     return soak(t, ['--url', url, '--key', service.key, '--seed', '8', '--contexts', '1', '--streams', '0']);
   };
   const [none, lost, doubled] = await Promise.all([run('none'), run('lost'), run('doubled')]);
-  t.same(withoutTime(none.broken), [], `the proxy itself breaks nothing\n${none.stdout}`);
+  t.same(withoutTime(none.broken), [], `the proxy itself changes nothing\n${none.stdout}`);
   t.equal(lost.code, 1);
   t.ok(lost.broken.includes('audio'), lost.stdout);
   t.equal(doubled.code, 1);

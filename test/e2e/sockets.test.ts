@@ -1,4 +1,4 @@
-/** The WebSocket route of the real service, by two clients that have nothing in common. */
+/** The WebSocket route of the real service, with two independent client libraries. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -19,13 +19,13 @@ const pcm24 = {
   timestamps: true,
   response_format: { encoding: 'pcm', sample_rate: RATE_HZ },
 };
-const turns = [
+const utterances = [
   'Good morning. The kettle is on, and the paper is at the door!',
   'It was 3.14 or so; Dr. Smith said "well" — and left.',
   'Yes.',
   'After all this, we walked along the river until the sun went down behind the hills, and then we went home.',
 ];
-const tokens = turns.flatMap((turn) => turn.split(' '));
+const tokens = utterances.flatMap((utterance) => utterance.split(' '));
 const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
   200,
 );
@@ -33,21 +33,22 @@ const long = 'The train was late again, so we walked along the river and talked 
 const samplesOf = (pcm: Buffer) =>
   new Int16Array(pcm.buffer.slice(pcm.byteOffset, pcm.byteOffset + (pcm.length & ~1)));
 
-/** Speaks the turns in one context, a flush each. */
+/** Speaks the utterances in one context, with a flush after each. */
 const converse = async (client: SocketClient, contextId: string, more: object, pieces: number) => {
   client.start(contextId, { voice_id: 'wren', timestamps: true, ...more });
-  for (const [i, turn] of turns.entries()) {
-    for (let at = 0; at < turn.length; at += pieces) client.text(contextId, turn.slice(at, at + pieces));
-    client.flush(contextId, `turn ${i}`);
-    // Half of the turns overlap, half wait for the one before.
+  for (const [i, utterance] of utterances.entries()) {
+    for (let at = 0; at < utterance.length; at += pieces)
+      client.text(contextId, utterance.slice(at, at + pieces));
+    client.flush(contextId, `flush ${i}`);
+    // Half of the utterances overlap, half wait for the previous one.
     if (i % 2 === 1)
-      await client.frame(({ flush_id, context_id }) => flush_id === `turn ${i}` && context_id === contextId);
+      await client.frame(({ flush_id, context_id }) => flush_id === `flush ${i}` && context_id === contextId);
   }
   client.closeContext(contextId);
   await client.frame(({ context_closed, context_id }) => context_closed === true && context_id === contextId);
 };
 
-/** Largest step between neighbouring samples within a span of seconds. */
+/** The largest difference between neighbouring samples in a span of seconds. */
 const roughness = (samples: Int16Array, rateHz: number, from: number, to: number): number => {
   let most = 0;
   for (let i = Math.max(1, Math.round(from * rateHz)); i < Math.min(samples.length, to * rateHz); i++)
@@ -55,7 +56,7 @@ const roughness = (samples: Int16Array, rateHz: number, from: number, to: number
   return most;
 };
 
-/** In the pauses between turns there is no step that speech itself does not have many of. */
+/** Checks that the pauses between utterances have no click: no difference that speech does not have many of. */
 const checkSeams = (
   t: Test,
   samples: Int16Array,
@@ -64,20 +65,20 @@ const checkSeams = (
 ) => {
   const speech = roughness(samples, rateHz, 0, Infinity);
   let count = 0;
-  for (const turn of turns.slice(0, -1)) {
-    count += turn.split(' ').length;
+  for (const utterance of utterances.slice(0, -1)) {
+    count += utterance.split(' ').length;
     const from = words[count - 1]?.end ?? Number.NaN;
     const to = words[count]?.start ?? Number.NaN;
     t.ok(from <= to);
     const seam = roughness(samples, rateHz, from - 0.01, to + 0.01);
-    t.comment(`steps of at most ${seam} at the seam, ${speech} in speech`);
+    t.comment(`differences of at most ${seam} at the seam, ${speech} in speech`);
     t.ok(seam < speech / 3, `${seam} at the seam after ${from} s, ${speech} in speech`);
   }
 };
 
 for (const [name, open] of openers)
   t.test(
-    `${name}: four turns, times that run on, the words as they were sent, no click between`,
+    `${name}: four utterances have continuous times, the words as sent, and no click between`,
     async (t) => {
       const client = await open(service.port, service.key);
       await converse(client, 'a', pcm24, 3);
@@ -94,22 +95,22 @@ for (const [name, open] of openers)
       t.ok((words.at(-1)?.end ?? Infinity) <= seconds && seconds < (words.at(-1)?.end ?? 0) + 2);
       checkSeams(t, samples, RATE_HZ, words);
       const ids = client.frames.flatMap(({ flush_id }) => flush_id ?? []);
-      t.strictSame(ids, ['turn 0', 'turn 1', 'turn 2', 'turn 3', 'a:close']);
-      let told = 0;
+      t.strictSame(ids, ['flush 0', 'flush 1', 'flush 2', 'flush 3', 'a:close']);
+      let timed = 0;
       let sent = 0;
       for (const { audio_chunk, timestamps } of client.frames) {
         sent += Buffer.byteLength(audio_chunk ?? '', 'base64') / 2 / RATE_HZ;
         for (const end of timestamps?.end_seconds ?? []) {
-          told++;
-          if (end > sent + 0.001) t.fail(`a word was told ${end - sent} s before its sound`);
+          timed++;
+          if (end > sent + 0.001) t.fail(`the time of a word came ${end - sent} s before its sound`);
         }
       }
-      t.equal(told, tokens.length);
+      t.equal(timed, tokens.length);
       client.close();
     },
   );
 
-t.test('text in pieces of any size gives the words and the order of the text sent whole', async (t) => {
+t.test('text in pieces of any size gives the same words as the whole text', async (t) => {
   const client = await openWs(service.port, service.key);
   for (const pieces of [1, 7, 10_000]) {
     await converse(client, `by ${pieces}`, pcm24, pieces);
@@ -121,7 +122,7 @@ t.test('text in pieces of any size gives the words and the order of the text sen
   client.close();
 });
 
-t.test('every encoding: one header or as many as it has, and a stream that decodes', async (t) => {
+t.test('every encoding has its headers and decodes', async (t) => {
   const client = await openWs(service.port, service.key);
   const encodings = ['mp3', 'wav', 'pcm', 'linear16', 'opus', 'mulaw', 'alaw'];
   await Promise.all(
@@ -163,7 +164,7 @@ t.test('every encoding: one header or as many as it has, and a stream that decod
   client.close();
 });
 
-t.test('slots: sockets that are idle hold none, those that speak one each, shared with HTTP', async (t) => {
+t.test('an idle socket holds no slot, a speaking one holds one, shared with HTTP', async (t) => {
   const key = await makeKey();
   const clients = await Promise.all(Array.from({ length: 10 }, () => openNative(service.port, key)));
   for (const client of clients) client.start('a', { ...pcm24, timestamps: false });
@@ -208,49 +209,52 @@ t.test('slots: sockets that are idle hold none, those that speak one each, share
   for (const client of clients) client.close();
 });
 
-t.test('credit: charged to the character, refunded by a barge-in, refused when it is out', async (t) => {
-  const key = await makeKey('--account', 'voice-agent', '--credits', '1000');
-  const balance = () => balances(service.dataDir).find(({ name }) => name === 'voice-agent');
-  const client = await openWs(service.port, key);
-  client.start('a', { ...pcm24, timestamps: false });
-  client.text('a', 'Twenty characters!!');
-  client.text('a', '😀');
-  client.flush('a', 'f1');
-  await client.frame(({ flush_id }) => flush_id === 'f1');
-  t.ok(await until(() => balance()?.balance === 980), 'entered when the turn is over');
-  t.strictSame(balance(), { name: 'voice-agent', balance: 980, sum: 980 });
-  client.text('a', 'x'.repeat(981));
-  t.match(await client.frame(({ error }) => error !== undefined), { error: 'INSUFFICIENT_CREDITS' });
-  client.flush('a', 'f2');
-  t.match(await client.frame(({ flush_id }) => flush_id === 'f2'), { error: 'INSUFFICIENT_CREDITS' });
-  client.start('b', { ...pcm24, timestamps: false });
-  client.text('b', long.slice(0, 900));
-  await client.frame(({ context_id, audio_chunk }) => context_id === 'b' && audio_chunk !== undefined);
-  client.cancel('b');
-  await client.frame(({ context_id, context_closed }) => context_id === 'b' && context_closed === true);
-  t.ok(await until(() => (balance()?.balance ?? 980) < 980));
-  const left = balance();
-  t.equal(left?.balance, left?.sum);
-  t.ok((left?.balance ?? 0) > 80, `${left?.balance}: what was not spoken is not charged`);
-  await keys('credit', key, '5000');
-  client.text('a', long.slice(0, 5_000));
-  client.flush('a', 'f3');
-  await client.frame(({ flush_id }) => flush_id === 'f3');
-  client.close();
-  await client.closing();
-  // White space at a text's end has no sound, and is not charged.
-  const expected = (left?.balance ?? 0) + 5_000 - long.slice(0, 5_000).trimEnd().length;
-  t.ok(
-    await until(() => Math.abs((balance()?.balance ?? 0) - expected) <= 1),
-    `${balance()?.balance} of ${expected}`,
-  );
-  t.equal(balance()?.balance, balance()?.sum);
-  await until(() => service.entries.some(({ msg, contexts }) => msg === 'socket' && contexts === 2));
-  t.notMatch(service.stdout, /Twenty|train was late/);
-  t.notOk(service.stdout.includes(key));
-});
+t.test(
+  'credit is charged by the character, refunded by a cancel, and refused when it is exhausted',
+  async (t) => {
+    const key = await makeKey('--account', 'voice-agent', '--credits', '1000');
+    const balance = () => balances(service.dataDir).find(({ name }) => name === 'voice-agent');
+    const client = await openWs(service.port, key);
+    client.start('a', { ...pcm24, timestamps: false });
+    client.text('a', 'Twenty characters!!');
+    client.text('a', '😀');
+    client.flush('a', 'f1');
+    await client.frame(({ flush_id }) => flush_id === 'f1');
+    t.ok(await until(() => balance()?.balance === 980), 'charged at the end of the utterance');
+    t.strictSame(balance(), { name: 'voice-agent', balance: 980, sum: 980 });
+    client.text('a', 'x'.repeat(981));
+    t.match(await client.frame(({ error }) => error !== undefined), { error: 'INSUFFICIENT_CREDITS' });
+    client.flush('a', 'f2');
+    t.match(await client.frame(({ flush_id }) => flush_id === 'f2'), { error: 'INSUFFICIENT_CREDITS' });
+    client.start('b', { ...pcm24, timestamps: false });
+    client.text('b', long.slice(0, 900));
+    await client.frame(({ context_id, audio_chunk }) => context_id === 'b' && audio_chunk !== undefined);
+    client.cancel('b');
+    await client.frame(({ context_id, context_closed }) => context_id === 'b' && context_closed === true);
+    t.ok(await until(() => (balance()?.balance ?? 980) < 980));
+    const left = balance();
+    t.equal(left?.balance, left?.sum);
+    t.ok((left?.balance ?? 0) > 80, `${left?.balance}: the unspoken rest is not charged`);
+    await keys('credit', key, '5000');
+    client.text('a', long.slice(0, 5_000));
+    client.flush('a', 'f3');
+    await client.frame(({ flush_id }) => flush_id === 'f3');
+    client.close();
+    await client.closing();
+    // White space at the end of a text has no sound and is free.
+    const expected = (left?.balance ?? 0) + 5_000 - long.slice(0, 5_000).trimEnd().length;
+    t.ok(
+      await until(() => Math.abs((balance()?.balance ?? 0) - expected) <= 1),
+      `${balance()?.balance} of ${expected}`,
+    );
+    t.equal(balance()?.balance, balance()?.sum);
+    await until(() => service.entries.some(({ msg, contexts }) => msg === 'socket' && contexts === 2));
+    t.notMatch(service.stdout, /Twenty|train was late/);
+    t.notOk(service.stdout.includes(key));
+  },
+);
 
-t.test('a revoked key ends its open sockets, while another speaks on', async (t) => {
+t.test('revoking a key closes its open sockets, and no others', async (t) => {
   const [key, other] = [await makeKey(), await makeKey()];
   const clients = [await openWs(service.port, key), await openNative(service.port, key)];
   const neighbour = await openNative(service.port, other);
@@ -273,10 +277,10 @@ t.test('a revoked key ends its open sockets, while another speaks on', async (t)
   t.match(await refused.closing(), { code: 1008 });
 });
 
-t.test('a stop lets contexts that speak finish, then says 1001', async (t) => {
+t.test('a drain lets speaking contexts finish, then closes with 1001', async (t) => {
   const [idle, busy] = [await openNative(service.port, service.key), await openWs(service.port, service.key)];
   busy.start('a', pcm24);
-  busy.text('a', turns.join(' '));
+  busy.text('a', utterances.join(' '));
   busy.closeContext('a');
   await busy.frame(({ audio_chunk }) => audio_chunk !== undefined);
   const stopped = service.stop();

@@ -1,6 +1,6 @@
 /**
- * A store that cannot be used while the service runs: nothing is admitted, `/readyz` says why, and it recovers without
- * a restart. What was spoken meanwhile is charged when the store is back.
+ * The store becomes unusable while the service runs: the service admits nothing, `/readyz` says why, and the service
+ * recovers without a restart. It charges the speech of that time when the store is back.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -15,6 +15,9 @@ import { SCRIPTED, startService, until, type TestService } from '../support/serv
 import { listen, proseOf } from '../support/speech-oracle.js';
 import { missingTool } from '../support/tools.js';
 
+// At once: most of the time they wait.
+t.jobs = 3;
+
 const startWith = async (t: Test, dataDir: string) => {
   const [key = ''] = await createKeys(dataDir, [['payer', 100_000]]);
   const env = { DATA_DIR: dataDir, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
@@ -23,7 +26,7 @@ const startWith = async (t: Test, dataDir: string) => {
 
 const folder = (t: Test) => join(temporaryFolder(t), 'data');
 
-/** What `/readyz` gives as reasons; `null` while it is ready. */
+/** The reasons of `/readyz`; `null` while the service is ready. */
 const reasonsOf = async (service: TestService): Promise<string | null> => {
   const response = await service.get('/readyz', {});
   const { reasons } = (await response.json()) as { reasons?: string[] };
@@ -38,13 +41,13 @@ const nothingIsAdmitted = async (t: Test, service: TestService, key: string) => 
     t.equal(refused.status, 503, path);
     t.same(await refused.json(), { error: 'Service unavailable' });
   }
-  t.equal((await service.get('/healthz', {})).status, 200, 'the process lives');
+  t.equal((await service.get('/healthz', {})).status, 200, 'the process is alive');
 };
 
 const speaks = async (t: Test, service: TestService, key: string, why: string) =>
   t.match(await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }), { status: 200 }, why);
 
-/** A look at the store that began while it was away may tell of it after it is back, and refuse once more. */
+/** A check of the store that began during the fault may end after it, and refuse once more. */
 const recovers = async (t: Test, service: TestService, key: string) => {
   const speech = () => listen(service.port, { path: '/v1/tts', key, text: 'Yes.' });
   t.ok(await until(async () => (await speech()).status === 200), 'it recovers by itself');
@@ -56,11 +59,11 @@ const balanceBecomes = async (t: Test, dataDir: string, expected: number, why: s
   t.match(payer(), { balance: expected, sum: expected }, why);
 };
 
-t.test('locked by another process', async (t) => {
+void t.test('the store is locked by another process', async (t) => {
   const dataDir = folder(t);
   const { service, key } = await startWith(t, dataDir);
   const text = proseOf(900);
-  // In the middle of a request, whose charge then has to wait.
+  // During a request, whose charge then has to wait.
   const client = await RawClient.open(service.port);
   t.teardown(() => client.destroy());
   const body = JSON.stringify({ text: text, voice: 'wren', response_format: 'pcm' });
@@ -69,21 +72,21 @@ t.test('locked by another process', async (t) => {
   const holder = new DatabaseSync(storePath(dataDir));
   holder.exec('BEGIN EXCLUSIVE');
   const response = await client.response();
-  t.ok(response.complete, 'what was admitted is spoken to its end');
-  t.ok(await until(async () => (await reasonsOf(service)) !== null), 'it is noticed without a request');
+  t.ok(response.complete, 'an admitted request completes');
+  t.ok(await until(async () => (await reasonsOf(service)) !== null), 'the service notices without a request');
   t.equal(await reasonsOf(service), 'the store is locked by another process');
   await nothingIsAdmitted(t, service, key);
   const errors = service.entries.filter(({ level }) => level === 50);
-  t.equal(errors.length, 1, 'one line, not one for each try');
+  t.equal(errors.length, 1, 'one log entry for all attempts');
   t.match(errors[0]?.['reason'], `The store ${storePath(dataDir)} is locked by another process`);
   holder.exec('ROLLBACK');
   holder.close();
   t.ok(await readyAgain(service));
   await recovers(t, service, key);
-  await balanceBecomes(t, dataDir, 99_996 - text.length, 'what was spoken meanwhile is charged, once');
+  await balanceBecomes(t, dataDir, 99_996 - text.length, 'the request is charged, once');
 });
 
-t.test('taken away: what is written to a file without a name would be lost', async (t) => {
+void t.test('the store is moved away: a write to the unlinked file would be lost', async (t) => {
   const dataDir = folder(t);
   const { service, key } = await startWith(t, dataDir);
   await speaks(t, service, key, 'before');
@@ -99,13 +102,13 @@ t.test('taken away: what is written to a file without a name would be lost', asy
     await nothingIsAdmitted(t, service, key);
     t.throws(() => statSync(from), 'no other is made in its place');
     renameSync(away, from);
-    t.ok(await readyAgain(service), 'put back');
+    t.ok(await readyAgain(service), 'it is back');
     await recovers(t, service, key);
   }
   await balanceBecomes(t, dataDir, 99_984, 'nothing is lost');
 });
 
-t.test('another one in its place: a backup, or a new one', async (t) => {
+void t.test('another store takes its place: a backup, or a new store', async (t) => {
   const dataDir = folder(t);
   const { service, key } = await startWith(t, dataDir);
   await speaks(t, service, key, 'before');
@@ -122,8 +125,8 @@ t.test('another one in its place: a backup, or a new one', async (t) => {
   t.match(await reasonsOf(service), 'another store is beside the write-ahead log of the one that was there');
   await nothingIsAdmitted(t, service, key);
   for (const suffix of ['-wal', '-shm']) rmSync(storePath(dataDir) + suffix);
-  t.ok(await readyAgain(service), 'without that log it is taken');
-  // As it was when the backup was made. The last charge is made again if its acknowledgement was still to come.
+  t.ok(await readyAgain(service), 'without that log the backup is used');
+  // The balance of the backup. The last charge is written again if it was not yet acknowledged.
   const restored = balances(dataDir).find(({ name }) => name === 'payer')?.balance ?? 0;
   t.ok(restored === 99_996 || restored === 99_992, `${restored}`);
   await recovers(t, service, key);
@@ -135,12 +138,12 @@ t.test('another one in its place: a backup, or a new one', async (t) => {
   t.match(
     await listen(service.port, { path: '/v1/tts', key, text: 'Yes.' }),
     { status: 401 },
-    'its keys are gone',
+    'the old keys are unknown',
   );
-  await speaks(t, service, other, 'those of the new one count');
+  await speaks(t, service, other, 'the new keys are valid');
 });
 
-t.test('damaged while it runs: refused, never a 500, and whole again when it is', async (t) => {
+void t.test('the store is damaged: requests are refused, never answered with 500', async (t) => {
   const dataDir = folder(t);
   const { service, key } = await startWith(t, dataDir);
   const away = `${dataDir}-away`;
@@ -157,18 +160,18 @@ t.test('damaged while it runs: refused, never a 500, and whole again when it is'
   await recovers(t, service, key);
 });
 
-/** Limits the size of the files that a process may write, while it runs. */
+/** Limits the size of the files that a running process may write. */
 const limitFileSize = (service: TestService, bytes: number | 'unlimited') =>
   spawnSync('prlimit', ['--pid', String(service.pid), `--fsize=${bytes}:unlimited`]).status;
 
-t.test('not writable any more', { skip: missingTool('prlimit') }, async (t) => {
+void t.test('the store is not writable any more', { skip: missingTool('prlimit') }, async (t) => {
   const dataDir = folder(t);
   const { service, key } = await startWith(t, dataDir);
   if (limitFileSize(service, 1) !== 0) {
-    t.comment('prlimit is not allowed here: nothing to see');
+    t.comment('prlimit is not allowed here: not tested');
     return;
   }
-  await speaks(t, service, key, 'nothing is known of it before the first write');
+  await speaks(t, service, key, 'only a write can detect it');
   t.ok(await until(async () => (await reasonsOf(service)) !== null));
   t.equal(await reasonsOf(service), 'the store cannot be written: see its permissions and its disk');
   await nothingIsAdmitted(t, service, key);
@@ -178,7 +181,7 @@ t.test('not writable any more', { skip: missingTool('prlimit') }, async (t) => {
   await balanceBecomes(t, dataDir, 99_992, 'both are charged, once');
 });
 
-/** A disk of 1 MiB of its own, which goes with its process. `null` where a user may not have one. */
+/** Mounts a disk of 1 MiB for this test. `null` if this user may not mount. */
 const smallDisk = (t: Test): string | null => {
   const mountPoint = temporaryFolder(t);
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', mountPoint]).status === 0;
@@ -187,10 +190,10 @@ const smallDisk = (t: Test): string | null => {
   return mountPoint;
 };
 
-t.test('its disk is full', { skip: missingTool('mount') }, async (t) => {
+void t.test('the disk of the store is full', { skip: missingTool('mount') }, async (t) => {
   const disk = smallDisk(t);
   if (disk === null) {
-    t.comment('no disk may be mounted here: not seen');
+    t.comment('this user may not mount: not tested');
     return;
   }
   const dataDir = join(disk, 'data');
@@ -205,7 +208,7 @@ t.test('its disk is full', { skip: missingTool('mount') }, async (t) => {
     }
   };
   fill();
-  t.ok(await until(async () => (await reasonsOf(service)) !== null), 'it is noticed without a request');
+  t.ok(await until(async () => (await reasonsOf(service)) !== null), 'the service notices without a request');
   t.equal(await reasonsOf(service), 'the disk of the store is full');
   await nothingIsAdmitted(t, service, key);
   rmSync(filler);

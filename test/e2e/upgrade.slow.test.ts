@@ -1,4 +1,4 @@
-/** A release takes over from another behind nginx, by the script that the operator's page gives out. Engines are scripted. */
+/** Upgrades behind nginx, by the script of the operator's page, with scripted engines. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
@@ -16,10 +16,10 @@ import { Units } from '../support/units.js';
 
 const skip = missingTool('nginx', 'openssl', 'curl');
 const sentence = 'The train was late again, and we walked. ';
-/** More than fits in all buffers on the way to a client that does not read: 120 s, 15 MB of base64. */
+/** More than all buffers on the way to a client that does not read: 120 s, 15 MB of base64. */
 const long = sentence.repeat(60).slice(0, 2_400);
 const format = { encoding: 'pcm', sample_rate: 48_000 };
-/** The scripted engine takes 50 ms for a letter. */
+/** The scripted engine makes 50 ms for a letter. */
 const longBytes = long.length * 0.05 * 96_000;
 
 t.test('upgrades behind nginx', { skip }, async (t) => {
@@ -49,7 +49,7 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
     );
     return over;
   };
-  /** Fails with what the unit told last, where it does not become ready. */
+  /** Fails with the last log entries of the unit if it does not become ready. */
   const becomesReady = async (t: Test, port: number): Promise<void> => {
     const ready = await until(() => isReady(port));
     t.ok(ready, ready ? 'is ready' : `not ready: ${JSON.stringify(units.log(port).slice(-5))}`);
@@ -80,25 +80,21 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
   const openSocket = async () => {
     characters += long.length;
     const client = await openWs(proxy.port, key, { ca: proxy.certificate });
-    client.start('turn', { voice_id: 'wren', response_format: format });
-    client.text('turn', long);
-    client.flush('turn', 'said');
+    client.start('long', { voice_id: 'wren', response_format: format });
+    client.text('long', long);
+    client.flush('long', 'said');
     await client.frame((frame) => frame.audio_chunk !== undefined);
     client.ws.pause();
     return async (): Promise<number> => {
       client.ws.resume();
       await client.frame((frame) => frame.flush_id === 'said');
-      const bytes = client.audio('turn').length;
-      t.same(
-        await client.closing(),
-        { code: 1001, reason: 'service is stopping' },
-        'closed when it is quiet',
-      );
+      const bytes = client.audio('long').length;
+      t.same(await client.closing(), { code: 1001, reason: 'service is stopping' }, 'closed when it is idle');
       return bytes;
     };
   };
 
-  /** Asks again and again, each time on a new connection; the answers that were none. */
+  /** Sends requests one after another, each on a new connection. @returns the requests without an answer */
   const askOn = (isOver: () => boolean) => {
     const body = { text: 'Yes.', voice: 'wren', response_format: { encoding: 'mulaw' } };
     const failures: unknown[] = [];
@@ -131,12 +127,12 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
       const asking = askOn(() => isOver);
       const upgraded = upgrade(from, to);
       t.ok(await until(() => linesOf(from, 'draining').length > 0));
-      t.ok((linesOf(from, 'draining')[0]?.['inFlight'] as number) >= 2, 'while both are in flight');
+      t.ok((linesOf(from, 'draining')[0]?.['inFlight'] as number) >= 2, 'both are in flight');
       t.match(await idle.closing(), { code: 1001 });
       const late = await openWs(proxy.port, key, { ca: proxy.certificate });
       late.close();
       await late.closing();
-      t.ok(await until(() => linesOf(to, 'socket').length > 0), 'a new socket comes to the new process');
+      t.ok(await until(() => linesOf(to, 'socket').length > 0), 'a new socket goes to the new process');
       for (const spoken of await Promise.all(goOn.map((rest) => rest())))
         t.ok(spoken >= longBytes, 'to the last sample');
       t.match(await upgraded, { code: 0, output: `syrinx@${to} serves all requests` });
@@ -149,33 +145,36 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
       t.same(units.installed.slice(-2), [`enable ${to}`, `disable ${from}`]);
     });
 
-  await t.test('what both processes charged is in the store', async (t) => {
+  await t.test('the store has the charges of both processes', async (t) => {
     const report = await runScript('scripts/usage.js', ['--json'], { DATA_DIR: dataDir });
     t.equal(report.code, 0, report.stderr);
     t.match(JSON.parse(report.stdout), { accounts: [{ characters, credits: characters }] });
   });
 
-  await t.test('a release that does not come up is stopped, and the old one serves on', async (t) => {
-    units.set(second, `MODELS_DIR=${folder}`);
-    const before = units.installed;
-    const { code, output } = await upgrade(first, second);
-    t.equal(code, 1);
-    t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} keeps serving`);
-    t.ok(await isReady(first));
-    t.equal(units.exitCode(second), '1');
-    t.same(units.installed, before);
-  });
+  await t.test(
+    'a release that does not become ready is stopped, and the old one continues to serve',
+    async (t) => {
+      units.set(second, `MODELS_DIR=${folder}`);
+      const before = units.installed;
+      const { code, output } = await upgrade(first, second);
+      t.equal(code, 1);
+      t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} keeps serving`);
+      t.ok(await isReady(first));
+      t.equal(units.exitCode(second), '1');
+      t.same(units.installed, before);
+    },
+  );
 
   await t.test('a release that cannot be executed is stopped as well', async (t) => {
     units.set(second, 'CANNOT_EXECUTE=1');
     const { code, output } = await upgrade(first, second);
     t.equal(code, 1);
     t.match(output, `syrinx@${second} is not ready, and was stopped; syrinx@${first} keeps serving`);
-    t.equal(units.stopped.at(-1), String(second), 'or systemd would go on trying');
+    t.equal(units.stopped.at(-1), String(second), 'otherwise systemd would start it again and again');
     t.ok(await isReady(first));
   });
 
-  await t.test('a release whose port is taken is never ready, though its ops port answers', async (t) => {
+  await t.test('a release whose port is in use is never ready, although its ops port answers', async (t) => {
     const taken = createServer().listen(second, '127.0.0.1');
     await once(taken, 'listening');
     t.teardown(() => taken.close());
@@ -186,17 +185,17 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
     t.ok(await isReady(first));
   });
 
-  await t.test('one that was cut off after the start of the new says how to go on', async (t) => {
+  await t.test('an upgrade that was interrupted after the new start says how to continue', async (t) => {
     t.equal(units.run('start', second), 0);
     await becomesReady(t, second);
     const { code, output } = await upgrade(first, second);
     t.equal(code, 1);
     t.match(output, `systemctl disable --now syrinx@${first}`);
-    t.ok((await isReady(first)) && (await isReady(second)), 'it touched neither');
+    t.ok((await isReady(first)) && (await isReady(second)), 'both still run');
     t.equal(units.run('stop', second), 0);
   });
 
-  await t.test('it moves nothing where there is nothing to move', async (t) => {
+  await t.test('an upgrade from a port where nothing runs changes nothing', async (t) => {
     t.match(await upgrade(second, first), { code: 1, output: `syrinx@${second} does not run` });
     t.match(await upgrade(first, first), { code: 2, output: 'usage' });
     t.ok(await isReady(first));

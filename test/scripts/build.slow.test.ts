@@ -16,7 +16,7 @@ import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
 import { readSource } from '../support/source-files.js';
 
-/** All that the sources here take of Node: its own declarations would double the time of every build. */
+/** The declarations that these sources need of Node. Node's own would double the time of every build. */
 const declarations = `declare const console: { log(...values: string[]): void };
 declare const process: {
   readonly argv: readonly string[];
@@ -26,7 +26,7 @@ declare const process: {
 declare const setInterval: (listener: () => void, ms: number) => void;
 `;
 
-/** A clone of a few sources, with this project's build, settings and packages. */
+/** Creates a clone of a few sources, with this project's build, settings and packages. */
 const createClone = (t: Test): string => {
   const root = t.testdir();
   for (const folder of ['scripts', 'src', 'node_modules']) mkdirSync(join(root, folder));
@@ -65,26 +65,29 @@ const leftovers = (root: string) => [
   ...readdirSync(join(root, 'node_modules')).filter((name) => name.includes('lock')),
 ];
 
-t.test('a fresh clone builds with one line, and then starts at once until a source changes', async (t) => {
-  const root = createClone(t);
-  const first = await run(root, 'scripts/run.mjs', 'src/main.js', 'a', 'b');
-  t.equal(first.code, 0, first.stderr);
-  t.match(first.stderr, /^Building syrinx[^\n]*\n$/, 'one line says why it takes a moment');
-  t.equal(first.stdout, 'hello a,b\n');
+t.test(
+  'a fresh clone builds and prints one line; later starts build only after a source changed',
+  async (t) => {
+    const root = createClone(t);
+    const first = await run(root, 'scripts/run.mjs', 'src/main.js', 'a', 'b');
+    t.equal(first.code, 0, first.stderr);
+    t.match(first.stderr, /^Building syrinx[^\n]*\n$/, 'one line explains the wait');
+    t.equal(first.stdout, 'hello a,b\n');
 
-  const second = await run(root, 'scripts/run.mjs', 'src/main.js');
-  t.equal(second.stderr, '', 'nothing to build');
-  t.equal(second.stdout, 'hello \n');
+    const second = await run(root, 'scripts/run.mjs', 'src/main.js');
+    t.equal(second.stderr, '', 'nothing to build');
+    t.equal(second.stdout, 'hello \n');
 
-  rmSync(join(root, 'src', 'other.ts'));
-  writeFileSync(join(root, 'src', 'main.ts'), "console.log('changed');\n");
-  const third = await run(root, 'scripts/run.mjs', 'src/main.js');
-  t.equal(third.stdout, 'changed\n');
-  t.notOk(existsSync(join(root, 'dist', 'src', 'other.js')), 'a removed source leaves no dead file');
-  t.strictSame(leftovers(root), []);
-});
+    rmSync(join(root, 'src', 'other.ts'));
+    writeFileSync(join(root, 'src', 'main.ts'), "console.log('changed');\n");
+    const third = await run(root, 'scripts/run.mjs', 'src/main.js');
+    t.equal(third.stdout, 'changed\n');
+    t.notOk(existsSync(join(root, 'dist', 'src', 'other.js')), 'a removed source leaves no dead file');
+    t.strictSame(leftovers(root), []);
+  },
+);
 
-t.test('a source that does not compile is an error to read, and the build stays stale', async (t) => {
+t.test('a source that does not compile is a readable error, and the build stays stale', async (t) => {
   const root = createClone(t);
   await run(root, 'scripts/build.mjs', '--quiet');
   writeFileSync(join(root, 'src', 'main.ts'), "export const count: number = 'three';\n");
@@ -93,16 +96,16 @@ t.test('a source that does not compile is an error to read, and the build stays 
     t.equal(failed.code, 1);
     t.match(failed.stderr, /src\/main\.ts\(1,14\): error TS2322/);
     t.notMatch(failed.stderr, /at .*build\.mjs/, 'no stack trace of the build');
-    t.equal(failed.stdout, '', 'what was built before does not run in its place');
+    t.equal(failed.stdout, '', 'the previous build does not run');
   }
   t.strictSame(leftovers(root), []);
 });
 
-t.test('a build that was killed is made again', async (t) => {
+t.test('a killed build is repeated', async (t) => {
   const root = createClone(t);
   const child = start(root, ['scripts/build.mjs']);
   const closed = once(child, 'close');
-  // Its message comes once it holds the lock.
+  // The message follows the lock.
   await once(child.stderr!, 'data');
   child.kill('SIGKILL');
   await closed;
@@ -114,7 +117,7 @@ t.test('a build that was killed is made again', async (t) => {
   t.strictSame(leftovers(root), []);
 });
 
-t.test('SIGTERM while building ends at once and leaves nothing', async (t) => {
+t.test('SIGTERM during a build ends it at once and leaves nothing', async (t) => {
   const root = createClone(t);
   const child = start(root, ['scripts/run.mjs', 'src/main.js']);
   const closed = once(child, 'close') as Promise<[number | null]>;
@@ -125,7 +128,7 @@ t.test('SIGTERM while building ends at once and leaves nothing', async (t) => {
   t.strictSame(leftovers(root), []);
 });
 
-t.test('several starts at once build one time', async (t) => {
+t.test('several starts at once build once', async (t) => {
   const root = createClone(t);
   const runs = await Promise.all([1, 2, 3].map(() => run(root, 'scripts/run.mjs', 'src/main.js')));
   t.strictSame(
@@ -154,7 +157,7 @@ t.test('a signal to the shell of npm start reaches the service', async (t) => {
   t.match(output, /drained/);
 });
 
-t.test('without its packages it says what to do', async (t) => {
+t.test('without packages the build says what to do', async (t) => {
   const root = createClone(t);
   rmSync(join(root, 'node_modules'), { recursive: true });
   const { code, stderr } = await run(root, 'scripts/build.mjs');
