@@ -4,7 +4,7 @@ import t from 'tap';
 import { type ConnectionEvent, type SyrinxClient, backoffMs, connect } from '../../src/client/index.js';
 import { Arrivals } from '../support/arrivals.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 import {
   type Peer,
   ScriptedSocket,

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import t from 'tap';
 import type { SpeechEvent } from '../../src/client/index.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 import { audio, ended, flushed, started, words } from '../support/scripted-socket.js';
 import { codeOf, collect, connected, errorOf, key } from '../support/speech-client.js';
 

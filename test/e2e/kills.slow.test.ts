@@ -6,7 +6,7 @@ import { createKeys, operate } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { limits } from '../../src/limits.js';
 import { balances, chargesOf, temporaryFolder } from '../store/support.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { SCRIPTED, pause, startService, until } from '../support/service.js';
 import {

@@ -26,7 +26,7 @@ import { createKeys, operate } from '../../scripts/operator.js';
 import { store as program } from '../../scripts/store.js';
 import { LeftStore } from '../../scripts/torture/store/left-store.js';
 import { balances, memoryFolder } from '../store/support.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 import { runner as run, spawnCommand } from '../support/run-command.js';
 
 const compiled = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));

@@ -3,7 +3,7 @@ import t from 'tap';
 import { Heap } from '../../src/heap.js';
 import type { ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
 import { Scheduler, type SchedulerOptions } from '../../src/speech/scheduler.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 import { ScanScheduler } from '../support/scan-scheduler.js';
 
 const SCHEDULES = 2_000;

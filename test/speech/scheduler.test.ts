@@ -2,7 +2,7 @@ import t from 'tap';
 import { InvariantError } from '../../src/fault.js';
 import type { ContextSchedule, ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 
 const segment = (index: number, characters = 50): ScheduledSegment => ({
   index,

@@ -13,7 +13,7 @@ import { prepareAppendBatch } from '../../src/store/sqlite/writer.js';
 import { StoreError } from '../../src/store/store.js';
 import { LeftStore, balancesOf } from '../../scripts/torture/store/left-store.js';
 import { applyDamage, damageNames } from '../../scripts/torture/store/damage.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 import { memoryFolder } from './support.js';
 
 const SEED = 20_261;

@@ -18,7 +18,7 @@ import {
   type StoreDriver,
   type UsagePeriod,
 } from '../../src/store/store.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 
 export interface StoreUnderTest {
   /** Of a store that does not exist yet, and is removed with the test. */

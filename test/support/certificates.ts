@@ -1,11 +1,11 @@
-/** Certificates as an operator makes them: `openssl` on the command line. Tests that want them ask for the program. */
+/** Certificates made by the `openssl` command, which a test must ask for with `missingTool`. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TlsFiles } from '../../src/config.js';
 
 export interface TestCertificate extends TlsFiles {
-  /** What its clients are to trust. */
+  /** For the clients' `ca`. */
   readonly ca: string;
 }
 
@@ -15,7 +15,7 @@ const openssl = (...args: readonly string[]): void => {
 
 const P256 = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
 
-/** Signed by itself, for localhost and 127.0.0.1. @param kind of the key, as `openssl req -newkey` wants it */
+/** Makes a self-signed certificate for localhost and 127.0.0.1. @param kind the key, as for `openssl req -newkey` */
 export const makeCertificate = (folder: string, name: string, kind = P256): TestCertificate => {
   const [certPath, keyPath] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)];
   const names = 'subjectAltName=DNS:localhost,IP:127.0.0.1';
@@ -26,7 +26,7 @@ export const makeCertificate = (folder: string, name: string, kind = P256): Test
   return { certPath, keyPath, ca: readFileSync(certPath, 'utf8') };
 };
 
-/** The same key, encrypted. @returns its path */
+/** Encrypts a key. @returns the path of the encrypted key */
 export const encryptKey = (keyPath: string): string => {
   const path = `${keyPath}.encrypted`;
   openssl('pkey', '-in', keyPath, '-aes256', '-passout', 'pass:secret', '-out', path);

@@ -1,11 +1,11 @@
-/** Decoders that are not ours, as functions from a file to its samples. They throw whatever a program complains of. */
+/** Independent decoders: functions from a file to its samples. They throw what the program writes to standard error. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Encoding } from '../../src/api/formats.js';
 
 export interface Decoder {
   readonly program: string;
-  /** @param path of the file; what is beside it, under a longer name, may be overwritten */
+  /** @param path of the file; a file beside it with a longer name may be overwritten */
   decode(path: string): Int16Array;
 }
 
@@ -45,7 +45,7 @@ const opusdec: Decoder = {
   },
 };
 
-/** Two for each, of different origin. @param sampleRateHz what headerless bytes are read at */
+/** Two decoders of different origin. @param sampleRateHz for encodings without a header */
 export const decodersOf = (encoding: Encoding, sampleRateHz: number): readonly Decoder[] => {
   const rate = String(sampleRateHz);
   const rawFfmpeg = (format: string) => ffmpeg('-f', format, '-ar', rate, '-ac', '1');

@@ -1,9 +1,9 @@
-/** The text format of Prometheus (0.0.4), taken apart strictly: what is not as it says is an error. */
+/** A strict parser for the text format of Prometheus (0.0.4). */
 
 export interface Family {
   readonly type: string;
   readonly help: string;
-  /** By the whole series, `name{label="value"}`, labels in the order sent. */
+  /** By series, `name{label="value"}`, with the labels in the order sent. */
   readonly samples: ReadonlyMap<string, number>;
 }
 
@@ -46,7 +46,7 @@ const checkHistogram = (name: string, samples: ReadonlyMap<string, number>): voi
   }
 };
 
-/** @throws whatever is not as the format says */
+/** @throws if the text violates the format */
 export const parseExposition = (text: string): Map<string, Family> => {
   if (!text.endsWith('\n')) throw new Error('the last line has no end');
   const families = new Map<string, Family & { samples: Map<string, number> }>();

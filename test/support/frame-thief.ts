@@ -1,4 +1,4 @@
-/** A proxy before the service that does to some of its WebSocket frames what a fault of the service would. */
+/** A proxy before the service that loses or doubles one WebSocket frame, as a fault of the service would. */
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Test } from 'tap';
 
@@ -7,7 +7,7 @@ export type Theft = 'lost' | 'doubled' | 'none';
 const isMessage = (frame: Buffer, wanted: string): boolean =>
   frame.toString('latin1', 2, 40).includes(wanted);
 
-/** Length of the frame that the bytes begin with; `null` until its head is there. */
+/** The length of the first frame; `null` if its head is incomplete. */
 const frameLength = (bytes: Buffer): number | null => {
   if (bytes.length < 2) return null;
   const short = bytes[1]! & 0x7f;
@@ -16,7 +16,7 @@ const frameLength = (bytes: Buffer): number | null => {
   return bytes.length < 10 ? null : 10 + Number(bytes.readBigUInt64BE(2));
 };
 
-/** Passes bytes on, frame by frame once the handshake is over. */
+/** Passes bytes on; after the handshake frame by frame. */
 const relay = (client: Socket, server: Socket, steal: (frame: Buffer) => readonly Buffer[]): void => {
   let rest: Buffer = Buffer.alloc(0);
   let mode: 'head' | 'frames' | 'plain' = 'head';
@@ -46,7 +46,7 @@ const relay = (client: Socket, server: Socket, steal: (frame: Buffer) => readonl
   });
 };
 
-/** @returns the port of a proxy that meddles with the n-th frame of audio that comes */
+/** @returns the port of a proxy that loses or doubles the n-th frame of audio */
 export const startThief = async (
   t: Test,
   servicePort: number,

@@ -1,6 +1,6 @@
 /**
- * Loaded before a program (`node --import`): ends it by SIGKILL before its n-th act on the disk, n being KILL_AT.
- * What SQLite does of its own is not counted: each of its acts can be cut off by itself.
+ * Loaded before a program (`node --import`): ends it by SIGKILL before its file operation number KILL_AT. SQLite's own
+ * operations do not count.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -26,7 +26,7 @@ for (const name of [
   const act = files[name];
   if (act === undefined) throw new Error(`there is no fs.${name}`);
   files[name] = (...parameters) => {
-    // What is opened to be read leaves nothing.
+    // A file that is opened for reading does not change.
     if (name !== 'openSync' || parameters[1] !== 'r') before();
     return act(...parameters);
   };

@@ -1,4 +1,4 @@
-/** nginx as the operator's page sets it up: the very files of scripts/deploy, but for addresses, paths and names. */
+/** nginx with the configuration files of scripts/deploy; only addresses, paths and names differ. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
@@ -12,18 +12,18 @@ import { until } from './service.js';
 
 const shipped = (name: string): string => readFileSync(join(packageRoot, 'scripts/deploy', name), 'utf8');
 
-/** Replaces what must be there, exactly as often as it is: a file that changed must not be tested as it was. */
+/** Replaces a text. @throws unless it occurs exactly `times` times, so that a changed file does not go untested */
 const replace = (source: string, from: string, to: string, times = 1): string => {
   const pieces = source.split(from);
   if (pieces.length !== times + 1)
-    throw new Error(`${JSON.stringify(from)} is there ${pieces.length - 1} times, not ${times}`);
+    throw new Error(`${JSON.stringify(from)} occurs ${pieces.length - 1} times, not ${times}`);
   return pieces.join(to);
 };
 
-/** What one address may hold open, instead of 2,048. */
+/** Connections that one address may hold, instead of 2,048. */
 export const CONNECTIONS_OF_ADDRESS = 32;
 
-/** Ports that are free now: nobody else asks for one between here and their use, as far as one can help it. */
+/** Ports that are free now. Another process could still take one before its use. */
 export const freePorts = async (count: number): Promise<number[]> => {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   const ports: number[] = [];
@@ -35,7 +35,7 @@ export const freePorts = async (count: number): Promise<number[]> => {
   return ports;
 };
 
-/** Ports of two units: of four digits, and the ops port of each, 10,000 above, is free too. */
+/** Ports of two units, with four digits. The ops port of each, 10,000 above, is free too. */
 export const freeUnitPorts = async (): Promise<[number, number]> => {
   const isFree = (port: number): Promise<boolean> =>
     new Promise((resolve) => {
@@ -44,7 +44,7 @@ export const freeUnitPorts = async (): Promise<[number, number]> => {
       server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
     });
   const found: number[] = [];
-  // Above 6697: of the ports below, `fetch` refuses some (3659 is one) as those of other protocols.
+  // `fetch` refuses some ports up to 6697, such as 3659, because they belong to other protocols.
   for (let port = 7_000 + Math.floor(Math.random() * 2_500); port < 10_000; port++) {
     if ((await isFree(port)) && (await isFree(10_000 + port))) found.push(port);
     const [first, second] = found;
@@ -55,7 +55,7 @@ export const freeUnitPorts = async (): Promise<[number, number]> => {
 
 export interface Proxy {
   readonly port: number;
-  /** The certificate that it shows, for `ca` of a client. */
+  /** The certificate of nginx, for `ca` of a client. */
   readonly certificate: string;
   readonly url: string;
   /** Lines of the access log. */
@@ -65,7 +65,7 @@ export interface Proxy {
 
 /**
  * Starts nginx with TLS before two ports of the loopback address. It ends with the test.
- * @param folder where its files go
+ * @param folder for the files of nginx
  */
 export const startProxy = async (
   t: Test,
@@ -109,7 +109,7 @@ export const startProxy = async (
   const main = [
     'daemon off;',
     'worker_processes 2;',
-    // Its workers would be `nobody` otherwise, and not get into the test's folder.
+    // By default the workers run as `nobody`, which cannot read the folder of the test.
     ...(process.getuid?.() === 0 ? ['user root;'] : []),
     `pid ${path('nginx.pid')};`,
     `error_log ${path('error.log')};`,
@@ -167,7 +167,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly requestId: string;
-  /** As it comes. Leaving it (`destroy`) closes the connection. */
+  /** The body as it arrives. `destroy` closes the connection. */
   readonly body: IncomingMessage;
 }
 
@@ -176,11 +176,11 @@ export interface Question {
   readonly path: string;
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON, a string as it is. */
+  /** Sent as JSON; a string is sent unchanged. */
   readonly body?: unknown;
 }
 
-/** Asks through the proxy, over a TLS connection of its own. */
+/** Sends a request through the proxy, on a new TLS connection. */
 export const ask = ({ port, certificate }: Proxy, question: Question): Promise<Answer> => {
   const { method = 'GET', path, key, headers = {}, body } = question;
   return new Promise((resolve, reject) => {
@@ -201,7 +201,7 @@ export const ask = ({ port, certificate }: Proxy, question: Question): Promise<A
     request.once('error', reject);
     request.once('response', (response) => {
       request.off('error', reject);
-      // A body that is left, or refused, ends its connection in whatever way.
+      // After an abort or a refusal the connection may end in any way.
       request.on('error', () => undefined);
       resolve({
         status: response.statusCode ?? 0,
@@ -214,7 +214,7 @@ export const ask = ({ port, certificate }: Proxy, question: Question): Promise<A
   });
 };
 
-/** The whole body. @throws when it is cut short */
+/** Reads the whole body. @throws if it is cut short */
 export const textOf = async ({ body }: Answer): Promise<string> => {
   const pieces: Buffer[] = [];
   for await (const piece of body) pieces.push(piece as Buffer);

@@ -185,8 +185,8 @@ export class RawClient {
   }
 
   /**
-   * The next response, complete or cut short by the end of the connection; what follows it is kept.
-   * @throws when the connection closed without one
+   * Waits for the next response, which may be cut short by the end of the connection. Keeps the bytes after it.
+   * @throws if the connection closes without a response
    */
   async response(isHead = false): Promise<RawResponse> {
     let parsed: RawResponse | null = null;

@@ -1,6 +1,6 @@
 /**
- * Requests to a service whose engine is scripted, and what they may be charged. There a letter of text is a letter of
- * audio, so what a listener has received tells what had been handed to its socket.
+ * Requests to a service with a scripted engine, and their possible charges. Each letter of text becomes the same length
+ * of audio, so the received audio shows how much text was sent.
  */
 import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
@@ -8,20 +8,20 @@ import { header, RawClient, requestBytes } from './raw-client.js';
 
 /** 50 ms at 24 kHz, two bytes a sample. */
 const LETTER_BYTES = 2_400;
-/** As it is sent: base64. */
+/** As base64. */
 const LETTER_WIRE_BYTES = (LETTER_BYTES / 3) * 4;
-/** What the server library may hold back for a full socket, in letters: one write of less than 16 KiB. */
+/** Letters that the server library may hold back for a full socket: one write of less than 16 KiB. */
 const HELD_BACK_LETTERS = 6;
 
 export type SpeechPath = '/v1/tts' | '/v1/tts/stream';
 
 export interface Heard {
   readonly status: number;
-  /** Under which the ledger has it; `null` when no response began. */
+  /** The id in the ledger; `null` without a response. */
   readonly requestId: string | null;
   /** Letters of audio in whole records. */
   readonly letters: number;
-  /** The response came to its end. */
+  /** The response is complete. */
   readonly complete: boolean;
 }
 
@@ -29,9 +29,9 @@ export interface Listening {
   readonly path: SpeechPath;
   readonly key: string;
   readonly text: string;
-  /** Hangs up when so many letters have come; 0 right after asking. */
+  /** Hangs up after so many letters; with 0 right after the request. */
   readonly hangUpAfterLetters?: number;
-  /** Called whenever something has come. */
+  /** Called when bytes arrive. */
   readonly onLetters?: (letters: number) => void;
 }
 
@@ -50,8 +50,8 @@ const lettersOfWhole = (body: string): number =>
   Buffer.from((JSON.parse(body) as { audio: string }).audio, 'base64').length / LETTER_BYTES;
 
 /**
- * One request, to its end, to its hanging up, or to the end of the service. Hanging up, it closes its own direction
- * only and reads on: so it gets all that was handed to the socket before the service noticed.
+ * Sends one request and reads until it completes, hangs up, or the service ends. To hang up, it closes only its own
+ * direction and reads on: so it gets everything that the service sent before it noticed.
  */
 export const listen = async (port: number, request: Listening): Promise<Heard> => {
   const { path, key, text, hangUpAfterLetters, onLetters } = request;
@@ -84,7 +84,7 @@ export const listen = async (port: number, request: Listening): Promise<Heard> =
   }
 };
 
-/** The charge of a text once its first `letters` letters have been handed over: whole segments. */
+/** The charge of a text after its first `letters` letters were sent: whole segments. */
 export const chargeThrough = (text: string, letters: number): number => {
   const segmenter = new Segmenter(limits);
   let spoken = 0;
@@ -101,7 +101,7 @@ export const chargeThrough = (text: string, letters: number): number => {
   return charge;
 };
 
-/** What a stream may have been charged at most, by what was heard of it. */
+/** The largest possible charge of a stream, given the audio that arrived. */
 export const chargeMax = (text: string, { letters }: Heard): number =>
   chargeThrough(text, letters + HELD_BACK_LETTERS);
 
@@ -113,7 +113,7 @@ const sentences = [
   'Bring the blue one, please.',
 ];
 
-/** Text of ASCII letters in sentences, of about so many characters, without white space at its end. */
+/** Sentences of ASCII letters, about `characters` long, without white space at the end. */
 export const proseOf = (characters: number): string => {
   let text = sentences[characters % sentences.length] ?? '';
   for (let i = 1; text.length < characters; i++) text += ` ${sentences[(characters + i) % sentences.length]}`;

@@ -2,7 +2,7 @@
 import type { AudioFormat } from '../../src/api/formats.js';
 import type { Frame, Framing, WordTime } from '../../src/threads/messages.js';
 import { ContextActor } from '../../workers/actor/context.js';
-import { seededRandom } from './random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 
 export interface ScriptedSegment {
   readonly pcm: Int16Array;

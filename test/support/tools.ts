@@ -12,8 +12,8 @@ const isInstalled = (program: string): boolean =>
   });
 
 /**
- * For a test that wants programs which not everyone has: `t.test(name, { skip: missingTool('ffmpeg') }, ...)`.
- * `.ci/run` installs them all and sets SYRINX_CI_REQUIRE_ALL: there the test runs, and fails where one is missing.
+ * Skips a test if a program is missing: `t.test(name, { skip: missingTool('ffmpeg') }, ...)`. `.ci/run` installs all
+ * programs and sets SYRINX_CI_REQUIRE_ALL. Then no test is skipped, and a missing program fails the test.
  */
 export const missingTool = (...programs: readonly string[]): string | false => {
   const missing = programs.filter((program) => !isInstalled(program));

@@ -1,6 +1,6 @@
 /**
- * Stands in for systemd where it does not run: a `systemctl` that starts and stops the service by its unit's name, as
- * syrinx@.service says, for a script that is handed it in PATH.
+ * A stand-in for systemd: a `systemctl` in PATH that starts and stops the service by the name of its unit, as
+ * syrinx@.service says.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 import type { Test } from 'tap';
 import { packageRoot } from './package-root.js';
 
-/** `stop` returns when the process has ended, as systemctl's does. */
+/** Like systemctl's, `stop` returns when the process has ended. */
 const systemctl = `#!/usr/bin/env bash
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -47,7 +47,7 @@ export class Units {
   readonly #folder: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
 
-  /** What it starts ends with the test. @param env of the units; ENTRY is the program, as compiled */
+  /** The units end with the test. @param env of the units; ENTRY is the compiled program */
   constructor(t: Test, folder: string, env: Readonly<Record<string, string>> & { readonly ENTRY: string }) {
     this.#folder = folder;
     mkdirSync(folder, { recursive: true });
@@ -63,12 +63,12 @@ export class Units {
     });
   }
 
-  /** The environment of a script that is to find this `systemctl`. */
+  /** The environment for a script, with this `systemctl` in PATH. */
   get env(): Record<string, string | undefined> {
     return { ...this.#env };
   }
 
-  /** A variable of one unit. */
+  /** Sets a variable of one unit. */
   set(port: number, variable: string): void {
     writeFileSync(join(this.#folder, `env.${port}`), variable);
   }
@@ -93,7 +93,7 @@ export class Units {
     return this.#read('stopped').trim().split('\n');
   }
 
-  /** What was enabled and disabled, a line each. */
+  /** One line for each enable and disable. */
   get installed(): string[] {
     return this.#read('installed').trim().split('\n');
   }

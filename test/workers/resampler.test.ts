@@ -1,6 +1,6 @@
 import t from 'tap';
 import { loadResampler, Resampler } from '../../workers/audio/resampler.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom } from '../../scripts/rig/random.js';
 
 const FROM_HZ = 24_000;
 

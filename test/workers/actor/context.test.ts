@@ -5,7 +5,7 @@ import type { ChunkMail, Frame, Framing, WordTime } from '../../../src/threads/m
 import { InvariantError } from '../../../src/fault.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
-import { seededRandom } from '../../support/random.js';
+import { seededRandom } from '../../../scripts/rig/random.js';
 import { workThrough } from '../../support/spoken.js';
 
 const RATE_HZ = 24_000;

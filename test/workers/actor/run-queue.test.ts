@@ -1,6 +1,6 @@
 import t from 'tap';
 import { RunQueue } from '../../../workers/actor/run-queue.js';
-import { seededRandom } from '../../support/random.js';
+import { seededRandom } from '../../../scripts/rig/random.js';
 
 const WORK_MS = 4;
 const AUDIO_MS = 200;

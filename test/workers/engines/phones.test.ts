@@ -13,7 +13,7 @@ import {
 import { allVoices, defaultVoice } from '../../../workers/engines/g2p/languages.js';
 import { missingPhones } from '../../../workers/engines/syrinx/phones.js';
 import { packageRoot } from '../../support/package-root.js';
-import { seededRandom } from '../../support/random.js';
+import { seededRandom } from '../../../scripts/rig/random.js';
 import { loadPhones } from '../../support/voices.js';
 
 const { phones, names } = await loadPhones();
