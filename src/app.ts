@@ -137,7 +137,13 @@ export class App {
     if (certificate !== null) warnOfCertificate(certificate, log);
     const packsEntry = parts.packsEntry ?? new URL('../workers/packs.js', import.meta.url);
     const voices = await readVoices(config.modelsDir, packsEntry);
-    const plan = planFor(config, readMachine(), voices.packs);
+    let plan: Plan;
+    try {
+      plan = planFor(config, readMachine(), voices.packs);
+    } catch (error) {
+      voices.release();
+      throw error;
+    }
     logPlan(plan, config, log);
     const { bounds, synthesisThreads } = plan;
     // First: its threads load while the store opens, which waits for the disk.

@@ -1,3 +1,5 @@
+import { InvariantError } from './fault.js';
+
 /** A holder may have this fraction of what is free. */
 const FRACTION_OF_FREE = 16;
 
@@ -40,11 +42,13 @@ export class ByteBudget {
   /**
    * A holder has so many bytes more, or fewer. It asked for its allowance before.
    *
-   * @throws {Error} more bytes are given back than were taken: an accounting error, and the budget stays as it is
+   * @throws {InvariantError} more bytes are given back than were taken: an accounting error, and the budget stays as it is
    */
   change(bytes: number): void {
     if (this.#takenBytes + bytes < 0)
-      throw new Error(`a budget would fall below zero: ${this.#takenBytes} taken, ${-bytes} given back`);
+      throw new InvariantError(
+        `a budget would fall below zero: ${this.#takenBytes} taken, ${-bytes} given back`,
+      );
     this.#takenBytes += bytes;
   }
 

@@ -64,8 +64,27 @@ export class StepQueue {
   }
 }
 
-/** By the actor thread's number, which is never used again. `null` once that thread is gone. */
-type ActorPorts = Map<number, MessagePort | null>;
+/** The ports to the actor threads. Their numbers only grow, and are never used again. */
+class ActorPorts {
+  readonly #ports = new Map<number, MessagePort>();
+  #highest = -1;
+
+  /** The port is dropped when the actor thread ends. */
+  add(actor: number, port: MessagePort): void {
+    this.#highest = Math.max(this.#highest, actor);
+    this.#ports.set(actor, port);
+    port.once('close', () => this.#ports.delete(actor));
+  }
+
+  get(actor: number): MessagePort | undefined {
+    return this.#ports.get(actor);
+  }
+
+  /** Ports keep no common order: the port to an actor thread can arrive after a job for it. */
+  isExpected(actor: number): boolean {
+    return actor > this.#highest;
+  }
+}
 
 /**
  * Loads the voices, reports to the front thread, and returns the job handler that piscina calls.
@@ -80,15 +99,14 @@ export const serveSynthesis = async (
   const control = new JobControl(data.control);
   const vitals = new Vitals(data.vitals);
   vitals.live(data.bounds);
-  const actorPorts: ActorPorts = new Map();
+  const actorPorts = new ActorPorts();
   const steps = new StepQueue();
   const voices = await loadPatiently(() => load(vitals.native), actorPorts);
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
     const { contextId, segment, slot, actor } = job;
     if (!control.has(slot)) throw new RangeError(`no job slot ${slot}`);
-    // Ports keep no common order: a job can arrive before the port to its actor thread.
-    while (!actorPorts.has(actor)) {
+    while (actorPorts.isExpected(actor)) {
       if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
       await pause(PORT_RETRY_MS);
     }
@@ -98,14 +116,15 @@ export const serveSynthesis = async (
     let effort: SynthesisEffort | null = null;
     for (;;) {
       await steps.enter(() => control.dueMs(slot, madeMs));
-      let chunk: EngineChunk | null;
+      let chunk: EngineChunk | null | undefined;
       try {
         if (control.isCancelled(slot)) return { type: 'cancelled', effort };
         const stepMs: number = monotonicMs();
         vitals.setStepping(true);
         control.setStepping(slot, true);
         synthesis ??= voices.open(job);
-        [chunk = null] = await synthesis.engine.step([synthesis]);
+        [chunk] = await synthesis.engine.step([synthesis]);
+        if (chunk === undefined) throw new RangeError('an engine returned no result for a segment');
         const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
         effort = { startedMs, computeMs: computeMs + monotonicMs() - stepMs };
       } finally {
@@ -161,10 +180,7 @@ const loadPatiently = async (
 
 const reportReady = ({ executionProvider }: LoadedVoices, actorPorts: ActorPorts, loadMs: number): void => {
   const { port1, port2 } = new MessageChannel();
-  port1.on('message', ({ actor, port }: SynthesisControl) => {
-    actorPorts.set(actor, port);
-    port.once('close', () => actorPorts.set(actor, null));
-  });
+  port1.on('message', ({ actor, port }: SynthesisControl) => actorPorts.add(actor, port));
   port1.unref();
   report({ type: 'ready', threadId, control: port2, loadMs, executionProvider }, [port2]);
 };

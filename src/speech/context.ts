@@ -7,6 +7,7 @@
 import { randomInt } from 'node:crypto';
 import { faultPlace } from '../fault.js';
 import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
 import { normalise } from '../text/normalise/normalise.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
@@ -22,8 +23,6 @@ import { Utterances } from './utterances.js';
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
 
-const faultOf = (error: unknown): string => `a fault of the dispatch: ${faultPlace(error)}`;
-
 export interface ContextParts {
   readonly id: number;
   readonly options: ContextOptions;
@@ -33,6 +32,7 @@ export interface ContextParts {
   readonly actors: ActorThreads;
   readonly bounds: Bounds;
   readonly meter: ContextMeter;
+  readonly log: Pick<Log, 'error'>;
   /** The context takes no more frames: called once. */
   readonly onOver: (context: Context) => void;
 }
@@ -67,7 +67,8 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#utterances = new Utterances(parts.bounds, framing !== 'socket');
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
-    this.schedule = parts.scheduler.open(group ?? lease, this, heldBytesPerMs(format, this.#sampleRateHz));
+    const bytesPerMs = heldBytesPerMs(format, this.#sampleRateHz);
+    this.schedule = parts.scheduler.open(group ?? lease, this, bytesPerMs, settings.speed);
     parts.actors.send({
       type: 'open',
       contextId: parts.id,
@@ -94,8 +95,8 @@ export class Context implements SpeechContext, SegmentOwner {
 
   /** Text was cut, or is about to be, and the listener has not heard all that was made of it. */
   get #isMidUtterance(): boolean {
-    if (this.activity === 'holding') return this.#utterances.hasBegunUtterance;
-    return this.activity === 'speaking' || this.#jobs.size > 0;
+    if (this.activity === 'speaking' || this.#jobs.size > 0) return true;
+    return this.activity === 'holding' && this.#utterances.hasBegunUtterance;
   }
 
   /** It takes text no more. */
@@ -135,7 +136,7 @@ export class Context implements SpeechContext, SegmentOwner {
       this.schedule.handed(frame.durationMs);
     } catch (error) {
       // Not at once: the transport is in the middle of a write.
-      setImmediate(() => this.fail(faultOf(error)));
+      setImmediate(() => this.#onFault(error));
     }
     // A whole result is charged when it is complete: one that fails is free.
     if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
@@ -247,8 +248,16 @@ export class Context implements SpeechContext, SegmentOwner {
     try {
       react();
     } catch (error) {
-      this.#failSegment(segment, faultOf(error));
+      this.#onFault(error);
+      this.schedule.abandoned(segment);
     }
+  }
+
+  /** A fault of the service fails the context. If all frames are out already, only the log can report it. */
+  #onFault(error: unknown): void {
+    const reason = `a fault of the scheduling: ${faultPlace(error)}`;
+    if (this.#over) this.#parts.log.error({ contextId: this.id, reason }, 'a context failed after its end');
+    else this.fail(reason);
   }
 
   #onOutcome(segment: ScheduledSegment, readySinceMs: number, outcome: JobOutcome): void {
@@ -285,7 +294,7 @@ export class Context implements SpeechContext, SegmentOwner {
   /** Ends the context, unless it is over; its segment runs no more. */
   #failSegment(segment: ScheduledSegment, reason: string): void {
     this.fail(reason);
-    this.schedule.finished(segment, 0);
+    this.schedule.abandoned(segment);
   }
 
   #feed(): void {

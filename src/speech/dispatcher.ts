@@ -78,6 +78,8 @@ export class Dispatcher implements Speech {
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
     if (this.#contexts.size >= this.#bounds.contextsMax) return null;
     const { generations, actors } = this.threads;
+    // Throws for an unknown voice: before anything is taken.
+    generations.current.voices.sampleRateHz(options.settings.voiceId);
     const id = actors.assign();
     if (id === undefined) return null;
     const context = new Context({
@@ -89,6 +91,7 @@ export class Dispatcher implements Speech {
       actors,
       bounds: this.#bounds,
       meter: new ContextMeter(this.#metrics, monotonicMs, options),
+      log: this.#log,
       onOver: (over) => {
         this.#contexts.delete(over.id);
         actors.unassign(over.id);

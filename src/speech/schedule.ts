@@ -86,6 +86,7 @@ export class ContextSchedule {
   readonly #host: ScheduleHost;
   readonly #owner: SegmentOwner;
   readonly #bytesPerMs: number;
+  readonly #msPerCharacter: number;
   /** What the context has of the audio budget. */
   #heldBytes = 0;
   readonly #unsent = new UnsentAudio();
@@ -103,12 +104,16 @@ export class ContextSchedule {
   /** Since when a segment has been queued with the gate open. */
   #readySinceMs = 0;
 
-  /** @param bytesPerMs what a millisecond of its audio takes of the audio budget */
-  constructor(host: ScheduleHost, group: Group, owner: SegmentOwner, bytesPerMs: number) {
+  /**
+   * @param bytesPerMs what a millisecond of its audio takes of the audio budget
+   * @param speed factor of pace: estimates of durations depend on it
+   */
+  constructor(host: ScheduleHost, group: Group, owner: SegmentOwner, bytesPerMs: number, speed: number) {
     this.group = group;
     this.#host = host;
     this.#owner = owner;
     this.#bytesPerMs = bytesPerMs;
+    this.#msPerCharacter = ESTIMATED_MS_PER_CHARACTER / speed;
     this.#playbackStartMs = host.nowMs();
   }
 
@@ -192,7 +197,17 @@ export class ContextSchedule {
       this.#queued.push(segment);
       this.#queued.sort((a, b) => a.index - b.index);
     }
-    this.#hold();
+    try {
+      this.#hold();
+    } finally {
+      this.#host.ended(this);
+    }
+  }
+
+  /** A running segment ended without a result, and its context is over. Its estimate counts until the context is closed. */
+  abandoned(segment: ScheduledSegment): void {
+    if (!this.#takeRunning(segment)) return;
+    this.#reportMoves();
     this.#host.ended(this);
   }
 
@@ -210,8 +225,11 @@ export class ContextSchedule {
     this.#unsent.handed(durationMs);
     const opensGroup = wasFull && !this.group.isFull();
     if (opensGroup) this.#host.groupChanged(this.group);
-    this.#hold();
-    if (isFirst || opensGroup) this.#host.wake();
+    try {
+      this.#hold();
+    } finally {
+      if (isFirst || opensGroup) this.#host.wake();
+    }
     if (!this.#isGated || this.isGateShut()) return;
     this.#open();
     this.#host.changed(this);
@@ -254,7 +272,7 @@ export class ContextSchedule {
       ? this.#host.nowMs()
       : Math.max(this.#readySinceMs, this.group.idleSinceMs);
     this.#startedEnd = Math.max(this.#startedEnd, segment.index + 1);
-    const estimatedMs = segment.text.length * ESTIMATED_MS_PER_CHARACTER;
+    const estimatedMs = segment.text.length * this.#msPerCharacter;
     this.#running.push({ segment, estimatedMs });
     this.#unsent.started(segment.index, estimatedMs);
     this.#hold();

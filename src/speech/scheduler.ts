@@ -86,14 +86,15 @@ export class Scheduler implements ScheduleHost {
   /**
    * @param groupKey contexts with the same key are one group
    * @param bytesPerMs what a millisecond of the context's audio takes of the audio budget
+   * @param speed factor of pace
    */
-  open(groupKey: object, owner: SegmentOwner, bytesPerMs = 0): ContextSchedule {
+  open(groupKey: object, owner: SegmentOwner, bytesPerMs = 0, speed = 1): ContextSchedule {
     let group = this.#groups.get(groupKey);
     if (group === undefined) {
       group = new Group(groupKey, ++this.#groupsOpened, this.#options.bounds.unsentAudioMsPerLeaseMax);
       this.#groups.set(groupKey, group);
     }
-    const context = new ContextSchedule(this, group, owner, bytesPerMs);
+    const context = new ContextSchedule(this, group, owner, bytesPerMs, speed);
     context.order = ++this.#order;
     this.#bytesPerMsMax = Math.max(this.#bytesPerMsMax, bytesPerMs);
     group.contexts.add(context);

@@ -264,6 +264,11 @@ export class Stage {
       actors: actors as unknown as ActorThreads,
       bounds: limits,
       meter: new ContextMeter(metrics, () => this.#nowMs, options),
+      log: {
+        error: () => {
+          throw new Error('a fault of the scheduling');
+        },
+      },
       onOver: () => undefined,
     });
     this.#contexts.push(context);

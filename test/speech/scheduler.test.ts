@@ -385,6 +385,46 @@ t.test('a segment that outlasts its estimate never takes the audio budget below 
   t.end();
 });
 
+t.test('the estimate of a segment follows the speed of its speech', (t) => {
+  const { scheduler } = bench({ threads: 2, jobsMax: 2 });
+  const starts: number[] = [];
+  const owner: SegmentOwner = {
+    start: (_segment, playFromMs) => starts.push(playFromMs),
+    moved: () => undefined,
+    resumed: () => undefined,
+  };
+  const context = scheduler.open({}, owner, 1, 0.5);
+  context.enqueue(segment(0, 10));
+  t.equal(scheduler.audio.bytes, 1_400, 'twice as long at half the speed');
+  context.handed(1);
+  context.enqueue(segment(1, 10));
+  t.equal(starts[1]! - starts[0]!, 1_400, 'the next is due when the first has been played');
+  scheduler.close(context);
+  t.end();
+});
+
+t.test('a segment that is abandoned after the last frame of its context breaks no account', (t) => {
+  const { scheduler } = bench({ threads: 1, jobsMax: 1 });
+  const running: ScheduledSegment[] = [];
+  const owner: SegmentOwner = {
+    start: (started) => running.push(started),
+    moved: () => undefined,
+    resumed: () => undefined,
+  };
+  const context = scheduler.open({}, owner, 48);
+  context.enqueue(segment(0, 10));
+  context.handed(300);
+  context.abandoned(running[0]!);
+  t.equal(scheduler.runningSegments, 0);
+  context.handed(900);
+  t.equal(scheduler.audio.bytes, 0, 'all that was made has been handed over');
+  context.abandoned(running[0]!);
+  scheduler.close(context);
+  t.equal(scheduler.audio.bytes, 0);
+  t.equal(scheduler.groups, 0);
+  t.end();
+});
+
 t.test('a segment that runs again does not wait for the audio after it', (t) => {
   const { starts, open } = bench({ threads: 2, jobsMax: 2, unsentAudioMsMax: 5_000 });
   const context = open();

@@ -3,7 +3,9 @@ import t from 'tap';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
 import type { SpeechContext } from '../../src/speech/speech.js';
-import { start } from '../support/dispatch-bench.js';
+import { limits } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { lease, optionsOf, start } from '../support/dispatch-bench.js';
 
 const LETTER_SAMPLES = 1_200;
 
@@ -202,8 +204,31 @@ t.test('a context whose transport hands over more audio than was made fails', as
       context.handed(frame);
     }
   await until(() => frames.at(-1)?.type === 'failed');
-  t.match(frames.at(-1), { reason: /^a fault of the dispatch: more audio was handed over than was made/ });
+  t.match(frames.at(-1), { reason: /^a fault of the scheduling: more audio was handed over than was made/ });
   context.release();
+});
+
+t.test('a fault that is found after the last frame of a context is logged', async (t) => {
+  const lines: unknown[] = [];
+  const log = createLog('silent', limits);
+  log.error = (...line: unknown[]) => void lines.push(...line);
+  const other = await start({ log });
+  const frames: Extract<Frame, { type: 'audio' }>[] = [];
+  const { granted } = lease();
+  const closed = Promise.withResolvers<undefined>();
+  const context = other.open(optionsOf(granted), (frame) => {
+    if (frame.type === 'audio') frames.push(frame);
+    if (frame.type === 'closed') closed.resolve(undefined);
+  })!;
+  context.append('Hello there.');
+  context.end();
+  await closed.promise;
+  for (const frame of [...frames, ...frames]) context.handed(frame);
+  await new Promise((resolve) => setImmediate(resolve));
+  t.match(lines, [{ reason: /^a fault of the scheduling: more audio was handed over/ }, /after its end/]);
+  context.release();
+  t.equal(other.unsentAudioBytes, 0);
+  await other.close(5_000);
 });
 
 t.test('contexts of one group each get their own audio', async (t) => {
