@@ -134,6 +134,7 @@ t.test('several starts at once build once', async (t) => {
   t.strictSame(
     runs.map(({ code, stdout }) => ({ code, stdout })),
     Array.from({ length: 3 }, () => ({ code: 0, stdout: 'hello \n' })),
+    runs.map(({ stderr }) => stderr).join(''),
   );
   t.equal(runs.filter(({ stderr }) => stderr.includes('Building')).length, 1);
   t.strictSame(leftovers(root), []);
