@@ -3,8 +3,8 @@
  *
  *   node scripts/build.mjs [--if-stale] [--quiet]
  *
- * A build goes into a folder of its own that takes the place of dist only when it is whole, stamp included. So an
- * interrupted build leaves the last good one, removed sources leave no dead files, and dist is never half new.
+ * A build goes into a temporary folder, which replaces dist when it is complete, stamp included. So an interrupted build
+ * keeps the last good one, removed sources leave no dead files, and dist is never half new.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -20,10 +20,10 @@ const settings = ['tsconfig.json', 'package.json', 'package-lock.json'];
 const stampName = '.build-stamp';
 const temporaryPrefix = 'dist-tmp-';
 
-/** Why the build failed, in words for a terminal. */
+/** A failed build, with a message for a terminal. */
 class BuildError extends Error {}
 
-/** @returns {string[]} paths from the root of all sources that the compiler reads, sorted. */
+/** @returns {string[]} the sorted paths of all sources, from the root */
 const listSources = () =>
   sourceFolders
     .filter((folder) => existsSync(join(root, folder)))
@@ -44,7 +44,7 @@ const runtimePath = () => {
   return { path, compiler };
 };
 
-/** By content, not by time: a fresh clone, a checkout of an older commit and a touched file all come out right. */
+/** By content, not by time: correct for a fresh clone, a checkout of an older commit and a touched file. */
 const fingerprint = (sources) => {
   const hash = createHash('sha256');
   for (const path of [...settings, ...sources]) {
@@ -64,16 +64,27 @@ const isFresh = () => {
   return sources.every((source) => /\.d\.[cm]?ts$/.test(source) || existsSync(outputOf(source)));
 };
 
+/** ts-patch keeps a patched compiler here, and locks. A killed compiler leaves its lock, which fails the next one. */
+const removeCompilerLocks = (cache) => {
+  const locks = join(cache, 'locks');
+  if (!existsSync(locks)) return;
+  // The lock of this build is enough.
+  for (const name of readdirSync(locks)) rmSync(join(locks, name), { force: true });
+};
+
 /** Runs tspc with the pinned runtime. The heartbeat of the lock needs this process's event loop: no spawnSync. */
 const compile = async (outDir) => {
   const { path, compiler } = runtimePath();
   const args = [compiler, '-p', root, '--outDir', outDir, '--incremental', 'false'];
   if (process.stderr.isTTY) args.push('--pretty');
-  const child = spawn(path, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const cache = join(root, 'node_modules', '.cache', 'ts-patch');
+  removeCompilerLocks(cache);
+  const env = { ...process.env, TSP_CACHE_DIR: cache };
+  const child = spawn(path, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const stop = (signal) => {
     child.kill('SIGKILL');
     rmSync(outDir, { recursive: true, force: true });
-    // The lock's own exit hook gives it back.
+    // The exit hook of the lock releases it.
     process.exit(signal === 'SIGINT' ? 130 : 143);
   };
   process.once('SIGINT', stop).once('SIGTERM', stop);
@@ -115,7 +126,7 @@ const removeLeftovers = () => {
 };
 
 /**
- * Brings dist up to date. Safe to run several times at once: one builds, the others wait for it.
+ * Brings dist up to date. Concurrent calls are safe: one builds, the others wait for it.
  *
  * @param {{ ifStale?: boolean, quiet?: boolean }} options
  * @throws {BuildError} with the compiler's messages
@@ -143,7 +154,7 @@ export const build = async ({ ifStale = false, quiet = false } = {}) => {
   }
 };
 
-/** As `build`, for a command line: errors become a message and exit code 1. */
+/** Like `build`, for a command line: an error becomes a message and exit code 1. */
 export const buildOrExit = async (options) => {
   try {
     await build(options);

@@ -1,6 +1,6 @@
 /**
- * A lock between processes on one file system: a file that its holder touches while it works. A holder that died
- * stops touching, so nothing has to be cleaned up by hand, and process ids of other containers do not matter.
+ * A lock between processes on one file system: a file that its holder touches regularly. A dead holder stops, so
+ * no cleanup is needed, and process ids of other containers do not matter.
  */
 import { closeSync, linkSync, openSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +23,7 @@ const ageMs = (path) => {
   try {
     return Date.now() - statSync(path).mtimeMs;
   } catch (error) {
-    // Given back in this moment: the next attempt to create it decides.
+    // Released just now: the next attempt to create it decides.
     if (error.code === 'ENOENT') return 0;
     throw error;
   }
@@ -37,12 +37,12 @@ const ignoring = (codes, action) => {
   }
 };
 
-/** Of several waiters that see the same dead lock, one wins the rename; the others go on waiting. */
+/** Removes a dead lock. Of several waiters one wins the rename; the others continue to wait. */
 const bury = (path) => {
   const grave = `${path}.${process.pid}`;
   ignoring(['ENOENT'], () => {
     renameSync(path, grave);
-    // Another waiter was quicker, and this is its new lock: put it back.
+    // This is the new lock of a quicker waiter: put it back.
     if (ageMs(grave) <= deadAfterMs) ignoring(['EEXIST'], () => linkSync(grave, path));
     rmSync(grave, { force: true });
   });
@@ -50,7 +50,7 @@ const bury = (path) => {
 
 /**
  * @param {string} path of the lock's file, in an existing folder
- * @returns {Promise<() => void>} gives the lock back; also done when the process exits
+ * @returns {Promise<() => void>} releases the lock, as the exit of the process does
  */
 export const takeLock = async (path) => {
   while (!create(path)) {
@@ -59,7 +59,7 @@ export const takeLock = async (path) => {
   }
   const touch = setInterval(() => {
     const now = new Date();
-    // Gone when this process slept so long (a suspended machine) that it was taken for dead.
+    // The file is gone if this process slept so long (a suspended machine) that it seemed dead.
     ignoring(['ENOENT'], () => utimesSync(path, now, now));
   }, touchMs);
   const release = () => {

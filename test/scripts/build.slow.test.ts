@@ -7,6 +7,7 @@ import {
   readdirSync,
   rmSync,
   symlinkSync,
+  watch,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -15,6 +16,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
 import { readSource } from '../support/source-files.js';
+
+// At once: one test waits until a lock is dead.
+t.jobs = 2;
 
 /** The declarations that these sources need of Node. Node's own would double the time of every build. */
 const declarations = `declare const console: { log(...values: string[]): void };
@@ -65,7 +69,7 @@ const leftovers = (root: string) => [
   ...readdirSync(join(root, 'node_modules')).filter((name) => name.includes('lock')),
 ];
 
-t.test(
+void t.test(
   'a fresh clone builds and prints one line; later starts build only after a source changed',
   async (t) => {
     const root = createClone(t);
@@ -87,7 +91,7 @@ t.test(
   },
 );
 
-t.test('a source that does not compile is a readable error, and the build stays stale', async (t) => {
+void t.test('a source that does not compile is a readable error, and the build stays stale', async (t) => {
   const root = createClone(t);
   await run(root, 'scripts/build.mjs', '--quiet');
   writeFileSync(join(root, 'src', 'main.ts'), "export const count: number = 'three';\n");
@@ -101,7 +105,7 @@ t.test('a source that does not compile is a readable error, and the build stays 
   t.strictSame(leftovers(root), []);
 });
 
-t.test('a killed build is repeated', async (t) => {
+void t.test('a killed build is repeated', async (t) => {
   const root = createClone(t);
   const child = start(root, ['scripts/build.mjs']);
   const closed = once(child, 'close');
@@ -117,7 +121,21 @@ t.test('a killed build is repeated', async (t) => {
   t.strictSame(leftovers(root), []);
 });
 
-t.test('SIGTERM during a build ends it at once and leaves nothing', async (t) => {
+void t.test('a killed compiler does not stop the next build with its locks', async (t) => {
+  const root = createClone(t);
+  const locks = join(root, 'node_modules', '.cache', 'ts-patch', 'locks');
+  mkdirSync(locks, { recursive: true });
+  const names = new Set<string>();
+  const watcher = watch(locks, (_event, name) => names.add(name ?? ''));
+  t.teardown(() => watcher.close());
+  await run(root, 'scripts/build.mjs', '--quiet');
+  t.ok(names.size > 0);
+  for (const name of names) writeFileSync(join(locks, name), '');
+  const { code, stderr } = await run(root, 'scripts/build.mjs', '--quiet');
+  t.equal(code, 0, stderr);
+});
+
+void t.test('SIGTERM during a build ends it at once and leaves nothing', async (t) => {
   const root = createClone(t);
   const child = start(root, ['scripts/run.mjs', 'src/main.js']);
   const closed = once(child, 'close') as Promise<[number | null]>;
@@ -128,7 +146,7 @@ t.test('SIGTERM during a build ends it at once and leaves nothing', async (t) =>
   t.strictSame(leftovers(root), []);
 });
 
-t.test('several starts at once build once', async (t) => {
+void t.test('several starts at once build once', async (t) => {
   const root = createClone(t);
   const runs = await Promise.all([1, 2, 3].map(() => run(root, 'scripts/run.mjs', 'src/main.js')));
   t.strictSame(
@@ -140,7 +158,7 @@ t.test('several starts at once build once', async (t) => {
   t.strictSame(leftovers(root), []);
 });
 
-t.test('a signal to the shell of npm start reaches the service', async (t) => {
+void t.test('a signal to the shell of npm start reaches the service', async (t) => {
   const root = createClone(t);
   writeFileSync(
     join(root, 'src', 'main.ts'),
@@ -158,7 +176,7 @@ t.test('a signal to the shell of npm start reaches the service', async (t) => {
   t.match(output, /drained/);
 });
 
-t.test('without packages the build says what to do', async (t) => {
+void t.test('without packages the build says what to do', async (t) => {
   const root = createClone(t);
   rmSync(join(root, 'node_modules'), { recursive: true });
   const { code, stderr } = await run(root, 'scripts/build.mjs');
