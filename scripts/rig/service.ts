@@ -43,6 +43,11 @@ const keptErrorsMax = 16_000;
 /** What Node writes when an inspector client comes or goes. */
 const inspectorTalk = /^(?:Debugger |For help, see: )/;
 
+const running = new Set<NodeProcess>();
+process.once('exit', () => {
+  for (const child of running) child.signal('SIGKILL');
+});
+
 /** A compiled script as a child process, which does not outlive this one. */
 export class NodeProcess {
   readonly exited: Promise<Exit>;
@@ -62,12 +67,11 @@ export class NodeProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: options.ownGroup === true,
     });
-    const endWithUs = (): void => this.signal('SIGKILL');
-    process.once('exit', endWithUs);
+    running.add(this);
     this.exited = new Promise((resolve, reject) => {
       this.#child.once('error', reject);
       this.#child.once('close', (code, signal) => {
-        process.off('exit', endWithUs);
+        running.delete(this);
         this.#exit = { code, signal };
         resolve(this.#exit);
       });

@@ -115,10 +115,8 @@ t.test('behind nginx', { skip }, async (t) => {
       await textOf(answer);
       t.ok(await until(() => requestLine(answer.requestId) !== undefined), answer.requestId);
       t.equal(requestLine(answer.requestId)?.['status'], status);
-      t.ok(
-        proxy.log().some((line) => line.endsWith(` ${answer.requestId}`)),
-        'the proxy logs it too',
-      );
+      const isInLog = () => proxy.log().some((line) => line.endsWith(` ${answer.requestId}`));
+      t.ok(await until(isInLog), 'the proxy logs it too');
     }
   });
 
