@@ -55,9 +55,9 @@ export interface Config {
   readonly tls: TlsFiles | null;
   /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
   readonly memoryMaxMiB: number | null;
-  /** `CONTEXTS_MAX`: open contexts; `null`: as many as the memory allows. */
+  /** `CONTEXTS_MAX`: bound of open contexts; `null`: the memory sets it. */
   readonly contextsMax: number | null;
-  /** `SOCKETS_MAX`: open WebSockets; `null`: as many as memory and open files allow. */
+  /** `SOCKETS_MAX`: bound of open WebSockets; `null`: memory and open files set it. */
   readonly socketsMax: number | null;
   /** `DRAIN_SECONDS`, in milliseconds: how long work in flight may go on after SIGTERM. */
   readonly drainMsMax: number;

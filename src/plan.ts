@@ -31,7 +31,7 @@ export interface Plan {
   readonly bounds: Bounds;
   readonly synthesisThreads: number;
   readonly worstCase: WorstCase;
-  /** Size of the pools, as a share of those in `limits.ts`. */
+  /** Factor by which the budgets of `limits.ts` were reduced: 1 on a large machine. */
   readonly factor: number;
   readonly memoryMaxBytes: number;
 }

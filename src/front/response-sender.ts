@@ -46,7 +46,7 @@ const SLICE_BYTES = 64 * 1024;
 const TICK_BYTES = 256 * 1024;
 /** Bytes of a write to a full socket, to learn whether it takes more. Small, because the library holds it back. */
 const PROBE_BYTES_MAX = 1024;
-/** What is queued lasts for so many probes: as many as there are re-arms until a reader counts as stalled. */
+/** Probes that the queued bytes must last for: one for each re-arm before a reader counts as stalled. */
 const PROBES_MIN = 16;
 /** The last bytes of a response, which wait until the socket has taken all others. */
 const TAIL_BYTES = PROBES_MIN;

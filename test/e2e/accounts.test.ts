@@ -129,7 +129,7 @@ t.test('402 exactly while the credit does not cover the text', async (t) => {
   t.match(await ask(`${text}!`), { status: 402 }, 'one character too many');
   const long = await RawClient.open(port);
   const body = { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 48_000 } };
-  // Nobody reads it, so the reservation stays.
+  // The client does not read, so the reservation stays.
   long.socket.pause();
   long.send(
     requestBytes({ method: 'POST', path: '/v1/tts/stream', key: account.key, body: JSON.stringify(body) }),

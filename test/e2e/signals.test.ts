@@ -60,7 +60,7 @@ void t.test('a stream that outlasts DRAIN_SECONDS is cut', async (t) => {
   const service = await startService(t, { ...oneThread, DRAIN_SECONDS: '1' }, SCRIPTED);
   const stream = await openStream(service);
   service.signal('SIGTERM');
-  // Nobody reads, so the stream would not end by itself. The default of DRAIN_SECONDS is far longer than this wait.
+  // The client does not read, so the stream does not end by itself. The default of DRAIN_SECONDS is far longer than this wait.
   t.ok(await until(() => service.exit !== null, 15_000));
   t.match(service.exit, { code: 0, signal: null });
   await t.rejects(stream.rest(), 'the client sees that the stream is cut');

@@ -109,7 +109,7 @@ export const startProxy = async (
   const main = [
     'daemon off;',
     'worker_processes 2;',
-    // By default the workers run as `nobody`, which cannot read the folder of the test.
+    // The default user of the workers, `nobody`, cannot read the folder of the test.
     ...(process.getuid?.() === 0 ? ['user root;'] : []),
     `pid ${path('nginx.pid')};`,
     `error_log ${path('error.log')};`,
