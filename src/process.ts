@@ -78,14 +78,16 @@ export class EventLoopDelay {
   }
 }
 
+type Trim = (pad: number, onDone: (error: Error | null) => void) => void;
+
 /**
- * @returns glibc's `malloc_trim(0)`, which trims the heaps of all threads; a thread that allocates meanwhile waits
+ * @returns glibc's `malloc_trim`, on a thread of the runtime. It trims one heap after the other, and a thread that needs
+ * memory of that heap meanwhile waits
  * @throws {Error} if koffi has no binary for the platform, or the C library has no such function
  */
-const loadTrim = async (): Promise<() => void> => {
+const loadTrim = async (): Promise<Trim> => {
   const { default: koffi } = await import('koffi');
-  const trim = koffi.load(null).func('int malloc_trim(size_t pad)') as (pad: number) => number;
-  return () => void trim(0);
+  return koffi.load(null).func('int malloc_trim(size_t pad)').async as Trim;
 };
 
 /**
@@ -95,6 +97,7 @@ const loadTrim = async (): Promise<() => void> => {
  */
 export class HeapTrim {
   #timer: NodeJS.Timeout | undefined;
+  #isTrimming = false;
 
   /** The first trim is after one period. Never rejects: without trims the service works too, and the log says so. */
   static async start(periodMs: number, log: Log): Promise<HeapTrim> {
@@ -102,7 +105,8 @@ export class HeapTrim {
     // Other systems have another C library.
     if (process.platform !== 'linux') return heapTrim;
     try {
-      heapTrim.#timer = setInterval(await loadTrim(), periodMs).unref();
+      const trim = await loadTrim();
+      heapTrim.#timer = setInterval(() => heapTrim.#trim(trim), periodMs).unref();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       log.warn({ reason }, 'heaps of the C library are not trimmed');
@@ -113,5 +117,11 @@ export class HeapTrim {
   /** Idempotent. */
   close(): void {
     clearInterval(this.#timer);
+  }
+
+  #trim(trim: Trim): void {
+    if (this.#isTrimming) return;
+    this.#isTrimming = true;
+    trim(0, () => (this.#isTrimming = false));
   }
 }

@@ -1,0 +1,144 @@
+/**
+ * Log lines on their way to standard output. Nobody waits for it, whoever reads it or does not: lines wait in memory up to
+ * a bound, and further lines are lost and counted.
+ *
+ * A pipe, a socket or a terminal whose reader takes nothing blocks its writer. So it is written without blocking, by the
+ * caller, which costs no more than a blocking write. A file never refuses a write, but its disk can be slow: a thread of
+ * the runtime writes it.
+ */
+import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Bounds } from './limits.js';
+
+const STANDARD_OUTPUT = 1;
+
+/** Milliseconds after a write that failed, or that a full pipe did not take, until the next one. */
+const RETRY_MS = 50;
+/** About so many bytes are written in one go. */
+const CHUNK_BYTES = 64 * 1024;
+/** Milliseconds between two looks at what `end` waits for. */
+const END_LOOK_MS = 5;
+
+/** @returns a descriptor of standard output whose writes never block; `null` if it must be written from a thread */
+const openNonBlocking = (): number | null => {
+  const output = fstatSync(STANDARD_OUTPUT);
+  if (output.isFile()) return null;
+  const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
+  try {
+    // Other processes may write to the same pipe or terminal: only what is opened anew has flags of its own.
+    return openSync(`/proc/self/fd/${STANDARD_OUTPUT}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+  } catch {
+    // Not on Linux, a socket, another user's pipe, or nobody reads it.
+  }
+  // The runtime makes a pipe or socket non-blocking when it makes the stream.
+  const isStream = output.isFIFO() || output.isSocket();
+  return isStream && process.stdout.writable ? STANDARD_OUTPUT : null;
+};
+
+export type LogBounds = Pick<Bounds, 'logBytesWaitingMax' | 'logEndMsMax'>;
+
+export class LogWriter {
+  readonly #bounds: LogBounds;
+  readonly #onRoom: (lines: number) => void;
+  readonly #nonBlocking = openNonBlocking();
+  #waiting: Buffer[] = [];
+  #bytes = 0;
+  /** A thread writes, or the next try is due later. */
+  #isBusy = false;
+  /** The last write failed; a reader that is merely slow is no failure. */
+  #isFailing = false;
+  #lost = 0;
+  #reported = 0;
+
+  /** @param onRoom called when lines were lost since the last call and the log can be written again */
+  constructor(bounds: LogBounds, onRoom: (lines: number) => void) {
+    this.#bounds = bounds;
+    this.#onRoom = onRoom;
+  }
+
+  /** Lines that did not fit. */
+  get linesLost(): number {
+    return this.#lost;
+  }
+
+  write(line: string): void {
+    const bytes = Buffer.from(line);
+    if (this.#bytes + bytes.length > this.#bounds.logBytesWaitingMax) {
+      this.#lost++;
+      return;
+    }
+    this.#waiting.push(bytes);
+    this.#bytes += bytes.length;
+    this.#pump();
+  }
+
+  /** Resolves when everything is written, when it cannot be written, or after `logEndMsMax`. */
+  async end(): Promise<void> {
+    const endMs = performance.now() + this.#bounds.logEndMsMax;
+    while (this.#bytes > 0 && !this.#isFailing && performance.now() < endMs) await sleep(END_LOOK_MS);
+  }
+
+  #pump(): void {
+    if (this.#isBusy || this.#bytes === 0) return;
+    if (this.#nonBlocking === null) this.#writeFromThread();
+    else this.#writeNow(this.#nonBlocking);
+  }
+
+  /** A line at a time: what the system takes of a pipe as a whole does not mix with the lines of other threads. */
+  #writeNow(file: number): void {
+    try {
+      for (let bytes = 0; this.#bytes > 0;) {
+        const written = writeSync(file, this.#waiting[0]!);
+        this.#written(written);
+        bytes += written;
+        if (bytes < CHUNK_BYTES) continue;
+        this.#later(0);
+        return;
+      }
+    } catch (error) {
+      this.#failed(error as NodeJS.ErrnoException);
+    }
+  }
+
+  #writeFromThread(): void {
+    this.#isBusy = true;
+    let count = 0;
+    for (let bytes = 0; count < this.#waiting.length && bytes < CHUNK_BYTES; count++)
+      bytes += this.#waiting[count]!.length;
+    this.#waiting.unshift(Buffer.concat(this.#waiting.splice(0, count)));
+    write(STANDARD_OUTPUT, this.#waiting[0]!, (error, written) => {
+      this.#isBusy = false;
+      if (error !== null) this.#failed(error);
+      else {
+        this.#written(written);
+        this.#pump();
+      }
+    });
+  }
+
+  #written(bytes: number): void {
+    this.#isFailing = false;
+    this.#bytes -= bytes;
+    const [first] = this.#waiting;
+    if (first !== undefined && bytes < first.length) this.#waiting[0] = first.subarray(bytes);
+    else this.#waiting.shift();
+    if (this.#reported === this.#lost || this.#bytes > this.#bounds.logBytesWaitingMax / 2) return;
+    const lines = this.#lost - this.#reported;
+    this.#reported = this.#lost;
+    // After the current write.
+    queueMicrotask(() => this.#onRoom(lines));
+  }
+
+  #failed({ code }: NodeJS.ErrnoException): void {
+    this.#isFailing = code !== 'EAGAIN';
+    this.#later(RETRY_MS);
+  }
+
+  #later(ms: number): void {
+    this.#isBusy = true;
+    setTimeout(() => {
+      this.#isBusy = false;
+      this.#pump();
+    }, ms).unref();
+  }
+}
