@@ -50,8 +50,8 @@ export const parseJson = (
  * @param bytes the whole body, at most `bodyBytesMax`
  * @param contentType the header's value; if it is absent or empty, the body counts as JSON
  * @param before items of the rest of the request: they come first in a refusal
- * @returns the value (never `null`), or the refusal: 400 for invalid UTF-8 and for nesting beyond `bodyDepthMax`, 422 for
- * everything else. The last of duplicate keys counts; `__proto__` is a key like any other.
+ * @returns the value (never `null`), or the refusal: 400 for invalid UTF-8, nesting beyond `bodyDepthMax` and more than
+ * `bodyTokensMax` names and values, 422 for everything else. The last of duplicate keys counts; `__proto__` is a key like any other.
  */
 export const parseJsonBody = (
   bytes: Uint8Array,
@@ -66,10 +66,13 @@ export const parseJsonBody = (
     return refuseFor(
       notAnObject(['body'], Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
     );
+  const scan = scanJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), {
+    depthMax: bounds.bodyDepthMax,
+    tokensMax: bounds.bodyTokensMax,
+  });
+  if (scan.excess !== null) return unreadable;
   const text = decode(bytes);
   if (text === null) return unreadable;
-  const scan = scanJson(bytes, bounds.bodyDepthMax);
-  if (scan.tooDeep) return unreadable;
   const json = parseJson(text);
   if (!('value' in json)) return refuseFor(jsonInvalid(json.position, json.message));
   if (scan.overflowAt >= 0) {

@@ -108,6 +108,8 @@ const encodings = {
 /** Canonical names of the encodings. */
 export type Encoding = keyof typeof encodings;
 
+export const encodingNames = Object.keys(encodings) as readonly Encoding[];
+
 /** Encodings that have a bitrate. */
 type Codec = {
   [Name in Encoding]: (typeof encodings)[Name] extends { readonly defaultBitrateKbps: number } ? Name : never;

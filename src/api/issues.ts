@@ -8,11 +8,15 @@ import type { Bounds } from '../limits.js';
 export type ApiBounds = Pick<
   Bounds,
   | 'bodyDepthMax'
+  | 'bodyTokensMax'
   | 'validationItemsMax'
   | 'validationEchoBytesMax'
   | 'validationNameMax'
   | 'socketIdMax'
   | 'socketTextBytesMax'
+  | 'socketFrameDepthMax'
+  | 'socketFrameTokensMax'
+  | 'socketFrameBytesMax'
 >;
 
 export type Loc = readonly (string | number)[];

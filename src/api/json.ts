@@ -1,6 +1,6 @@
 /**
- * Two looks at JSON text that `JSON.parse` does not take: before parsing, how deep it nests and whether a number in it
- * overflows; after a failure, where the text stops being JSON.
+ * Two looks at JSON text that `JSON.parse` does not take: before parsing, how deep it nests, how much it holds and whether a
+ * number in it overflows; after a failure, where the text stops being JSON.
  */
 
 /** `JSON.parse` decides whether a text is JSON, but its messages often name no position. */
@@ -20,7 +20,6 @@ class Fault extends Error implements JsonFault {
 
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const literal = /true|false|null/y;
-const hex4 = /[0-9a-fA-F]{4}/y;
 
 const matchEnd = (pattern: RegExp, text: string, at: number): number => {
   pattern.lastIndex = at;
@@ -29,9 +28,21 @@ const matchEnd = (pattern: RegExp, text: string, at: number): number => {
 
 const skipSpace = (text: string, start: number): number => {
   let at = start;
-  while (at < text.length && ' \t\n\r'.includes(text[at] as string)) at += 1;
-  return at;
+  for (;;) {
+    const unit = text.charCodeAt(at);
+    if (unit !== 0x20 && unit !== 0x09 && unit !== 0x0a && unit !== 0x0d) return at;
+    at += 1;
+  }
 };
+
+const isHex = (unit: number): boolean =>
+  (unit >= 0x30 && unit <= 0x39) || (unit >= 0x41 && unit <= 0x46) || (unit >= 0x61 && unit <= 0x66);
+
+const isHex4 = (text: string, at: number): boolean =>
+  isHex(text.charCodeAt(at)) &&
+  isHex(text.charCodeAt(at + 1)) &&
+  isHex(text.charCodeAt(at + 2)) &&
+  isHex(text.charCodeAt(at + 3));
 
 /** @returns the offset past the closing quote */
 const stringEnd = (text: string, start: number): number => {
@@ -42,7 +53,7 @@ const stringEnd = (text: string, start: number): number => {
     if (unit < 0x20) throw new Fault(at, 'Invalid control character at');
     if (unit !== 0x5c) at += 1;
     else if (text[at + 1] === 'u') {
-      if (matchEnd(hex4, text, at + 2) < 0) throw new Fault(at + 1, 'Invalid \\uXXXX escape');
+      if (!isHex4(text, at + 2)) throw new Fault(at + 1, 'Invalid \\uXXXX escape');
       at += 6;
     } else if (at + 1 < text.length && !'"\\/bfnrt'.includes(text[at + 1] as string))
       throw new Fault(at, 'Invalid \\escape');
@@ -114,18 +125,47 @@ export const findJsonFault = (text: string): JsonFault | null => {
   }
 };
 
-/** What the bytes of a JSON body show before anything recursive or expensive touches them. */
+/** Bounds on JSON text that `JSON.parse` may see: its time grows with them far more than with the length. */
+export interface JsonBounds {
+  /** Levels of arrays and objects. */
+  readonly depthMax: number;
+  /** Opening brackets, commas and colons outside strings. There are about as many as names and values. */
+  readonly tokensMax: number;
+}
+
+/** A member of the outermost object whose string may be long, while everything else is short. */
+export interface LongMember {
+  readonly name: string;
+  /** Bytes of everything but the strings of that member. */
+  readonly otherBytesMax: number;
+}
+
+/** A string in JSON text, by the byte offsets of its quotes. */
+export interface ScannedText {
+  readonly start: number;
+  /** Past the closing quote. */
+  readonly end: number;
+  /** The string has at least so many bytes in UTF-8; exactly so many where nothing is escaped. */
+  readonly bytesMin: number;
+}
+
+/** What the bytes of JSON text show before anything recursive or expensive touches them. */
 export interface JsonScan {
-  /** Whether arrays and objects nest deeper than the bound. */
-  readonly tooDeep: boolean;
+  /** The bound that the text exceeds; the scan stops there. */
+  readonly excess: 'depth' | 'tokens' | 'bytes' | null;
   /**
    * Byte offset of the first number that overflows, else -1. `JSON.parse` makes it Infinity, which JSON cannot echo.
    */
   readonly overflowAt: number;
+  /** The string of the long member; of several, the last. */
+  readonly longText: ScannedText | null;
 }
 
 const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
 const BACKSLASH = 0x5c;
+const SMALL_U = 0x75;
 
 const isNumberByte = (byte: number): boolean =>
   (byte >= 0x30 && byte <= 0x39) || // 0-9
@@ -135,15 +175,31 @@ const isNumberByte = (byte: number): boolean =>
   byte === 0x45 || // E
   byte === 0x65; // e
 
-/** @returns the offset past the closing quote, or the length if there is none */
-const skipString = (bytes: Uint8Array, start: number): number => {
+/** @returns the offset past the closing quote, or `end` if there is none */
+const skipString = (bytes: Uint8Array, start: number, end: number): number => {
   let at = start + 1;
-  while (at < bytes.length) {
+  while (at < end) {
     const byte = bytes[at];
     if (byte === QUOTE) return at + 1;
     at += byte === BACKSLASH ? 2 : 1;
   }
-  return bytes.length;
+  return end;
+};
+
+/** Searches as fast as memory is read, unless something in the string is escaped. */
+const scanText = (bytes: Buffer, start: number): ScannedText => {
+  const quote = bytes.indexOf(QUOTE, start + 1);
+  const plainEnd = quote < 0 ? bytes.length : quote;
+  const backslash = bytes.subarray(0, plainEnd).indexOf(BACKSLASH, start + 1);
+  if (backslash < 0) return { start, end: plainEnd + 1, bytesMin: plainEnd - start - 1 };
+  let at = backslash;
+  let bytesMin = backslash - start - 1;
+  while (at < bytes.length && bytes[at] !== QUOTE) {
+    bytesMin += 1;
+    if (bytes[at] !== BACKSLASH) at += 1;
+    else at += bytes[at + 1] === SMALL_U ? 6 : 2;
+  }
+  return { start, end: at + 1, bytesMin };
 };
 
 const overflows = (bytes: Uint8Array, start: number, end: number): boolean => {
@@ -154,28 +210,54 @@ const overflows = (bytes: Uint8Array, start: number, end: number): boolean => {
 };
 
 /** @param bytes any content; the scan goes as far as it looks like JSON */
-export const scanJson = (bytes: Uint8Array, depthMax: number): JsonScan => {
+export const scanJson = (bytes: Buffer, bounds: JsonBounds, long: LongMember | null = null): JsonScan => {
+  const longName = long === null ? null : Buffer.from(JSON.stringify(long.name));
+  let end = Math.min(bytes.length, long?.otherBytesMax ?? Infinity);
   let depth = 0;
+  let tokens = 0;
   let overflowAt = -1;
+  let longText: ScannedText | null = null;
+  // The last string in the outermost object, and whether the value of the long member is due.
+  let nameStart = 0;
+  let nameEnd = 0;
+  let isLongDue = false;
   let at = 0;
-  while (at < bytes.length) {
+  while (at < end) {
     const byte = bytes[at] as number;
     if (byte === QUOTE) {
-      at = skipString(bytes, at);
+      if (isLongDue) {
+        longText = scanText(bytes, at);
+        end = Math.min(bytes.length, end + longText.end - at);
+        at = longText.end;
+        isLongDue = false;
+        continue;
+      }
+      nameStart = at;
+      at = nameEnd = skipString(bytes, at, end);
       continue;
     }
     if (byte === 0x2d || (byte >= 0x30 && byte <= 0x39)) {
       const start = at;
       do at += 1;
-      while (at < bytes.length && isNumberByte(bytes[at] as number));
+      while (at < end && isNumberByte(bytes[at] as number));
       if (overflowAt < 0 && overflows(bytes, start, at)) overflowAt = start;
       continue;
     }
-    if (byte === 0x5b || byte === 0x7b) {
+    const opens = byte === 0x5b || byte === 0x7b;
+    if (opens || byte === COMMA || byte === COLON) {
+      tokens += 1;
+      if (tokens > bounds.tokensMax) return { excess: 'tokens', overflowAt, longText };
+      isLongDue =
+        byte === COLON &&
+        depth === 1 &&
+        longName !== null &&
+        longName.equals(bytes.subarray(nameStart, nameEnd));
+    }
+    if (opens) {
       depth += 1;
-      if (depth > depthMax) return { tooDeep: true, overflowAt };
+      if (depth > bounds.depthMax) return { excess: 'depth', overflowAt, longText };
     } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
     at += 1;
   }
-  return { tooDeep: false, overflowAt };
+  return { excess: end < bytes.length ? 'bytes' : null, overflowAt, longText };
 };

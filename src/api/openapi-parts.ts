@@ -80,7 +80,21 @@ export const schemas = (): Record<string, Json> => {
 
 export const schemaRef = (name: SchemaName): Json => ({ $ref: `#/components/schemas/${name}` });
 
-export const requestIdHeader = { 'x-request-id': { $ref: '#/components/headers/RequestId' } };
+/** Of every response. */
+export const commonHeaders = {
+  'x-request-id': { $ref: '#/components/headers/RequestId' },
+  traceparent: { $ref: '#/components/headers/Traceparent' },
+};
+
+/** Of a 503. */
+export const unavailableHeaders = {
+  ...commonHeaders,
+  'retry-after': {
+    description: 'Seconds to wait before the next attempt.',
+    required: true,
+    schema: { type: 'integer', minimum: 1 },
+  },
+};
 
 /** A JSON body with named examples. */
 export const jsonContent = (schema: Json, examples: Examples): Json => ({

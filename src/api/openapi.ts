@@ -4,9 +4,10 @@ import { unknownVoice } from './error-shape.js';
 import type { ApiBounds } from './issues.js';
 import {
   jsonContent,
-  requestIdHeader,
+  commonHeaders,
   schemaRef,
   schemas,
+  unavailableHeaders,
   type Json,
   type SchemaName,
 } from './openapi-parts.js';
@@ -18,7 +19,7 @@ const DOCUMENT_VERSION = '0.1.0';
 
 const fixed = (description: string, schema: SchemaName, ...codes: readonly ErrorCode[]): Json => ({
   description,
-  headers: requestIdHeader,
+  headers: commonHeaders,
   content: jsonContent(
     schemaRef(schema),
     Object.fromEntries(codes.map((code) => [code, JSON.parse(errors[code].body) as Json])),
@@ -61,20 +62,20 @@ const sharedResponses = (
   ),
   NotFound: {
     description: 'The answer at any other path.',
-    headers: requestIdHeader,
+    headers: commonHeaders,
     content: { 'text/html; charset=utf-8': { schema: { type: 'string' } } },
   },
   MethodNotAllowed: {
     ...(fixed('The answer to any other method.', 'DetailBody', 'methodNotAllowed') as object),
     headers: {
-      ...requestIdHeader,
+      ...commonHeaders,
       allow: { description: 'The allowed methods.', required: true, schema: { type: 'string' } },
     },
   },
   BodyTooLarge: fixed('The body is larger than 1 MiB.', 'DetailBody', 'bodyTooLarge'),
   Invalid: {
     description: 'Fields are missing, wrong or unknown (`detail`), or the voice is unknown (`error`).',
-    headers: requestIdHeader,
+    headers: commonHeaders,
     content: jsonContent(
       { oneOf: [schemaRef('ValidationErrors'), schemaRef('UnknownVoice')] },
       {
@@ -90,16 +91,19 @@ const sharedResponses = (
   ),
   InternalError: {
     description: 'A fault of the service. Try again with backoff.',
-    headers: requestIdHeader,
+    headers: commonHeaders,
     content: {
       'text/plain; charset=utf-8': { schema: { type: 'string', const: errors.internal.body } },
     },
   },
-  Unavailable: fixed(
-    'The service is draining or full, or its store takes no writes: try again later.',
-    'ErrorBody',
-    'unavailable',
-  ),
+  Unavailable: {
+    ...(fixed(
+      'The service is draining or full, or its store takes no writes: try again later.',
+      'ErrorBody',
+      'unavailable',
+    ) as object),
+    headers: unavailableHeaders,
+  },
 });
 
 const pathsOf = (described: Readonly<Record<string, Operation>>, speakerIds: readonly string[]): Json => {
@@ -139,6 +143,12 @@ export const openApiDocument = (speakerIds: readonly string[], bounds: ApiBounds
         description: 'Names the request, here and in the log of the service.',
         required: true,
         schema: { type: 'string', format: 'uuid' },
+      },
+      Traceparent: {
+        description:
+          'Our span in the trace of the request, as W3C Trace Context has it. Only if the request has a valid `traceparent`.',
+        required: false,
+        schema: { type: 'string', pattern: '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[0-3]$' },
       },
     },
     securitySchemes: {

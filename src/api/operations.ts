@@ -2,7 +2,14 @@
  * The specification's HTTP operations: method, path, and the description in OpenAPI. The front adds a handler to each; the
  * compiler reports one without.
  */
-import { jsonContent, requestIdHeader, schemaRef, type Examples, type Json } from './openapi-parts.js';
+import {
+  commonHeaders,
+  jsonContent,
+  schemaRef,
+  unavailableHeaders,
+  type Examples,
+  type Json,
+} from './openapi-parts.js';
 import { PLATFORM_DEFAULT_SAMPLE_RATE_HZ } from './voice-platform.js';
 
 export interface Operation {
@@ -34,7 +41,7 @@ const keyedRoute: readonly SharedStatus[] = [401, ...anyRoute];
 const speechRoute: readonly SharedStatus[] = [402, 413, 422, 429, 503, ...keyedRoute];
 
 /** A success: its description and content. */
-const ok = (description: string, content: Json) => ({ description, headers: requestIdHeader, content });
+const ok = (description: string, content: Json) => ({ description, headers: commonHeaders, content });
 
 /** The `responses` of an operation: its own, and references to shared ones. */
 const responses = (own: Readonly<Record<number, Json>>, shared: readonly SharedStatus[]): Json => ({
@@ -217,7 +224,10 @@ export const operations = {
     describe: () =>
       health('Whether the service takes speech requests', {
         200: ok('It does.', jsonOf('Health', { now: { status: 'ready' } })),
-        503: ok('It does not.', jsonOf('Health', { now: { status: 'not ready', reasons: ['draining'] } })),
+        503: {
+          ...ok('It does not.', jsonOf('Health', { now: { status: 'not ready', reasons: ['draining'] } })),
+          headers: unavailableHeaders,
+        },
       }),
   },
 } as const satisfies Record<string, Operation>;

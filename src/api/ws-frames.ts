@@ -2,6 +2,7 @@
  * The frames that a client sends over a WebSocket. The one discriminator key of a frame says its kind. typia turns the
  * types below into checks at compile time; the tables of fields word what the checks refuse.
  */
+import { isAscii } from 'node:buffer';
 import typia from 'typia';
 import { parseJson } from './body.js';
 import { DEFAULT_SOCKET_ENCODING, resolveFormat, type AudioFormat } from './formats.js';
@@ -17,6 +18,7 @@ import {
   type Issue,
   type JsonObject,
 } from './issues.js';
+import { scanJson, type JsonScan } from './json.js';
 import {
   booleanField,
   formatFields,
@@ -163,17 +165,38 @@ const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string =>
     .map(({ loc, msg }) => `${loc.map((part) => cutName(String(part), bounds)).join('.')}: ${msg}`)
     .join('; ');
 
+const textTooLong = ({ socketTextBytesMax }: ApiBounds): string =>
+  `send_text: String should have at most ${socketTextBytesMax} bytes`;
+
 /** @returns which bound the frame exceeds, apart from its types */
-const boundFault = (object: JsonObject, { socketIdMax, socketTextBytesMax }: ApiBounds): string | null => {
+const boundFault = (object: JsonObject, isTextTooLong: boolean, bounds: ApiBounds): string | null => {
+  const { socketIdMax, socketTextBytesMax } = bounds;
   for (const name of ['context_id', 'flush_id']) {
     const id = object[name];
     if (typeof id === 'string' && id.length > socketIdMax)
       return `${name}: String should have at most ${socketIdMax} characters`;
   }
   const text = object['send_text'];
-  if (typeof text === 'string' && Buffer.byteLength(text) > socketTextBytesMax)
-    return `send_text: String should have at most ${socketTextBytesMax} bytes`;
+  if (isTextTooLong || (typeof text === 'string' && Buffer.byteLength(text) > socketTextBytesMax))
+    return textTooLong(bounds);
   return null;
+};
+
+/** @returns why the bytes must not be parsed */
+const scanFault = (
+  { excess }: JsonScan,
+  { socketFrameBytesMax, socketFrameDepthMax, socketFrameTokensMax }: ApiBounds,
+): string | null => {
+  switch (excess) {
+    case null:
+      return null;
+    case 'depth':
+      return `nested deeper than ${socketFrameDepthMax} levels`;
+    case 'tokens':
+      return `more than ${socketFrameTokensMax} names and values`;
+    case 'bytes':
+      return `more than ${socketFrameBytesMax} bytes besides the text of send_text`;
+  }
 };
 
 const startFrame = (frame: StartContextFrame, bounds: ApiBounds): ClientFrame | readonly Issue[] => {
@@ -206,22 +229,45 @@ const toFrame = (object: unknown, bounds: ApiBounds): ClientFrame | readonly Iss
   return null;
 };
 
-/** @param text a whole text message, at most `socketMessageBytesMax` long */
-export const parseClientFrame = (text: string, bounds: ApiBounds): ClientFrameResult => {
+/** ASCII as fast as memory is copied. */
+const textOf = (bytes: Buffer | string): string =>
+  typeof bytes === 'string' ? bytes : bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8');
+
+/**
+ * @param bytes a whole text message in UTF-8, at most `socketMessageBytesMax` long. A scan decides before anything is
+ * parsed; a text beyond its bound is not parsed either.
+ */
+export const parseClientFrame = (bytes: Buffer, bounds: ApiBounds): ClientFrameResult => {
   const refuse = (object: JsonObject, reason: string): ClientFrameResult => {
     const idOf = (value: unknown) =>
       typeof value === 'string' && value.length <= bounds.socketIdMax ? value : null;
     return { ok: false, reason, contextId: idOf(object['context_id']), flushId: idOf(object['flush_id']) };
   };
-  const json = parseJson(text);
-  if (!('value' in json)) return refuse({}, `JSON decode error at ${json.position}: ${json.message}`);
+  const scan = scanJson(
+    bytes,
+    { depthMax: bounds.socketFrameDepthMax, tokensMax: bounds.socketFrameTokensMax },
+    { name: 'send_text', otherBytesMax: bounds.socketFrameBytesMax },
+  );
+  const excess = scanFault(scan, bounds);
+  if (excess !== null) return refuse({}, excess);
+  const { longText } = scan;
+  const isTextTooLong = longText !== null && longText.bytesMin > bounds.socketTextBytesMax;
+  const parts = isTextTooLong
+    ? [bytes.subarray(0, longText.start), '""', bytes.subarray(longText.end)]
+    : [bytes];
+  const json = parseJson(parts.map(textOf).join(''));
+  if (!('value' in json))
+    return refuse(
+      {},
+      isTextTooLong ? textTooLong(bounds) : `JSON decode error at ${json.position}: ${json.message}`,
+    );
   const object = json.value;
   if (!isObject(object)) return refuse({}, 'a frame is a JSON object');
   const found = discriminators.filter((name) => Object.hasOwn(object, name));
   const [kind] = found;
   if (kind === undefined) return refuse(object, `a frame has one of ${discriminators.join(', ')}`);
   if (found.length > 1) return refuse(object, `a frame has only one of ${found.join(', ')}`);
-  const bound = boundFault(object, bounds);
+  const bound = boundFault(object, isTextTooLong, bounds);
   if (bound !== null) return refuse(object, bound);
   const frame = toFrame(object, bounds);
   if (frame !== null && 'type' in frame) return { ok: true, frame };

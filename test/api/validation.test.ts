@@ -141,13 +141,30 @@ t.test('nesting one level beyond the bound is answered 400, whatever follows', (
   t.end();
 });
 
+t.test('a body with too many names and values is answered 400 unparsed', (t) => {
+  const max = limits.bodyTokensMax;
+  const values = (count: number) => `[${'1,'.repeat(count - 1)}1]`;
+  // The array counts as one, its commas as the others.
+  t.match(parse(values(max)), { status: 422 });
+  t.strictSame(parse(values(max + 1)), unreadable);
+  const keys = Array.from({ length: limits.bodyBytesMax / 12 }, (_, index) => `"${index.toString(36)}x":1`);
+  const parser = t.capture(JSON, 'parse', JSON.parse);
+  for (const body of [`{${keys.join(',')}}`, `{"x":[${'{},'.repeat(limits.bodyBytesMax / 3 - 8)}1]}`])
+    t.strictSame(parse(body), unreadable);
+  t.equal(parser().length, 0);
+  t.end();
+});
+
 t.test('the 422 of a body of the largest size stays small', (t) => {
   const size = limits.bodyBytesMax;
-  const manyKeys = Array.from({ length: size / 12 }, (_, index) => `"${index.toString(36)}x":1`).join(',');
+  const manyKeys = Array.from(
+    { length: limits.bodyTokensMax / 2 - 8 },
+    (_, index) => `"${index.toString(36)}${'x'.repeat(100)}":1`,
+  ).join(',');
   const bodies = [
     `{${manyKeys}}`,
     `{"response_format":{${manyKeys}}}`,
-    `{"x":[${'1e20,'.repeat(size / 6)}1]}`,
+    `{"x":[${'1e20,'.repeat(limits.bodyTokensMax - 8)}1]}`,
     `{"x":"${'a'.repeat(size - 20)}"}`,
     `{"${'a'.repeat(size - 20)}":1}`,
     `{"x":"${'\\u0001'.repeat(size / 7)}"}`,

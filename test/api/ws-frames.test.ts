@@ -1,4 +1,4 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { parseClientFrame } from '../../src/api/ws-frames.js';
 import { limits } from '../../src/limits.js';
 
@@ -8,8 +8,9 @@ const start = (more: object = {}, beside: object = {}) => ({
 });
 const format = (fields: unknown) => start({ response_format: fields });
 
+const parse = (text: string) => parseClientFrame(Buffer.from(text), limits);
 const reasonOf = (frame: unknown): string | null => {
-  const parsed = parseClientFrame(typeof frame === 'string' ? frame : JSON.stringify(frame), limits);
+  const parsed = parse(typeof frame === 'string' ? frame : JSON.stringify(frame));
   return parsed.ok ? null : parsed.reason;
 };
 
@@ -66,11 +67,7 @@ t.test('valid frames are accepted with their defaults', (t) => {
     ],
   ];
   for (const [sent, frame] of cases)
-    t.strictSame(
-      parseClientFrame(JSON.stringify(sent), limits),
-      { ok: true, frame },
-      JSON.stringify(sent).slice(0, 80),
-    );
+    t.strictSame(parse(JSON.stringify(sent)), { ok: true, frame }, JSON.stringify(sent).slice(0, 80));
   t.end();
 });
 
@@ -150,12 +147,88 @@ t.test('a refusal names the field', (t) => {
 });
 
 t.test('a refusal carries the ids that the frame had, and stays small', (t) => {
-  const refused = (frame: unknown) => parseClientFrame(JSON.stringify(frame), limits);
+  const refused = (frame: unknown) => parse(JSON.stringify(frame));
   t.match(refused({ context_id: 'a', flush_id: 'f', flush: 1 }), { contextId: 'a', flushId: 'f' });
   t.match(refused({ context_id: 1, flush: 1 }), { contextId: null, flushId: null });
   t.match(refused({ context_id: 'x'.repeat(2_000), flush: true }), { contextId: null });
-  const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${'k'.repeat(500)}${i}`, i]));
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`${'k'.repeat(500)}${i}`, i]));
   const reason = reasonOf({ flush: true, ...many }) ?? '';
   t.ok(reason.length < 2_000, `${reason.length} units`);
+  t.end();
+});
+
+/** @returns the reason of a refusal, and how many units of JSON were parsed for it */
+const parsedFor = (t: Test, text: string) => {
+  const parser = t.capture(JSON, 'parse', JSON.parse);
+  const parsed = parse(text);
+  const units = parser().reduce((sum, { args: [json] }) => sum + json.length, 0);
+  parser.restore();
+  return { reason: parsed.ok ? null : parsed.reason, contextId: parsed.ok ? null : parsed.contextId, units };
+};
+
+t.test('a frame that would be expensive to parse is refused unparsed', (t) => {
+  const { socketFrameBytesMax, socketFrameDepthMax, socketFrameTokensMax, socketMessageBytesMax } = limits;
+  const deep = `nested deeper than ${socketFrameDepthMax} levels`;
+  const full = `more than ${socketFrameTokensMax} names and values`;
+  const large = `more than ${socketFrameBytesMax} bytes besides the text of send_text`;
+  const fill = (head: string, piece: string) =>
+    head + piece.repeat(Math.floor((socketMessageBytesMax - head.length) / piece.length));
+  const keys = Array.from({ length: 350_000 }, (_, i) => `"${i.toString(36)}":0`);
+  const cases: [string, string][] = [
+    [fill('{"x":[', '['), deep],
+    [fill('{"x":', '{"x":'), deep],
+    [fill('{"x":[', '{},'), full],
+    [`{${keys.join(',')}}`, full],
+    [fill('{"send_text":"a","x":[', '1,'), full],
+    [fill('{"x":"', 'a'), large],
+    [fill('{"x":"', '\\"'), large],
+    [fill('{"x":{"send_text":"', 'a'), large],
+    [fill('{"x":[":","send_text":"', 'a'), large],
+    [fill('{"send_text" "', 'a'), large],
+    [fill('', ' '), large],
+    [fill('', '1'), large],
+    [`{"send_text":"a","context_id":"${'a'.repeat(socketFrameBytesMax)}"}`, large],
+  ];
+  for (const [sent, reason] of cases)
+    t.strictSame(parsedFor(t, sent), { reason, contextId: null, units: 0 }, sent.slice(0, 40));
+  t.end();
+});
+
+t.test('a text beyond its bound is not parsed, and its refusal has the ids', (t) => {
+  const reason = `send_text: String should have at most ${limits.socketTextBytesMax} bytes`;
+  const most = limits.socketMessageBytesMax - 1_000;
+  for (const text of ['a'.repeat(most), `${'a'.repeat(most)}\\n`, '\\"'.repeat(most / 2)])
+    for (const sent of [
+      `{"send_text":"${text}","context_id":"a"}`,
+      `{"context_id":"a","send_text" : "${text}"}`,
+    ]) {
+      const { units, ...refusal } = parsedFor(t, sent);
+      t.strictSame(refusal, { reason, contextId: 'a' });
+      t.ok(units < 100, `${units} units parsed`);
+    }
+  t.match(parsedFor(t, `{"send_text":"${'a'.repeat(most)}`), { reason });
+  t.end();
+});
+
+t.test('a text of the greatest length is accepted however it is escaped', (t) => {
+  const { socketTextBytesMax } = limits;
+  for (const [piece, bytes] of [
+    ['\\"', 1],
+    ['\\\\', 1],
+    ['\\u0022', 1],
+    ['\\u8a9e', 3],
+    ['語', 3],
+    ['😀', 4],
+    ['\\ud83d\\ude00', 4],
+  ] as const) {
+    const times = Math.min(socketTextBytesMax / bytes, (limits.socketMessageBytesMax - 100) / piece.length);
+    const text = piece.repeat(Math.floor(times));
+    const frame = { type: 'text', contextId: '"', text: JSON.parse(`"${text}"`) as string };
+    for (const sent of [
+      `{"send_text":"${text}","context_id":"\\""}`,
+      `{"context_id":"\\"","send_text":"${text}"}`,
+    ])
+      t.strictSame(parse(sent), { ok: true, frame }, piece);
+  }
   t.end();
 });
