@@ -1,0 +1,58 @@
+/**
+ * Work over many members, in slices: between two slices the event loop serves everyone else.
+ *
+ * A generator does the work, and yields after each member. It may iterate over a live `Set` or `Map`: members that leave
+ * before their turn are not visited, and members that join are visited at the end.
+ */
+import type { Clock } from './monotonic.js';
+
+export interface SlicesParts {
+  readonly clock: Clock;
+  /** Time after which a slice ends; the piece of work in progress is finished first. */
+  readonly sliceMsMax: number;
+}
+
+/**
+ * Runs the first slice now, and the others one in each tick.
+ *
+ * @param work must not throw
+ * @param next runs a slice in a later tick
+ */
+export const inSlices = (
+  work: Iterator<unknown>,
+  { clock, sliceMsMax }: SlicesParts,
+  next: (slice: () => void) => void = setImmediate,
+): void => {
+  const slice = (): void => {
+    const endMs = clock() + sliceMsMax;
+    while (work.next().done !== true)
+      if (clock() >= endMs) {
+        next(slice);
+        return;
+      }
+  };
+  slice();
+};
+
+/** Runs what was put off, one in each tick: many who put off long work do not add up. */
+export class OneByOne {
+  readonly #waiting = new Set<() => void>();
+
+  has(run: () => void): boolean {
+    return this.#waiting.has(run);
+  }
+
+  /** @param run may add itself again. Must not throw */
+  add(run: () => void): void {
+    if (this.#waiting.size === 0) setImmediate(() => this.#next());
+    this.#waiting.add(run);
+  }
+
+  #next(): void {
+    const [run] = this.#waiting;
+    if (run === undefined) return;
+    this.#waiting.delete(run);
+    if (this.#waiting.size > 0) setImmediate(() => this.#next());
+    run();
+  }
+}

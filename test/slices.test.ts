@@ -1,0 +1,156 @@
+/** Work over all sockets: how much of it one tick has, and that nobody is left out. */
+import t, { type Test } from 'tap';
+import { Turns } from '../src/front/turns.js';
+import { Sockets } from '../src/front/ws/sockets.js';
+import { limits } from '../src/limits.js';
+import { Metrics } from '../src/metrics.js';
+import { inSlices, OneByOne } from '../src/slices.js';
+import { FakeSpeech } from './support/fake-speech.js';
+import { eventually, recordingLog } from './support/front-server.js';
+import { FakeSocket } from './support/socket-session.js';
+
+t.test('what was put off runs one by one, and in turn if it is put off again', async (t) => {
+  const later = new OneByOne();
+  const ran: string[] = [];
+  const long = (name: string, times: number) => {
+    let left = times;
+    const run = (): void => {
+      ran.push(name);
+      if (--left > 0) later.add(run);
+    };
+    return run;
+  };
+  const [a, b] = [long('a', 3), long('b', 2)];
+  later.add(a);
+  later.add(b);
+  later.add(a);
+  t.ok(later.has(a));
+  t.strictSame(ran, [], 'not at once');
+  let ticks = 0;
+  for (; ran.length < 5; ticks++) await new Promise((resolve) => setImmediate(resolve));
+  t.strictSame(ran, ['a', 'b', 'a', 'b', 'a']);
+  t.ok(ticks >= 5, 'one in each tick');
+  t.notOk(later.has(a));
+});
+
+t.test('work over a live set is done in slices; who leaves is not visited, who joins is', (t) => {
+  const members = new Set(['a', 'b', 'c', 'd', 'e']);
+  const visited: string[] = [];
+  const due: (() => void)[] = [];
+  let nowMs = 0;
+  const work = function* () {
+    for (const member of members) {
+      visited.push(member);
+      nowMs += 1;
+      yield;
+    }
+  };
+  inSlices(work(), { clock: () => nowMs, sliceMsMax: 2 }, (slice) => due.push(slice));
+  t.strictSame(visited, ['a', 'b'], 'the first slice runs at once');
+  members.delete('a');
+  members.delete('c');
+  members.add('f');
+  due.shift()?.();
+  t.strictSame(visited, ['a', 'b', 'd', 'e']);
+  due.shift()?.();
+  t.strictSame(visited, ['a', 'b', 'd', 'e', 'f']);
+  t.equal(due.length, 0, 'nothing is left');
+  t.end();
+});
+
+const SOCKETS = 300;
+const SLICE_MS = 5;
+/** The clock moves with each look at it, so a slice has two or three sockets; one that ends is touched four times. */
+const TOUCHES_A_TICK_MAX = 15;
+
+class TouchedSocket extends FakeSocket {
+  touches = 0;
+  readonly #onTouch: () => void;
+
+  constructor(onTouch: () => void) {
+    super();
+    this.#onTouch = onTouch;
+  }
+
+  override getBufferedAmount(): number {
+    this.touches++;
+    this.#onTouch();
+    return super.getBufferedAmount();
+  }
+
+  override end(code: number, reason: string): void {
+    this.#onTouch();
+    super.end(code, reason);
+  }
+}
+
+const openMany = (t: Test) => {
+  let nowMs = 0;
+  const clock = () => ++nowMs;
+  let touches = 0;
+  const seen = { isActive: true, touchesOfATick: 0 };
+  const sockets = new Sockets({
+    services: {
+      clock,
+      turns: new Turns({ clock, bounds: limits, after: (ms, action) => void setTimeout(action, ms) }),
+      log: recordingLog([]),
+      metrics: new Metrics(),
+      tick: { add: (action) => void setImmediate(action) },
+      bounds: {
+        ...limits,
+        ...{ keyRecheckMsMax: 40, sliceMsMax: SLICE_MS, socketSilenceMsMax: 1e9, socketPingMs: 1e9 },
+      },
+    },
+    speech: new FakeSpeech(),
+    admission: {
+      admit: () => ({ ok: false, code: 'slotsExhausted' }),
+      isActive: () => seen.isActive,
+    },
+  });
+  const all = Array.from({ length: SOCKETS }, (_, i) => {
+    const socket = new TouchedSocket(() => {
+      touches++;
+      seen.touchesOfATick = Math.max(seen.touchesOfATick, touches);
+    });
+    const reading = { pause: () => undefined, resume: () => undefined };
+    const { session } = sockets.open(
+      { id: `request-${i}`, trace: null },
+      { keyId: 7, accountId: 1 },
+      socket,
+      reading,
+    );
+    socket.onClosed = (code) => session.closed(code);
+    return socket;
+  });
+  const watch = (): void => {
+    touches = 0;
+    if (sockets.size > 0) setImmediate(watch);
+  };
+  watch();
+  t.teardown(() => sockets.shutDown());
+  return { all, seen, sockets };
+};
+
+t.test('a beat over many sockets reaches all of them, some in each tick', async (t) => {
+  const { all, seen } = openMany(t);
+  await eventually(() => all.every(({ touches }) => touches >= 2));
+  t.ok(seen.touchesOfATick <= TOUCHES_A_TICK_MAX, `${seen.touchesOfATick} touches in one tick`);
+});
+
+t.test('a revoked key loses all its sockets, some in each tick', async (t) => {
+  const { all, seen, sockets } = openMany(t);
+  seen.isActive = false;
+  await sockets.whenIdle();
+  t.ok(all.every(({ closed }) => closed?.code === 1008));
+  t.ok(all.every(({ sent }) => sent.length === 1 && sent[0]?.includes('INVALID_API_KEY')));
+  t.ok(seen.touchesOfATick <= TOUCHES_A_TICK_MAX, `${seen.touchesOfATick} touches in one tick`);
+});
+
+t.test('a drain ends quiet sockets, some in each tick', async (t) => {
+  const { all, seen, sockets } = openMany(t);
+  sockets.drain();
+  t.ok(sockets.size > SOCKETS - TOUCHES_A_TICK_MAX, `${sockets.size} sockets are left after the first slice`);
+  await sockets.whenIdle();
+  t.ok(all.every(({ closed }) => closed?.code === 1001));
+  t.ok(seen.touchesOfATick <= 2 * TOUCHES_A_TICK_MAX, `${seen.touchesOfATick} touches in one tick`);
+});
