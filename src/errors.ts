@@ -58,6 +58,12 @@ export const errors = {
     ...json({ error: 'Service unavailable' }),
     socketText: 'Service unavailable',
   },
+  /** The machine is at its capacity: speech for one more listener would come late. */
+  overloaded: {
+    status: 503,
+    ...json({ error: 'Service unavailable' }),
+    socketText: 'Service unavailable',
+  },
   /** Too much unspoken text on this WebSocket, or on all of them: send more when some of it is spoken. */
   textExhausted: {
     status: 503,

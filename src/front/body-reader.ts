@@ -1,46 +1,62 @@
 /**
  * Reads the body of a request within bounds: its size, its time, and the bytes of all bodies that are arriving.
  *
- *   collecting --last piece--> onBody
+ *   collecting --last piece--> (waits for the turn of its key) --> onBody
  *   collecting --too large--> discarding --last piece, or too much of it--> 413
+ *
+ * While its key is above its part of this thread, the rest of the body is read later.
  *
  * A body that is too large is read for a while longer: closing the connection of a client that is still sending destroys
  * the answer before the client reads it.
  */
+import type { KeyedRefusal } from '../byte-budget.js';
 import type { Exchange } from './exchange.js';
 import { replyError, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
 import type { Pulsed } from './services.js';
+import type { Inlet, KeyTurn, Waiting } from './turns.js';
 
 const FIRST_CAPACITY_BYTES = 4 * 1024;
 
-class BodyReader implements Pulsed {
+class BodyReader implements Pulsed, Inlet, Waiting {
   readonly #exchange: Exchange;
   readonly #onBody: (bytes: Uint8Array) => void;
-  readonly #startMs: number;
+  readonly #keyId: number;
+  readonly #turn: KeyTurn;
+  /** Later by the time in which we did not read. */
+  #startMs: number;
   /** Doubles as it grows; the budget counts its capacity. */
   #buffer = new Uint8Array(0);
   #length = 0;
   #discardedBytes = 0;
   #discarding: boolean;
   #lastRearmMs: number;
+  #pausedSinceMs: number | null = null;
+  /** The connection is not being read. */
+  #isStopped = false;
+  /** The whole body was handed on. */
+  #isWhole = false;
 
-  constructor(exchange: Exchange, head: RequestHead, onBody: (bytes: Uint8Array) => void) {
-    const { clock, bounds } = exchange.services;
+  constructor(exchange: Exchange, head: RequestHead, keyId: number, onBody: (bytes: Uint8Array) => void) {
+    const { clock, bounds, turns } = exchange.services;
     this.#exchange = exchange;
     this.#onBody = onBody;
+    this.#keyId = keyId;
+    this.#turn = turns.of(keyId);
     this.#startMs = this.#lastRearmMs = clock();
     this.#discarding = (head.contentLength ?? 0) > bounds.bodyBytesMax;
     if ((head.contentLength ?? 0) > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
     else exchange.onData((piece, isLast) => this.#take(piece, isLast));
     if (exchange.isOver) return;
     exchange.services.pulse.add(this);
+    this.#turn.open(this);
     exchange.onOver(() => this.#release());
   }
 
   beat(nowMs: number): void {
     const { bounds } = this.#exchange.services;
-    if (nowMs - this.#startMs > bounds.bodyReceiveMsMax) {
+    if (this.#pausedSinceMs !== null && !this.#isWhole) return;
+    if (!this.#isWhole && nowMs - this.#startMs > bounds.bodyReceiveMsMax) {
       this.#exchange.drop('body-late');
       return;
     }
@@ -48,6 +64,30 @@ class BodyReader implements Pulsed {
     if (nowMs - this.#lastRearmMs < bounds.stallRearmMs) return;
     this.#lastRearmMs = nowMs;
     this.#exchange.rearm();
+  }
+
+  pause(): void {
+    this.#pausedSinceMs = this.#exchange.services.clock();
+    this.#isStopped = true;
+    this.#exchange.pause();
+  }
+
+  resume(): void {
+    const nowMs = this.#exchange.services.clock();
+    if (this.#pausedSinceMs !== null) this.#startMs += nowMs - this.#pausedSinceMs;
+    this.#pausedSinceMs = null;
+    this.#lastRearmMs = nowMs;
+    this.#isStopped = false;
+    this.#exchange.resume();
+  }
+
+  get nextBytes(): number {
+    return this.#length;
+  }
+
+  piece(): boolean {
+    this.#exchange.guard(() => this.#handOn());
+    return false;
   }
 
   #take(piece: ArrayBuffer, isLast: boolean): void {
@@ -62,14 +102,44 @@ class BodyReader implements Pulsed {
       if (isLast || this.#discardedBytes > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
       return;
     }
-    if (!this.#append(new Uint8Array(piece))) {
-      replyUnavailable(this.#exchange, 'bodyPoolExhausted', { close: true });
+    const refusal = this.#append(new Uint8Array(piece));
+    if (refusal !== null) {
+      const reason = refusal === 'pool' ? 'bodyPoolExhausted' : 'bodiesOfKeyExhausted';
+      replyUnavailable(this.#exchange, reason, { close: true });
       return;
     }
-    if (!isLast) return;
+    const turn = this.#turn;
+    if (!isLast) {
+      if (!turn.isFree) turn.pause(this);
+    } else if (turn.isFree) turn.run(this.#length, () => this.#handOn());
+    else {
+      this.#exchange.services.pulse.delete(this);
+      this.#pausedSinceMs ??= this.#exchange.services.clock();
+      turn.wait(this);
+    }
+  }
+
+  #handOn(): void {
+    const { clock, metrics } = this.#exchange.services;
+    if (this.#pausedSinceMs !== null) metrics.readLater(this.#exchange.route, clock() - this.#pausedSinceMs);
     const body = this.#buffer.subarray(0, this.#length);
     this.#release();
+    if (this.#isStopped) this.#readOn();
     this.#onBody(body);
+  }
+
+  /**
+   * The body is whole, but the connection is still stopped: its end, and the next request, must be noticed. Resuming
+   * starts the library's timer, which would end a long response: it is put off until the exchange is over.
+   */
+  #readOn(): void {
+    const { clock, pulse } = this.#exchange.services;
+    this.#isWhole = true;
+    this.#isStopped = false;
+    this.#lastRearmMs = clock();
+    this.#exchange.resume();
+    pulse.add(this);
+    this.#exchange.onOver(() => pulse.delete(this));
   }
 
   #refuseTooLarge(): void {
@@ -77,33 +147,37 @@ class BodyReader implements Pulsed {
   }
 
   /** Copies: the library empties the piece when the callback returns. */
-  #append(piece: Uint8Array): boolean {
+  #append(piece: Uint8Array): KeyedRefusal | null {
     const neededBytes = this.#length + piece.length;
-    if (neededBytes > this.#buffer.length && !this.#grow(neededBytes)) return false;
+    const refusal = neededBytes > this.#buffer.length ? this.#grow(neededBytes) : null;
+    if (refusal !== null) return refusal;
     this.#buffer.set(piece, this.#length);
     this.#length = neededBytes;
-    return true;
+    return null;
   }
 
-  #grow(neededBytes: number): boolean {
+  #grow(neededBytes: number): KeyedRefusal | null {
     const { bounds, bodyBudget } = this.#exchange.services;
     const doubledBytes = Math.max(FIRST_CAPACITY_BYTES, 2 * this.#buffer.length, neededBytes);
     const capacityBytes = Math.min(doubledBytes, bounds.bodyBytesMax);
-    if (!bodyBudget.take(capacityBytes - this.#buffer.length)) return false;
+    const refusal = bodyBudget.take(this.#keyId, capacityBytes - this.#buffer.length);
+    if (refusal !== null) return refusal;
     const grown = new Uint8Array(capacityBytes);
     grown.set(this.#buffer.subarray(0, this.#length));
     this.#buffer = grown;
-    return true;
+    return null;
   }
 
   /** Nothing arrives any more, or it is not needed. Idempotent. */
   #release(): void {
     this.#exchange.services.pulse.delete(this);
+    this.#turn.drop(this);
+    this.#turn.close(this);
     this.#giveBackBuffer();
   }
 
   #giveBackBuffer(): void {
-    this.#exchange.services.bodyBudget.giveBack(this.#buffer.length);
+    this.#exchange.services.bodyBudget.giveBack(this.#keyId, this.#buffer.length);
     this.#buffer = new Uint8Array(0);
   }
 }
@@ -115,7 +189,8 @@ class BodyReader implements Pulsed {
 export const readBody = (
   exchange: Exchange,
   head: RequestHead,
+  keyId: number,
   onBody: (bytes: Uint8Array) => void,
 ): void => {
-  new BodyReader(exchange, head, onBody);
+  new BodyReader(exchange, head, keyId, onBody);
 };

@@ -10,7 +10,7 @@ export type Header = readonly [name: string, value: string];
 /** Seconds that a browser may remember the answer to a preflight; Chromium takes no more. */
 const PREFLIGHT_SECONDS = 7_200;
 
-const EXPOSED: Header = ['access-control-expose-headers', 'x-request-id'];
+const EXPOSED: Header = ['access-control-expose-headers', 'x-request-id, retry-after, traceparent'];
 /** Responses differ by origin, and caches must know it, also for a request without one. */
 const VARY: Header = ['vary', 'origin'];
 
@@ -50,6 +50,6 @@ export class Cors {
  */
 export const preflightHeaders = (methods: string): readonly Header[] => [
   ['access-control-allow-methods', methods],
-  ['access-control-allow-headers', 'x-api-key, content-type'],
+  ['access-control-allow-headers', 'x-api-key, content-type, traceparent'],
   ['access-control-max-age', String(PREFLIGHT_SECONDS)],
 ];

@@ -11,9 +11,23 @@ import { STATUS_CODES } from 'node:http';
 import { describeFault } from '../fault.js';
 import { forgetLastMatch } from '../last-match.js';
 import type { RefusalReason } from '../metrics.js';
+import { FirstAudio } from '../speech/first-audio.js';
 import type { Header } from './cors.js';
 import type { InFlight, Services } from './services.js';
-import type { HttpResponse } from './uws.js';
+import { readTrace, traceFields, traceHeaders, type Trace } from './trace.js';
+import type { HttpRequest, HttpResponse } from './uws.js';
+
+/**
+ * How long a client may keep an idle connection. The library ends it 8 to 12 s after the last byte of the response, because it
+ * counts ten seconds in steps of four (the earliest of 400: 8.01 s). One second is left for the way to the client and back.
+ */
+const KEEP_ALIVE_SECONDS = 7;
+
+const KEEPS: readonly Header[] = [
+  ['connection', 'keep-alive'],
+  ['keep-alive', `timeout=${KEEP_ALIVE_SECONDS}`],
+];
+const CLOSES: readonly Header[] = [['connection', 'close']];
 
 /** How an exchange ended. The client aborts; the service drops a stalled reader and a late body. */
 export type Outcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'body-late';
@@ -26,6 +40,10 @@ export class Exchange implements InFlight {
   readonly services: Services;
   /** The page's origin as its browser reports it; empty if there is none. Never send it back. */
   readonly origin: string;
+  /** The client asks that the connection ends with this response. The library obeys, and does not say so. */
+  readonly #isLast: boolean;
+  /** `null` without a valid `traceparent`. */
+  readonly trace: Trace | null;
   /** For the log; set once they are known. */
   keyId: number | undefined;
   characters: number | undefined;
@@ -35,19 +53,28 @@ export class Exchange implements InFlight {
   readonly #startMs: number;
   readonly #overListeners: (() => void)[] = [];
   #status: number | undefined;
-  #firstAudioMs: number | undefined;
+  #firstAudio: FirstAudio | undefined;
   #begun = false;
   #refusal: RefusalReason | undefined;
   #outcome: Outcome | undefined;
 
-  constructor(res: HttpResponse, services: Services, route: string, method: string, origin: string) {
+  /** @param req valid only during the call */
+  constructor(
+    res: HttpResponse,
+    services: Services,
+    route: string,
+    req: Pick<HttpRequest, 'getMethod' | 'getHeader' | 'forEach'>,
+  ) {
     // First: an exception before this ends the process, and no handler of ours sees it.
     res.onAborted(() => this.#over('aborted'));
     this.#res = res;
     this.services = services;
     this.route = route;
-    this.method = method;
-    this.origin = origin;
+    this.method = req.getMethod();
+    this.origin = req.getHeader('origin');
+    // The library, too, looks only at the length.
+    this.#isLast = req.getHeader('connection').length === 'close'.length;
+    this.trace = readTrace(req);
     this.#startMs = services.clock();
     this.id = randomUUID();
     services.registry.add(this);
@@ -120,15 +147,24 @@ export class Exchange implements InFlight {
 
   /**
    * Writes status line and headers. Call it once, in `corked`.
-   * @param headers our own names and values, never a client's: the library does not filter CR and LF
+   * @param headers our own names and values, never a client's: the library does not filter CR and LF (of a trace, see
+   * trace.ts)
+   * @param close `endWhole` will close the connection
    */
-  writeHead(status: number, contentType: string | null, headers: readonly Header[] = []): void {
+  writeHead(
+    status: number,
+    contentType: string | null,
+    headers: readonly Header[] = [],
+    close = false,
+  ): void {
     this.#begun = true;
     this.#status = status;
     this.#res.writeStatus(`${status} ${STATUS_CODES[status] ?? ''}`);
     if (contentType !== null) this.#res.writeHeader('content-type', contentType);
     this.#res.writeHeader('x-request-id', this.id);
+    for (const [name, value] of traceHeaders(this.trace)) this.#res.writeHeader(name, value);
     for (const [name, value] of headers) this.#res.writeHeader(name, value);
+    for (const [name, value] of this.#connectionHeaders(status, close)) this.#res.writeHeader(name, value);
     for (const [name, value] of this.services.cors.headersFor(this.origin))
       this.#res.writeHeader(name, value);
   }
@@ -158,17 +194,29 @@ export class Exchange implements InFlight {
     this.#res.resume();
   }
 
+  /** Reads no more of the request for now. Its end may already be on the way. */
+  pause(): void {
+    if (!this.isOver) this.#res.pause();
+  }
+
+  /** Reads on. */
+  resume(): void {
+    if (!this.isOver) this.#res.resume();
+  }
+
   /** Counts the refusal and notes its reason for the log. The caller sends the answer. */
   noteRefusal(reason: RefusalReason): void {
     this.#refusal = reason;
     this.services.metrics.refused(reason);
   }
 
-  /** The socket has audio. */
-  noteAudio(): void {
-    if (this.#firstAudioMs !== undefined) return;
-    this.#firstAudioMs = this.#elapsedMs();
-    this.services.metrics.firstAudio(this.route, this.#firstAudioMs);
+  /** The response will have audio. @returns what the caller reports it to */
+  expectAudio(encoding: string): FirstAudio {
+    const { metrics } = this.services;
+    this.#firstAudio = new FirstAudio(this.#startMs, 0, (figure, ms) =>
+      metrics.firstAudio(figure, this.route, encoding, ms),
+    );
+    return this.#firstAudio;
   }
 
   /** The response has ended: the socket has its last byte. */
@@ -219,6 +267,12 @@ export class Exchange implements InFlight {
     }
   }
 
+  #connectionHeaders(status: number, close: boolean): readonly Header[] {
+    // The library adds the header to its own close.
+    if (status === 101 || close) return [];
+    return this.#isLast ? CLOSES : KEEPS;
+  }
+
   #elapsedMs(): number {
     return Math.round((this.services.clock() - this.#startMs) * 10) / 10;
   }
@@ -234,6 +288,7 @@ export class Exchange implements InFlight {
     this.services.log.info(
       {
         requestId: this.id,
+        ...traceFields(this.trace),
         keyId: this.keyId,
         route: this.route,
         method: this.method,
@@ -241,7 +296,7 @@ export class Exchange implements InFlight {
         outcome,
         refusal: this.#refusal,
         characters: this.characters,
-        firstAudioMs: this.#firstAudioMs,
+        ...this.#firstAudio?.fields(),
         totalMs: this.#elapsedMs(),
       },
       'request',

@@ -2,6 +2,7 @@
 import type { ErrorAnswer } from '../api/error-shape.js';
 import type { ErrorCode } from '../errors.js';
 import { refusalOf, type RefusalReason } from '../metrics.js';
+import type { Header } from './cors.js';
 import type { Exchange } from './exchange.js';
 import { HEAD_BYTES_MAX, piecesSource, ResponseSender } from './response-sender.js';
 
@@ -10,12 +11,17 @@ export interface Reply {
   /** `null` for an empty body. */
   readonly contentType: string | null;
   readonly body: string;
-  readonly headers?: readonly (readonly [string, string])[];
+  readonly headers?: readonly Header[];
   /** Close the connection after it: at once, so only if no more of the body is on its way. */
   readonly close?: boolean;
 }
 
-export const reply = (exchange: Exchange, { status, contentType, body, headers, close }: Reply): void => {
+/** Seconds, with every 503. Its cause may be over that soon; nothing tells when it will be. */
+const RETRY_AFTER: Header = ['retry-after', '1'];
+
+export const reply = (exchange: Exchange, answer: Reply): void => {
+  const { status, contentType, body, close } = answer;
+  const headers = status === 503 ? [...(answer.headers ?? []), RETRY_AFTER] : answer.headers;
   const bytes = Buffer.from(body);
   // In one piece, the library would lose a larger body when the socket is full.
   if (exchange.method !== 'head' && bytes.length > exchange.services.bounds.writeBytesMax - HEAD_BYTES_MAX) {
@@ -23,7 +29,7 @@ export const reply = (exchange: Exchange, { status, contentType, body, headers, 
     return;
   }
   exchange.corked((res) => {
-    exchange.writeHead(status, contentType, headers);
+    exchange.writeHead(status, contentType, headers, close);
     exchange.endWhole(res, bytes, close);
   });
   exchange.finish();

@@ -1,5 +1,6 @@
 /** What the speech routes make of a context's frames: a stream of records, raw samples, or one JSON object. */
 import type { Frame, Framing } from '../threads/messages.js';
+import { FirstAudio } from '../speech/first-audio.js';
 import type { Exchange } from './exchange.js';
 import { ResponseSender, type ResponseHead } from './response-sender.js';
 import type { Responder } from './speech-route.js';
@@ -42,14 +43,16 @@ const noStore = ['cache-control', 'no-store'] as const;
 /** Frames are ready to send: complete records, or samples. */
 const streaming = (framing: Framing, head: Pick<ResponseHead, 'contentType' | 'unitBytes'>): Responder => ({
   framing,
-  begin(exchange, _request, onHanded) {
+  begin(exchange, { format }, onHanded) {
+    const firstAudio = exchange.expectAudio(format.encoding);
+    const { clock } = exchange.services;
     // Proxies must neither keep nor collect what a client plays while it arrives.
     const headers = [noStore, ['x-accel-buffering', 'no'] as const];
     const sender = new ResponseSender(exchange, { status: 200, headers, ...head });
     const handlers: FrameHandlers = {
       audio(frame) {
         sender.write(frame.bytes, () => {
-          exchange.noteAudio();
+          firstAudio.handed(clock(), frame);
           onHanded(frame);
         });
       },
@@ -69,21 +72,32 @@ export const rawResponder = streaming('raw', { contentType: 'application/octet-s
 /** `POST /v1/tts`. Frames are base64 text that concatenates. */
 export const wholeResponder = (spoolFolder: string): Responder => ({
   framing: 'whole',
-  begin(exchange, { timestamps }, onHanded) {
+  begin(exchange, { format, timestamps }, onHanded) {
+    const { clock } = exchange.services;
+    const firstAudio = exchange.expectAudio(format.encoding);
+    /** Of the file, from its start. */
+    const inFile = new FirstAudio(0, 0);
     const result = new WholeResult(exchange.services, {
       spoolFolder,
       timestamps,
       onFault: (error) => exchange.fail(error),
     });
-    exchange.onOver(() => result.close());
+    exchange.onOver(() => {
+      result.close();
+      // A client can decode the answer when it has all of its JSON.
+      if (exchange.outcome === 'complete') firstAudio.handedWhole(clock(), inFile);
+    });
     const handlers: FrameHandlers = {
       head: (bytes) => result.setHead(bytes),
-      audio: (frame) => result.add(frame.bytes, () => onHanded(frame)),
+      audio(frame) {
+        inFile.handed(0, frame);
+        result.add(frame.bytes, () => onHanded(frame));
+      },
       timestamps: (frame) => result.addTimings(frame.timings),
       closed() {
         result.seal((source) => {
-          exchange.noteAudio();
-          const head = { status: 200, contentType: 'application/json', headers: [noStore] };
+          const onBegun = () => firstAudio.reached('byte', clock());
+          const head = { status: 200, contentType: 'application/json', headers: [noStore], onBegun };
           new ResponseSender(exchange, head, source);
         });
       },

@@ -37,6 +37,8 @@ export interface ResponseHead {
   readonly headers?: readonly (readonly [string, string])[] | undefined;
   /** A chunked body consists of units of so many bytes, and no chunk ends inside one. */
   readonly unitBytes?: number;
+  /** The socket has the head and the first bytes of the body. */
+  readonly onBegun?: () => void;
 }
 
 /** Bytes that the first write leaves for status line and headers, which share its cork. */
@@ -117,9 +119,11 @@ export class ResponseSender extends Sender implements Pulsed {
 
   protected override accept(piece: Uint8Array): number {
     const wasFull = this.#isFull;
+    const begins = !this.#exchange.hasBegun;
     const beforeBytes = this.#sentBytes;
     this.#piece = piece;
     this.#exchange.corked(this.#writePiece);
+    if (begins) this.#head.onBegun?.();
     const accepted = this.#source === null ? piece.length : this.#sentBytes - beforeBytes;
     // A chunked write that fails may still have sent something, unless the one before failed too.
     const hasProgressed = this.#source === null ? !(wasFull && this.#isFull) : accepted > 0;

@@ -41,7 +41,7 @@ export const withExchange = (
 ): void => {
   let exchange: Exchange | undefined;
   try {
-    exchange = new Exchange(res, services, route, req.getMethod(), req.getHeader('origin'));
+    exchange = new Exchange(res, services, route, req);
     const head = readRequestHead(req);
     if (head) handle(exchange, head);
     else refuseLater(exchange);

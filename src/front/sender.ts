@@ -28,6 +28,11 @@ export class Lane {
   isFinishing = false;
 }
 
+/** Bytes that several senders queue together. */
+export interface Tally {
+  bytes: number;
+}
+
 export interface SenderParts {
   readonly tick: TickActions;
   /** Calls back and ends the connection if the callback throws; does nothing when the connection has ended. */
@@ -36,6 +41,8 @@ export interface SenderParts {
   readonly tickBytesMax: number;
   /** Counts the items that ask for it. */
   readonly budget?: ByteBudget;
+  /** Counts what this sender queues, and others. */
+  readonly queued?: Tally;
 }
 
 export abstract class Sender {
@@ -124,7 +131,7 @@ export abstract class Sender {
     const item: Item = { message, budgetBytes, onHanded, isQueued: true };
     lane.items.push(item);
     this.#ready.add(lane);
-    this.#queuedBytes += message.length;
+    this.#countQueued(message.length);
     this.#budgetedBytes += budgetBytes;
     this.#parts.budget?.change(budgetBytes);
     return item;
@@ -179,7 +186,7 @@ export abstract class Sender {
   /** Drops the items of a lane. */
   discard(lane: Lane): void {
     for (const item of lane.items.splice(0)) this.#forget(item);
-    this.#queuedBytes += lane.sentBytes;
+    this.#countQueued(lane.sentBytes);
     lane.sentBytes = 0;
     this.#ready.delete(lane);
   }
@@ -215,9 +222,9 @@ export abstract class Sender {
     // The socket's end drops everything.
     if (this.isClosed) return accepted;
     lane.sentBytes += accepted;
-    this.#queuedBytes -= accepted;
+    this.#countQueued(-accepted);
     if (lane.sentBytes < message.length) return accepted;
-    this.#queuedBytes += message.length;
+    this.#countQueued(message.length);
     lane.sentBytes = 0;
     lane.items.shift();
     this.#forget(item);
@@ -234,9 +241,14 @@ export abstract class Sender {
     this.#fresh = [];
   }
 
+  #countQueued(bytes: number): void {
+    this.#queuedBytes += bytes;
+    if (this.#parts.queued !== undefined) this.#parts.queued.bytes += bytes;
+  }
+
   #forget(item: Item): void {
     item.isQueued = false;
-    this.#queuedBytes -= item.message.length;
+    this.#countQueued(-item.message.length);
     this.#budgetedBytes -= item.budgetBytes;
     this.#parts.budget?.giveBack(item.budgetBytes);
   }

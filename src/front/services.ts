@@ -1,12 +1,14 @@
 /** What all exchanges of one listener share. */
-import { ByteBudget } from '../byte-budget.js';
+import { ByteBudget, KeyedBudget } from '../byte-budget.js';
 import type { ErrorShape } from '../api/error-shape.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
+import { inSlices } from '../slices.js';
 import { createTickActions, type TickActions } from '../tick.js';
 import type { Cors } from './cors.js';
+import { Turns } from './turns.js';
 
 /** A request in flight. */
 export interface InFlight {
@@ -29,10 +31,12 @@ export interface Services {
   readonly registry: Registry<InFlight>;
   readonly pulse: Pulse;
   readonly tick: TickActions;
-  /** Bytes of bodies that are arriving. */
-  readonly bodyBudget: ByteBudget;
+  /** What each key may use of this thread. */
+  readonly turns: Turns;
+  /** Bytes of bodies that are arriving, or wait for the turn of their key. */
+  readonly bodyBudget: KeyedBudget;
   /** Code points of the texts of requests in flight. */
-  readonly textBudget: ByteBudget;
+  readonly textBudget: KeyedBudget;
   /** Bytes of results in memory. */
   readonly resultBudget: ByteBudget;
   /** Bytes of results in temporary files. */
@@ -52,10 +56,18 @@ export const createServices = (
   return {
     ...parts,
     registry: new Registry(),
-    pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock),
+    pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock, bounds.sliceMsMax),
     tick: createTickActions(),
-    bodyBudget: new ByteBudget(bounds.bodyBytesInFlightMax),
-    textBudget: new ByteBudget(bounds.requestCharactersInFlightMax),
+    turns: new Turns({
+      clock,
+      bounds,
+      after: (ms, action) => {
+        if (ms === 0) setImmediate(action);
+        else setTimeout(action, ms);
+      },
+    }),
+    bodyBudget: new KeyedBudget(bounds.bodyBytesInFlightMax, bounds.bodyBytesMax),
+    textBudget: new KeyedBudget(bounds.requestCharactersInFlightMax, bounds.bodyBytesMax),
     resultBudget: new ByteBudget(bounds.resultMemoryInFlightBytesMax),
     spoolBudget: new ByteBudget(bounds.resultSpoolBytesMax),
     spoolFileBudget: new ByteBudget(bounds.resultSpoolFilesMax),
@@ -74,6 +86,11 @@ export class Registry<T> {
   /** A copy, because members may leave while the caller looks at them. */
   get members(): readonly T[] {
     return [...this.#members];
+  }
+
+  /** The live members: each that has not left by its turn. */
+  [Symbol.iterator](): IterableIterator<T> {
+    return this.#members.values();
   }
 
   add(member: T): void {
@@ -103,12 +120,15 @@ export interface Pulsed {
 export class Pulse {
   readonly #periodMs: number;
   readonly #clock: Clock;
+  readonly #sliceMsMax: number;
   readonly #members = new Set<Pulsed>();
   #timer: NodeJS.Timeout | null = null;
+  #isBeating = false;
 
-  constructor(periodMs: number, clock: Clock) {
+  constructor(periodMs: number, clock: Clock, sliceMsMax: number) {
     this.#periodMs = periodMs;
     this.#clock = clock;
+    this.#sliceMsMax = sliceMsMax;
   }
 
   add(member: Pulsed): void {
@@ -124,7 +144,18 @@ export class Pulse {
   }
 
   #beat(): void {
-    const nowMs = this.#clock();
-    for (const member of this.#members) member.beat(nowMs);
+    if (!this.#isBeating) inSlices(this.#beats(), { clock: this.#clock, sliceMsMax: this.#sliceMsMax });
+  }
+
+  *#beats(): Generator<void> {
+    this.#isBeating = true;
+    try {
+      for (const member of this.#members) {
+        member.beat(this.#clock());
+        yield;
+      }
+    } finally {
+      this.#isBeating = false;
+    }
   }
 }

@@ -2,7 +2,7 @@
  * What all speech routes share: authenticate the caller, parse the body, admit the request, and open a context whose
  * frames go to the route's responder.
  *
- *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> context
+ *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> capacity 503 -> context
  */
 import type { Admission } from '../accounts/admission.js';
 import type { Lease } from '../accounts/lease.js';
@@ -58,6 +58,11 @@ const open = (
   responder: Responder,
 ): void => {
   const { settings, format, timestamps, text } = request;
+  if (!parts.speech.admits({ settings, format, framing: responder.framing, textUnits: text.length })) {
+    lease.close();
+    replyError(exchange, 'overloaded');
+    return;
+  }
   let onHanded: (frame: AudioFrame) => void = () => {};
   const sink = exchange.guarded(responder.begin(exchange, request, (frame) => onHanded(frame)));
   const context = parts.speech.open(
@@ -113,12 +118,13 @@ const answer = (
   exchange.characters = codePointCount(request.text);
   const { textBudget } = exchange.services;
   const { characters } = exchange;
-  if (!textBudget.take(characters)) {
-    replyUnavailable(exchange, 'textPoolExhausted');
+  const refusal = textBudget.take(key.keyId, characters);
+  if (refusal !== null) {
+    replyUnavailable(exchange, refusal === 'pool' ? 'textPoolExhausted' : 'textsOfKeyExhausted');
     return;
   }
   exchange.onOver(() => {
-    textBudget.giveBack(characters);
+    textBudget.giveBack(key.keyId, characters);
   });
   const admitted = parts.admission.admit(key, exchange.characters, exchange.id);
   if (!admitted.ok) {
@@ -145,7 +151,7 @@ export const speechRoute =
     exchange.keyId = caller.key.keyId;
     // Read now: a drain that begins while the body arrives lets the request go on.
     const isLate = parts.isDraining();
-    readBody(exchange, head, (bytes) =>
+    readBody(exchange, head, caller.key.keyId, (bytes) =>
       answer(
         parts,
         exchange,

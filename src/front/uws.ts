@@ -26,6 +26,27 @@ type Native = Pick<typeof namespace, 'App' | 'SSLApp' | 'us_listen_socket_close'
 
 const native = ((namespace as { default?: unknown }).default ?? namespace) as Native;
 
+/** Pauses and resumes the reading of a WebSocket. */
+export interface SocketReading {
+  pause(ws: WebSocket<unknown>): void;
+  resume(ws: WebSocket<unknown>): void;
+}
+
+/**
+ * The library declares `pause` and `resume` for responses only. A WebSocket is the same kind of native socket, and the
+ * functions do not check whose method they are.
+ *
+ * @param res of the handshake: each app has functions of its own
+ */
+export const socketReading = (res: HttpResponse): SocketReading => {
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- that is the point
+  const { pause, resume } = res;
+  return {
+    pause: (ws) => pause.call(ws as unknown as HttpResponse),
+    resume: (ws) => resume.call(ws as unknown as HttpResponse),
+  };
+};
+
 /** An app without the library's name in its responses. */
 export const createApp = (): TemplatedApp => {
   native._cfg('silent');

@@ -11,7 +11,7 @@ const corsHeaders = (response: RawResponse) =>
 
 const allowed = (origin: string) => [
   ['access-control-allow-origin', origin],
-  ['access-control-expose-headers', 'x-request-id'],
+  ['access-control-expose-headers', 'x-request-id, retry-after, traceparent'],
   ['vary', 'origin'],
 ];
 
@@ -106,7 +106,7 @@ t.test('a preflight is answered without a key on every path', async (t) => {
     t.ok(header(response, 'x-request-id'));
     t.same(corsHeaders(response), [
       ['access-control-allow-methods', methods],
-      ['access-control-allow-headers', 'x-api-key, content-type'],
+      ['access-control-allow-headers', 'x-api-key, content-type, traceparent'],
       ['access-control-max-age', '7200'],
       ...allowed(PAGE),
     ]);

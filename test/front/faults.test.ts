@@ -49,7 +49,7 @@ const serve = (t: Pick<Test, 'teardown'>, handler: Handler) => {
 t.test('an exception anywhere in a route is a 500, and the process lives', async (t) => {
   const handlers: [string, Handler][] = [
     ['in the handler', fault],
-    ['in the body', (exchange, head) => readBody(exchange, head, fault)],
+    ['in the body', (exchange, head) => readBody(exchange, head, 7, fault)],
     ['in a cork', (exchange) => exchange.corked(fault)],
     ['in a guarded timer', (exchange) => setTimeout(exchange.guarded(fault), 1)],
     ['at the end of a tick', (exchange) => exchange.services.tick.add(exchange.guarded(fault))],

@@ -110,7 +110,8 @@ const open = (t: Test, source: LengthSource | null = null, unitBytes = 1) => {
     cors: new Cors([]),
     errors: specificationErrors(limits),
   });
-  const exchange = new Exchange(res as unknown as HttpResponse, services, '/test', 'post', '');
+  const req = { getMethod: () => 'post', getHeader: () => '', forEach: () => undefined };
+  const exchange = new Exchange(res as unknown as HttpResponse, services, '/test', req);
   const sender = new ResponseSender(exchange, { status: 200, contentType: null, unitBytes }, source);
   t.teardown(() => exchange.drop('failed'));
   return {

@@ -123,6 +123,38 @@ for (const [name, spoil, error] of [
     t.end();
   });
 
+t.test('at capacity an utterance is refused as without a slot; one that was admitted goes on', (t) => {
+  const { books, heard, say, speech } = createSession();
+  say(start('a'), start('b'), text('Admitted ', 'a'));
+  heard();
+  speech.isAtCapacity = true;
+  say(text('and not cut short.', 'a'), flush('f1', 'a'));
+  t.strictSame(kinds(heard()), ['audio_chunk', 'flush_completed']);
+  say(text('One. ', 'b'), text('Two.', 'b'));
+  t.strictSame(heard(), [{ error: 'Service unavailable', context_id: 'b' }]);
+  say(flush('f2', 'b'));
+  t.strictSame(heard(), [{ error: 'Service unavailable', context_id: 'b', flush_id: 'f2' }]);
+  t.equal(speech.last.text, '');
+  t.match(books, { slots: 0, reserved: 0, charged: 27 });
+  speech.isAtCapacity = false;
+  say(text('Again.', 'b'), flush('f3', 'b'));
+  t.strictSame(kinds(heard()), ['audio_chunk', 'flush_completed']);
+  t.end();
+});
+
+t.test('two utterances that are refused one after the other are answered in order', (t) => {
+  const { heard, say, speech } = createSession();
+  speech.isAtCapacity = true;
+  speech.flushScript = () => undefined;
+  say(start(), text('One.'), flush('f1'), text('Two.'), text(' Three.'), flush('f2'));
+  const context = speech.last;
+  for (const flushId of context.flushIds) context.emit({ type: 'flushed', contextId: 0, flushId });
+  say();
+  const error = { error: 'Service unavailable', context_id: 'a' };
+  t.strictSame(heard().slice(1), [error, { ...error, flush_id: 'f1' }, error, { ...error, flush_id: 'f2' }]);
+  t.end();
+});
+
 t.test('a refusal within an utterance drops its accepted part; a close still closes', (t) => {
   const { books, heard, say, speech } = createSession();
   speech.script = (context) => context.close();
@@ -342,7 +374,7 @@ t.test('a client that sends frames and reads no answers is dropped', (t) => {
   const { lines, session, socket, tick } = createSession();
   socket.bufferedBytes = limits.socketBufferedBytesMax;
   for (let i = 0; i < 100_000 && socket.closed === null; i++) {
-    session.guard(() => session.message('{}'));
+    session.guard(() => session.message(Buffer.from('{}')));
     if (i % 100 === 0) tick();
   }
   t.ok(socket.closed);

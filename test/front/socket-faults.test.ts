@@ -10,7 +10,13 @@ import { scriptedVoices } from '../support/scripted-voices.js';
 
 const start = async (t: Parameters<typeof startFront>[0]) => {
   const dispatcher = new Dispatcher({
-    config: { synthesisThreads: 2, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
+    config: {
+      synthesisThreads: 2,
+      actorThreads: 1,
+      executionProvider: 'cpu',
+      logLevel: 'silent',
+      overload: 'late',
+    },
     bounds: { ...limits, synthesisHeapMiBMax: 64 },
     voices: scriptedVoices,
     log: createLog('silent', limits),

@@ -1,6 +1,12 @@
 /** A 503 says only that the client should come back; metrics and log show the operator which bound or state caused it. */
 import t, { type Test } from 'tap';
-import { RawClient, requestBytes, type RawResponse, type RequestOptions } from '../support/raw-client.js';
+import {
+  header,
+  RawClient,
+  requestBytes,
+  type RawResponse,
+  type RequestOptions,
+} from '../support/raw-client.js';
 import {
   GOOD_KEY,
   eventually,
@@ -28,11 +34,18 @@ const refusals = async (front: Front, reason: string): Promise<number> => {
   return Number(line?.slice(series.length));
 };
 
-const isRefused = async (t: Test, front: Front, response: RawResponse, reason: string): Promise<void> => {
+const isRefused = async (
+  t: Test,
+  front: Front,
+  response: RawResponse,
+  reason: string,
+  times = 1,
+): Promise<void> => {
   t.equal(response.status, 503);
   t.equal(response.body.toString(), '{"error":"Service unavailable"}', 'the same for all');
+  t.equal(header(response, 'retry-after'), '1');
   t.match(requestLines(front).at(-1)?.fields, { status: 503, refusal: reason, keyId: 7 });
-  t.equal(await refusals(front, reason), 1);
+  t.equal(await refusals(front, reason), times);
 };
 
 const ask = async (front: Front, request: RequestOptions): Promise<RawResponse> =>
@@ -63,6 +76,14 @@ t.test('all contexts have a bound', async (t) => {
   socket.start('a');
   await socket.frame(({ error }) => error === 'Service unavailable');
   t.equal(await refusals(front, 'contextPoolExhausted'), 2);
+});
+
+t.test('at the capacity of the machine an utterance is refused, and its credit is free', async (t) => {
+  const front = await startFront(t);
+  front.speech.isAtCapacity = true;
+  await isRefused(t, front, await ask(front, speak('/v1/tts')), 'overloaded');
+  await isRefused(t, front, await ask(front, speak('/v1/tts/stream')), 'overloaded', 2);
+  t.strictSame(front.admission.inFlight, { slots: 0, reservedCredits: 0 });
 });
 
 t.test('WebSockets have a bound', async (t) => {

@@ -29,14 +29,12 @@ export interface SocketBudgets {
   readonly buffered: ByteBudget;
   /** Queued answers, in UTF-16 units. */
   readonly answers: ByteBudget;
-  /** Ids of flushes that are not completed, in UTF-16 units. */
-  readonly flushIds: ByteBudget;
 }
 
 /** Answers that may be queued for a socket however full the budget is. */
 const ANSWER_BYTES_MIN = 4 * 1024;
 
-export interface OutboxParts extends Pick<SenderParts, 'tick' | 'guard'> {
+export interface OutboxParts extends Pick<SenderParts, 'tick' | 'guard' | 'queued'> {
   /** More is queued than the bounds allow. */
   readonly onOverflow: () => void;
   readonly socket: SocketHandle;

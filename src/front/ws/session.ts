@@ -16,18 +16,21 @@ import type { Log } from '../../log.js';
 import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { TickActions } from '../../tick.js';
-import type { ByteBudget } from '../../byte-budget.js';
+import type { ByteBudget, PartOfKey } from '../../byte-budget.js';
 import { describeFault } from '../../fault.js';
-import { Lane } from '../sender.js';
+import { Lane, type Tally } from '../sender.js';
+import { traceFields, type Trace } from '../trace.js';
 import { Outbox, type SocketBudgets, type SocketHandle } from './outbox.js';
 import { contextStarted, errorFrame } from './server-frames.js';
+import { SessionRecord, type SessionOutcome } from './session-record.js';
 import { SocketContext } from './socket-context.js';
 import { SignsOfLife } from './signs-of-life.js';
 import type { SocketLease } from './socket-lease.js';
 
 export interface SessionParts {
-  /** The `x-request-id` of the handshake. */
+  /** The `x-request-id` of the handshake, and its trace. */
   readonly id: string;
+  readonly trace: Trace | null;
   /** For the log and the metrics. */
   readonly route: string;
   readonly key: ActiveKey;
@@ -40,16 +43,19 @@ export interface SessionParts {
   readonly metrics: Metrics;
   readonly bounds: Bounds;
   readonly budgets: SocketBudgets;
+  /** Bytes queued for all sockets, without the library's. */
+  readonly queued: Tally;
   /** Counts the contexts of all sockets of the key. */
   readonly contextBudget: ByteBudget;
+  /** Ids of flushes that are not completed, in UTF-16 units. */
+  readonly flushIdBudget: PartOfKey;
+  /** Whether the client has sent more than was passed to the session. */
+  readonly isBehind: () => boolean;
+  readonly onBeat: (nowMs: number) => void;
   /** The service takes no new contexts. */
   readonly isDraining: () => boolean;
   readonly onOver: (session: Session) => void;
 }
-
-/** Why a socket ended. `client`: the client closed it, or went away. */
-export type SessionOutcome =
-  'client' | 'revoked' | 'drained' | 'reader-stalled' | 'silent' | 'flooded' | 'failed';
 
 const POLICY_VIOLATION = 1008;
 const GOING_AWAY = 1001;
@@ -60,29 +66,24 @@ export class Session {
   /** For answers that concern no context. */
   readonly #lane = new Lane();
   readonly #contexts = new Map<string | null, SocketContext>();
-  readonly #startMs: number;
-  #outcome: SessionOutcome | null = null;
+  readonly #record: SessionRecord;
   #isOver = false;
   readonly #life: SignsOfLife;
   /** When a context last spoke, or text came. */
   #busyMs = 0;
-  // For the log.
-  #openedContexts = 0;
-  #characters = 0;
-  #frames = 0;
-  #firstTextMs: number | undefined;
-  #firstAudioMs: number | undefined;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
-    this.#startMs = parts.clock();
-    this.#life = new SignsOfLife(parts.bounds, this.#startMs);
+    const nowMs = parts.clock();
+    this.#record = new SessionRecord(nowMs);
+    this.#life = new SignsOfLife(parts.bounds, nowMs);
     this.#outbox = new Outbox({
       socket: parts.socket,
       tick: parts.tick,
       bounds: parts.bounds,
       budgets: parts.budgets,
-      onOverflow: () => this.#drop('flooded'),
+      queued: parts.queued,
+      onOverflow: () => this.flooded(),
       guard: (callback) => this.guard(callback),
     });
   }
@@ -101,11 +102,6 @@ export class Session {
     return this.#parts.lease.isHeld;
   }
 
-  /** Bytes queued for the socket, here and in the library. */
-  get bufferedBytes(): number {
-    return this.#isOver ? 0 : this.#outbox.queuedBytes + this.#parts.socket.getBufferedAmount();
-  }
-
   /** Runs a callback. An exception ends this socket and no other. */
   guard(callback: () => void): void {
     if (this.#isOver) return;
@@ -118,20 +114,30 @@ export class Session {
     }
   }
 
-  /** A whole text message. */
-  message(text: string): void {
-    this.#frames++;
+  /** A whole text message. @param bytes in UTF-8, valid only during the call */
+  message(bytes: Buffer): void {
+    this.#record.frames++;
     this.heard();
-    const parsed = parseClientFrame(text, this.#parts.bounds);
+    const parsed = parseClientFrame(bytes, this.#parts.bounds);
     if (parsed.ok) this.#onClientFrame(parsed.frame);
     else this.#refuseFrame(parsed.reason, parsed.contextId, parsed.flushId);
   }
 
   /** A binary message. */
   binaryMessage(): void {
-    this.#frames++;
+    this.#record.frames++;
     this.heard();
     this.#refuseFrame('binary message', null, null);
+  }
+
+  /** More came from the client, or waits for it, than the bounds allow: drops the socket. */
+  flooded(): void {
+    this.#drop('flooded');
+  }
+
+  /** The payload of the next ping. */
+  get pingPayload(): string {
+    return this.#life.pingPayload;
   }
 
   /** The client gave a sign of life. */
@@ -163,7 +169,8 @@ export class Session {
 
   /** The service is stopping: ends the socket, unless it generates or has something to send. */
   drain(): void {
-    if (this.#isOver || this.#parts.lease.isHeld || !this.#outbox.isEmpty || this.#isClosing()) return;
+    const { isBehind, lease } = this.#parts;
+    if (this.#isOver || lease.isHeld || isBehind() || !this.#outbox.isEmpty || this.#isClosing()) return;
     this.#end('drained', GOING_AWAY, 'service is stopping');
   }
 
@@ -175,7 +182,8 @@ export class Session {
   /** The caller calls it several times a second. */
   beat(nowMs: number): void {
     if (this.#isOver) return;
-    const { bounds } = this.#parts;
+    const { bounds, onBeat } = this.#parts;
+    onBeat(nowMs);
     if (this.#checkLife(nowMs)) return;
     this.#review();
     if (this.#parts.lease.isHeld && nowMs - this.#busyMs >= bounds.slotIdleMsMax)
@@ -188,33 +196,18 @@ export class Session {
     if (this.#isOver) return;
     this.#isOver = true;
     for (const context of this.#contexts.values()) {
-      this.#characters += context.characters;
+      this.#record.characters += context.characters;
       context.abandon();
     }
     this.#parts.contextBudget.giveBack(this.#contexts.size);
     this.#contexts.clear();
     this.#outbox.close();
     this.#parts.lease.giveBack();
-    const { clock, id, lease, log, onOver, route } = this.#parts;
-    const elapsedMs = (fromMs: number, toMs: number | undefined): number | undefined =>
-      toMs && Math.round((toMs - fromMs) * 10) / 10;
-    log.info(
-      {
-        requestId: id,
-        keyId: this.keyId,
-        route,
-        status: 101,
-        outcome: this.#outcome ?? 'client',
-        code,
-        contexts: this.#openedContexts,
-        frames: this.#frames,
-        characters: this.#characters,
-        spokenCharacters: lease.settledCharacters,
-        firstAudioMs: elapsedMs(this.#firstTextMs ?? this.#startMs, this.#firstAudioMs),
-        totalMs: elapsedMs(this.#startMs, clock()),
-      },
-      'socket',
-    );
+    const { clock, id, lease, log, onOver, route, trace } = this.#parts;
+    const { keyId } = this;
+    const spokenCharacters = lease.settledCharacters;
+    const facts = { requestId: id, ...traceFields(trace), keyId, route, code, spokenCharacters };
+    this.#record.write(log, facts, clock());
     onOver(this);
     forgetLastMatch();
   }
@@ -235,7 +228,7 @@ export class Session {
     switch (frame.type) {
       case 'text':
         this.#busyMs = this.#parts.clock();
-        this.#firstTextMs ??= this.#busyMs;
+        this.#record.text(this.#busyMs);
         context.text(frame.text);
         return;
       case 'flush':
@@ -267,7 +260,7 @@ export class Session {
         lease,
         share,
         outbox: this.#outbox,
-        flushIdBudget: this.#parts.budgets.flushIds,
+        flushIdBudget: this.#parts.flushIdBudget,
         open: (sink) =>
           speech.open(
             {
@@ -284,12 +277,12 @@ export class Session {
         flushesPendingMax: bounds.flushesPendingMax,
         clock,
         onRefused: (code) => metrics.refused(refusalOf(code)),
-        onFirstAudio: (ms) => metrics.firstAudio(route, ms),
-        onChange: (changed) => this.#onChange(changed),
-        onAudio: (durationMs, nowMs) => {
-          this.#firstAudioMs ??= nowMs;
-          this.#life.handed(durationMs, nowMs);
+        onFirstAudio: (reply, figure, ms) => {
+          this.#record.firstAudio(reply);
+          metrics.firstAudio(figure, route, format.encoding, ms);
         },
+        onChange: (changed) => this.#onChange(changed),
+        onAudio: (durationMs, nowMs) => this.#life.handed(durationMs, nowMs),
         onOver: (over) => this.#onContextOver(over),
         onFault: (reason) => {
           metrics.failed(route);
@@ -305,14 +298,14 @@ export class Session {
         this.#refuseCode('contextsExhausted', contextId);
         return;
       }
-      this.#openedContexts++;
+      this.#record.openedContexts++;
       this.#contexts.set(contextId, context);
       context.begin(contextStarted(frame, contextId));
     }
   }
 
   #onContextOver(context: SocketContext): void {
-    this.#characters += context.characters;
+    this.#record.characters += context.characters;
     this.#contexts.delete(context.clientContextId);
     this.#parts.contextBudget.giveBack(1);
     this.#review();
@@ -381,14 +374,14 @@ export class Session {
 
   /** The library calls the close handler inside `end`. */
   #end(outcome: SessionOutcome, code: number, reason: string): void {
-    this.#outcome ??= outcome;
+    this.#record.outcome ??= outcome;
     this.#outbox.flush();
     this.#parts.socket.end(code, reason);
   }
 
   #drop(outcome: SessionOutcome): void {
     if (this.#isOver) return;
-    this.#outcome ??= outcome;
+    this.#record.outcome ??= outcome;
     this.#parts.socket.close();
   }
 }

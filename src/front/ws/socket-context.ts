@@ -11,10 +11,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { errors, type SocketErrorCode } from '../../errors.js';
+import type { FirstAudioFigure } from '../../metrics.js';
 import type { Clock } from '../../monotonic.js';
 import type { FailureCode, Frame } from '../../threads/messages.js';
+import { FirstAudio } from '../../speech/first-audio.js';
 import type { Activity, FrameSink, SpeechContext } from '../../speech/speech.js';
-import type { ByteBudget } from '../../byte-budget.js';
+import type { PartOfKey } from '../../byte-budget.js';
 import { isBlank } from '../../text/words.js';
 import { codePointCount } from '../../text/code-points.js';
 import { Lane } from '../sender.js';
@@ -43,13 +45,16 @@ class CharacterCount {
   }
 }
 
+/** Why the text of an utterance is refused. */
+type TextRefusal = LeaseRefusal | 'overloaded';
+
 export interface SocketContextParts {
   /** `null` if the client gave none. */
   readonly clientContextId: string | null;
   readonly lease: SocketLease;
   readonly share: LeaseShare;
   readonly outbox: Outbox;
-  readonly flushIdBudget: ByteBudget;
+  readonly flushIdBudget: PartOfKey;
   readonly flushesPendingMax: number;
   /** Opens the context below; `null` if the service takes no more. */
   readonly open: (sink: FrameSink) => SpeechContext | null;
@@ -58,10 +63,10 @@ export interface SocketContextParts {
   readonly clock: Clock;
   /** The socket has audio. */
   readonly onAudio: (durationMs: number, nowMs: number) => void;
-  /** It was the first audio since a frame gave the silent context something to speak. */
-  readonly onFirstAudio: (ms: number) => void;
+  /** A figure of a reply: it begins when a frame gives the silent context something to speak. */
+  readonly onFirstAudio: (reply: FirstAudio, figure: FirstAudioFigure, ms: number) => void;
   /** A text or a flush was refused, or the context ended. */
-  readonly onRefused: (reason: LeaseRefusal | 'flushesExhausted' | FailureCode) => void;
+  readonly onRefused: (reason: TextRefusal | 'flushesExhausted' | FailureCode) => void;
   /** Called once, when the id is free and the context below is released. */
   readonly onOver: (context: SocketContext) => void;
   /** For the log. Never contains what a client wrote. */
@@ -72,7 +77,9 @@ export interface SocketContextParts {
 interface PendingFlush {
   readonly flushId: string;
   /** Why its utterance was refused: an error answers the flush. */
-  readonly refusal: LeaseRefusal | null;
+  readonly refusal: TextRefusal | null;
+  /** The utterance after it was refused too, for want of capacity: its error comes after the answer to this flush. */
+  refusedNext: TextRefusal | null;
 }
 
 type State = 'open' | 'closing' | 'failed' | 'over';
@@ -85,12 +92,13 @@ export class SocketContext {
   readonly #count = new CharacterCount();
   #state: State = 'open';
   /** Why text is refused until the next flush. */
-  #refusal: LeaseRefusal | null = null;
+  #refusal: TextRefusal | null = null;
   #characters = 0;
   /** Its first answer, until the socket has it: a client may wait for it, even after a cancel. */
   #started: string | null = null;
-  /** Since when the context waits for its first audio. */
-  #awaitedSinceMs: number | undefined;
+  #spokenSegments = 0;
+  /** Of the current reply, or the last one. */
+  #firstAudio: FirstAudio | undefined;
 
   constructor(parts: SocketContextParts) {
     this.#parts = parts;
@@ -137,10 +145,13 @@ export class SocketContext {
   text(text: string): void {
     if (this.#refusal !== null || text === '') return;
     const characters = this.#count.add(text);
-    const refusal = this.#parts.share.add(characters, this.activity === 'holding' || !isBlank(text));
+    const refusal = this.#admit(text, characters);
     if (refusal !== null) {
       this.#refuse(refusal);
-      this.#answerError(refusal, null);
+      const pending = this.#flushes.at(-1);
+      if (refusal === 'overloaded' && pending !== undefined && pending.refusal !== null)
+        pending.refusedNext = refusal;
+      else this.#answerError(refusal, null);
       return;
     }
     this.#characters += characters;
@@ -157,7 +168,7 @@ export class SocketContext {
     this.#count.reset();
     if (this.#refusal === null) this.#cover();
     // In its place among the frames: audio begun before the refusal comes before the error.
-    this.#flushes.push({ flushId, refusal: this.#refusal });
+    this.#flushes.push({ flushId, refusal: this.#refusal, refusedNext: null });
     this.#refusal = null;
     this.#drive((speech) => speech.flush(flushId));
   }
@@ -188,32 +199,49 @@ export class SocketContext {
     this.#speech?.release();
   }
 
+  /** @returns `null`, or why the text is refused */
+  #admit(text: string, characters: number): TextRefusal | null {
+    const { share } = this.#parts;
+    const isSpeech = this.activity === 'holding' || !isBlank(text);
+    const refusal = share.add(characters, isSpeech);
+    if (refusal !== null || !isSpeech || this.#speech?.admits(text.length) !== false) return refusal;
+    share.drop(characters);
+    return 'overloaded';
+  }
+
   #drive(act: (speech: SpeechContext) => void): void {
     const before: Activity = this.activity;
     if (this.#speech !== null) act(this.#speech);
     const after: Activity = this.activity;
-    if (before !== 'speaking' && after === 'speaking') this.#awaitedSinceMs = this.#parts.clock();
+    if (before !== 'speaking' && after === 'speaking') this.#beginReply();
     this.#parts.onChange(this);
+  }
+
+  #beginReply(): void {
+    const reply = new FirstAudio(this.#parts.clock(), this.#spokenSegments, (figure, ms) =>
+      this.#parts.onFirstAudio(reply, figure, ms),
+    );
+    this.#firstAudio = reply;
   }
 
   #onHanded(frame: Extract<Frame, { type: 'audio' }>): void {
     const nowMs = this.#parts.clock();
     this.#speech?.handed(frame);
-    if (this.#awaitedSinceMs !== undefined) this.#parts.onFirstAudio(nowMs - this.#awaitedSinceMs);
-    this.#awaitedSinceMs = undefined;
+    this.#firstAudio?.handed(nowMs, frame);
     this.#parts.onAudio(frame.durationMs, nowMs);
     this.#parts.onChange(this);
   }
 
   /** Its held text will be spoken: takes the lease again if it was given back. */
-  #cover(): LeaseRefusal | null {
+  #cover(): TextRefusal | null {
     if (this.activity !== 'holding') return null;
-    const refusal = this.#parts.lease.cover();
+    const refusal =
+      this.#parts.lease.cover() ?? (this.#speech?.admits(0) === false ? ('overloaded' as const) : null);
     if (refusal !== null) this.#refuse(refusal);
     return refusal;
   }
 
-  #refuse(refusal: LeaseRefusal): void {
+  #refuse(refusal: TextRefusal): void {
     this.#refusal = refusal;
     this.#parts.onRefused(refusal);
     this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
@@ -236,6 +264,7 @@ export class SocketContext {
         outbox.send(this.#lane, frame.bytes);
         return;
       case 'spoken':
+        this.#spokenSegments = frame.segment + 1;
         this.#parts.onChange(this);
         return;
       case 'flushed':
@@ -269,6 +298,7 @@ export class SocketContext {
     this.#parts.flushIdBudget.giveBack(flush.flushId.length);
     if (flush.refusal === null) this.answer(flushCompleted(flush.flushId, this.clientContextId));
     else this.#answerError(flush.refusal, flush.flushId);
+    if (flush.refusedNext !== null) this.#answerError(flush.refusedNext, null);
     this.#parts.onChange(this);
   }
 

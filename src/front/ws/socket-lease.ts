@@ -10,7 +10,7 @@ import type { Admission } from '../../accounts/admission.js';
 import type { GrowingLease, Lease } from '../../accounts/lease.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { SocketErrorCode } from '../../errors.js';
-import type { ByteBudget } from '../../byte-budget.js';
+import type { PartOfKey } from '../../byte-budget.js';
 
 /** Why text is refused. */
 export type LeaseRefusal = Extract<
@@ -24,8 +24,10 @@ export interface SocketLeaseParts {
   readonly requestId: string;
   /** Unspoken characters that one socket may have. */
   readonly charactersMax: number;
-  /** The same for all sockets together. */
-  readonly textBudget: ByteBudget;
+  /** The same for all sockets together, and its part of the key. */
+  readonly textBudget: PartOfKey;
+  /** It is held now, or not any more. */
+  readonly onHeld: (isHeld: boolean) => void;
 }
 
 export class SocketLease {
@@ -90,8 +92,10 @@ export class SocketLease {
 
   /** Frees the slot and refunds unspoken text. Idempotent. */
   giveBack(): void {
-    this.#lease?.close();
+    if (this.#lease === null) return;
+    this.#lease.close();
     this.#lease = null;
+    this.#parts.onHeld(false);
   }
 
   #reserve(characters: number, isSpeech: boolean): LeaseRefusal | null {
@@ -104,6 +108,7 @@ export class SocketLease {
     const admitted = admission.admit(key, this.#unspoken + more, requestId);
     if (!admitted.ok) return admitted.code;
     this.#lease = admitted.lease;
+    this.#parts.onHeld(true);
     return null;
   }
 

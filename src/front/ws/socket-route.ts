@@ -12,10 +12,17 @@ import { replyError, replyUnavailable } from '../reply.js';
 import type { RequestHead } from '../request-head.js';
 import { otherMethod, withExchange, wrapHandler } from '../routes.js';
 import type { Services } from '../services.js';
-import type { HttpRequest, TemplatedApp, UpgradeContext, WebSocket } from '../uws.js';
+import { traceFields, type Trace } from '../trace.js';
+import {
+  socketReading,
+  type HttpRequest,
+  type SocketReading,
+  type TemplatedApp,
+  type UpgradeContext,
+  type WebSocket,
+} from '../uws.js';
 import { errorFrame } from './server-frames.js';
-import type { Session } from './session.js';
-import { SOCKET_PATH, type Sockets } from './sockets.js';
+import { SOCKET_PATH, type OpenSocket, type Sockets } from './sockets.js';
 
 export interface SocketRouteParts {
   readonly services: Services;
@@ -29,9 +36,11 @@ export interface SocketRouteParts {
 /** The data that the library keeps with a socket. */
 interface Attached {
   readonly id: string;
+  readonly trace: Trace | null;
   /** `null`: well-formed, but unknown or revoked. */
   readonly key: ActiveKey | null;
-  session: Session | null;
+  readonly reading: SocketReading;
+  opened: OpenSocket | null;
 }
 
 const POLICY_VIOLATION = 1008;
@@ -49,18 +58,25 @@ const handshake = (
     return;
   }
   if (caller.ok) exchange.keyId = caller.key.keyId;
-  const refusal = parts.isDraining() ? 'draining' : parts.sockets.isFull ? 'socketPoolExhausted' : null;
+  const key = caller.ok ? caller.key : null;
+  const refusal = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(key);
   if (refusal !== null) {
     replyUnavailable(exchange, refusal, { close: true });
     return;
   }
-  const attached: Attached = { id: exchange.id, key: caller.ok ? caller.key : null, session: null };
   const [socketKey, protocol, extensions] = ['key', 'protocol', 'extensions'].map((name) =>
     req.getHeader(`sec-websocket-${name}`),
   );
-  exchange.switchProtocols((res) =>
-    res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context),
-  );
+  exchange.switchProtocols((res) => {
+    const attached: Attached = {
+      id: exchange.id,
+      trace: exchange.trace,
+      key,
+      reading: socketReading(res),
+      opened: null,
+    };
+    res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context);
+  });
 };
 
 const onOpen = (
@@ -69,7 +85,11 @@ const onOpen = (
   attached: Attached,
 ): void => {
   if (attached.key !== null) {
-    attached.session = sockets.open(attached.id, attached.key, ws);
+    const { reading } = attached;
+    attached.opened = sockets.open(attached, attached.key, ws, {
+      pause: () => reading.pause(ws),
+      resume: () => reading.resume(ws),
+    });
     return;
   }
   const { socketText } = errors.keyUnknown;
@@ -79,6 +99,7 @@ const onOpen = (
   services.log.info(
     {
       requestId: attached.id,
+      ...traceFields(attached.trace),
       route: SOCKET_PATH,
       status: 101,
       outcome: 'key-unknown',
@@ -101,9 +122,9 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
   const { services } = parts;
   const { bounds, log } = services;
   /** The library must not see an exception; a session's fault ends that session. */
-  const guard = (ws: WebSocket<Attached>, react: (session: Session) => void): void => {
-    const { session } = ws.getUserData();
-    session?.guard(() => react(session));
+  const guard = (ws: WebSocket<Attached>, react: (opened: OpenSocket) => void): void => {
+    const { opened } = ws.getUserData();
+    opened?.session.guard(() => react(opened));
   };
   app.ws<Attached>(path, {
     compression: 0,
@@ -126,19 +147,16 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
         closeIfOpen(ws);
       }
     },
-    message: (ws, message, isBinary) =>
-      guard(ws, (session) => {
-        if (isBinary) session.binaryMessage();
-        else session.message(Buffer.from(message).toString('utf8'));
-      }),
-    ping: (ws) => guard(ws, (session) => session.heard()),
-    pong: (ws, payload) => guard(ws, (session) => session.ponged(Buffer.from(payload).toString('latin1'))),
-    drain: (ws) => guard(ws, (session) => session.drained()),
+    message: (ws, message, isBinary) => guard(ws, ({ reader }) => reader.message(message, isBinary)),
+    ping: (ws) => guard(ws, ({ reader }) => reader.control(null)),
+    pong: (ws, payload) => guard(ws, ({ reader }) => reader.control(Buffer.from(payload).toString('latin1'))),
+    drain: (ws) => guard(ws, ({ session }) => session.drained()),
     close: (ws, code) => {
       parts.onEnded();
       const attached = ws.getUserData();
       try {
-        attached.session?.closed(code);
+        attached.opened?.reader.close();
+        attached.opened?.session.closed(code);
       } catch (error) {
         log.error({ requestId: attached.id, ...describeFault(error) }, 'clean-up of a socket failed');
       }

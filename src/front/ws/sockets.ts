@@ -1,26 +1,40 @@
 /**
- * The open WebSockets: one timer for all of them, checks of their keys, and their drain.
+ * The open WebSockets: one timer for all of them, checks of their keys, and their drain. What concerns all of them is done
+ * in slices.
  *
  *   serving --drain--> draining (a socket ends when it is quiet) --shutDown--> empty
  */
 import type { Admission } from '../../accounts/admission.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { Speech } from '../../speech/speech.js';
-import { ByteBudget } from '../../byte-budget.js';
+import { ByteBudget, KeyedBudget } from '../../byte-budget.js';
+import type { RefusalReason } from '../../metrics.js';
+import { inSlices } from '../../slices.js';
 import { Registry, type Services } from '../services.js';
+import type { Trace } from '../trace.js';
 import type { SocketBudgets, SocketHandle } from './outbox.js';
 import { Session } from './session.js';
 import { SocketLease } from './socket-lease.js';
+import { SocketReader, type ReadHandle } from './socket-reader.js';
 
 export const SOCKET_PATH = '/v1/tts/ws';
 
+/** Bytes of messages that wait above which all sockets of the key pause, whether they send or not. */
+const MUCH_WAITING_BYTES = 1024 * 1024;
+/** A key's part must hold two of the largest messages, because the buffer of waiting messages grows by half. */
+const WAITING_MESSAGES_LEAST = 2;
 /** Beats in `keyRecheckMsMax`. Each beat checks a part of the keys. */
 const BEATS_A_RECHECK = 4;
 
 export interface SocketsParts {
-  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick' | 'bounds'>;
+  readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick' | 'turns' | 'bounds'>;
   readonly speech: Speech;
   readonly admission: Pick<Admission, 'admit' | 'isActive'>;
+}
+
+export interface OpenSocket {
+  readonly session: Session;
+  readonly reader: SocketReader;
 }
 
 interface SocketsOfKey {
@@ -30,23 +44,36 @@ interface SocketsOfKey {
 
 export class Sockets {
   readonly #parts: SocketsParts;
-  readonly #textBudget: ByteBudget;
+  readonly #textBudget: KeyedBudget;
+  readonly #flushIdBudget: KeyedBudget;
+  readonly #waitingBudget: KeyedBudget;
   readonly #budgets: SocketBudgets;
   readonly #registry = new Registry<Session>();
   readonly #byKey = new Map<number, SocketsOfKey>();
   /** Keys that this round has not checked yet. */
   #unchecked: number[] = [];
+  #checksABeat = 0;
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
+  #isBeating = false;
+  #speaking = 0;
+  readonly #queued = { bytes: 0 };
 
   constructor(parts: SocketsParts) {
     this.#parts = parts;
     const { bounds } = parts.services;
-    this.#textBudget = new ByteBudget(bounds.socketCharactersInFlightMax);
+    this.#textBudget = new KeyedBudget(bounds.socketCharactersInFlightMax, bounds.socketTextBytesMax);
+    this.#flushIdBudget = new KeyedBudget(
+      bounds.flushIdUnitsInFlightMax,
+      bounds.flushesPendingMax * bounds.socketIdMax,
+    );
+    this.#waitingBudget = new KeyedBudget(
+      bounds.waitingMessageBytesMax,
+      WAITING_MESSAGES_LEAST * bounds.socketMessageBytesMax,
+    );
     this.#budgets = {
       buffered: new ByteBudget(bounds.socketBufferedBytesInFlightMax),
       answers: new ByteBudget(bounds.socketAnswerBytesInFlightMax),
-      flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
     };
   }
 
@@ -56,44 +83,54 @@ export class Sockets {
 
   /** Sockets that generate. */
   get speaking(): number {
-    let speaking = 0;
-    for (const { holdsSlot } of this.#registry.members) speaking += holdsSlot ? 1 : 0;
-    return speaking;
+    return this.#speaking;
   }
 
-  /** Bytes queued for all sockets. */
+  /** Bytes queued for all sockets, here and in the library. */
   get bufferedBytes(): number {
-    let bytes = 0;
-    for (const session of this.#registry.members) bytes += session.bufferedBytes;
-    return bytes;
+    return this.#queued.bytes + this.#budgets.buffered.taken;
   }
 
-  get isFull(): boolean {
-    return this.size >= this.#parts.services.bounds.socketsMax;
+  /** @returns why there is no room for one more of this key; `null`: there is */
+  refusalOf(key: ActiveKey | null): RefusalReason | null {
+    const { bounds } = this.#parts.services;
+    if (this.size >= bounds.socketsMax) return 'socketPoolExhausted';
+    const ofKey = key === null ? undefined : this.#byKey.get(key.keyId);
+    return ofKey !== undefined && ofKey.sessions.size >= bounds.socketsPerKeyMax
+      ? 'socketsOfKeyExhausted'
+      : null;
   }
 
   whenIdle(): Promise<void> {
     return this.#registry.whenIdle();
   }
 
-  /** @param id of the handshake */
-  open(id: string, key: ActiveKey, socket: SocketHandle): Session {
+  /** @param handshake its `x-request-id` and its trace */
+  open(
+    { id, trace }: { readonly id: string; readonly trace: Trace | null },
+    key: ActiveKey,
+    socket: SocketHandle,
+    reading: Pick<ReadHandle, 'pause' | 'resume'>,
+  ): OpenSocket {
     const { admission, services, speech } = this.#parts;
-    const { bounds, clock, log, metrics, tick } = services;
-    let ofKey = this.#byKey.get(key.keyId);
+    const { bounds, clock, log, metrics, tick, turns } = services;
+    const { keyId } = key;
+    let ofKey = this.#byKey.get(keyId);
     if (ofKey === undefined) {
       ofKey = { sessions: new Set(), contextBudget: new ByteBudget(bounds.contextsPerKeyMax) };
-      this.#byKey.set(key.keyId, ofKey);
+      this.#byKey.set(keyId, ofKey);
     }
     const lease = new SocketLease({
       admission,
       key,
       requestId: id,
       charactersMax: bounds.socketCharactersMax,
-      textBudget: this.#textBudget,
+      textBudget: this.#textBudget.of(keyId),
+      onHeld: (isHeld) => (this.#speaking += isHeld ? 1 : -1),
     });
-    const session = new Session({
+    const session: Session = new Session({
       id,
+      trace,
       route: SOCKET_PATH,
       key,
       socket,
@@ -105,42 +142,92 @@ export class Sockets {
       metrics,
       bounds,
       budgets: this.#budgets,
+      queued: this.#queued,
       contextBudget: ofKey.contextBudget,
+      flushIdBudget: this.#flushIdBudget.of(keyId),
+      isBehind: () => reader.isBehind,
+      onBeat: (nowMs) => reader.beat(nowMs),
       isDraining: () => this.#draining,
       onOver: (over) => this.#forget(over),
+    });
+    const reader: SocketReader = new SocketReader({
+      session,
+      socket: {
+        ...reading,
+        getBufferedAmount: () => socket.getBufferedAmount(),
+        ping: (payload) => socket.ping(payload),
+      },
+      turn: turns.of(keyId),
+      budget: this.#waitingBudget.of(keyId),
+      isMuchWaiting: () => this.#waitingBudget.takenBy(keyId) > MUCH_WAITING_BYTES,
+      tick,
+      clock,
+      bounds,
+      onReadLater: (ms) => metrics.readLater(SOCKET_PATH, ms),
     });
     this.#registry.add(session);
     ofKey.sessions.add(session);
     this.#timer ??= setInterval(() => this.#beat(), bounds.keyRecheckMsMax / BEATS_A_RECHECK);
-    return session;
+    return { session, reader };
   }
 
   /** Takes no new contexts. Sockets end when they speak nothing. */
   drain(): void {
     this.#draining = true;
-    for (const session of this.#registry.members) session.guard(() => session.drain());
+    this.#inSlices(this.#drains());
   }
 
-  /** Ends all of them now. */
+  /** Ends all of them now, in one go: nobody is served any more. */
   shutDown(): void {
     this.#draining = true;
     for (const session of this.#registry.members) session.guard(() => session.shutDown());
   }
 
+  #inSlices(work: Generator<void>): void {
+    const { bounds, clock } = this.#parts.services;
+    inSlices(work, { clock, sliceMsMax: bounds.sliceMsMax });
+  }
+
+  *#drains(): Generator<void> {
+    for (const session of this.#registry) {
+      session.guard(() => session.drain());
+      yield;
+    }
+  }
+
   #beat(): void {
-    const nowMs = this.#parts.services.clock();
-    for (const session of this.#registry.members) session.guard(() => session.beat(nowMs));
-    this.#checkKeys();
+    // On a machine that is too slow for the sockets a beat may take longer than the time between two.
+    if (!this.#isBeating) this.#inSlices(this.#beats());
+  }
+
+  *#beats(): Generator<void> {
+    this.#isBeating = true;
+    try {
+      const { clock } = this.#parts.services;
+      for (const session of this.#registry) {
+        session.guard(() => session.beat(clock()));
+        yield;
+      }
+      yield* this.#checkKeys();
+    } finally {
+      this.#isBeating = false;
+    }
   }
 
   /** Checks a part of the keys in each beat, and each key once in `keyRecheckMsMax`. */
-  #checkKeys(): void {
-    if (this.#unchecked.length === 0) this.#unchecked = [...this.#byKey.keys()];
-    const share = Math.ceil(this.#byKey.size / BEATS_A_RECHECK);
-    for (const keyId of this.#unchecked.splice(0, share)) {
+  *#checkKeys(): Generator<void> {
+    if (this.#unchecked.length === 0) {
+      this.#unchecked = [...this.#byKey.keys()];
+      this.#checksABeat = Math.ceil(this.#unchecked.length / BEATS_A_RECHECK);
+    }
+    for (const keyId of this.#unchecked.splice(0, this.#checksABeat)) {
       const ofKey = this.#byKey.get(keyId);
-      if (ofKey === undefined || this.#parts.admission.isActive(keyId)) continue;
-      for (const session of [...ofKey.sessions]) session.guard(() => session.revoke());
+      if (ofKey !== undefined && !this.#parts.admission.isActive(keyId))
+        for (const session of ofKey.sessions) {
+          session.guard(() => session.revoke());
+          yield;
+        }
+      yield;
     }
   }
 

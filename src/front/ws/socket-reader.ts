@@ -1,0 +1,178 @@
+/**
+ * Reads one WebSocket: passes its messages to the session at once, or in the turns of its key, always in their order.
+ *
+ *   reading --the key is above its part--> paused, messages wait --(turns) all passed--> reading;  any --closed--> over
+ *
+ * The library has no call to pause a WebSocket, but its call for responses works for one (`uws.ts`), with three effects
+ * that this class makes up for. A read that was under way delivers up to half a MiB more: those messages wait too. A
+ * write that the socket does not take turns reading on again, and a pause would stop the sending of what the library
+ * holds: so a socket pauses only while the library holds nothing. Resuming starts a timer of ten seconds that only
+ * received bytes stop.
+ */
+import type { PartOfKey } from '../../byte-budget.js';
+import type { Bounds } from '../../limits.js';
+import type { Clock } from '../../monotonic.js';
+import type { TickActions } from '../../tick.js';
+import type { Inlet, KeyTurn, Waiting } from '../turns.js';
+import { FrameQueue } from './frame-queue.js';
+import type { SocketHandle } from './outbox.js';
+import type { Session } from './session.js';
+
+/** Bytes of a message that is passed as it arrives. */
+const AT_ONCE_BYTES = 256 * 1024;
+
+export interface ReadHandle extends Pick<SocketHandle, 'getBufferedAmount' | 'ping'> {
+  pause(): void;
+  resume(): void;
+}
+
+export interface SocketReaderParts {
+  readonly session: Pick<
+    Session,
+    'guard' | 'message' | 'binaryMessage' | 'heard' | 'ponged' | 'flooded' | 'pingPayload'
+  >;
+  readonly socket: ReadHandle;
+  readonly turn: KeyTurn;
+  /** Bytes of messages that wait, of all sockets of the key. */
+  readonly budget: PartOfKey;
+  /** Whether so much waits that all sockets of the key must pause. */
+  readonly isMuchWaiting: () => boolean;
+  readonly tick: TickActions;
+  readonly clock: Clock;
+  readonly bounds: Pick<Bounds, 'stallRearmMs'>;
+  /** The socket was read later, by so many milliseconds. */
+  readonly onReadLater: (ms: number) => void;
+}
+
+export class SocketReader implements Inlet, Waiting {
+  readonly #parts: SocketReaderParts;
+  readonly #queue: FrameQueue;
+  #pausedSinceMs: number | null = null;
+  /** Since when the library's timer runs; `null`: it does not. */
+  #timedSinceMs: number | null = null;
+  #pingedMs = 0;
+  #isChecking = false;
+  #isOver = false;
+
+  constructor(parts: SocketReaderParts) {
+    this.#parts = parts;
+    this.#queue = new FrameQueue(parts.budget);
+    parts.turn.open(this);
+  }
+
+  /** Messages wait here. */
+  get isBehind(): boolean {
+    return !this.#queue.isEmpty;
+  }
+
+  /** A whole message. Its bytes are invalid after the call. */
+  message(message: ArrayBuffer, isBinary: boolean): void {
+    if (this.#isOver) return;
+    const { turn } = this.#parts;
+    this.#timedSinceMs = null;
+    const isFree = !this.isBehind && turn.isFree;
+    // The library has just spent milliseconds on a large message: others are served before it is parsed.
+    const isLater = !isFree || message.byteLength > AT_ONCE_BYTES;
+    if (isLater && this.#queue.push(message, isBinary)) {
+      turn.wait(this);
+      if (!isFree) this.#readLater();
+    } else if (isFree) turn.run(message.byteLength, () => this.#pass(new Uint8Array(message), isBinary));
+    else this.#parts.session.guard(() => this.#parts.session.flooded());
+  }
+
+  /** A ping, or a pong with its payload. The library has answered the ping. */
+  control(payload: string | null): void {
+    if (this.#isOver) return;
+    const { session, turn } = this.#parts;
+    this.#timedSinceMs = null;
+    if (payload !== null) session.guard(() => session.ponged(payload));
+    // A read may deliver a hundred thousand pings: beyond the key's part they are only counted.
+    else if (this.#pausedSinceMs === null) session.guard(() => session.heard());
+    turn.count(payload?.length ?? 0);
+    if (this.#pausedSinceMs !== null || !turn.isFree) this.#readLater();
+  }
+
+  get nextBytes(): number {
+    return this.#queue.nextBytes;
+  }
+
+  piece(): boolean {
+    const frame = this.#queue.shift();
+    if (frame === undefined) return false;
+    this.#pass(frame.bytes, frame.isBinary);
+    if (this.isBehind) return true;
+    this.#queue.clear();
+    return false;
+  }
+
+  pause(): void {
+    this.#pausedSinceMs = this.#pingedMs = this.#parts.clock();
+    this.#stopReading();
+  }
+
+  resume(): void {
+    const nowMs = this.#parts.clock();
+    if (this.#pausedSinceMs !== null) this.#parts.onReadLater(nowMs - this.#pausedSinceMs);
+    this.#pausedSinceMs = null;
+    this.#timedSinceMs = nowMs;
+    this.#parts.socket.resume();
+  }
+
+  /** Called several times a second. */
+  beat(nowMs: number): void {
+    const { bounds, session, socket } = this.#parts;
+    // It may have said something that is not read yet.
+    if (this.#pausedSinceMs !== null || this.isBehind) session.heard();
+    if (this.#pausedSinceMs !== null) {
+      this.#stopReading();
+      // Nothing else shows that the other end of a paused socket is gone.
+      if (nowMs - this.#pingedMs >= bounds.stallRearmMs) {
+        this.#pingedMs = nowMs;
+        socket.ping(session.pingPayload);
+      }
+    }
+    // The timer may run in a pause too: a socket with unsent bytes is still read.
+    if (this.#timedSinceMs !== null && nowMs - this.#timedSinceMs >= bounds.stallRearmMs) {
+      this.#timedSinceMs = nowMs;
+      socket.pause();
+      socket.resume();
+    }
+  }
+
+  /** The socket is closed: what waits is dropped. Idempotent. */
+  close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#queue.clear();
+    this.#parts.turn.drop(this);
+    this.#parts.turn.close(this);
+  }
+
+  #pass(bytes: Uint8Array, isBinary: boolean): void {
+    const { session } = this.#parts;
+    session.guard(() => {
+      if (isBinary) session.binaryMessage();
+      else session.message(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    });
+  }
+
+  #readLater(): void {
+    const { isMuchWaiting, tick, turn } = this.#parts;
+    if (this.#pausedSinceMs === null) turn.pause(this);
+    // At once: others could complete a message each, or send thousands of pings, before the end of this tick.
+    if (isMuchWaiting() || turn.isFarBehind) turn.pauseAll();
+    if (this.#isChecking) return;
+    // A failed write may have turned reading on again.
+    this.#isChecking = true;
+    tick.add(() => {
+      this.#isChecking = false;
+      if (!this.#isOver && this.#pausedSinceMs !== null) this.#stopReading();
+    });
+  }
+
+  #stopReading(): void {
+    if (this.#isOver || this.#parts.socket.getBufferedAmount() > 0) return;
+    this.#parts.socket.pause();
+    this.#timedSinceMs = null;
+  }
+}

@@ -1,0 +1,202 @@
+/** One key at its bounds over real connections: another key does not notice, and nothing of the first is lost. */
+import t from 'tap';
+import { WebSocket } from 'ws';
+import { GOOD_KEY, OTHER_KEY, eventually, requestLines, speak, startFront } from '../support/front-server.js';
+import { makeCertificate } from '../support/certificates.js';
+import { missingTool } from '../support/tools.js';
+import { type RawClient, requestBytes } from '../support/raw-client.js';
+
+const PATH = '/v1/tts/ws';
+
+/** @returns status of the handshake, and the socket if it is 101 */
+const dial = async (port: number, key: string, ca?: string) => {
+  const scheme = ca === undefined ? 'ws' : 'wss';
+  const socket = new WebSocket(`${scheme}://localhost:${port}${PATH}`, {
+    headers: { 'x-api-key': key },
+    perMessageDeflate: false,
+    ...(ca !== undefined && { ca }),
+  });
+  const answers: { error?: string; flush_id?: string }[] = [];
+  socket.on('message', (data: Buffer) => answers.push(JSON.parse(data.toString()) as object));
+  const status = await new Promise<number>((resolve) => {
+    socket.once('open', () => resolve(101));
+    socket.once('unexpected-response', (_request, response) => resolve(response.statusCode ?? 0));
+  });
+  return { socket, status, answers };
+};
+
+const metric = async (front: Awaited<ReturnType<typeof startFront>>, series: string): Promise<number> => {
+  const line = (await front.metrics.text()).split('\n').find((text) => text.startsWith(series));
+  return Number(line?.split(' ').at(-1) ?? 0);
+};
+
+t.test('a key has so many WebSockets; the next is 503, and another key still gets its own', async (t) => {
+  const front = await startFront(t, { bounds: { socketsPerKeyMax: 2 } });
+  const mine = [await dial(front.port, GOOD_KEY), await dial(front.port, GOOD_KEY)];
+  t.strictSame(
+    mine.map(({ status }) => status),
+    [101, 101],
+  );
+  t.equal((await dial(front.port, GOOD_KEY)).status, 503);
+  t.equal(await metric(front, 'syrinx_refusals_total{reason="socketsOfKeyExhausted"}'), 1);
+  const other = await dial(front.port, OTHER_KEY);
+  t.equal(other.status, 101);
+  t.equal((await dial(front.port, 'svc_sk_unknown')).status, 101, 'an unknown key is told so in a frame');
+  mine[0]!.socket.terminate();
+  await eventually(() => front.server.figures.sockets === 2);
+  t.equal((await dial(front.port, GOOD_KEY)).status, 101, 'one is free again');
+});
+
+t.test('a key has a part of the bytes of arriving bodies', async (t) => {
+  const front = await startFront(t, { bounds: { bodyBytesInFlightMax: 64 * 1024, bodyBytesMax: 16 * 1024 } });
+  const body = speak('/v1/tts/stream', { text: 'a'.repeat(15_000) });
+  const request = requestBytes(body);
+  const slow: RawClient[] = [];
+  const refused: RawClient[] = [];
+  for (let i = 0; i < 4; i++) {
+    const client = await front.sent(request.subarray(0, -10));
+    await eventually(
+      () => front.server.inFlight === slow.length + 1 || requestLines(front).length > refused.length,
+    );
+    if (requestLines(front).length > refused.length) refused.push(client);
+    else slow.push(client);
+  }
+  t.equal(slow.length, 2, 'half of the budget');
+  t.equal((await refused[0]!.response()).status, 503);
+  t.match(requestLines(front)[0]?.fields, { refusal: 'bodiesOfKeyExhausted' });
+  front.speech.script = (context) => context.close();
+  const other = await front.sent({ ...body, key: OTHER_KEY });
+  t.equal((await other.response()).status, 200);
+  for (const client of slow) {
+    client.send(request.subarray(-10));
+    t.equal((await client.response()).status, 200, 'what was taken is whole');
+  }
+});
+
+t.test('a key has a part of the texts in progress', async (t) => {
+  const front = await startFront(t, { bounds: { requestCharactersInFlightMax: 1_000, bodyBytesMax: 400 } });
+  front.speech.script = () => undefined;
+  const open = await Promise.all(
+    Array.from({ length: 5 }, () => front.sent(speak('/v1/tts', { text: 'a'.repeat(100) }))),
+  );
+  await eventually(() => front.speech.contexts.length === 5);
+  const sixth = await front.sent(speak('/v1/tts', { text: 'a'.repeat(100) }));
+  t.equal((await sixth.response()).status, 503);
+  t.match(requestLines(front)[0]?.fields, { refusal: 'textsOfKeyExhausted' });
+  await front.sent({ ...speak('/v1/tts', { text: 'a'.repeat(250) }), key: OTHER_KEY });
+  await eventually(() => front.speech.contexts.length === 6);
+  t.equal(open.length, 5);
+});
+
+const folder = t.testdir({});
+for (const isTls of missingTool('openssl') === false ? [false, true] : [false])
+  t.test(
+    `frames above the part of a key are answered later, all and in order${isTls ? ', with TLS' : ''}`,
+    async (t) => {
+      const certificate = isTls ? makeCertificate(folder, 'keys') : undefined;
+      const front = await startFront(t, {
+        bounds: { framesPerSecond: 2_000 },
+        ...(certificate !== undefined && { certificate }),
+      });
+      const ca = certificate?.ca;
+      const greedy = await dial(front.port, GOOD_KEY, ca);
+      const other = await dial(front.port, OTHER_KEY, ca);
+      const startMs = performance.now();
+      // Unknown contexts: each flush is answered by an error with its id.
+      const count = 1_500;
+      for (let i = 0; i < count; i++) greedy.socket.send(JSON.stringify({ flush: true, flush_id: `${i}` }));
+      await eventually(() => greedy.answers.length > 0);
+      other.socket.send(JSON.stringify({ flush: true, flush_id: 'mine' }));
+      await eventually(() => other.answers.length > 0);
+      t.ok(
+        greedy.answers.length < count / 2,
+        `another key is served amid the flood: after ${greedy.answers.length}`,
+      );
+      await eventually(() => greedy.answers.length === count);
+      t.ok(performance.now() - startMs > 500, 'at its rate');
+      t.strictSame(
+        greedy.answers.map(({ flush_id }) => flush_id),
+        Array.from({ length: count }, (_, i) => `${i}`),
+      );
+      // It is read again a little later, when its rate has paid for the last messages.
+      while ((await metric(front, `syrinx_read_later_seconds_count{route="${PATH}"}`)) === 0)
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      // The client leaves while its messages wait.
+      for (let i = 0; i < count; i++) greedy.socket.send(JSON.stringify({ flush: true, flush_id: `${i}` }));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      greedy.socket.close();
+      await eventually(() => front.server.figures.sockets === 1);
+    },
+  );
+
+t.test('requests above the part of a key are answered later, and none is refused', async (t) => {
+  const front = await startFront(t, { bounds: { framesPerSecond: 400 } });
+  front.speech.script = (context) => context.close();
+  const startMs = performance.now();
+  const request = { ...speak('/v1/tts/stream'), body: '{"text":1}' };
+  const statuses = await Promise.all(
+    Array.from({ length: 100 }, async () => (await (await front.sent(request)).response()).status),
+  );
+  t.ok(statuses.every((status) => status === 422));
+  t.ok(performance.now() - startMs > 300);
+  t.ok((await metric(front, 'syrinx_read_later_seconds_count{route="/v1/tts/stream"}')) > 50);
+  // A body in pieces: its reading pauses, and goes on.
+  const greedy = await Promise.all(Array.from({ length: 40 }, () => front.sent(request)));
+  const bytes = requestBytes({
+    ...speak('/v1/tts/stream'),
+    body: `{"text":"${'a'.repeat(300_000)}","voice":"ada"}`,
+  });
+  const large = await front.sent(bytes.subarray(0, 100_000));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  large.send(bytes.subarray(100_000));
+  t.equal((await large.response()).status, 200);
+  t.equal(front.speech.last.text.length, 300_000);
+  for (const client of greedy) t.equal((await client.response()).status, 422);
+});
+
+t.test(
+  'large messages that many sockets complete at once wait in the kernel, and none is lost',
+  async (t) => {
+    const front = await startFront(t, { bounds: { framesPerSecond: 100 } });
+    const sockets = await Promise.all(Array.from({ length: 10 }, () => dial(front.port, GOOD_KEY)));
+    const messages = [0, 1].map((i) =>
+      JSON.stringify({ send_text: 'a'.repeat(900_000), context_id: `${i}` }).padEnd(3_900_000),
+    );
+    for (const message of messages) for (const { socket } of sockets) socket.send(message);
+    await eventually(() => sockets.every(({ answers }) => answers.length === messages.length));
+    t.ok(sockets.every(({ socket }) => socket.readyState === WebSocket.OPEN));
+    t.ok(sockets.every(({ answers }) => answers.every(({ error }) => error !== undefined)));
+  },
+);
+
+t.test(
+  'a connection whose body was read later is read on: for the next request, and through a long response',
+  async (t) => {
+    const front = await startFront(t, { bounds: { framesPerSecond: 40, stallRearmMs: 300 } });
+    const client = await front.client();
+    for (let i = 0; i < 4; i++) {
+      client.send(requestBytes(speak('/v1/tts')));
+      await client.response();
+    }
+    const { body = '', ...request } = speak('/v1/tts');
+    const headers = ['Content-Type: application/json', 'Transfer-Encoding: chunked'];
+    const text = body.toString();
+    const pieces = [text.slice(0, 10), text.slice(10), ''].map(
+      (piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`,
+    );
+    client.send(Buffer.concat([requestBytes({ ...request, headers }), Buffer.from(pieces.join(''))]));
+    t.equal((await client.response()).status, 200);
+    client.send(requestBytes({ path: '/healthz' }));
+    t.equal((await client.response()).status, 200);
+  },
+);
+
+t.test('a request that is aborted while it waits leaves nothing', async (t) => {
+  const front = await startFront(t, { bounds: { framesPerSecond: 40 } });
+  const request = { ...speak('/v1/tts/stream'), body: '{"text":1}' };
+  const clients = await Promise.all(Array.from({ length: 20 }, () => front.sent(request)));
+  await eventually(() => front.server.inFlight > 5);
+  for (const client of clients) client.destroy();
+  await eventually(() => front.server.inFlight === 0);
+  t.pass('all are over');
+});
