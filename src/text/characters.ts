@@ -46,6 +46,16 @@ const classify = (codePoint: number): number => {
 /** The bits of a code point; lone surrogates are allowed. */
 export const classOf = (codePoint: number): number => remembered[codePoint] || classify(codePoint);
 
+/** A Han character or Hangul syllable takes about as long to say as three Latin letters. */
+export const weightOf = (bits: number): number => (bits & DENSE ? 3 : 1);
+
+/** In code points, weighted. */
+export const sizeOf = (text: string): number => {
+  let size = 0;
+  for (const character of text) size += weightOf(classOf(character.codePointAt(0)!));
+  return size;
+};
+
 /** Whether a token must be divided into words: it holds writing without white space, or its punctuation. */
 export const needsDictionary = (token: string): boolean => dictionary.test(token);
 

@@ -4,6 +4,8 @@ import { fullStopAfter, goesOnAfter } from './full-stop.js';
 
 /** UTF-16 units at most. */
 const neighbourMax = 32;
+/** A text of at most this length stays whole, such as a first segment of a WebSocket. */
+const wholeMax = 40;
 
 const bitsAt = (text: string, at: number): number => classOf(text.charCodeAt(at));
 const isWhite = (text: string, at: number): boolean => (bitsAt(text, at) & WHITE) !== 0;
@@ -49,11 +51,12 @@ export const clauseAfter = (segment: string, isOneWord: boolean, rest: string, i
   return whole.trim() === '' ? known : whole;
 };
 
-/** The end of a segment that cuts a clause. */
-export const clauseBefore = (segment: string): string => {
-  const from = segment.length - neighbourMax;
-  if (from <= 0 || isWhite(segment, from - 1)) return segment.slice(Math.max(0, from));
-  const space = segment.slice(from).search(/\s/u);
-  const whole = space < 0 ? '' : segment.slice(from + space + 1);
-  return whole.trim() === '' ? segment.slice(from) : whole;
+/** The end of a text that cuts a clause; all of a short one. */
+export const clauseBefore = (text: string): string => {
+  if (text.length <= wholeMax) return text;
+  const from = text.length - neighbourMax;
+  if (isWhite(text, from - 1)) return text.slice(from);
+  const space = text.slice(from).search(/\s/u);
+  const whole = space < 0 ? '' : text.slice(from + space + 1);
+  return whole.trim() === '' ? text.slice(from) : whole;
 };

@@ -5,6 +5,7 @@
  * split. So the same text always gives the same segments.
  */
 import type { Bounds } from '../limits.js';
+import { lastGraphemeBoundary, lastWordBoundary } from './boundaries.js';
 import {
   CLAUSE,
   CLOSER,
@@ -15,7 +16,10 @@ import {
   WHITE,
   classOf,
   needsDictionary,
+  sizeOf,
+  weightOf,
 } from './characters.js';
+import { earlyPlace, isEarlyClause } from './early-place.js';
 import { type FullStop, fullStopAfter, goesOnAfter } from './full-stop.js';
 import { clauseAfter, clauseBefore } from './neighbours.js';
 import { type Span, wordSpans } from './words.js';
@@ -33,15 +37,15 @@ export interface Segment {
    */
   readonly before: string;
   readonly after: string;
+  /** `before` reaches back to the start of its clause. */
+  readonly beforeIsWhole?: true;
   /** False for white space between or after spoken text: there is nothing to synthesise. */
   readonly speak: boolean;
 }
 
-/** In code points; a DENSE one counts as `denseWeight`. */
+/** In code points, weighted by `weightOf`. */
 export type SegmentBounds = Pick<Bounds, 'firstSegmentCharactersMax' | 'segmentCharactersMax'>;
 
-/** A Han character or Hangul syllable takes about as long to say as three Latin letters. */
-const denseWeight = 3;
 /** A shorter sentence is spoken together with the next one ("Yes. OK. Sure."), unless it is the first. */
 const sentenceMin = 20;
 /** Share of the bound from which a segment ends with its clause. */
@@ -50,10 +54,15 @@ const clauseShareMin = 0.6;
 const earlierClauseShareMin = 0.4;
 /** Kept back where a clause is cut, so that its continuation is known. */
 const lookAhead = 20;
+/** About seven words. */
+const earlySize = 34;
+/**
+ * A later segment is at most this many times as long as what was spoken before it. Text that comes three times as fast
+ * as speech is then there before it is needed.
+ */
+const growth = 2;
 
 const isDigit = /^\p{Nd}$/u;
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
-const dictionaryWords = new Intl.Segmenter('en', { granularity: 'word' });
 
 const isLowSurrogate = (unit: number) => unit >= 0xdc00 && unit < 0xe000;
 const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
@@ -66,15 +75,19 @@ interface Candidate {
 
 export class Segmenter {
   readonly #bounds: SegmentBounds;
+  readonly #startsEarly: boolean;
   /** Text not yet in a segment: the segment began at `#start`, the scan has reached `#next`. */
   #text = '';
   #start = 0;
   #next = 0;
   /** There was no segment with words since the start or the last flush. */
   #firstOfUtterance = true;
+  /** Size of the segments with words since then; counted only with `startsEarly`. */
+  #spokenSize = 0;
   #spoke = false;
-  /** The end of the last segment, if its clause goes on. */
+  /** The end of the text before the segment, if its clause goes on. */
   #before = '';
+  #beforeIsWhole = false;
 
   // State of the scan within a segment.
   #size = 0;
@@ -90,8 +103,13 @@ export class Segmenter {
   /** A full stop of an abbreviation; the next character decides its meaning. */
   #undecided: { readonly at: number; readonly rule: FullStop } | null = null;
 
-  constructor(bounds: SegmentBounds) {
+  /**
+   * @param startsEarly the text arrives word by word: an utterance begins with a clause of a few words, or with about
+   *   seven words, and each segment is so short that its text can arrive while the ones before it are heard
+   */
+  constructor(bounds: SegmentBounds, startsEarly = false) {
     this.#bounds = bounds;
+    this.#startsEarly = startsEarly;
   }
 
   /** Adds text, split anywhere. @returns the segments that became final */
@@ -113,6 +131,7 @@ export class Segmenter {
     this.#start = this.#next = 0;
     this.#beginSegment();
     this.#firstOfUtterance = true;
+    this.#spokenSize = 0;
     this.#before = '';
     return segments;
   }
@@ -133,7 +152,14 @@ export class Segmenter {
 
   get #max(): number {
     const { firstSegmentCharactersMax, segmentCharactersMax } = this.#bounds;
-    return this.#firstOfUtterance ? firstSegmentCharactersMax : segmentCharactersMax;
+    if (this.#firstOfUtterance) return firstSegmentCharactersMax;
+    if (!this.#startsEarly) return segmentCharactersMax;
+    return Math.min(segmentCharactersMax, this.#mayEndEarly ? 2 * earlySize : growth * this.#spokenSize);
+  }
+
+  /** So little was spoken that the next segment may end early. */
+  get #mayEndEarly(): boolean {
+    return this.#startsEarly && this.#spokenSize < sentenceMin;
   }
 
   /** Offsets count from the start of the pending text: shifts them when cut text is dropped. */
@@ -167,7 +193,13 @@ export class Segmenter {
       if (before !== null) this.#cut(before, segments, (bits & WHITE) !== 0);
       else {
         this.#take(codePoint, bits);
-        if (bits & WHITE && this.#endsAfterWhite(bits)) this.#cut(this.#next, segments);
+        if (bits & WHITE) {
+          if (this.#endsAfterWhite(bits)) this.#cut(this.#next, segments);
+          else {
+            const early = this.#earlyPlace();
+            if (early !== null) this.#cut(early, segments, true);
+          }
+        }
       }
     }
   }
@@ -189,11 +221,15 @@ export class Segmenter {
     const before = speak ? this.#before : '';
     segments.push({
       ...{ text, words, tokenContinues: splitsToken && !this.#isWordSeam(at) },
-      ...{ before, after, speak },
+      ...{ before, after, ...(before !== '' && this.#beforeIsWhole && { beforeIsWhole: true }), speak },
     });
     if (speak) {
-      this.#before = after === '' ? '' : clauseBefore(text);
+      const known = before + text;
+      const isWhole = before === '' || this.#beforeIsWhole;
+      this.#before = after === '' ? '' : clauseBefore(known);
+      this.#beforeIsWhole = isWhole && this.#before === known;
       this.#firstOfUtterance = false;
+      if (this.#startsEarly) this.#spokenSize += sizeOf(text);
       this.#spoke = true;
     }
     this.#start = this.#next = at;
@@ -214,14 +250,7 @@ export class Segmenter {
 
   /** The last boundary between dictionary words, or after their punctuation, up to `at`. */
   #wordBoundary(at: number): number {
-    const from = this.#tokenOf(at);
-    const next = this.#text.codePointAt(at);
-    const token = this.#text.slice(from, at) + (next === undefined ? '' : String.fromCodePoint(next));
-    return from + dictionaryWords.segment(token).containing(at - from)!.index;
-  }
-
-  #weight(bits: number): number {
-    return bits & DENSE ? denseWeight : 1;
+    return lastWordBoundary(this.#text, this.#tokenOf(at), at);
   }
 
   /** The end of the segment if this code point comes next; `null` to take the code point. */
@@ -236,11 +265,13 @@ export class Segmenter {
         if (this.#isLongEnough()) return this.#next;
         this.#lastClause = { at: this.#next, size: this.#size };
       } else if (!isDigit.test(String.fromCodePoint(codePoint))) {
-        if (this.#isLongClause()) return this.#next;
+        if (this.#endsClause()) return this.#next;
         this.#lastClause = { at: this.#next, size: this.#size };
       }
     }
-    return this.#size + this.#weight(bits) > this.#max && this.#size > 0 ? this.#cutAtBound(bits) : null;
+    const early = bits & DENSE ? this.#earlyPlace() : null;
+    if (early !== null) return early;
+    return this.#size + weightOf(bits) > this.#max && this.#size > 0 ? this.#cutAtBound(bits) : null;
   }
 
   #cutAtBound(nextBits: number): number {
@@ -250,6 +281,8 @@ export class Segmenter {
       return this.#next;
     const clause = this.#lastClause;
     if (clause !== null && clause.size >= this.#max * earlierClauseShareMin) return clause.at;
+    const good = this.#startsEarly ? this.#goodPlace() : null;
+    if (good !== null) return good;
     if (this.#lastSpace !== null) return this.#lastSpace.at;
     if (isWhole) return this.#next;
     // Without the leading white space the token would fit.
@@ -268,7 +301,7 @@ export class Segmenter {
     let at = end;
     for (let size = 0; size < lookAhead && at > this.#start + 2;) {
       at -= isLowSurrogate(this.#text.charCodeAt(at - 1)) ? 2 : 1;
-      size += this.#weight(classOf(this.#text.codePointAt(at)!));
+      size += weightOf(classOf(this.#text.codePointAt(at)!));
     }
     return at;
   }
@@ -276,15 +309,13 @@ export class Segmenter {
   /** The last boundary between user-perceived characters; `end` if the segment is a single one. */
   #graphemeBoundary(end: number): number {
     if (this.#text.charCodeAt(end - 1) < 0x80 && this.#text.charCodeAt(end) < 0x80) return end;
-    const next = String.fromCodePoint(this.#text.codePointAt(end)!);
-    const text = this.#text.slice(this.#start, end) + next;
-    const boundary = this.#start + graphemes.segment(text).containing(end - this.#start)!.index;
+    const boundary = lastGraphemeBoundary(this.#text, this.#start, end);
     return boundary > this.#start ? boundary : end;
   }
 
   /** Adds one code point to the segment. */
   #take(codePoint: number, bits: number): void {
-    this.#size += this.#weight(bits);
+    this.#size += weightOf(bits);
     if (bits & WHITE) {
       if (this.#tokens === 0) this.#blankSize = this.#size;
     } else {
@@ -321,10 +352,23 @@ export class Segmenter {
       return false;
     }
     if (mark & CLAUSE || bits & NEWLINE) {
-      if (this.#isLongClause()) return true;
+      if (this.#endsClause()) return true;
       this.#lastClause = place;
     }
     return false;
+  }
+
+  /** A place before the last whole words, once about seven words are there. */
+  #earlyPlace(): number | null {
+    if (!this.#mayEndEarly || this.#size - this.#blankSize < earlySize) return null;
+    return this.#goodPlace();
+  }
+
+  #goodPlace(): number | null {
+    const place = earlyPlace(this.#text.slice(this.#start, this.#next));
+    if (place === null) return null;
+    const at = this.#start + place;
+    return classOf(this.#text.charCodeAt(at - 1)) & WHITE || this.#isWordSeam(at) ? at : null;
   }
 
   /** The meaning of the terminator of the token that ends at `end`. */
@@ -347,7 +391,9 @@ export class Segmenter {
     return this.#firstOfUtterance || this.#size - this.#blankSize >= sentenceMin;
   }
 
-  #isLongClause(): boolean {
-    return this.#size >= this.#max * clauseShareMin;
+  /** Whether the segment ends with its clause. */
+  #endsClause(): boolean {
+    if (this.#size >= this.#max * clauseShareMin) return true;
+    return this.#mayEndEarly && isEarlyClause(this.#text.slice(this.#start, this.#next));
   }
 }

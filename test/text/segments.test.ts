@@ -5,10 +5,13 @@ import { needsDictionary } from '../../src/text/characters.js';
 import { type Segment, Segmenter } from '../../src/text/segments.js';
 import { wordSpans } from '../../src/text/words.js';
 
-const segmentsOf = (...pieces: string[]): Segment[] => {
-  const segmenter = new Segmenter(limits);
-  return [...pieces.flatMap((piece) => segmenter.push(piece)), ...segmenter.end()];
-};
+const cutBy = (segmenter: Segmenter, pieces: readonly string[]): Segment[] => [
+  ...pieces.flatMap((piece) => segmenter.push(piece)),
+  ...segmenter.end(),
+];
+const segmentsOf = (...pieces: string[]): Segment[] => cutBy(new Segmenter(limits), pieces);
+/** As on a WebSocket. */
+const earlySegmentsOf = (...pieces: string[]): Segment[] => cutBy(new Segmenter(limits, true), pieces);
 const texts = (...pieces: string[]): string[] => segmentsOf(...pieces).map((segment) => segment.text);
 const wordsOf = (segment: Segment): string[] =>
   segment.words.map(({ start, end }) => segment.text.slice(start, end));
@@ -87,11 +90,13 @@ const splitAt = (text: string, cuts: readonly number[]): string[] => {
 t.test('the segments do not depend on how the text is split', (t) => {
   fc.assert(
     fc.property(provokingText, fc.array(fc.nat(), { maxLength: 30 }), (text, cuts) => {
-      const whole = JSON.stringify(segmentsOf(text));
-      return (
-        JSON.stringify(segmentsOf(...splitAt(text, cuts))) === whole &&
-        JSON.stringify(segmentsOf(...text.split(''))) === whole
-      );
+      return [segmentsOf, earlySegmentsOf].every((cut) => {
+        const whole = JSON.stringify(cut(text));
+        return (
+          JSON.stringify(cut(...splitAt(text, cuts))) === whole &&
+          JSON.stringify(cut(...text.split(''))) === whole
+        );
+      });
     }),
     { numRuns: 400 },
   );
@@ -102,16 +107,18 @@ t.test('the segments do not depend on how the text is split', (t) => {
 t.test('the segments cover the text, within their bounds, and cut no surrogate pair', (t) => {
   fc.assert(
     fc.property(provokingText, (text) => {
-      const segments = segmentsOf(text);
-      t.equal(segments.map((segment) => segment.text).join(''), text);
-      let first = true;
-      for (const { text: part, words, speak } of segments) {
-        const max = first ? limits.firstSegmentCharactersMax : limits.segmentCharactersMax;
-        if (codePoints(part) > max) return false;
-        if (speak && words.length > 0) first = false;
-      }
-      const pairs = (of: string) => (of.match(/[\ud800-\udbff][\udc00-\udfff]/g) ?? []).length;
-      return segments.reduce((sum, { text: part }) => sum + pairs(part), 0) === pairs(text);
+      return [segmentsOf, earlySegmentsOf].every((cut) => {
+        const segments = cut(text);
+        t.equal(segments.map((segment) => segment.text).join(''), text);
+        let first = true;
+        for (const { text: part, words, speak } of segments) {
+          const max = first ? limits.firstSegmentCharactersMax : limits.segmentCharactersMax;
+          if (codePoints(part) > max) return false;
+          if (speak && words.length > 0) first = false;
+        }
+        const pairs = (of: string) => (of.match(/[\ud800-\udbff][\udc00-\udfff]/g) ?? []).length;
+        return segments.reduce((sum, { text: part }) => sum + pairs(part), 0) === pairs(text);
+      });
     }),
     { numRuns: 400 },
   );
@@ -123,13 +130,15 @@ t.test('the words of the segments are the tokens of the whole text', (t) => {
   fc.assert(
     fc.property(spaced, (text) => {
       const tokens = text.split(/\p{White_Space}+/u).filter((token) => token !== '');
-      return JSON.stringify(tokensOf(segmentsOf(text))) === JSON.stringify(tokens);
+      const expected = JSON.stringify(tokens);
+      return [segmentsOf, earlySegmentsOf].every((cut) => JSON.stringify(tokensOf(cut(text))) === expected);
     }),
     { numRuns: 400 },
   );
   fc.assert(
     fc.property(provokingText, (text) => {
-      return tokensOf(segmentsOf(text)).join('') === text.replace(/\p{White_Space}+/gu, '');
+      const expected = text.replace(/\p{White_Space}+/gu, '');
+      return [segmentsOf, earlySegmentsOf].every((cut) => tokensOf(cut(text)).join('') === expected);
     }),
     { numRuns: 400 },
   );
@@ -334,6 +343,90 @@ t.test('white space before a text does not shorten its first segment', (t) => {
   t.end();
 });
 
+t.test(
+  'text that arrives in pieces begins with a clause of three words, or with some of about seven',
+  (t) => {
+    const firstOf = (text: string) => earlySegmentsOf(text)[0]?.text;
+    for (const [first, rest] of [
+      ['When the parcel arrives, ', 'call us and we will send somebody.'],
+      ['Let me see: ', 'it left on Friday.'],
+      ['Of course, here you go, ', 'that is the one.'],
+      ['He shouted “Stop it,” ', 'and then he ran away.'],
+      ['First of all\n', 'second of all'],
+      ['I checked the account ', 'that belongs to your brother and his wife.'],
+      ['It looks like the flight ', 'to Denver is delayed by about an hour.'],
+      // No article, preposition or pronoun is left alone, however late the place.
+      ['And as for what it is that they would have wanted, ', 'nobody here can tell.'],
+      // Sentences end as before.
+      ['Yes. ', 'The refund was issued on Monday.'],
+      ['Hi there! ', 'What can I do for you?'],
+      ['It was 5 p.m. when the train ', 'came in from the old harbour station.'],
+      // Names, numbers, dates and amounts stay whole.
+      ['The order for Mrs. Anna Smith left ', 'yesterday with the train.'],
+      ['Your ticket to New York City ', 'leaves tomorrow morning from here.'],
+      ['The company raised $5 million ', 'from several large investors.'],
+      ['Please call 555 123 4567 after the concert ', 'because nobody is there now.'],
+      ['We will be open ', 'on May 5, 2025, and on the days after it.'],
+      ['The bill is 3.5 million ', 'or so if nobody objects to it.'],
+      // Scripts without spaces.
+      ['我来看看，', '您的订单已经发出了。'],
+      ['您好，我是客服，', '请问有什么可以帮您的？'],
+      ['您的订单已经', '发出了我们会在明天下午之前送到您的办公室'],
+    ] as const) {
+      const whole = `${first}${rest}`;
+      t.equal(firstOf(whole), first);
+      t.equal(
+        earlySegmentsOf(whole)
+          .map(({ text }) => text)
+          .join(''),
+        whole,
+      );
+    }
+    t.end();
+  },
+);
+
+t.test('an early end needs no more of the text than a word after it', (t) => {
+  const segmenter = new Segmenter(limits, true);
+  t.strictSame(segmenter.push('I checked the account that belongs'), []);
+  const [first] = segmenter.push(' ');
+  t.equal(first?.text, 'I checked the account ', 'not after "that"');
+  t.equal(first?.after, 'that belongs ');
+  const [second] = segmenter.push('to your brother. ');
+  t.match(second, { before: 'I checked the account ', beforeIsWhole: true });
+  t.end();
+});
+
+t.test('the next segments are short enough to arrive while the first is heard', (t) => {
+  const lengths = earlySegmentsOf(filler(300)).map(({ text }) => text.length);
+  let spoken = 0;
+  for (const [i, length] of lengths.entries()) {
+    if (i > 0) t.ok(length <= Math.max(68, 2 * spoken), `${String(length)} after ${String(spoken)}`);
+    spoken += length;
+  }
+  t.ok(lengths[0]! < 40);
+  t.ok(lengths.slice(5, -1).every((length) => length > limits.segmentCharactersMax - 30));
+  t.end();
+});
+
+t.test('every utterance begins early, and only an utterance', (t) => {
+  const segmenter = new Segmenter(limits, true);
+  const text = 'It looks like the flight to Denver is delayed by about an hour. ';
+  const once = segmenter.push(text).map((segment) => segment.text);
+  t.equal(once.length, 2);
+  t.strictSame(
+    segmenter.push(text).map((segment) => segment.text),
+    [text],
+  );
+  segmenter.flush();
+  t.strictSame(
+    segmenter.push(text).map((segment) => segment.text),
+    once,
+  );
+  t.strictSame(texts(text), [text], 'a whole text is not cut early');
+  t.end();
+});
+
 t.test('a long text is cut in linear time', (t) => {
   const size = 1 << 18;
   const inputs = [
@@ -348,11 +441,11 @@ t.test('a long text is cut in linear time', (t) => {
     Array.from({ length: 10_000 }, (_, i) => `Line ${String(i)} of the text`).join('\n'),
   ];
   for (const input of inputs) {
-    const segments = segmentsOf(input);
-    t.equal(
-      segments.reduce((sum, { text }) => sum + text.length, 0),
-      input.length,
-    );
+    for (const cut of [segmentsOf, earlySegmentsOf])
+      t.equal(
+        cut(input).reduce((sum, { text }) => sum + text.length, 0),
+        input.length,
+      );
   }
   const segmenter = new Segmenter(limits);
   let length = 0;

@@ -31,7 +31,7 @@ export interface Clause {
 }
 
 /** The parts of clauses that other segments speak before and after a text; '' where no clause is cut. */
-export type Edges = Pick<SegmentRequest, 'before' | 'after'>;
+export type Edges = Pick<SegmentRequest, 'before' | 'after' | 'beforeIsWhole'>;
 
 /** Code points of an atom at most: a "word" of 10,000 letters is read in parts. */
 const atomMax = 48;
@@ -179,9 +179,9 @@ export const clausesOf = (
   text: string,
   words: readonly Span[],
   spoken: readonly Replacement[] = [],
-  { before, after }: Edges = { before: '', after: '' },
+  { before, after, beforeIsWhole = false }: Edges = { before: '', after: '' },
 ): Clause[] => {
-  const reader = new Reader(text, before !== '');
+  const reader = new Reader(text, before !== '' && !beforeIsWhole);
   let isFirst = true;
   let afterSpace = true;
   const speak = (token: string, word: number, following: string) => {
