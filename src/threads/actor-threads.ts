@@ -10,7 +10,9 @@ import { Worker, type MessagePort } from 'node:worker_threads';
 import { describeFault } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
+import { encodingNames, type Encoding } from '../api/formats.js';
 import { TickBatch } from '../tick.js';
+import { EffortTable, type Effort } from './effort.js';
 import { packCommands, unpackFrames, type FrameMail } from './mail.js';
 import { ACTOR_READY, actorOfContext, firstContextId } from './messages.js';
 import type { ActorCommand, ActorError, ActorThreadData, ActorThreadMessage, Frame } from './messages.js';
@@ -29,6 +31,8 @@ interface ActorThreadsEvents {
 
 interface ActorThread {
   readonly worker: Worker;
+  /** What its encoding costs, by encoding. */
+  readonly effort: EffortTable;
   readonly outgoing: TickBatch<ActorCommand>;
   /** Contexts open there. */
   contexts: number;
@@ -82,6 +86,12 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
 
   get readyThreads(): number {
     return [...this.#threads.values()].filter((thread) => thread.ready).length;
+  }
+
+  /** What encoding has cost since this was last called. */
+  *takeEffort(): Iterable<readonly [Encoding, Effort]> {
+    for (const { effort } of this.#threads.values())
+      for (const [row, encoding] of encodingNames.entries()) yield [encoding, effort.take(row)];
   }
 
   get isWhole(): boolean {
@@ -141,7 +151,13 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
   #spawn(): number {
     const actor = this.#nextActor++;
     const vitals = new Vitals();
-    const workerData: ActorThreadData = { actor, bounds: this.#bounds, vitals: vitals.buffer };
+    const effort = new EffortTable(encodingNames.length);
+    const workerData: ActorThreadData = {
+      actor,
+      bounds: this.#bounds,
+      vitals: vitals.buffer,
+      effort: effort.buffer,
+    };
     const worker = new Worker(this.#entry, {
       workerData,
       name: `actors-${actor}`,
@@ -154,6 +170,7 @@ export class ActorThreads extends EventEmitter<ActorThreadsEvents> {
     });
     const thread: ActorThread = {
       worker,
+      effort,
       contexts: 0,
       nextContextId: firstContextId(actor),
       outgoing,

@@ -1,6 +1,7 @@
 /**
  * What the front thread and a synthesis thread share about running jobs: arrays over one SharedArrayBuffer, indexed by
- * the job's slot. A slot belongs to one job from its start until the thread answered.
+ * the job's slot. A slot belongs to one job from its start until the thread answered. All threads share one number for
+ * each group of contexts.
  */
 
 const BYTES_PER_SLOT = Float64Array.BYTES_PER_ELEMENT + 2 * Int32Array.BYTES_PER_ELEMENT;
@@ -57,5 +58,40 @@ export class JobControl {
 
   isStepping(slot: number): boolean {
     return Atomics.load(this.#stepping, slot) === 1;
+  }
+}
+
+/** Milliseconds of audio that a group's listeners have in hand, as far as others can tell, while it has had its share. */
+const LEAD_MS = 500;
+
+/**
+ * One playback clock for a group of contexts (those of a WebSocket), as if all their audio went to one listener: a number
+ * that the threads share while they speak for the group.
+ *
+ * No job of the group counts as due before it. So under contention all contexts of a group get what one context gets. It
+ * is never more than `LEAD_MS` ahead of the present: what the group took from an idle machine costs it nothing later, and
+ * what other listeners leave when they have so much in hand is the group's.
+ */
+export class GroupClock {
+  readonly buffer: SharedArrayBuffer;
+  readonly #dueMs: Float64Array;
+
+  constructor(buffer = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT)) {
+    this.buffer = buffer;
+    this.#dueMs = new Float64Array(buffer);
+  }
+
+  get dueMs(): number {
+    return this.#dueMs[0] ?? 0;
+  }
+
+  /**
+   * Audio was made for the group. If two threads report at the same moment, one report can be lost: it costs one chunk.
+   *
+   * @param jobDueMs the playback deadline of the job that made it, before
+   */
+  made(durationMs: number, jobDueMs: number, nowMs: number): void {
+    const startMs = Math.max(this.dueMs, Math.min(jobDueMs, nowMs));
+    this.#dueMs[0] = Math.min(startMs + durationMs, nowMs + LEAD_MS);
   }
 }

@@ -10,6 +10,7 @@
  */
 import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
+import type { Effort } from './effort.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import type { VoiceCatalogue, VoicePack, Voices } from './voices.js';
@@ -95,6 +96,13 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   /** The ready threads of every generation. */
   get ready(): SynthesisThread[] {
     return this.#all.flatMap(({ pool }) => pool.ready);
+  }
+
+  /** What synthesis has cost since this was last called. */
+  *takeEffort(): Iterable<readonly [voiceId: string, Effort]> {
+    for (const { voices, pool } of this.#all)
+      for (const { effort } of pool.ready)
+        for (const [row, voiceId] of voices.speakerIds.entries()) yield [voiceId, effort.take(row)];
   }
 
   /** Threads that died or hung, and were replaced. */

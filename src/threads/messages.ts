@@ -28,6 +28,8 @@ export interface SynthesisThreadData {
   readonly control: SharedArrayBuffer;
   /** Backs `Vitals`. */
   readonly vitals: SharedArrayBuffer;
+  /** Backs `EffortTable`: a row for each voice, in the order of the packs. */
+  readonly effort: SharedArrayBuffer;
 }
 
 const CONTEXTS_PER_ACTOR = 2 ** 32;
@@ -48,6 +50,8 @@ export interface ActorThreadData {
   readonly bounds: Bounds;
   /** Backs `Vitals`. */
   readonly vitals: SharedArrayBuffer;
+  /** Backs `EffortTable`: a row for each encoding, in the order of `encodingNames`. */
+  readonly effort: SharedArrayBuffer;
 }
 
 /** One segment to speak, for an engine. */
@@ -64,6 +68,8 @@ export interface SegmentRequest {
    */
   readonly before: string;
   readonly after: string;
+  /** `before` reaches back to the start of its clause. */
+  readonly beforeIsWhole?: boolean;
   readonly settings: SpeechSettings;
   /** Equal requests with equal seeds give equal samples, however their steps are scheduled. So a retry can resume. */
   readonly seed: number;
@@ -80,6 +86,8 @@ export interface SynthesisJob extends SegmentRequest {
   readonly slot: number;
   /** The actor thread that hosts the context. */
   readonly actor: number;
+  /** Backs the `GroupClock` of its group. Absent if the job does not count for a group. */
+  readonly groupClock?: SharedArrayBuffer;
 }
 
 /** The compute time of a job. */
@@ -195,6 +203,19 @@ export interface WordTimings {
   readonly end_seconds: number[];
 }
 
+/**
+ * What a decoder can play with the bytes of a frame. Frames have it while the current segment has no audible sample yet: the
+ * figures of first audio are made of it. Times are in milliseconds.
+ */
+export interface Onset {
+  /** Audio that these bytes add, with a codec's delay where no header makes players skip it. */
+  readonly decodedMs: number;
+  /** Of that, what comes before the first sample of the segment. Absent if that sample is not in it. */
+  readonly firstMs?: number;
+  /** The same for the segment's first audible sample (over -50 dBFS). */
+  readonly audibleMs?: number;
+}
+
 /** Reasons for a context's end that are no fault of the service. */
 export type FailureCode = 'voiceRetired';
 
@@ -210,6 +231,7 @@ export type Frame =
        * context the sum equals the audio that the synthesis threads made, whatever an encoder holds back meanwhile.
        */
       readonly durationMs: number;
+      readonly onset?: Onset;
       readonly bytes: Uint8Array;
     }
   /** `whole` framing: base64 to put before all audio: a header whose sizes are known only at the end. */

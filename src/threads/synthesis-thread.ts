@@ -26,6 +26,7 @@ import { Piscina } from 'piscina';
 import { describeFault, faultPlace } from '../fault.js';
 import type { Log } from '../log.js';
 import { JobControl } from './control.js';
+import { EffortTable } from './effort.js';
 import type {
   SynthesisControl,
   SynthesisHello,
@@ -91,7 +92,7 @@ export class Job {
   }
 }
 
-export interface SynthesisThreadOptions extends Omit<SynthesisThreadData, 'control' | 'vitals'> {
+export interface SynthesisThreadOptions extends Omit<SynthesisThreadData, 'control' | 'vitals' | 'effort'> {
   readonly watchdog: Watchdog;
   readonly log: Log;
   /** The compiled entry. */
@@ -113,6 +114,8 @@ const OUTSIDE_POLL_MS = { first: 5, last: 500 } as const;
 
 export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   readonly #options: SynthesisThreadOptions;
+  /** What its steps cost, by voice in the order of the packs. */
+  readonly effort: EffortTable;
   readonly #vitals = new Vitals();
   readonly #control: JobControl;
   readonly #freeSlots: number[];
@@ -131,6 +134,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     this.#options = options;
     const { packs, executionProvider, logLevel, bounds, entry, log } = options;
     this.#control = new JobControl(bounds.jobsPerThreadMax);
+    this.effort = new EffortTable(packs.reduce((sum, { voices }) => sum + voices.length, 0));
     this.#freeSlots = Array.from({ length: bounds.jobsPerThreadMax }, (_, slot) => slot);
     const workerData: SynthesisThreadData = {
       packs,
@@ -139,6 +143,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       bounds,
       control: this.#control.buffer,
       vitals: this.#vitals.buffer,
+      effort: this.effort.buffer,
     };
     this.#piscina = new Piscina({
       filename: entry.href,

@@ -1,0 +1,103 @@
+/**
+ * What the work of one thread has cost, in memory that it shares with the front thread: a row for each voice of a synthesis
+ * thread, or for each encoding of an actor thread. The thread adds to the totals, and the front thread reads what they
+ * grew by, without a message.
+ */
+import { monotonicMs } from '../monotonic.js';
+
+/** The cost of some work, and the speech that it made. */
+export interface Effort {
+  /** Time that passed, including waits for a core. */
+  readonly wallMs: number;
+  /** CPU time of the thread. */
+  readonly cpuMs: number;
+  readonly speechMs: number;
+  /** Segments that were begun: first steps, of a synthesis thread. */
+  readonly begun: number;
+  /** Time that passed in these first steps. */
+  readonly beginMs: number;
+}
+
+/** Adds up the efforts of several threads. */
+export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<Key, Effort> => {
+  const sums = new Map<Key, Effort>();
+  for (const [key, effort] of efforts) {
+    const sum = sums.get(key);
+    if (sum === undefined) sums.set(key, effort);
+    else
+      sums.set(key, {
+        wallMs: sum.wallMs + effort.wallMs,
+        cpuMs: sum.cpuMs + effort.cpuMs,
+        speechMs: sum.speechMs + effort.speechMs,
+        begun: sum.begun + effort.begun,
+        beginMs: sum.beginMs + effort.beginMs,
+      });
+  }
+  return sums;
+};
+
+const FIELDS = 5;
+
+/** CPU time of the calling thread, in milliseconds. */
+const threadCpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
+export class EffortTable {
+  readonly buffer: SharedArrayBuffer;
+  readonly rows: number;
+  readonly #totals: Float64Array;
+  /** Totals at the last `take`. */
+  readonly #taken: Float64Array;
+
+  /** @param source rows of a new table, or the memory of one */
+  constructor(source: number | SharedArrayBuffer) {
+    const rowBytes = FIELDS * Float64Array.BYTES_PER_ELEMENT;
+    this.buffer = typeof source === 'number' ? new SharedArrayBuffer(source * rowBytes) : source;
+    this.rows = this.buffer.byteLength / rowBytes;
+    this.#totals = new Float64Array(this.buffer);
+    this.#taken = new Float64Array(this.#totals.length);
+  }
+
+  /**
+   * Its thread: work begins.
+   *
+   * @returns ends it: the caller passes what the work made, and gets the milliseconds that passed
+   */
+  begin(): (row: number, speechMs: number, isFirst?: boolean) => number {
+    const startMs = monotonicMs();
+    const startCpuMs = threadCpuMs();
+    return (row, speechMs, isFirst = false) => {
+      const wallMs = monotonicMs() - startMs;
+      this.#add(row, 0, wallMs);
+      this.#add(row, 1, threadCpuMs() - startCpuMs);
+      this.#add(row, 2, speechMs);
+      if (isFirst) {
+        this.#add(row, 3, 1);
+        this.#add(row, 4, wallMs);
+      }
+      return wallMs;
+    };
+  }
+
+  /** Front: the growth of a row since this was last called. */
+  take(row: number): Effort {
+    const [wallMs, cpuMs, speechMs, begun, beginMs] = [0, 1, 2, 3, 4].map((field) => this.#grown(row, field));
+    return { wallMs: wallMs!, cpuMs: cpuMs!, speechMs: speechMs!, begun: begun!, beginMs: beginMs! };
+  }
+
+  #add(row: number, field: number, more: number): void {
+    const at = row * FIELDS + field;
+    // Only its own thread writes to it.
+    this.#totals[at] = (this.#totals[at] ?? 0) + more;
+  }
+
+  #grown(row: number, field: number): number {
+    const at = row * FIELDS + field;
+    const total = this.#totals[at] ?? 0;
+    const grown = total - (this.#taken[at] ?? 0);
+    this.#taken[at] = total;
+    return grown;
+  }
+}
