@@ -8,20 +8,24 @@ import { randomInt } from 'node:crypto';
 import { faultPlace } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
-import { normalise } from '../text/normalise/normalise.js';
+import type { OneByOne } from '../slices.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
 import { actorOfContext, type FailureCode, type Frame } from '../threads/messages.js';
 import type { Job, JobOutcome } from '../threads/synthesis-thread.js';
 import { heldBytesPerMs } from './audio-budget.js';
+import type { Demand } from './capacity.js';
+import { DemandMeter, leadMsOf } from './demand.js';
 import type { ContextMeter } from './playback.js';
 import type { ContextSchedule, ScheduledSegment, SegmentOwner } from './schedule.js';
 import type { Scheduler } from './scheduler.js';
-import type { Activity, ContextOptions, FrameSink, SpeechContext } from './speech.js';
-import { Utterances } from './utterances.js';
+import type { Activity, ContextOptions, FrameSink, SpeechContext, Utterance } from './speech.js';
+import { requestOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
+/** Slices of text that are cut in one go: about 2 ms. */
+const SLICES_AT_ONCE = 48;
 
 export interface ContextParts {
   readonly id: number;
@@ -33,6 +37,8 @@ export interface ContextParts {
   readonly bounds: Bounds;
   readonly meter: ContextMeter;
   readonly log: Pick<Log, 'error'>;
+  readonly admits: (utterance: Utterance) => boolean;
+  readonly later: OneByOne;
   /** The context takes no more frames: called once. */
   readonly onOver: (context: Context) => void;
 }
@@ -46,6 +52,7 @@ export class Context implements SpeechContext, SegmentOwner {
   #generation: Generation;
   readonly #utterances: Utterances;
   readonly #jobs = new Map<ScheduledSegment, Job>();
+  readonly #demand: DemandMeter;
   /** Of started segments: one that runs again has the same seed. */
   readonly #attempts = new Map<ScheduledSegment, { readonly seed: number; retries: number }>();
   readonly #utteranceSeed = randomInt(2 ** 32);
@@ -63,12 +70,20 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#parts = parts;
     this.id = parts.id;
     const { format, framing, timestamps, clientContextId, settings, group, lease } = parts.options;
-    // A request for blank text is answered by a short silence; on a socket blank text is no request.
-    this.#utterances = new Utterances(parts.bounds, framing !== 'socket');
+    // A request has its whole text at once, and one for blank text is answered by a short silence. On a socket text
+    // arrives in pieces, and blank text is no request.
+    this.#utterances = new Utterances(parts.bounds, framing === 'socket');
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
     const bytesPerMs = heldBytesPerMs(format, this.#sampleRateHz);
-    this.schedule = parts.scheduler.open(group ?? lease, this, bytesPerMs, settings.speed);
+    this.#demand = new DemandMeter(parts.options, () => parts.scheduler.nowMs());
+    this.schedule = parts.scheduler.open(
+      group ?? lease,
+      this,
+      bytesPerMs,
+      settings.speed,
+      leadMsOf(parts.options),
+    );
     parts.actors.send({
       type: 'open',
       contextId: parts.id,
@@ -99,13 +114,20 @@ export class Context implements SpeechContext, SegmentOwner {
     return this.activity === 'holding' && this.#utterances.hasBegunUtterance;
   }
 
-  /** It takes text no more. */
   get #isClosed(): boolean {
     return this.#over || this.#utterances.isEnded;
   }
 
+  admits(textUnits: number): boolean {
+    const isServed = this.#demand.isPlaying || this.#unhandedFrames > 0 || this.demand !== null;
+    if (isServed || (this.activity === 'holding' && this.#utterances.hasBegunUtterance)) return true;
+    const { options, admits } = this.#parts;
+    return admits({ ...options, textUnits: textUnits + this.#utterances.uncutUnits });
+  }
+
   append(text: string): void {
     if (this.#isClosed || text === '') return;
+    this.#demand.appended();
     this.#utterances.append(text);
     this.#feed();
   }
@@ -157,6 +179,7 @@ export class Context implements SpeechContext, SegmentOwner {
     switch (frame.type) {
       case 'audio':
         this.#unhandedFrames++;
+        this.#demand.arrived(frame.durationMs);
         this.#parts.meter.arrived(frame);
         break;
       case 'spoken':
@@ -192,6 +215,11 @@ export class Context implements SpeechContext, SegmentOwner {
     return !this.#parts.generations.isCurrent(this.#generation);
   }
 
+  /** What it still needs; `null` while it has no speech to be made. */
+  get demand(): Demand | null {
+    return this.#over ? null : this.#demand.demand(this.schedule, this.#utterances.uncutUnits);
+  }
+
   /** Ends the context early and reports that to its transport; without a code it is a fault of the service. */
   fail(reason: string, code?: FailureCode): void {
     if (this.#over) return;
@@ -209,6 +237,7 @@ export class Context implements SpeechContext, SegmentOwner {
   }
 
   resumed(nowMs: number, segment: number): void {
+    this.#demand.resumed();
     this.#parts.meter.resumed(nowMs, segment);
   }
 
@@ -218,21 +247,18 @@ export class Context implements SpeechContext, SegmentOwner {
       this.#announce(segment);
     }
     const { bounds, options } = this.#parts;
-    const { settings } = options;
     const attempt = this.#attempts.get(segment) ?? { seed: randomInt(2 ** 32), retries: 0 };
     this.#attempts.set(segment, attempt);
     const job = {
       contextId: this.id,
       segment: segment.index,
-      text: segment.text,
-      words: segment.words,
-      ...(settings.normalizeText && { spoken: normalise(segment.text, segment.words, bounds) }),
-      before: segment.before,
-      after: segment.after,
-      settings,
+      ...requestOf(segment, options.settings, bounds),
       seed: attempt.seed,
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),
+      // One that runs behind another of its context has time: it counts neither for the group nor as late.
+      ...(options.group !== undefined &&
+        this.schedule.runningSegments === 1 && { groupClock: this.schedule.group.clock.buffer }),
     };
     // The job starts last: nothing after it may fail.
     const running = this.#generation.pool.run(job, playFromMs);
@@ -297,11 +323,17 @@ export class Context implements SpeechContext, SegmentOwner {
     this.schedule.abandoned(segment);
   }
 
-  #feed(): void {
+  readonly #feed = (): void => {
     // Starting a segment feeds again: without this guard the inner call would overtake the outer one's segments.
-    if (this.#isFeeding) return;
+    if (this.#isFeeding || this.#parts.later.has(this.#feed)) return;
     this.#isFeeding = true;
+    let slices = 0;
     while (!this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD) {
+      // A megabyte of white space has no segment: the other contexts must not wait for its end.
+      if (++slices > SLICES_AT_ONCE) {
+        this.#parts.later.add(this.#feed);
+        break;
+      }
       const segments = this.#utterances.cut();
       if (segments === null) break;
       for (const segment of segments) this.schedule.enqueue(segment);
@@ -309,7 +341,7 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#isFeeding = false;
     this.#sendFlushes();
     this.#closeWhenFed();
-  }
+  };
 
   /** A flush, like the close, is announced after the last segment before it. */
   #sendFlushes(): void {

@@ -3,12 +3,17 @@
  *
  * The playback clock says when the listener would run out of audio: the start of playback plus the audio made so far.
  */
+import { InvariantError } from '../fault.js';
 import type { Segment } from '../text/segments.js';
 import { UnsentAudio, type AudioBudget } from './audio-budget.js';
-import { InvariantError } from '../fault.js';
+import type { Group } from './group.js';
 
 /** Speech of about 14 characters a second; only used until a segment's true duration is known. */
 const ESTIMATED_MS_PER_CHARACTER = 70;
+
+/** @param speed factor of pace */
+export const estimateSpeechMs = (textUnits: number, speed = 1): number =>
+  (textUnits * ESTIMATED_MS_PER_CHARACTER) / speed;
 /** More than an encoder holds back of the audio that it was given. */
 const HELD_BACK_MS = 250;
 
@@ -40,37 +45,16 @@ export interface ScheduleHost {
   /** The context may start now, or no longer, or in another order. */
   changed(context: ContextSchedule): void;
   /** The same for all contexts of its group. */
-  groupChanged(group: Group): void;
+  groupChanged(group: ContextGroup): void;
+  /** The group may run further segments now, or no longer. */
+  roomChanged(group: ContextGroup): void;
   /** Something may be startable. */
   wake(): void;
-  /** A running segment of the context ended. */
+  /** A running segment of the context ended. `wake` follows. */
   ended(context: ContextSchedule): void;
 }
 
-/** Contexts that share one running segment and one bound of unsent audio: those of a lease, or of a socket. */
-export class Group {
-  readonly key: object;
-  /** Counts up with every group. */
-  readonly order: number;
-  readonly contexts = new Set<ContextSchedule>();
-  readonly #unsentMsMax: number;
-  /** Segments that run now. */
-  running = 0;
-  /** When the last segment that ran ended. */
-  idleSinceMs = Number.NEGATIVE_INFINITY;
-  /** Audio of all its contexts that was made and not handed over; below zero while the segment being handed over runs. */
-  unsentMs = 0;
-
-  constructor(key: object, order: number, unsentMsMax: number) {
-    this.key = key;
-    this.order = order;
-    this.#unsentMsMax = unsentMsMax;
-  }
-
-  isFull(): boolean {
-    return this.unsentMs > this.#unsentMsMax;
-  }
-}
+export type ContextGroup = Group<ContextSchedule>;
 
 interface RunningSegment {
   readonly segment: ScheduledSegment;
@@ -78,17 +62,21 @@ interface RunningSegment {
 }
 
 export class ContextSchedule {
-  readonly group: Group;
+  readonly group: ContextGroup;
   /** Contexts of equal deadline in one group take turns: the lowest number is first. Set by the scheduler. */
   order = 0;
-  /** The deadline with which the scheduler keeps the context in its heap. Set by the scheduler. */
+  /** The deadline with which the scheduler keeps the context in a heap. Set by the scheduler. */
   rankMs = 0;
+  /** The bytes with which the scheduler keeps a context that the audio budget refused. Set by the scheduler. */
+  refusedBytes = 0;
   readonly #host: ScheduleHost;
   readonly #owner: SegmentOwner;
   readonly #bytesPerMs: number;
-  readonly #msPerCharacter: number;
+  readonly #speed: number;
   /** What the context has of the audio budget. */
   #heldBytes = 0;
+  /** What it has of its group's expected audio. */
+  #expectedMs = 0;
   readonly #unsent = new UnsentAudio();
   readonly #queued: ScheduledSegment[] = [];
   readonly #running: RunningSegment[] = [];
@@ -107,14 +95,22 @@ export class ContextSchedule {
   /**
    * @param bytesPerMs what a millisecond of its audio takes of the audio budget
    * @param speed factor of pace: estimates of durations depend on it
+   * @param leadMs the listener wants the first sample so much later than now
    */
-  constructor(host: ScheduleHost, group: Group, owner: SegmentOwner, bytesPerMs: number, speed: number) {
+  constructor(
+    host: ScheduleHost,
+    group: ContextGroup,
+    owner: SegmentOwner,
+    bytesPerMs: number,
+    speed: number,
+    leadMs: number,
+  ) {
     this.group = group;
     this.#host = host;
     this.#owner = owner;
     this.#bytesPerMs = bytesPerMs;
-    this.#msPerCharacter = ESTIMATED_MS_PER_CHARACTER / speed;
-    this.#playbackStartMs = host.nowMs();
+    this.#speed = speed;
+    this.#playbackStartMs = host.nowMs() + leadMs;
   }
 
   get queuedSegments(): number {
@@ -135,8 +131,27 @@ export class ContextSchedule {
     return this.#madeMs - this.#handedMs;
   }
 
-  get readySinceMs(): number {
-    return this.#readySinceMs;
+  /** Bytes of its audio that is unsent, or that its running segments are expected to make. */
+  get unsentBytes(): number {
+    return this.#unsent.ms * this.#bytesPerMs;
+  }
+
+  /** Text waits, and the gate is not known to be shut. */
+  get isWilling(): boolean {
+    return this.#queued.length > 0 && !this.#isGated;
+  }
+
+  /** Milliseconds of speech that this many UTF-16 units of text may take. */
+  estimateMs(textUnits: number): number {
+    return estimateSpeechMs(textUnits, this.#speed);
+  }
+
+  /** Milliseconds of speech of segments that are finished, running or queued; the latter two are estimated. */
+  get expectedMs(): number {
+    let expectedMs = this.#madeMs;
+    for (const { estimatedMs } of this.#running) expectedMs += estimatedMs;
+    for (const { text } of this.#queued) expectedMs += this.estimateMs(text.length);
+    return expectedMs;
   }
 
   /** When the next segment to start is due. */
@@ -177,15 +192,12 @@ export class ContextSchedule {
     if (!this.#takeRunning(segment)) return;
     this.#unsent.finished(segment.index, durationMs);
     if (!this.#isDropped) {
+      const wasFull = this.group.isFull();
       this.#madeMs += durationMs;
       this.group.unsentMs += durationMs;
+      if (!wasFull && this.group.isFull()) this.#host.groupChanged(this.group);
     }
-    try {
-      this.#hold();
-    } finally {
-      this.#reportMoves();
-      this.#host.ended(this);
-    }
+    this.#ended();
   }
 
   /** A running segment did not complete. It runs again, before all queued segments. */
@@ -197,18 +209,12 @@ export class ContextSchedule {
       this.#queued.push(segment);
       this.#queued.sort((a, b) => a.index - b.index);
     }
-    try {
-      this.#hold();
-    } finally {
-      this.#host.ended(this);
-    }
+    this.#ended(false);
   }
 
   /** A running segment ended without a result, and its context is over. Its estimate counts until the context is closed. */
   abandoned(segment: ScheduledSegment): void {
-    if (!this.#takeRunning(segment)) return;
-    this.#reportMoves();
-    this.#host.ended(this);
+    if (this.#takeRunning(segment)) this.#ended();
   }
 
   /**
@@ -218,17 +224,20 @@ export class ContextSchedule {
    */
   handed(durationMs: number): void {
     if (this.#isDropped) return;
+    const { group } = this;
     const isFirst = !this.isHeard;
-    const wasFull = this.group.isFull();
+    const wasFull = group.isFull();
+    const hadRoom = group.hasRoom();
     this.#handedMs += durationMs;
-    this.group.unsentMs -= durationMs;
+    group.unsentMs -= durationMs;
     this.#unsent.handed(durationMs);
-    const opensGroup = wasFull && !this.group.isFull();
-    if (opensGroup) this.#host.groupChanged(this.group);
+    const opensGroup = wasFull && !group.isFull();
+    if (opensGroup) this.#host.groupChanged(group);
+    else if (this.#isGated) this.#host.changed(this);
     try {
       this.#hold();
     } finally {
-      if (isFirst || opensGroup) this.#host.wake();
+      if (isFirst || opensGroup || (!hadRoom && group.hasRoom())) this.#host.wake();
     }
     if (!this.#isGated || this.isGateShut()) return;
     this.#open();
@@ -240,27 +249,32 @@ export class ContextSchedule {
   drop(): void {
     if (this.#isDropped) return;
     this.#isDropped = true;
+    const wasFull = this.group.isFull();
     this.group.unsentMs -= this.unsentMs;
     this.#queued.length = 0;
+    if (wasFull && !this.group.isFull()) this.#host.groupChanged(this.group);
     this.#hold();
   }
 
-  /** Looks at the gate. @returns whether a segment may start as far as this context is concerned */
-  refreshGate(): boolean {
-    if (this.#queued.length === 0) return false;
-    if (this.isGateShut()) this.#isGated = true;
-    else if (this.#isGated) this.#open();
+  /** Opens the gate if it was shut and nothing shuts it now. */
+  refreshGate(): void {
+    if (this.#isGated && this.#queued.length > 0 && !this.isGateShut()) this.#open();
+  }
+
+  /** The context has its turn. @returns false if the gate is shut: then it has none until the gate opens */
+  passesGate(): boolean {
+    this.#isGated = this.isGateShut();
     return !this.#isGated;
   }
 
   isGateShut(): boolean {
-    // A segment that runs again: the audio after it waits for it, and would keep the gate shut for ever.
-    if ((this.#queued[0]?.index ?? this.#startedEnd) < this.#startedEnd) return false;
-    if (this.group.isFull()) return true;
-    const unsentMs = this.#unsent.ms;
-    return (
-      unsentMs > this.#host.unsentAudioMsMax || !this.#host.audio.hasRoomFor(unsentMs * this.#bytesPerMs)
-    );
+    if (this.#runsAgain) return false;
+    return this.isShutByListener || !this.#host.audio.hasRoomFor(this.unsentBytes);
+  }
+
+  /** The gate is known to be shut, by nothing but the audio budget. */
+  get isRefused(): boolean {
+    return this.#isGated && this.#queued.length > 0 && !this.#runsAgain && !this.isShutByListener;
   }
 
   /** Starts the next queued segment. @param groupIsBusy another segment of the group runs, and a thread is idle */
@@ -272,11 +286,20 @@ export class ContextSchedule {
       ? this.#host.nowMs()
       : Math.max(this.#readySinceMs, this.group.idleSinceMs);
     this.#startedEnd = Math.max(this.#startedEnd, segment.index + 1);
-    const estimatedMs = segment.text.length * this.#msPerCharacter;
+    const estimatedMs = this.estimateMs(segment.text.length);
     this.#running.push({ segment, estimatedMs });
     this.#unsent.started(segment.index, estimatedMs);
     this.#hold();
     this.#owner.start(segment, playFromMs, readySinceMs);
+  }
+
+  /** The next segment ran before. The audio after it waits for it, and would keep the gate shut for ever. */
+  get #runsAgain(): boolean {
+    return (this.#queued[0]?.index ?? this.#startedEnd) < this.#startedEnd;
+  }
+
+  get isShutByListener(): boolean {
+    return this.group.isFull() || this.#unsent.ms > this.#host.unsentAudioMsMax;
   }
 
   /** The listener waited for the gate, not for the threads: the next segment is due now. */
@@ -288,9 +311,25 @@ export class ContextSchedule {
     if (next !== undefined) this.#owner.resumed(this.#readySinceMs, next.index);
   }
 
+  /** A running segment was taken from the list: brings all accounts up to date. */
+  #ended(movesOthers = true): void {
+    this.#host.ended(this);
+    try {
+      this.#hold();
+    } finally {
+      if (movesOthers) this.#reportMoves();
+      this.#host.wake();
+    }
+  }
+
   /** Takes bytes from the audio budget, or gives them back, until it has what its unsent audio needs. */
   #hold(): void {
-    const bytes = this.#isDropped ? 0 : Math.round(this.#unsent.ms * this.#bytesPerMs);
+    const hadRoom = this.group.hasRoom();
+    const expectedMs = this.#isDropped ? 0 : this.#unsent.ms;
+    this.group.expectedMs += expectedMs - this.#expectedMs;
+    this.#expectedMs = expectedMs;
+    if (this.group.hasRoom() !== hadRoom) this.#host.roomChanged(this.group);
+    const bytes = Math.round(expectedMs * this.#bytesPerMs);
     if (bytes < 0) throw new InvariantError(`more audio was handed over than was made: ${-bytes} bytes`);
     const changeBytes = bytes - this.#heldBytes;
     this.#heldBytes = bytes;

@@ -1,11 +1,15 @@
 /**
- * Decides which segment runs next: the earliest playback deadline first, one running segment per group, bounded by what
- * the listener has taken.
+ * Decides which segment runs next: the earliest playback deadline first, each group like one listener, bounded by what
+ * the listeners have taken.
  *
- * A group (the contexts of one lease, or of one socket) runs one segment at a time under contention. It runs more only
- * while threads would otherwise idle, and only after its listener heard something: a second segment would delay the
- * first chunk of the first. Its contexts take turns. A context gets no segment while its unsent audio, or that of its
- * group, is over the bound. This is the backpressure gate, and the only place where backpressure acts.
+ * A group (the contexts of one lease, or of one socket) may always run one segment. Further contexts of the group run
+ * theirs beside it while threads idle, or while fewer than half of the jobs are taken: then each group may have as many
+ * as are left of that half. How much the threads work for them is decided there, between steps (`GroupClock`). A
+ * second segment of the same context runs only while threads would otherwise idle, and only after its listener heard
+ * something: it would delay the first chunk of the first.
+ *
+ * A context gets no segment while its unsent audio, or that of its group, is over the bound. This is the backpressure
+ * gate, and the only place where backpressure acts.
  *
  * Pure policy: it runs nothing and knows no thread. Time comes from the given clock.
  */
@@ -13,7 +17,8 @@ import { Heap } from '../heap.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 import { AudioBudget } from './audio-budget.js';
-import { ContextSchedule, Group, type ScheduleHost, type SegmentOwner } from './schedule.js';
+import { Group, type GroupBounds } from './group.js';
+import { ContextSchedule, type ContextGroup, type ScheduleHost, type SegmentOwner } from './schedule.js';
 
 export interface SchedulerOptions {
   readonly clock: Clock;
@@ -21,34 +26,37 @@ export interface SchedulerOptions {
   readonly threads: number;
   /** Segments that may be with the threads at once. */
   readonly jobsMax: number;
-  readonly bounds: Pick<Bounds, 'unsentAudioMsMax' | 'unsentAudioMsPerLeaseMax' | 'unsentAudioBytesMax'>;
+  readonly bounds: Pick<Bounds, 'unsentAudioMsMax' | 'unsentAudioBytesMax'> & GroupBounds;
 }
 
-/** A total order. Contexts of equal deadline: older groups first, then the context that waited longest. */
-const isBefore = (a: ContextSchedule, b: ContextSchedule): boolean =>
-  a.rankMs !== b.rankMs
-    ? a.rankMs < b.rankMs
-    : a.group.order !== b.group.order
-      ? a.group.order < b.group.order
-      : a.order < b.order;
+/** A total order of groups by their first context, of equal ones the older group first. */
+const isDueBefore = (a: ContextGroup, b: ContextGroup): boolean => {
+  const [aMs, bMs] = [a.startable.first?.rankMs ?? 0, b.startable.first?.rankMs ?? 0];
+  return aMs !== bMs ? aMs < bMs : a.order < b.order;
+};
+
+/** The group that runs fewest first. */
+const isBehind = (a: ContextGroup, b: ContextGroup): boolean =>
+  a.running !== b.running ? a.running < b.running : isDueBefore(a, b);
+
+const wantsLess = (a: ContextSchedule, b: ContextSchedule): boolean =>
+  a.refusedBytes !== b.refusedBytes ? a.refusedBytes < b.refusedBytes : a.order < b.order;
 
 export class Scheduler implements ScheduleHost {
   /** Bytes of audio that no socket has yet, over all contexts. */
   readonly audio: AudioBudget;
   readonly #options: SchedulerOptions;
-  readonly #groups = new Map<object, Group>();
-  /** Groups with a running segment: no more than there are running segments. */
-  readonly #busy = new Set<Group>();
-  /**
-   * Contexts that may start a segment, while their group runs none. Contexts of a group that became busy since are
-   * removed when they come first, and added again when the group is idle.
-   */
-  readonly #startable = new Heap(isBefore);
-  /** Contexts that may have to enter or leave the heap, or move in it. */
+  readonly #groups = new Map<object, ContextGroup>();
+  /** Groups that run nothing and may start a segment. */
+  readonly #idle = new Heap(isDueBefore);
+  /** Groups that run something, and may start a segment of another of their contexts beside it. */
+  readonly #busy = new Heap(isBehind);
+  /** Contexts that run something: no more than there are running segments. */
+  readonly #speaking = new Set<ContextSchedule>();
+  /** Contexts whose gate only the audio budget shuts. */
+  readonly #refused = new Heap(wantsLess);
+  /** Contexts that may have to enter or leave a heap, or move in it. */
   readonly #changed = new Set<ContextSchedule>();
-  /** The audio budget may have refused a context when the heap was last refreshed. */
-  #wasTight = false;
-  #bytesPerMsMax = 0;
   #groupsOpened = 0;
   #order = 0;
   #running = 0;
@@ -87,16 +95,16 @@ export class Scheduler implements ScheduleHost {
    * @param groupKey contexts with the same key are one group
    * @param bytesPerMs what a millisecond of the context's audio takes of the audio budget
    * @param speed factor of pace
+   * @param leadMs the context's first sample is due so much later than now
    */
-  open(groupKey: object, owner: SegmentOwner, bytesPerMs = 0, speed = 1): ContextSchedule {
+  open(groupKey: object, owner: SegmentOwner, bytesPerMs = 0, speed = 1, leadMs = 0): ContextSchedule {
     let group = this.#groups.get(groupKey);
     if (group === undefined) {
-      group = new Group(groupKey, ++this.#groupsOpened, this.#options.bounds.unsentAudioMsPerLeaseMax);
+      group = new Group(groupKey, ++this.#groupsOpened, this.#options.bounds);
       this.#groups.set(groupKey, group);
     }
-    const context = new ContextSchedule(this, group, owner, bytesPerMs, speed);
+    const context = new ContextSchedule(this, group, owner, bytesPerMs, speed, leadMs);
     context.order = ++this.#order;
-    this.#bytesPerMsMax = Math.max(this.#bytesPerMsMax, bytesPerMs);
     group.contexts.add(context);
     return context;
   }
@@ -106,14 +114,15 @@ export class Scheduler implements ScheduleHost {
     const { group } = context;
     if (!group.contexts.delete(context)) return;
     this.#changed.delete(context);
-    this.#startable.delete(context);
+    this.#refused.delete(context);
+    group.startable.delete(context);
+    this.#place(group);
     const wasFull = group.isFull();
+    const hadRoom = group.hasRoom();
     context.drop();
     this.#forgetIfEmpty(group);
-    if (!wasFull || group.isFull()) return;
     // The other contexts of the group may have waited for the audio that is now forgotten.
-    this.groupChanged(group);
-    this.wake();
+    if ((wasFull && !group.isFull()) || (!hadRoom && group.hasRoom())) this.wake();
   }
 
   /** Stops and resumes starting segments, while no thread can take one. */
@@ -126,21 +135,23 @@ export class Scheduler implements ScheduleHost {
     this.#changed.add(context);
   }
 
-  groupChanged(group: Group): void {
+  groupChanged(group: ContextGroup): void {
     for (const context of group.contexts) this.#changed.add(context);
+  }
+
+  roomChanged(group: ContextGroup): void {
+    this.#place(group);
   }
 
   ended(context: ContextSchedule): void {
     const { group } = context;
     this.#running--;
     group.running--;
-    if (group.running === 0) {
-      group.idleSinceMs = this.nowMs();
-      this.#busy.delete(group);
-      this.groupChanged(group);
-      this.#forgetIfEmpty(group);
-    }
-    this.wake();
+    if (group.running === 0) group.idleSinceMs = this.nowMs();
+    if (context.runningSegments === 0) this.#speaking.delete(context);
+    if (group.contexts.has(context)) this.#changed.add(context);
+    this.#place(group);
+    this.#forgetIfEmpty(group);
   }
 
   /** The one loop that starts segments; called whenever something could have become startable. */
@@ -153,57 +164,81 @@ export class Scheduler implements ScheduleHost {
   }
 
   #next(): ContextSchedule | undefined {
-    this.#refresh();
-    for (let { first } = this.#startable; first !== undefined; { first } = this.#startable) {
-      if (first.group.running === 0) return first;
-      this.#startable.delete(first);
+    for (;;) {
+      this.#refresh();
+      const next = this.#idle.first?.startable.first ?? this.#nextBeside() ?? this.#nextBehind();
+      if (next === undefined || next.passesGate()) return next;
+      this.#changed.add(next);
     }
-    return this.#running < this.#options.threads ? this.#nextOfBusyGroups() : undefined;
   }
 
-  /** Brings the heap up to date. */
+  /** Brings the heaps up to date. */
   #refresh(): void {
-    // While the budget is short, any change of it may shut or open the gate of any context.
-    const isTight = this.audio.isTightFor(this.unsentAudioMsMax * this.#bytesPerMsMax);
-    if (isTight || this.#wasTight) for (const group of this.#groups.values()) this.groupChanged(group);
-    this.#wasTight = isTight;
-    for (const context of this.#changed) {
-      // It is looked at again when its group is idle.
-      if (context.group.running > 0) continue;
-      if (!context.refreshGate()) this.#startable.delete(context);
-      else {
-        context.rankMs = context.dueMs;
-        this.#startable.set(context);
-      }
-    }
+    for (const context of this.#changed) this.#review(context);
     this.#changed.clear();
+    for (let { first } = this.#refused; first !== undefined; { first } = this.#refused) {
+      if (!this.audio.hasRoomFor(first.refusedBytes)) return;
+      this.#review(first);
+    }
   }
 
-  /** Looks at all contexts of busy groups. There are fewer such groups than threads. */
-  #nextOfBusyGroups(): ContextSchedule | undefined {
+  #review(context: ContextSchedule): void {
+    const { startable } = context.group;
+    context.refreshGate();
+    if (context.isWilling && context.runningSegments === 0) {
+      context.rankMs = context.dueMs;
+      startable.set(context);
+    } else startable.delete(context);
+    this.#place(context.group);
+    if (context.isRefused) {
+      context.refusedBytes = context.unsentBytes;
+      this.#refused.set(context);
+    } else this.#refused.delete(context);
+  }
+
+  /** A context that runs nothing, of a group that does. */
+  #nextBeside(): ContextSchedule | undefined {
+    const group = this.#busy.first;
+    if (group === undefined) return undefined;
+    const { jobsMax, threads } = this.#options;
+    const mayRun = this.#running < threads || group.running < jobsMax / 2 - this.#running;
+    return mayRun ? group.startable.first : undefined;
+  }
+
+  /** A context that runs something already. There are fewer than threads. */
+  #nextBehind(): ContextSchedule | undefined {
+    if (this.#running >= this.#options.threads) return undefined;
     let best: ContextSchedule | undefined;
-    for (const { contexts } of this.#busy)
-      for (const context of contexts) {
-        if (!context.refreshGate() || !context.isHeard) continue;
-        this.#startable.delete(context);
-        context.rankMs = context.dueMs;
-        if (best === undefined || isBefore(context, best)) best = context;
-      }
+    for (const context of this.#speaking) {
+      if (!context.isWilling || !context.isHeard || !context.group.hasRoom()) continue;
+      if (best === undefined || context.dueMs < best.dueMs) best = context;
+      else if (context.dueMs === best.dueMs && context.order < best.order) best = context;
+    }
     return best;
   }
 
   #start(context: ContextSchedule): void {
     const { group } = context;
     const groupIsBusy = group.running > 0;
-    this.#startable.delete(context);
-    this.#busy.add(group);
+    group.startable.delete(context);
     group.running++;
     this.#running++;
+    this.#speaking.add(context);
+    this.#place(group);
     context.order = ++this.#order;
     context.start(groupIsBusy);
   }
 
-  #forgetIfEmpty(group: Group): void {
+  /** The group's first context, its running segments or its room changed. */
+  #place(group: ContextGroup): void {
+    const isStartable = group.startable.first !== undefined;
+    if (isStartable && group.running === 0) this.#idle.set(group);
+    else this.#idle.delete(group);
+    if (isStartable && group.running > 0 && group.hasRoom()) this.#busy.set(group);
+    else this.#busy.delete(group);
+  }
+
+  #forgetIfEmpty(group: ContextGroup): void {
     if (group.contexts.size === 0 && group.running === 0) this.#groups.delete(group.key);
   }
 }

@@ -11,7 +11,7 @@ import type { VoiceCatalogue } from '../threads/voices.js';
 export interface ContextOptions {
   /** The context owns it: it settles what was spoken, and closes the lease at `release`. */
   readonly lease: Lease;
-  /** Contexts of the same group share one running segment and a bound of unsent audio. By default the lease is the group. */
+  /** Contexts of the same group count as one listener and have one bound of unsent audio. By default each is alone. */
   readonly group?: object;
   readonly settings: SpeechSettings;
   readonly format: AudioFormat;
@@ -31,6 +31,11 @@ export type Activity = 'speaking' | 'holding' | 'idle';
 export type FrameSink = (frame: Frame) => void;
 
 export interface SpeechContext {
+  /**
+   * Whether the machine can speak this much text in time, in UTF-16 units. Ask before each `append` of words, and
+   * before a flush or an end of held words. A listener who is being served goes on being served.
+   */
+  admits(textUnits: number): boolean;
   /** Text in pieces, split anywhere, is spoken as if it had been appended whole. */
   append(text: string): void;
   /**
@@ -60,7 +65,18 @@ export interface SpeechContext {
   handed(frame: Extract<Frame, { type: 'audio' }>): void;
 }
 
+/** An utterance that a caller asks for. */
+export interface Utterance extends Pick<ContextOptions, 'group' | 'settings' | 'format' | 'framing'> {
+  /** UTF-16 units of its text, as far as it is known. */
+  readonly textUnits: number;
+}
+
 export interface Speech {
+  /**
+   * Whether the machine can speak the utterance in time, without making others late. Ask once for each, just before it
+   * begins: one that is admitted counts from then on.
+   */
+  admits(utterance: Utterance): boolean;
   /** The current ones: a reload replaces the catalogue. */
   readonly voices: VoiceCatalogue;
   /** @returns `null` if there are too many contexts, or no thread is alive: the lease stays the caller's */

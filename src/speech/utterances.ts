@@ -2,13 +2,31 @@
  * The text of a context: it waits here, is cut into segments as the scheduler's queue drains, and is charged by segment.
  * So a megabyte of text neither blocks the thread nor fills the queue.
  */
+import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import { codePointCount, endOfSlice } from '../text/code-points.js';
+import { normalise } from '../text/normalise/normalise.js';
 import { Segmenter, type Segment } from '../text/segments.js';
+import type { SegmentRequest } from '../threads/messages.js';
 import type { ScheduledSegment } from './schedule.js';
 
 /** UTF-16 units cut at a time: about 0.05 ms of work, so that the first segment starts before the rest is looked at. */
 const SLICE_UNITS = 512;
+
+/** What an engine is asked to speak. The caller adds the seeds. */
+export const requestOf = (
+  { text, words, before, beforeIsWhole, after }: Segment,
+  settings: SpeechSettings,
+  bounds: Bounds,
+): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => ({
+  text,
+  words,
+  ...(settings.normalizeText && { spoken: normalise(text, words, bounds) }),
+  before,
+  beforeIsWhole: beforeIsWhole === true,
+  after,
+  settings,
+});
 
 export class Utterances {
   readonly #segmenter: Segmenter;
@@ -22,15 +40,17 @@ export class Utterances {
   /** Code points cut after the last segment. */
   #uncharged = 0;
   #cutSegments = 0;
+  /** UTF-16 units that were appended and are in no segment yet. */
+  #uncutUnits = 0;
   /** Segments before the last flush that was cut: they belong to complete utterances. */
   #utteranceStart = 0;
   #isEnded = false;
   #isCutToEnd = false;
 
-  /** @param speaksBlankText a context without a word is answered by a short silence */
-  constructor(bounds: Bounds, speaksBlankText: boolean) {
-    this.#segmenter = new Segmenter(bounds);
-    this.#speaksBlankText = speaksBlankText;
+  /** @param arrivesInPieces speech starts early; without it, a context without a word is answered by a short silence */
+  constructor(bounds: Bounds, arrivesInPieces: boolean) {
+    this.#segmenter = new Segmenter(bounds, arrivesInPieces);
+    this.#speaksBlankText = !arrivesInPieces;
   }
 
   /** Segments cut so far, but for dropped ones. */
@@ -52,6 +72,11 @@ export class Utterances {
     return this.#pending.length > 0;
   }
 
+  /** UTF-16 units of text that is in no segment yet. */
+  get uncutUnits(): number {
+    return this.#uncutUnits;
+  }
+
   /** There are words whose segment is not final. */
   get holdsWords(): boolean {
     return this.#segmenter.holdsWords;
@@ -63,6 +88,7 @@ export class Utterances {
   }
 
   append(text: string): void {
+    this.#uncutUnits += text.length;
     const last = this.#pending.at(-1);
     // Words that come letter by letter wait as a few long texts.
     if (typeof last === 'string' && last.length < SLICE_UNITS)
@@ -118,10 +144,16 @@ export class Utterances {
   drop(announced: number, withdraw: (fromSegment: number) => void): number {
     let characters = 0;
     const lastFlush = this.#pending.findLastIndex((entry) => typeof entry !== 'string');
-    for (const text of this.#pending.splice(lastFlush + 1) as string[]) characters += codePointCount(text);
+    for (const text of this.#pending.splice(lastFlush + 1) as string[]) {
+      characters += codePointCount(text);
+      this.#uncutUnits -= text.length;
+    }
     // All text that is cut comes before a flush: it belongs to a complete utterance.
     if (lastFlush >= 0) return characters;
-    for (const segment of this.#segmenter.flush()) characters += codePointCount(segment.text);
+    for (const { text } of this.#segmenter.flush()) {
+      characters += codePointCount(text);
+      this.#uncutUnits -= text.length;
+    }
     const kept = Math.max(announced, this.#utteranceStart);
     withdraw(kept);
     for (const charge of this.#charges.splice(kept - this.#charged)) characters += charge;
@@ -142,12 +174,14 @@ export class Utterances {
   clear(): void {
     this.#pending.length = 0;
     this.#flushes.length = 0;
+    this.#uncutUnits = 0;
   }
 
   #number(segments: readonly Segment[]): ScheduledSegment[] {
     const spoken: ScheduledSegment[] = [];
     for (const segment of segments) {
       this.#uncharged += codePointCount(segment.text);
+      this.#uncutUnits -= segment.text.length;
       if (!segment.speak) continue;
       this.#charges.push(this.#uncharged);
       this.#uncharged = 0;

@@ -137,7 +137,7 @@ export class Peer {
   /** The client sends a message. */
   say(message: string, nowMs: number): void {
     this.heardMs = nowMs;
-    const parsed = parseClientFrame(message, limits);
+    const parsed = parseClientFrame(Buffer.from(message), limits);
     const before = { unspoken: this.unspoken, hasContext: this.#around.hasContextLeft() };
     const context = parsed.ok ? this.contexts.get(parsed.frame.contextId) : undefined;
     const held = context?.below.held ?? '';
@@ -148,7 +148,7 @@ export class Peer {
     const { speech } = this.#around;
     const { fault, contexts } = speech;
     const opened = contexts.length;
-    this.session.guard(() => this.session.message(message));
+    this.session.guard(() => this.session.message(Buffer.from(message)));
     if (this.socket.closed !== null) return;
     const refused = this.#around.takeRefusal();
     if (!parsed.ok) {

@@ -69,6 +69,10 @@ export class SteppedContext implements SpeechContext {
     return this.#over || isBlank(this.held) ? 'idle' : 'holding';
   }
 
+  admits(): boolean {
+    return true;
+  }
+
   append(text: string): void {
     if (this.#over || this.ended) return;
     this.held += text;
@@ -211,6 +215,10 @@ export class SteppedSpeech implements Speech {
 
   constructor(emission: Emission) {
     this.#emission = emission;
+  }
+
+  admits(): boolean {
+    return true;
   }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {

@@ -8,6 +8,7 @@ import { Scheduler } from '../../src/speech/scheduler.js';
 import type { ContextOptions } from '../../src/speech/speech.js';
 import { limits } from '../../src/limits.js';
 import { Metrics } from '../../src/metrics.js';
+import { OneByOne } from '../../src/slices.js';
 import type { Generations } from '../../src/threads/generations.js';
 import type { JobOutcome } from '../../src/threads/synthesis-thread.js';
 
@@ -113,6 +114,7 @@ export class Stage {
       bounds: {
         unsentAudioMsMax: UNSENT_MS_MAX,
         unsentAudioMsPerLeaseMax: 2 * UNSENT_MS_MAX,
+        expectedAudioMsPerLeaseMax: 3 * UNSENT_MS_MAX,
         unsentAudioBytesMax: UNSENT_BYTES_MAX,
       },
     });
@@ -269,6 +271,8 @@ export class Stage {
           throw new Error('a fault of the scheduling');
         },
       },
+      later: new OneByOne(),
+      admits: () => true,
       onOver: () => undefined,
     });
     this.#contexts.push(context);

@@ -44,9 +44,12 @@ export class World {
   readonly #budgets = {
     buffered: new ByteBudget(24_000),
     answers: new ByteBudget(64_000),
-    flushIds: new ByteBudget(bounds.flushIdUnitsInFlightMax),
   };
+  readonly #flushIdBudget = new ByteBudget(bounds.flushIdUnitsInFlightMax);
   readonly #contextBudget = new ByteBudget(bounds.contextsPerKeyMax);
+  readonly #queued = { bytes: 0 };
+  /** Leases that sockets hold. */
+  #held = 0;
   readonly #over: Session[] = [];
   #nowMs = 1_000_000;
   #draining = false;
@@ -103,9 +106,9 @@ export class World {
     if (this.#books.slots !== 0 || this.#books.reserved !== 0) throw new Error('books are not at zero');
     // Only a budget from which nothing is taken can be taken whole.
     if (!this.#textBudget.take(bounds.socketCharactersInFlightMax)) throw new Error('text is still counted');
-    if (!this.#budgets.flushIds.take(bounds.flushIdUnitsInFlightMax))
-      throw new Error('ids are still counted');
+    if (!this.#flushIdBudget.take(bounds.flushIdUnitsInFlightMax)) throw new Error('ids are still counted');
     if (this.#budgets.buffered.taken !== 0) throw new Error('bytes of buffers are still counted');
+    if (this.#queued.bytes !== 0) throw new Error('bytes of queues are still counted');
     if (this.#budgets.answers.taken !== 0) throw new Error('answers are still counted');
     if (!this.#contextBudget.take(bounds.contextsPerKeyMax)) throw new Error('contexts are still counted');
   }
@@ -149,9 +152,11 @@ export class World {
       requestId: 'request',
       charactersMax: bounds.socketCharactersMax,
       textBudget: this.#textBudget,
+      onHeld: (isHeld) => (this.#held += isHeld ? 1 : -1),
     });
     const session = new Session({
       id: `${this.#peers.length}`,
+      trace: null,
       key: KEY,
       socket,
       speech: this.#speech,
@@ -163,7 +168,11 @@ export class World {
       route: '/v1/tts/ws',
       bounds,
       budgets: this.#budgets,
+      queued: this.#queued,
       contextBudget: this.#contextBudget,
+      flushIdBudget: this.#flushIdBudget,
+      isBehind: () => false,
+      onBeat: () => undefined,
       isDraining: () => this.#draining,
       onOver: (over) => this.#over.push(over),
     });
@@ -324,6 +333,7 @@ export class World {
   #checkBooks(): void {
     const held = this.#peers.filter(({ session }) => session.holdsSlot);
     if (this.#books.slots !== held.length) throw new Error(`${this.#books.slots} slots for ${held.length}`);
+    if (this.#held !== held.length) throw new Error(`${this.#held} leases counted of ${held.length}`);
     const unspoken = held.reduce((sum, peer) => sum + peer.unspoken, 0);
     if (this.#books.reserved !== unspoken)
       throw new Error(`${this.#books.reserved} reserved for ${unspoken} unspoken`);

@@ -84,10 +84,11 @@ const live = <S extends Schedule>(
   const scheduler = create({
     clock: () => nowMs,
     threads,
-    jobsMax: threads + below(4),
+    jobsMax: threads + below(below(2) === 0 ? 4 : 16),
     bounds: {
       unsentAudioMsMax,
       unsentAudioMsPerLeaseMax: unsentAudioMsMax * (1 + below(2)),
+      expectedAudioMsPerLeaseMax: unsentAudioMsMax * (1 + below(4)),
       // Often too small for all, so that the budget refuses some.
       unsentAudioBytesMax: [Number.POSITIVE_INFINITY, 2_000_000, 1_000_000, 600_000][below(4)] ?? 0,
     },
@@ -173,6 +174,7 @@ t.test(
     const bounds = {
       unsentAudioMsMax: 1_000,
       unsentAudioMsPerLeaseMax: 2_000,
+      expectedAudioMsPerLeaseMax: 4_000,
       unsentAudioBytesMax: 1_000_000,
     };
     const scheduler = new Scheduler({ clock: () => 0, threads: 1, jobsMax: 1, bounds });

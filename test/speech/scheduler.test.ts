@@ -33,6 +33,7 @@ const bench = ({ threads = 1, jobsMax = 1, unsentAudioMsMax = 10_000 } = {}) => 
     bounds: {
       unsentAudioMsMax,
       unsentAudioMsPerLeaseMax: 2 * unsentAudioMsMax,
+      expectedAudioMsPerLeaseMax: 4 * unsentAudioMsMax,
       unsentAudioBytesMax: Number.POSITIVE_INFINITY,
     },
   });
@@ -93,6 +94,61 @@ t.test('a lease runs one segment under contention, and more while threads idle',
   );
   a.finished(segment0(starts, a, 0), 1_000);
   t.equal(starts.filter((start) => start.schedule === a).length, 2, 'no second one while no thread idles');
+});
+
+t.test('contexts of one group start beside each other, and none of them a second time', async (t) => {
+  const { starts, open } = bench({ threads: 2, jobsMax: 64 });
+  const socket = {};
+  const contexts = Array.from({ length: 5 }, () => open(socket));
+  for (const context of contexts) for (let index = 0; index < 3; index++) context.enqueue(segment(index, 10));
+  t.same(
+    starts.map((start) => [contexts.indexOf(start.schedule), start.segment.index]),
+    [0, 1, 2, 3, 4].map((context) => [context, 0]),
+  );
+  contexts[0]?.finished(segment0(starts, contexts[0], 0), 700);
+  t.match(last(starts), { schedule: contexts[0], segment: { index: 1 } }, 'the next of the same');
+  t.equal(starts.length, 6);
+});
+
+t.test(
+  'a group leaves at least half of the jobs to others, and several groups have as many each',
+  async (t) => {
+    const { starts, open } = bench({ threads: 2, jobsMax: 64 });
+    const startsOf = (group: object) => starts.filter(({ schedule }) => schedule.group.key === group).length;
+    const speak = (group: object) => {
+      for (let count = 0; count < 64; count++) open(group).enqueue(segment(0, 2));
+      return startsOf(group);
+    };
+    const sockets = [{}, {}, {}, {}];
+    t.equal(speak(sockets[0] ?? {}), 16, 'as many as it leaves of the half');
+    t.strictSame(sockets.slice(1).map(speak), [8, 4, 2]);
+    for (let count = 0; count < 30; count++) open().enqueue(segment(0));
+    t.equal(starts.length, 60, 'everyone else starts at once');
+    for (let count = 0; count < 40; count++) open().enqueue(segment(0));
+    t.equal(starts.length, 64);
+    for (const { schedule, segment: done } of starts.slice(0, 16)) schedule.finished(done, 100);
+    t.equal(startsOf(sockets[0] ?? {}), 17, 'full: one at a time, like a caller that came before the others');
+  },
+);
+
+t.test('a group runs no further segment once much audio is expected of it', async (t) => {
+  const { starts, scheduler, open } = bench({ threads: 2, jobsMax: 64, unsentAudioMsMax: 10_000 });
+  const socket = {};
+  const contexts = Array.from({ length: 10 }, () => open(socket));
+  for (const context of contexts) context.enqueue(segment(0, 100));
+  t.equal(starts.length, 6, '42 s are over the bound of 40 s');
+  contexts[0]?.handed(1_500);
+  t.equal(starts.length, 6);
+  contexts[0]?.handed(1_000);
+  t.equal(starts.length, 7, 'there is room as soon as some of it is handed over');
+  contexts[1]?.finished(segment0(starts, contexts[1], 0), 500);
+  t.equal(starts.length, 8, 'or when a segment is shorter than expected');
+  const other = open();
+  other.enqueue(segment(0, 100));
+  t.equal(last(starts).schedule, other);
+  const stopped = contexts[2];
+  if (stopped !== undefined) scheduler.close(stopped);
+  t.equal(last(starts).schedule, contexts[8], 'what a closed context would have made does not count');
 });
 
 const segment0 = (starts: Start[], schedule: ContextSchedule, index: number): ScheduledSegment => {

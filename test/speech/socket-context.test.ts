@@ -13,7 +13,9 @@ const dispatcher = await start();
 t.teardown(() => dispatcher.close(5_000));
 
 /** A context whose frames are kept. Each is handed over as it comes, unless `holds`. */
-const openContext = (options: { clientContextId?: string; group?: object; holds?: boolean } = {}) => {
+const openContext = (
+  options: { clientContextId?: string; framing?: 'stream'; group?: object; holds?: boolean } = {},
+) => {
   const { holds = false, ...more } = options;
   const account = { settled: 0, closed: 0 };
   const lease: Lease = {
@@ -192,6 +194,27 @@ t.test('of an utterance that has begun, started segments are spoken and the rest
   t.equal(account.settled + dropped, sentence.length * 40 + 'After it.'.length);
   context.release();
 });
+
+t.test(
+  'speech begins before the end of a sentence, but not where the whole text is there at once',
+  async (t) => {
+    const begin = 'It looks like the flight to Denver ';
+    const { account, context, flushed, frames } = openContext();
+    context.append(begin);
+    t.equal(context.activity, 'speaking');
+    context.append('is late.');
+    context.flush('f');
+    await flushed('f');
+    t.strictSame(summary(frames), [`${begin}is late.`, '<f>']);
+    t.equal(account.settled, `${begin}is late.`.length);
+    context.release();
+
+    const request = openContext({ framing: 'stream' });
+    request.context.append(begin);
+    t.equal(request.context.activity, 'holding');
+    request.context.release();
+  },
+);
 
 t.test('a context whose transport hands over more audio than was made fails', async (t) => {
   const { context, frames, until, flushed } = openContext({ holds: true });
