@@ -35,6 +35,11 @@ export class AudioPath {
     return this.#fromEncoderRate(this.#encoder.streamDelaySamples);
   }
 
+  /** Milliseconds that a decoder of a stream plays of the payload so far, with the delay. */
+  get decodableMs(): number {
+    return (this.#encoder.decodableSamples * 1000) / this.#encoder.sampleRateHz;
+  }
+
   encode(samples: Int16Array): Encoded {
     this.#isDrained = false;
     this.#pendingSamples += samples.length;

@@ -9,10 +9,12 @@ export interface Flushed {
 
 /** The encoder of one context. */
 export interface Encoder {
-  /** Rate of the samples that it takes: the format's rate, or the nearest one that the codec has. */
+  /** Rate of the samples that it takes: the format's, unless the codec has a better one for the voice. */
   readonly sampleRateHz: number;
   /** Samples that a decoder of a stream puts before the audio. Headers of whole files make decoders skip them. */
   readonly streamDelaySamples: number;
+  /** Samples that a decoder of a stream makes of the payload so far, with the delay. */
+  readonly decodableSamples: number;
   /** @param samples mono; @returns payload bytes, perhaps for fewer samples or none */
   encode(samples: Int16Array): Uint8Array;
   /** Feeds silence until the payload so far decodes to all samples fed before it. More may follow. */
@@ -33,8 +35,11 @@ export type EncoderBounds = Pick<Bounds, 'mp3EncodersWarm' | 'mp3EncodersIdleMax
 export interface EncoderFactory<Format> {
   /** Loads the codec into this thread. Must resolve before the first `open`. Idempotent. */
   load?(bounds: EncoderBounds): Promise<void>;
-  /** @returns a promise if the codec's library makes its encoders asynchronously */
-  open(format: Format): Encoder | Promise<Encoder>;
+  /**
+   * @param engineSampleRateHz rate of the voice: above half of it there is nothing to encode
+   * @returns a promise if the codec's library makes its encoders asynchronously
+   */
+  open(format: Format, engineSampleRateHz: number): Encoder | Promise<Encoder>;
 }
 
 export const NOTHING = new Uint8Array(0);

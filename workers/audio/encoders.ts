@@ -24,9 +24,15 @@ export const loadEncoders = async (bounds: EncoderBounds): Promise<void> => {
   await Promise.all([loadResampler(), ...factories.map((factory) => factory.load?.(bounds))]);
 };
 
-/** @returns a promise if the codec's library makes its encoders asynchronously */
-export const createEncoder = (format: AudioFormat): Encoder | Promise<Encoder> => {
+/**
+ * @param engineSampleRateHz rate of the voice
+ * @returns a promise if the codec's library makes its encoders asynchronously
+ */
+export const createEncoder = (
+  format: AudioFormat,
+  engineSampleRateHz: number,
+): Encoder | Promise<Encoder> => {
   // The type of the table ties each row to its format; the compiler cannot follow the lookup.
   const factory = encodings[format.encoding] as EncoderFactory<AudioFormat>;
-  return factory.open(format);
+  return factory.open(format, engineSampleRateHz);
 };

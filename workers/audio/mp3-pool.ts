@@ -3,12 +3,9 @@
  * millisecond. So the pool keeps returned encoders for a while and configures them again for the same format: the next
  * listener does not wait. Encoders beyond the warm ones are released when a peak is over.
  */
-import { readFile } from 'node:fs/promises';
-import { createEncoder, type WasmMediaEncoder } from 'wasm-media-encoders';
 import type { EncoderBounds } from './encoder.js';
+import { Lame, compileLame } from './lame.js';
 import type { MpegFormat } from './mpeg.js';
-
-export type Lame = WasmMediaEncoder<'audio/mpeg'>;
 
 interface Idle {
   readonly lame: Lame;
@@ -17,11 +14,6 @@ interface Idle {
   /** Configured for `format`, without state of earlier audio. */
   isFresh: boolean;
 }
-
-const configure = (lame: Lame, { sampleRateHz, bitrateKbps }: MpegFormat): void => {
-  const rates = { sampleRate: sampleRateHz, outputSampleRate: sampleRateHz };
-  lame.configure({ channels: 1, bitrate: bitrateKbps, ...rates });
-};
 
 const isSame = (a: MpegFormat, b: MpegFormat): boolean =>
   a.sampleRateHz === b.sampleRateHz && a.bitrateKbps === b.bitrateKbps;
@@ -40,19 +32,17 @@ export class Mp3Pool {
 
   /** @param format of the encoders that are made in advance */
   static async create(format: MpegFormat, bounds: EncoderBounds): Promise<Mp3Pool> {
-    const path = new URL(import.meta.resolve('wasm-media-encoders/wasm/mp3'));
-    const pool = new Mp3Pool(await WebAssembly.compile(await readFile(path)), bounds);
+    const pool = new Mp3Pool(await compileLame(), bounds);
     for (let i = 0; i < bounds.mp3EncodersWarm; i++)
-      pool.#idle.push({ lame: await pool.#make(format), format, sinceMs: 0, isFresh: true });
+      pool.#idle.push({ lame: pool.#make(format), format, sinceMs: 0, isFresh: true });
     return pool;
   }
 
-  /** @returns a promise only if no encoder is idle */
-  take(format: MpegFormat): Lame | Promise<Lame> {
+  take(format: MpegFormat): Lame {
     const index = this.#idle.findLastIndex((idle) => isSame(idle.format, format));
     const [idle] = this.#idle.splice(index, 1);
     if (idle === undefined) return this.#make(format);
-    if (!idle.isFresh || !isSame(idle.format, format)) configure(idle.lame, format);
+    if (!idle.isFresh || !isSame(idle.format, format)) idle.lame.configure(format);
     return idle.lame;
   }
 
@@ -67,7 +57,7 @@ export class Mp3Pool {
       const index = this.#idle.indexOf(idle);
       if (index < 0) return;
       try {
-        configure(lame, format);
+        lame.configure(format);
         idle.isFresh = true;
       } catch {
         // Only this encoder is at fault: the next listener gets another one.
@@ -91,9 +81,9 @@ export class Mp3Pool {
     return this.#idle.length > this.#bounds.mp3EncodersWarm;
   }
 
-  async #make(format: MpegFormat): Promise<Lame> {
-    const lame = await createEncoder('audio/mpeg', this.#module);
-    configure(lame, format);
+  #make(format: MpegFormat): Lame {
+    const lame = new Lame(this.#module);
+    lame.configure(format);
     return lame;
   }
 }

@@ -16,11 +16,25 @@ import { OggStream, type OggPacket } from './ogg.js';
 
 const GRANULES_HZ = 48_000;
 const PACKETS_HZ = 50;
+/** 0 is the fastest, 10 the best. With bits enough, 5 sounds the same; with fewer, libopus must know what speech is. */
+const complexityOf = (bitrateKbps: number): number => (bitrateKbps < 64 ? 10 : 5);
 
 let vendor = '';
 
-const isSampleRate = (hz: number): hz is SampleRate => [8_000, 12_000, 16_000, 24_000, 48_000].includes(hz);
+const sampleRatesHz: readonly SampleRate[] = [8_000, 12_000, 16_000, 24_000, 48_000];
 
+/**
+ * The rate of libopus for a format: not above what the voice has. A decoder gives 48 kHz at any rate, and a voice at
+ * 24 kHz sounds the same without the silence above 12 kHz, which costs a resampler and a part of the encoder.
+ */
+const codecRateOf = (sampleRateHz: number, engineSampleRateHz: number): SampleRate => {
+  const enoughHz = sampleRatesHz.find((hz) => hz >= Math.min(sampleRateHz, engineSampleRateHz));
+  if (!sampleRatesHz.some((hz) => hz === sampleRateHz) || enoughHz === undefined)
+    throw new Error(`Opus has no rate of ${sampleRateHz} Hz`);
+  return enoughHz;
+};
+
+/** @param sampleRateHz of the format: a hint for players */
 const opusHead = (preSkip: number, sampleRateHz: number): Uint8Array => {
   const head = Buffer.alloc(19);
   head.write('OpusHead', 0, 'latin1');
@@ -55,15 +69,20 @@ class OpusEncoder implements Encoder {
   #fedSamples = 0;
   #packets = 0;
 
-  constructor(libopus: OpusEncoderHandle) {
+  constructor(libopus: OpusEncoderHandle, formatSampleRateHz: number) {
     this.#libopus = libopus;
     this.sampleRateHz = libopus.sampleRate;
     this.#granulesPerSample = GRANULES_HZ / libopus.sampleRate;
     this.#preSkip = libopus.getLookahead() * this.#granulesPerSample;
     this.#frame = new Int16Array(libopus.frameSize);
-    const headers = [opusHead(this.#preSkip, libopus.sampleRate), opusTags()];
+    const headers = [opusHead(this.#preSkip, formatSampleRateHz), opusTags()];
     // Each header has a page of its own.
     this.#header = Buffer.concat(headers.map((bytes) => this.#ogg.pages([{ bytes, granule: 0 }], false)));
+  }
+
+  get decodableSamples(): number {
+    const skipped = this.#preSkip / this.#granulesPerSample;
+    return Math.max(0, this.#packets * this.#frame.length - skipped);
   }
 
   encode(samples: Int16Array): Uint8Array {
@@ -126,15 +145,15 @@ export const opus: EncoderFactory<CodecFormat> = {
     vendor = (await loadLibopus()).version;
   },
 
-  async open({ sampleRateHz, bitrateKbps }) {
-    if (!isSampleRate(sampleRateHz)) throw new Error(`Opus has no rate of ${sampleRateHz} Hz`);
-    const frameSize = sampleRateHz / PACKETS_HZ;
+  async open({ sampleRateHz, bitrateKbps }, engineSampleRateHz) {
+    const codecRateHz = codecRateOf(sampleRateHz, engineSampleRateHz);
     const options = {
       channels: 1,
-      sampleRate: sampleRateHz,
+      sampleRate: codecRateHz,
       bitrate: bitrateKbps * 1000,
-      frameSize,
+      frameSize: codecRateHz / PACKETS_HZ,
+      complexity: complexityOf(bitrateKbps),
     } as const;
-    return new OpusEncoder(await createLibopusEncoder(options));
+    return new OpusEncoder(await createLibopusEncoder(options), sampleRateHz);
   },
 };

@@ -21,13 +21,11 @@ export const loadResampler = async (): Promise<void> => {
   const loaded = await createModule();
   // From 8 to 48 kHz is the steepest rise: six times the samples, and a few for rounding.
   outputSamplesMax = BLOCK_SAMPLES * 6 + 64;
-  inputPointer = loaded._malloc(BLOCK_SAMPLES * 4);
-  outputPointer = loaded._malloc(outputSamplesMax * 4);
+  inputPointer = loaded._malloc(BLOCK_SAMPLES * 2);
+  outputPointer = loaded._malloc(outputSamplesMax * 2);
   countsPointer = loaded._malloc(8);
   speex = loaded;
 };
-
-const toInt16 = (value: number): number => Math.max(-32768, Math.min(32767, Math.round(value)));
 
 export class Resampler {
   readonly #from: number;
@@ -94,10 +92,10 @@ export class Resampler {
     while (offset < samples.length) {
       const block = samples.subarray(offset, offset + BLOCK_SAMPLES);
       // Read the views each time: they are replaced when the heap grows.
-      module.HEAPF32.set(block, inputPointer >> 2);
+      module.HEAP16.set(block, inputPointer >> 1);
       module.HEAPU32[countsPointer >> 2] = block.length;
       module.HEAPU32[(countsPointer >> 2) + 1] = outputSamplesMax;
-      module._speex_resampler_process_float(
+      module._speex_resampler_process_int(
         this.#state,
         0,
         inputPointer,
@@ -108,9 +106,9 @@ export class Resampler {
       const consumed = module.HEAPU32[countsPointer >> 2] ?? 0;
       const produced = module.HEAPU32[(countsPointer >> 2) + 1] ?? 0;
       if (consumed === 0 && produced === 0) throw new Error('the resampler made no progress');
-      const start = outputPointer >> 2;
-      const output = module.HEAPF32.subarray(start, start + produced);
-      for (let i = 0; i < produced && length < made.length; i++) made[length++] = toInt16(output[i] ?? 0);
+      const start = outputPointer >> 1;
+      made.set(module.HEAP16.subarray(start, start + produced), length);
+      length += produced;
       offset += consumed;
     }
     const final = made.subarray(0, Math.min(length, samplesMax));

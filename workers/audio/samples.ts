@@ -8,12 +8,18 @@ const FLUSHED: Flushed = { payload: NOTHING, silenceSamples: 0 };
 abstract class DirectEncoder implements Encoder {
   readonly sampleRateHz: number;
   readonly streamDelaySamples = 0;
+  decodableSamples = 0;
 
   constructor(sampleRateHz: number) {
     this.sampleRateHz = sampleRateHz;
   }
 
-  abstract encode(samples: Int16Array): Uint8Array;
+  encode(samples: Int16Array): Uint8Array {
+    this.decodableSamples += samples.length;
+    return this.bytesOf(samples);
+  }
+
+  protected abstract bytesOf(samples: Int16Array): Uint8Array;
 
   flush(): Flushed {
     return FLUSHED;
@@ -68,7 +74,7 @@ const wavHeader = (sampleRateHz: number, dataBytes: number): Uint8Array => {
 
 /** Headerless. */
 export class PcmEncoder extends DirectEncoder {
-  override encode(samples: Int16Array): Uint8Array {
+  protected override bytesOf(samples: Int16Array): Uint8Array {
     const bytes = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
     return littleEndian ? bytes : Buffer.from(bytes).swap16();
   }
@@ -131,7 +137,7 @@ export class MuLawEncoder extends DirectEncoder {
     super(G711_HZ);
   }
 
-  override encode(samples: Int16Array): Uint8Array {
+  protected override bytesOf(samples: Int16Array): Uint8Array {
     return companded(samples, muLawTable, 2);
   }
 }
@@ -141,7 +147,7 @@ export class ALawEncoder extends DirectEncoder {
     super(G711_HZ);
   }
 
-  override encode(samples: Int16Array): Uint8Array {
+  protected override bytesOf(samples: Int16Array): Uint8Array {
     return companded(samples, aLawTable, 4);
   }
 }

@@ -1,7 +1,7 @@
 /** The package has no types. These are the used parts of its Emscripten module. Pointers are byte offsets. */
 declare module '@echogarden/speex-resampler-wasm/simd' {
   export interface SpeexResamplerModule {
-    readonly HEAPF32: Float32Array;
+    readonly HEAP16: Int16Array;
     readonly HEAPU32: Uint32Array;
     _malloc(bytes: number): number;
     /** @returns the state, or 0 when `errorPointer` holds a code */
@@ -14,8 +14,8 @@ declare module '@echogarden/speex-resampler-wasm/simd' {
     ): number;
     _speex_resampler_skip_zeros(state: number): number;
     _speex_resampler_get_input_latency(state: number): number;
-    /** Counts are read as what is offered and written as what was used. */
-    _speex_resampler_process_float(
+    /** Rounds and clips. Counts are read as what is offered and written as what was used. */
+    _speex_resampler_process_int(
       state: number,
       channel: number,
       inputPointer: number,
@@ -30,8 +30,16 @@ declare module '@echogarden/speex-resampler-wasm/simd' {
 
 /** TypeScript's ES2024 library lacks WebAssembly, which Node has. These are the used parts. */
 declare namespace WebAssembly {
-  interface Module {
+  class Module {
     readonly [Symbol.toStringTag]: 'WebAssembly.Module';
+    static imports(module: Module): { readonly name: string }[];
+  }
+  interface Memory {
+    readonly buffer: ArrayBuffer;
+  }
+  class Instance {
+    readonly exports: Readonly<Record<string, unknown>>;
+    constructor(module: Module, imports: Readonly<Record<string, Readonly<Record<string, unknown>>>>);
   }
   function compile(bytes: Uint8Array): Promise<Module>;
 }
