@@ -7,6 +7,8 @@ import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { packFrames, unpackCommands } from '../src/threads/mail.js';
 import { ACTOR_READY } from '../src/threads/messages.js';
+import { encodingNames } from '../src/api/formats.js';
+import { EffortTable } from '../src/threads/effort.js';
 import type {
   ActorCommand,
   ActorError,
@@ -30,6 +32,7 @@ const front = parentPort;
 const data = workerData as ActorThreadData;
 nameThread('actor');
 new Vitals(data.vitals).live(data.bounds);
+const efforts = new EffortTable(data.effort);
 
 const contexts = new Map<number, ContextActor>();
 const early = new EarlyMail(data.actor, (reason) => front.postMessage({ reason } satisfies ActorError));
@@ -61,7 +64,12 @@ const guarded = <T>(contextId: number, react: () => T): T | null => {
 const queue = new RunQueue<ContextActor>({
   clock: monotonicMs,
   workMs: WORK_MS,
-  work: (context) => guarded(context.id, () => context.work()),
+  work: (context) => {
+    const end = efforts.begin();
+    const speechMs = guarded(context.id, () => context.work());
+    end(encodingNames.indexOf(context.encoding), speechMs ?? 0);
+    return speechMs;
+  },
   onPause: () => outgoing.flush(),
   defer: setImmediate,
 });

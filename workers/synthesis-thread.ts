@@ -6,7 +6,8 @@ import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:wor
 import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
-import { JobControl } from '../src/threads/control.js';
+import { GroupClock, JobControl } from '../src/threads/control.js';
+import { EffortTable } from '../src/threads/effort.js';
 import type {
   ChunkMail,
   SynthesisControl,
@@ -27,45 +28,56 @@ const PORT_RETRY_MS = 2;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+interface WaitingStep {
+  readonly dueMs: () => number;
+  readonly groupClock: GroupClock | undefined;
+  readonly resolve: () => void;
+}
+
 /**
  * Decides which job runs the next step. Steps run one at a time. When one ends, the job with the earliest playback
- * deadline runs the next: so a new utterance waits for a step, never for a segment.
+ * deadline runs the next, which may be the same one: so a new utterance waits for a step, never for a segment. A job that
+ * counts for a group is not due before the group's clock. Within the group the job's own deadline decides.
  */
 export class StepQueue {
-  readonly #waiting = new Set<{ readonly dueMs: () => number; readonly resolve: () => void }>();
+  readonly #waiting = new Set<WaitingStep>();
   #isTaken = false;
 
   /** Resolves when the caller's step may run; `leave` ends it. Reads the deadlines at each choice, because they move. */
-  enter(dueMs: () => number): Promise<void> {
+  enter(dueMs: () => number, groupClock?: GroupClock): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.add({ dueMs, resolve });
+      this.#waiting.add({ dueMs, groupClock, resolve });
       if (!this.#isTaken) this.#next();
     });
   }
 
   leave(): void {
-    this.#isTaken = false;
-    this.#next();
+    // The caller may enter again first.
+    queueMicrotask(this.#next);
   }
 
-  #next(): void {
+  readonly #next = (): void => {
+    let earliest: WaitingStep | undefined;
     let earliestMs = Number.POSITIVE_INFINITY;
-    let [earliest] = this.#waiting;
+    let earliestOwnMs = Number.POSITIVE_INFINITY;
     for (const waiting of this.#waiting) {
-      const dueMs = waiting.dueMs();
-      if (dueMs >= earliestMs) continue;
+      const ownMs = waiting.dueMs();
+      const dueMs = waiting.groupClock === undefined ? ownMs : Math.max(ownMs, waiting.groupClock.dueMs);
+      const isEarlier = dueMs < earliestMs || (dueMs === earliestMs && ownMs < earliestOwnMs);
+      if (earliest !== undefined && !isEarlier) continue;
       earliest = waiting;
       earliestMs = dueMs;
+      earliestOwnMs = ownMs;
     }
+    this.#isTaken = earliest !== undefined;
     if (earliest === undefined) return;
     this.#waiting.delete(earliest);
-    this.#isTaken = true;
     earliest.resolve();
-  }
+  };
 }
 
 /** The ports to the actor threads. Their numbers only grow, and are never used again. */
-class ActorPorts {
+export class ActorPorts {
   readonly #ports = new Map<number, MessagePort>();
   #highest = -1;
 
@@ -92,19 +104,23 @@ class ActorPorts {
  *   engines run goes through the guard
  */
 export const serveSynthesis = async (
-  data: Pick<SynthesisThreadData, 'control' | 'vitals' | 'bounds'>,
+  data: Pick<SynthesisThreadData, 'control' | 'vitals' | 'effort' | 'bounds'>,
   load: (native: NativeGuard) => Promise<LoadedVoices>,
 ): Promise<(job: SynthesisJob) => Promise<SynthesisResult>> => {
   nameThread('synthesis');
   const control = new JobControl(data.control);
   const vitals = new Vitals(data.vitals);
+  const efforts = new EffortTable(data.effort);
   vitals.live(data.bounds);
   const actorPorts = new ActorPorts();
   const steps = new StepQueue();
   const voices = await loadPatiently(() => load(vitals.native), actorPorts);
+  const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
     const { contextId, segment, slot, actor } = job;
+    const row = rows.get(job.settings.voiceId) ?? 0;
+    const groupClock = job.groupClock === undefined ? undefined : new GroupClock(job.groupClock);
     if (!control.has(slot)) throw new RangeError(`no job slot ${slot}`);
     while (actorPorts.isExpected(actor)) {
       if (control.isCancelled(slot)) return { type: 'cancelled', effort: null };
@@ -113,20 +129,24 @@ export const serveSynthesis = async (
     let synthesis: SegmentSynthesis | undefined;
     let samples = 0;
     let madeMs = 0;
+    const dueMs = () => control.dueMs(slot, madeMs);
     let effort: SynthesisEffort | null = null;
     for (;;) {
-      await steps.enter(() => control.dueMs(slot, madeMs));
+      await steps.enter(dueMs, groupClock);
       let chunk: EngineChunk | null | undefined;
       try {
         if (control.isCancelled(slot)) return { type: 'cancelled', effort };
         const stepMs: number = monotonicMs();
         vitals.setStepping(true);
         control.setStepping(slot, true);
+        const end = efforts.begin();
         synthesis ??= voices.open(job);
         [chunk] = await synthesis.engine.step([synthesis]);
         if (chunk === undefined) throw new RangeError('an engine returned no result for a segment');
+        const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / synthesis.sampleRateHz;
+        const passedMs = end(row, speechMs, effort === null);
         const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
-        effort = { startedMs, computeMs: computeMs + monotonicMs() - stepMs };
+        effort = { startedMs, computeMs: computeMs + passedMs };
       } finally {
         control.setStepping(slot, false);
         vitals.setStepping(false);
@@ -139,6 +159,7 @@ export const serveSynthesis = async (
         const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
         // Before the transfer, which empties the chunk.
         samples += pcm.length;
+        groupClock?.made((pcm.length * 1000) / synthesis.sampleRateHz, dueMs(), monotonicMs());
         port?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
         madeMs = (samples * 1000) / synthesis.sampleRateHz;
       }

@@ -1,17 +1,19 @@
 /** The jobs of one synthesis thread: their order, their actor threads, and jobs that cannot be. */
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { MessageChannel } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { monotonicMs } from '../../src/monotonic.js';
 import type { ChunkMail, SynthesisThreadData } from '../../src/threads/messages.js';
-import { JobControl } from '../../src/threads/control.js';
+import { GroupClock, JobControl } from '../../src/threads/control.js';
 import { Job, SynthesisThread } from '../../src/threads/synthesis-thread.js';
+import { EffortTable } from '../../src/threads/effort.js';
 import { Vitals } from '../../src/threads/vitals.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
-import { StepQueue } from '../../workers/synthesis-thread.js';
+import { ActorPorts, StepQueue } from '../../workers/synthesis-thread.js';
 import { voicesOf } from '../support/scripted-voices.js';
 
 const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
@@ -126,6 +128,7 @@ t.test('a job with an unknown slot fails', async (t) => {
     bounds: limits,
     control: new JobControl(2).buffer,
     vitals: new Vitals().buffer,
+    effort: new EffortTable(1).buffer,
   };
   const piscina = new Piscina({ filename: entry.href, workerData, maxThreads: 1, atomics: 'disabled' });
   for (const slot of [2, -1, 0.5])
@@ -136,8 +139,9 @@ t.test('a job with an unknown slot fails', async (t) => {
   await piscina.destroy();
 });
 
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
 t.test('steps run one at a time, the earliest deadline of the moment first', async (t) => {
-  const settle = () => new Promise((resolve) => setImmediate(resolve));
   const queue = new StepQueue();
   const order: string[] = [];
   const due: Record<string, number> = { a: 5, b: 3, c: 4 };
@@ -163,3 +167,92 @@ t.test('steps run one at a time, the earliest deadline of the moment first', asy
   await settle();
   t.equal(order.length, 5, 'a free queue is entered at once');
 });
+
+/** A job of so many steps in a queue: each makes some milliseconds of audio, and is written down. */
+const steps = async (
+  queue: StepQueue,
+  order: string[],
+  job: { name: string; dueMs: number; chunksMs: readonly number[]; clock?: GroupClock },
+): Promise<void> => {
+  let madeMs = 0;
+  const dueMs = () => job.dueMs + madeMs;
+  for (const chunkMs of job.chunksMs) {
+    await queue.enter(dueMs, job.clock);
+    order.push(job.name);
+    // A step that computes.
+    await settle();
+    job.clock?.made(chunkMs, dueMs(), 0);
+    madeMs += chunkMs;
+    queue.leave();
+  }
+};
+
+t.test('the job with the earliest deadline runs several steps in a row', async (t) => {
+  const queue = new StepQueue();
+  const order: string[] = [];
+  const jobs = [
+    { name: 'a', dueMs: 0, chunksMs: [250, 250, 250, 250] },
+    { name: 'b', dueMs: 700, chunksMs: [250, 250] },
+  ];
+  await Promise.all(jobs.map((job) => steps(queue, order, job)));
+  t.equal(order.join(''), 'aaabab');
+});
+
+t.test('the jobs of a group take turns by their own deadlines', async (t) => {
+  const queue = new StepQueue();
+  const order: string[] = [];
+  const clock = new GroupClock();
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  await Promise.all(
+    names.map((name) => steps(queue, order, { name, dueMs: 0, chunksMs: [120, 250], clock })),
+  );
+  t.equal(order.join(''), 'abcdeabcde');
+});
+
+t.test('a group of many jobs gets what one job gets, until the other has time', async (t) => {
+  const queue = new StepQueue();
+  const order: string[] = [];
+  const clock = new GroupClock();
+  const group = Array.from({ length: 8 }, () => ({ name: 'g', dueMs: 0, chunksMs: [100, 100], clock }));
+  const other = { name: '.', dueMs: 0, chunksMs: Array.from({ length: 10 }, () => 100) };
+  await Promise.all([...group, other].map((job) => steps(queue, order, job)));
+  // The clock of the group stands still at 500 ms; the last deadline of the other is 900 ms.
+  t.match(order.slice(0, 11).join(''), /^(g\.){5}/, 'in turns, while the other has less than half a second');
+  t.equal(order.slice(11).filter((name) => name === 'g').length, 16 - 6, order.join(''));
+  t.match(order.join(''), /g{11}\.{5}$/, 'then all of the group, which is due first');
+});
+
+t.test('the clock of a group is never far ahead, and never behind what it asks for', (t) => {
+  const clock = new GroupClock();
+  clock.made(120, 1_000, 1_000);
+  t.equal(clock.dueMs, 1_120);
+  clock.made(250, 1_000, 1_010);
+  t.equal(clock.dueMs, 1_370);
+  for (let chunk = 0; chunk < 100; chunk++) clock.made(1_000, 1_000, 1_100);
+  t.equal(clock.dueMs, 1_600, 'half a second: what it took from an idle machine costs nothing');
+  clock.made(100, 9_500, 9_000);
+  t.equal(clock.dueMs, 9_100, 'audio that is made early does not count as asked for early');
+  clock.made(100, 4_000, 12_000);
+  t.equal(clock.dueMs, 9_200, 'a group that is served late catches up, as one listener does');
+  t.equal(new GroupClock(clock.buffer).dueMs, 9_200, 'shared');
+  t.end();
+});
+
+t.test(
+  'the port to an actor thread that ended is dropped, and its number is not awaited again',
+  async (t) => {
+    const ports = new ActorPorts();
+    const [first, second] = [new MessageChannel(), new MessageChannel()];
+    t.ok(ports.isExpected(0));
+    ports.add(0, first.port1);
+    ports.add(1, second.port1);
+    t.equal(ports.get(0), first.port1);
+    first.port2.close();
+    // A port alone does not keep the process.
+    while (ports.get(0) !== undefined) await pause(1);
+    t.notOk(ports.isExpected(0));
+    t.equal(ports.get(1), second.port1, 'the others stay');
+    t.ok(ports.isExpected(2));
+    second.port1.close();
+  },
+);

@@ -12,6 +12,7 @@
  *   open --(no encoder could be created)--> failed
  */
 import { faultPlace, InvariantError } from '../../src/fault.js';
+import type { Encoding } from '../../src/api/formats.js';
 import type { ActorCommand, ChunkMail, Frame } from '../../src/threads/messages.js';
 import type { Encoder } from '../audio/encoder.js';
 import { createEncoder } from '../audio/encoders.js';
@@ -78,13 +79,17 @@ export class ContextActor {
     this.#open = open;
     this.#emit = emit;
     this.#wake = wake;
-    const encoder = createEncoder(open.format);
+    const encoder = createEncoder(open.format, open.engineSampleRateHz);
     if (encoder instanceof Promise) void this.#beginWith(encoder);
     else this.#begin(encoder);
   }
 
   get id(): number {
     return this.#open.contextId;
+  }
+
+  get encoding(): Encoding {
+    return this.#open.format.encoding;
   }
 
   segment(command: SegmentCommand): void {

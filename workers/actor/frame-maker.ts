@@ -6,6 +6,7 @@ import type { ActorCommand, ChunkMail, Frame, WordTime } from '../../src/threads
 import { AudioPath } from '../audio/audio-path.js';
 import type { Encoder } from '../audio/encoder.js';
 import { createFramer, type Framer } from './framing.js';
+import { OnsetFinder } from './onset.js';
 import { WordClock } from './word-clock.js';
 
 type OpenCommand = Extract<ActorCommand, { type: 'open' }>;
@@ -21,6 +22,7 @@ export class FrameMaker {
   readonly #path: AudioPath;
   readonly #framer: Framer;
   readonly #words: WordClock | undefined;
+  readonly #onset: OnsetFinder;
   readonly #engineSampleRateHz: number;
   readonly #frameSamplesMax: number;
   readonly #isSocket: boolean;
@@ -38,7 +40,11 @@ export class FrameMaker {
     this.#isSocket = open.framing === 'socket';
     this.#framer = createFramer(open.framing, encoder, open.clientContextId);
     this.#words = open.timestamps ? new WordClock(open.engineSampleRateHz) : undefined;
-    if (open.framing !== 'whole') this.#words?.silence(this.#path.streamDelaySamples);
+    // The header of a whole file makes players skip the delay.
+    const delaySamples = open.framing === 'whole' ? 0 : this.#path.streamDelaySamples;
+    this.#words?.silence(delaySamples);
+    const skippedMs = ((this.#path.streamDelaySamples - delaySamples) * 1000) / open.engineSampleRateHz;
+    this.#onset = new OnsetFinder(open.engineSampleRateHz, delaySamples, skippedMs);
     this.#engineSampleRateHz = open.engineSampleRateHz;
     this.#frameSamplesMax = Math.max(1, Math.round((open.engineSampleRateHz * FRAME_MS_MAX) / 1000));
   }
@@ -46,6 +52,7 @@ export class FrameMaker {
   beginSegment(command: SegmentCommand): void {
     this.#segment = command.segment;
     this.#words?.beginSegment(command);
+    this.#onset.beginSegment();
   }
 
   /**
@@ -57,7 +64,9 @@ export class FrameMaker {
     this.#spoke = true;
     const start = this.#framedSamples;
     const end = Math.min(chunk.pcm.length, start + this.#frameSamplesMax);
-    const { payload, durationMs } = this.#path.encode(chunk.pcm.subarray(start, end));
+    const samples = chunk.pcm.subarray(start, end);
+    this.#onset.speech(samples);
+    const { payload, durationMs } = this.#path.encode(samples);
     this.#emitAudio(payload, durationMs);
     this.#framedWords = this.#reportWords(chunk.words, this.#framedWords, chunk.startSample + end);
     const isLast = end === chunk.pcm.length;
@@ -74,6 +83,7 @@ export class FrameMaker {
 
   flush(flushId: string): void {
     const { payload, durationMs, silenceSamples } = this.#path.flush();
+    this.#onset.silence(silenceSamples);
     this.#emitAudio(payload, durationMs);
     // A token that should go on ends here: the rest of its text was refused.
     this.#words?.finish();
@@ -114,7 +124,15 @@ export class FrameMaker {
   }
 
   #emitBytes(bytes: Uint8Array, durationMs: number): void {
-    this.#emit({ type: 'audio', contextId: this.#contextId, segment: this.#segment, durationMs, bytes });
+    const onset = this.#onset.decodable(this.#path.decodableMs);
+    this.#emit({
+      type: 'audio',
+      contextId: this.#contextId,
+      segment: this.#segment,
+      durationMs,
+      ...(onset !== undefined && { onset }),
+      bytes,
+    });
   }
 
   #emitTimings(): void {

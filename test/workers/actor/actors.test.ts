@@ -11,6 +11,8 @@ import type {
   Frame,
 } from '../../../src/threads/messages.js';
 import { limits } from '../../../src/limits.js';
+import { encodingNames } from '../../../src/api/formats.js';
+import { EffortTable } from '../../../src/threads/effort.js';
 import { Vitals } from '../../../src/threads/vitals.js';
 import type { AudioFormat } from '../../../src/api/formats.js';
 
@@ -37,7 +39,12 @@ const chunksFor = (contextId: number, chunks: number): ChunkMail[] => {
 
 /** An actor thread, with a port on which audio comes. */
 const startThread = async (t: Test) => {
-  const workerData: ActorThreadData = { actor: 0, bounds: limits, vitals: new Vitals().buffer };
+  const workerData: ActorThreadData = {
+    actor: 0,
+    bounds: limits,
+    vitals: new Vitals().buffer,
+    effort: new EffortTable(encodingNames.length).buffer,
+  };
   const worker = new Worker(new URL('../../../workers/actors.js', import.meta.url), { workerData });
   t.teardown(() => worker.terminate());
   const { port1: synthesis, port2 } = new MessageChannel();

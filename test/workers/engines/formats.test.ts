@@ -8,7 +8,7 @@ import type { Speech } from '../../../src/speech/speech.js';
 import { VoicePackError, readVoices } from '../../../src/threads/voices.js';
 import { formats, readPacks } from '../../../workers/engines/registry.js';
 import { tones } from '../../support/engines/tones/format.js';
-import { lease, start } from '../../support/dispatch-bench.js';
+import { lease, start, until } from '../../support/dispatch-bench.js';
 import { loadVoices, median, modelsDir, pitchOf, speak as speakAlone } from '../../support/voices.js';
 
 const packsEntry = new URL('../../support/engines/tones/packs.js', import.meta.url);
@@ -122,7 +122,7 @@ t.test('the files of the packs stay open until they are released', async (t) => 
   t.equal(files.length, 4, 'three graphs and the tones');
   voices.release();
   voices.release();
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await until(() => openFiles(folder).length === 0);
   t.strictSame(openFiles(folder), []);
 });
 
@@ -139,6 +139,7 @@ t.test('a folder of no known format is named, with the files that are looked for
     message: `${join(folder, 'chime-fr')}/manifest.json: the file is missing`,
   });
   await t.rejects(readPacks(folder, [...formats, tones]), VoicePackError);
+  await until(() => openFiles(folder).length === 0);
   t.strictSame(openFiles(folder), [], 'nothing stays open');
 });
 

@@ -13,9 +13,9 @@ const pronouncer = new Pronouncer(await Espeak.load(limits), phones, limits);
 /** Phones of the first encoder window, its margin included. */
 const firstWindow = 16;
 
-const trackOf = (text: string, before = '', after = ''): PhoneTrack => {
+const trackOf = (text: string, before = '', after = '', beforeIsWhole = false): PhoneTrack => {
   const words = wordSpans(text);
-  return new PhoneTrack(clausesOf(text, words, [], { before, after }), words.length, {
+  return new PhoneTrack(clausesOf(text, words, [], { before, after, beforeIsWhole }), words.length, {
     pronouncer,
     pausePhone: phones.pause,
     bounds: limits,
@@ -63,6 +63,14 @@ t.test('phones of a clause that other segments speak surround those of this one'
   }
   t.equal(part.wordFirst[0], part.first);
   t.equal(part.wordLast[2], part.end - 1);
+
+  const sentence = complete(trackOf('we sat down in the kitchen.'));
+  const second = complete(trackOf('the kitchen.', 'we sat down in ', '', true));
+  t.strictSame(
+    [second.ids, second.clauseStart],
+    [sentence.ids, sentence.clauseStart],
+    'after the whole start of a clause each phone has its true place',
+  );
 
   const last = complete(trackOf('the kitchen.', 'so. we sat down in ', ''));
   t.equal(last.pause[0], 'lead', 'the beginning of a clause is known');
