@@ -17,7 +17,7 @@ import { VoiceReload } from './threads/reload.js';
 import type { Readiness } from './front/specification.js';
 import { createServer, type Server } from './front/server.js';
 import { limits, type Bounds } from './limits.js';
-import type { Log } from './log.js';
+import type { Log, ProcessLog } from './log.js';
 import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
@@ -27,7 +27,7 @@ import { inMiB } from './worst-case.js';
 
 export interface AppParts {
   readonly config: Config;
-  readonly log: Log;
+  readonly log: ProcessLog;
   /** Receives the key that the first start on an empty store makes; the key is shown only this once. */
   readonly onFirstKey: (key: string) => void;
   /** Entries of the threads; a test can set its own. */
@@ -76,7 +76,7 @@ const openWithKey = async ({ config, log, onFirstKey }: AppParts, bounds: Bounds
 };
 
 interface Stages {
-  readonly log: Log;
+  readonly log: ProcessLog;
   readonly config: Config;
   readonly bounds: Bounds;
   readonly store: Store;
@@ -241,8 +241,17 @@ export class App {
 
   /** The current state, for the log. */
   async status() {
-    const { reasons, streams, sockets, contexts, bufferedBytes, bufferedAudioMs, restarts, eventLoopDelay } =
-      this.#figures();
+    const {
+      reasons,
+      streams,
+      sockets,
+      contexts,
+      bufferedBytes,
+      bufferedAudioMs,
+      capacityRatio,
+      restarts,
+      eventLoopDelay,
+    } = this.#figures();
     const { rss, heapUsed } = process.memoryUsage();
     const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
     const delayMs = (quantile: 0.5 | 0.99 | 1) => Math.round(eventLoopDelay(quantile) * 1e4) / 10;
@@ -261,6 +270,7 @@ export class App {
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
       bufferedBytes,
       bufferedAudioMs: Math.round(bufferedAudioMs),
+      capacityRatio: Math.round(capacityRatio * 1000) / 1000,
       eventLoopDelayMs: { p50: delayMs(0.5), p99: delayMs(0.99), worst: delayMs(1) },
       pssMiB: toMiB(await pssBytes()),
       rssMiB: toMiB(rss),
@@ -277,7 +287,9 @@ export class App {
       olderVoiceContexts: contextsOfOlderVoices,
       hungThreads,
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
+      capacityRatio: this.#stages.dispatcher.capacityRatio,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
+      logLinesLost: this.#stages.log.linesLost,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),
       restarts: { ...this.#stages.dispatcher.threads.restarts, ledger: this.#stages.store.ledger.restarts },
     };

@@ -13,6 +13,9 @@ export class ConfigError extends Error {
 const executionProviders = ['auto', 'cpu', 'cuda'] as const;
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
+const overloadPolicies = ['refuse', 'late'] as const;
+
+export type OverloadPolicy = (typeof overloadPolicies)[number];
 export type ExecutionProvider = (typeof executionProviders)[number];
 export type LogLevel = (typeof logLevels)[number];
 
@@ -41,7 +44,7 @@ export interface Config {
   readonly synthesisThreads: number;
   /** `SYNTHESIS_THREADS` is set. Otherwise the plan may take fewer, to fit the memory. */
   readonly synthesisThreadsGiven: boolean;
-  /** `ACTOR_THREADS`: by default one per eight cores, at least one. */
+  /** `ACTOR_THREADS`: by default one for three cores. */
   readonly actorThreads: number;
   /** `CREDITS_PER_CHARACTER`: the price of a code point of text. */
   readonly creditsPerCharacter: number;
@@ -59,6 +62,10 @@ export interface Config {
   readonly contextsMax: number | null;
   /** `SOCKETS_MAX`: bound of open WebSockets; `null`: memory and open files set it. */
   readonly socketsMax: number | null;
+  /** `OVERLOAD`: at its capacity the service refuses further speech; `late` admits all, and speech comes late. */
+  readonly overload: OverloadPolicy;
+  /** `SOCKETS_PER_KEY`: bound of open WebSockets of one key; `null`: `socketsPerKeyMax`, or half of all on a small machine. */
+  readonly socketsPerKey: number | null;
   /** `DRAIN_SECONDS`, in milliseconds: how long work in flight may go on after SIGTERM. */
   readonly drainMsMax: number;
 }
@@ -118,6 +125,9 @@ const tlsFiles = (env: Environment): TlsFiles | null => {
   return { certPath: resolve(certPath), keyPath: resolve(keyPath) };
 };
 
+/** When all listeners want mp3 or Opus, actor threads need a fifth to a quarter of the cores; a third leaves room. */
+const CORES_AN_ACTOR_THREAD = 3;
+
 /**
  * @param env the process environment, or a substitute
  * @throws {ConfigError} with the variable, the values that it takes and its value
@@ -133,7 +143,7 @@ export const readConfig = (env: Environment): Config => {
     modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),
     synthesisThreadsGiven: nonEmpty(env, 'SYNTHESIS_THREADS', '') !== '',
-    actorThreads: integer(env, 'ACTOR_THREADS', Math.max(1, Math.floor(cores / 8)), 1, 64),
+    actorThreads: integer(env, 'ACTOR_THREADS', Math.ceil(cores / CORES_AN_ACTOR_THREAD), 1, 64),
     creditsPerCharacter: integer(env, 'CREDITS_PER_CHARACTER', 1, 0, 1_000_000),
     corsOrigins: origins(env, 'CORS_ORIGINS'),
     logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
@@ -142,6 +152,8 @@ export const readConfig = (env: Environment): Config => {
     memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
     contextsMax: optionalInteger(env, 'CONTEXTS_MAX', 1, 1_000_000),
     socketsMax: optionalInteger(env, 'SOCKETS_MAX', 1, 1_000_000),
+    overload: oneOf(env, 'OVERLOAD', overloadPolicies, 'refuse'),
+    socketsPerKey: optionalInteger(env, 'SOCKETS_PER_KEY', 1, 1_000_000),
     drainMsMax: 1_000 * integer(env, 'DRAIN_SECONDS', limits.drainMsMax / 1_000, 1, 86_400),
   });
 };

@@ -14,6 +14,8 @@ export const limits = {
   bodyDiscardBytesMax: 16 * MiB,
   /** Nesting levels of a JSON body; a deeper one is answered 400 before any code walks it. */
   bodyDepthMax: 400,
+  /** Opening brackets, commas and colons of a JSON body (about its names and values); more are answered 400 unparsed. */
+  bodyTokensMax: 32_768,
   /** Items of one 422 body; further faults are not listed. */
   validationItemsMax: 100,
   /** Bytes of echoed values (`input`) in one 422 body; an item whose value exceeds it is sent without the value. */
@@ -29,6 +31,14 @@ export const limits = {
   slotsPerKey: 9,
   /** Code points of the texts of all HTTP requests in progress; above it new requests are answered 503. */
   requestCharactersInFlightMax: 16 * MiB,
+
+  /**
+   * Milliseconds in a second in which the front thread parses and handles the input of keys that send much. Each of N such
+   * keys gets 1 / (N + 1) of it, at least a sixteenth; the connections of a key that needs more are read later.
+   */
+  parseMsPerSecond: 300,
+  /** The same as a number of WebSocket messages, control frames and bodies. */
+  framesPerSecond: 20_000,
 
   /** Open contexts over all keys; one more request is answered 503. */
   contextsMax: 4_096,
@@ -67,6 +77,8 @@ export const limits = {
   unsentAudioMsMax: 20_000,
   /** The same over all contexts of one lease: they share a socket, and a slow socket is slow for all of them. */
   unsentAudioMsPerLeaseMax: 40_000,
+  /** The same with what the running segments of the lease are expected to make; above it no further one runs beside them. */
+  expectedAudioMsPerLeaseMax: 80_000,
   /** Bytes of unsent audio over all contexts. The share of one context shrinks as the budget fills. */
   unsentAudioBytesMax: 1_024 * MiB,
   /** Retries of a segment after its thread died in a step of another utterance. */
@@ -95,6 +107,8 @@ export const limits = {
   connectionsMax: 20_480,
   /** Open WebSockets; one more is answered 503. */
   socketsMax: 16_384,
+  /** Open WebSockets of one key; one more is answered 503. */
+  socketsPerKeyMax: 1_024,
   /** Contexts of one WebSocket. */
   contextsPerSocketMax: 64,
   /** Contexts over all WebSockets of one key, so that no key takes all contexts. */
@@ -103,12 +117,20 @@ export const limits = {
   socketMessageBytesMax: 4 * MiB,
   /** Bytes in UTF-8 of the text in one message: three times as many, escaped as JSON, still fit a message. */
   socketTextBytesMax: 1 * MiB,
+  /** Bytes of a message besides the text of `send_text`; one with more is refused unparsed, as are the next two. */
+  socketFrameBytesMax: 64 * KiB,
+  /** Nesting levels of the JSON of a message. */
+  socketFrameDepthMax: 16,
+  /** Opening brackets, commas and colons of the JSON of a message. */
+  socketFrameTokensMax: 256,
   /** UTF-16 units of a `context_id` or `flush_id`: every audio frame carries the former. */
   socketIdMax: 1_024,
   /** Uncompleted flushes of one context. */
   flushesPendingMax: 256,
   /** UTF-16 units of the ids of such flushes over all WebSockets. */
   flushIdUnitsInFlightMax: 8 * MiB,
+  /** Bytes of messages that wait for the turn of their key; a WebSocket that needs more is dropped. */
+  waitingMessageBytesMax: 32 * MiB,
   /** Unspoken characters of one WebSocket. */
   socketCharactersMax: 4 * MiB,
   /** The same over all WebSockets. */
@@ -160,11 +182,16 @@ export const limits = {
   /** Milliseconds after which fewer charged characters get an entry, once more are charged. */
   leaseStepMs: 60_000,
 
+  /** Milliseconds after which the front thread interrupts work over all sockets or contexts, to serve others. */
+  sliceMsMax: 2,
+
   /** Milliseconds between two times that the C library returns free heap memory to the system. */
   heapTrimMs: 10_000,
 
   /** Bytes of log lines that wait while the log cannot be written; further lines are dropped. */
   logBytesWaitingMax: 1 * MiB,
+  /** Milliseconds that the end of the process waits for a slow reader of the log. */
+  logEndMsMax: 1_000,
 
   /** Ledger entries that wait for the writer; above it nothing is admitted. */
   ledgerQueueMax: 65_536,

@@ -1,4 +1,5 @@
 /** Configuration, signals and exit code: the only file that touches the process. */
+import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
 import { writeFirstKey } from './accounts/administration.js';
@@ -9,7 +10,7 @@ import { CertificateError } from './front/certificate.js';
 import { ListenError } from './front/listener.js';
 import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
-import { createLog } from './log.js';
+import { createLog, type ProcessLog } from './log.js';
 import { VoicePackError } from './threads/voices.js';
 import { limits } from './limits.js';
 
@@ -24,7 +25,11 @@ const expected = [
   VoicesHangError,
 ];
 
-const fail = (error: unknown): never => {
+/** Exists once the configuration is read. */
+let processLog: ProcessLog | undefined;
+
+const fail = async (error: unknown): Promise<never> => {
+  await processLog?.end();
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
   const isExpected = expected.some((kind) => error instanceof kind);
   const remedy = error instanceof VoicePackError ? '; restore it from the repository, or set MODELS_DIR' : '';
@@ -34,8 +39,8 @@ const fail = (error: unknown): never => {
   process.exit(1);
 };
 
-const showFirstKey = (config: Config, log: ReturnType<typeof createLog>) => (key: string) => {
-  if (process.stdout.isTTY) {
+const showFirstKey = (config: Config, log: ProcessLog) => (key: string) => {
+  if (isatty(1)) {
     process.stdout.write(`\nYour first API key, shown this once:\n\n  ${key}\n\n`);
   } else {
     log.info({ path: writeFirstKey(config.dataDir, key) }, 'first API key written to a file');
@@ -53,12 +58,14 @@ const main = async (): Promise<void> => {
   setFlagsFromString('--heap-growing-percent=25');
   const config = readConfig(process.env);
   const log = createLog(config.logLevel, limits);
+  processLog = log;
   const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();
   let hasStarted = false;
   let isStopping = false;
 
-  /** Ends the process at once. An exit would wait for threads that are inside a model run. */
-  const endBySignal = (): void => {
+  /** Ends the process without an exit, which would wait for threads that are inside a model run. */
+  const endBySignal = async (): Promise<void> => {
+    await log.end();
     process.removeAllListeners('SIGTERM');
     process.kill(process.pid, 'SIGTERM');
   };
@@ -67,13 +74,16 @@ const main = async (): Promise<void> => {
   const stop = async (exitCode: number): Promise<void> => {
     try {
       // A start in progress has nothing to drain: stop after it.
-      if (await (await started).drain()) process.exit(exitCode);
+      const isClean = await (await started).drain();
+      await log.end();
+      if (isClean) process.exit(exitCode);
       if (exitCode === 0) {
-        endBySignal();
+        await endBySignal();
         return;
       }
     } catch (error) {
       log.fatal(describeFault(error), 'the drain failed');
+      await log.end();
     }
     // A supervisor takes SIGTERM for a requested end and would not start the service again.
     process.kill(process.pid, 'SIGKILL');
@@ -86,7 +96,7 @@ const main = async (): Promise<void> => {
       receivedAtMs = performance.now();
       if (sinceMs < SIGNAL_ECHO_MS) return;
       log.info({ signal }, 'stopping');
-      if (isStopping && !hasStarted) endBySignal();
+      if (isStopping && !hasStarted) void endBySignal();
       isStopping = true;
       void stop(0);
     });

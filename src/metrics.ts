@@ -19,6 +19,10 @@ const otherReasons = [
   'contextPoolExhausted',
   'socketPoolExhausted',
   'textPoolExhausted',
+  // A key's part of such a pool.
+  'bodiesOfKeyExhausted',
+  'socketsOfKeyExhausted',
+  'textsOfKeyExhausted',
   /** The body or query does not validate: 422. */
   'requestInvalid',
   'voiceUnknown',
@@ -29,6 +33,9 @@ const otherReasons = [
 
 /** Why a request, frame or text was refused. */
 export type RefusalReason = Exclude<ErrorCode, 'internal' | 'unavailable'> | (typeof otherReasons)[number];
+
+/** First audio is measured three ways: see `FirstAudio`. */
+export type FirstAudioFigure = 'byte' | 'decoded' | 'audible';
 
 /** The reason for a code of the lower stages: there only the store answers `unavailable`. */
 export const refusalOf = (code: Exclude<ErrorCode, 'internal'>): RefusalReason =>
@@ -56,7 +63,10 @@ export interface Figures {
   readonly hungThreads: number;
   readonly bufferedBytes: number;
   readonly bufferedAudioMs: number;
+  /** What is in use of the speech that the machine can make in time. */
+  readonly capacityRatio: number;
   readonly ledgerEntriesQueued: number;
+  readonly logLinesLost: number;
   /** Seconds that the event loop was late. */
   readonly eventLoopDelay: (quantile: (typeof delayQuantiles)[number]) => number;
   readonly restarts: Readonly<Record<'synthesis' | 'actor' | 'ledger', number>>;
@@ -71,7 +81,9 @@ const nothing: Figures = {
   hungThreads: 0,
   bufferedBytes: 0,
   bufferedAudioMs: 0,
+  capacityRatio: 0,
   ledgerEntriesQueued: 0,
+  logLinesLost: 0,
   eventLoopDelay: () => 0,
   restarts: { synthesis: 0, actor: 0, ledger: 0 },
 };
@@ -139,9 +151,18 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     help: 'Audio that is made and not yet handed to its socket.',
     read: ({ bufferedAudioMs }) => bufferedAudioMs / 1000,
   },
+  syrinx_capacity_ratio: {
+    help: 'What is in use of the speech that the machine can make in time; from 1 on, new speech is refused.',
+    read: ({ capacityRatio }) => capacityRatio,
+  },
   syrinx_ledger_entries_queued: {
     help: 'Ledger entries that are not durable yet.',
     read: ({ ledgerEntriesQueued }) => ledgerEntriesQueued,
+  },
+  syrinx_log_lines_lost_total: {
+    help: 'Log lines that could not be written and did not fit into memory.',
+    isCounter: true,
+    read: ({ logLinesLost }) => logLinesLost,
   },
   syrinx_event_loop_delay_seconds: {
     help: 'Delay of the event loop of the front thread over the last 30 to 60 seconds; quantile 1 is the worst.',
@@ -186,13 +207,21 @@ export class Metrics {
   /** The figures of the current scrape. */
   #figures: Figures = nothing;
 
-  readonly #firstAudio = this.#histogram(
-    'syrinx_first_audio_seconds',
-    'Time from a request to its first audio at the socket; on a WebSocket, per utterance, from the text or flush that ' +
-      'gave a silent context something to speak.',
-    latencyBuckets,
-    ['route'],
-  );
+  readonly #firstAudio: Readonly<Record<FirstAudioFigure, Histogram<'route' | 'encoding'>>> = {
+    byte: this.#firstAudioFigure(
+      'syrinx_first_audio_seconds',
+      'Time from a request to its first byte of audio at the socket; on a WebSocket, per utterance, from the text or ' +
+        'flush that gave a silent context something to speak.',
+    ),
+    decoded: this.#firstAudioFigure(
+      'syrinx_first_decoded_seconds',
+      'The same until the socket has the bytes from which a decoder makes the first sample of the speech.',
+    ),
+    audible: this.#firstAudioFigure(
+      'syrinx_first_audible_seconds',
+      'The same until a listener hears the first sample over -50 dBFS, who plays from the first decoded sample on.',
+    ),
+  };
   readonly #queueWait = this.#histogram(
     'syrinx_queue_wait_seconds',
     'Time that a segment ready to start waited for its first step on a synthesis thread.',
@@ -226,6 +255,12 @@ export class Metrics {
     'syrinx_requests_total',
     'Finished requests, by status; "none" if the client left before the answer.',
     ['route', 'status'],
+  );
+  readonly #readLater = this.#histogram(
+    'syrinx_read_later_seconds',
+    'Time that a WebSocket or a body waited to be read because its key was above its part of the front thread.',
+    latencyBuckets,
+    ['route'],
   );
   readonly #refusals = this.#counter(
     'syrinx_refusals_total',
@@ -264,8 +299,8 @@ export class Metrics {
   }
 
   /** @param route as in the table of routes */
-  firstAudio(route: string, ms: number): void {
-    this.#firstAudio.observe({ route }, ms / 1000);
+  firstAudio(figure: FirstAudioFigure, route: string, encoding: string, ms: number): void {
+    this.#firstAudio[figure].observe({ route, encoding }, ms / 1000);
   }
 
   /** A segment is over. @param audioMs `null` if it was cancelled */
@@ -295,6 +330,11 @@ export class Metrics {
     this.#refusals.inc({ reason });
   }
 
+  /** A WebSocket or a body waited for the turn of its key. */
+  readLater(route: string, ms: number): void {
+    this.#readLater.observe({ route }, ms / 1000);
+  }
+
   failed(route: string): void {
     this.#failures.inc({ route });
   }
@@ -310,6 +350,10 @@ export class Metrics {
     labelNames: readonly T[] = [],
   ): Histogram<T> {
     return new Histogram({ name, help, buckets, labelNames, registers: [this.#registry] });
+  }
+
+  #firstAudioFigure(name: string, help: string): Histogram<'route' | 'encoding'> {
+    return this.#histogram(name, help, latencyBuckets, ['route', 'encoding']);
   }
 
   #add(name: string, { help, labelNames = [], isCounter = false, read }: ReadMetric): void {

@@ -19,6 +19,9 @@ const CONNECTIONS_MIN = 64;
 /** Share of the connections; the rest are for requests. */
 const SOCKETS_PART = 0.8;
 const CONTEXTS_OF_ONE_KEY_PART = 0.25;
+const SOCKETS_OF_ONE_KEY_PART = 0.5;
+/** Messages that wait, in the largest ones: so that two keys have room. */
+const WAITING_MESSAGES_MIN = 4;
 /** Steps of the binary search for the factor. */
 const STEPS = 24;
 
@@ -44,6 +47,7 @@ export type PlanConfig = Pick<
   | 'memoryMaxMiB'
   | 'contextsMax'
   | 'socketsMax'
+  | 'socketsPerKey'
   | 'tls'
 >;
 
@@ -72,6 +76,8 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
       : Math.max(config.socketsMax / SOCKETS_PART, config.socketsMax + CONNECTIONS_MIN),
     files - resultSpoolFilesMax,
   );
+  const socketsMax =
+    config.socketsMax ?? Math.floor(Math.min(limits.socketsMax * factor, connectionsMax * SOCKETS_PART));
   return {
     ...limits,
     contextsMax,
@@ -80,8 +86,10 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
       Math.max(limits.contextsPerSocketMax, Math.floor(contextsMax * CONTEXTS_OF_ONE_KEY_PART)),
     ),
     connectionsMax: Math.floor(connectionsMax),
-    socketsMax:
-      config.socketsMax ?? Math.floor(Math.min(limits.socketsMax * factor, connectionsMax * SOCKETS_PART)),
+    socketsMax,
+    socketsPerKeyMax:
+      config.socketsPerKey ??
+      Math.min(limits.socketsPerKeyMax, Math.ceil(socketsMax * SOCKETS_OF_ONE_KEY_PART)),
     resultSpoolFilesMax,
     unsentAudioBytesMax: part(limits.unsentAudioBytesMax),
     resultMemoryInFlightBytesMax: part(limits.resultMemoryInFlightBytesMax),
@@ -91,6 +99,10 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
     socketCharactersInFlightMax: Math.max(
       limits.socketCharactersMax,
       part(limits.socketCharactersInFlightMax),
+    ),
+    waitingMessageBytesMax: Math.max(
+      WAITING_MESSAGES_MIN * limits.socketMessageBytesMax,
+      part(limits.waitingMessageBytesMax),
     ),
     socketBufferedBytesInFlightMax: part(limits.socketBufferedBytesInFlightMax),
     socketAnswerBytesInFlightMax: part(limits.socketAnswerBytesInFlightMax),

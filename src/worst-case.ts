@@ -80,7 +80,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     unsentAudio: bounds.unsentAudioBytesMax,
     results: bounds.resultMemoryInFlightBytesMax + bounds.resultSpoolFilesMax * unit.spooledResult,
     requestText: bounds.bodyBytesInFlightMax + bounds.requestCharactersInFlightMax * unit.requestCharacter,
-    socketText: bounds.socketCharactersInFlightMax * unit.socketCharacter,
+    socketText: bounds.socketCharactersInFlightMax * unit.socketCharacter + bounds.waitingMessageBytesMax,
     connections: bounds.connectionsMax * (tls ? unit.tlsConnection : unit.connection),
     socketBuffers: bounds.socketBufferedBytesInFlightMax + bounds.socketsMax * unit.socketFrame,
     answers:

@@ -96,6 +96,7 @@ export class OpsServer {
       'content-length': Buffer.byteLength(body),
       'cache-control': 'no-store',
       ...(status === 405 && { allow: 'GET, HEAD' }),
+      ...(status === 503 && { 'retry-after': '1' }),
     });
     response.end(body);
   }
