@@ -100,6 +100,8 @@ export class CheckedContext {
         return;
       case 'words':
       case 'error':
+      case 'refusing':
+      case 'refused':
       case 'unknown':
     }
   }

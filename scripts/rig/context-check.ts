@@ -12,7 +12,8 @@ import type { ServerFrame, WordTimes } from './socket.js';
 /** What a fault breaks. */
 export type FrameFault = 'frames' | 'audio' | 'words' | 'flushes' | 'errors';
 
-export type FrameKind = 'started' | 'audio' | 'words' | 'flushed' | 'closed' | 'error' | 'unknown';
+export type FrameKind =
+  'started' | 'audio' | 'words' | 'flushed' | 'refusing' | 'refused' | 'closed' | 'error' | 'unknown';
 
 export interface Range {
   readonly min: number;
@@ -31,6 +32,8 @@ export interface ContextCheckParts {
   readonly wordMarginMs: Range | null;
   /** `null`: not checked. */
   readonly msPerCharacter: Range | null;
+  /** The error that refuses an utterance, where the service may; by default every error is a fault. */
+  readonly refusal?: string;
   readonly onFault: (kind: FrameFault, what: string) => void;
 }
 
@@ -58,6 +61,10 @@ export class ContextCheck {
   #sentWords = 0;
   #sentCharacters = 0;
   #spokenWords = 0;
+  /** Of utterances that were refused. */
+  #refusedWords = 0;
+  /** The text of the current utterance was refused: its flush or the close will be too. */
+  #isRefused = false;
   #closeFlushed = false;
   #startSeconds = 0;
   #endSeconds = 0;
@@ -109,6 +116,7 @@ export class ContextCheck {
   onFrame(frame: ServerFrame): FrameKind {
     if (this.#state === 'over') this.#fault('frames', 'a frame after the end');
     if (frame.error !== undefined) {
+      if (this.#isStarted && frame.error === this.#parts.refusal) return this.#onRefused(frame.flush_id);
       this.#fault('errors', `error: ${frame.error}`);
       return 'error';
     }
@@ -127,8 +135,7 @@ export class ContextCheck {
       return 'words';
     }
     if (frame.flush_completed !== undefined) {
-      this.#onFlushed(frame.flush_id ?? '');
-      return 'flushed';
+      return this.#onFlushed(frame.flush_id ?? '');
     }
     if (frame.context_closed !== undefined) {
       this.#onClosed();
@@ -167,7 +174,37 @@ export class ContextCheck {
       );
   }
 
-  #onFlushed(flushId: string): void {
+  /**
+   * The service drops an utterance that it refuses, from the first text that is not admitted to its flush: an error answers
+   * the text, and another one the flush.
+   *
+   * @returns `refusing` for the first, `refused` for the one that ends the utterance
+   */
+  #onRefused(flushId: string | undefined): FrameKind {
+    if (flushId === undefined) {
+      if (this.#isRefused) this.#fault('errors', 'an utterance is refused twice');
+      this.#isRefused = true;
+      return 'refusing';
+    }
+    const flush = this.#flushes.shift();
+    if (flushId !== flush?.flushId)
+      this.#fault('flushes', `flush ${flushId} refused instead of ${flush?.flushId ?? 'none'}`);
+    this.#isRefused = false;
+    if (flush !== undefined) this.#dropUpTo(flush.words, flush.characters);
+    return 'refused';
+  }
+
+  /** What is not spoken of the text so far will not be. */
+  #dropUpTo(words: number, characters: number): void {
+    this.#refusedWords += words - this.#flushedWords;
+    if (this.#parts.timestamps) this.#words.splice(0, words - this.#spokenWords);
+    this.#spokenWords = words;
+    this.#flushedMs = this.durationMs;
+    this.#flushedCharacters = characters;
+    this.#flushedWords = words;
+  }
+
+  #onFlushed(flushId: string): FrameKind {
     const flush = this.#flushes.shift();
     const expected = flush?.flushId ?? `${this.#parts.id}:close`;
     if (flushId !== expected) this.#fault('flushes', `flush ${flushId} instead of ${expected}`);
@@ -177,8 +214,13 @@ export class ContextCheck {
       this.#closeFlushed = true;
     }
     // It was on its way when the context was cancelled.
-    if (this.#state === 'cancelled') return;
+    if (this.#state === 'cancelled') return 'flushed';
+    if (flush === undefined && this.#isRefused) {
+      this.#dropUpTo(this.#sentWords, this.#sentCharacters);
+      return 'refused';
+    }
     this.#checkSpoken(flush?.words ?? this.#sentWords, flush?.characters ?? this.#sentCharacters);
+    return 'flushed';
   }
 
   /** Everything that was sent before the flush has been spoken, at a plausible rate. */
@@ -212,8 +254,8 @@ export class ContextCheck {
   }
 
   #checkComplete(): void {
-    if (this.#sentWords > 0 && !this.#parts.audio.isComplete)
-      this.#fault('audio', 'the end of the audio is lost');
+    const isSilent = this.#sentWords === this.#refusedWords && this.durationMs === 0;
+    if (!isSilent && !this.#parts.audio.isComplete) this.#fault('audio', 'the end of the audio is lost');
   }
 
   #fault(kind: FrameFault, what: string): void {

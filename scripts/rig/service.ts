@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createKeys } from '../operator.js';
 import { exchange, jsonOf } from './http.js';
@@ -54,6 +54,7 @@ export class NodeProcess {
   /** Lines of standard output so far, with `keepsLines`. */
   readonly lines: string[] = [];
   readonly #child: ChildProcess;
+  readonly #output: Interface;
   #exit: Exit | null = null;
   #stderr = '';
 
@@ -76,7 +77,7 @@ export class NodeProcess {
         resolve(this.#exit);
       });
     });
-    createInterface({ input: this.#child.stdout! }).on('line', (line) => {
+    this.#output = createInterface({ input: this.#child.stdout! }).on('line', (line) => {
       if (options.keepsLines === true) this.lines.push(line);
       options.onLine?.(line);
       this.onLine(line);
@@ -104,6 +105,16 @@ export class NodeProcess {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
+  }
+
+  /** Reads no standard output until `goOnReading`: the process finds its pipe full. Idempotent. */
+  stopReading(): void {
+    this.#output.pause();
+  }
+
+  /** Idempotent. */
+  goOnReading(): void {
+    this.#output.resume();
   }
 
   protected onLine(_line: string): void {
@@ -211,6 +222,8 @@ export class Service extends NodeProcess {
         OPS_PORT: '0',
         DATA_DIR: dataDir,
         LOG_LEVEL: 'info',
+        // A scenario shares the machine with its load, and tests run beside each other. Those about overload say so.
+        OVERLOAD: 'late',
         ...(synthesisThreads !== undefined && { SYNTHESIS_THREADS: String(synthesisThreads) }),
         ...(actorThreads !== undefined && { ACTOR_THREADS: String(actorThreads) }),
         ...options.env,

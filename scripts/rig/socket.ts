@@ -94,6 +94,9 @@ export const encodeStart = (
     ...(contextId !== undefined && { context_id: contextId }),
   });
 
+/** The error of an utterance that a full service refuses. */
+export const unavailable = 'Service unavailable';
+
 export const socketPath = '/v1/tts/ws';
 
 /** A handshake that a server can only accept or refuse by its key. */
@@ -182,6 +185,11 @@ export class SocketConnection {
   /** Resolves when the handshake is done. */
   opened(): Promise<void> {
     return this.#opened;
+  }
+
+  /** It was closed, or failed. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Text messages received so far, of all kinds. */
