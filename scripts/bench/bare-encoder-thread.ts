@@ -6,6 +6,7 @@ import { AudioPath } from '../../workers/audio/audio-path.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { FRAME_MS_MAX } from '../../workers/actor/frame-maker.js';
 import { limits } from '../../src/limits.js';
+import { withCpuTime } from './bare-work.js';
 
 export interface BareEncoderData {
   /** 16-bit samples of the engine. */
@@ -25,7 +26,7 @@ await loadEncoders(limits);
 const loop = async (format: AudioFormat): Promise<number> => {
   let encodedSamples = 0;
   for (;;) {
-    const path = new AudioPath(sampleRateHz, await createEncoder(format));
+    const path = new AudioPath(sampleRateHz, await createEncoder(format, sampleRateHz));
     try {
       for (let start = 0; start < samples.length; start += frameSamples) {
         if (Atomics.load(running, 0) === 0) return (encodedSamples * 1000) / sampleRateHz;
@@ -44,6 +45,6 @@ const loop = async (format: AudioFormat): Promise<number> => {
 
 parentPort?.on(
   'message',
-  (format: AudioFormat) => void loop(format).then((audioMs) => parentPort?.postMessage(audioMs)),
+  (format: AudioFormat) => void withCpuTime(() => loop(format)).then((work) => parentPort?.postMessage(work)),
 );
 parentPort?.postMessage('ready');

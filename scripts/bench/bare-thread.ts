@@ -6,6 +6,7 @@ import { limits } from '../../src/limits.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
+import { withCpuTime } from './bare-work.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 
 export interface BareThreadData {
@@ -49,5 +50,5 @@ const loop = async (): Promise<number> => {
   }
 };
 
-parentPort?.on('message', () => void loop().then((audioMs) => parentPort?.postMessage(audioMs)));
+parentPort?.on('message', () => void withCpuTime(loop).then((work) => parentPort?.postMessage(work)));
 parentPort?.postMessage('ready');

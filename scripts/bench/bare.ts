@@ -6,6 +6,14 @@ import type { AudioFormat } from '../../src/api/formats.js';
 import { sumOf } from '../rig/statistics.js';
 import type { BareEncoderData } from './bare-encoder-thread.js';
 import type { BareThreadData } from './bare-thread.js';
+import type { BareWork } from './bare-work.js';
+
+export interface BareFigures {
+  /** Seconds of speech a second, all threads together. */
+  readonly throughput: number;
+  /** Milliseconds of CPU for a second of speech: other load on the machine hardly changes it. */
+  readonly cpuMs: number;
+}
 
 /** Threads that do one thing over and over, with nothing around it. */
 export class BareLoop<Job> {
@@ -27,18 +35,20 @@ export class BareLoop<Job> {
     return new BareLoop(threads, new Int32Array(control));
   }
 
-  /** Seconds of speech a second. */
-  async throughput(durationMs: number, job: Job): Promise<number> {
+  async measure(durationMs: number, job: Job): Promise<BareFigures> {
     Atomics.store(this.#control, 0, 1);
     const startedMs = performance.now();
     const made = this.#threads.map((thread) => {
       thread.postMessage(job);
-      return once(thread, 'message') as Promise<[number]>;
+      return once(thread, 'message') as Promise<[BareWork]>;
     });
     await sleep(durationMs);
     const elapsedMs = performance.now() - startedMs;
     Atomics.store(this.#control, 0, 0);
-    return sumOf((await Promise.all(made)).flat()) / elapsedMs;
+    const works = (await Promise.all(made)).flat();
+    const audioMs = sumOf(works.map((work) => work.audioMs));
+    const cpuMs = sumOf(works.map((work) => work.cpuMs));
+    return { throughput: audioMs / elapsedMs, cpuMs: (cpuMs * 1000) / audioMs };
   }
 
   /** Only between two runs: a thread must not be ended while a model runs. */

@@ -2,7 +2,7 @@
 import type { AudioFormat } from '../../src/api/formats.js';
 import { resolveFormat } from '../../src/api/formats.js';
 import { limits } from '../../src/limits.js';
-import { type BareEncoder, startBareEncoder } from './bare.js';
+import { type BareEncoder, type BareFigures, startBareEncoder } from './bare.js';
 import { exchange, jsonOf, speechRequest } from '../rig/http.js';
 import { type CpuTimes, type ThreadRole, cpuShares, readCpuTimes } from '../rig/process-facts.js';
 import type { Service } from '../rig/service.js';
@@ -19,7 +19,7 @@ const serviceMs = 3_000;
 const connections = 16;
 
 /** The format of a request that names only the encoding. */
-const defaultFormat = (encoding: string): AudioFormat => {
+export const defaultFormat = (encoding: string): AudioFormat => {
   const result = resolveFormat({ encoding }, limits);
   if (!result.ok) throw new Error(`there is no encoding ${encoding}`);
   return result.format;
@@ -43,7 +43,7 @@ const speak = async ({ keys, port, voice }: Target, sampleRateHz: number): Promi
 
 interface Measured {
   readonly format: AudioFormat;
-  readonly bare: number[];
+  readonly bare: BareFigures[];
   readonly service: number[];
   readonly shares: CpuTimes[];
 }
@@ -61,10 +61,10 @@ const measureInTurns = async (
     service: [],
     shares: [],
   }));
-  for (const { format } of measured) await bare.throughput(bareMs / 4, format);
+  for (const { format } of measured) await bare.measure(bareMs / 4, format);
   for (let run = 0; run < runs; run++) {
     for (const { format, ...figures } of measured) {
-      figures.bare.push(await bare.throughput(bareMs, format));
+      figures.bare.push(await bare.measure(bareMs, format));
       const before = readCpuTimes(service.pid);
       const order = { target: { ...target, format }, text: throughputText, connections };
       figures.service.push(await load.call('throughput', { ...order, durationMs: serviceMs }));
@@ -94,8 +94,10 @@ export const measureEncodings = async (
   try {
     const measured = await measureInTurns(load, target, service, bare);
     return measured.map(({ format, ...figures }) => {
-      const [made, alone] = [median(figures.service), median(figures.bare)];
-      const against = `encoder alone ${alone.toFixed(0)} (${(made / alone).toFixed(2)} x)`;
+      const made = median(figures.service);
+      const alone = median(figures.bare.map(({ throughput }) => throughput));
+      const cpuMs = median(figures.bare.map((bareFigures) => bareFigures.cpuMs));
+      const against = `encoder alone ${alone.toFixed(0)} (${(made / alone).toFixed(2)} x, ${cpuMs.toFixed(1)} ms of CPU for each)`;
       return row(
         `Throughput, ${describeFormat(format)}`,
         `${made.toFixed(0)} s of speech a second, ${against}${sharesText(figures.shares)}`,

@@ -1,10 +1,13 @@
 /** The benchmark's load, a process of its own: what it can be asked to do. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type FirstAudio, FirstAudioProbe, decoderOf } from '../rig/first-audio.js';
+import { HttpConnection, encodeRequest } from '../rig/http.js';
 import { serveLoad, type LoadProcess } from '../rig/load-process.js';
 import { readFrontCpuMs } from '../rig/process-facts.js';
 import { SocketConnection, encodeStart } from '../rig/socket.js';
 import { sumOf } from '../rig/statistics.js';
 import { checkSockets } from './socket-check.js';
+import { speakTogether } from './socket-together.js';
 import {
   HttpStream,
   Listener,
@@ -14,6 +17,7 @@ import {
   keyOf,
   type Target,
 } from './streams.js';
+import { replayTokens } from './token-replay.js';
 
 /** Between two requests: the service finishes everything, including a cancelled step. */
 const restMs = 40;
@@ -54,16 +58,31 @@ const gaugeFrames = (
   };
 };
 
-const firstAudioOf = async (target: Target, request: Buffer): Promise<number> => {
+/** Reads no more of pcm than it needs; of a codec all, because its decoder would disturb what is measured. */
+const firstAudioOf = async (target: Target, request: Buffer): Promise<FirstAudio> => {
+  const decoder = decoderOf(target.format);
+  if (decoder === null) throw new RangeError(`nothing decodes ${target.format.encoding} here`);
+  const isPcm = target.format.encoding === 'pcm';
   const stream = new HttpStream(target);
   await stream.opened();
   await sleep(restMs);
   try {
     return await new Promise((resolve, reject) => {
+      const probe = new FirstAudioProbe(decoder);
+      const review = (): boolean => {
+        const figures = probe.figures();
+        if (figures !== null) resolve(figures);
+        return figures !== null;
+      };
       const startedMs = nowMs();
       stream.request(request, {
-        onAudio: () => resolve(nowMs() - startedMs),
-        onEnd: () => reject(new Error('the stream had no audio')),
+        onBody: (piece) => probe.push(piece, nowMs() - startedMs),
+        onAudio: () => {
+          if (isPcm) review();
+        },
+        onEnd: () => {
+          if (!review()) reject(new Error('the stream had no audible sample'));
+        },
         onError: reject,
       });
     });
@@ -72,19 +91,15 @@ const firstAudioOf = async (target: Target, request: Buffer): Promise<number> =>
   }
 };
 
-/**
- * One listener at a time; each round asks for every text once.
- *
- * @returns milliseconds from the written request to its first audio, by text
- */
-const firstAudio = async ({ rounds, target, texts }: FirstAudioOrder): Promise<readonly number[][]> => {
+/** One listener at a time; each round asks for every text once. @returns the figures of each request, by text */
+const firstAudio = async ({ rounds, target, texts }: FirstAudioOrder): Promise<readonly FirstAudio[][]> => {
   const requests = texts.map((text, i) => encodeSpeech(target, keyOf(target, i), text));
-  const firstAudioMs = texts.map((): number[] => []);
+  const figures = texts.map((): FirstAudio[] => []);
   for (let round = 0; round < rounds; round++) {
     // Alternates between texts, so that a slow moment of the machine affects all alike.
-    for (const [i, request] of requests.entries()) firstAudioMs[i]!.push(await firstAudioOf(target, request));
+    for (const [i, request] of requests.entries()) figures[i]!.push(await firstAudioOf(target, request));
   }
-  return firstAudioMs;
+  return figures;
 };
 
 interface FirstAudioOrder {
@@ -154,28 +169,41 @@ interface ListenersOrder {
 
 export interface Heard extends FrameCost {
   readonly firstAudioMs: readonly number[];
+  /** The three figures of each request over HTTP, of a format that is decoded at once. */
+  readonly firstAudio: readonly FirstAudio[];
   /** Listeners that ever had nothing to play in the middle of speech. */
   readonly dry: number;
   /** The longest such wait. */
   readonly dryMsMax: number;
 }
 
+let endsListeningMs = Infinity;
+
+/** Ends `listen` before its time. */
+const endListening = (): void => {
+  endsListeningMs = nowMs();
+};
+
 /** Listeners that read at the speed of playback and ask again when they have heard everything. */
 const listen = async (order: ListenersOrder): Promise<Heard> => {
   const { durationMs, listeners: count, spreadMs, target, text, transport, watchedPid } = order;
   const sockets: SocketStream[] = [];
+  // A codec's decoder would disturb what is measured.
+  const decoder = target.format.encoding === 'pcm' ? decoderOf(target.format) : null;
   const listeners = Array.from({ length: count }, (_, i) => {
     const key = keyOf(target, i);
-    if (transport === 'http') return new Listener(new HttpStream(target), encodeSpeech(target, key, text));
+    if (transport === 'http')
+      return new Listener(new HttpStream(target), encodeSpeech(target, key, text), decoder);
     const socket = new SocketStream(target, key);
     sockets.push(socket);
     return new Listener(socket, encodeUtterance(text));
   });
   await Promise.all(listeners.map((listener) => listener.opened()));
   const startedMs = nowMs();
+  endsListeningMs = startedMs + spreadMs + durationMs;
   let started = 0;
   let endGauge: (() => FrameCost) | null = null;
-  while (nowMs() - startedMs < spreadMs + durationMs) {
+  while (nowMs() < endsListeningMs) {
     const elapsedMs = nowMs() - startedMs;
     while (started < count && (started * spreadMs) / count <= elapsedMs) listeners[started++]!.start(nowMs());
     const tickStartMs = nowMs();
@@ -189,9 +217,53 @@ const listen = async (order: ListenersOrder): Promise<Heard> => {
   return {
     ...cost,
     firstAudioMs: listeners.flatMap(({ firstAudioMs }) => firstAudioMs),
+    firstAudio: listeners.flatMap(({ firstAudio }) => firstAudio),
     dry: listeners.filter(({ dryMs }) => dryMs > 0).length,
     dryMsMax: Math.max(...listeners.map(({ dryMs }) => dryMs)),
   };
+};
+
+/** One request after the other on one connection. @returns their statuses, each once */
+const repeat = async ({ bytes, target, times }: RepeatOrder): Promise<readonly number[]> => {
+  const connection = new HttpConnection(target);
+  const statuses = new Set<number>();
+  for (let i = 0; i < times; i++) await ask(connection, bytes, (status) => void statuses.add(status));
+  connection.close();
+  return [...statuses];
+};
+
+interface RepeatOrder {
+  readonly target: Target;
+  readonly bytes: Buffer;
+  readonly times: number;
+}
+
+const ask = (connection: HttpConnection, bytes: Buffer, onHead: (status: number) => void): Promise<void> =>
+  new Promise((resolve, reject) => {
+    connection.request(bytes, { onHead, onBody: () => undefined, onEnd: resolve, onError: reject });
+  });
+
+let probing = false;
+
+/** Asks again and again for something that is answered at once. @returns the longest time to an answer, in milliseconds */
+const probe = async ({ everyMs, target }: { target: Target; everyMs: number }): Promise<number> => {
+  const connection = new HttpConnection(target);
+  const bytes = encodeRequest({ path: '/v1/tts/speakers', key: target.keys[0]! });
+  let longestMs = 0;
+  probing = true;
+  while (probing) {
+    await sleep(everyMs);
+    const askedMs = nowMs();
+    await ask(connection, bytes, () => {
+      longestMs = Math.max(longestMs, nowMs() - askedMs);
+    });
+  }
+  connection.close();
+  return longestMs;
+};
+
+const endProbe = (): void => {
+  probing = false;
 };
 
 let idle: SocketConnection[] = [];
@@ -215,6 +287,12 @@ const openIdle = async ({ sockets, target }: { target: Target; sockets: number }
     idle.push(...batch);
     await Promise.all(batch.map((connection) => connection.opened()));
   }
+};
+
+/** The service ends idle sockets on purpose. @returns how many are open */
+const idleLeft = (): number => {
+  idleFault = null;
+  return idle.filter(({ isOver }) => !isOver).length;
 };
 
 /** @throws the first fault of an idle socket */
@@ -278,7 +356,23 @@ const receive = async (order: ReceiveOrder): Promise<FrameCost> => {
   }
 };
 
-const calls = { firstAudio, throughput, listen, openIdle, closeIdle, record, receive, checkSockets };
+const calls = {
+  firstAudio,
+  throughput,
+  listen,
+  endListening,
+  repeat,
+  probe,
+  endProbe,
+  openIdle,
+  idleLeft,
+  closeIdle,
+  record,
+  receive,
+  checkSockets,
+  speakTogether,
+  replayTokens,
+};
 /** The load as the benchmark sees it. */
 export type Load = LoadProcess<typeof calls>;
 

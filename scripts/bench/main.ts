@@ -2,8 +2,11 @@
  * Measures the service from outside: the service is a child process on a free port, and the load is another.
  *
  *   npm run bench [-- --only first-audio,throughput,encodings,listeners,memory] [--rate HZ] [--json FILE] [--readme]
- *   npm run bench -- ws [--only idle,streams,frames] [--rate HZ] [--json FILE]
+ *   npm run bench -- ws [--only idle,together,streams,frames] [--rate HZ] [--json FILE]
+ *   npm run bench -- pauses [--json FILE]
  *   npm run bench -- ws-check [--minutes N] [--json FILE]
+ *   npm run bench -- overload [--only 0.8,2,4,10,burst] [--seconds N] [--capacity N] [--quick] [--json FILE]
+ *   npm run bench -- tokens [--json FILE]
  *
  * Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
  */
@@ -21,6 +24,9 @@ import { startBareEngine } from './bare.js';
 import { measureEncodings } from './encodings.js';
 import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
+import { keysNeeded as overloadKeysNeeded, measureOverload, type OverloadPart } from './overload/overload.js';
+import { overloads } from './overload/phases.js';
+import { measurePauses } from './pauses.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';
 import {
   keysNeeded,
@@ -35,9 +41,11 @@ import {
   measureFrameCost,
   measureIdleSockets,
   measureSocketStreams,
+  measureTogether,
   streamKeysNeeded,
 } from './socket-scenarios.js';
 import type { Target } from './streams.js';
+import { measureTokens, tokenKeysNeeded } from './token-scenarios.js';
 
 const options = readArguments('bench', usage, readOptions);
 if (options === null) {
@@ -50,7 +58,13 @@ const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readCon
 const { packs, files } = await readPacks(modelsDir);
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
-const serviceOptions = { synthesisThreads, actorThreads, showsErrors: true };
+const serviceOptions = {
+  synthesisThreads,
+  actorThreads,
+  showsErrors: true,
+  // Only an overload asks what the service admits; the others ask what it can do.
+  env: { OVERLOAD: 'late' },
+};
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: rateHz };
 const opus: AudioFormat = { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 };
 
@@ -66,8 +80,9 @@ const withTarget = (
   keys: number,
   format: AudioFormat,
   use: (service: Service, target: Target) => Promise<void>,
+  env: Readonly<Record<string, string>> = serviceOptions.env,
 ): Promise<void> =>
-  withService(serviceOptions, async (service) =>
+  withService({ ...serviceOptions, env }, async (service) =>
     use(service, { port: service.port, keys: await service.makeKeys(keys), voice, format }),
   );
 
@@ -98,12 +113,20 @@ const runSockets = async (): Promise<void> => {
     await withTarget(keysNeeded, pcm, (service, target) =>
       measure('idle', () => measureIdleSockets(load, target, service)),
     );
-  if (!parts.includes('streams') && !parts.includes('frames')) return;
+  if (!['together', 'streams', 'frames'].some((part) => parts.includes(part as Part))) return;
   await withTarget(streamKeysNeeded, pcm, async (service, target) => {
+    await measure('together', () => measureTogether(load, target));
     await measure('frames', () => measureFrameCost(load, target, service));
     await measure('streams', () => measureSocketStreams(load, target));
   });
 };
+
+const runPauses = (): Promise<void> =>
+  measure('pauses', () =>
+    measurePauses(load, serviceOptions, async (service, keys) => ({
+      ...{ port: service.port, keys: await service.makeKeys(keys), voice, format: pcm },
+    })),
+  );
 
 /** With Opus, whose pages are numbered. */
 const runCheck = (): Promise<void> =>
@@ -111,10 +134,44 @@ const runCheck = (): Promise<void> =>
     measure('check', () => checkSockets(load, target, service, minutes)),
   );
 
+const overloadParts: readonly OverloadPart[] = ['0.8', ...overloads, 'burst'];
+let figures: object | undefined;
+
+const runOverload = (): Promise<void> =>
+  withTarget(
+    overloadKeysNeeded,
+    pcm,
+    (refusing, target) =>
+      withTarget(overloadKeysNeeded, pcm, async (late, lateTarget) => {
+        const result = await measureOverload(
+          {
+            refusing: { service: refusing, target },
+            late: { service: late, target: lateTarget },
+          },
+          { ...options.overload, parts: overloadParts.filter((part) => parts.includes(part)) },
+        );
+        rows.push(...result.rows);
+        figures = result.figures;
+      }),
+    { OVERLOAD: 'refuse' },
+  );
+
+/** Nothing is refused: a machine that is too busy shows in the gaps. */
+const runTokens = (): Promise<void> =>
+  withTarget(
+    tokenKeysNeeded,
+    pcm,
+    (_service, target) => measure('tokens', () => measureTokens(load, target)),
+    { OVERLOAD: 'late' },
+  );
+
 const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   all: runAll,
   ws: runSockets,
+  pauses: runPauses,
   'ws-check': runCheck,
+  overload: runOverload,
+  tokens: runTokens,
 };
 
 try {
@@ -128,6 +185,6 @@ const machine = describeMachine();
 const command = program === 'all' ? 'npm run bench' : `npm run bench -- ${program}`;
 const report = formatReport(machine, command, rows);
 process.stdout.write(report);
-if (json !== null) writeFileSync(json, `${JSON.stringify({ machine, rows }, null, 2)}\n`);
+if (json !== null) writeFileSync(json, `${JSON.stringify({ machine, rows, figures }, null, 2)}\n`);
 if (readme) writeFileSync('README.md', putIntoReadme(readFileSync('README.md', 'utf8'), report));
 process.exitCode = rows.some(({ passed }) => passed === false) ? 1 : 0;

@@ -1,16 +1,26 @@
 /** The command line of the benchmark. */
 import { parseCommandLine, UsageError } from '../command.js';
+import type { OverloadOptions } from './overload/overload.js';
 
 export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json FILE] [--readme]
        npm run bench -- ws [--only PARTS] [--rate HZ] [--json FILE]
+       npm run bench -- pauses [--json FILE]
        npm run bench -- ws-check [--minutes N] [--json FILE]
+       npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--rate HZ] [--json FILE]
+       npm run bench -- tokens [--json FILE]
 
   (no name)      requests over HTTP; parts: first-audio, throughput, encodings, listeners and memory
-  ws             WebSockets; parts: idle, streams and frames
+  ws             WebSockets; parts: idle, together, streams and frames
+  pauses         how long the front thread stops for one caller's worst, and for work over many WebSockets
   ws-check       checks every frame that a hundred WebSockets receive
+  overload       more load than the machine carries; parts: 0.8, 2, 4, 10 (times its capacity) and burst
+  tokens         text that arrives as a language model writes it
   --only PARTS   some of the parts, separated by commas
   --rate HZ      the sample rate of the speech (default 24000)
   --minutes N    how long frames are checked, from 0.5 on (default 1)
+  --seconds N    how long each overload lasts, from 1 on (default 60)
+  --capacity N   listeners that the machine carries; by default the run finds the number first
+  --quick        a short run, to see that it works: its figures say little
   --json FILE    also writes the results into a file
   --readme       puts the table into README.md
 
@@ -19,8 +29,11 @@ Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
 
 const programs = {
   all: ['first-audio', 'throughput', 'encodings', 'listeners', 'memory'],
-  ws: ['idle', 'streams', 'frames'],
+  ws: ['idle', 'together', 'streams', 'frames'],
+  pauses: ['pauses'],
   'ws-check': ['check'],
+  overload: ['0.8', '2', '4', '10', 'burst'],
+  tokens: ['tokens'],
 } as const;
 export type Program = keyof typeof programs;
 export type Part = (typeof programs)[Program][number];
@@ -30,6 +43,7 @@ export interface BenchOptions {
   readonly parts: readonly Part[];
   readonly rateHz: number;
   readonly minutes: number;
+  readonly overload: Omit<OverloadOptions, 'parts'>;
   /** `null`: no file. */
   readonly json: string | null;
   readonly readme: boolean;
@@ -55,11 +69,36 @@ const parse = (args: readonly string[]) =>
       only: { type: 'string' },
       rate: { type: 'string', default: '24000' },
       minutes: { type: 'string', default: '1' },
+      seconds: { type: 'string' },
+      capacity: { type: 'string' },
+      quick: { type: 'boolean', default: false },
       json: { type: 'string' },
       readme: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
+
+const secondsOf = { full: 60, quick: 4 } as const;
+
+const readOverload = (
+  program: Program,
+  { capacity, quick, seconds }: ReturnType<typeof parse>['values'],
+): BenchOptions['overload'] => {
+  const number = (name: string, text: string | undefined): number | null => {
+    if (text === undefined) return null;
+    const value = Number(text);
+    if (!(Number.isInteger(value) && value >= 1))
+      throw new UsageError(`--${name} is a whole number from 1 on, not "${text}"`);
+    return value;
+  };
+  if (program !== 'overload' && (capacity !== undefined || seconds !== undefined || quick))
+    throw new UsageError('--seconds, --capacity and --quick go with overload');
+  return {
+    isQuick: quick,
+    seconds: number('seconds', seconds) ?? secondsOf[quick ? 'quick' : 'full'],
+    capacity: number('capacity', capacity),
+  };
+};
 
 /**
  * @returns `null` for `--help`
@@ -80,5 +119,6 @@ export const readOptions = (args: readonly string[]): BenchOptions | null => {
   if (values.readme && program !== 'all')
     throw new UsageError('--readme goes with the measurements over HTTP');
   const parts = readParts(program, values.only);
-  return { program, parts, rateHz, minutes, json: values.json ?? null, readme: values.readme };
+  const overload = readOverload(program, values);
+  return { program, parts, rateHz, minutes, overload, json: values.json ?? null, readme: values.readme };
 };

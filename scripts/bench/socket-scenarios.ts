@@ -169,6 +169,32 @@ export const measureFrameCost = async (load: Load, target: Target, service: Serv
   ];
 };
 
+const contextsTogether = 5;
+const roundsTogether = 20;
+/** First audio of the last of them, as a multiple of what one has alone. */
+const togetherMax = 3;
+
+/** Contexts of one socket that begin to speak at once, against one that speaks alone. */
+export const measureTogether = async (load: Load, target: Target): Promise<Row[]> => {
+  const { aloneMs, togetherMs } = await load.call('speakTogether', {
+    target,
+    text: texts.replyText,
+    contexts: contextsTogether,
+    rounds: roundsTogether,
+  });
+  const last = togetherMs.map((round) => round.at(-1) ?? Number.POSITIVE_INFINITY);
+  const ratio = median(last) / median(aloneMs);
+  return [
+    barredRow(
+      `First audio of ${contextsTogether} contexts of one WebSocket that begin at once`,
+      `median ${ms(median(togetherMs.flat()))}, of the last ${ms(median(last))} (${ratio.toFixed(1)} x), ` +
+        `worst ${ms(Math.max(...last))}; one alone ${ms(median(aloneMs))}`,
+      `the last within ${togetherMax} x`,
+      ratio <= togetherMax,
+    ),
+  ];
+};
+
 const checkedSockets = 100;
 const checkedContexts = 4;
 export const checkKeysNeeded = 12;

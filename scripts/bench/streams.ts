@@ -1,5 +1,6 @@
 /** Streams of speech as the benchmark's listeners hear them, and the listeners. */
 import type { AudioFormat } from '../../src/api/formats.js';
+import { type Decoder, type FirstAudio, FirstAudioProbe } from '../rig/first-audio.js';
 import { HttpConnection, encodeRequest, speechRequest } from '../rig/http.js';
 import { Playback, ReadAhead } from '../rig/playback.js';
 import { SocketConnection, audioOverheadBytes, encodeMessage, encodeStart } from '../rig/socket.js';
@@ -14,6 +15,10 @@ export interface Target {
 export const keyOf = ({ keys }: Target, index: number): string => keys[index % keys.length]!;
 
 export interface StreamHandlers {
+  /** The service answered with another status than 200; `onEnd` follows. Without this handler, that is an error. */
+  readonly onRefused?: (status: number, headers: ReadonlyMap<string, string>) => void;
+  /** Over HTTP: bytes of the body, valid only during the call. `onAudio` follows. */
+  readonly onBody?: (piece: Buffer) => void;
   /** Audio arrived; `audioMs` is all of the stream so far. */
   readonly onAudio: (audioMs: number) => void;
   readonly onEnd: () => void;
@@ -33,7 +38,7 @@ export interface SpeechStream {
 }
 
 /** Milliseconds of speech in a byte of base64; `null` for Opus, where only pages have a time. */
-const msPerBase64Byte = (format: AudioFormat): number | null => {
+export const msPerBase64Byte = (format: AudioFormat): number | null => {
   const bytesToMs = (bytesPerSecond: number) => ((3 / 4) * 1000) / bytesPerSecond;
   switch (format.encoding) {
     case 'pcm':
@@ -85,16 +90,24 @@ export class HttpStream implements SpeechStream {
     return this.#connection.opened();
   }
 
-  request(bytes: Buffer, { onAudio, onEnd, onError }: StreamHandlers): void {
+  request(bytes: Buffer, { onAudio, onBody, onEnd, onError, onRefused }: StreamHandlers): void {
     this.#base64Bytes = 0;
     this.#pageMs = 0;
+    let isSpeech = false;
     this.#connection.request(bytes, {
-      onHead: (status) => {
-        if (status === 200) return;
+      onHead: (status, headers) => {
+        isSpeech = status === 200;
+        if (isSpeech) return;
+        if (onRefused !== undefined) {
+          onRefused(status, headers);
+          return;
+        }
         this.close();
         onError(new Error(`the service answered ${status}`));
       },
       onBody: (piece, offset) => {
+        if (!isSpeech) return;
+        onBody?.(piece);
         const before = this.#base64Bytes;
         this.#count(piece, offset);
         const audioMs = this.#msPerByte === null ? this.#pageMs : this.#base64Bytes * this.#msPerByte;
@@ -216,18 +229,24 @@ export class SocketStream implements SpeechStream {
 export class Listener {
   /** Milliseconds to first audio, of each request so far. */
   readonly firstAudioMs: number[] = [];
+  /** The three figures of each request over HTTP, if there is a decoder. */
+  readonly firstAudio: FirstAudio[] = [];
   /** The longest wait in the middle of speech; 0 without one. */
   dryMs = 0;
   readonly #stream: SpeechStream;
   readonly #request: Buffer;
   readonly #playback = new Playback();
   readonly #readAhead: ReadAhead;
+  readonly #decoder: Decoder | null;
+  /** Until the current speech is heard. */
+  #probe: FirstAudioProbe | null = null;
   #isComplete = false;
   #error: Error | null = null;
 
-  constructor(stream: SpeechStream, request: Buffer) {
+  constructor(stream: SpeechStream, request: Buffer, decoder: Decoder | null = null) {
     this.#stream = stream;
     this.#request = request;
+    this.#decoder = decoder;
     this.#readAhead = new ReadAhead(stream);
   }
 
@@ -244,7 +263,9 @@ export class Listener {
     // The end may have come in the same read as the audio that it was paused for.
     this.#readAhead.resume();
     this.#playback.begin(nowMs);
+    this.#probe = this.#decoder && new FirstAudioProbe(this.#decoder);
     this.#stream.request(this.#request, {
+      onBody: (piece) => this.#probe?.push(piece, performance.now() - nowMs),
       onAudio: (audioMs) => this.#onAudio(audioMs, performance.now()),
       onEnd: () => (this.#isComplete = true),
       onError: (error) => (this.#error = error),
@@ -269,5 +290,9 @@ export class Listener {
     if (arrival?.kind === 'first') this.firstAudioMs.push(arrival.waitedMs);
     else if (arrival?.kind === 'dry') this.dryMs = Math.max(this.dryMs, arrival.waitedMs);
     this.#readAhead.update(this.#playback.aheadMs(nowMs));
+    const figures = this.#probe?.figures();
+    if (figures === null || figures === undefined) return;
+    this.firstAudio.push(figures);
+    this.#probe = null;
   }
 }

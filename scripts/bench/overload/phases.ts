@@ -1,0 +1,81 @@
+/** The phases of an overload: how long they last, and what is asked of them. */
+import { median } from '../../rig/statistics.js';
+import type { SearchSettings } from '../../rig/capacity-search.js';
+import type { CrowdFigures, CrowdOrder } from './crowd.js';
+
+export const overloads = ['2', '4', '10'] as const;
+export type Overload = (typeof overloads)[number];
+
+export const bars = {
+  /** Of a load that the machine carries. */
+  capacityFirstAudioP99MsMax: 200,
+  /** Of the admitted visits; see `visitBars`. */
+  spoiltShareMax: 0.02,
+  /** Speech delivered, against the load of capacity. */
+  servedRatioMin: 0.7,
+  refusalP95MsMax: 50,
+} as const;
+
+/** A load that the machine carries leaves less than this unspoken when it ends, for each of its listeners. */
+const owedMsMax = 500;
+
+export interface Timing {
+  readonly search: SearchSettings;
+  readonly trial: Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
+  readonly warmUpMs: number;
+  /** Runs below capacity, for each way of admission. */
+  readonly calmRuns: number;
+  readonly calm: Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
+  readonly overload: Pick<CrowdOrder, 'warmUpMs' | 'durationMs' | 'drainMsMax'>;
+  readonly burstConnections: number;
+}
+
+const drainMsMax = 20_000;
+
+/** @param seconds of each overload; the runs below capacity are a quarter as long */
+export const timingOf = (seconds: number, isQuick: boolean): Timing => ({
+  search: {
+    first: 64,
+    growth: isQuick ? 2 : 1.6,
+    refinements: isQuick ? 1 : 3,
+    max: 1_600,
+    trials: isQuick ? 1 : 2,
+    secondThoughts: isQuick ? 0 : 2,
+  },
+  trial: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: isQuick ? 3_000 : 9_000, drainMsMax: 2_000 },
+  warmUpMs: isQuick ? 2_000 : 6_000,
+  calmRuns: isQuick ? 1 : 3,
+  calm: { warmUpMs: isQuick ? 1_000 : 3_000, durationMs: Math.max(3_000, seconds * 250), drainMsMax },
+  overload: { warmUpMs: 0, durationMs: seconds * 1_000, drainMsMax },
+  burstConnections: 1_000,
+});
+
+/** @returns why a load is more than the machine carries; `null`: it carries it */
+export const troubleOf = (figures: CrowdFigures, listeners: number): string | null => {
+  const { isHopeless, owedMs, visits } = figures;
+  if (visits.admitted === 0) return 'nobody was served';
+  if (isHopeless) return 'given up: most came late';
+  if (visits.failed > 0) return `${visits.failed} failed (${figures.faults})`;
+  if (visits.refused > 0) return `${visits.refused} refused`;
+  if (visits.everDry > 0) return `${visits.everDry} ran dry (up to ${visits.dryMsMax.toFixed(0)} ms)`;
+  const p99Ms = visits.firstAudioMs?.p99 ?? Infinity;
+  if (p99Ms > bars.capacityFirstAudioP99MsMax) return `first audio p99 ${p99Ms.toFixed(0)} ms`;
+  const owedEachMs = owedMs / listeners;
+  return owedEachMs > owedMsMax ? `${owedEachMs.toFixed(0)} ms of speech behind for each listener` : null;
+};
+
+/** How far equal runs differ, and whether one kind is worse than the other by more. */
+export const compareRuns = (
+  these: readonly number[],
+  others: readonly number[],
+): {
+  readonly these: number;
+  readonly others: number;
+  readonly spread: number;
+  readonly isNoWorse: boolean;
+} => {
+  const range = (values: readonly number[]) => Math.max(...values) - Math.min(...values);
+  const spread = Math.max(range(these), range(others));
+  const [mine, theirs] = [median(these), median(others)];
+  return { these: mine, others: theirs, spread, isNoWorse: mine <= theirs + spread };
+};

@@ -1,0 +1,132 @@
+/** Replays text as a language model streams it, over a WebSocket, and listens. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../../src/limits.js';
+import { Segmenter } from '../../src/text/segments.js';
+import { Playback } from '../rig/playback.js';
+import { type ServerFrame, SocketConnection, encodeMessage, encodeStart } from '../rig/socket.js';
+import { type Target, keyOf } from './streams.js';
+import { tokensOf } from './token-texts.js';
+
+/** How a client sends what its model writes: at once, or by the sentences and long clauses of a request over HTTP. */
+export type Sending = 'tokens' | 'sentences';
+
+export interface ReplayOrder {
+  /** With the encoding pcm. */
+  readonly target: Target;
+  readonly texts: readonly string[];
+  readonly tokensPerSecond: number;
+  readonly atOnce: number;
+}
+
+export interface Replay {
+  /** From the first token to the first sample over -50 dBFS. */
+  readonly firstSoundMs: Readonly<Record<Sending, number>>;
+  /** The longest wait of a listener who plays from the first sample on; of `tokens`. */
+  readonly dryMs: number;
+  /** From the first token to the last. */
+  readonly textMs: number;
+}
+
+/** -50 dBFS as a sample of 16 bits. */
+const audible = Math.round(32_768 * 10 ** (-50 / 20));
+
+/** The pieces of a text with the number of the token that completes each. */
+const piecesOf = (tokens: readonly string[], sending: Sending): { text: string; token: number }[] => {
+  if (sending === 'tokens') return tokens.map((text, token) => ({ text, token }));
+  const segmenter = new Segmenter(limits);
+  const cut = tokens.flatMap((text, token) => segmenter.push(text).map((segment) => ({ ...segment, token })));
+  const rest = segmenter.flush().map((segment) => ({ ...segment, token: tokens.length - 1 }));
+  return [...cut, ...rest];
+};
+
+interface Sounds {
+  readonly firstSoundMs: number;
+  readonly dryMs: number;
+}
+
+/** Sends the pieces of one text when the model has written them. @returns what its listener hears, from the first token on */
+const replay = async (
+  target: Target,
+  key: string,
+  tokens: readonly string[],
+  tokensPerSecond: number,
+  sending: Sending,
+): Promise<Sounds> => {
+  const { sampleRateHz } = target.format as { sampleRateHz: number };
+  const playback = new Playback();
+  const opened = Promise.withResolvers<undefined>();
+  const ended = Promise.withResolvers<undefined>();
+  let startedMs = 0;
+  let firstFrameMs = -1;
+  let firstSoundMs = -1;
+  let samples = 0;
+  const onAudio = (base64: string) => {
+    const atMs = performance.now();
+    const bytes = Buffer.from(base64, 'base64');
+    if (firstFrameMs < 0) firstFrameMs = atMs;
+    for (let at = 0; at + 1 < bytes.length && firstSoundMs < 0; at += 2)
+      if (Math.abs(bytes.readInt16LE(at)) > audible)
+        firstSoundMs = Math.max(firstFrameMs + ((samples + at / 2) * 1000) / sampleRateHz, atMs) - startedMs;
+    samples += bytes.length >> 1;
+    playback.audio((samples * 1000) / sampleRateHz, atMs);
+  };
+  const connection = new SocketConnection(
+    { port: target.port, key },
+    {
+      onMessage: (json) => {
+        const frame = JSON.parse(json) as ServerFrame;
+        if (frame.audio_chunk !== undefined) onAudio(frame.audio_chunk);
+        else if (frame.context_started !== undefined) opened.resolve(undefined);
+        else if (frame.flush_completed === true) ended.resolve(undefined);
+        else if (frame.error !== undefined) ended.reject(new Error(`the service sent ${json}`));
+      },
+      onError: ended.reject,
+    },
+  );
+  ended.promise.catch(() => undefined);
+  try {
+    await connection.opened();
+    connection.write(encodeStart(target));
+    await Promise.race([opened.promise, ended.promise]);
+    startedMs = performance.now();
+    playback.begin(startedMs);
+    for (const { text, token } of piecesOf(tokens, sending)) {
+      const waitMs = startedMs + (token * 1000) / tokensPerSecond - performance.now();
+      if (waitMs > 0) await Promise.race([sleep(waitMs), ended.promise]);
+      connection.write(encodeMessage({ send_text: text }));
+      // Of text by sentences only the first sound is measured: the service itself cuts what it gets.
+      if (sending === 'sentences') break;
+    }
+    connection.write(encodeMessage({ flush: true }));
+    await ended.promise;
+  } finally {
+    connection.close();
+  }
+  if (firstSoundMs < 0) throw new Error('the speech had no sound');
+  return { firstSoundMs, dryMs: playback.dryMsMax };
+};
+
+/** Replays each text in both ways, one after the other; several texts at a time. */
+export const replayTokens = async (order: ReplayOrder): Promise<Replay[]> => {
+  const { atOnce, target, texts, tokensPerSecond } = order;
+  const replays: Replay[] = [];
+  let next = 0;
+  const replayNext = async (lane: number): Promise<void> => {
+    // Lanes that start together would meet at every beat.
+    await sleep((lane * 1000) / tokensPerSecond / atOnce);
+    while (next < texts.length) {
+      const index = next++;
+      const tokens = tokensOf(texts[index]!);
+      const say = (sending: Sending) => replay(target, keyOf(target, lane), tokens, tokensPerSecond, sending);
+      const bySentence = await say('sentences');
+      const byToken = await say('tokens');
+      replays[index] = {
+        firstSoundMs: { tokens: byToken.firstSoundMs, sentences: bySentence.firstSoundMs },
+        dryMs: byToken.dryMs,
+        textMs: ((tokens.length - 1) * 1000) / tokensPerSecond,
+      };
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, (_, lane) => replayNext(lane)));
+  return replays;
+};
