@@ -6,15 +6,18 @@
  */
 import { ContextCheck, type FrameKind } from '../rig/context-check.js';
 import { createAudioCheck } from '../rig/audio-check.js';
+import type { LoopClock } from '../rig/loop-clock.js';
 import { Playback } from '../rig/playback.js';
-import { encodeMessage, encodeStart, type ServerFrame } from '../rig/socket.js';
+import { encodeMessage, encodeStart, type ServerFrame, unavailable } from '../rig/socket.js';
 import type { Target } from './measures.js';
-import type { LoopClock, Meter } from './meter.js';
+import type { Meter, Reply } from './meter.js';
 import { judgeDry, msPerCharacter, trailMs, wordMarginMs } from './plausible.js';
 import type { ContextPlan, Reader, ReplyPlan } from './population.js';
 
 /** For an answer; speech has the time that it takes besides. */
 export const answerMsMax = 15_000;
+/** Audio that an encoder may still hold back at a flush; a first chunk of speech is longer. */
+const encoderRestMsMax = 100;
 /** Of slow readers. */
 const slowestSpeed = 0.5;
 
@@ -26,6 +29,8 @@ export interface RunParts {
   readonly vanishes: boolean;
   readonly key: string;
   readonly target: Target;
+  /** The service may refuse what it has no capacity for. */
+  readonly mayRefuse: boolean;
   readonly clock: LoopClock;
   readonly meter: Meter;
   readonly write: (frame: Uint8Array) => void;
@@ -82,6 +87,11 @@ export class ContextRun {
   #sentCharacters = 0;
   #isStopping = false;
   #isStreaming = false;
+  /** A part of the current reply was refused: what it lacks is no gap. */
+  #isBroken = false;
+  #judged: Reply = { isSpoilt: false };
+  /** Audio at the last flush. */
+  #durationAtFlushMs = 0;
 
   constructor(parts: RunParts, nowMs: number) {
     this.#parts = parts;
@@ -94,6 +104,7 @@ export class ContextRun {
       trailMs,
       wordMarginMs: wordMarginMs(format),
       msPerCharacter,
+      ...(parts.mayRefuse && { refusal: unavailable }),
       onFault: (kind, what) => parts.meter.fault(kind, parts.id, what),
     });
     parts.meter.contexts++;
@@ -162,7 +173,11 @@ export class ContextRun {
         this.#onAudio(this.#check.durationMs - beforeMs, nowMs);
         break;
       case 'flushed':
-        this.#onFlushed(nowMs);
+        this.#onFlushed(nowMs, false);
+        break;
+      case 'refused':
+        this.#isBroken = true;
+        this.#onFlushed(nowMs, true);
         break;
       case 'closed':
         this.#become('over', nowMs);
@@ -171,6 +186,7 @@ export class ContextRun {
         this.#become('over', nowMs);
         break;
       case 'words':
+      case 'refusing':
       case 'unknown':
     }
     return kind;
@@ -206,6 +222,8 @@ export class ContextRun {
     this.#replyStartMs = nowMs;
     this.#durationAtReplyMs = this.#check.durationMs;
     this.#spokenAtMs = this.#textCompleteMs = null;
+    this.#isBroken = false;
+    this.#judged = { isSpoilt: false };
     this.#playback.begin(this.#playMs(nowMs));
     this.#parts.meter.replies++;
     this.#become('writing', nowMs);
@@ -257,9 +275,9 @@ export class ContextRun {
     const receivedMs = this.#check.durationMs - this.#durationAtReplyMs;
     const isPrompt = reader === 'eager' || reader === 'paced';
     const arrival = this.#playback.audio(receivedMs, this.#playMs(nowMs));
-    if (arrival === null || !isPrompt) return;
+    if (arrival === null || !isPrompt || this.#isBroken) return;
     if (arrival.kind === 'first') {
-      if (this.#spokenAtMs !== null) meter.heardFirst(nowMs - this.#spokenAtMs);
+      if (this.#spokenAtMs !== null) meter.heardFirst(nowMs - this.#spokenAtMs, this.#judged);
       return;
     }
     // The rest that an encoder writes at the close is not speech.
@@ -268,12 +286,20 @@ export class ContextRun {
     const { sinceMs } = arrival;
     const clientLateMs = clock.latenessMs(sinceMs, nowMs);
     const textCompleteMs = this.#textCompleteMs;
-    meter.dry(id, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }));
+    meter.dry(id, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs, clientLateMs }), this.#judged);
   }
 
-  #onFlushed(nowMs: number): void {
-    const done = this.#deadlines.shift();
-    if (done !== undefined) this.#parts.meter.spoken(this.#parts.key, done.characters);
+  #onFlushed(nowMs: number, isRefused: boolean): void {
+    const { key, meter } = this.#parts;
+    const characters = this.#deadlines.shift()?.characters ?? 0;
+    const isHeard = this.#check.durationMs - this.#durationAtFlushMs > encoderRestMsMax;
+    this.#durationAtFlushMs = this.#check.durationMs;
+    if (!isRefused) meter.spoken(key, characters);
+    else {
+      meter.refusals++;
+      // Of an utterance that was refused in its middle, what was heard is charged.
+      if (!isHeard) meter.unsent(key, characters);
+    }
     if (this.#state !== 'writing' || this.#deadlines.length > 0) return;
     if (this.#nextPiece === this.#pieces.length) this.#become('listening', nowMs);
   }

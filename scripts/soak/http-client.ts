@@ -1,14 +1,17 @@
 /** A client over HTTP: one request after the other, each as drawn, with every record of the response checked. */
 import { CheckedAnswer } from '../rig/checked-answer.js';
 import { encodeRequest, HttpConnection, responseFormat } from '../rig/http.js';
+import type { LoopClock } from '../rig/loop-clock.js';
 import { Playback } from '../rig/playback.js';
 import type { Target } from './measures.js';
-import type { LoopClock, Meter } from './meter.js';
+import type { Meter } from './meter.js';
 import { endTrailMs, httpMsPerCharacter, judgeDry, wordMarginMs } from './plausible.js';
 import { drawHttp, isTidy, type HttpPlan } from './population.js';
 
 /** A whole result of some sentences takes one or two seconds. */
 const answerMsMax = 30_000;
+/** In an overload, a whole result waits for listeners: as long as the contract tells clients to wait. */
+const wholeMsMax = 180_000;
 
 export interface HttpClientParts {
   readonly key: string;
@@ -17,6 +20,8 @@ export interface HttpClientParts {
   readonly seed: number;
   readonly client: number;
   readonly target: Target;
+  /** The service may refuse what it has no capacity for. */
+  readonly mayRefuse: boolean;
 }
 
 const paths = {
@@ -82,10 +87,14 @@ export class HttpClient {
     const { abortAfterMs } = this.#plan;
     const waitedMs = nowMs - this.#sinceMs;
     if (abortAfterMs !== null && waitedMs >= abortAfterMs) this.#abort();
-    else if (waitedMs > answerMsMax) {
+    else if (waitedMs > this.#answerMsMax) {
       this.#parts.meter.fault('answers', this.#name, 'a request is not answered');
       this.#abort();
     }
+  }
+
+  get #answerMsMax(): number {
+    return this.#parts.mayRefuse && this.#plan.route === 'whole' ? wholeMsMax : answerMsMax;
   }
 
   get #name(): string {
@@ -121,6 +130,7 @@ export class HttpClient {
     const name = this.#name;
     const playback = new Playback();
     playback.begin(askedMs);
+    const reply = { isSpoilt: false };
     let heardMs = 0;
     return new CheckedAnswer({
       id: name,
@@ -137,11 +147,11 @@ export class HttpClient {
         meter.audioMs += durationMs - heardMs;
         heardMs = durationMs;
         const arrival = route === 'whole' ? null : playback.audio(durationMs, nowMs);
-        if (arrival?.kind === 'first') meter.heardFirst(arrival.waitedMs);
+        if (arrival?.kind === 'first') meter.heardFirst(arrival.waitedMs, reply);
         if (arrival?.kind !== 'dry') return;
         const { sinceMs } = arrival;
         const clientLateMs = clock.latenessMs(sinceMs, nowMs);
-        meter.dry(name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs: askedMs, clientLateMs }));
+        meter.dry(name, judgeDry({ sinceMs, untilMs: nowMs, textCompleteMs: askedMs, clientLateMs }), reply);
       },
     });
   }
@@ -149,14 +159,15 @@ export class HttpClient {
   /** @param answer `null` for a request that the service must refuse */
   #send(request: Buffer, answer: CheckedAnswer | null): void {
     const { text, wrong } = this.#plan;
-    const { key, meter, target } = this.#parts;
+    const { key, mayRefuse, meter, target } = this.#parts;
     const expected = wrong === null ? 200 : refusals[wrong];
     let isSpoken = false;
     this.#connection ??= new HttpConnection(target);
     this.#connection.request(request, {
-      onHead: (status) => {
+      onHead: (status, headers) => {
         isSpoken = status === 200;
-        if (status !== expected) this.#fault(`${status} instead of ${expected}`);
+        if (mayRefuse && answer !== null && status === 503) this.#onRefused(headers);
+        else if (status !== expected) this.#fault(`${status} instead of ${expected}`);
       },
       onBody: (bytes) => {
         if (isSpoken) answer?.push(bytes);
@@ -174,6 +185,13 @@ export class HttpClient {
         this.#abort();
       },
     });
+  }
+
+  #onRefused(headers: ReadonlyMap<string, string>): void {
+    const { key, meter } = this.#parts;
+    meter.refusals++;
+    meter.unsent(key, this.#plan.text.length);
+    if (!headers.has('retry-after')) this.#fault('a 503 has no Retry-After');
   }
 
   #abort(): void {

@@ -8,6 +8,8 @@ export const bars = {
   firstAudioP99Ms: 200,
   /** Of the chunks with a listener; the operator's alert has the same bar. */
   lateChunkShare: 0.001,
+  /** From capacity on: of the admitted replies, and of the chunks. */
+  overloadShare: 0.02,
   /** Of the front thread, in 19 of 20 steps. */
   loopDelayP99Ms: 100,
   /** Of `GET /healthz`, client included. */
@@ -53,6 +55,11 @@ export interface Findings {
   /** In the warm-up and while measuring. */
   readonly underruns: number;
   readonly unjudged: number;
+  /** Of the capacity; `null`: no part of it was asked for, and nothing may be refused. */
+  readonly load: number | null;
+  readonly refusals: number;
+  /** Replies with first audio or a gap beyond what an overload allows. */
+  readonly spoilt: number;
   readonly firstAudioMs: Quantiles;
   /** After the warm-up, without rests. */
   readonly steps: readonly Step[];
@@ -107,6 +114,24 @@ const ofFaults = ({ faultCounts, faults }: Findings): Invariant[] =>
     return judged(name, what, broken === 0, `${count(broken)} faults`, examples);
   });
 
+const isOverloaded = ({ load }: Findings): boolean => load !== null && load >= 1;
+
+const admittedInTime = ({ faults, firstAudioMs, refusals, spoilt }: Findings): Invariant => {
+  const { count: heard, p50, p99 } = firstAudioMs;
+  const what = `Of the admitted replies, at most ${bars.overloadShare * 100} % have first audio after 300 ms or a gap of more than 100 ms`;
+  const found = `${count(spoilt)} of ${count(heard)} replies, first audio p50 ${ms(p50)}, p99 ${ms(p99)}; ${count(refusals)} refused`;
+  const examples = faults.filter(({ kind }) => kind === 'underruns').map(describeFault);
+  return judged('overload', what, heard === 0 ? null : spoilt <= bars.overloadShare * heard, found, examples);
+};
+
+const noneRefused = ({ refusals }: Findings): Invariant =>
+  judged(
+    'refusals',
+    'Below capacity the service refuses nothing',
+    refusals === 0,
+    `${count(refusals)} refused`,
+  );
+
 const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Invariant[] => {
   const examples = faults.filter(({ kind }) => kind === 'underruns').map(describeFault);
   const aside = unjudged === 0 ? '' : `; ${count(unjudged)} more while the load was late`;
@@ -129,7 +154,9 @@ const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Inv
 };
 
 /** The metric behind the operator's alert must agree with what the listeners heard. */
-const ownCount = ({ steps }: Findings): Invariant => {
+const ownCount = (findings: Findings): Invariant => {
+  const { steps } = findings;
+  const share = isOverloaded(findings) ? bars.overloadShare : bars.lateChunkShare;
   const grown = (pick: (step: Step) => number | null): number | null => {
     const known = steps.map(pick).filter((value) => value !== null);
     return known.length === 0 ? null : known.at(-1)! - known[0]!;
@@ -137,8 +164,8 @@ const ownCount = ({ steps }: Findings): Invariant => {
   const [late, chunks] = [grown((step) => step.serviceUnderruns), grown((step) => step.serviceChunks)];
   return judged(
     'own-count',
-    `The service counts at most ${bars.lateChunkShare * 1_000} of 1,000 chunks of audio as late`,
-    late === null || chunks === null || chunks === 0 ? null : late <= bars.lateChunkShare * chunks,
+    `The service counts at most ${share * 1_000} of 1,000 chunks of audio as late`,
+    late === null || chunks === null || chunks === 0 ? null : late <= share * chunks,
     late === null || chunks === null ? 'no metric' : `${count(late)} of ${count(chunks)} chunks`,
   );
 };
@@ -273,7 +300,8 @@ export const verdictOf = (invariants: readonly Invariant[]): string => {
 
 export const judge = (findings: Findings): Invariant[] => [
   ...ofFaults(findings),
-  ...listening(findings),
+  ...(isOverloaded(findings) ? [admittedInTime(findings)] : listening(findings)),
+  ...(findings.load !== null && findings.load < 1 ? [noneRefused(findings)] : []),
   ownCount(findings),
   ...responsive(findings),
   alive(findings),

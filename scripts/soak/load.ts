@@ -1,10 +1,11 @@
 /** The load of a soak, a process of its own: all clients, driven by one timer, and a report every second. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendEvent, serveLoad, type LoadProcess } from '../rig/load-process.js';
+import { LoopClock } from '../rig/loop-clock.js';
 import { HttpClient } from './http-client.js';
 import { IdleSockets } from './idle-sockets.js';
 import type { Charges, LoadEvent, Quantiles, Target } from './measures.js';
-import { Durations, LoopClock, Meter } from './meter.js';
+import { Durations, Meter } from './meter.js';
 import { keyOfClient, keyOfHttpClient, type KeyRing } from './population.js';
 import { SocketClient } from './socket-client.js';
 
@@ -26,6 +27,8 @@ interface LoadSettings {
   readonly seed: number;
   readonly idleSockets: number;
   readonly httpClients: number;
+  /** The service may refuse what it has no capacity for. */
+  readonly mayRefuse: boolean;
 }
 
 interface Population {
@@ -67,8 +70,8 @@ class Load {
   }
 
   async populate({ contexts, keys }: Population): Promise<void> {
-    const { httpClients, idleSockets, seed, target } = this.#settings;
-    const shared = { seed, target, clock: this.#clock, meter: this.#meter };
+    const { httpClients, idleSockets, mayRefuse, seed, target } = this.#settings;
+    const shared = { seed, target, mayRefuse, clock: this.#clock, meter: this.#meter };
     if (this.#made === 0 && this.#http.length === 0) {
       await this.#idle.open({ ...shared, key: keys.idle }, idleSockets);
       for (let client = 0; client < httpClients; client++)
@@ -154,6 +157,8 @@ class Load {
       audioMs: meter.audioMs,
       underruns: meter.underruns,
       unjudged: meter.unjudged,
+      refusals: meter.refusals,
+      spoilt: meter.spoilt,
       faults: meter.faults,
       firstAudioMs: meter.stepFirstAudio.quantiles(),
       loopLateMs: this.#loopLate.quantiles(),

@@ -2,20 +2,29 @@
  * Soaks the service: many clients of all kinds for a long time, every frame checked, and a report.
  *
  *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--share F]
- *                  [--warm-up N] [--rests N] [--seed S] [--out FOLDER]
+ *                  [--load F [--capacity N]] [--warm-up N] [--rests N] [--seed S] [--out FOLDER]
  *
  * Exit codes: 0 no invariant was broken, 1 an invariant was broken, 2 wrong usage, or the machine does not allow it.
  */
 import { ConfigError } from '../../src/config.js';
 import { readArguments } from '../command.js';
+import { clientsOf } from './capacity.js';
 import { Progress } from './progress.js';
 import { describeVerdict, writeReport } from './report.js';
 import { SoakError } from './service-access.js';
 import { Soak } from './soak.js';
-import { readOptions, usage } from './options.js';
+import { readOptions, type SoakOptions, usage } from './options.js';
+import type { Calibrated } from './phases.js';
 
 /** Under npm, Ctrl-C comes twice: npm forwards what the whole process group receives. */
 const signalEchoMs = 500;
+
+/** Scales the HTTP clients by the same factor as the streaming clients. */
+const withClients = (options: SoakOptions, { contexts }: Calibrated, load: number): SoakOptions => ({
+  ...options,
+  contexts,
+  streams: Math.ceil(options.streams * load),
+});
 
 const run = async (): Promise<number> => {
   const options = readArguments('soak', usage, readOptions);
@@ -24,20 +33,26 @@ const run = async (): Promise<number> => {
     return 0;
   }
   const progress = new Progress(process.stderr);
-  const soak = new Soak(options, progress);
+  let soak: Soak | null = null;
   let interruptedAtMs = -Infinity;
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => {
       const sinceMs = performance.now() - interruptedAtMs;
       if (sinceMs < signalEchoMs) return;
       interruptedAtMs = performance.now();
-      progress.say(sinceMs === Infinity ? 'ending early; press again to end at once' : 'ended');
-      if (sinceMs !== Infinity) process.exit(1);
-      soak.interrupt();
+      const endsAtOnce = sinceMs !== Infinity || soak === null;
+      progress.say(endsAtOnce ? 'ended' : 'ending early; press again to end at once');
+      if (endsAtOnce) process.exit(1);
+      soak?.interrupt();
     });
+  const { load } = options;
+  const loaded = load === null ? null : await clientsOf(options, load, progress);
+  const settings = loaded === null || load === null ? options : withClients(options, loaded, load);
   const startedAt = new Date();
-  const result = await soak.run();
-  const files = writeReport(options, startedAt, result);
+  soak = new Soak(settings, progress);
+  const measured = await soak.run();
+  const result = loaded === null ? measured : { ...measured, calibrated: loaded };
+  const files = writeReport(settings, startedAt, result);
   progress.say('');
   process.stdout.write(describeVerdict(result, options.seed));
   process.stdout.write(`\n${files.join('\n')}\n`);

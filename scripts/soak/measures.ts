@@ -53,6 +53,10 @@ export interface LoadTick {
   readonly audioMs: number;
   readonly underruns: number;
   readonly unjudged: number;
+  /** Utterances and requests that the service refused because it was full. */
+  readonly refusals: number;
+  /** Replies with first audio or a gap beyond what an overload allows. */
+  readonly spoilt: number;
   readonly faults: Readonly<Record<FaultKind, number>>;
   /** Milliseconds, since the last step ended. */
   readonly firstAudioMs: Quantiles;

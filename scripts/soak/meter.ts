@@ -6,6 +6,14 @@ import type { DryVerdict } from './plausible.js';
 /** Faults of a kind that are reported; the others are only counted. */
 export const faultsReportedMax = 20;
 
+/** In an overload, an admitted reply is spoilt by later first audio, or by a longer gap. */
+const spoilt = { firstAudioMs: 300, dryMs: 100 } as const;
+
+/** A reply, which counts as spoilt once. */
+export interface Reply {
+  isSpoilt: boolean;
+}
+
 /** A histogram of milliseconds, exact to the microsecond. */
 export class Durations {
   readonly #histogram = createHistogram({ figures: 3 });
@@ -31,39 +39,6 @@ export class Durations {
   }
 }
 
-/** Ticks that are remembered: about five seconds. */
-const ticksMax = 256;
-
-/** Lateness of this process's own event loop: a client that notices audio late by as much cannot blame the service. */
-export class LoopClock {
-  readonly #periodMs: number;
-  readonly #atMs: number[] = [];
-  readonly #lateMs: number[] = [];
-  #next = 0;
-  #lastMs: number;
-
-  /** @param periodMs the period of the timer that calls `tick` */
-  constructor(periodMs: number, nowMs: number) {
-    this.#periodMs = periodMs;
-    this.#lastMs = nowMs;
-  }
-
-  tick(nowMs: number): void {
-    this.#atMs[this.#next] = nowMs;
-    this.#lateMs[this.#next] = Math.max(0, nowMs - this.#lastMs - this.#periodMs);
-    this.#next = (this.#next + 1) % ticksMax;
-    this.#lastMs = nowMs;
-  }
-
-  /** The greatest lateness between then and now. */
-  latenessMs(sinceMs: number, nowMs: number): number {
-    let mostMs = Math.max(0, nowMs - this.#lastMs - this.#periodMs);
-    for (const [i, atMs] of this.#atMs.entries())
-      if (atMs >= sinceMs) mostMs = Math.max(mostMs, this.#lateMs[i]!);
-    return mostMs;
-  }
-}
-
 export class Meter {
   readonly firstAudio = new Durations();
   readonly stepFirstAudio = new Durations();
@@ -83,6 +58,10 @@ export class Meter {
   audioMs = 0;
   underruns = 0;
   unjudged = 0;
+  /** Utterances and requests that the service refused because it was full. */
+  refusals = 0;
+  /** Replies with late first audio, and long gaps: what spoils a reply in an overload. */
+  spoilt = 0;
 
   /** @param onFault receives the first faults of each kind */
   constructor(startedMs: number, onFault: (fault: Fault) => void) {
@@ -103,7 +82,7 @@ export class Meter {
   reset(): void {
     this.firstAudio.reset();
     this.replies = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;
-    this.underruns = this.unjudged = 0;
+    this.underruns = this.unjudged = this.refusals = this.spoilt = 0;
     this.#reported.delete('underruns');
   }
 
@@ -113,14 +92,16 @@ export class Meter {
   }
 
   /** A listener had nothing to play. */
-  dry(where: string, { kind, lateMs }: DryVerdict): void {
+  dry(where: string, { kind, lateMs }: DryVerdict, reply: Reply): void {
     if (kind === 'unjudged') this.unjudged++;
     if (kind !== 'underrun') return;
     this.underruns++;
+    if (lateMs > spoilt.dryMs) this.#spoil(reply);
     this.#report('underruns', where, `audio came ${lateMs.toFixed(0)} ms late`);
   }
 
-  heardFirst(ms: number): void {
+  heardFirst(ms: number, reply: Reply): void {
+    if (ms > spoilt.firstAudioMs) this.#spoil(reply);
     this.firstAudio.record(ms);
     this.stepFirstAudio.record(ms);
   }
@@ -130,9 +111,19 @@ export class Meter {
     this.#charge(key).max += characters;
   }
 
+  /** Text that was refused, so that the service must not charge for it. */
+  unsent(key: string, characters: number): void {
+    this.#charge(key).max -= characters;
+  }
+
   /** Text that has been spoken, so that the service must charge for it. */
   spoken(key: string, characters: number): void {
     this.#charge(key).min += characters;
+  }
+
+  #spoil(reply: Reply): void {
+    if (!reply.isSpoilt) this.spoilt++;
+    reply.isSpoilt = true;
   }
 
   #charge(key: string): { min: number; max: number } {

@@ -2,46 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
 import { exchange } from '../rig/http.js';
+import { parseSamples, sumOf, type Sample } from '../rig/exposition.js';
 import { countHandles, readCpuTimes, readMemory } from '../rig/process-facts.js';
 import type { Service, Status } from '../rig/service.js';
 import { Collector } from './collector.js';
 import type { AtRest, ServiceSample } from './measures.js';
 import { Durations } from './meter.js';
 import type { MemoryAccess } from './phases.js';
-
-interface Sample {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-const line = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
-const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
-
-const parseValue = (text: string): number =>
-  text === '+Inf' ? Infinity : text === '-Inf' ? -Infinity : Number(text);
-
-/** Reads the text format of Prometheus, as far as a soak needs it. */
-export const parseSamples = (text: string): Sample[] =>
-  text.split('\n').flatMap((row) => {
-    const [, name, labels = '', value] = line.exec(row) ?? [];
-    if (name === undefined || value === undefined) return [];
-    const pairs = [...labels.matchAll(label)].map(([, key = '', text = '']) => [key, text] as const);
-    return [{ name, labels: Object.fromEntries(pairs), value: parseValue(value) }];
-  });
-
-/** The sum of all samples with the name and the labels; `null` without one. */
-export const sumOf = (
-  samples: readonly Sample[],
-  name: string,
-  labels: Readonly<Record<string, string>> = {},
-): number | null => {
-  const wanted = Object.entries(labels);
-  const found = samples.filter(
-    (sample) => sample.name === name && wanted.every(([key, text]) => sample.labels[key] === text),
-  );
-  return found.length === 0 ? null : found.reduce((sum, { value }) => sum + value, 0);
-};
 
 const probeMs = 1_000;
 const statusEveryMs = 30_000;

@@ -24,7 +24,7 @@ export interface Calibrated {
   readonly contexts: number;
   /** The part of `held` that is used. */
   readonly share: number;
-  /** The last number that held, and why the next did not; `null`: no further number was tried. */
+  /** The last number that held, and why the next did not; `null`: no further number was tried, or it is not known. */
   readonly held: number;
   readonly trouble: string | null;
 }
@@ -41,13 +41,16 @@ export interface CalibrateParts {
 }
 
 /** @returns what is wrong; `null`: nothing */
-export const troubleOf = (ticks: readonly LoadTick[]): string | null => {
+export const troubleOf = (
+  ticks: readonly LoadTick[],
+  firstAudioMsMax: number = calibration.firstAudioP99MsMax,
+): string | null => {
   const last = ticks.at(-1);
   if (last === undefined) return 'the load does not report';
   if (last.underruns > 0) return `${last.underruns} underruns`;
   const most = (pick: (tick: LoadTick) => number) => Math.max(...ticks.map(pick));
   const firstAudioMs = most(({ firstAudioMs: { p99 } }) => p99);
-  if (firstAudioMs > calibration.firstAudioP99MsMax) return `first audio p99 ${firstAudioMs.toFixed(0)} ms`;
+  if (firstAudioMs > firstAudioMsMax) return `first audio p99 ${firstAudioMs.toFixed(0)} ms`;
   const lateMs = most(({ loopLateMs: { p99 } }) => p99);
   return lateMs > calibration.loopLateP99MsMax ? `the load is late by ${lateMs.toFixed(0)} ms` : null;
 };

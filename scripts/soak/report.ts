@@ -41,6 +41,7 @@ const summaryOf = ({ findings, last, steps }: SoakResult): SoakReport['summary']
     firstAudioMaxMs: round(max),
     underruns: findings.underruns,
     underrunsUnjudged: findings.unjudged,
+    refused: findings.refusals,
     serviceUnderruns: steps.at(-1)?.serviceUnderruns ?? null,
     pssAtRestSlopeMBPerHour: round(atRest?.slopePerHour ?? null),
     pssAtRestSlopeStandardErrorMBPerHour: round(atRest?.standardErrorPerHour ?? null),

@@ -6,7 +6,8 @@ import { verifyStore } from '../../src/store/sqlite/backup.js';
 import { readUsage } from '../../src/store/sqlite/usage.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
-import type { Leftovers, StoreFindings } from './invariants.js';
+import type { Service } from '../rig/service.js';
+import type { Findings, Leftovers, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 
@@ -72,6 +73,15 @@ export const awaitLeftovers = async (monitor: Monitor): Promise<Leftovers> => {
     }
     await sleep(250);
   }
+};
+
+/** Of the service's log, in the report. */
+const logLinesMax = 20;
+
+export const logFindingsOf = ({ log }: Service): NonNullable<Findings['log']> => {
+  const { dropLines, drops, errorLines, errors } = log;
+  const kept = [...errorLines, ...dropLines].slice(0, logLinesMax).map((line) => line.slice(0, 500));
+  return { drops, errors, kept };
 };
 
 const tried = <T>(read: () => T): T | Error => {

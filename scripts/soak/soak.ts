@@ -20,7 +20,15 @@ import { calibrate, phasesOf, settle, type Calibrated, type Phases } from './pha
 import { clientsPerKey, httpKeysNeeded, keysNeeded, type KeyRing } from './population.js';
 import type { Progress } from './progress.js';
 import { stepOf, type Reading } from './series.js';
-import { awaitLeftovers, checkFiles, fetchVoices, readStore, SoakError, warm } from './service-access.js';
+import {
+  awaitLeftovers,
+  checkFiles,
+  fetchVoices,
+  logFindingsOf,
+  readStore,
+  SoakError,
+  warm,
+} from './service-access.js';
 
 export interface SoakResult {
   readonly contexts: number;
@@ -34,9 +42,6 @@ export interface SoakResult {
   readonly steps: readonly Step[];
   readonly last: LoadTick | null;
 }
-
-/** Of the service's log, in the report. */
-const logLinesMax = 20;
 
 const asPercent = (share: number): string => `${(share * 100).toFixed(0)} % of them`;
 
@@ -94,7 +99,7 @@ export class Soak {
   }
 
   async #run(): Promise<SoakResult> {
-    const { minutes, seed, sockets, streams } = this.#options;
+    const { load, minutes, seed, sockets: idleSockets, streams: httpClients } = this.#options;
     const { baseUrl, opsUrl, keys } = await this.#start();
     const voices = await fetchVoices(baseUrl, keys.idle);
     await warm(baseUrl, keys.idle, voices[0] ?? '');
@@ -107,7 +112,8 @@ export class Soak {
     const { hostname, port } = new URL(baseUrl);
     const target: Target = { host: hostname, port: Number(port || 80), voices };
     this.#startedMs = performance.now();
-    await this.#load.call('begin', { target, seed, idleSockets: sockets, httpClients: streams });
+    const mayRefuse = load !== null;
+    await this.#load.call('begin', { target, seed, idleSockets, httpClients, mayRefuse });
     const phases = phasesOf(this.#options, monitor.memoryAccess);
     const calibrated = await this.#populate(keys, phases.surge);
     const contexts = calibrated?.contexts ?? this.#options.contexts ?? 0;
@@ -134,7 +140,7 @@ export class Soak {
   }
 
   async #start(): Promise<{ baseUrl: string; opsUrl: string | null; keys: KeyRing }> {
-    const { remote, streams } = this.#options;
+    const { load, remote, streams } = this.#options;
     if (remote !== null) {
       const { url, keys, opsUrl } = remote;
       return {
@@ -148,6 +154,9 @@ export class Soak {
     const service = await Service.start({
       synthesisThreads,
       actorThreads,
+      // Calibration goes beyond what the machine carries, and counts what comes late.
+      // One key opens all idle sockets.
+      env: { OVERLOAD: load === null ? 'late' : 'refuse', SOCKETS_PER_KEY: '16384' },
       nodeOptions: ['--inspect=127.0.0.1:0'],
       ownGroup: true,
       showsErrors: true,
@@ -315,13 +324,6 @@ export class Soak {
     this.#reading = reading;
   }
 
-  #logFindings(): Findings['log'] {
-    if (this.#service === null) return null;
-    const { dropLines, drops, errorLines, errors } = this.#service.log;
-    const kept = [...errorLines, ...dropLines].slice(0, logLinesMax).map((line) => line.slice(0, 500));
-    return { drops, errors, kept };
-  }
-
   #handles(): Handles {
     const service = this.#service;
     return (service === null ? null : countHandles(service.pid)) ?? { files: null, threads: null };
@@ -346,7 +348,7 @@ export class Soak {
     const { threadRestarts } = await monitor.sample();
     monitor.stop();
     const atEnd = this.#handles();
-    const log = this.#logFindings();
+    const log = this.#service === null ? null : logFindingsOf(this.#service);
     const { end, store } = await this.#stopService(Object.keys(charges));
     const last = this.#last ?? beforeEnd;
     if (last === null) throw new SoakError('the load never reported');
@@ -355,6 +357,9 @@ export class Soak {
       faults: this.#faults,
       underruns: last.underruns,
       unjudged: last.unjudged,
+      load: this.#options.load,
+      refusals: last.refusals,
+      spoilt: last.spoilt,
       firstAudioMs,
       steps: this.#steps.filter(({ phase }) => phase === 'measured'),
       rests: this.#rests,

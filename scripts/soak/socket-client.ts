@@ -1,4 +1,5 @@
 /** A client that streams over WebSockets: one life after the other, each as drawn. */
+import type { LoopClock } from '../rig/loop-clock.js';
 import { ReadAhead } from '../rig/playback.js';
 import {
   encodeFrame,
@@ -10,7 +11,7 @@ import {
 } from '../rig/socket.js';
 import { answerMsMax, ContextRun } from './context-run.js';
 import type { Target } from './measures.js';
-import type { LoopClock, Meter } from './meter.js';
+import type { Meter } from './meter.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';
 
 /** A stalling reader reads nothing for `stallMs` of every `stallEveryMs`. */
@@ -22,6 +23,8 @@ export interface ClientParts {
   readonly client: number;
   readonly key: string;
   readonly target: Target;
+  /** The service may refuse what it has no capacity for. */
+  readonly mayRefuse: boolean;
   readonly clock: LoopClock;
   readonly meter: Meter;
   /** When its first life begins. */
@@ -175,7 +178,7 @@ export class SocketClient {
 
   #begin(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { clock, key, meter, target } = this.#parts;
+    const { clock, key, mayRefuse, meter, target } = this.#parts;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
@@ -192,6 +195,7 @@ export class SocketClient {
         vanishes: vanishes && index === contexts.length - 1,
         key,
         target,
+        mayRefuse,
         clock,
         meter,
         write: (frame) => this.#connection?.write(frame),
