@@ -11,6 +11,7 @@ import { formatTable } from '../table.js';
 import { fileLimit } from './floods/file-limit.js';
 import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
+import { greedy } from './greedy/greedy.js';
 import { halfOpen } from './half-open/half-open.js';
 import { kills } from './kills/kills.js';
 import { damagedStore } from './store/damaged-store.js';
@@ -28,6 +29,7 @@ const scenarios: readonly Scenario[] = [
   requests,
   sockets,
   slow,
+  ...greedy,
   halfOpen,
   fileLimit,
   threads,

@@ -71,6 +71,8 @@ const oddHeaders = [
   'X-Forwarded-For: 127.0.0.1',
   'Access-Control-Request-Method: POST',
   'Sec-WebSocket-Key: x',
+  'Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  'Traceparent: cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-ff-\xff\xfe',
 ];
 
 const header = (name: string, value: string): string => `${name}: ${value}`;

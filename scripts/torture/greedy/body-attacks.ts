@@ -1,0 +1,169 @@
+/** A key that is greedy with bodies and messages: many slow large ones, and ones that are expensive to parse. */
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../../../src/limits.js';
+import { HttpConnection } from '../../rig/http.js';
+import { opcodes, encodeFrame, encodeMessage } from '../../rig/socket.js';
+import { Tally } from '../../rig/tally.js';
+import { openSockets, type CountingSocket } from '../floods/flood.js';
+import { Loops, type Attack, type AttackReport, type Target } from './attack.js';
+
+const connections = 200;
+const pieceBytes = 16 * 1024;
+const pieceEveryMs = 200;
+const answerMsMax = 60_000;
+
+const headOf = (key: string, bytes: number): string =>
+  [
+    'POST /v1/tts/stream HTTP/1.1',
+    'Host: torture',
+    `X-Api-Key: ${key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${bytes}`,
+    '\r\n',
+  ].join('\r\n');
+
+/** Sends valid requests of one MiB, slowly, over many connections at once. */
+export class BodiesAttack implements Attack {
+  readonly #target: Target;
+  readonly #loops = new Loops();
+  readonly #answers = new Tally();
+  readonly #faults: string[] = [];
+
+  constructor(target: Target) {
+    this.#target = target;
+  }
+
+  async begin(): Promise<void> {
+    const { key, port, voice } = this.#target;
+    const json = JSON.stringify({ text: 'Still here.', voice, response_format: 'pcm' });
+    const body = Buffer.from(json.padEnd(limits.bodyBytesMax));
+    const head = Buffer.from(headOf(key, body.length));
+    this.#loops.begin(connections, () => this.#ask(port, head, body));
+    // Half of the bodies are there.
+    await sleep((pieceEveryMs * body.length) / pieceBytes / 2);
+  }
+
+  async end(): Promise<AttackReport> {
+    await this.#loops.end();
+    return {
+      count: this.#answers.sum,
+      outcome: `answers ${this.#answers.toString()}`,
+      faults: [...this.#faults, ...(this.#answers.of('200') === 0 ? ['no request was served'] : [])],
+    };
+  }
+
+  async #ask(port: number, head: Buffer, body: Buffer): Promise<void> {
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true });
+    let status = '';
+    let tail = '';
+    const state = { isOver: false };
+    const over = new Promise<void>((resolve) => {
+      socket.on('data', (bytes) => {
+        const text = tail + bytes.toString('latin1');
+        status ||= /^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? '';
+        tail = text.slice(-64);
+        if (/\r\n0\r\n\r\n$/.test(tail) || (status !== '200' && status !== '')) resolve();
+      });
+      socket.on('error', () => resolve()).on('close', () => resolve());
+    }).then(() => {
+      state.isOver = true;
+    });
+    socket.write(head);
+    for (let at = 0; at < body.length && !state.isOver; at += pieceBytes) {
+      socket.write(body.subarray(at, at + pieceBytes));
+      await sleep(pieceEveryMs);
+    }
+    await Promise.race([over, sleep(answerMsMax)]);
+    this.#answers.add(status || 'none');
+    if (!['200', '429', '503'].includes(status))
+      this.#faults.push(`a body was answered ${status || 'nothing'}`);
+    if (status === '200' && !/\r\n0\r\n\r\n$/.test(tail)) this.#faults.push('a stream broke off');
+    socket.destroy();
+    // A refused body is not sent again at once: the attack is on memory.
+    if (status === '503') await sleep(pieceEveryMs);
+  }
+}
+
+const filled = (unit: string, bytes: number): string => unit.repeat(Math.floor(bytes / unit.length));
+const MiB = 1024 * 1024;
+const keysOf = (bytes: number): string =>
+  `{${Array.from({ length: Math.floor(bytes / 11) }, (_, i) => `"${i.toString(36).padStart(5, '0')}":0`).join()}}`;
+
+/** Sends what is expensive to look at, over WebSockets and over HTTP, each after the answer to the one before. */
+export class ParsingAttack implements Attack {
+  readonly #target: Target;
+  readonly #loops = new Loops();
+  readonly #answers = new Tally();
+  readonly #faults: string[] = [];
+  #sockets: CountingSocket[] = [];
+
+  constructor(target: Target) {
+    this.#target = target;
+  }
+
+  async begin(): Promise<void> {
+    const { key, port } = this.#target;
+    const messages = [
+      encodeFrame(Buffer.from(`{"x":${filled('[', 4 * MiB - 16)}`), { opcode: opcodes.text }),
+      encodeFrame(Buffer.from(`{"x":[${filled('{},', 4 * MiB - 16)}0]}`), { opcode: opcodes.text }),
+      encodeFrame(Buffer.from(keysOf(3 * MiB)), { opcode: opcodes.text }),
+      encodeFrame(Buffer.from(`{"send_text":"${filled('\\u0061', 3 * MiB)}"}`), { opcode: opcodes.text }),
+      encodeMessage({ send_text: filled('é ', MiB), context_id: 'nobody' }),
+    ];
+    const bodies = [
+      keysOf(MiB - 16),
+      `{"text":${filled('[', MiB - 16)}`,
+      `{"text":[${filled('1e9,', MiB - 32)}0]}`,
+    ];
+    const requests = bodies.map((body) =>
+      Buffer.concat([Buffer.from(headOf(key, Buffer.byteLength(body))), Buffer.from(body)]),
+    );
+    const kept = Array.from({ length: 8 }, () => new HttpConnection({ port }));
+    this.#sockets = await openSockets(port, [key], 8);
+    let turn = 0;
+    this.#loops.begin(16, async (loop) => {
+      turn++;
+      if (loop < 8) await this.#say(this.#sockets[loop]!, messages[turn % messages.length]!);
+      else await this.#ask(kept[loop - 8]!, requests[turn % requests.length]!);
+    });
+    await sleep(500);
+  }
+
+  async end(): Promise<AttackReport> {
+    await this.#loops.end();
+    for (const socket of this.#sockets) socket.close();
+    return {
+      count: this.#answers.sum,
+      outcome: `answers ${this.#answers.toString()}`,
+      faults: this.#faults,
+    };
+  }
+
+  async #say(socket: CountingSocket, message: Buffer): Promise<void> {
+    const before = socket.of('error');
+    socket.write(message);
+    if (await socket.until('error', before + 1, answerMsMax)) this.#answers.add('error frame');
+    else {
+      this.#faults.push(`a message without an answer: ${socket.end ?? 'the socket is open'}`);
+      await sleep(1_000);
+    }
+  }
+
+  #ask(connection: HttpConnection, request: Buffer): Promise<void> {
+    return new Promise((resolve) => {
+      connection.request(request, {
+        onHead: (status) => {
+          this.#answers.add(`${status}`);
+          if (![400, 422, 503].includes(status)) this.#faults.push(`a body was answered ${status}`);
+        },
+        onBody: () => undefined,
+        onEnd: resolve,
+        onError: (error) => {
+          this.#faults.push(`a request without an answer: ${error.message}`);
+          void sleep(1_000).then(resolve);
+        },
+      });
+    });
+  }
+}

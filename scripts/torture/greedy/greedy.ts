@@ -1,0 +1,98 @@
+/**
+ * The scenarios of a greedy key: it does its worst in one way, and the sentences of another key may be late by no more than
+ * twice their calm time, or 50 ms. What the greedy key was granted must still be whole.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LoadProcess } from '../../rig/load-process.js';
+import { Service } from '../../rig/service.js';
+import { median, percentile } from '../../rig/statistics.js';
+import { describeLeftovers, leftoversOf, ms } from '../checks.js';
+import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
+import type { AttackKind } from './attack.js';
+import type { GreedyLoad } from './load.js';
+import { OtherKey } from './other-key.js';
+
+const loadEntry = new URL('./load.js', import.meta.url);
+const lateMsMin = 50;
+const settleMs = 1_000;
+/** The attack shares the cores with the service, whose fairness is measured: it gets what the others leave. */
+const launcher = ['nice', '-n', '19'];
+
+const describe = (times: readonly number[]): string =>
+  `median ${median(times).toFixed(0)}, p95 ${percentile(times, 0.95).toFixed(0)}, most ${ms(Math.max(...times))}`;
+
+const attackOnce = async (
+  service: Service,
+  kind: AttackKind,
+  injected: string,
+  { count, progress }: TortureOptions,
+): Promise<TortureRow> => {
+  const [greedyKey = '', otherKey = ''] = await service.makeKeys(2);
+  const [voice = ''] = await service.voices();
+  const filesBefore = service.openFiles;
+  const other = new OtherKey(service.port, otherKey, voice);
+  const load: GreedyLoad = new LoadProcess(loadEntry, undefined, launcher);
+  try {
+    await other.sentences(10);
+    progress('calm before');
+    const calm = await other.sentences(Math.ceil(count / 2));
+    progress('attacked');
+    await load.call('begin', { port: service.port, key: greedyKey, voice, kind });
+    await sleep(settleMs);
+    const attacked = await other.sentences(count);
+    progress('at its end');
+    const report = await load.call('end');
+    await sleep(settleMs);
+    progress('calm after');
+    calm.push(...(await other.sentences(Math.ceil(count / 2))));
+    other.close();
+    load.close();
+    const left = await leftoversOf(service, filesBefore, [greedyKey, otherKey]);
+    const lateMsMax = Math.max(2 * percentile(calm, 0.95), lateMsMin);
+    const faults = [...other.faults.map((fault) => `the other key: ${fault}`), ...report.faults];
+    const isFair = percentile(attacked, 0.95) <= lateMsMax;
+    return {
+      fault: `a greedy key: ${kind}`,
+      injected,
+      count: report.count,
+      outcome: [
+        report.outcome,
+        `first audio of another key: calm ${describe(calm)}; attacked ${describe(attacked)}`,
+        isFair ? '' : `LATE, by more than ${ms(lateMsMax)}`,
+        faults.length === 0 ? '' : `${faults.length} FAULTS: ${faults.slice(0, 3).join('; ')}`,
+        service.log.errors === 0 ? '' : `${service.log.errors} ERRORS logged`,
+        describeLeftovers(left),
+      ]
+        .filter((part) => part !== '')
+        .join('; '),
+      held: isFair && faults.length === 0 && service.log.errors === 0 && left.length === 0,
+    };
+  } finally {
+    other.close();
+    load.close();
+  }
+};
+
+const scenarioOf = (kind: AttackKind, about: string): Scenario => ({
+  name: `greedy-${kind}`,
+  about,
+  defaultCount: 100,
+  async run(options) {
+    const service = await Service.start();
+    try {
+      await sleep(settleMs);
+      return [await attackOnce(service, kind, about, options)];
+    } finally {
+      await service.stop();
+    }
+  },
+});
+
+/** Each counts the sentences of the other key. */
+export const greedy: readonly Scenario[] = [
+  scenarioOf('sockets', 'one key opens WebSockets without end'),
+  scenarioOf('bodies', 'one key sends 200 bodies of a MiB at once, slowly'),
+  scenarioOf('text', 'one key opens nine WebSockets with 540 contexts and 50,000 characters each'),
+  scenarioOf('frames', 'one key sends small frames of all kinds over nine WebSockets as fast as it can'),
+  scenarioOf('parsing', 'one key sends bodies and messages that are expensive to parse'),
+];
