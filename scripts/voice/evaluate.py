@@ -166,6 +166,61 @@ def measure_seams(report: Report) -> None:
         report.figure(f"{name} step uncut, 90th percentile", float(np.percentile(steps["uncut"][place], 90)), unit)
 
 
+def first_seams(name: str, texts: list[str], early: bool) -> dict[str, tuple[list[float], list[float]]]:
+    """Steps of F0 and energy at the first seam of each text, by every voice, and at the same words uncut."""
+    jobs = [(voice.id, number) for voice in VOICES for number in range(len(texts))]
+    steps: dict[str, tuple[list[float], list[float]]] = {kind: ([], []) for kind in ("seam", "uncut")}
+    cut = render([Request(f"{name}-{voice}-{n}", voice, texts[n], n, early=early) for voice, n in jobs], WORK / "early")
+    whole = render([Request(f"{name}-uncut-{voice}-{n}", voice, texts[n], n, uncut=True) for voice, n in jobs], WORK / "early")
+    for one, other in zip(cut, whole):
+        if not one.seams:
+            continue
+        same = {round(other.words[seam_words(one)[0]].end_seconds * 100)}
+        for kind, rendered, chosen in (("seam", one, {one.seams[0] * 100 // SAMPLE_RATE}), ("uncut", other, same)):
+            for all_steps, new in zip(steps[kind], pause_steps(rendered, chosen)):
+                all_steps += new
+    return steps
+
+
+def measure_early(report: Report) -> None:
+    """The early end of a WebSocket's first segment, a few words into a clause, against a forced seam: each relative to uncut."""
+    report.note("-- where the first segment of a WebSocket ends early, against forced seams, and the same words uncut")
+    words = LONG_TEXT.split()
+    turned = [words[start:] + words[:start] for start in range(0, len(words), 3)]
+    kinds = {
+        "forced": first_seams("forced", [" ".join(text[:26]) for text in turned], early=False),
+        "early": first_seams("early", [" ".join(text[:14]) for text in turned], early=True),
+    }
+    for place, (name, unit) in enumerate((("F0", "semitones"), ("energy", "dB"))):
+        rise = {}
+        for kind, steps in kinds.items():
+            seam, uncut = steps["seam"][place], steps["uncut"][place]
+            rise[kind] = median(seam) - median(uncut)
+            report.figure(f"{name} step, {kind}, median", median(seam), unit)
+            report.figure(f"{name} step, {kind}, 90th percentile", float(np.percentile(seam, 90)), unit)
+            report.figure(f"{name} step, the same words uncut, median", median(uncut), unit)
+            report.figure(f"{name} step, the same words uncut, 90th percentile", float(np.percentile(uncut, 90)), unit)
+        # Medians of 300 steps are this uncertain.
+        noise = 0.3 if name == "F0" else 1.0
+        report.figure(f"{name} step above uncut, early", rise["early"], unit, most=round(max(0, rise["forced"]) + noise, 2))
+
+
+def measure_early_words(report: Report, sentences: list[str]) -> None:
+    report.note("-- word error rate of three sentences in one clause: one segment, forced seams, early ends")
+    texts = [" and ".join(sentences[start : start + 3]) for start in range(0, len(sentences), 3)]
+    ways: dict[str, dict[str, bool]] = {"uncut": {"uncut": True}, "forced": {}, "early": {"early": True}}
+    rates = {}
+    for way, options in ways.items():
+        heard = []
+        for voice in VOICES[:3]:
+            requests = [Request(f"{way}-{voice.id}-{n}", voice.id, text, n, **options) for n, text in enumerate(texts)]
+            heard.append(word_error_rate(texts, [one.wave for one in render(requests, WORK / "early")])[0])
+        rates[way] = mean(heard)
+    for way in ("uncut", "forced"):
+        report.figure(f"mean of three voices, {way}", rates[way], "%")
+    report.figure("mean of three voices, early", rates["early"], "%", most=round(rates["forced"] + 1, 2))
+
+
 def measure_edges(report: Report, voices: dict[str, list[Rendered]]) -> None:
     report.note("-- beginnings and ends")
     silences, firsts, lasts, cuts = [], [], [], []
@@ -274,10 +329,12 @@ def main() -> int:
     measure_edges(report, voices)
     measure_chunks(report, sentences)
     measure_seams(report)
+    measure_early(report)
     measure_temperature(report, sentences)
     measure_times(report, sentences, voices[DEFAULT])
     if "--quick" not in sys.argv[1:]:
         measure_words(report, sentences, voices, net)
+        measure_early_words(report, sentences)
     report.note(f"{report.missed} bars missed")
     write_page(page_samples(sentences, voices, net), "\n".join(report.lines), PAGE / "listening.html")
     return int(report.missed > 0)

@@ -2,10 +2,10 @@
  * Speaks with the service's own engine, without the service, for the voice's measurements.
  *
  * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?,
- * "uncut"?}`. For each it writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and
+ * "uncut"?, "early"?}`. For each it writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and
  * answers with one line `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "seams", "firstChunkMs",
  * "computeMs", "loadMs"}`, where `seams` are the samples at which a new segment begins. `whole` decodes all frames of
- * a segment at once, `uncut` makes one segment of the text. MODELS_DIR and EXECUTION_PROVIDER are those of the
+ * a segment at once, `uncut` makes one segment of the text, `early` cuts it as that of a WebSocket. MODELS_DIR and EXECUTION_PROVIDER are those of the
  * service.
  */
 import { existsSync } from 'node:fs';
@@ -32,6 +32,7 @@ interface Item {
   readonly f32?: string;
   readonly whole?: boolean;
   readonly uncut?: boolean;
+  readonly early?: boolean;
 }
 
 interface Word {
@@ -72,7 +73,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
   const segmenter =
     item.uncut === true
       ? new Segmenter({ firstSegmentCharactersMax: bound, segmentCharactersMax: bound })
-      : new Segmenter(limits);
+      : new Segmenter(limits, item.early === true);
   const segments = [...segmenter.push(item.text), ...segmenter.end()].filter(({ speak: spoken }) => spoken);
   const parts: Float32Array[] = [];
   const words: Word[] = [];
