@@ -16,7 +16,9 @@ const figures: Figures = {
   olderVoiceContexts: 17,
   hungThreads: 19,
   bufferedBytes: 11_000,
+  logLinesLost: 5,
   bufferedAudioMs: 1_500,
+  capacityRatio: 0.25,
   ledgerEntriesQueued: 13,
   eventLoopDelay: (quantile) => quantile / 10,
   restarts: { synthesis: 1, actor: 2, ledger: 4 },
@@ -31,7 +33,9 @@ const scrape = async (metrics: Metrics) => {
 
 t.test('pushed values come out in the text format of Prometheus', async (t) => {
   const metrics = new Metrics();
-  metrics.firstAudio('/v1/tts/stream', 4);
+  metrics.firstAudio('byte', '/v1/tts/stream', 'pcm', 4);
+  metrics.firstAudio('decoded', '/v1/tts/stream', 'pcm', 5);
+  metrics.firstAudio('audible', '/v1/tts/stream', 'pcm', 60);
   metrics.segment(2, 100, 2_000);
   metrics.segment(-1, 50, null);
   metrics.speechIn('opus').inc(1.5);
@@ -44,10 +48,12 @@ t.test('pushed values come out in the text format of Prometheus', async (t) => {
   metrics.refused('creditExhausted');
   metrics.failed('/v1/tts');
   const of = await scrape(metrics);
-  t.equal(of('syrinx_first_audio_seconds_count{route="/v1/tts/stream"}'), 1);
-  t.equal(of('syrinx_first_audio_seconds_sum{route="/v1/tts/stream"}'), 0.004);
-  t.equal(of('syrinx_first_audio_seconds_bucket{le="0.0025",route="/v1/tts/stream"}'), 0);
-  t.equal(of('syrinx_first_audio_seconds_bucket{le="0.005",route="/v1/tts/stream"}'), 1);
+  t.equal(of('syrinx_first_audio_seconds_count{route="/v1/tts/stream",encoding="pcm"}'), 1);
+  t.equal(of('syrinx_first_audio_seconds_sum{route="/v1/tts/stream",encoding="pcm"}'), 0.004);
+  t.equal(of('syrinx_first_decoded_seconds_sum{route="/v1/tts/stream",encoding="pcm"}'), 0.005);
+  t.equal(of('syrinx_first_audible_seconds_sum{route="/v1/tts/stream",encoding="pcm"}'), 0.06);
+  t.equal(of('syrinx_first_audio_seconds_bucket{le="0.0025",route="/v1/tts/stream",encoding="pcm"}'), 0);
+  t.equal(of('syrinx_first_audio_seconds_bucket{le="0.005",route="/v1/tts/stream",encoding="pcm"}'), 1);
   t.match([of('syrinx_queue_wait_seconds_count'), of('syrinx_queue_wait_seconds_sum')], [2, 0.002]);
   t.equal(of('syrinx_synthesis_seconds_total'), 0.15000000000000002);
   t.match([of('syrinx_real_time_factor_count'), of('syrinx_real_time_factor_sum')], [1, 0.05]);
@@ -72,6 +78,7 @@ t.test('a scrape reads the gauges at that moment', async (t) => {
   t.match([of('syrinx_sockets'), of('syrinx_contexts'), of('syrinx_buffered_bytes')], [5, 7, 11_000]);
   t.match([of('syrinx_older_voice_contexts'), of('syrinx_hung_threads')], [17, 19]);
   t.match([of('syrinx_buffered_audio_seconds'), of('syrinx_ledger_entries_queued')], [1.5, 13]);
+  t.equal(of('syrinx_log_lines_lost_total'), 5);
   for (const [kind, count] of Object.entries(figures.restarts))
     t.equal(of(`syrinx_thread_restarts_total{kind="${kind}"}`), count, 'a second scrape adds nothing');
   t.equal(of('syrinx_event_loop_delay_seconds{quantile="0.99"}'), 0.099);

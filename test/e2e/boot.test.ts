@@ -99,6 +99,7 @@ void t.test('a data folder that cannot be written', async (t) => {
 
 for (const [env, reason] of [
   [{ SYNTHESIS_THREADS: 'many' }, 'SYNTHESIS_THREADS'],
+  [{ SOCKETS_PER_KEY: '0' }, 'SOCKETS_PER_KEY must be a whole number'],
   [{ SOCKETS_MAX: 'many' }, 'SOCKETS_MAX must be a whole number'],
   [{ MEMORY_MAX_MIB: '128' }, 'MEMORY_MAX_MIB allows 128 MiB'],
   [{ MEMORY_MAX_MIB: '1000000' }, 'but this machine'],

@@ -273,7 +273,7 @@ t.test('pages of a configured origin may send requests and read answers, streams
   });
   t.equal(asked.status, 200);
   t.equal(header(asked, 'access-control-allow-origin'), PAGE);
-  t.equal(header(asked, 'access-control-allow-headers'), 'x-api-key, content-type');
+  t.equal(header(asked, 'access-control-allow-headers'), 'x-api-key, content-type, traceparent');
   for (const request of [
     post('/v1/tts/stream', { text: 'Yes.', voice: 'wren' }),
     post('/v1/tts', '{'),
@@ -281,7 +281,7 @@ t.test('pages of a configured origin may send requests and read answers, streams
   ]) {
     const response = await ask(t, { ...request, headers: [`Origin: ${PAGE}`] });
     t.equal(header(response, 'access-control-allow-origin'), PAGE);
-    t.equal(header(response, 'access-control-expose-headers'), 'x-request-id');
+    t.equal(header(response, 'access-control-expose-headers'), 'x-request-id, retry-after, traceparent');
     t.equal(header(response, 'vary'), 'origin');
   }
 });

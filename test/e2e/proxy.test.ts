@@ -201,6 +201,7 @@ t.test('behind nginx', { skip }, async (t) => {
     t.match(await service.stop(), { code: 0 });
     const answer = await post('/v1/tts', speech('Yes.'));
     t.equal(answer.status, 503);
+    t.equal(answer.headers['retry-after'], '1');
     t.same(JSON.parse(await textOf(answer)), { error: 'Service unavailable' });
     t.match(answer.requestId, /^\w{32}$/);
   });

@@ -74,6 +74,17 @@ void t.test('a soak of the service reports that every invariant holds', async (t
   t.notMatch(page, /<(?:script|link|img)[^>]*(?:src|href)=/, 'the page loads nothing else');
 });
 
+void t.test('a soak at a share of the capacity judges what is refused', async (t) => {
+  const { broken, page, report, stdout } = await soak(t, [
+    ...['--load', '0.5', '--capacity', '8', '--streams', '2'],
+  ]);
+  t.same(withoutTime(broken), [], stdout);
+  t.ok(report.invariants.some(({ name, passed }) => name === 'refusals' && passed === true));
+  t.equal(report.summary['refused'], 0);
+  t.match(stdout, /4 streaming clients: 50 % of the 8 that the machine could serve/);
+  t.match(page, /uPlot/);
+});
+
 void t.test('a single lost or doubled frame of audio is found', async (t) => {
   const service = await startService(t);
   // With this seed the only client asks for 237 characters as pcm, with timestamps.

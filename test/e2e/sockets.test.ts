@@ -8,6 +8,7 @@ import { openers, openNative, openWs, type SocketClient } from '../support/socke
 import { decodersOf } from '../support/decoders.js';
 import { missingTool } from '../support/tools.js';
 
+// Nothing is refused for want of capacity, however busy the machine is.
 const service = await startService(t);
 const keys = (...args: string[]) => runScript('scripts/keys.js', args, { DATA_DIR: service.dataDir });
 const makeKey = async (...args: string[]) =>
@@ -119,6 +120,27 @@ t.test('text in pieces of any size gives the same words as the whole text', asyn
       tokens,
     );
   }
+  client.close();
+});
+
+t.test('words sent one by one are heard before their sentence ends, once in each utterance', async (t) => {
+  const client = await openWs(service.port, service.key);
+  const sentence = 'It looks like the flight to Denver is delayed by about an hour and a half.';
+  client.start('a', pcm24);
+  const heard = () => client.audio('a').length;
+  for (const utterance of [1, 2]) {
+    const before = heard();
+    for (const word of sentence.split(' ').slice(0, 8)) client.text('a', `${word} `);
+    await client.until(() => heard() > before);
+    t.ok(client.words('a').length < utterance * sentence.split(' ').length);
+    for (const word of sentence.split(' ').slice(8)) client.text('a', ` ${word}`);
+    client.flush('a', `f${utterance}`);
+    await client.frame(({ flush_id }) => flush_id === `f${utterance}`);
+  }
+  t.strictSame(
+    client.words('a').map(({ word }) => word),
+    `${sentence} ${sentence}`.split(' '),
+  );
   client.close();
 });
 

@@ -200,7 +200,7 @@ const faultOf = (sent: Sent, response: RawResponse, description: Description): s
   if (!response.complete) return 'it is cut short';
   if (!/^[0-9a-f-]{36}$/.test(header(response, 'x-request-id') ?? '')) return 'it has no x-request-id';
   const known = ['content-type', 'content-length', 'date', 'x-request-id', 'allow', 'transfer-encoding'];
-  const names = [...known, 'cache-control', 'x-accel-buffering', 'connection'];
+  const names = [...known, 'cache-control', 'x-accel-buffering', 'connection', 'keep-alive'];
   const unknown = response.headers.find(([name]) => !names.includes(name));
   if (unknown !== undefined) return `a header ${unknown[0]}`;
   if (sent.method === 'HEAD') return response.body.length === 0 ? null : 'HEAD with a body';

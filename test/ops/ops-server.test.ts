@@ -32,6 +32,7 @@ t.test('the ops listener serves metrics and health, and nothing else', async (t)
   reasons.push('draining', 'the store is damaged');
   const unready = await ask('/readyz');
   t.equal(unready.status, 503);
+  t.equal(unready.headers.get('retry-after'), '1');
   t.same(await unready.json(), { status: 'not ready', reasons: ['draining', 'the store is damaged'] });
   t.equal((await ask('/healthz')).status, 200, 'it lives all the same');
   for (const path of ['/', '/metrics/', '/v1/tts', '/__proto__', '//metrics'])

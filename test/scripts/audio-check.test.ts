@@ -23,7 +23,7 @@ const formats: readonly AudioFormat[] = [
 
 /** Chunks of a stream, as clients get them. */
 const encode = async (format: AudioFormat): Promise<Buffer[]> => {
-  const encoder = await createEncoder(format);
+  const encoder = await createEncoder(format, 48_000);
   const samples = (encoder.sampleRateHz * chunkMs) / 1000;
   const payloads: Uint8Array[] = [];
   for (let chunk = 0; chunk < chunks; chunk++)

@@ -73,18 +73,28 @@ t.test('bench: its options', (t) => {
     parts: ['idle', 'frames'],
     rateHz: 24_000,
     minutes: 1,
+    overload: { isQuick: false, seconds: 60, capacity: null },
     json: 'a.json',
     readme: false,
   });
+  t.match(read('overload', '--only', '2,burst', '--seconds', '10', '--capacity', '200'), {
+    parts: ['2', 'burst'],
+    overload: { isQuick: false, seconds: 10, capacity: 200 },
+  });
+  t.ok(read('overload', '--quick')!.overload.seconds < 60);
   t.same(read('--readme', '--rate', '48000')?.rateHz, 48_000);
   t.ok((read()?.parts.length ?? 0) > 1, 'without a name all parts over HTTP');
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
-    [['http'], /^there is no "http": all, ws, ws-check$/],
+    [['http'], /^there is no "http": all, ws, pauses, ws-check, overload, tokens$/],
     [['ws', 'ws-check'], /^there is no "ws ws-check"/],
-    [['ws', '--only', 'memory'], /^--only: there is no part "memory": idle, streams, frames$/],
+    [['ws', '--only', 'memory'], /^--only: there is no part "memory": idle, together, streams, frames$/],
     [['--rate', '24k'], /^--rate is a sample rate in Hz, not "24k"$/],
     [['ws-check', '--minutes', '0.1'], /^--minutes is a number from 0.5 on, not "0.1"$/],
     [['ws', '--readme'], /^--readme goes with/],
+    [['ws', '--quick'], /^--seconds, --capacity and --quick go with overload$/],
+    [['overload', '--only', '3'], /^--only: there is no part "3": 0.8, 2, 4, 10, burst$/],
+    [['overload', '--seconds', '0.5'], /^--seconds is a whole number from 1 on, not "0.5"$/],
+    [['overload', '--capacity', 'all'], /^--capacity is a whole number/],
   ];
   for (const [args, message] of refusals) t.throws(() => read(...args), { message }, args.join(' '));
   t.end();

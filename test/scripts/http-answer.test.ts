@@ -30,7 +30,7 @@ const formats: readonly AudioFormat[] = [
 
 /** Payloads of a stream, and the whole file. */
 const encode = async (format: AudioFormat, count = chunks): Promise<{ stream: Buffer[]; file: Buffer }> => {
-  const encoder = await createEncoder(format);
+  const encoder = await createEncoder(format, 48_000);
   const samples = (encoder.sampleRateHz * chunkMs) / 1000;
   const payloads = Array.from({ length: count }, (_, chunk) =>
     encoder.encode(

@@ -1,11 +1,12 @@
 /** The parts of a soak that decide: its clients, what an underrun is, what grows, how long its phases are. */
 import t from 'tap';
 import { UsageError } from '../../scripts/command.js';
+import { parseSamples, sumOf } from '../../scripts/rig/exposition.js';
+import { LoopClock } from '../../scripts/rig/loop-clock.js';
 import { Playback, ReadAhead } from '../../scripts/rig/playback.js';
 import type { LoadTick } from '../../scripts/soak/measures.js';
 import { memoryBars, trendOf, troughs } from '../../scripts/soak/memory.js';
-import { faultsReportedMax, LoopClock, Meter } from '../../scripts/soak/meter.js';
-import { parseSamples, sumOf } from '../../scripts/soak/monitor.js';
+import { faultsReportedMax, Meter } from '../../scripts/soak/meter.js';
 import { readOptions } from '../../scripts/soak/options.js';
 import {
   calibrate,
@@ -298,6 +299,10 @@ void t.test('a wrong command line is refused with the name of the option', (t) =
       ],
       /9 clients at most/,
     ],
+    [['--load', '0.8', '--share', '0.4'], /without --share, --contexts and --url/],
+    [['--load', '2', '--contexts', '10'], /without --share, --contexts and --url/],
+    [['--load', '21'], /--load is a number from 0.05 to 20/],
+    [['--capacity', '50'], /--capacity goes with --load/],
     [['--nothing'], /nothing/],
     [['extra'], /extra/],
   ] as const)
@@ -307,6 +312,8 @@ void t.test('a wrong command line is refused with the name of the option', (t) =
   t.equal(readOptions([])?.warmUpMinutes, null);
   t.equal(readOptions(['--warm-up', '0'])?.warmUpMinutes, 0);
   t.equal(readOptions(['--share', '0.95'])?.share, 0.95);
+  t.match(readOptions([]), { load: null, capacity: null });
+  t.match(readOptions(['--load', '0.8', '--capacity', '50']), { load: 0.8, capacity: 50 });
   const options = readOptions(['--url', 'http://127.0.0.1:9', '--key', 'a, b', '--ops-url', 'http://x:1/']);
   t.same(options?.remote?.keys, ['a', 'b']);
   t.equal(options?.remote?.opsUrl, 'http://x:1');

@@ -26,6 +26,8 @@ const tickAt = (atMs: number): LoadTick => ({
   audioMs: atMs * 8,
   underruns: 0,
   unjudged: 0,
+  refusals: 0,
+  spoilt: 0,
   faults: noFaults,
   firstAudioMs: quantiles,
   loopLateMs: quantiles,
@@ -73,6 +75,9 @@ const good: Findings = {
   faults: [],
   underruns: 0,
   unjudged: 2,
+  load: null,
+  refusals: 0,
+  spoilt: 0,
   firstAudioMs: quantiles,
   steps: stepsOf((minute) => 3e8 + minute * 1e3),
   rests: [],
@@ -93,6 +98,23 @@ const broken = (findings: Partial<Findings>) =>
   judge({ ...good, ...findings })
     .filter(({ passed }) => passed === false)
     .map(({ name }) => name);
+
+void t.test(
+  'below capacity nothing may be refused; from it on, the admitted are judged as in an overload',
+  (t) => {
+    t.same(broken({ load: 0.8 }), []);
+    t.same(broken({ load: 0.8, refusals: 1 }), ['refusals']);
+    const slow = { underruns: 2, firstAudioMs: { ...quantiles, p99: 250 }, refusals: 9, spoilt: 2 };
+    t.same(broken({ ...slow, load: 0.8 }), ['underruns', 'first-audio', 'refusals']);
+    t.same(broken({ ...slow, load: 2 }), [], 'two of a hundred replies');
+    t.same(broken({ ...slow, load: 2, spoilt: 3 }), ['overload']);
+    const late = (share: number) =>
+      good.steps.map((step, i) => ({ ...step, serviceUnderruns: i * share * 50, serviceChunks: i * 50 }));
+    t.same(broken({ load: 2, steps: late(0.015) }), []);
+    t.same(broken({ load: 2, steps: late(0.03) }), ['own-count']);
+    t.end();
+  },
+);
 
 void t.test('each fault breaks its invariant, and no other', (t) => {
   t.same(broken({}), []);

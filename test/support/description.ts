@@ -7,9 +7,13 @@ interface MediaType {
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
 type Content = Readonly<Record<string, MediaType>>;
+interface DescribedHeader {
+  readonly $ref?: string;
+  readonly required?: boolean;
+}
 interface DescribedResponse {
   readonly $ref?: string;
-  readonly headers?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, DescribedHeader>>;
   readonly content?: Content;
 }
 export interface Operation {
@@ -27,11 +31,14 @@ export interface OpenApi {
       Record<string, { readonly description?: string; readonly properties?: object }>
     >;
     readonly responses: Readonly<Record<string, DescribedResponse>>;
+    readonly headers: Readonly<Record<string, DescribedHeader>>;
   };
 }
 
 const pointer = (...keys: readonly string[]): string =>
   keys.map((key) => `/${encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))}`).join('');
+
+const lastOf = (reference: string): string => reference.replace(/^.*\//, '');
 
 export class Description {
   readonly document: OpenApi;
@@ -91,11 +98,11 @@ export class Description {
     if (named === undefined) return `status ${status} is not described`;
     const at = named.$ref?.slice(1) ?? pointer('paths', path, known, 'responses', status);
     const described =
-      named.$ref === undefined
-        ? named
-        : (this.document.components.responses[named.$ref.replace(/^.*\//, '')] ?? {});
-    for (const name of Object.keys(described.headers ?? {}))
-      if (header(response, name) === undefined) return `it has no ${name}`;
+      named.$ref === undefined ? named : (this.document.components.responses[lastOf(named.$ref)] ?? {});
+    for (const [name, given] of Object.entries(described.headers ?? {})) {
+      const known = given.$ref === undefined ? given : this.document.components.headers[lastOf(given.$ref)];
+      if (known?.required === true && header(response, name) === undefined) return `it has no ${name}`;
+    }
     const type = header(response, 'content-type');
     if (type === undefined) return response.body.length === 0 ? null : 'it has no content type';
     const media = described.content?.[type];

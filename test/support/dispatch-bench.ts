@@ -27,7 +27,13 @@ export const start = async ({
   log?: Log;
 } = {}) => {
   const dispatcher = new Dispatcher({
-    config: { synthesisThreads: threads, actorThreads: 1, executionProvider: 'cpu', logLevel: 'silent' },
+    config: {
+      synthesisThreads: threads,
+      actorThreads: 1,
+      executionProvider: 'cpu',
+      logLevel: 'silent',
+      overload: 'late',
+    },
     voices,
     // A heap that is soon full.
     bounds: { ...limits, synthesisHeapMiBMax: 64, ...bounds },

@@ -52,6 +52,12 @@ export class FakeContext implements SpeechContext {
     this.#onEnd = onEnd;
   }
 
+  isAtCapacity: () => boolean = () => false;
+
+  admits(): boolean {
+    return this.activity !== 'idle' || !this.isAtCapacity();
+  }
+
   get unsentMs(): number {
     return this.#emittedMs - this.#handedMs;
   }
@@ -200,6 +206,12 @@ export class FakeSpeech implements Speech {
   };
   /** Makes `open` return `null`, or throw. */
   refuse: (() => null) | null = null;
+  /** It admits no utterance. */
+  isAtCapacity = false;
+
+  admits(): boolean {
+    return !this.isAtCapacity;
+  }
 
   open(options: ContextOptions, sink: FrameSink): SpeechContext | null {
     if (this.refuse) return this.refuse();
@@ -209,6 +221,7 @@ export class FakeSpeech implements Speech {
       (ended) => this.script(ended),
       (flushed, flushId) => this.flushScript(flushed, flushId),
     );
+    context.isAtCapacity = () => this.isAtCapacity;
     this.contexts.push(context);
     return context;
   }

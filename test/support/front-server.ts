@@ -11,6 +11,7 @@ import { FakeLease, FakeSpeech } from './fake-speech.js';
 import { RawClient, requestBytes, type RequestOptions } from './raw-client.js';
 
 export const GOOD_KEY = 'svc_sk_good';
+export const OTHER_KEY = 'svc_sk_other';
 export const BROKE_KEY = 'svc_sk_broke';
 
 export interface LogLine {
@@ -39,6 +40,7 @@ export class FakeAdmission implements Admission {
     this.authenticated += 1;
     if (!header.startsWith('svc_sk_')) return { ok: false, code: 'keyMissing' };
     if (header === GOOD_KEY) return { ok: true, key: { keyId: 7, accountId: 1 } };
+    if (header === OTHER_KEY) return { ok: true, key: { keyId: 9, accountId: 3 } };
     if (header === BROKE_KEY) return { ok: true, key: { keyId: 8, accountId: 2 } };
     return { ok: false, code: 'keyUnknown' };
   }

@@ -4,22 +4,34 @@
  */
 import type { Bounds } from '../../src/limits.js';
 import { AudioBudget, UnsentAudio } from '../../src/speech/audio-budget.js';
+import type { GroupBounds } from '../../src/speech/group.js';
 import type { ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
 import type { SchedulerOptions } from '../../src/speech/scheduler.js';
 
 interface Group {
   readonly key: object;
-  /** In the order of their turns. */
+  readonly order: number;
   readonly contexts: Set<ScanContext>;
   running: number;
   idleSinceMs: number;
   unsentMs: number;
 }
 
+/** A context that may be next, by what decides between several, most important first. */
+type Candidate = [ScanContext, ...number[]];
+
+const first = (candidates: readonly Candidate[]): ScanContext | undefined =>
+  candidates.toSorted(([, ...a], [, ...b]) => {
+    const at = a.findIndex((value, index) => value !== b[index]);
+    return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
+  })[0]?.[0];
+
 class ScanContext {
   readonly queued: ScheduledSegment[] = [];
   readonly running: { segment: ScheduledSegment; estimatedMs: number }[] = [];
   playbackStartMs: number;
+  /** Counts up with every start of a segment. */
+  order = 0;
   readySinceMs = 0;
   #madeMs = 0;
   #handedMs = 0;
@@ -47,6 +59,14 @@ class ScanContext {
     return this.#startOf(this.running.length);
   }
 
+  get expectedMs(): number {
+    return this.#isDropped ? 0 : this.#unsent.ms;
+  }
+
+  get isWilling(): boolean {
+    return this.queued.length > 0 && !this.#isGated;
+  }
+
   enqueue(segment: ScheduledSegment): void {
     if (this.#isDropped) return;
     if (this.queued.length === 0 && this.running.length === 0) {
@@ -71,9 +91,10 @@ class ScanContext {
       this.#madeMs += durationMs;
       this.group.unsentMs += durationMs;
     }
+    this.host.ended(this.group);
     this.#hold();
     this.#reportMoves();
-    this.host.ended(this.group);
+    this.host.wake();
   }
 
   requeue(segment: ScheduledSegment): void {
@@ -84,19 +105,22 @@ class ScanContext {
       this.queued.push(segment);
       this.queued.sort((a, b) => a.index - b.index);
     }
-    this.#hold();
     this.host.ended(this.group);
+    this.#hold();
+    this.host.wake();
   }
 
   handed(durationMs: number): void {
     if (this.#isDropped) return;
     const isFirst = !this.isHeard;
     const wasFull = this.host.isFull(this.group);
+    const hadRoom = this.host.hasRoom(this.group);
     this.#handedMs += durationMs;
     this.group.unsentMs -= durationMs;
     this.#unsent.handed(durationMs);
     this.#hold();
-    if (isFirst || (wasFull && !this.host.isFull(this.group))) this.host.wake();
+    const opens = wasFull && !this.host.isFull(this.group);
+    if (isFirst || opens || (!hadRoom && this.host.hasRoom(this.group))) this.host.wake();
     if (!this.#isGated || this.isGateShut()) return;
     this.#open();
     this.host.wake();
@@ -110,10 +134,12 @@ class ScanContext {
     this.#hold();
   }
 
-  isReady(): boolean {
-    if (this.queued.length === 0) return false;
-    if (this.isGateShut()) this.#isGated = true;
-    else if (this.#isGated) this.#open();
+  refreshGate(): void {
+    if (this.#isGated && this.queued.length > 0 && !this.isGateShut()) this.#open();
+  }
+
+  passesGate(): boolean {
+    this.#isGated = this.isGateShut();
     return !this.#isGated;
   }
 
@@ -177,9 +203,11 @@ class ScanContext {
 
 export class ScanScheduler {
   readonly audio: AudioBudget;
-  readonly bounds: Pick<Bounds, 'unsentAudioMsMax' | 'unsentAudioMsPerLeaseMax'>;
+  readonly bounds: Pick<Bounds, 'unsentAudioMsMax'> & GroupBounds;
   readonly #options: SchedulerOptions;
   readonly #groups = new Map<object, Group>();
+  #groupsOpened = 0;
+  #order = 0;
   #running = 0;
   #isPaused = false;
 
@@ -197,13 +225,21 @@ export class ScanScheduler {
     return group.unsentMs > this.bounds.unsentAudioMsPerLeaseMax;
   }
 
+  hasRoom(group: Group): boolean {
+    let expectedMs = 0;
+    for (const context of group.contexts) expectedMs += context.expectedMs;
+    return expectedMs <= this.bounds.expectedAudioMsPerLeaseMax;
+  }
+
   open(key: object, owner: SegmentOwner, bytesPerMs = 0): ScanContext {
     let group = this.#groups.get(key);
     if (group === undefined) {
-      group = { key, contexts: new Set(), running: 0, idleSinceMs: Number.NEGATIVE_INFINITY, unsentMs: 0 };
+      const order = ++this.#groupsOpened;
+      group = { key, order, contexts: new Set(), running: 0, idleSinceMs: -Infinity, unsentMs: 0 };
       this.#groups.set(key, group);
     }
     const context = new ScanContext(this, group, owner, bytesPerMs);
+    context.order = ++this.#order;
     group.contexts.add(context);
     return context;
   }
@@ -211,10 +247,12 @@ export class ScanScheduler {
   close(context: ScanContext): void {
     const { group } = context;
     const wasFull = this.isFull(group);
-    if (!group.contexts.delete(context)) return;
+    const hadRoom = this.hasRoom(group);
+    if (!group.contexts.has(context)) return;
     context.drop();
+    group.contexts.delete(context);
     this.#forgetIfEmpty(group);
-    if (wasFull && !this.isFull(group)) this.wake();
+    if ((wasFull && !this.isFull(group)) || (!hadRoom && this.hasRoom(group))) this.wake();
   }
 
   setPaused(isPaused: boolean): void {
@@ -227,34 +265,60 @@ export class ScanScheduler {
     group.running--;
     if (group.running === 0) group.idleSinceMs = this.nowMs();
     this.#forgetIfEmpty(group);
-    this.wake();
   }
 
   wake(): void {
     while (!this.#isPaused && this.#running < this.#options.jobsMax) {
-      const next =
-        this.#earliest(false) ?? (this.#running < this.#options.threads ? this.#earliest(true) : undefined);
+      const next = this.#next();
       if (next === undefined) return;
       const { group } = next;
       const readySinceMs = group.running > 0 ? this.nowMs() : Math.max(next.readySinceMs, group.idleSinceMs);
       group.running++;
       this.#running++;
-      group.contexts.delete(next);
-      group.contexts.add(next);
+      next.order = ++this.#order;
       next.start(readySinceMs);
     }
   }
 
-  #earliest(allowsBusyGroups: boolean): ScanContext | undefined {
-    let best: ScanContext | undefined;
-    for (const group of this.#groups.values()) {
-      if (group.running > 0 && !allowsBusyGroups) continue;
-      for (const context of group.contexts) {
-        if (!context.isReady() || (group.running > 0 && !context.isHeard)) continue;
-        if (best === undefined || context.dueMs < best.dueMs) best = context;
-      }
+  #next(): ScanContext | undefined {
+    for (;;) {
+      for (const { contexts } of this.#groups.values()) for (const context of contexts) context.refreshGate();
+      const next = this.#ofIdleGroups() ?? this.#beside() ?? this.#behind();
+      if (next === undefined || next.passesGate()) return next;
     }
-    return best;
+  }
+
+  /** Contexts of groups with so many running segments. */
+  #willing(runs: (running: number) => boolean): ScanContext[] {
+    const groups = [...this.#groups.values()].filter(({ running }) => runs(running));
+    return groups.flatMap(({ contexts }) => [...contexts].filter(({ isWilling }) => isWilling));
+  }
+
+  #ofIdleGroups(): ScanContext | undefined {
+    const all = this.#willing((running) => running === 0);
+    return first(all.map((context) => [context, context.dueMs, context.group.order, context.order]));
+  }
+
+  #beside(): ScanContext | undefined {
+    const { jobsMax, threads } = this.#options;
+    const left = jobsMax / 2 - this.#running;
+    const all = this.#willing((running) => running > 0 && (this.#running < threads || running < left));
+    const idle = all.filter(({ group, running }) => running.length === 0 && this.hasRoom(group));
+    return first(
+      idle.map((context) => {
+        const { dueMs, group, order } = context;
+        return [context, group.running, dueMs, group.order, order];
+      }),
+    );
+  }
+
+  #behind(): ScanContext | undefined {
+    if (this.#running >= this.#options.threads) return undefined;
+    const all = this.#willing((running) => running > 0);
+    const heard = all.filter(
+      ({ group, running, isHeard }) => running.length > 0 && isHeard && this.hasRoom(group),
+    );
+    return first(heard.map((context) => [context, context.dueMs, context.order]));
   }
 
   #forgetIfEmpty(group: Group): void {

@@ -129,6 +129,7 @@ export const createSession = (
   const state = { nowMs: 1_000_000, draining: false, over: 0 };
   const session = new Session({
     id: 'request-1',
+    trace: null,
     key: { keyId: 7, accountId: 1 },
     socket,
     speech,
@@ -138,6 +139,7 @@ export const createSession = (
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
       textBudget: new ByteBudget(limits.socketCharactersInFlightMax),
+      onHeld: () => undefined,
     }),
     tick: { add: (action) => due.push(action) },
     clock: () => state.nowMs,
@@ -148,8 +150,11 @@ export const createSession = (
     budgets: {
       buffered: new ByteBudget(limits.socketBufferedBytesInFlightMax),
       answers: new ByteBudget(limits.socketAnswerBytesInFlightMax),
-      flushIds: new ByteBudget(limits.flushIdUnitsInFlightMax),
     },
+    flushIdBudget: new ByteBudget(limits.flushIdUnitsInFlightMax),
+    isBehind: () => false,
+    onBeat: () => undefined,
+    queued: { bytes: 0 },
     contextBudget: new ByteBudget(limits.contextsPerKeyMax),
     isDraining: () => state.draining,
     onOver: () => (state.over += 1),
@@ -170,7 +175,7 @@ export const createSession = (
     tick,
     /** Frames of a client, all in one tick. */
     say: (...frames: readonly object[]): void => {
-      for (const frame of frames) session.guard(() => session.message(JSON.stringify(frame)));
+      for (const frame of frames) session.guard(() => session.message(Buffer.from(JSON.stringify(frame))));
       tick();
     },
     /** Time passes in beats. */

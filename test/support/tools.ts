@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -20,3 +21,13 @@ export const missingTool = (...programs: readonly string[]): string | false => {
   if (missing.length === 0 || process.env['SYRINX_CI_REQUIRE_ALL'] === '1') return false;
   return `not installed: ${missing.join(', ')}`;
 };
+
+/**
+ * The Python that has a module: the one on PATH, or the system's, for which `.ci/run` installs modules.
+ *
+ * @returns its path, or `undefined` if neither has it
+ */
+export const pythonWith = (module: string): string | undefined =>
+  ['python3', '/usr/bin/python3'].find(
+    (python) => spawnSync(python, ['-c', `import ${module}`]).status === 0,
+  );

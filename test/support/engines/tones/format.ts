@@ -1,6 +1,6 @@
 /**
  * A second voice format, to prove the seam: a pack is one file NAME.tones.json, its voices are NAME-SPEAKER, they speak
- * French at 16 kHz, and every letter is a tone of 50 ms.
+ * French at 16 kHz, and every letter is a tone of 50 ms. A voice may be silent for a while before each segment.
  */
 import type { SegmentRequest, WordTime } from '../../../../src/threads/messages.js';
 import { type Voice, VoicePackError } from '../../../../src/threads/voices.js';
@@ -16,8 +16,17 @@ const sampleRateHz = 16_000;
 const letterMs = 50;
 const lettersPerStep = 5;
 
-/** Hz by speaker. */
-type Speakers = Readonly<Record<string, number>>;
+interface Speaker {
+  readonly hz: number;
+  /** Before the first letter. */
+  readonly silenceMs: number;
+}
+
+/** In the file, a speaker may be given by Hz alone. */
+type Speakers = Readonly<Record<string, number | Speaker>>;
+
+const speakerOf = (given: number | Speaker): Speaker =>
+  typeof given === 'number' ? { hz: given, silenceMs: 0 } : given;
 
 class TonesSegment implements SegmentSynthesis {
   readonly engine: Engine;
@@ -25,14 +34,16 @@ class TonesSegment implements SegmentSynthesis {
   readonly #request: SegmentRequest;
   readonly #hz: number;
   readonly #letterSamples: number;
+  readonly #silenceSamples: number;
   #letter = 0;
   #word = 0;
 
-  constructor(engine: Engine, request: SegmentRequest, hz: number) {
+  constructor(engine: Engine, request: SegmentRequest, { hz, silenceMs }: Speaker) {
     this.engine = engine;
     this.#request = request;
     this.#hz = hz;
     this.#letterSamples = (letterMs * sampleRateHz) / 1_000 / (request.settings.speed ?? 1);
+    this.#silenceSamples = (silenceMs * sampleRateHz) / 1_000;
   }
 
   next(): EngineChunk | null {
@@ -40,16 +51,19 @@ class TonesSegment implements SegmentSynthesis {
     const from = this.#letter;
     if (from === text.length) return null;
     this.#letter = Math.min(text.length, from + lettersPerStep);
-    const pcm = new Int16Array((this.#letter - from) * this.#letterSamples);
-    for (let i = 0; i < pcm.length; i++)
-      pcm[i] = 10_000 * Math.sin((2 * Math.PI * this.#hz * (from * this.#letterSamples + i)) / sampleRateHz);
+    const before = from === 0 ? this.#silenceSamples : 0;
+    const pcm = new Int16Array(before + (this.#letter - from) * this.#letterSamples);
+    for (let i = before; i < pcm.length; i++) {
+      const at = from * this.#letterSamples + i - before;
+      pcm[i] = 10_000 * Math.sin((2 * Math.PI * this.#hz * at) / sampleRateHz);
+    }
     const ended: WordTime[] = [];
     for (; this.#word < words.length && words[this.#word]!.end <= this.#letter; this.#word++) {
       const { start, end } = words[this.#word]!;
       ended.push({
         word: this.#word,
-        startSample: start * this.#letterSamples,
-        endSample: end * this.#letterSamples,
+        startSample: this.#silenceSamples + start * this.#letterSamples,
+        endSample: this.#silenceSamples + end * this.#letterSamples,
       });
     }
     return { pcm, words: ended, last: this.#letter === text.length };
@@ -59,17 +73,17 @@ class TonesSegment implements SegmentSynthesis {
 class TonesEngine implements Engine {
   readonly executionProvider = 'cpu';
   readonly voices: readonly Voice[];
-  readonly #hz: Speakers;
+  readonly #speakers: Speakers;
 
-  constructor(voices: readonly Voice[], hz: Speakers) {
+  constructor(voices: readonly Voice[], speakers: Speakers) {
     this.voices = voices;
-    this.#hz = hz;
+    this.#speakers = speakers;
   }
 
   open(request: SegmentRequest): TonesSegment {
-    const hz = this.#hz[request.settings.voiceId];
-    if (hz === undefined) throw new RangeError(`unknown voice "${request.settings.voiceId}"`);
-    return new TonesSegment(this, request, hz);
+    const speaker = this.#speakers[request.settings.voiceId];
+    if (speaker === undefined) throw new RangeError(`unknown voice "${request.settings.voiceId}"`);
+    return new TonesSegment(this, request, speakerOf(speaker));
   }
 
   step(segments: readonly TonesSegment[]): Promise<(EngineChunk | null)[]> {
@@ -86,7 +100,7 @@ export const tones: VoiceFormat = {
     const file = folder.files.find((name) => name.endsWith(suffix))!;
     const name = file.slice(0, -suffix.length);
     const speakers = Object.entries((await folder.json(file)) as Speakers).map(
-      ([speaker, hz]) => [`${name}-${speaker}`, hz] as const,
+      ([speaker, given]) => [`${name}-${speaker}`, given] as const,
     );
     if (speakers.length === 0) throw new VoicePackError(`${folder.pathOf(file)}: it has no speakers`);
     return {

@@ -1,0 +1,106 @@
+/** One caller, or whoever reads the log, does not hold up the others. */
+import t from 'tap';
+import { openWs } from '../support/socket-client.js';
+import { HttpConnection, encodeRequest } from '../../scripts/rig/http.js';
+import { encodeFrame, opcodes, SocketConnection } from '../../scripts/rig/socket.js';
+import { SCRIPTED, speech, startService, type TestService, until } from '../support/service.js';
+
+const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
+const REQUESTS = 3_000;
+
+/** @returns how many of so many requests with an unknown key are answered 401 */
+const refusals = async (service: TestService, requests: number): Promise<number> => {
+  const connection = new HttpConnection({ port: service.port });
+  const bytes = encodeRequest({ path: '/v1/tts/speakers', key: 'svc_sk_of_nobody' });
+  let refused = 0;
+  for (let i = 0; i < requests; i++)
+    await new Promise<void>((resolve, reject) => {
+      connection.request(bytes, {
+        onHead: (status) => (refused += status === 401 ? 1 : 0),
+        onBody: () => undefined,
+        onEnd: resolve,
+        onError: reject,
+      });
+    });
+  connection.close();
+  return refused;
+};
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+void t.test(
+  'a log that nobody reads holds up no request, and loses no line that it has room for',
+  async (t) => {
+    const service = await startService(t, oneThread, SCRIPTED);
+    service.stopReading();
+    t.equal(await refusals(service, REQUESTS), REQUESTS);
+    t.equal((await service.post('/v1/tts', speech('Still here.'))).status, 200);
+    const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
+    t.match(metrics, /^syrinx_log_lines_lost_total 0$/m);
+    service.goOnReading();
+    const lines = () => service.logged('request').filter(({ status }) => status === 401).length;
+    t.ok(await until(() => lines() === REQUESTS), `${lines()} lines`);
+    t.match(await service.stop(), { code: 0 });
+  },
+);
+
+void t.test('a service whose log nobody reads ends when it is told to', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
+  service.stopReading();
+  await refusals(service, REQUESTS);
+  service.signal('SIGTERM');
+  t.ok(await until(() => !isAlive(service.pid)), 'the process is gone');
+  service.goOnReading();
+  t.match(await service.exited, { code: 0 });
+});
+
+void t.test('a megabyte of white space is cut in many ticks, and nothing after it is lost', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
+  const client = await openWs(service.port, service.key);
+  client.send({ start_context: { voice_id: 'wren', model_id: 'default' } });
+  client.send({ send_text: `${' '.repeat(500_000)}${'\n'.repeat(500_000)}` });
+  client.send({ flush: true, flush_id: 'blank' });
+  client.send({ send_text: 'Hello there.' });
+  client.send({ close_context: true });
+  await client.frame((frame) => 'context_closed' in frame);
+  const kinds = client.frames.map((frame) => Object.keys(frame)[0]);
+  t.equal(kinds.filter((kind) => kind === 'error').length, 0);
+  const blank = client.frames.findIndex(({ flush_id }) => flush_id === 'blank');
+  const audio = client.frames.findIndex((frame) => 'audio_chunk' in frame);
+  t.ok(blank >= 0 && audio > blank, kinds.join());
+});
+
+void t.test('frames of 4 MiB are refused one after the other, and speech goes on', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
+  const answers: string[] = [];
+  const connection = new SocketConnection(
+    { port: service.port, key: service.key },
+    { onMessage: (json) => answers.push(json), onError: (error) => answers.push(String(error)) },
+  );
+  await connection.opened();
+  const bytes = 4 * 2 ** 20;
+  const keys = Array.from({ length: 350_000 }, (_, i) => `"${i.toString(36)}":0`);
+  for (const text of [
+    `{"x":[${'['.repeat(bytes - 6)}`,
+    `{"x":[${'{},'.repeat(bytes / 3 - 4)}{}]}`,
+    `{${keys.join()}}`,
+  ])
+    connection.write(encodeFrame(Buffer.from(text), { opcode: opcodes.text }));
+  const other = await openWs(service.port, service.key);
+  other.send({ start_context: { voice_id: 'wren', model_id: 'default' } });
+  other.send({ send_text: 'Hello there.' });
+  other.send({ close_context: true });
+  await other.frame((frame) => 'context_closed' in frame);
+  t.ok(await until(() => answers.length === 3));
+  t.ok(
+    answers.every((json) => json.includes('"error":"invalid frame: ')),
+    answers.join().slice(0, 500),
+  );
+  connection.close();
+});

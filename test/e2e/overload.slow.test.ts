@@ -1,0 +1,50 @@
+/** The overload bench, in short: it runs to its end and reports every phase. Its figures say little. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import { runScript } from '../support/service.js';
+
+interface Visits {
+  readonly offered: number;
+  readonly admitted: number;
+  readonly refused: number;
+  readonly failed: number;
+}
+
+interface Report {
+  readonly rows: readonly { readonly what: string; readonly bar: string | null }[];
+  readonly figures: {
+    readonly capacity: number;
+    readonly burst: { readonly served: number; readonly refused: number; readonly lost: number };
+    readonly phases: readonly {
+      readonly name: string;
+      readonly listeners: number;
+      readonly figures: { readonly visits: Visits; readonly http: Visits; readonly ws: Visits };
+    }[];
+  };
+}
+
+void t.test('a short overload loses no visit, and reports every phase', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'syrinx-overload-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const json = join(folder, 'overload.json');
+  const args = ['overload', '--quick', '--seconds', '3', '--capacity', '20', '--json', json];
+  const { code, stderr, stdout } = await runScript('scripts/bench/main.js', args, {});
+  t.ok(code === 0 || code === 1, stderr);
+  const { figures, rows } = JSON.parse(readFileSync(json, 'utf8')) as Report;
+  t.equal(figures.capacity, 20);
+  for (const factor of [2, 4, 10]) {
+    const phase = figures.phases.find(({ name }) => name === `${factor} x`);
+    t.equal(phase?.listeners, 20 * factor);
+    const { http, visits, ws } = phase!.figures;
+    t.ok(visits.admitted > 0);
+    t.equal(visits.admitted + visits.refused + visits.failed, visits.offered);
+    t.ok(ws.offered > 0 && http.offered > ws.offered, 'over both transports');
+    t.equal(visits.failed, 0, stderr);
+  }
+  const { lost, refused, served } = figures.burst;
+  t.same({ all: served + refused, lost }, { all: 1_000, lost: 0 }, stderr);
+  t.equal(rows.filter(({ bar }) => bar !== null).length, 3 + 3 * 5 + 1);
+  t.match(stdout, /10 x: time to a refusal/);
+});

@@ -1,0 +1,111 @@
+/** The check of a context whose utterances the service may refuse: what is refused must be so whole, and nothing else. */
+import t from 'tap';
+import { createAudioCheck } from '../../scripts/rig/audio-check.js';
+import { ContextCheck } from '../../scripts/rig/context-check.js';
+import { unavailable, type ServerFrame } from '../../scripts/rig/socket.js';
+
+const bytesPerMs = 48;
+const audio = (ms: number): ServerFrame => ({
+  audio_chunk: Buffer.alloc(ms * bytesPerMs).toString('base64'),
+});
+const words = (first: string, second: string, at: number): ServerFrame => ({
+  timestamps: { words: [first, second], start_seconds: [at, at + 0.5], end_seconds: [at + 0.5, at + 1] },
+});
+const started: ServerFrame = { context_started: {} };
+const flushed = (flushId: string): ServerFrame => ({ flush_completed: true, flush_id: flushId });
+const refused = (flushId?: string): ServerFrame => ({
+  error: unavailable,
+  ...(flushId !== undefined && { flush_id: flushId }),
+});
+const closed: readonly ServerFrame[] = [flushed('c:close'), { context_closed: true }];
+
+interface Sent {
+  readonly text?: string;
+  readonly flush?: string;
+  readonly close?: true;
+}
+
+/** @returns the kinds of faults, and of frames */
+const check = (steps: readonly (ServerFrame | Sent)[], mayRefuse = true) => {
+  const faults: string[] = [];
+  const context = new ContextCheck({
+    id: 'c',
+    audio: createAudioCheck({ encoding: 'pcm', sampleRateHz: 24_000 }),
+    timestamps: true,
+    trailMs: { min: 0, max: 500 },
+    wordMarginMs: null,
+    msPerCharacter: null,
+    ...(mayRefuse && { refusal: unavailable }),
+    onFault: (kind) => faults.push(kind),
+  });
+  const kinds = steps.map((step) => {
+    if ('text' in step) context.text(step.text);
+    else if ('flush' in step) context.flush(step.flush);
+    else if ('close' in step) context.closing();
+    else return context.onFrame(step as ServerFrame);
+    return 'sent';
+  });
+  return { faults, kinds: kinds.filter((kind) => kind !== 'sent') };
+};
+
+const ask = (text: string, flush: string): readonly Sent[] => [{ text }, { flush }];
+const spoken = (flushId: string, at: number): readonly ServerFrame[] => [
+  audio(1_200),
+  words('good', 'morning', at),
+  flushed(flushId),
+];
+
+t.test('a refused utterance between two that are spoken is no fault', (t) => {
+  const { faults, kinds } = check([
+    ...[started, ...ask('good morning', '1'), ...ask('nobody hears', '2'), ...ask('good morning', '3')],
+    // The text is refused at once, while the first utterance is spoken; its flush in its place.
+    ...[refused(), ...spoken('1', 0), refused('2'), ...spoken('3', 1.2), { close: true as const }, ...closed],
+  ]);
+  t.same(faults, []);
+  t.same(
+    kinds.filter((kind) => kind !== 'audio' && kind !== 'words'),
+    ['started', 'refusing', 'flushed', 'refused', 'flushed', 'flushed', 'closed'],
+  );
+  t.end();
+});
+
+t.test('an utterance may be refused in its middle, at its flush, or at the close', (t) => {
+  const middle = [started, ...ask('good morning, the rest', '1'), audio(1_200), words('good', 'morning,', 0)];
+  t.same(check([...middle, refused(), refused('1'), { close: true as const }, ...closed]).faults, []);
+  const atFlush = [started, ...ask('good morning', '1'), refused('1'), ...ask('good morning', '2')];
+  t.same(check([...atFlush, ...spoken('2', 0), { close: true as const }, ...closed]).faults, []);
+  const atClose = check([started, { text: 'good morning' }, { close: true as const }, refused(), ...closed]);
+  t.same(atClose, { faults: [], kinds: ['started', 'refusing', 'refused', 'closed'] });
+  t.end();
+});
+
+t.test('a refusal excuses nothing else', (t) => {
+  const late = [started, ...ask('good morning', '1'), ...ask('nobody hears', '2')];
+  const cases: readonly (readonly [string, readonly (ServerFrame | Sent)[], readonly string[]])[] = [
+    [
+      'a refused utterance is spoken',
+      [...late, refused(), ...spoken('1', 0), refused('2'), words('nobody', 'hears', 1.2)],
+      ['words'],
+    ],
+    ['the wrong flush is refused', [...late, refused(), refused('2')], ['flushes']],
+    [
+      'words of a flush that was not refused are lost',
+      [...late, refused(), audio(1_200), flushed('1')],
+      ['words'],
+    ],
+    ['an utterance is refused twice', [...late, refused(), refused()], ['errors']],
+    ['another error', [...late, { error: 'Rate limit exceeded' }], ['errors']],
+    [
+      'closed without its flush',
+      [...late, refused(), ...spoken('1', 0), { close: true as const }, { context_closed: true }],
+      ['flushes'],
+    ],
+  ];
+  for (const [name, steps, kinds] of cases)
+    t.ok(
+      kinds.every((kind) => check(steps).faults.includes(kind)),
+      name,
+    );
+  t.same(check([...late, refused()], false).faults, ['errors'], 'where nothing may be refused');
+  t.end();
+});

@@ -1,0 +1,247 @@
+/** The parts of an overload that decide: the search for capacity, the schedule of arrivals, the figures, the verdicts. */
+import t from 'tap';
+import { compareRuns, timingOf, troubleOf } from '../../scripts/bench/overload/phases.js';
+import { figuresOf, seriesOf, wholeFiguresOf, type Visit } from '../../scripts/bench/overload/figures.js';
+import type { CrowdFigures } from '../../scripts/bench/overload/crowd.js';
+import { burstRow, calmRows, overloadRows } from '../../scripts/bench/overload/rows.js';
+import { drawArrivals, drawUtterances } from '../../scripts/bench/overload/schedule.js';
+import { searchCapacity, type SearchSettings } from '../../scripts/rig/capacity-search.js';
+
+const settings: SearchSettings = {
+  first: 64,
+  growth: 1.6,
+  refinements: 3,
+  max: 1_600,
+  trials: 2,
+  secondThoughts: 2,
+};
+
+/** Searches a machine that carries `capacity`. @param flakes loads of which the first trials fail */
+const search = async (
+  capacity: number,
+  flakes: readonly number[] = [],
+  flakeTrials = 1,
+  more: Partial<SearchSettings> = {},
+) => {
+  const tried: number[] = [];
+  const result = await searchCapacity({ ...settings, ...more }, async (load) => {
+    tried.push(load);
+    const isFlake = flakes.includes(load) && tried.filter((other) => other === load).length <= flakeTrials;
+    return load <= capacity && !isFlake;
+  });
+  return { ...result, tried };
+};
+
+t.test('the search finds every capacity within a few percent', async (t) => {
+  for (let capacity = 1; capacity <= 1_500; capacity += 7) {
+    const { held, failed, tried } = await search(capacity);
+    t.ok(
+      held <= capacity && failed !== null && failed > capacity,
+      `${capacity}: ${held} to ${String(failed)}`,
+    );
+    t.ok(failed! - held <= Math.max(2, 0.1 * capacity), `${capacity}: a gap of ${failed! - held}`);
+    t.ok(tried.length <= 24, `${capacity}: ${tried.length} trials`);
+  }
+});
+
+t.test('the search tries a load again before it gives it up', async (t) => {
+  const sure = await search(200);
+  const flaky = await search(200, sure.tried);
+  t.equal(flaky.held, sure.held);
+  t.equal(flaky.failed, sure.failed);
+});
+
+t.test('the search doubts a failure that every load below contradicts', async (t) => {
+  const { held, failed } = await search(500, [64, 164], 2);
+  t.ok(held > 450 && failed! > 500, `${held} to ${String(failed)}`);
+});
+
+t.test('the search ends at the greatest load, and where nothing holds', async (t) => {
+  t.match(await search(10_000, [], 0, { max: 300 }), { held: 300, failed: null });
+  const { held, tried } = await search(0);
+  t.equal(held, 0);
+  t.ok(tried.includes(1), 'it tries a single client');
+});
+
+t.test('a schedule is decided by its seed, and has exactly the load that was asked for', (t) => {
+  const draw = (seed: number) => drawArrivals(seed, 40, 30_000, 32);
+  t.same(draw(1), draw(1));
+  t.notSame(draw(1), draw(2));
+  const arrivals = draw(1);
+  t.equal(arrivals.length, 1_200);
+  t.ok(arrivals.every(({ atMs }, i) => atMs >= (arrivals[i - 1]?.atMs ?? 0) && atMs < 30_000));
+  t.equal(arrivals.filter(({ transport }) => transport === 'ws').length, 400);
+  for (const transport of ['http', 'ws'] as const) {
+    const texts = new Set(arrivals.filter((one) => one.transport === transport).map(({ text }) => text));
+    t.equal(texts.size, 32, `every text comes over ${transport}`);
+  }
+  const uses = Map.groupBy(arrivals, ({ text }) => text);
+  const counts = [...uses.values()].map(({ length }) => length);
+  t.ok(Math.max(...counts) - Math.min(...counts) <= 1, 'each text equally often');
+  t.end();
+});
+
+t.test('arrivals are as irregular as chance', (t) => {
+  const arrivals = drawArrivals(5, 50, 200_000, 8);
+  const perSecond = Array.from({ length: 200 }, () => 0);
+  for (const { atMs } of arrivals) perSecond[Math.floor(atMs / 1000)]!++;
+  const mean = perSecond.reduce((sum, value) => sum + value, 0) / perSecond.length;
+  const variance = perSecond.reduce((sum, value) => sum + (value - mean) ** 2, 0) / perSecond.length;
+  t.equal(mean, 50);
+  t.ok(variance > 35 && variance < 65, `variance ${variance.toFixed(1)} of a Poisson process of 50`);
+  t.end();
+});
+
+t.test('utterances are of three to eight seconds, and decided by their seed', (t) => {
+  const texts = drawUtterances(3, 100);
+  t.same(texts, drawUtterances(3, 100));
+  t.ok(texts.every(({ length }) => length >= 50 && length <= 130));
+  t.ok(new Set(texts).size > 12);
+  t.ok(
+    texts.some((text) => /\. [A-Z]/.test(text)),
+    'some have several sentences',
+  );
+  t.end();
+});
+
+const visit = (fields: Partial<Visit>): Visit => ({
+  dueMs: 0,
+  outcome: 'admitted',
+  firstAudioMs: 10,
+  dryMs: 0,
+  refusalMs: null,
+  clientLateMs: 1,
+  ...fields,
+});
+
+t.test('figures count what spoils a visit once, and only of the admitted', (t) => {
+  const figures = figuresOf([
+    visit({}),
+    visit({ firstAudioMs: 301 }),
+    visit({ firstAudioMs: 500, dryMs: 101 }),
+    visit({ dryMs: 101 }),
+    visit({ dryMs: 30 }),
+    visit({ dryMs: 15 }),
+    visit({ firstAudioMs: null }),
+    visit({ outcome: 'refused', firstAudioMs: null, refusalMs: 7 }),
+    visit({ outcome: 'failed', firstAudioMs: null, dryMs: 900 }),
+  ]);
+  t.match(figures, {
+    offered: 9,
+    admitted: 7,
+    refused: 1,
+    failed: 1,
+    late: 3,
+    dry: 2,
+    spoilt: 4,
+    everDry: 3,
+    dryMsMax: 101,
+    refusalMs: { p50: 7, p99: 7 },
+    firstAudioMs: { p50: 10, max: Infinity },
+  });
+  t.match(figuresOf([]), { offered: 0, firstAudioMs: null, refusalMs: null, dryMsMax: 0 });
+  t.end();
+});
+
+t.test('a series has the figures of each five seconds', (t) => {
+  const series = seriesOf([visit({ dueMs: 6_000 }), visit({}), visit({ dueMs: 4_999, outcome: 'refused' })]);
+  t.match(series, [
+    { atMs: 0, offered: 2, admitted: 1, refused: 1 },
+    { atMs: 5_000, offered: 1, admitted: 1, refused: 0 },
+  ]);
+  t.end();
+});
+
+t.test('the speed of whole files is that of the slowest served', (t) => {
+  const whole = { outcome: 'admitted', waitedMs: 1_000, audioMs: 4_000 } as const;
+  t.match(
+    wholeFiguresOf([
+      whole,
+      { ...whole, waitedMs: 8_000 },
+      { outcome: 'refused', waitedMs: 20, audioMs: 0 },
+      { outcome: 'failed', waitedMs: 9_000, audioMs: 0 },
+    ]),
+    { asked: 4, served: 2, refused: 1, failed: 1, slowestSpeed: 0.5, waitedMsMax: 8_000, refusalMsMax: 20 },
+  );
+  t.equal(wholeFiguresOf([]).slowestSpeed, null);
+  t.end();
+});
+
+const crowd = (fields: Partial<CrowdFigures> = {}, visits: readonly Visit[] = [visit({})]): CrowdFigures => ({
+  visits: figuresOf(visits),
+  http: figuresOf(visits),
+  ws: figuresOf([]),
+  wholes: wholeFiguresOf([]),
+  servedPerSecond: 100,
+  owedMs: 0,
+  drainMs: 0,
+  series: [],
+  probes: [],
+  isHopeless: false,
+  faults: 'nothing',
+  clientCores: 0.1,
+  channels: { http: 1, ws: 0 },
+  ...fields,
+});
+
+t.test('a load is carried when nobody is late, dry, refused or left behind', (t) => {
+  t.equal(troubleOf(crowd(), 100), null);
+  const troubles: readonly (readonly [CrowdFigures, RegExp])[] = [
+    [crowd({}, []), /nobody/],
+    [crowd({ isHopeless: true }), /given up/],
+    [crowd({}, [visit({}), visit({ outcome: 'failed' })]), /1 failed/],
+    [crowd({}, [visit({}), visit({ outcome: 'refused' })]), /1 refused/],
+    [crowd({}, [visit({ dryMs: 21 })]), /1 ran dry/],
+    [crowd({}, [visit({ firstAudioMs: 201 })]), /p99 201 ms/],
+    [crowd({ owedMs: 60_000 }), /600 ms of speech behind/],
+  ];
+  for (const [figures, message] of troubles) t.match(troubleOf(figures, 100), message);
+  t.end();
+});
+
+t.test('runs are worse only by more than equal runs differ', (t) => {
+  t.match(compareRuns([20, 22, 30], [19, 20, 21]), { these: 22, others: 20, spread: 10, isNoWorse: true });
+  t.match(compareRuns([29, 30, 31], [19, 20, 21]), { spread: 2, isNoWorse: false });
+  t.match(compareRuns([10, 10], [20, 20]), { spread: 0, isNoWorse: true });
+  t.end();
+});
+
+t.test('rows miss their bars where the figures do', (t) => {
+  const passed = (rows: readonly { readonly passed: boolean | null }[]) => rows.map((row) => row.passed);
+  const good = crowd({ servedPerSecond: 80, probes: [5, 6, 7] });
+  t.same(passed(overloadRows('2', 100, [9, 9], good)), [true, true, true, true, null, true]);
+  const refused = Array.from({ length: 20 }, () => visit({ outcome: 'refused', refusalMs: 51 }));
+  const bad = crowd({ servedPerSecond: 69, probes: [null, null, 7] }, [
+    visit({ firstAudioMs: 301 }),
+    visit({ outcome: 'failed' }),
+    ...refused,
+  ]);
+  t.same(passed(overloadRows('2', 100, [9, 9], bad)), [false, false, false, false, null, false]);
+  t.same(passed(calmRows([crowd()], [crowd()])), [true, true, true]);
+  const dry = crowd({}, [visit({ dryMs: 40, firstAudioMs: 30 }), visit({ outcome: 'refused' })]);
+  t.same(passed(calmRows([dry], [crowd()])), [false, false, false]);
+  const burst = {
+    served: 9,
+    refused: 1,
+    lost: 0,
+    faults: '',
+    firstAudioMs: null,
+    refusalMs: null,
+    tookMs: 1,
+  };
+  t.equal(burstRow(10, burst).passed, true);
+  t.equal(burstRow(10, { ...burst, lost: 1 }).passed, false);
+  t.end();
+});
+
+t.test('a whole run ends in nine minutes', (t) => {
+  const { calm, calmRuns, overload, search: bounds, trial } = timingOf(60, false);
+  const trials = 10;
+  const sum =
+    trials * (trial.warmUpMs + trial.durationMs) +
+    2 * calmRuns * (calm.warmUpMs + calm.durationMs) +
+    3 * overload.durationMs;
+  t.ok(sum < 7 * 60_000, `${sum / 1000} s of load`);
+  t.ok(bounds.trials > 1);
+  t.end();
+});
