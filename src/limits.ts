@@ -117,11 +117,11 @@ export const limits = {
   socketMessageBytesMax: 4 * MiB,
   /** Bytes in UTF-8 of the text in one message: three times as many, escaped as JSON, still fit a message. */
   socketTextBytesMax: 1 * MiB,
-  /** Bytes of a message besides the text of `send_text`; one with more is refused unparsed, as are the next two. */
+  /** Bytes of a message besides the text of `send_text`; a message with more is refused and not parsed. */
   socketFrameBytesMax: 64 * KiB,
-  /** Nesting levels of the JSON of a message. */
+  /** Nesting levels of the JSON of a message; a message with more is refused and not parsed. */
   socketFrameDepthMax: 16,
-  /** Opening brackets, commas and colons of the JSON of a message. */
+  /** Opening brackets, commas and colons of the JSON of a message; a message with more is refused and not parsed. */
   socketFrameTokensMax: 256,
   /** UTF-16 units of a `context_id` or `flush_id`: every audio frame carries the former. */
   socketIdMax: 1_024,
