@@ -24,8 +24,6 @@ import { requestOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
-/** Slices of text that are cut in one go: about 2 ms. */
-const SLICES_AT_ONCE = 48;
 
 export interface ContextParts {
   readonly id: number;
@@ -327,10 +325,11 @@ export class Context implements SpeechContext, SegmentOwner {
     // Starting a segment feeds again: without this guard the inner call would overtake the outer one's segments.
     if (this.#isFeeding || this.#parts.later.has(this.#feed)) return;
     this.#isFeeding = true;
-    let slices = 0;
+    const { bounds, scheduler } = this.#parts;
+    const endMs = scheduler.nowMs() + bounds.sliceMsMax;
     while (!this.#over && this.schedule.queuedSegments < SEGMENTS_AHEAD) {
-      // A megabyte of white space has no segment: the other contexts must not wait for its end.
-      if (++slices > SLICES_AT_ONCE) {
+      // A megabyte of white space has no segment, and Chinese is slow to cut: other contexts must not wait for the end.
+      if (scheduler.nowMs() > endMs) {
         this.#parts.later.add(this.#feed);
         break;
       }

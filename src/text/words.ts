@@ -55,7 +55,4 @@ export const wordSpans = (text: string): Span[] => {
 };
 
 /** Whether a text is only white space: there is nothing to speak. */
-export const isBlank = (text: string): boolean => {
-  for (let at = 0; at < text.length; at++) if (!(classOf(text.charCodeAt(at)) & WHITE)) return false;
-  return true;
-};
+export const isBlank = (text: string): boolean => !/\P{White_Space}/u.test(text);
