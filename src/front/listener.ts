@@ -28,15 +28,20 @@ export class ListenError extends Error {
   /** The operating system's code: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL` ... */
   readonly code: string;
 
-  /** @param variables those that set the address */
-  constructor(host: string, port: number, code: string, variables = 'HOST and PORT') {
+  /** @param prefix of the variables that set the address */
+  constructor(host: string, port: number, code: string, prefix: '' | 'OPS_' = '') {
+    const noAddress = `this machine has no such address; set ${prefix}HOST to one of its own, such as 127.0.0.1`;
     const reasons: Readonly<Record<string, string>> = {
-      EADDRINUSE: 'the port is in use',
-      EACCES: 'no permission for this port',
-      EADDRNOTAVAIL: 'this machine has no such address',
-      ENOTFOUND: 'this machine has no such address',
+      EADDRINUSE:
+        'the port is in use, perhaps by another syrinx; end the program that uses it, ' +
+        `or set ${prefix}PORT to another port (0 picks a free one)`,
+      EACCES: `no permission for this port; set ${prefix}PORT to one from 1024 on`,
+      EADDRNOTAVAIL: noAddress,
+      ENOTFOUND: noAddress,
     };
-    super(`cannot listen on ${host}:${port}: ${reasons[code] ?? code} (see ${variables})`);
+    super(
+      `cannot listen on ${host}:${port}: ${reasons[code] ?? `${code} (see ${prefix}HOST and ${prefix}PORT)`}`,
+    );
     this.code = code;
   }
 }

@@ -67,7 +67,7 @@ export class OpsServer {
     const { host, port } = parts;
     await new Promise<void>((resolve, reject) => {
       ops.#server.once('error', (error: NodeJS.ErrnoException) => {
-        reject(new ListenError(host, port, error.code ?? error.message, 'OPS_HOST and OPS_PORT'));
+        reject(new ListenError(host, port, error.code ?? error.message, 'OPS_'));
       });
       ops.#server.listen({ host, port, exclusive: true }, resolve);
     });

@@ -79,7 +79,7 @@ void t.test('a port in use: the line has the address, and for the ops listener i
   await failsToStart(
     t,
     spawnService(t, { ...oneThread, OPS_PORT: String(port) }),
-    /^syrinx: cannot listen on 127\.0\.0\.1:\d+: the port is in use .*OPS_PORT\)\n$/,
+    /^syrinx: cannot listen on 127\.0\.0\.1:\d+: the port is in use.* set OPS_PORT to .*\n$/,
   );
 });
 
