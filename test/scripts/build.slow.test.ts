@@ -10,7 +10,7 @@ import {
   watch,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -24,6 +24,8 @@ t.jobs = 2;
 const declarations = `declare const console: { log(...values: string[]): void };
 declare const process: {
   readonly argv: readonly string[];
+  readonly env: Record<string, string | undefined>;
+  readonly pid: number;
   on(signal: string, listener: () => void): void;
   exit(code: number): never;
 };
@@ -34,7 +36,7 @@ declare const setInterval: (listener: () => void, ms: number) => void;
 const createClone = (t: Test): string => {
   const root = t.testdir();
   for (const folder of ['scripts', 'src', 'node_modules']) mkdirSync(join(root, folder));
-  for (const name of ['build.mjs', 'lock.mjs', 'run.mjs']) {
+  for (const name of ['build.mjs', 'lock.mjs', 'run.mjs', 'start.mjs']) {
     copyFileSync(join(packageRoot, 'scripts', name), join(root, 'scripts', name));
   }
   const settings = JSON.parse(readSource('tsconfig.json')) as { compilerOptions: object };
@@ -158,23 +160,40 @@ void t.test('several starts at once build once', async (t) => {
   t.strictSame(leftovers(root), []);
 });
 
-void t.test('a signal to the shell of npm start reaches the service', async (t) => {
-  const root = createClone(t);
-  writeFileSync(
-    join(root, 'src', 'main.ts'),
-    "process.on('SIGTERM', () => { console.log('drained'); process.exit(0); });\n" +
-      "setInterval(() => undefined, 1000);\nconsole.log('serving');\n",
-  );
-  const { scripts } = JSON.parse(readSource('package.json')) as { scripts: { start: string } };
-  const child = spawn('sh', ['-c', scripts.start], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
-  const closed = once(child, 'close') as Promise<[number | null]>;
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
-  while (!output.includes('serving')) await once(child.stdout, 'data');
-  child.kill('SIGTERM');
-  t.strictSame((await closed)[0], 0);
-  t.match(output, /drained/);
-});
+void t.test(
+  'the shell of npm start becomes the service: its signals, its exit code, its variables',
+  async (t) => {
+    const root = createClone(t);
+    writeFileSync(
+      join(root, 'src', 'main.ts'),
+      `process.on('SIGTERM', () => { console.log('drained'); process.exit(3); });
+    setInterval(() => undefined, 1000);
+    const { MALLOC_ARENA_MAX, MALLOC_MMAP_THRESHOLD_ } = process.env;
+    console.log(\`serving \${process.pid} \${MALLOC_ARENA_MAX} \${MALLOC_MMAP_THRESHOLD_}\`);
+`,
+    );
+    const { scripts } = JSON.parse(readSource('package.json')) as { scripts: { start: string } };
+    const PATH = [dirname(process.execPath), process.env['PATH']].join(':');
+    for (const [given, seen] of [
+      [{}, '2 131072'],
+      [{ MALLOC_ARENA_MAX: '5', MALLOC_MMAP_THRESHOLD_: '' }, '5 131072'],
+    ] as const) {
+      const env = { ...process.env, PATH, ...given };
+      const child = spawn('sh', ['-c', scripts.start], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+      const closed = once(child, 'close') as Promise<[number | null]>;
+      let output = '';
+      let errors = '';
+      child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+      child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+      while (!output.includes('serving')) await once(child.stdout, 'data');
+      t.equal(output, `serving ${child.pid} ${seen}\n`, 'in the same process');
+      child.kill('SIGTERM');
+      t.strictSame((await closed)[0], 3);
+      t.match(output, /drained/);
+      t.notMatch(errors, /Warning/);
+    }
+  },
+);
 
 void t.test('without packages the build says what to do', async (t) => {
   const root = createClone(t);
