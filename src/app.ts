@@ -36,16 +36,19 @@ export interface AppParts {
   readonly actorEntry?: URL;
 }
 
-/** Logs the worst case: the memory and files that full pools need, and the bounds of the largest pools. */
+/**
+ * Logs the worst case: the memory and files that full pools need, and the bounds of the largest pools. At a terminal it
+ * would hide the welcome: `LOG_LEVEL=debug` shows it there.
+ */
 const logPlan = (
   { bounds, factor, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
   config: Config,
-  log: Log,
+  log: ProcessLog,
 ): void => {
   const { contextsMax, socketsMax, connectionsMax } = bounds;
   const memoryMaxMiB = Math.round(memoryMaxBytes / 2 ** 20);
   const pools = { contextsMax, socketsMax, connectionsMax, files: worstCase.files };
-  log.info(
+  log[log.print === null ? 'info' : 'debug'](
     { mib: inMiB(worstCase), memoryMaxMiB, poolsFactor: Math.round(factor * 1000) / 1000, ...pools },
     'worst case',
   );
@@ -237,6 +240,11 @@ export class App {
   /** Reads the voices again, without dropping a stream. A failure keeps the current voices. The log has the result. */
   reloadVoices(): void {
     this.#stages.reload.request();
+  }
+
+  /** The ids of the voices, the default first. */
+  get voices(): readonly string[] {
+    return this.#stages.dispatcher.threads.generations.current.voices.speakerIds;
   }
 
   /** The current state, for the log. */

@@ -61,9 +61,10 @@ export class LogWriter {
     return this.#lost;
   }
 
-  write(line: string): void {
-    const bytes = Buffer.from(line);
-    if (this.#bytes + bytes.length > this.#bounds.logBytesWaitingMax) {
+  /** @param readable makes the text to write of the line; a line that does not fit as it is is not worth that work */
+  write(line: string, readable = (text: string) => text): void {
+    const bytes = this.#fits(line.length) ? Buffer.from(readable(line)) : null;
+    if (bytes === null || !this.#fits(bytes.length)) {
       this.#lost++;
       return;
     }
@@ -76,6 +77,10 @@ export class LogWriter {
   async end(): Promise<void> {
     const endMs = performance.now() + this.#bounds.logEndMsMax;
     while (this.#bytes > 0 && !this.#isFailing && performance.now() < endMs) await sleep(END_LOOK_MS);
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#bytes + bytes <= this.#bounds.logBytesWaitingMax;
   }
 
   #pump(): void {

@@ -1,4 +1,8 @@
-/** Structured log: one JSON line per event on standard output. It never holds text to speak or a key. */
+/**
+ * Structured log on standard output: one JSON line per event; on a terminal, lines for people. It never holds text to
+ * speak or a key.
+ */
+import { isatty } from 'node:tty';
 import { pino } from 'pino';
 import type { LogLevel } from './config.js';
 import { LogWriter, type LogBounds } from './log-writer.js';
@@ -7,23 +11,36 @@ export type Log = Pick<ReturnType<typeof pino>, 'debug' | 'info' | 'warn' | 'err
 
 /** The log of a process or thread. */
 export interface ProcessLog extends Log {
+  isLevelEnabled(level: LogLevel): boolean;
+  /** Writes text as it is, in order with the lines; `null` where the lines are JSON. */
+  readonly print: ((text: string) => void) | null;
   /** Lines that could not be written and did not fit into memory. */
   readonly linesLost: number;
   /** Resolves when its lines are written, or cannot be written within `logEndMsMax`: the process may end. */
   end(): Promise<void>;
 }
 
+/** @returns how lines look on a terminal; `null` if standard output is none, which then need not load any of it */
+export const loadTerminal = async () => (isatty(1) ? await import('./terminal.js') : null);
+
 /**
  * A log that cannot be written (a full disk, a pipe that nobody reads) neither fails a request nor delays it: lines wait,
  * and lines beyond the bound are lost. The log reports their number when it can be written again.
+ *
+ * @param readable makes a line for people of a line of JSON
  */
-export const createLog = (level: LogLevel, bounds: LogBounds): ProcessLog => {
+export const createLog = (
+  level: LogLevel,
+  bounds: LogBounds,
+  readable?: (line: string) => string,
+): ProcessLog => {
   const writer = new LogWriter(bounds, (lines) =>
     log.warn({ lines }, 'log lines were lost: the log could not be written'),
   );
-  const log = pino({ level, base: null }, writer);
+  const log = pino({ level, base: null }, { write: (line: string) => writer.write(line, readable) });
   return Object.defineProperties(log, {
     linesLost: { get: () => writer.linesLost },
+    print: { value: readable === undefined ? null : (text: string) => writer.write(text) },
     end: { value: () => writer.end() },
   }) as Log as ProcessLog;
 };

@@ -4,13 +4,13 @@ import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
 import { writeFirstKey } from './accounts/administration.js';
 import { StoreError } from './store/store.js';
-import { ConfigError, readConfig, type Config } from './config.js';
+import { ConfigError, readConfig } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
 import { ListenError } from './front/listener.js';
 import { VoicesHangError } from './threads/synthesis-pool.js';
 import { MachineError } from './plan.js';
-import { createLog, type ProcessLog } from './log.js';
+import { createLog, loadTerminal, type ProcessLog } from './log.js';
 import { VoicePackError } from './threads/voices.js';
 import { limits } from './limits.js';
 
@@ -39,14 +39,6 @@ const fail = async (error: unknown): Promise<never> => {
   process.exit(1);
 };
 
-const showFirstKey = (config: Config, log: ProcessLog) => (key: string) => {
-  if (isatty(1)) {
-    process.stdout.write(`\nYour first API key, shown this once:\n\n  ${key}\n\n`);
-  } else {
-    log.info({ path: writeFirstKey(config.dataDir, key) }, 'first API key written to a file');
-  }
-};
-
 /** Under npm, Ctrl-C arrives twice: npm passes on the signal that the whole process group already got. */
 const SIGNAL_ECHO_MS = 250;
 
@@ -57,7 +49,8 @@ const main = async (): Promise<void> => {
   // takes an hour of traffic and looks like a leak.
   setFlagsFromString('--heap-growing-percent=25');
   const config = readConfig(process.env);
-  const log = createLog(config.logLevel, limits);
+  const terminal = await loadTerminal();
+  const log = createLog(config.logLevel, limits, terminal?.readable);
   processLog = log;
   const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();
   let hasStarted = false;
@@ -89,9 +82,21 @@ const main = async (): Promise<void> => {
     process.kill(process.pid, 'SIGKILL');
   };
 
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  const reload = (): void =>
+    void started.then((app) => {
+      app.renewCertificate();
+      app.reloadVoices();
+    });
+
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     let receivedAtMs = Number.NEGATIVE_INFINITY;
     process.on(signal, () => {
+      // A closed terminal sends SIGHUP too, and is none any more. A service without its window would keep the ports.
+      const isFromTerminal = terminal !== null && !isatty(1);
+      if (signal === 'SIGHUP' && !isFromTerminal) {
+        reload();
+        return;
+      }
       const sinceMs = performance.now() - receivedAtMs;
       receivedAtMs = performance.now();
       if (sinceMs < SIGNAL_ECHO_MS) return;
@@ -101,28 +106,37 @@ const main = async (): Promise<void> => {
       void stop(0);
     });
   }
-  // The default action of these signals would end the process without a drain.
+  // The default action would end the process without a drain.
   process.on('SIGUSR2', () => void started.then(async (app) => log.info(await app.status(), 'status')));
-  process.on('SIGHUP', () => {
-    void started.then((app) => {
-      app.renewCertificate();
-      app.reloadVoices();
-    });
-  });
   process.on('uncaughtException', (error) => {
     log.fatal(describeFault(error), 'uncaught exception');
     void stop(1);
   });
 
+  let firstKey: string | null = null;
+  const onFirstKey = (key: string): void => {
+    if (terminal === null) {
+      log.info({ path: writeFirstKey(config.dataDir, key) }, 'first API key written to a file');
+      return;
+    }
+    firstKey = key;
+    // At once and not by the log: a start that fails later, or a log that loses lines, must not lose the key.
+    process.stdout.write(terminal.firstKeyText(key));
+  };
+
   const startedMs = performance.now();
-  const { app, port, opsPort } = await App.start({ config, log, onFirstKey: showFirstKey(config, log) });
+  const { app, port, opsPort } = await App.start({ config, log, onFirstKey });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
-  const { voices, executionProviders } = await app.status();
-  log.info(
-    { host, port, tls: config.tls !== null, opsHost, opsPort, voices, executionProviders, startMs },
-    'listening',
-  );
+  if (terminal === null) {
+    const { voices, executionProviders } = await app.status();
+    log.info(
+      { host, port, tls: config.tls !== null, opsHost, opsPort, voices, executionProviders, startMs },
+      'listening',
+    );
+  } else if (log.isLevelEnabled('info')) {
+    log.print?.(terminal.welcome({ config, port, opsPort, voices: app.voices, firstKey }));
+  }
   hasStarted = true;
   onStarted(app);
 };

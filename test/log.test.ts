@@ -7,22 +7,25 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
+import { until } from './support/service.js';
+import { CTRL_D, noTerminal, Terminal } from './support/terminal.js';
 
 const logModule = new URL('../src/log.js', import.meta.url).href;
 const LINES = 20_000;
 const waitingMax = 2 ** 20;
 
-/** Runs a program with a `log`; its standard error is what it has to say. */
-const run = (program: string, output: number | 'pipe'): ChildProcess => {
-  const source = `
-    import { createLog } from ${JSON.stringify(logModule)};
+/** A program with a `log`; its standard error is what it has to say. */
+const programOf = (program: string, readable = 'undefined'): string => `
+    import { createLog, loadTerminal } from ${JSON.stringify(logModule)};
     import { once } from 'node:events';
     import { setTimeout as sleep } from 'node:timers/promises';
-    const log = createLog('info', { logBytesWaitingMax: ${waitingMax}, logEndMsMax: 300 });
+    const log = createLog('info', { logBytesWaitingMax: ${waitingMax}, logEndMsMax: 300 }, ${readable});
     const filler = 'x'.repeat(1_000);
     ${program}
   `;
-  const args = ['--expose-gc', '--input-type=module', '--eval', source];
+
+const run = (program: string, output: number | 'pipe'): ChildProcess => {
+  const args = ['--expose-gc', '--input-type=module', '--eval', programOf(program)];
   return spawn(process.execPath, args, { stdio: ['pipe', output, 'pipe'] });
 };
 
@@ -104,6 +107,28 @@ for (const kind of ['pipe', 'socket'] as const)
       t.strictSame(await ended(child), [0, '']);
     },
   );
+
+t.test('a terminal that nobody reads: the same, with lines for people', { skip: noTerminal }, async (t) => {
+  const progress = join(t.testdir({ progress: '' }), 'progress');
+  const source = programOf(patient, `(await loadTerminal()).readable`);
+  const command = `exec "$NODE" --input-type=module --eval "$SOURCE" 2>"$PROGRESS"`;
+  const env = { NODE: process.execPath, SOURCE: source, PROGRESS: progress, NO_COLOR: '1' };
+  const terminal = new Terminal(command, 2_000, env);
+  terminal.child.stdout!.pause();
+  t.ok(await until(() => readFileSync(progress, 'utf8') === 'written'));
+  terminal.child.stdout!.resume();
+  const counts = () => ({
+    shown: terminal.shown.match(/INFO: a line i=\d+ filler=x{1000}\n/g)?.length ?? 0,
+    lost: [...terminal.shown.matchAll(/WARN: log lines were lost.* lines=(\d+)\n/g)].reduce(
+      (sum, [, lines]) => sum + Number(lines),
+      0,
+    ),
+  });
+  t.ok(await until(() => counts().shown + counts().lost === LINES));
+  t.ok(counts().lost > 0 && counts().shown > waitingMax / 1_100, JSON.stringify(counts()));
+  terminal.type(CTRL_D);
+  t.equal(await terminal.exited, 0);
+});
 
 t.test('an end does not wait for a reader that does not read', async (t) => {
   const program = `for (let i = 0; i < 500; i += 1) log.info({ filler }, 'a line');

@@ -130,7 +130,9 @@ export const meansOf = (
   let made: Promise<EngineLog> | undefined;
   // The log's library is loaded when there is a line to write: it is a tenth of what the start of a thread costs.
   const log = () =>
-    (made ??= import('../../src/log.js').then(({ createLog }) => createLog(logLevel, bounds)));
+    (made ??= import('../../src/log.js').then(async ({ createLog, loadTerminal }) =>
+      createLog(logLevel, bounds, (await loadTerminal())?.readable),
+    ));
   const isDebug = logLevel === 'trace' || logLevel === 'debug';
   return {
     provider: executionProvider,

@@ -1,0 +1,141 @@
+/** What a person at a terminal sees of the service, and that programs get JSON as ever. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { readable, welcome } from '../../src/terminal.js';
+import { RawClient } from '../support/raw-client.js';
+import { packageRoot } from '../support/package-root.js';
+import { holdPort, SCRIPTED, startService, until } from '../support/service.js';
+import { CTRL_C, noTerminal, Terminal } from '../support/terminal.js';
+
+const main = join(packageRoot, 'dist', 'src', 'main.js');
+const service = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${main}`;
+const small = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', PORT: '0', OPS_PORT: '0' };
+
+const open = (t: Test, columns: number, env: NodeJS.ProcessEnv): Terminal => {
+  const terminal = new Terminal(service, columns, { ...small, ...env });
+  // The service ends with its terminal.
+  t.teardown(() => terminal.child.kill('SIGKILL'));
+  return terminal;
+};
+
+const isReady = /syrinx is ready[^]*Ctrl-C ends the service\..*\n/;
+const looksLikeJson = /^\s*[{}]|"\w+":/m;
+
+t.test('a first start, narrow and without colours, and the next one', { skip: noTerminal }, async (t) => {
+  const dataDir = join(t.testdir(), 'data');
+  const first = open(t, 60, { DATA_DIR: dataDir, NO_COLOR: '1' });
+  await first.showing(isReady);
+  const [, key = ''] = await first.showing(/shown only this once.*\n\n {2}(svc_sk_\w+)\n/);
+  const [, url = ''] = await first.showing(/Speech +(http:\/\/127\.0\.0\.1:\d+)\n/);
+  t.match(first.shown, /Metrics +http:\/\/127\.0\.0\.1:\d+\/metrics\n/);
+  t.match(first.shown, /Voices +wren, [^]*heron, finch, jay\n/);
+  t.ok(first.shown.includes(`\n  export SYRINX_KEY=${key}\n  npm run say -- --url ${url} "`), 'to copy');
+  const speech = { text: 'Hello.', voice: 'wren' };
+  const headers = { 'x-api-key': key, 'content-type': 'application/json' };
+  const answer = await fetch(`${url}/v1/tts`, { method: 'POST', headers, body: JSON.stringify(speech) });
+  t.equal(answer.status, 200, 'the key works');
+  await first.showing(/INFO: request\s+route=\/v1\/tts\s+method=post\s+status=200\s+outcome=complete /);
+  first.type(CTRL_C);
+  t.equal(await first.exited, 0);
+  t.match(first.shown, /INFO: stopping signal=SIGINT\n/);
+  t.notMatch(first.shown, looksLikeJson);
+  t.notMatch(first.shown, '\x1b', 'no colours');
+  const wide = first.shown
+    .split('\n')
+    .filter((line) => line.length > 60 && !/^ {2}(?:svc_|export|npm)/.test(line));
+  t.strictSame(wide, [], 'only what is to be copied is longer than a line');
+  t.notOk(existsSync(join(dataDir, 'first-key')));
+
+  const second = open(t, 120, { DATA_DIR: dataDir, HOST: '0.0.0.0' });
+  await second.showing(isReady);
+  t.match(second.shown, /Speech +http:\/\/127\.0\.0\.1:\d+, on all addresses of this machine\n/);
+  t.match(second.shown, /npm run keys -- create makes one[^]*export SYRINX_KEY=svc_sk_\.\.\.\n/);
+  t.notMatch(second.shown, /svc_sk_\w/, 'a key is shown only once');
+  second.type(CTRL_C);
+  t.equal(await second.exited, 0);
+  t.match(second.shown, /\x1b\[32mINFO\x1b\[39m: /, 'colours');
+});
+
+t.test('LOG_LEVEL holds on a terminal too', { skip: noTerminal }, async (t) => {
+  const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'debug', NO_COLOR: '1' });
+  await terminal.showing(isReady);
+  t.match(terminal.shown, /DEBUG: voice pack loaded [^\n]*pack=syrinx-en/, 'lines of threads');
+  t.match(terminal.shown, /DEBUG: worst case mib\.total=\d+ /);
+  t.notMatch(terminal.shown, looksLikeJson);
+  terminal.type(CTRL_C);
+  t.equal(await terminal.exited, 0);
+  const quiet = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'warn' });
+  await quiet.showing(/svc_sk_/);
+  quiet.type(CTRL_C);
+  t.equal(await quiet.exited, 0);
+  t.notMatch(quiet.shown, /INFO|ready/);
+});
+
+t.test('a fault of the environment is one line that says what to do', { skip: noTerminal }, async (t) => {
+  const { port, release } = await holdPort();
+  t.teardown(release);
+  const env = { DATA_DIR: join(t.testdir(), 'data') };
+  for (const [wrong, line] of [
+    [
+      { OPS_PORT: String(port) },
+      `cannot listen on 127.0.0.1:${port}: the port is in use, perhaps by another syrinx;`,
+    ],
+    [{ MODELS_DIR: '/nowhere' }, '/nowhere'],
+    [{ PORT: 'many' }, 'PORT must be a whole number'],
+  ] as const) {
+    const terminal = open(t, 80, { ...env, ...wrong });
+    t.equal(await terminal.exited, 1);
+    t.match(terminal.shown, /^syrinx: [^\n]+\n$/);
+    t.ok(terminal.shown.includes(line), terminal.shown);
+  }
+});
+
+t.test('the service ends when its terminal is closed', { skip: noTerminal }, async (t) => {
+  const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data') });
+  const [, port = ''] = await terminal.showing(/Speech +http:\/\/127\.0\.0\.1:(\d+)/);
+  await terminal.showing(isReady);
+  terminal.child.kill('SIGKILL');
+  const refuses = () =>
+    RawClient.open(Number(port)).then(
+      (client) => client.destroy(),
+      () => true,
+    );
+  t.ok(await until(async () => (await refuses()) === true));
+});
+
+t.test('a pipe gets JSON and nothing else', async (t) => {
+  const piped = await startService(t, { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' }, SCRIPTED);
+  t.match(await piped.stop(), { code: 0 });
+  t.ok(piped.lines.length >= 3);
+  for (const line of piped.lines) t.match(JSON.parse(line), { level: Number, time: Number, msg: String });
+});
+
+t.test('the welcome names some of many voices, and addresses that a client can use', (t) => {
+  const tls = { certPath: 'cert', keyPath: 'key' };
+  const voices = Array.from({ length: 100 }, (_, i) => `voice-${i}`);
+  const config = { host: '::', opsHost: '10.0.0.7', tls };
+  const text = welcome({ config, port: 8443, opsPort: 9464, voices, firstKey: null });
+  t.match(text, /Speech +https:\/\/\[::1\]:8443, on all addresses of this machine\n/);
+  t.match(text, /Metrics +http:\/\/10\.0\.0\.7:9464\/metrics\n/);
+  t.match(text, /Voices +voice-0, [^]* voice-23,\s+and 76 more\n/);
+  t.match(text, '--url https://[::1]:8443 "');
+  t.end();
+});
+
+t.test('a line shows every field, and nothing in it controls the terminal', (t) => {
+  const line = (fields: object) =>
+    readable(JSON.stringify({ level: 50, time: 0, msg: 'a fault', ...fields }));
+  const plain = (text: string) => text.replaceAll(/\x1b\[\d+m/g, '').replace(/^\[\d\d:\d\d:\d\d\] /, '');
+  t.equal(
+    plain(line({ requestId: 'x', none: null, empty: [], list: ['a', 'b'], deep: { p50: 1, ok: true } })),
+    'ERROR: a fault list=a,b deep.p50=1 deep.ok=true requestId=x\n',
+  );
+  t.equal(plain(line({ reason: 'two words' })), 'ERROR: a fault reason="two words"\n');
+  t.match(line({ reason: 'x\x1b[2J\u202e\x9b' }), 'reason=x\\u{1b}[2J\\u{202e}\\u{9b}');
+  t.match(
+    plain(line({ errorType: 'TypeError', stack: '    at a (file:1:2)\n    at b (file:3:4)' })),
+    'ERROR: a fault errorType=TypeError\n    at a (file:1:2)\n    at b (file:3:4)\n',
+  );
+  t.end();
+});
