@@ -6,7 +6,7 @@ import { limits } from '../src/limits.js';
 import { Metrics } from '../src/metrics.js';
 import { inSlices, OneByOne } from '../src/slices.js';
 import { FakeSpeech } from './support/fake-speech.js';
-import { eventually, recordingLog } from './support/front-server.js';
+import { activeKey, eventually, recordingLog } from './support/front-server.js';
 import { FakeSocket } from './support/socket-session.js';
 
 t.test('what was put off runs one by one, and in turn if it is put off again', async (t) => {
@@ -104,7 +104,7 @@ const openMany = (t: Test) => {
     speech: new FakeSpeech(),
     admission: {
       admit: () => ({ ok: false, code: 'slotsExhausted' }),
-      isActive: () => seen.isActive,
+      renew: (key) => (seen.isActive ? key : null),
     },
   });
   const all = Array.from({ length: SOCKETS }, (_, i) => {
@@ -113,12 +113,7 @@ const openMany = (t: Test) => {
       seen.touchesOfATick = Math.max(seen.touchesOfATick, touches);
     });
     const reading = { pause: () => undefined, resume: () => undefined };
-    const { session } = sockets.open(
-      { id: `request-${i}`, trace: null },
-      { keyId: 7, accountId: 1 },
-      socket,
-      reading,
-    );
+    const { session } = sockets.open({ id: `request-${i}`, trace: null }, activeKey(7), socket, reading);
     socket.onClosed = (code) => session.closed(code);
     return socket;
   });

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import {
   AdministrationError,
   type Account,
+  type KeyProperties,
+  type ListedKey,
   type StoreAdministration,
   type StoreDriver,
   type StoredKey,
@@ -13,10 +15,17 @@ import {
 } from '../store/store.js';
 import { generateKey, hashKey, looksLikeKey, prefixOf } from './keys.js';
 
-/** Credits of one grant, and of a balance after it: far below the largest exact integer. */
+/** Credits of one grant, of a balance after it, and of a limit: far below the largest exact integer. */
 export const CREDITS_MAX = 1_000_000_000_000;
-const ACCOUNT_NAME_MAX = 64;
+const NAME_MAX = 64;
+/** Each request of the key reads them. */
+const VOICES_MAX = 100;
+const VOICE_ID_MAX = 200;
+/** Later years have another form in ISO 8601. */
+const EXPIRY_MS_MAX = Date.UTC(10_000, 0, 1) - 1;
 const FIRST_ACCOUNT = 'default';
+
+const noProperties: KeyProperties = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
 
 export interface CreatedKey {
   /** The whole key: the store has only its hash. */
@@ -41,16 +50,31 @@ const checkCredits = (credits: number, min: number): void => {
     throw new AdministrationError(`Credits are a whole number from ${min} to ${CREDITS_MAX}`);
 };
 
-const checkName = (name: string): void => {
-  if (
-    !/^[^\s\p{C}](?:[^\p{C}]*[^\s\p{C}])?$/u.test(name) ||
-    name.length > ACCOUNT_NAME_MAX ||
-    looksLikeKey(name)
-  )
+const checkName = (what: string, name: string): void => {
+  if (!/^[^\s\p{C}](?:[^\p{C}]*[^\s\p{C}])?$/u.test(name) || name.length > NAME_MAX || looksLikeKey(name))
     throw new AdministrationError(
-      `An account's name has 1 to ${ACCOUNT_NAME_MAX} printable characters, no space at either end, and does not ` +
-        'look like a key',
+      `The name of ${what} has 1 to ${NAME_MAX} printable characters, no space at either end, and does not look like ` +
+        'a key',
     );
+};
+
+/** Checks what is to be changed, and sorts out repeated voices. */
+const checkProperties = (changes: Partial<KeyProperties>, nowMs: number): Partial<KeyProperties> => {
+  const { name, expiresAtMs, creditLimit, voices } = changes;
+  if (name !== undefined && name !== '') checkName('a key', name);
+  if (expiresAtMs !== undefined && expiresAtMs !== null)
+    if (!Number.isSafeInteger(expiresAtMs) || expiresAtMs <= nowMs || expiresAtMs > EXPIRY_MS_MAX)
+      throw new AdministrationError('A key expires in the future, and before the year 10000');
+  if (creditLimit !== undefined && creditLimit !== null) checkCredits(creditLimit, 0);
+  if (voices === undefined || voices === null) return changes;
+  const distinct = [...new Set(voices)];
+  // Stores and lists separate them by commas.
+  const isId = (id: string): boolean => /^[^\s,\p{C}]+$/u.test(id) && id.length <= VOICE_ID_MAX;
+  if (distinct.length < 1 || distinct.length > VOICES_MAX || !distinct.every(isId))
+    throw new AdministrationError(
+      `A key names 1 to ${VOICES_MAX} voices by their ids, as the speaker list has them`,
+    );
+  return { ...changes, voices: distinct };
 };
 
 const findNamed = async (store: StoreTransaction, name: string): Promise<Account> => {
@@ -100,9 +124,14 @@ export class Administration {
    *
    * @param name of the account; `null` for a new account with a generated name
    */
-  async createKey(name: string | null, credits: number | null): Promise<CreatedKey> {
-    if (name !== null) checkName(name);
+  async createKey(
+    name: string | null,
+    credits: number | null,
+    properties: Partial<KeyProperties> = {},
+  ): Promise<CreatedKey> {
+    if (name !== null) checkName('an account', name);
     if (credits !== null) checkCredits(credits, 0);
+    const checked = checkProperties(properties, this.#nowMs());
     return this.#store.transact(async (store) => {
       const existing = name === null ? null : await store.findAccount({ name });
       const accountId =
@@ -110,7 +139,7 @@ export class Administration {
         (await store.addAccount(name ?? (await freeName(store)), credits !== null, this.#nowMs()));
       if (credits !== null && existing !== null) await this.#credit(store, existing, credits);
       else if (credits !== null && credits > 0) await store.grant(accountId, credits, this.#nowMs());
-      return this.#addKey(store, accountId);
+      return this.#addKey(store, accountId, checked);
     });
   }
 
@@ -125,7 +154,7 @@ export class Administration {
       if (await store.hasKeys()) return false;
       const existing = await store.findAccount({ name: FIRST_ACCOUNT });
       const accountId = existing?.accountId ?? (await store.addAccount(FIRST_ACCOUNT, false, this.#nowMs()));
-      deliver((await this.#addKey(store, accountId)).key);
+      deliver((await this.#addKey(store, accountId, {})).key);
       return true;
     });
   }
@@ -155,14 +184,56 @@ export class Administration {
     });
   }
 
+  /**
+   * Changes some properties of a key, its name among them.
+   *
+   * @param target a key, or its prefix as `list` shows it
+   * @returns the key as it is now
+   */
+  async change(target: string, changes: Partial<KeyProperties>): Promise<StoredKey> {
+    const checked = checkProperties(changes, this.#nowMs());
+    return this.#store.transact(async (store) => {
+      const key = await findKey(store, target);
+      if (key.revokedAtMs !== null)
+        throw new AdministrationError(`Key ${key.prefix}... was revoked, and stays so: create another one`);
+      const changed = { ...key, ...checked };
+      await store.setKey(key.keyId, changed);
+      return changed;
+    });
+  }
+
+  /** Refuses all keys of an account until it is resumed. @returns whether it was not suspended before */
+  suspend(name: string): Promise<boolean> {
+    return this.#setSuspended(name, true);
+  }
+
+  /** @returns whether it was suspended */
+  resume(name: string): Promise<boolean> {
+    return this.#setSuspended(name, false);
+  }
+
   /** All keys, revoked ones included, in the order of their creation. */
-  list(): Promise<readonly StoredKey[]> {
+  list(): Promise<readonly ListedKey[]> {
     return this.#store.listKeys();
   }
 
-  async #addKey(store: StoreTransaction, accountId: number): Promise<CreatedKey> {
+  #setSuspended(name: string, isSuspended: boolean): Promise<boolean> {
+    return this.#store.transact(async (store) => {
+      const { accountId, suspendedAtMs } = await findNamed(store, name);
+      if ((suspendedAtMs !== null) === isSuspended) return false;
+      await store.setSuspended(accountId, isSuspended ? this.#nowMs() : null);
+      return true;
+    });
+  }
+
+  async #addKey(
+    store: StoreTransaction,
+    accountId: number,
+    properties: Partial<KeyProperties>,
+  ): Promise<CreatedKey> {
     const key = generateKey();
-    await store.addKey(accountId, hashKey(key), prefixOf(key), this.#nowMs());
+    const all = { ...noProperties, ...properties };
+    await store.addKey(accountId, hashKey(key), prefixOf(key), all, this.#nowMs());
     return { key, account: await findById(store, accountId) };
   }
 

@@ -17,7 +17,10 @@ export type Authentication =
   | { readonly ok: true; readonly key: ActiveKey }
   | {
       readonly ok: false;
-      /** `keyMissing`: absent, or not in the shape of a key. `unavailable`: the store cannot be read. */
+      /**
+       * `keyMissing`: absent, or not in the shape of a key. `keyUnknown`: it does not exist, was revoked, has expired, or
+       * its account is suspended. `unavailable`: the store cannot be read.
+       */
       readonly code: 'keyMissing' | 'keyUnknown' | 'unavailable';
     };
 
@@ -28,8 +31,11 @@ export type Admittance =
 export interface Admission {
   /** @param header the value of `x-api-key`, empty if absent */
   authenticate(header: string): Authentication;
-  /** Whether an authenticated key is still not revoked. True while the store cannot be read. */
-  isActive(keyId: number): boolean;
+  /**
+   * An authenticated key as it is now; `null` if it would not be authenticated any more. While the store cannot be read
+   * it stays as it was, and can only expire.
+   */
+  renew(key: ActiveKey): ActiveKey | null;
   /**
    * Reserves the credit of a text, then takes a slot; or does neither. The caller must close the lease.
    *
@@ -68,7 +74,7 @@ export interface AdmissionOptions {
   readonly ledger: LedgerQueue;
   readonly bounds: LeaseBounds & Pick<Bounds, 'slotsPerKey'>;
   readonly creditsPerCharacter: number;
-  /** Wall clock for entries of the ledger, in milliseconds since 1970. */
+  /** Wall clock, in milliseconds since 1970: for entries of the ledger, and for keys that expire. */
   readonly clock: () => number;
   readonly log: Log;
 }
@@ -98,26 +104,33 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
   /** Why the credit of a text cannot be reserved now; `null` if it can. */
   const refuse = (key: ActiveKey, characters: number): 'creditExhausted' | 'unavailable' | null => {
     if (!ledger.accepting) return 'unavailable';
-    const available = read(() => credit.available(key.accountId));
+    const available = read(() => credit.available(key));
     if (available === null) return 'unavailable';
     return characters * creditsPerCharacter > available.answer ? 'creditExhausted' : null;
   };
 
+  const hasExpired = ({ expiresAtMs }: ActiveKey): boolean => expiresAtMs !== null && clock() >= expiresAtMs;
+
   return {
     authenticate: (header) => {
       if (!looksLikeKey(header)) return { ok: false, code: 'keyMissing' };
-      const found = read(() => reader.findActiveKey(hashKey(header)));
+      const found = read(() => reader.findActiveKey({ hash: hashKey(header) }));
       if (found === null) return { ok: false, code: 'unavailable' };
-      return found.answer === null ? { ok: false, code: 'keyUnknown' } : { ok: true, key: found.answer };
+      const key = found.answer;
+      return key === null || hasExpired(key) ? { ok: false, code: 'keyUnknown' } : { ok: true, key };
     },
 
-    isActive: (keyId) => read(() => reader.isKeyActive(keyId))?.answer ?? true,
+    renew: (key) => {
+      const found = read(() => reader.findActiveKey({ keyId: key.keyId }));
+      const now = found === null ? key : found.answer;
+      return now === null || hasExpired(now) ? null : now;
+    },
 
     admit: (key, characters, requestId) => {
       const refusal = refuse(key, characters);
       if (refusal !== null) return { ok: false, code: refusal };
       if (!slots.take(key.keyId)) return { ok: false, code: 'slotsExhausted' };
-      credit.reserve(key.accountId, characters * creditsPerCharacter);
+      credit.reserve(key, characters * creditsPerCharacter);
       const lease = new CreditLease({
         key,
         requestId,
@@ -130,7 +143,7 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
         nowMs: clock,
         reserve: (more) => {
           const refused = refuse(key, more);
-          if (refused === null) credit.reserve(key.accountId, more * creditsPerCharacter);
+          if (refused === null) credit.reserve(key, more * creditsPerCharacter);
           return refused;
         },
       });

@@ -1,7 +1,10 @@
 /**
- * Credit of the accounts: the balance in the store, less what this process has reserved or queued since.
+ * Credit of accounts and of keys with a limit: what the store has, less what this process has reserved or queued since.
  *
- *     available = balance in the store + entries queued but not yet in that balance - reserved
+ *     account: balance in the store + entries queued but not yet in that balance - reserved
+ *     key: its limit - what it has spent in the store + entries queued likewise - reserved
+ *
+ * A request may take the smaller of the two.
  */
 import type { LedgerQueue, NewEntry } from '../store/ledger.js';
 import type { StoreReader } from '../store/store.js';
@@ -11,13 +14,14 @@ interface PendingEntry {
   readonly amount: number;
 }
 
-class AccountBook {
+/** What this process has reserved and queued for one account, or for one key. */
+class Book {
   reserved = 0;
-  /** Appended entries that the balance in the store may not include yet, oldest first. */
+  /** Appended entries that the sum in the store may not include yet, oldest first. */
   readonly pending: PendingEntry[] = [];
   pendingAmount = 0;
 
-  /** Drops the entries that a balance includes. */
+  /** Drops the entries that the sum in the store includes. */
   settleThrough(committedEntry: number): void {
     let included = 0;
     for (const { entry, amount } of this.pending) {
@@ -29,10 +33,25 @@ class AccountBook {
   }
 }
 
+const bookOf = (books: Map<number, Book>, id: number): Book => {
+  const known = books.get(id);
+  if (known !== undefined) return known;
+  const book = new Book();
+  books.set(id, book);
+  return book;
+};
+
+/** Who is charged: each counts for the account and for the key. */
+export interface Payer {
+  readonly accountId: number;
+  readonly keyId: number;
+}
+
 export class Credit {
   readonly #reader: StoreReader;
   readonly #ledger: LedgerQueue;
-  readonly #books = new Map<number, AccountBook>();
+  readonly #accounts = new Map<number, Book>();
+  readonly #keys = new Map<number, Book>();
 
   constructor(reader: StoreReader, ledger: LedgerQueue) {
     this.#reader = reader;
@@ -40,50 +59,54 @@ export class Credit {
   }
 
   /**
-   * Credits that can be reserved now: `Infinity` for an account that is not metered, 0 for one that does not exist.
+   * Credits that can be reserved now: `Infinity` for a key without a limit of an account that is not metered, 0 for a key
+   * that does not exist.
    *
    * @throws {StoreError} the store cannot be read
    */
-  available(accountId: number): number {
-    const account = this.#reader.readAccount(accountId);
-    if (account === null) return 0;
-    const { metered, balance, committedEntry } = account;
-    const book = this.#books.get(accountId);
-    book?.settleThrough(committedEntry);
-    if (!metered) return Infinity;
-    return book === undefined ? balance : balance + book.pendingAmount - book.reserved;
+  available(payer: Payer): number {
+    const state = this.#reader.readCredit(payer.keyId);
+    if (state === null) return 0;
+    const { metered, balance, creditLimit, spent, committedEntry } = state;
+    const [account, key] = this.#booksOf(payer);
+    const left = (book: Book, sum: number): number => {
+      book.settleThrough(committedEntry);
+      return sum + book.pendingAmount - book.reserved;
+    };
+    return Math.min(
+      left(account, metered ? balance : Infinity),
+      left(key, creditLimit === null ? Infinity : creditLimit - spent),
+    );
   }
 
   /** Reserves credits that the caller found available in this same tick. */
-  reserve(accountId: number, amount: number): void {
-    this.#book(accountId).reserved += amount;
+  reserve(payer: Payer, amount: number): void {
+    for (const book of this.#booksOf(payer)) book.reserved += amount;
   }
 
   /** Ends a reservation. */
-  release(accountId: number, amount: number): void {
-    this.#book(accountId).reserved -= amount;
+  release(payer: Payer, amount: number): void {
+    for (const book of this.#booksOf(payer)) book.reserved -= amount;
   }
 
   /** Queues an entry. It counts from now on, whether or not the store has it yet. */
-  append(entry: NewEntry): void {
-    const book = this.#book(entry.accountId);
-    book.settleThrough(this.#ledger.acknowledged);
-    book.pending.push({ entry: this.#ledger.append(entry), amount: entry.amount });
-    book.pendingAmount += entry.amount;
+  append(entry: NewEntry & Payer): void {
+    const pending = { entry: this.#ledger.append(entry), amount: entry.amount };
+    for (const book of this.#booksOf(entry)) {
+      book.settleThrough(this.#ledger.acknowledged);
+      book.pending.push(pending);
+      book.pendingAmount += entry.amount;
+    }
   }
 
   /** Reserved credits over all accounts. */
   get reserved(): number {
     let sum = 0;
-    for (const { reserved } of this.#books.values()) sum += reserved;
+    for (const { reserved } of this.#accounts.values()) sum += reserved;
     return sum;
   }
 
-  #book(accountId: number): AccountBook {
-    const known = this.#books.get(accountId);
-    if (known !== undefined) return known;
-    const book = new AccountBook();
-    this.#books.set(accountId, book);
-    return book;
+  #booksOf({ accountId, keyId }: Payer): readonly [account: Book, key: Book] {
+    return [bookOf(this.#accounts, accountId), bookOf(this.#keys, keyId)];
   }
 }

@@ -1,5 +1,6 @@
-/** API keys: their shape, their generation, and their hash, the only form in which the store has them. */
+/** API keys: their shape, their generation, their hash, the only form in which the store has them, and their voices. */
 import { hash, randomBytes } from 'node:crypto';
+import type { ActiveKey } from '../store/store.js';
 
 const KEY_START = 'svc_sk_';
 /** 43 characters out of 62 carry 256 bits. */
@@ -28,3 +29,9 @@ export const hashKey = (key: string): Uint8Array => hash('sha256', key, 'buffer'
 
 /** The part of a key that may be shown. */
 export const prefixOf = (key: string): string => key.slice(0, KEY_START.length + SHOWN_CHARACTERS);
+
+/** The voices that exist for a key, in the order of the catalogue. */
+export const voicesOf = (
+  { voices }: Pick<ActiveKey, 'voices'>,
+  speakerIds: readonly string[],
+): readonly string[] => (voices === null ? speakerIds : speakerIds.filter((id) => voices.includes(id)));

@@ -1,6 +1,6 @@
 /**
- * A lease: one slot of a key and a reservation of its account's credit. It is settled segment by segment and closed
- * exactly once.
+ * A lease: one slot of a key and a reservation of credit, of its account and of its own limit. It is settled segment by
+ * segment and closed exactly once.
  *
  * Settled characters are charged at once (they can never be spoken again on the same credit), but become entries of the
  * ledger in steps: most requests are one entry, at their close. A kill of the process loses what was settled since the
@@ -75,7 +75,7 @@ export interface LeaseParts {
   readonly bounds: LeaseBounds;
   /** Wall clock. */
   readonly nowMs: () => number;
-  /** Reserves more credit of the account. @returns `null`, or why nothing was reserved */
+  /** Reserves more credit. @returns `null`, or why nothing was reserved */
   readonly reserve: (characters: number) => 'creditExhausted' | 'unavailable' | null;
 }
 
@@ -113,7 +113,7 @@ export class CreditLease implements GrowingLease {
     const refunded = Math.min(characters, this.#reservedCharacters);
     if (this.#closed || !(refunded > 0)) return;
     this.#reservedCharacters -= refunded;
-    this.#parts.credit.release(this.#parts.key.accountId, this.#toCredits(refunded));
+    this.#parts.credit.release(this.#parts.key, this.#toCredits(refunded));
   }
 
   /** Charges no more than is reserved, and nothing after the close. */
@@ -154,13 +154,13 @@ export class CreditLease implements GrowingLease {
     this.#owedCharacters = 0;
     this.#append('usage', characters);
     this.#chargedCharacters += characters;
-    this.#parts.credit.release(this.#parts.key.accountId, this.#toCredits(characters));
+    this.#parts.credit.release(this.#parts.key, this.#toCredits(characters));
   }
 
   #end(): void {
     this.#closed = true;
     const { credit, key, slots } = this.#parts;
-    credit.release(key.accountId, this.#toCredits(this.#reservedCharacters + this.#owedCharacters));
+    credit.release(key, this.#toCredits(this.#reservedCharacters + this.#owedCharacters));
     slots.give(key.keyId);
   }
 

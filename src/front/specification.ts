@@ -3,6 +3,8 @@
  * `operations` (src/api/operations.ts) and one here; a listener of another dialect has a table of its own.
  */
 import type { Admission } from '../accounts/admission.js';
+import { voicesOf } from '../accounts/keys.js';
+import type { ActiveKey } from '../store/store.js';
 import { openApiDocument } from '../api/openapi.js';
 import { operations, type OperationId } from '../api/operations.js';
 import type { Health, SpeakerList } from '../api/responses.js';
@@ -44,7 +46,7 @@ export const readyAnswer = (readiness: Readiness) => {
 
 /** A route that asks for a key and answers with JSON that takes no work. */
 const keyedJson =
-  (admission: Admission, body: () => string): Handler =>
+  (admission: Admission, body: (key: ActiveKey) => string): Handler =>
   (exchange, head) => {
     const caller = admission.authenticate(head.apiKey);
     if (!caller.ok) {
@@ -52,18 +54,23 @@ const keyedJson =
       return;
     }
     exchange.keyId = caller.key.keyId;
-    reply(exchange, { status: 200, contentType: 'application/json', body: body() });
+    reply(exchange, { status: 200, contentType: 'application/json', body: body(caller.key) });
   };
 
-/** Builds the OpenAPI description, and builds it again if it is requested after the voices changed. */
-const openApi = (speech: Pick<Speech, 'voices'>, bounds: Bounds): (() => string) => {
-  const build = (): string => JSON.stringify(openApiDocument(speech.voices.speakerIds, bounds));
+/**
+ * Builds the OpenAPI description, and builds it again if it is requested after the voices changed. A key with voices of its
+ * own gets one of its own, because the examples name voices.
+ */
+const openApi = (speech: Pick<Speech, 'voices'>, bounds: Bounds): ((key: ActiveKey) => string) => {
+  const build = (speakerIds: readonly string[]): string =>
+    JSON.stringify(openApiDocument(speakerIds, bounds));
   let { voices } = speech;
-  let document = build();
-  return () => {
+  let document = build(voices.speakerIds);
+  return (key) => {
+    if (key.voices !== null) return build(voicesOf(key, speech.voices.speakerIds));
     if (voices !== speech.voices) {
       ({ voices } = speech);
-      document = build();
+      document = build(voices.speakerIds);
     }
     return document;
   };
@@ -90,8 +97,8 @@ export const speechPaths: readonly string[] = [
 
 export const specificationRoutes = (parts: SpecificationParts): readonly Route[] => {
   const { admission, bounds, readiness, speech } = parts;
-  const speakers = (): string => {
-    const list: SpeakerList = { speaker_ids: [...speech.voices.speakerIds] };
+  const speakers = (key: ActiveKey): string => {
+    const list: SpeakerList = { speaker_ids: [...voicesOf(key, speech.voices.speakerIds)] };
     return JSON.stringify(list);
   };
   const handlers: Record<OperationId, Handler> = {

@@ -5,6 +5,7 @@
  *   key 401 -> body 413, 400, 422 -> voice 422 -> draining 503 -> credit 402, slots 429 -> capacity 503 -> context
  */
 import type { Admission } from '../accounts/admission.js';
+import { voicesOf } from '../accounts/keys.js';
 import type { Lease } from '../accounts/lease.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Refusal } from '../api/body.js';
@@ -104,7 +105,7 @@ const answer = (
     reply(exchange, { status: 200, contentType: null, body: '' });
     return;
   }
-  const { speakerIds } = parts.speech.voices;
+  const speakerIds = voicesOf(key, parts.speech.voices.speakerIds);
   const { voiceId } = request.settings;
   if (!speakerIds.includes(voiceId)) {
     const answer = exchange.services.errors.unknownVoice(voiceId, speakerIds);

@@ -42,27 +42,42 @@ export class AdministrationError extends Error {
 /** A result that an embedded store has at once, and another store later. */
 export type Awaitable<T> = T | Promise<T>;
 
-/** A key that exists and is not revoked. */
-export interface ActiveKey {
+/** What an operator sets for a key, and can change. */
+export interface KeyProperties {
+  /** For lists; empty if it has none. */
+  readonly name: string;
+  /** Wall clock, in milliseconds since 1970: from then on the key is refused. `null`: it does not expire. */
+  readonly expiresAtMs: number | null;
+  /** Credits that the key may spend in all, refunds taken off. `null`: its account's credit is the only bound. */
+  readonly creditLimit: number | null;
+  /** Ids of the voices that it may use; the service need not have them all. `null`: all voices. */
+  readonly voices: readonly string[] | null;
+}
+
+/** A key that exists and is not revoked, of an account that is not suspended. It may have expired. */
+export interface ActiveKey extends Pick<KeyProperties, 'expiresAtMs' | 'voices'> {
   readonly keyId: number;
   readonly accountId: number;
 }
 
-export interface AccountState {
+/** Credit of a key and of its account, at one moment. */
+export interface CreditState {
   /** An account that is not metered never runs out of credit. */
   readonly metered: boolean;
   readonly balance: number;
-  /** The last entry of this reader's writer that the balance includes; 0 if none. */
+  readonly creditLimit: number | null;
+  /** Credits that the key was charged, less those it was refunded. */
+  readonly spent: number;
+  /** The last entry of this reader's writer that balance and `spent` include; 0 if none. */
   readonly committedEntry: number;
 }
 
 /** The front thread's view of the store, fresh at every question. Each method throws `StoreError` if it cannot tell. */
 export interface StoreReader {
-  /** @param hash SHA-256 of the key; the store never sees the key itself */
-  findActiveKey(hash: Uint8Array): ActiveKey | null;
-  isKeyActive(keyId: number): boolean;
-  /** @returns `null` if the store has no such account: another store may have taken its place */
-  readAccount(accountId: number): AccountState | null;
+  /** @param by SHA-256 of the key, because the store never sees the key itself; or its id */
+  findActiveKey(by: { readonly hash: Uint8Array } | { readonly keyId: number }): ActiveKey | null;
+  /** @returns `null` if the store has no such key: another store may have taken its place */
+  readCredit(keyId: number): CreditState | null;
   /** Throws if the store cannot be read. */
   probe(): void;
   /** Idempotent. */
@@ -122,14 +137,25 @@ export interface Account {
   readonly name: string;
   readonly metered: boolean;
   readonly balance: number;
+  /** `null` unless it is suspended: then its keys are refused. */
+  readonly suspendedAtMs: number | null;
 }
 
-export interface StoredKey {
+export interface StoredKey extends KeyProperties {
   readonly keyId: number;
   readonly prefix: string;
   readonly createdAtMs: number;
   readonly revokedAtMs: number | null;
+  /** See `CreditState.spent`. */
+  readonly spent: number;
   readonly account: Account;
+}
+
+export interface ListedKey extends StoredKey {
+  /** Code points charged, as `readUsage` has them. */
+  readonly characters: number;
+  /** Time of its newest entry; `null` if it has none. */
+  readonly lastUsedAtMs: number | null;
 }
 
 /** The parts of an operator's act. All of them take effect in one commit, or none does. */
@@ -142,8 +168,17 @@ export interface StoreTransaction {
   hasKeys(): Awaitable<boolean>;
   /** @returns its id */
   addAccount(name: string, metered: boolean, atMs: number): Awaitable<number>;
-  addKey(accountId: number, hash: Uint8Array, prefix: string, atMs: number): Awaitable<void>;
+  addKey(
+    accountId: number,
+    hash: Uint8Array,
+    prefix: string,
+    properties: KeyProperties,
+    atMs: number,
+  ): Awaitable<void>;
+  setKey(keyId: number, properties: KeyProperties): Awaitable<void>;
   setMetered(accountId: number): Awaitable<void>;
+  /** @param atMs `null` resumes the account */
+  setSuspended(accountId: number, atMs: number | null): Awaitable<void>;
   /** Appends a grant to the ledger. */
   grant(accountId: number, amount: number, atMs: number): Awaitable<void>;
   /** A key that is revoked already stays as it is. */
@@ -157,7 +192,7 @@ export interface StoreAdministration {
    */
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T>;
   /** All keys, revoked ones included, in the order of their creation. */
-  listKeys(): Promise<readonly StoredKey[]>;
+  listKeys(): Promise<readonly ListedKey[]>;
   /** Idempotent. */
   close(): Awaitable<void>;
 }
@@ -194,7 +229,7 @@ export interface StoreDriver {
   /**
    * Opens the store for a service. Creates it if there is none, checks it, and keeps it in its place until the close.
    *
-   * @param writer the writer whose entries the caller has pending, see `AccountState.committedEntry`
+   * @param writer the writer whose entries the caller has pending, see `CreditState.committedEntry`
    * @throws {StoreError} the store cannot be read and written, is damaged, or lacks entries that were committed
    */
   openReader(writer: number): Awaitable<StoreReader>;

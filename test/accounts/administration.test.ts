@@ -1,10 +1,16 @@
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import t from 'tap';
-import { CREDITS_MAX, firstKeyPath, writeFirstKey } from '../../src/accounts/administration.js';
+import {
+  Administration,
+  CREDITS_MAX,
+  firstKeyPath,
+  writeFirstKey,
+} from '../../src/accounts/administration.js';
 import { hashKey } from '../../src/accounts/keys.js';
 import { limits } from '../../src/limits.js';
+import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
-import { AdministrationError } from '../../src/store/store.js';
+import { AdministrationError, type KeyProperties } from '../../src/store/store.js';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { balances, memoryFolder } from '../store/support.js';
 
@@ -18,8 +24,8 @@ t.test('the first start creates one key of an account that is not metered, later
   t.notOk(await createFirstKey(dataDir, (key) => seen.push(key)));
   t.equal(seen.length, 1);
   const reader = openReader(dataDir, limits, 1);
-  const found = reader.findActiveKey(hashKey(seen[0] ?? ''));
-  t.equal(reader.readAccount(found?.accountId ?? 0)?.metered, false);
+  const found = reader.findActiveKey({ hash: hashKey(seen[0] ?? '') });
+  t.equal(reader.readCredit(found?.keyId ?? 0)?.metered, false);
   reader.close();
   await operate(dataDir, async (administration) => {
     const listed = await administration.list();
@@ -74,3 +80,45 @@ t.test(
     t.strictSame(balances(dataDir), [{ name: 'free', balance: 10, sum: 10 }]);
   },
 );
+
+t.test('properties of a key are checked, and a revoked key keeps its own', async (t) => {
+  const store = new SqliteAdministration(memoryFolder(t), limits);
+  t.teardown(() => store.close());
+  const nowMs = Date.UTC(2026, 0, 1);
+  const administration = new Administration(store, () => nowMs);
+  const { key } = await administration.createKey('ada', null, { name: 'kiosk', voices: ['wren', 'wren'] });
+  t.match(await administration.list(), [
+    { name: 'kiosk', voices: ['wren'], expiresAtMs: null, creditLimit: null, spent: 0, lastUsedAtMs: null },
+  ]);
+  const refused: Partial<KeyProperties>[] = [
+    { name: ' a' },
+    { name: 'svc_sk_a' },
+    { expiresAtMs: nowMs },
+    { expiresAtMs: nowMs + 0.5 },
+    { expiresAtMs: Date.UTC(10_000, 0, 1) },
+    { creditLimit: -1 },
+    { creditLimit: CREDITS_MAX + 1 },
+    { voices: [] },
+    { voices: [''] },
+    { voices: ['wren,lark'] },
+    { voices: ['a b'] },
+    { voices: ['a'.repeat(201)] },
+    { voices: Array.from({ length: 101 }, (_, index) => `v${index}`) },
+  ];
+  for (const changes of refused) {
+    await t.rejects(administration.change(key, changes), AdministrationError, JSON.stringify(changes));
+    await t.rejects(administration.createKey('ada', null, changes), AdministrationError);
+  }
+  t.equal((await administration.list()).length, 1);
+  const changed = await administration.change(key, { expiresAtMs: nowMs + 1, creditLimit: 0 });
+  t.match(changed, { name: 'kiosk', voices: ['wren'], expiresAtMs: nowMs + 1, creditLimit: 0 });
+  t.match(await administration.list(), [changed]);
+  t.ok(await administration.suspend('ada'));
+  t.notOk(await administration.suspend('ada'));
+  t.match(await administration.list(), [{ account: { suspendedAtMs: nowMs } }]);
+  t.ok(await administration.resume('ada'));
+  t.notOk(await administration.resume('ada'));
+  await t.rejects(administration.suspend('bell'), /no account "bell"/);
+  await administration.revoke(key);
+  await t.rejects(administration.change(key, { expiresAtMs: null }), /was revoked, and stays so/);
+});

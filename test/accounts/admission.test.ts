@@ -12,6 +12,7 @@ import { SqliteReader, openReader } from '../../src/store/sqlite/reader.js';
 import { prepareAppendBatch } from '../../src/store/sqlite/writer.js';
 import type { ActiveKey, LedgerEntry, LedgerFault } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
+import { activeKey } from '../support/front-server.js';
 import { createLog } from '../../src/log.js';
 import { balances, memoryFolder } from '../store/support.js';
 
@@ -126,11 +127,12 @@ t.test('a header is not a key, an unknown key or a key', async (t) => {
     t.strictSame(admission.authenticate(header), { ok: false, code: 'keyMissing' }, header);
   for (const header of ['svc_sk_', `${key}x`, key.slice(0, -1), 'svc_sk_\0', 'svc_sk_é'])
     t.strictSame(admission.authenticate(header), { ok: false, code: 'keyUnknown' });
-  t.strictSame(admission.authenticate(key), { ok: true, key: { keyId: 1, accountId: 1 } });
-  t.ok(admission.isActive(1));
+  const active = { keyId: 1, accountId: 1, expiresAtMs: null, voices: null };
+  t.strictSame(admission.authenticate(key), { ok: true, key: active });
+  t.strictSame(admission.renew(active), active);
   await administration.revoke(key);
   t.strictSame(admission.authenticate(key), { ok: false, code: 'keyUnknown' });
-  t.notOk(admission.isActive(1));
+  t.equal(admission.renew(active), null);
 });
 
 t.test('a key has nine slots, whatever other keys have', async (t) => {
@@ -163,6 +165,66 @@ t.test('credit is checked before slots, and a refused request reserves nothing',
   t.strictSame(admission.admit(key, 11, 'e'), { ok: false, code: 'creditExhausted' });
   await administration.credit(header, 2);
   t.ok(admission.admit(key, 11, 'e').ok);
+});
+
+t.test('a key with a limit spends no more than that, and unspoken text gives room back', async (t) => {
+  const { administration, ledger, admission } = setUp(t, 2);
+  const { key: header } = await administration.createKey('shop', null, { creditLimit: 100 });
+  const { key: otherHeader } = await administration.createKey('shop', null);
+  const [key, other] = [keyOf(admission, header), keyOf(admission, otherHeader)];
+  const lease = leaseOf(admission.admit(key, 30, 'a'));
+  t.strictSame(admission.admit(key, 21, 'b'), { ok: false, code: 'creditExhausted' });
+  t.equal(lease.reserve(21), 'creditExhausted');
+  t.equal(lease.reserve(20), null);
+  t.ok(admission.admit(other, 1_000, 'c').ok, 'another key of the account has no limit');
+  lease.settle(10);
+  lease.close();
+  t.equal(ledger.queue.length, 1);
+  t.strictSame(
+    admission.admit(key, 41, 'd'),
+    { ok: false, code: 'creditExhausted' },
+    'what is queued counts',
+  );
+  ledger.commit();
+  t.strictSame(admission.admit(key, 41, 'd'), { ok: false, code: 'creditExhausted' });
+  const failed = leaseOf(admission.admit(key, 40, 'd'));
+  failed.settle(40);
+  failed.void();
+  ledger.commit();
+  ledger.acknowledge();
+  leaseOf(admission.admit(key, 40, 'e')).close();
+  await administration.change(header, { creditLimit: 19 });
+  t.strictSame(admission.admit(key, 1, 'f'), { ok: false, code: 'creditExhausted' });
+  await administration.change(header, { creditLimit: 22 });
+  t.ok(admission.admit(key, 1, 'f').ok, 'a change counts at once');
+  await administration.change(header, { creditLimit: null });
+  t.ok(admission.admit(key, 1_000, 'g').ok);
+  // The account can pay for less than the limit.
+  await administration.credit(otherHeader, 10);
+  t.strictSame(admission.admit(key, 6, 'h'), { ok: false, code: 'creditExhausted' });
+});
+
+t.test('a key that has expired, or whose account is suspended, is unknown', async (t) => {
+  let nowMs = 1_000;
+  const { administration, admission } = setUp(t, 1, () => nowMs);
+  const { key: header } = await administration.createKey('shop', null);
+  // The administration has the clock of the machine.
+  const expiresAtMs = Date.now() + 86_400_000;
+  await administration.change(header, { expiresAtMs });
+  const key = keyOf(admission, header);
+  const unknown = { ok: false, code: 'keyUnknown' };
+  nowMs = expiresAtMs - 1;
+  t.strictSame(admission.renew(key), key);
+  nowMs = expiresAtMs;
+  t.strictSame(admission.authenticate(header), unknown);
+  t.equal(admission.renew(key), null);
+  await administration.change(header, { expiresAtMs: null });
+  t.strictSame(admission.renew(key), { ...key, expiresAtMs: null }, 'as it is now, not as it was');
+  await administration.suspend('shop');
+  t.strictSame(admission.authenticate(header), unknown);
+  t.equal(admission.renew(key), null);
+  await administration.resume('shop');
+  t.ok(admission.authenticate(header).ok);
 });
 
 /** An entry without its account and key. */
@@ -300,8 +362,10 @@ t.test('while the store cannot be read nothing is admitted, and the process goes
     log,
   });
   t.strictSame(admission.authenticate(key), { ok: false, code: 'unavailable' });
-  t.strictSame(admission.admit({ keyId: 1, accountId: 1 }, 1, 'r'), { ok: false, code: 'unavailable' });
-  t.ok(admission.isActive(1), 'the key of an open socket does not count as revoked');
+  const opened = activeKey(1);
+  t.strictSame(admission.admit(opened, 1, 'r'), { ok: false, code: 'unavailable' });
+  t.equal(admission.renew(opened), opened, 'the key of an open socket does not count as revoked');
+  t.equal(admission.renew({ ...opened, expiresAtMs: 1 }), null, 'but it expires');
   t.strictSame(admission.faults(), ['the store is damaged']);
   t.strictSame(admission.inFlight, { slots: 0, reservedCredits: 0 });
 });
@@ -311,6 +375,7 @@ type Step =
   | { readonly do: 'settle'; readonly lease: number; readonly characters: number }
   | { readonly do: 'close' | 'void'; readonly lease: number }
   | { readonly do: 'commit'; readonly entries: number }
+  | { readonly do: 'limit'; readonly key: number; readonly credits: number | null }
   | { readonly do: 'acknowledge' | 'full' | 'room' };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -321,6 +386,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('close', 'void'), lease: fc.nat(30) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('commit'), entries: fc.nat(4) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('limit'),
+      key: fc.nat(2),
+      credits: fc.option(fc.nat(3_000)),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('acknowledge', 'full', 'room') }) },
 );
 
@@ -337,37 +410,34 @@ t.test('over any schedule, credit is exact at every admission, and nothing is le
   // Some leases have several steps, most have none.
   const { administration, admission, ledger, dataDir } = setUp(t, 2, undefined, 150);
   let round = 0;
-  const schedule = async (steps: readonly Step[], credits: number): Promise<void> => {
+  const schedule = async (steps: readonly Step[], credits: number, limit: number): Promise<void> => {
     round += 1;
     const name = `schedule ${round}`;
     // Two keys share a metered account; the third belongs to one that is not metered.
-    const metered = [
-      await administration.createKey(name, credits),
+    const limits: (number | null)[] = [limit, null, null];
+    const created = [
+      await administration.createKey(name, credits, { creditLimit: limit }),
       await administration.createKey(name, null),
+      await administration.createKey(`${name}, unmetered`, null),
     ];
-    const unmetered = await administration.createKey(`${name}, unmetered`, null);
-    const keys = [...metered, unmetered].map(({ key }) => keyOf(admission, key));
+    const keys = created.map(({ key }) => keyOf(admission, key));
     const leases: ModelLease[] = [];
-    const spent = (isMetered: boolean) => {
-      let sum = 0;
-      for (const { key, settled } of leases) if (key < 2 === isMetered) sum += 2 * settled;
-      return sum;
-    };
-    const reservedNow = () => {
-      let sum = 0;
-      for (const { key, open, reserved, settled } of leases)
-        if (key < 2 && open) sum += 2 * (reserved - settled);
-      return sum;
-    };
+    const spent = (has: (key: number) => boolean) =>
+      leases.reduce((sum, { key, settled }) => sum + (has(key) ? 2 * settled : 0), 0);
+    const reservedNow = (has: (key: number) => boolean) =>
+      leases.reduce(
+        (sum, { key, open, reserved, settled }) => sum + (has(key) && open ? 2 * (reserved - settled) : 0),
+        0,
+      );
+    const isMetered = (key: number) => key < 2;
     const admit = (key: number, characters: number): void => {
-      const available = credits - spent(true) - reservedNow();
+      const isSame = (other: number) => other === key;
+      const ofAccount = isMetered(key) ? credits - spent(isMetered) - reservedNow(isMetered) : Infinity;
+      const ofKey = (limits[key] ?? Infinity) - spent(isSame) - reservedNow(isSame);
+      const available = Math.min(ofAccount, ofKey);
       const taken = leases.filter((lease) => lease.open && lease.key === key).length;
       const expected =
-        key < 2 && 2 * characters > available
-          ? 'creditExhausted'
-          : taken >= 9
-            ? 'slotsExhausted'
-            : 'admitted';
+        2 * characters > available ? 'creditExhausted' : taken >= 9 ? 'slotsExhausted' : 'admitted';
       const result = admission.admit(keys[key] as ActiveKey, characters, `${name} ${leases.length}`);
       const got = result.ok ? 'admitted' : result.code;
       if (got !== expected) throw new Error(`${got}, not ${expected}, with ${available} available`);
@@ -378,7 +448,10 @@ t.test('over any schedule, credit is exact at every admission, and nothing is le
       if (action.do === 'admit') admit(action.key, action.characters);
       else if (action.do === 'commit') ledger.commit(action.entries);
       else if (action.do === 'acknowledge') ledger.acknowledge();
-      else if (action.do === 'full' || action.do === 'room') ledger.full = action.do === 'full';
+      else if (action.do === 'limit') {
+        limits[action.key] = action.credits;
+        await administration.change(created[action.key]?.key ?? '', { creditLimit: action.credits });
+      } else if (action.do === 'full' || action.do === 'room') ledger.full = action.do === 'full';
       else if (chosen !== undefined && action.do === 'settle') {
         chosen.lease.settle(action.characters);
         if (chosen.open) chosen.settled = Math.min(chosen.reserved, chosen.settled + action.characters);
@@ -399,15 +472,24 @@ t.test('over any schedule, credit is exact at every admission, and nothing is le
     ledger.acknowledge();
     ledger.full = false;
     const sums = balances(dataDir).filter((account) => account.name.startsWith(name));
-    const expected = [credits - spent(true), -spent(false)];
+    const expected = [credits - spent(isMetered), -spent((key) => !isMetered(key))];
     sums.forEach(({ balance, sum }, index) => {
       if (balance !== sum || balance !== expected[index])
         throw new Error(`balance ${balance}, sum ${sum}, expected ${expected[index]}`);
     });
     if (sums.length !== 2) throw new Error('two accounts are expected');
+    const listed = (await administration.list()).slice(-3).map(({ spent }) => spent);
+    const spentByKey = keys.map((_, index) => spent((key) => key === index));
+    if (listed.join() !== spentByKey.join())
+      throw new Error(`spent ${listed.join()}, not ${spentByKey.join()}`);
   };
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 120 }), fc.nat(4_000), schedule),
+    fc.asyncProperty(
+      fc.array(step, { minLength: 10, maxLength: 120 }),
+      fc.nat(4_000),
+      fc.nat(3_000),
+      schedule,
+    ),
     { numRuns: 60, seed: 402, endOnFailure: true },
   );
   t.equal(round, 60);

@@ -7,7 +7,7 @@ import { errorFrame } from '../../src/front/ws/server-frames.js';
 import { Session } from '../../src/front/ws/session.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { Metrics } from '../../src/metrics.js';
-import { recordingLog, type LogLine } from '../support/front-server.js';
+import { activeKey, recordingLog, type LogLine } from '../support/front-server.js';
 import { Books, type FakeSocket } from '../support/socket-session.js';
 import { Peer, type Surroundings } from './peer.js';
 import type { Step } from './schedules.js';
@@ -16,7 +16,7 @@ import { SteppedSpeech } from './speech.js';
 /** The test does not read them. */
 const metrics = new Metrics();
 const SOCKETS = 3;
-const KEY = { keyId: 7, accountId: 1 };
+const KEY = activeKey(7);
 const MESSAGE_BYTES_MAX = 400;
 /** Small, so that short schedules reach them. */
 const bounds = {
@@ -157,7 +157,7 @@ export class World {
     const session = new Session({
       id: `${this.#peers.length}`,
       trace: null,
-      key: KEY,
+      key: () => KEY,
       socket,
       speech: this.#speech,
       lease,

@@ -16,7 +16,7 @@ t.test('create prints only the key on standard output, and the key works', async
   const made = await keys('create');
   t.match(made, { status: 0, stdout: keyLine, stderr: /"account-1" never runs out of credit/ });
   const reader = openReader(dataDir, limits, 1);
-  t.ok(reader.findActiveKey(hashKey(made.stdout.trim())));
+  t.ok(reader.findActiveKey({ hash: hashKey(made.stdout.trim()) }));
   reader.close();
   t.match((await keys('create', '--credits', '0')).stderr, /"account-2" has 0 credits/);
   t.match(
@@ -116,7 +116,7 @@ t.test('an account name that could be taken for a key or garble a terminal is re
   for (const name of ['', ' a', 'a ', 'a\nb', '\u001b[31m', 'svc_sk_x', 'a'.repeat(65)])
     t.match(
       await keys('create', '--account', name),
-      { status: 1, stdout: '', stderr: /name has 1 to 64/ },
+      { status: 1, stdout: '', stderr: /name of an account has 1 to 64/ },
       name,
     );
 });

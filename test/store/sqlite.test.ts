@@ -1,14 +1,26 @@
-import { closeSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
 import { hashKey } from '../../src/accounts/keys.js';
-import { readUsage, type AccountUse } from '../../src/accounts/administration.js';
+import { Administration, readUsage, type AccountUse } from '../../src/accounts/administration.js';
 import { limits } from '../../src/limits.js';
+import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
+import { checkCommitMark, readCommitMark } from '../../src/store/sqlite/commit-mark.js';
 import { openExisting, storePath } from '../../src/store/sqlite/database.js';
 import { sqliteStore } from '../../src/store/sqlite/driver.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
 import { APPLICATION_ID, SCHEMA_VERSION, migrations } from '../../src/store/sqlite/schema.js';
+import { findDamage } from '../../src/store/sqlite/verification.js';
 import { StoreError, type UsagePeriod } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
 import { storeSuite } from './suite.js';
@@ -108,7 +120,7 @@ t.test('opening a store again changes nothing', async (t) => {
   const key = await createKey(dataDir);
   for (let round = 0; round < 3; round += 1) {
     const store = open(dataDir);
-    t.ok(store.findActiveKey(hashKey(key)));
+    t.ok(store.findActiveKey({ hash: hashKey(key) }));
     store.close();
   }
 });
@@ -168,4 +180,61 @@ t.test('a store of the first version keeps its balances, and its use is summed u
   const database = openExisting(dataDir, limits);
   t.throws(() => database.exec('UPDATE ledger SET amount = 0'), /append-only/);
   database.close();
+});
+
+t.test('what keys of an older store have spent is summed up, and they have no restrictions', async (t) => {
+  const first = memoryFolder(t);
+  makeFirstStore(first);
+  const third = memoryFolder(t);
+  makeFirstStore(third);
+  const database = new DatabaseSync(storePath(third));
+  database.exec(`${migrations.slice(1, 3).join('')} PRAGMA user_version = 3`);
+  database.exec(`
+    INSERT INTO ledger (writer, entry, account_id, key_id, kind, amount, characters, at_ms)
+    VALUES (3, 1, 1, 1, 'usage', -7, 7, 8000000)
+  `);
+  t.strictSame(findDamage(database, third), [], 'a backup of that version verifies');
+  database.close();
+  for (const [dataDir, spent] of [
+    [first, 50],
+    [third, 57],
+  ] as const) {
+    const reader = open(dataDir);
+    t.match(reader.findActiveKey({ keyId: 1 }), { accountId: 1, expiresAtMs: null, voices: null });
+    t.match(reader.readCredit(1), { creditLimit: null, spent, balance: 500 - spent });
+    reader.close();
+    const migrated = openExisting(dataDir, limits);
+    t.strictSame(findDamage(migrated, dataDir), []);
+    migrated.exec('UPDATE api_keys SET spent = spent + 1');
+    t.match(findDamage(migrated, dataDir), [
+      `key svc_sk_old... has spent ${spent + 1}, and the sum of its entries is ${spent}`,
+    ]);
+    migrated.close();
+  }
+});
+
+t.test('a property that was lost with the end of the log shows at the start', async (t) => {
+  const dataDir = memoryFolder(t);
+  const store = new SqliteAdministration(dataDir, limits);
+  t.teardown(() => store.close());
+  const administration = new Administration(store);
+  const { key } = await administration.createKey('ada', null);
+  const acts: Record<string, () => Promise<unknown>> = {
+    name: () => administration.change(key, { name: 'till' }),
+    limit: () => administration.change(key, { creditLimit: 5 }),
+    suspension: () => administration.suspend('ada'),
+    resumption: () => administration.resume('ada'),
+  };
+  for (const [what, act] of Object.entries(acts)) {
+    const before = readFileSync(`${storePath(dataDir)}-wal`);
+    await act();
+    const left = memoryFolder(t);
+    cpSync(dataDir, left, { recursive: true });
+    writeFileSync(`${storePath(left)}-wal`, before);
+    // The copy is another file, and the commit mark is of the first one.
+    const mark = readCommitMark(dataDir);
+    const database = new DatabaseSync(storePath(left), { readOnly: true });
+    t.throws(() => checkCommitMark(left, mark, database), { fault: 'short', message: /changes of/ }, what);
+    database.close();
+  }
 });

@@ -13,6 +13,7 @@ import { newWriter, openStore, type LedgerBounds, type NewEntry } from '../../sr
 import {
   AdministrationError,
   StoreError,
+  type CreditState,
   type LedgerEntry,
   type LedgerWriter,
   type StoreDriver,
@@ -41,6 +42,18 @@ export const usageOf = (credits: number): NewEntry => ({
   characters: credits,
   beginsRequest: true,
   atMs: 1_000,
+});
+
+const plain = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
+const FUTURE_MS = Date.UTC(2100, 0, 1);
+
+/** Credit of a metered account, and of a key without a limit that was used through `committedEntry` by this reader's writer. */
+const creditOf = (balance: number, committedEntry = 0, spent = 0): CreditState => ({
+  metered: true,
+  balance,
+  creditLimit: null,
+  spent,
+  committedEntry,
 });
 
 export const storeSuite = (
@@ -75,20 +88,40 @@ export const storeSuite = (
     const reader = await readAs(1);
     const { key } = await administration.createKey('ada', 5);
     await settled();
-    const found = reader.findActiveKey(hashKey(key));
+    const found = reader.findActiveKey({ hash: hashKey(key) });
     if (found === null) throw new Error('the key is not found');
-    t.equal(reader.findActiveKey(hashKey(`${key}x`)), null);
-    t.ok(reader.isKeyActive(found.keyId));
-    t.notOk(reader.isKeyActive(found.keyId + 1));
-    t.strictSame(reader.readAccount(found.accountId), { metered: true, balance: 5, committedEntry: 0 });
-    t.equal(reader.readAccount(found.accountId + 1), null);
+    const { keyId } = found;
+    t.strictSame(found, { keyId, accountId: 1, expiresAtMs: null, voices: null });
+    t.equal(reader.findActiveKey({ hash: hashKey(`${key}x`) }), null);
+    t.strictSame(reader.findActiveKey({ keyId }), found);
+    t.equal(reader.findActiveKey({ keyId: keyId + 1 }), null);
+    t.strictSame(reader.readCredit(keyId), creditOf(5));
+    t.equal(reader.readCredit(keyId + 1), null);
     await administration.credit(key, 7);
     await settled();
-    t.equal(reader.readAccount(found.accountId)?.balance, 12);
+    t.equal(reader.readCredit(keyId)?.balance, 12);
+    const properties = { name: 'kiosk', expiresAtMs: FUTURE_MS, creditLimit: 3, voices: ['lark', 'wren'] };
+    await administration.change(key, properties);
+    await settled();
+    const changed = { ...found, expiresAtMs: FUTURE_MS, voices: ['lark', 'wren'] };
+    t.strictSame(reader.findActiveKey({ hash: hashKey(key) }), changed);
+    t.strictSame(reader.findActiveKey({ keyId }), changed);
+    t.strictSame(reader.readCredit(keyId), { ...creditOf(12), creditLimit: 3 });
+    await administration.change(key, { expiresAtMs: null, creditLimit: null, voices: null });
+    await settled();
+    t.strictSame(reader.findActiveKey({ keyId }), found);
+    t.strictSame(reader.readCredit(keyId), creditOf(12));
+    await administration.suspend('ada');
+    await settled();
+    t.equal(reader.findActiveKey({ hash: hashKey(key) }), null);
+    t.equal(reader.findActiveKey({ keyId }), null);
+    await administration.resume('ada');
+    await settled();
+    t.strictSame(reader.findActiveKey({ keyId }), found);
     await administration.revoke(key);
     await settled();
-    t.notOk(reader.isKeyActive(found.keyId));
-    t.equal(reader.findActiveKey(hashKey(key)), null);
+    t.equal(reader.findActiveKey({ keyId }), null);
+    t.equal(reader.findActiveKey({ hash: hashKey(key) }), null);
     reader.probe();
     await reader.close();
     await reader.close();
@@ -110,19 +143,19 @@ export const storeSuite = (
     const again = [entry(1, -10), entry(2, -5), entry(3, -1)];
     t.strictSame(await writer.commit(again), { ok: true, givenUp: 0 });
     await settled();
-    t.strictSame(reader.readAccount(1), { metered: true, balance: 84, committedEntry: 3 });
-    t.strictSame(other.readAccount(1), { metered: true, balance: 84, committedEntry: 0 });
+    t.strictSame(reader.readCredit(1), creditOf(84, 3, 16));
+    t.strictSame(other.readCredit(1), creditOf(84, 0, 16));
     const impossible = { ...entry(5, -1), kind: 'gift' as 'grant' };
     t.match(await writer.commit([entry(4, -1), impossible]), { ok: false, fault: 'unusable' });
     await settled();
-    t.strictSame(reader.readAccount(1), { metered: true, balance: 84, committedEntry: 3 });
+    t.strictSame(reader.readCredit(1), creditOf(84, 3, 16));
     const strangers = [
       { ...entry(4, -10), accountId: 99 },
       { ...entry(5, -10), keyId: 99 },
     ];
     t.strictSame(await writer.commit([...strangers, entry(6, -4)]), { ok: true, givenUp: 2 });
     await settled();
-    t.strictSame(reader.readAccount(1), { metered: true, balance: 80, committedEntry: 6 });
+    t.strictSame(reader.readCredit(1), creditOf(80, 6, 20));
     await writer.end();
     t.ok(writer.hasEnded);
     t.match(await writer.commit([]), { ok: false, fault: 'restarting' });
@@ -135,7 +168,10 @@ export const storeSuite = (
     const entries = [1, 2].map((entry) => ({ ...usageOf(1), amount, writer: 7, entry }));
     t.match(await startWriter().commit(entries), { ok: true });
     await settled();
-    t.strictSame((await readAs(7)).readAccount(1), { metered: false, balance: amount, committedEntry: 2 });
+    t.strictSame((await readAs(7)).readCredit(1), {
+      ...creditOf(amount, 2, -amount),
+      metered: false,
+    });
     t.match(await administration.list(), [{ account: { balance: amount } }]);
     t.match(await driver.readUsage(always), [
       { account: { balance: amount }, keys: [{ use: { credits: -amount } }] },
@@ -163,11 +199,11 @@ export const storeSuite = (
     t.equal(ledger.acknowledged, 1_002);
     t.equal(ledger.queued, 0);
     await settled();
-    t.strictSame(reader.readAccount(1), { metered: true, balance: 997_997, committedEntry: 1_002 });
+    t.strictSame(reader.readCredit(1), creditOf(997_997, 1_002, 2_003));
     for (let count = 0; count < 50; count += 1) ledger.append(usageOf(1));
     await Promise.all([opened.close(), opened.close()]);
     t.notOk(ledger.accepting);
-    t.equal((await readAs(1)).readAccount(1)?.balance, 997_947);
+    t.equal((await readAs(1)).readCredit(1)?.balance, 997_947);
   });
 
   t.test(`${name}: two services share a store`, async (t) => {
@@ -180,8 +216,7 @@ export const storeSuite = (
     }
     await Promise.all([one.ledger.drain(), two.ledger.drain()]);
     await settled();
-    for (const { reader } of [one, two])
-      t.strictSame(reader.readAccount(1), { metered: true, balance: 940, committedEntry: 20 });
+    for (const { reader } of [one, two]) t.strictSame(reader.readCredit(1), creditOf(940, 20, 60));
   });
 
   t.test(`${name}: an act takes effect as a whole or not at all`, async (t) => {
@@ -190,16 +225,23 @@ export const storeSuite = (
     const reader = await readAs(1);
     const failing = store.transact(async (transaction) => {
       const accountId = await transaction.addAccount('new', true, 1);
-      await transaction.addKey(accountId, new Uint8Array(32), 'svc_sk_new', 1);
+      await transaction.addKey(accountId, new Uint8Array(32), 'svc_sk_new', plain, 1);
       await transaction.grant(1, 5, 1);
       await transaction.setMetered(accountId);
-      t.match(await transaction.findAccount({ accountId: 1 }), { name: 'ada', balance: 15 });
+      await transaction.setKey(1, { ...plain, name: 'changed', voices: ['lark'] });
+      await transaction.setSuspended(1, 7);
+      t.match(await transaction.findAccount({ accountId: 1 }), {
+        name: 'ada',
+        balance: 15,
+        suspendedAtMs: 7,
+      });
       t.equal(await transaction.countAccounts(), 2);
       throw new Error('changed my mind');
     });
     await t.rejects(failing, /changed my mind/);
     await settled();
-    t.equal(reader.readAccount(1)?.balance, 10);
+    t.equal(reader.readCredit(1)?.balance, 10);
+    t.match(await store.listKeys(), [{ name: '', voices: null, account: { suspendedAtMs: null } }]);
     t.equal((await store.listKeys()).length, 1);
     await t.rejects(
       store.transact(async (transaction) => transaction.addAccount('ada', true, 1)),
@@ -229,6 +271,7 @@ export const storeSuite = (
             accountId,
             new Uint8Array(32).fill(number),
             number === 2 ? 'svc_sk_b' : 'svc_sk_a',
+            plain,
             number,
           );
         t.ok(await transaction.hasKeys());
@@ -255,6 +298,31 @@ export const storeSuite = (
       await t.rejects(administration.revoke('svc_sk_c'), AdministrationError);
     },
   );
+
+  t.test(`${name}: a key has what it spent, and lists show when and how much it was used`, async (t) => {
+    const { store, administration, readAs, settled, startWriter } = await open(t);
+    await administration.createKey('ada', 1_000, { name: 'till', creditLimit: 500 });
+    await administration.createKey('ada', null, { name: 'kiosk', expiresAtMs: FUTURE_MS });
+    const unused = { spent: 0, characters: 0, lastUsedAtMs: null };
+    t.match(await store.listKeys(), [unused, unused]);
+    const entries: LedgerEntry[] = [
+      { ...usageOf(30), writer: 7, entry: 1, atMs: 5_000 },
+      { ...usageOf(20), amount: -40, writer: 7, entry: 2, atMs: 9 * HOUR_MS },
+      { ...usageOf(30), kind: 'refund', amount: 30, writer: 7, entry: 3, atMs: 4_000 },
+      { ...usageOf(5), keyId: 2, writer: 7, entry: 4, atMs: 6_000 },
+    ];
+    const writer = startWriter();
+    for (const batch of [entries, entries]) t.match(await writer.commit(batch), { ok: true });
+    await settled();
+    const reader = await readAs(7);
+    t.strictSame(reader.readCredit(1), { ...creditOf(955, 4, 40), creditLimit: 500 });
+    t.strictSame(reader.readCredit(2), creditOf(955, 4, 5));
+    const account = { accountId: 1, name: 'ada', metered: true, balance: 955, suspendedAtMs: null };
+    t.match(await store.listKeys(), [
+      { name: 'till', spent: 40, characters: 50, lastUsedAtMs: 9 * HOUR_MS, creditLimit: 500, account },
+      { name: 'kiosk', spent: 5, characters: 5, lastUsedAtMs: 6_000, expiresAtMs: FUTURE_MS, account },
+    ]);
+  });
 
   t.test(`${name}: asked about a store that does not exist, it creates none`, async (t) => {
     const { driver } = await create(t);

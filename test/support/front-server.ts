@@ -1,6 +1,7 @@
 /** The front on a real port, with a scripted `Speech` and an admission in memory. */
 import type { Test } from 'tap';
 import type { Admission } from '../../src/accounts/admission.js';
+import type { ActiveKey } from '../../src/store/store.js';
 import { readCertificate } from '../../src/front/certificate.js';
 import { createServer, type Server, type ServerParts } from '../../src/front/server.js';
 import { limits, type Bounds } from '../../src/limits.js';
@@ -13,6 +14,13 @@ import { RawClient, requestBytes, type RequestOptions } from './raw-client.js';
 export const GOOD_KEY = 'svc_sk_good';
 export const OTHER_KEY = 'svc_sk_other';
 export const BROKE_KEY = 'svc_sk_broke';
+
+export const activeKey = (keyId: number, voices: readonly string[] | null = null): ActiveKey => ({
+  keyId,
+  accountId: 1,
+  expiresAtMs: null,
+  voices,
+});
 
 export interface LogLine {
   readonly level: string;
@@ -33,20 +41,22 @@ export const recordingLog = (lines: LogLine[]): Log => {
 export class FakeAdmission implements Admission {
   readonly leases: FakeLease[] = [];
   readonly revoked = new Set<number>();
+  /** Voices that a key is restricted to. */
+  readonly voices = new Map<number, readonly string[]>();
   slotsTaken = 0;
   authenticated = 0;
 
   authenticate(header: string): ReturnType<Admission['authenticate']> {
     this.authenticated += 1;
     if (!header.startsWith('svc_sk_')) return { ok: false, code: 'keyMissing' };
-    if (header === GOOD_KEY) return { ok: true, key: { keyId: 7, accountId: 1 } };
-    if (header === OTHER_KEY) return { ok: true, key: { keyId: 9, accountId: 3 } };
-    if (header === BROKE_KEY) return { ok: true, key: { keyId: 8, accountId: 2 } };
+    if (header === GOOD_KEY) return this.#active(7);
+    if (header === OTHER_KEY) return this.#active(9);
+    if (header === BROKE_KEY) return this.#active(8);
     return { ok: false, code: 'keyUnknown' };
   }
 
-  isActive(keyId: number): boolean {
-    return !this.revoked.has(keyId);
+  renew({ keyId }: ActiveKey): ActiveKey | null {
+    return this.revoked.has(keyId) ? null : this.#active(keyId).key;
   }
 
   admit(key: { readonly keyId: number }): ReturnType<Admission['admit']> {
@@ -60,6 +70,10 @@ export class FakeAdmission implements Admission {
 
   get inFlight(): Admission['inFlight'] {
     return { slots: this.slotsTaken, reservedCredits: 0 };
+  }
+
+  #active(keyId: number): { readonly ok: true; readonly key: ActiveKey } {
+    return { ok: true, key: activeKey(keyId, this.voices.get(keyId)) };
   }
 }
 

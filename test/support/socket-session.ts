@@ -8,7 +8,7 @@ import { Session } from '../../src/front/ws/session.js';
 import type { SocketHandle } from '../../src/front/ws/outbox.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSpeech } from './fake-speech.js';
-import { recordingLog, type LogLine } from './front-server.js';
+import { activeKey, recordingLog, type LogLine } from './front-server.js';
 import type { ServerFrame } from './socket-client.js';
 
 /** Takes everything, or buffers it while `stalled`. */
@@ -130,12 +130,12 @@ export const createSession = (
   const session = new Session({
     id: 'request-1',
     trace: null,
-    key: { keyId: 7, accountId: 1 },
+    key: () => activeKey(7),
     socket,
     speech,
     lease: new SocketLease({
       admission: { admit: (_key, characters) => books.admit(characters) },
-      key: { keyId: 7, accountId: 1 },
+      key: activeKey(7),
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
       textBudget: new ByteBudget(limits.socketCharactersInFlightMax),

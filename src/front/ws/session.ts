@@ -1,10 +1,11 @@
 /**
  * One WebSocket: passes frames to its contexts, and holds the lease while they generate.
  *
- *   open --(key revoked, drained)--> ending --(close)--> over;  open --(client gone, dead, fault)--> over
+ *   open --(key not valid any more, drained)--> ending --(close)--> over;  open --(client gone, dead, fault)--> over
  *
  * It does not depend on the server library: the caller hands in the socket, the clock and the beats.
  */
+import { voicesOf } from '../../accounts/keys.js';
 import type { ActiveKey } from '../../store/store.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
@@ -33,7 +34,8 @@ export interface SessionParts {
   readonly trace: Trace | null;
   /** For the log and the metrics. */
   readonly route: string;
-  readonly key: ActiveKey;
+  /** As it was read last. */
+  readonly key: () => ActiveKey;
   readonly socket: SocketHandle;
   readonly speech: Speech;
   readonly lease: SocketLease;
@@ -89,7 +91,7 @@ export class Session {
   }
 
   get keyId(): number {
-    return this.#parts.key.keyId;
+    return this.#parts.key().keyId;
   }
 
   /** Contexts whose ids are in use. */
@@ -165,6 +167,15 @@ export class Session {
     this.#parts.metrics.refused('keyUnknown');
     this.#parts.socket.send(errorFrame(errors.keyUnknown.socketText, null));
     this.#end('revoked', POLICY_VIOLATION, errors.keyUnknown.socketText);
+  }
+
+  /** The key may have other voices than before: ends contexts whose voice it has lost. */
+  reviewVoices(): void {
+    const { voices } = this.#parts.key();
+    if (voices === null) return;
+    for (const context of this.#contexts.values())
+      if (!voices.includes(context.voiceId) && context.fail(this.#unknownVoice(context.voiceId)))
+        this.#parts.metrics.refused('voiceUnknown');
   }
 
   /** The service is stopping: ends the socket, unless it generates or has something to send. */
@@ -246,10 +257,9 @@ export class Session {
     const { contextId, settings, timestamps, format } = frame;
     const { voiceId } = settings;
     const { bounds, clock, lease, metrics, route, speech } = this.#parts;
-    const { speakerIds } = speech.voices;
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
-    else if (!speakerIds.includes(voiceId))
-      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds), contextId);
+    else if (!this.#speakerIds.includes(voiceId))
+      this.#refuse('voiceUnknown', this.#unknownVoice(voiceId), contextId);
     else if (this.#parts.isDraining()) this.#refuseCode('unavailable', contextId, 'draining');
     else if (this.#contexts.size >= bounds.contextsPerSocketMax)
       this.#refuseCode('contextsExhausted', contextId);
@@ -257,6 +267,7 @@ export class Session {
       const share = lease.share();
       const context = new SocketContext({
         clientContextId: contextId,
+        voiceId,
         lease,
         share,
         outbox: this.#outbox,
@@ -302,6 +313,15 @@ export class Session {
       this.#contexts.set(contextId, context);
       context.begin(contextStarted(frame, contextId));
     }
+  }
+
+  get #speakerIds(): readonly string[] {
+    const { key, speech } = this.#parts;
+    return voicesOf(key(), speech.voices.speakerIds);
+  }
+
+  #unknownVoice(voiceId: string): string {
+    return unknownVoiceMessage(voiceId, this.#speakerIds, this.#parts.bounds);
   }
 
   #onContextOver(context: SocketContext): void {

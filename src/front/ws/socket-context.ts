@@ -51,6 +51,7 @@ type TextRefusal = LeaseRefusal | 'overloaded';
 export interface SocketContextParts {
   /** `null` if the client gave none. */
   readonly clientContextId: string | null;
+  readonly voiceId: string;
   readonly lease: SocketLease;
   readonly share: LeaseShare;
   readonly outbox: Outbox;
@@ -112,6 +113,10 @@ export class SocketContext {
 
   get clientContextId(): string | null {
     return this.#parts.clientContextId;
+  }
+
+  get voiceId(): string {
+    return this.#parts.voiceId;
   }
 
   /** It takes the client's frames; otherwise only a cancel. */
@@ -190,6 +195,14 @@ export class SocketContext {
     const closed = contextClosed(this.clientContextId);
     this.#parts.outbox.finishLane(this.#lane, this.#started === null ? [closed] : [this.#started, closed]);
     this.#parts.onOver(this);
+  }
+
+  /** Takes no more frames from below, and ends when the socket has this error. @returns false if it has ended before */
+  fail(message: string): boolean {
+    if (this.#state === 'over' || this.#state === 'failed') return false;
+    this.#state = 'failed';
+    this.#parts.outbox.answer(this.#lane, errorFrame(message, this.clientContextId), () => this.#end());
+    return true;
   }
 
   /** The socket is gone: sends nothing and calls nothing back. Idempotent. */
@@ -278,14 +291,9 @@ export class SocketContext {
         outbox.answer(this.#lane, contextClosed(this.clientContextId), () => this.#end());
         return;
       case 'failed':
-        this.#state = 'failed';
         if (frame.code === undefined) this.#parts.onFault(frame.reason);
         else this.#parts.onRefused(frame.code);
-        outbox.answer(
-          this.#lane,
-          errorFrame(errors[frame.code ?? 'internal'].socketText, this.clientContextId),
-          () => this.#end(),
-        );
+        this.fail(errors[frame.code ?? 'internal'].socketText);
         return;
       case 'head':
         throw new Error('a context of a socket has no head');

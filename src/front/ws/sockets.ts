@@ -29,7 +29,7 @@ const BEATS_A_RECHECK = 4;
 export interface SocketsParts {
   readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick' | 'turns' | 'bounds'>;
   readonly speech: Speech;
-  readonly admission: Pick<Admission, 'admit' | 'isActive'>;
+  readonly admission: Pick<Admission, 'admit' | 'renew'>;
 }
 
 export interface OpenSocket {
@@ -38,6 +38,8 @@ export interface OpenSocket {
 }
 
 interface SocketsOfKey {
+  /** As it was read last. */
+  key: ActiveKey;
   readonly sessions: Set<Session>;
   readonly contextBudget: ByteBudget;
 }
@@ -115,11 +117,13 @@ export class Sockets {
     const { admission, services, speech } = this.#parts;
     const { bounds, clock, log, metrics, tick, turns } = services;
     const { keyId } = key;
-    let ofKey = this.#byKey.get(keyId);
-    if (ofKey === undefined) {
-      ofKey = { sessions: new Set(), contextBudget: new ByteBudget(bounds.contextsPerKeyMax) };
-      this.#byKey.set(keyId, ofKey);
-    }
+    const ofKey = this.#byKey.get(keyId) ?? {
+      key,
+      sessions: new Set<Session>(),
+      contextBudget: new ByteBudget(bounds.contextsPerKeyMax),
+    };
+    ofKey.key = key;
+    this.#byKey.set(keyId, ofKey);
     const lease = new SocketLease({
       admission,
       key,
@@ -132,7 +136,7 @@ export class Sockets {
       id,
       trace,
       route: SOCKET_PATH,
-      key,
+      key: () => ofKey.key,
       socket,
       speech,
       lease,
@@ -222,11 +226,17 @@ export class Sockets {
     }
     for (const keyId of this.#unchecked.splice(0, this.#checksABeat)) {
       const ofKey = this.#byKey.get(keyId);
-      if (ofKey !== undefined && !this.#parts.admission.isActive(keyId))
-        for (const session of ofKey.sessions) {
-          session.guard(() => session.revoke());
-          yield;
-        }
+      if (ofKey !== undefined) yield* this.#checkKey(ofKey);
+      yield;
+    }
+  }
+
+  *#checkKey(ofKey: SocketsOfKey): Generator<void> {
+    const key = this.#parts.admission.renew(ofKey.key);
+    if (key !== null) ofKey.key = key;
+    if (key !== null && key.voices === null) return;
+    for (const session of ofKey.sessions) {
+      session.guard(() => (key === null ? session.revoke() : session.reviewVoices()));
       yield;
     }
   }

@@ -1,17 +1,25 @@
 /** An operator's acts on the store, each in one transaction. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { newWriter } from '../ledger.js';
-import type { Account, StoreAdministration, StoredKey, StoreTransaction } from '../store.js';
+import type {
+  Account,
+  KeyProperties,
+  ListedKey,
+  StoreAdministration,
+  StoredKey,
+  StoreTransaction,
+} from '../store.js';
 import { prepareCommitMark } from './commit-mark.js';
 import { clamped, toStoreError, type SqliteBounds } from './database.js';
 import { openDatabase, type HeldDatabase } from './opening.js';
 import { prepareAppend } from './writer.js';
 
-interface AccountRow {
+export interface AccountRow {
   readonly account_id: number;
-  readonly name: string;
+  readonly account: string;
   readonly metered: number;
   readonly balance: number;
+  readonly suspended_at_ms: number | null;
 }
 
 interface KeyRow extends AccountRow {
@@ -19,20 +27,65 @@ interface KeyRow extends AccountRow {
   readonly prefix: string;
   readonly created_at_ms: number;
   readonly revoked_at_ms: number | null;
+  readonly name: string;
+  readonly expires_at_ms: number | null;
+  readonly credit_limit: number | null;
+  readonly voices: string | null;
+  readonly spent: number;
 }
 
-export const accountColumns = `accounts.id AS account_id, name, metered, ${clamped('balance')} AS balance`;
-const selectKeys = `
-  SELECT api_keys.id AS key_id, prefix, api_keys.created_at_ms, revoked_at_ms, ${accountColumns}
-  FROM api_keys JOIN accounts ON accounts.id = account_id
+interface ListedRow extends KeyRow {
+  readonly characters: number;
+  readonly last_used_at_ms: number | null;
+}
+
+export const accountColumns = `
+  accounts.id AS account_id, accounts.name AS account, metered, ${clamped('balance')} AS balance, suspended_at_ms
 `;
+const keyColumns = `
+  api_keys.id AS key_id, prefix, api_keys.created_at_ms, revoked_at_ms, api_keys.name, expires_at_ms, credit_limit,
+  voices, ${clamped('spent')} AS spent, ${accountColumns}
+`;
+const selectKeys = `SELECT ${keyColumns} FROM api_keys JOIN accounts ON accounts.id = account_id`;
+const listKeys = `
+  SELECT ${keyColumns}, ${clamped('coalesce(characters, 0)')} AS characters, last_used_at_ms
+  FROM api_keys JOIN accounts ON accounts.id = account_id LEFT JOIN (
+    SELECT key_id, sum(characters) AS characters, max(last_at_ms) AS last_used_at_ms
+    FROM usage_hours GROUP BY key_id
+  ) AS used ON used.key_id = api_keys.id
+  ORDER BY api_keys.id
+`;
+
+/** Ids have no commas. */
+export const toVoices = (column: string | null): readonly string[] | null => column?.split(',') ?? null;
 
 export const toAccount = (row: AccountRow): Account => ({
   accountId: row.account_id,
-  name: row.name,
+  name: row.account,
   metered: row.metered === 1,
   balance: row.balance,
+  suspendedAtMs: row.suspended_at_ms,
 });
+
+const toKey = (row: KeyRow): StoredKey => ({
+  keyId: row.key_id,
+  prefix: row.prefix,
+  createdAtMs: row.created_at_ms,
+  revokedAtMs: row.revoked_at_ms,
+  name: row.name,
+  expiresAtMs: row.expires_at_ms,
+  creditLimit: row.credit_limit,
+  voices: toVoices(row.voices),
+  spent: row.spent,
+  account: toAccount(row),
+});
+
+const propertyValues = ({ name, expiresAtMs, creditLimit, voices }: KeyProperties): SQLInputValue[] => [
+  name,
+  expiresAtMs,
+  creditLimit,
+  voices?.join(',') ?? null,
+];
 
 class Transaction implements StoreTransaction {
   readonly #database: DatabaseSync;
@@ -51,19 +104,18 @@ class Transaction implements StoreTransaction {
     return (this.#all('SELECT count(*) AS count FROM accounts')[0] as { count: number }).count;
   }
 
-  findKeys(by?: { readonly hash: Uint8Array } | { readonly prefix: string }): StoredKey[] {
-    const where =
-      by === undefined
-        ? this.#all(`${selectKeys} ORDER BY api_keys.id`)
-        : 'hash' in by
-          ? this.#all(`${selectKeys} WHERE hash = ?`, by.hash)
-          : this.#all(`${selectKeys} WHERE prefix = ? ORDER BY api_keys.id`, by.prefix);
-    return (where as KeyRow[]).map((row) => ({
-      keyId: row.key_id,
-      prefix: row.prefix,
-      createdAtMs: row.created_at_ms,
-      revokedAtMs: row.revoked_at_ms,
-      account: toAccount(row),
+  findKeys(by: { readonly hash: Uint8Array } | { readonly prefix: string }): StoredKey[] {
+    const [column, value] = 'hash' in by ? ['hash', by.hash] : ['prefix', by.prefix];
+    return (this.#all(`${selectKeys} WHERE ${column} = ? ORDER BY api_keys.id`, value) as KeyRow[]).map(
+      toKey,
+    );
+  }
+
+  listKeys(): ListedKey[] {
+    return (this.#all(listKeys) as ListedRow[]).map((row) => ({
+      ...toKey(row),
+      characters: row.characters,
+      lastUsedAtMs: row.last_used_at_ms,
     }));
   }
 
@@ -79,17 +131,27 @@ class Transaction implements StoreTransaction {
     ]);
   }
 
-  addKey(accountId: number, hash: Uint8Array, prefix: string, atMs: number): void {
-    this.#run('INSERT INTO api_keys (account_id, hash, prefix, created_at_ms) VALUES (?, ?, ?, ?)', [
-      accountId,
-      hash,
-      prefix,
-      atMs,
+  addKey(accountId: number, hash: Uint8Array, prefix: string, properties: KeyProperties, atMs: number): void {
+    this.#run(
+      `INSERT INTO api_keys (account_id, hash, prefix, created_at_ms, name, expires_at_ms, credit_limit, voices)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      [accountId, hash, prefix, atMs, ...propertyValues(properties)],
+    );
+  }
+
+  setKey(keyId: number, properties: KeyProperties): void {
+    this.#run('UPDATE api_keys SET name = ?, expires_at_ms = ?, credit_limit = ?, voices = ? WHERE id = ?', [
+      ...propertyValues(properties),
+      keyId,
     ]);
   }
 
   setMetered(accountId: number): void {
     this.#run('UPDATE accounts SET metered = 1 WHERE id = ?', [accountId]);
+  }
+
+  setSuspended(accountId: number, atMs: number | null): void {
+    this.#run('UPDATE accounts SET suspended_at_ms = ? WHERE id = ?', [atMs, accountId]);
   }
 
   grant(accountId: number, amount: number, atMs: number): void {
@@ -161,8 +223,8 @@ export class SqliteAdministration implements StoreAdministration {
     });
   }
 
-  listKeys(): Promise<StoredKey[]> {
-    return this.#inTurn(() => this.#transaction.findKeys());
+  listKeys(): Promise<ListedKey[]> {
+    return this.#inTurn(() => this.#transaction.listKeys());
   }
 
   close(): void {

@@ -10,23 +10,28 @@ import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { StoreError } from '../store.js';
-import { storePath } from './database.js';
+import { pragma, storePath } from './database.js';
 import { makeFile } from './files.js';
 
 export const commitMarkPath = (dataDir: string): string => `${storePath(dataDir)}-mark`;
 
 /** These never decrease, and each commit increases one of them. */
-const counts = ['entries', 'accounts', 'keys', 'revocations'] as const;
+const counts = ['entries', 'accounts', 'keys', 'revocations', 'changes'] as const;
 
-type Reached = Readonly<Record<(typeof counts)[number], number>> & { readonly store: string };
+/** A store of an older schema has no `changes`, nor has a commit mark of an older version. */
+type Reached = Readonly<Record<Exclude<(typeof counts)[number], 'changes'>, number>> & {
+  readonly store: string;
+  readonly changes?: number;
+};
 
 interface CommitMark extends Reached {
   /** Identifies the file of the store. */
   readonly file: string;
 }
 
-const readReached = `
-  SELECT (SELECT store FROM identity) AS store, (SELECT coalesce(max(id), 0) FROM ledger) AS entries,
+const readReached = (database: DatabaseSync): string => `
+  SELECT ${pragma(database, 'user_version') < 4 ? '' : '(SELECT changes FROM identity) AS changes,'}
+    (SELECT store FROM identity) AS store, (SELECT coalesce(max(id), 0) FROM ledger) AS entries,
     (SELECT coalesce(max(id), 0) FROM accounts) AS accounts, (SELECT coalesce(max(id), 0) FROM api_keys) AS keys,
     (SELECT count(*) FROM api_keys WHERE revoked_at_ms IS NOT NULL) AS revocations
 `;
@@ -53,7 +58,7 @@ const decode = (bytes: Buffer): CommitMark | null => {
 
 /** @returns a function to call after each commit of this connection */
 export const prepareCommitMark = (dataDir: string, database: DatabaseSync): (() => void) => {
-  const statement = database.prepare(readReached);
+  const statement = database.prepare(readReached(database));
   const file = fileOf(dataDir);
   let written = '';
   return () => {
@@ -94,11 +99,11 @@ export const checkCommitMark = (dataDir: string, mark: CommitMark | null, databa
   const remedy =
     `restore a backup (npm run store -- restore FILE); or, to use this store as it is, remove ` +
     `${commitMarkPath(dataDir)} and start again`;
-  const reached = database.prepare(readReached).get() as unknown as Reached;
+  const reached = database.prepare(readReached(database)).get() as unknown as Reached;
   if (reached.store !== mark.store)
     throw new StoreError('short', `The store ${path} has the contents of another one: ${remedy}`);
   const lacks = counts
-    .filter((name) => reached[name] < mark[name])
+    .filter((name) => (reached[name] ?? Infinity) < (mark[name] ?? 0))
     .map((name) => `${reached[name]} ${name} of ${mark[name]}`);
   if (lacks.length > 0)
     throw new StoreError(

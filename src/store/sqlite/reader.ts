@@ -1,28 +1,47 @@
 /**
  * The front thread's view of the store. It asks SQLite directly: about 8 us a question, of which 5 us check that the
- * file is still in its place. A key that another process revokes or credits counts from the next request on.
+ * file is still in its place. What another process changes counts from the next request on.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { AccountState, ActiveKey, StoreReader } from '../store.js';
+import type { ActiveKey, CreditState, StoreReader } from '../store.js';
+import { toVoices } from './administration.js';
 import { Connection } from './connection.js';
 import { clamped, type SqliteBounds } from './database.js';
 import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
 import { verifyAtStart } from './verification.js';
 
-const findActive = 'SELECT id, account_id FROM api_keys WHERE hash = ? AND revoked_at_ms IS NULL';
-const isActive = 'SELECT 1 FROM api_keys WHERE id = ? AND revoked_at_ms IS NULL';
-// One statement reads one snapshot, so the balance and the last entry that it includes belong together.
-const accountState = `
-  SELECT metered, ${clamped('balance')} AS balance,
+const findActive = (column: string) => `
+  SELECT api_keys.id, account_id, expires_at_ms, voices
+  FROM api_keys JOIN accounts ON accounts.id = account_id
+  WHERE api_keys.${column} = ? AND revoked_at_ms IS NULL AND suspended_at_ms IS NULL
+`;
+// One statement reads one snapshot, so the sums and the last entry that they include belong together.
+const creditState = `
+  SELECT metered, ${clamped('balance')} AS balance, credit_limit, ${clamped('spent')} AS spent,
     (SELECT max(entry) FROM ledger WHERE writer = ?) AS committed_entry
-  FROM accounts WHERE id = ?
+  FROM api_keys JOIN accounts ON accounts.id = account_id WHERE api_keys.id = ?
 `;
 
+interface ActiveRow {
+  readonly id: number;
+  readonly account_id: number;
+  readonly expires_at_ms: number | null;
+  readonly voices: string | null;
+}
+
+interface CreditRow {
+  readonly metered: number;
+  readonly balance: number;
+  readonly credit_limit: number | null;
+  readonly spent: number;
+  readonly committed_entry: number | null;
+}
+
 const prepare = (database: DatabaseSync) => ({
-  findActive: database.prepare(findActive),
-  isActive: database.prepare(isActive),
-  accountState: database.prepare(accountState),
+  findByHash: database.prepare(findActive('hash')),
+  findById: database.prepare(findActive('id')),
+  creditState: database.prepare(creditState),
 });
 
 export class SqliteReader implements StoreReader {
@@ -43,25 +62,34 @@ export class SqliteReader implements StoreReader {
     this.#connection = new Connection(dataDir, bounds, bounds.storeReadBusyMsMax, prepare);
   }
 
-  findActiveKey(hash: Uint8Array): ActiveKey | null {
-    const row = this.#connection.use((ask) => ask.findActive.get(hash)) as
-      { id: number; account_id: number } | undefined;
-    return row === undefined ? null : { keyId: row.id, accountId: row.account_id };
-  }
-
-  isKeyActive(keyId: number): boolean {
-    return this.#connection.use((ask) => ask.isActive.get(keyId)) !== undefined;
-  }
-
-  readAccount(accountId: number): AccountState | null {
-    const row = this.#connection.use((ask) => ask.accountState.get(this.#writer, accountId)) as
-      { metered: number; balance: number; committed_entry: number | null } | undefined;
+  findActiveKey(by: { readonly hash: Uint8Array } | { readonly keyId: number }): ActiveKey | null {
+    const row = this.#connection.use((ask) =>
+      'hash' in by ? ask.findByHash.get(by.hash) : ask.findById.get(by.keyId),
+    ) as ActiveRow | undefined;
     if (row === undefined) return null;
-    return { metered: row.metered === 1, balance: row.balance, committedEntry: row.committed_entry ?? 0 };
+    return {
+      keyId: row.id,
+      accountId: row.account_id,
+      expiresAtMs: row.expires_at_ms,
+      voices: toVoices(row.voices),
+    };
+  }
+
+  readCredit(keyId: number): CreditState | null {
+    const row = this.#connection.use((ask) => ask.creditState.get(this.#writer, keyId)) as
+      CreditRow | undefined;
+    if (row === undefined) return null;
+    return {
+      metered: row.metered === 1,
+      balance: row.balance,
+      creditLimit: row.credit_limit,
+      spent: row.spent,
+      committedEntry: row.committed_entry ?? 0,
+    };
   }
 
   probe(): void {
-    this.isKeyActive(0);
+    this.findActiveKey({ keyId: 0 });
   }
 
   close(): void {

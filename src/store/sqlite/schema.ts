@@ -112,6 +112,39 @@ export const migrations = [
   CREATE TABLE identity (store TEXT NOT NULL) STRICT;
   INSERT INTO identity VALUES (lower(hex(randomblob(8))));
   `,
+  // Properties of keys, and suspended accounts. A trigger keeps what each key has spent, because a request asks for it.
+  // `changes` counts the acts that no other count of the commit mark shows.
+  `
+  ALTER TABLE accounts ADD COLUMN suspended_at_ms INTEGER;
+
+  ALTER TABLE api_keys ADD COLUMN name TEXT NOT NULL DEFAULT '';
+  ALTER TABLE api_keys ADD COLUMN expires_at_ms INTEGER;
+  ALTER TABLE api_keys ADD COLUMN credit_limit INTEGER CHECK (credit_limit >= 0);
+  ALTER TABLE api_keys ADD COLUMN voices TEXT;
+  ALTER TABLE api_keys ADD COLUMN spent INTEGER NOT NULL DEFAULT 0;
+  UPDATE api_keys SET spent = (
+    SELECT coalesce(sum(credits - refunded), 0) FROM usage_hours WHERE key_id = api_keys.id
+  );
+  CREATE TRIGGER ledger_adds_to_spent AFTER INSERT ON ledger
+  WHEN NEW.kind <> 'grant' AND NEW.key_id IS NOT NULL BEGIN
+    UPDATE api_keys SET spent = spent - NEW.amount WHERE id = NEW.key_id;
+  END;
+
+  DROP INDEX accounts_twice;
+  DROP INDEX api_keys_twice;
+  CREATE INDEX accounts_twice ON accounts (id, name, metered, created_at_ms, suspended_at_ms);
+  CREATE INDEX api_keys_twice ON api_keys (
+    id, account_id, hash, prefix, created_at_ms, revoked_at_ms, name, expires_at_ms, credit_limit, voices
+  );
+
+  ALTER TABLE identity ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+  CREATE TRIGGER account_is_changed AFTER UPDATE OF suspended_at_ms ON accounts BEGIN
+    UPDATE identity SET changes = changes + 1;
+  END;
+  CREATE TRIGGER key_is_changed AFTER UPDATE OF name, expires_at_ms, credit_limit, voices ON api_keys BEGIN
+    UPDATE identity SET changes = changes + 1;
+  END;
+  `,
 ] as const;
 
 export const SCHEMA_VERSION = migrations.length;

@@ -9,7 +9,7 @@ import {
   type UsagePeriod,
   type Use,
 } from '../store.js';
-import { accountColumns, toAccount } from './administration.js';
+import { accountColumns, toAccount, type AccountRow } from './administration.js';
 import { clamped, openExisting, toStoreError, type SqliteBounds } from './database.js';
 
 const HOUR_MS = 3_600_000;
@@ -44,11 +44,7 @@ const report = (account: string) => `
 `;
 
 /** The columns of a key are `null` for an account without keys, those of its use for a key without use. */
-interface ReportRow {
-  readonly account_id: number;
-  readonly name: string;
-  readonly metered: number;
-  readonly balance: number;
+interface ReportRow extends AccountRow {
   readonly prefix: string | null;
   readonly revoked_at_ms: number | null;
   readonly requests: number | null;

@@ -100,6 +100,20 @@ const balances = (database: DatabaseSync, sums: string): string[] =>
       `account "${name}" has a balance of ${balance}, and the sum of its entries is ${amount}`,
   );
 
+// The hours are right if they are the sums of the ledger, which is checked beside this.
+const wrongSpent = `
+  SELECT prefix, CAST(spent AS TEXT) AS spent, CAST(coalesce(amount, 0) AS TEXT) AS amount
+  FROM api_keys LEFT JOIN (SELECT key_id, sum(credits - refunded) AS amount FROM usage_hours GROUP BY key_id)
+    ON key_id = api_keys.id
+  WHERE spent IS NOT coalesce(amount, 0) ORDER BY api_keys.id LIMIT ${FINDINGS_MAX}
+`;
+
+const spent = (database: DatabaseSync): string[] =>
+  all<{ prefix: string; spent: string; amount: string }>(database, wrongSpent).map(
+    ({ prefix, spent, amount }) =>
+      `key ${prefix}... has spent ${spent}, and the sum of its entries is ${amount}`,
+  );
+
 // Entries of the first schema have no number of characters.
 const hoursOfLedger = `
   SELECT key_id, at_ms / 3600000 AS hour, sum(begins_request) AS requests,
@@ -157,7 +171,11 @@ export const findDamage = (database: DatabaseSync, path: string): string[] => {
       () => checkSchema(database, version),
       () => integrityOf(database, null),
       () => foreignKeys(database),
-      () => [...balances(database, fromLedger), ...(version > 1 ? hours(database) : [])],
+      () => [
+        ...balances(database, fromLedger),
+        ...(version > 1 ? hours(database) : []),
+        ...(version > 3 ? spent(database) : []),
+      ],
     ]);
   } catch (error) {
     return asFinding(error);
@@ -169,7 +187,7 @@ const findQuickly = (database: DatabaseSync, path: string): string[] => {
     return firstFindings([
       () => checkSchema(database, checkOrigin(database, path)),
       () => [...integrityOf(database, 'accounts'), ...integrityOf(database, 'api_keys')],
-      () => balances(database, fromHours),
+      () => [...balances(database, fromHours), ...spent(database)],
     ]);
   } catch (error) {
     return asFinding(error);
