@@ -38,6 +38,35 @@ export const readArguments = <Options>(
   }
 };
 
+const unitMs: Readonly<Record<string, number>> = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+};
+
+/**
+ * Reads a date in UTC, or a duration.
+ *
+ * @param name of the option
+ * @param toTimeMs what a duration means, in milliseconds since 1970
+ * @returns milliseconds since 1970
+ */
+export const parseTime = (name: string, text: string, toTimeMs: (durationMs: number) => number): number => {
+  const [, count, unit = ''] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
+  if (count !== undefined) return toTimeMs(Number(count) * (unitMs[unit] ?? 0));
+  const [, date = '', time = '00:00', seconds = '00'] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d))?)?Z?$/.exec(text) ?? [];
+  const iso = `${date}T${time}:${seconds}.000Z`;
+  const ms = Date.parse(iso);
+  // `Date.parse` takes the 30th of February for a day in March.
+  if (Number.isNaN(ms) || new Date(ms).toISOString() !== iso)
+    throw new UsageError(
+      `${name} is a date (2026-07-01, 2026-07-01T14:30) or a duration (30m, 12h, 7d, 2w), not "${text}"`,
+    );
+  return ms;
+};
+
 /** The surroundings of a command. Tests pass their own and run commands in their own process. */
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv;

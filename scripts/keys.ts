@@ -3,19 +3,31 @@ import { administer, type Administration } from '../src/accounts/administration.
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { sqliteStore } from '../src/store/sqlite/driver.js';
-import type { StoredKey } from '../src/store/store.js';
-import { program, runIfMain, UsageError, type Terminal } from './command.js';
+import type { KeyProperties, ListedKey, StoredKey } from '../src/store/store.js';
+import { parseTime, program, runIfMain, UsageError, type CommandLine, type Terminal } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND
 
   create [--account NAME] [--credits N]   create a key and print it, once; without --account for a new account;
-                                          without --credits a new account never runs out of credit
+         [--name NAME] [PROPERTIES]       without --credits a new account never runs out of credit
+  rename KEY NAME                         name a key, for lists
+  set KEY PROPERTIES                      change or remove properties of a key
   credit KEY_OR_ACCOUNT N                 add N credits
-  revoke KEY_OR_PREFIX                    end a key, at once and for good
-  list                                    show all keys by their prefixes
+  suspend ACCOUNT                         refuse all keys of an account
+  resume ACCOUNT                          accept them again
+  revoke KEY                              end a key, at once and for good
+  list                                    show all keys
 
-The store is in DATA_DIR (default ./data). All commands work while the service runs.
+KEY is a key, or its beginning as \`list\` shows it. PROPERTIES are:
+
+  --expires DATE      refuse the key from then on: 2027-07-01 or 2027-07-01T14:30, in UTC
+  --expires DURATION  refuse it after 30m, 12h, 7d or 2w from now
+  --limit N           the key may spend N credits in all, whatever its account has
+  --voices ID,ID      the key knows these voices only
+
+\`--expires never\`, \`--limit none\` and \`--voices all\` remove a property. All commands work while the service runs, and
+take effect at once. The store is in DATA_DIR (default ./data).
 `;
 
 const wholeNumber = (text: string, what: string): number => {
@@ -29,26 +41,110 @@ const inCredits = (amount: number): string => `${amount} credit${amount === 1 ? 
 const open = <T>({ env }: Terminal, create: boolean, work: (administration: Administration) => Promise<T>) =>
   administer(sqliteStore(readConfig(env).dataDir, limits), create, work);
 
-const toRow = ({ prefix, account, createdAtMs, revokedAtMs }: StoredKey): readonly string[] => [
-  `${prefix}...`,
-  account.name,
-  account.metered ? String(account.balance) : 'not metered',
-  formatTime(createdAtMs),
-  revokedAtMs === null ? 'active' : 'revoked',
+const propertyOptions = ['expires', 'limit', 'voices'] as const;
+
+const readProperties = ({ option }: CommandLine): Partial<KeyProperties> => {
+  const [expires, limit, voices] = [option('expires'), option('limit'), option('voices')];
+  const after = (durationMs: number): number => Date.now() + durationMs;
+  return {
+    ...(expires !== null && {
+      expiresAtMs: expires === 'never' ? null : parseTime('--expires', expires, after),
+    }),
+    ...(limit !== null && { creditLimit: limit === 'none' ? null : wholeNumber(limit, '--limit') }),
+    ...(voices !== null && { voices: voices === 'all' ? null : voices.split(',') }),
+  };
+};
+
+/** In words, for the operator. */
+const describe = ({ expiresAtMs, creditLimit, spent, voices }: StoredKey): string =>
+  [
+    expiresAtMs === null ? 'does not expire' : `expires at ${formatTime(expiresAtMs)} UTC`,
+    creditLimit === null ? 'has no limit of its own' : `has spent ${spent} of ${inCredits(creditLimit)}`,
+    voices === null ? 'knows all voices' : `knows ${voices.join(', ')}`,
+  ].join(', ');
+
+const stateOf = ({ account, expiresAtMs, revokedAtMs }: StoredKey, nowMs: number): string => {
+  if (revokedAtMs !== null) return 'revoked';
+  if (expiresAtMs !== null && expiresAtMs <= nowMs) return 'expired';
+  return account.suspendedAtMs === null ? 'active' : 'suspended';
+};
+
+type Column = readonly [heading: string, cellOf: (key: ListedKey, nowMs: number) => string];
+
+const columns: readonly Column[] = [
+  ['KEY', ({ prefix }) => `${prefix}...`],
+  ['NAME', ({ name }) => name],
+  ['ACCOUNT', ({ account }) => account.name],
+  ['CREDITS', ({ account }) => (account.metered ? String(account.balance) : 'not metered')],
+  ['CREATED (UTC)', ({ createdAtMs }) => formatTime(createdAtMs)],
+  ['LAST USED (UTC)', ({ lastUsedAtMs }) => formatTime(lastUsedAtMs)],
+  ['CHARACTERS', ({ characters }) => String(characters)],
+  ['LIMIT', ({ creditLimit, spent }) => (creditLimit === null ? '' : `${spent} of ${creditLimit}`)],
+  ['EXPIRES (UTC)', ({ expiresAtMs }) => (expiresAtMs === null ? '' : formatTime(expiresAtMs))],
+  ['VOICES', ({ voices }) => voices?.join(',') ?? ''],
+  ['STATE', stateOf],
 ];
+
+/** Columns that are empty for every key are left out. */
+const table = (found: readonly ListedKey[], nowMs: number): string => {
+  const filled = columns
+    .map(([heading, cellOf]) => [heading, ...found.map((key) => cellOf(key, nowMs))])
+    .filter((cells) => found.length === 0 || cells.slice(1).some((cell) => cell !== ''));
+  const rows = (filled[0] ?? []).map((_, row) => filled.map((cells) => cells[row] ?? ''));
+  const numbers = filled.flatMap(([heading], column) => (heading === 'CHARACTERS' ? [column] : []));
+  return formatTable(rows, numbers);
+};
 
 export const keys = program('keys', usage, {
   create: {
-    options: ['account', 'credits'],
-    run: async ({ option }, terminal) => {
-      const amount = option('credits');
+    options: ['account', 'credits', 'name', ...propertyOptions],
+    run: async (line, terminal) => {
+      const amount = line.option('credits');
       const credits = amount === null ? null : wholeNumber(amount, '--credits');
+      const properties = { ...readProperties(line), name: line.option('name') ?? '' };
       const { key, account } = await open(terminal, true, (administration) =>
-        administration.createKey(option('account'), credits),
+        administration.createKey(line.option('account'), credits, properties),
       );
       const state = account.metered ? `has ${inCredits(account.balance)}` : 'never runs out of credit';
+      const suspended = account.suspendedAtMs === null ? '' : ' and is suspended';
       terminal.out(`${key}\n`);
-      terminal.err(`Account "${account.name}" ${state}. Keep the key: it is not shown again.\n`);
+      terminal.err(`Account "${account.name}" ${state}${suspended}. Keep the key: it is not shown again.\n`);
+    },
+  },
+  rename: {
+    operands: [2, 2],
+    run: async ({ operands: [target = '', name = ''] }, terminal) => {
+      const { prefix } = await open(terminal, false, (administration) =>
+        administration.change(target, { name }),
+      );
+      terminal.out(`Key ${prefix}... is named "${name}".\n`);
+    },
+  },
+  set: {
+    operands: [1, 1],
+    options: propertyOptions,
+    run: async (line, terminal) => {
+      const changes = readProperties(line);
+      if (Object.keys(changes).length === 0)
+        throw new UsageError('"set" needs --expires, --limit or --voices');
+      const key = await open(terminal, false, (administration) =>
+        administration.change(line.operands[0] ?? '', changes),
+      );
+      terminal.out(`Key ${key.prefix}... ${describe(key)}.\n`);
+    },
+  },
+  suspend: {
+    operands: [1, 1],
+    run: async ({ operands: [name = ''] }, terminal) => {
+      const isNew = await open(terminal, false, (administration) => administration.suspend(name));
+      terminal.out(`Account "${name}" ${isNew ? 'is' : 'was'} suspended${isNew ? '' : ' before'}.\n`);
+    },
+  },
+  resume: {
+    operands: [1, 1],
+    run: async ({ operands: [name = ''] }, terminal) => {
+      const isNew = await open(terminal, false, (administration) => administration.resume(name));
+      terminal.out(`Account "${name}" ${isNew ? 'is resumed' : 'was not suspended'}.\n`);
     },
   },
   credit: {
@@ -76,9 +172,7 @@ export const keys = program('keys', usage, {
   list: {
     run: async (_, terminal) => {
       const found = await open(terminal, false, (administration) => administration.list());
-      terminal.out(
-        formatTable([['KEY', 'ACCOUNT', 'CREDITS', 'CREATED (UTC)', 'STATE'], ...found.map(toRow)]),
-      );
+      terminal.out(table(found, Date.now()));
     },
   },
 });

@@ -4,7 +4,7 @@ import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { sqliteStore } from '../src/store/sqlite/driver.js';
 import type { Use } from '../src/store/store.js';
-import { program, runIfMain, UsageError } from './command.js';
+import { parseTime, program, runIfMain } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] [--json]
@@ -19,29 +19,6 @@ they were charged for, the part of these credits that was given back, and the fi
 BALANCE is the current balance. The store is in DATA_DIR (default ./data). A request in flight is counted after its
 first 1000 characters, or when it ends.
 `;
-
-const unitMs: Readonly<Record<string, number>> = {
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
-};
-
-/** @returns milliseconds since 1970 */
-const parseSince = (text: string, nowMs: number): number => {
-  const [, count, unit = ''] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
-  if (count !== undefined) return nowMs - Number(count) * (unitMs[unit] ?? 0);
-  const [, date = '', time = '00:00', seconds = '00'] =
-    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d))?)?Z?$/.exec(text) ?? [];
-  const iso = `${date}T${time}:${seconds}.000Z`;
-  const ms = Date.parse(iso);
-  // `Date.parse` takes the 30th of February for a day in March.
-  if (Number.isNaN(ms) || new Date(ms).toISOString() !== iso)
-    throw new UsageError(
-      `--since is a date (2026-07-01, 2026-07-01T14:30) or a duration (30m, 12h, 7d, 2w), not "${text}"`,
-    );
-  return ms;
-};
 
 const numbers = ({ requests, characters, credits, refunded }: Use): string[] =>
   [requests, characters, credits, refunded].map(String);
@@ -108,7 +85,8 @@ export const usageReport = program('usage', usage, {
   flags: ['json'],
   run: async ({ option, flag }, { env, out }) => {
     const since = option('since');
-    const sinceMs = since === null ? null : parseSince(since, Date.now());
+    const nowMs = Date.now();
+    const sinceMs = since === null ? null : parseTime('--since', since, (durationMs) => nowMs - durationMs);
     const driver = sqliteStore(readConfig(env).dataDir, limits);
     const accounts = await readUsage(driver, { account: option('account'), sinceMs });
     out(flag('json') ? json(accounts, sinceMs) : table(accounts));

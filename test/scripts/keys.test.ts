@@ -79,10 +79,59 @@ t.test('revoke takes a key or its prefix; list shows prefixes, never a key', asy
   const { status, stdout } = await keys('list');
   t.equal(status, 0);
   const rows = stdout.split('\n');
-  t.match(rows[0], /^KEY +ACCOUNT +CREDITS +CREATED \(UTC\) +STATE$/);
-  t.match(rows[1], /^svc_sk_\w{6}\.\.\. +account-1 +not metered +\d{4}-\d\d-\d\d \d\d:\d\d +revoked$/);
+  t.match(rows[0], /^KEY +ACCOUNT +CREDITS +CREATED \(UTC\) +LAST USED \(UTC\) +CHARACTERS +STATE$/);
+  t.match(rows[1], /^svc_sk_\w{6}\.\.\. +account-1 +not metered +\d{4}-\d\d-\d\d \d\d:\d\d +- +0 +revoked$/);
   t.match(rows[2], /^svc_sk_\w{6}\.\.\. +account-2 +4 /);
   t.notOk(stdout.includes(one) || stdout.includes(other));
+});
+
+t.test('properties are set, changed, removed and listed', async (t) => {
+  const keys = runner(program, memoryFolder(t));
+  const options = ['--name', 'front desk', '--expires', '30d', '--limit', '500', '--voices', 'wren,lark'];
+  const key = (await keys('create', '--account', 'ada', ...options)).stdout.trim();
+  const prefix = key.slice(0, 13);
+  await keys('create', '--account', 'bell');
+  const rows = async () => (await keys('list')).stdout.split('\n').map((row) => row.split(/ {2,}/));
+  const date = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+  const [heading, ada, bell] = await rows();
+  t.strictSame(heading, [
+    'KEY',
+    'NAME',
+    'ACCOUNT',
+    'CREDITS',
+    'CREATED (UTC)',
+    'LAST USED (UTC)',
+    'CHARACTERS',
+    'LIMIT',
+    'EXPIRES (UTC)',
+    'VOICES',
+    'STATE',
+  ]);
+  t.match(ada, [`${prefix}...`, 'front desk', 'ada', 'not metered', date(0), '-', '0', '0 of 500', date(30)]);
+  t.strictSame(ada?.slice(-2), ['wren,lark', 'active']);
+  t.equal(bell?.at(-1), 'active');
+  t.match(await keys('rename', prefix, 'till'), { status: 0, stdout: `Key ${prefix}... is named "till".\n` });
+  t.match(await keys('set', key, '--limit', '7', '--expires', '2099-07-01'), {
+    status: 0,
+    stdout: `Key ${prefix}... expires at 2099-07-01 00:00 UTC, has spent 0 of 7 credits, knows wren, lark.\n`,
+  });
+  t.match(await keys('set', key, '--limit', 'none', '--voices', 'all', '--expires', 'never'), {
+    status: 0,
+    stdout: `Key ${prefix}... does not expire, has no limit of its own, knows all voices.\n`,
+  });
+  t.match((await rows())[1], [`${prefix}...`, 'till', 'ada']);
+  t.equal((await rows())[0]?.length, 8, 'columns that no key needs are left out');
+  t.match(await keys('suspend', 'ada'), { status: 0, stdout: 'Account "ada" is suspended.\n' });
+  t.match(await keys('suspend', 'ada'), { status: 0, stdout: 'Account "ada" was suspended before.\n' });
+  t.equal((await rows())[1]?.at(-1), 'suspended');
+  t.match(await keys('create', '--account', 'ada'), { stderr: /never runs out of credit and is suspended/ });
+  t.match(await keys('resume', 'ada'), { status: 0, stdout: 'Account "ada" is resumed.\n' });
+  t.match(await keys('resume', 'ada'), { status: 0, stdout: 'Account "ada" was not suspended.\n' });
+  t.match(await keys('suspend', 'nobody'), { status: 1, stderr: /no account "nobody"/ });
+  t.match(await keys('set', key, '--expires', '2020-01-01'), { status: 1, stderr: /in the future/ });
+  t.match(await keys('set', key, '--voices', 'wren,,lark'), { status: 1, stderr: /by their ids/ });
+  await keys('revoke', key);
+  t.match(await keys('set', key, '--limit', '1'), { status: 1, stderr: /was revoked, and stays so/ });
 });
 
 t.test('a usage error shows the usage, exits 2 and touches nothing', async (t) => {
@@ -100,6 +149,14 @@ t.test('a usage error shows the usage, exits 2 and touches nothing', async (t) =
     ['revoke'],
     ['revoke', 'a', 'b'],
     ['list', '--credits', '3'],
+    ['create', '--expires', 'soon'],
+    ['create', '--limit', '-1'],
+    ['rename', 'svc_sk_abcdef'],
+    ['set', 'svc_sk_abcdef'],
+    ['set', 'svc_sk_abcdef', '--expires', '2027-02-30'],
+    ['set', 'svc_sk_abcdef', '--name', 'x'],
+    ['suspend'],
+    ['resume', 'a', 'b'],
   ]) {
     const { status, stdout, stderr } = await keys(...args);
     t.equal(status, 2, args.join(' '));
