@@ -1,6 +1,7 @@
 /** One WebSocket's session over a fake socket, a fake clock and scripted speech. */
 import t from 'tap';
 import { limits } from '../../src/limits.js';
+import { activeKey } from '../support/front-server.js';
 import { kindOf } from '../support/socket-client.js';
 import { cancel, close, createSession, flush, start, text } from '../support/socket-session.js';
 
@@ -437,6 +438,39 @@ t.test('a revoked key ends the socket in any state', (t) => {
   t.strictSame(socket.closed, { code: 1008, reason: 'INVALID_API_KEY' });
   t.match(books, { slots: 0, reserved: 0 });
   t.ok(speech.last.released);
+  t.end();
+});
+
+t.test('a context whose voice the key loses ends with an error; what was sent is charged', (t) => {
+  const { books, heard, say, session, socket, speech, state, tick } = createSession();
+  speech.script = () => undefined;
+  say(start('a'), text('Hello. '), start('b', { voice_id: 'bela' }), start('c'));
+  speech.contexts[0]?.speak(3_000);
+  say(text('Not spoken. '), close('c'));
+  heard();
+  speech.contexts[0]?.audio(3_000);
+  speech.contexts[2]?.close();
+  state.key = activeKey(7, ['bela']);
+  session.reviewVoices();
+  session.reviewVoices();
+  speech.contexts[0]?.audio(3_000);
+  tick();
+  const error = "Unknown voice 'ada'. Valid voices: bela";
+  const frames = heard();
+  const of = (id: string) => frames.filter(({ context_id }) => context_id === id);
+  t.strictSame(kinds(of('a')), ['audio_chunk', 'error'], 'in order, and nothing after the error');
+  t.strictSame(of('a').at(-1), { error, context_id: 'a' });
+  t.strictSame(of('b'), [], 'it has another voice');
+  t.strictSame(kinds(of('c')), ['flush_completed', 'context_closed'], 'it had ended');
+  t.match(books, { slots: 0, reserved: 0, charged: 7 });
+  t.ok(speech.contexts[0]?.released);
+  t.equal(session.contexts, 1);
+  say(start('d'), start('e', { voice_id: 'bela' }));
+  t.strictSame(
+    heard().map((frame) => frame.error),
+    [error, undefined],
+  );
+  t.equal(socket.closed, null);
   t.end();
 });
 

@@ -44,6 +44,8 @@ export interface Surroundings {
   hasContextLeft(): boolean;
   /** So many more characters may wait, over all sockets. */
   hasTextLeft(characters: number): boolean;
+  /** The key may use the only voice. */
+  readonly knowsVoice: () => boolean;
   readonly isDraining: () => boolean;
   /** Why admission refused since the last call. */
   takeRefusal(): 'creditExhausted' | 'slotsExhausted' | null;
@@ -159,8 +161,8 @@ export class Peer {
     const id = frame.contextId;
     if (frame.type === 'start') {
       if (context) this.#answer(errorFrame(`invalid frame: context_id already in use: ${id ?? 'null'}`, id));
-      else if (frame.settings.voiceId !== 'ada')
-        this.#answer(errorFrame(unknownVoiceMessage(frame.settings.voiceId, ['ada'], limits), id));
+      else if (frame.settings.voiceId !== 'ada' || !this.#around.knowsVoice())
+        this.#answer(errorFrame(this.#unknownVoice(frame.settings.voiceId), id));
       else if (this.#around.isDraining()) this.#answer(said('unavailable', id));
       else if (this.contexts.size >= this.#around.contextsPerSocketMax)
         this.#answer(said('contextsExhausted', id));
@@ -213,10 +215,23 @@ export class Peer {
     }
   }
 
+  /** The session is about to check the voices of its contexts. */
+  reviewed(): void {
+    if (this.#around.knowsVoice()) return;
+    for (const context of this.contexts.values()) {
+      if (context.lane.isComplete) continue;
+      context.state = 'failed';
+      this.wire.expect(context.lane, errorFrame(this.#unknownVoice('ada'), context.id));
+      context.lane.isComplete = true;
+    }
+  }
+
   /** The stage below is about to hand over a frame. */
   emitted(below: SteppedContext, frame: Frame, characters: number): void {
     const context = this.#byContext.get(below);
     if (context === undefined) throw new Error('a frame of an unknown context');
+    // Its voice was lost: what it still makes is dropped.
+    if (context.lane.isComplete) return;
     const { id, lane } = context;
     switch (frame.type) {
       case 'audio':
@@ -257,6 +272,10 @@ export class Peer {
         if (!below.released) throw new Error('a context is over, but not released');
         this.contexts.delete(id);
       }
+  }
+
+  #unknownVoice(voiceId: string): string {
+    return unknownVoiceMessage(voiceId, this.#around.knowsVoice() ? ['ada'] : [], limits);
   }
 
   #opened(frame: Start, below: SteppedContext | undefined): void {

@@ -8,7 +8,7 @@ export type Step = {
 } & (
   | { readonly act: 'frames'; readonly messages: readonly string[] }
   | { readonly act: 'fault'; readonly fault: 'full' | 'throws'; readonly message: string }
-  | { readonly act: 'binary' | 'stall' | 'revoke' | 'gone' }
+  | { readonly act: 'binary' | 'stall' | 'voices' | 'revoke' | 'gone' }
   | { readonly act: 'work' | 'die' | 'drain' | 'pass' | 'credit' | 'shutDown'; readonly count: number }
 );
 
@@ -58,6 +58,7 @@ const acts = Object.entries({
   full: 1,
   throws: 0.25,
   gone: 0.5,
+  voices: 1,
   revoke: 0.25,
   shutDown: 0.5,
 }).flatMap(([name, weight]) => Array<string>(weight * 4).fill(name));
@@ -120,6 +121,7 @@ const stepOf = (number: number): Step => {
       return { act, socket, endsTick, count };
     case 'binary':
     case 'stall':
+    case 'voices':
     case 'revoke':
     case 'gone':
       return { act, socket, endsTick };

@@ -17,6 +17,8 @@ import { SteppedSpeech } from './speech.js';
 const metrics = new Metrics();
 const SOCKETS = 3;
 const KEY = activeKey(7);
+/** The same, without the only voice that there is. */
+const MUTE_KEY = activeKey(7, ['bela']);
 const MESSAGE_BYTES_MAX = 400;
 /** Small, so that short schedules reach them. */
 const bounds = {
@@ -51,6 +53,7 @@ export class World {
   /** Leases that sockets hold. */
   #held = 0;
   readonly #over: Session[] = [];
+  #key = KEY;
   #nowMs = 1_000_000;
   #draining = false;
   #granted = 0;
@@ -128,6 +131,7 @@ export class World {
       hasContextLeft: () => this.#sum((peer) => peer.contexts.size) < bounds.contextsPerKeyMax,
       hasTextLeft: (characters) =>
         this.#sum((peer) => peer.unspoken) + characters <= bounds.socketCharactersInFlightMax,
+      knowsVoice: () => this.#key === KEY,
       isDraining: () => this.#draining,
       takeRefusal: () => {
         const refusal = this.#refusal;
@@ -157,7 +161,7 @@ export class World {
     const session = new Session({
       id: `${this.#peers.length}`,
       trace: null,
-      key: () => KEY,
+      key: () => this.#key,
       socket,
       speech: this.#speech,
       lease,
@@ -237,6 +241,14 @@ export class World {
       case 'credit':
         this.#grant(step.count);
         this.#books.slotsMax = step.count % 4;
+        return [];
+      case 'voices':
+        this.#key = this.#key === KEY ? MUTE_KEY : KEY;
+        for (const one of this.#peers) {
+          if (one.isOver) continue;
+          one.reviewed();
+          one.session.guard(() => one.session.reviewVoices());
+        }
         return [];
       case 'revoke':
         for (const one of this.#peers) {

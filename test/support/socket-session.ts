@@ -126,16 +126,16 @@ export const createSession = (
   const lines: LogLine[] = [];
   const metrics = new Metrics();
   const due: (() => void)[] = [];
-  const state = { nowMs: 1_000_000, draining: false, over: 0 };
+  const state = { nowMs: 1_000_000, draining: false, over: 0, key: activeKey(7) };
   const session = new Session({
     id: 'request-1',
     trace: null,
-    key: () => activeKey(7),
+    key: () => state.key,
     socket,
     speech,
     lease: new SocketLease({
       admission: { admit: (_key, characters) => books.admit(characters) },
-      key: activeKey(7),
+      key: state.key,
       requestId: 'request-1',
       charactersMax: limits.socketCharactersMax,
       textBudget: new ByteBudget(limits.socketCharactersInFlightMax),

@@ -1,10 +1,10 @@
 /**
  * One context of a WebSocket: what its frames do, and what it answers.
  *
- *   open --close_context--> closing --(all spoken and handed)--> over     flush_completed <id>:close, context_closed
- *   open, closing --cancel_context--> over                                (context_started,) context_closed
- *   open, closing --(fault)--> failed --(error frame handed)--> over      error
- *   any --(socket gone)--> over                                           nothing
+ *   open --close_context--> closing --(all spoken)--> ending --(handed)--> over   flush_completed <id>:close, context_closed
+ *   open, closing --(fault, voice lost)--> ending --(error handed)--> over       error
+ *   any but over --cancel_context--> over                                        (context_started,) context_closed
+ *   any --(socket gone)--> over                                                  nothing
  *
  * While open it accepts text, or refuses it from the first text that was not admitted up to the next flush, so that the
  * service never speaks half of an utterance.
@@ -83,7 +83,8 @@ interface PendingFlush {
   refusedNext: TextRefusal | null;
 }
 
-type State = 'open' | 'closing' | 'failed' | 'over';
+/** `ending`: its last message waits for the socket, and nothing may follow that. */
+type State = 'open' | 'closing' | 'ending' | 'over';
 
 export class SocketContext {
   readonly #parts: SocketContextParts;
@@ -125,7 +126,7 @@ export class SocketContext {
   }
 
   get activity(): Activity {
-    // A failed context may have audio that is not handed yet: that audio is charged once it is.
+    // An ending context may have audio that is not handed yet: that audio is charged once it is.
     return this.#state === 'over' ? 'idle' : (this.#speech?.activity ?? 'idle');
   }
 
@@ -197,10 +198,10 @@ export class SocketContext {
     this.#parts.onOver(this);
   }
 
-  /** Takes no more frames from below, and ends when the socket has this error. @returns false if it has ended before */
+  /** Takes no more frames from below, and ends when the socket has this error. @returns false if it ends already */
   fail(message: string): boolean {
-    if (this.#state === 'over' || this.#state === 'failed') return false;
-    this.#state = 'failed';
+    if (this.#state === 'over' || this.#state === 'ending') return false;
+    this.#state = 'ending';
     this.#parts.outbox.answer(this.#lane, errorFrame(message, this.clientContextId), () => this.#end());
     return true;
   }
@@ -267,7 +268,7 @@ export class SocketContext {
   }
 
   #onFrame(frame: Frame): void {
-    if (this.#state === 'over' || this.#state === 'failed') return;
+    if (this.#state === 'over' || this.#state === 'ending') return;
     const { outbox } = this.#parts;
     switch (frame.type) {
       case 'audio':
@@ -284,6 +285,7 @@ export class SocketContext {
         this.#onFlushed();
         return;
       case 'closed':
+        this.#state = 'ending';
         outbox.answer(
           this.#lane,
           flushCompleted(`${this.clientContextId ?? ''}:close`, this.clientContextId),
