@@ -116,6 +116,10 @@ t.test('verify reports all damage of a store in use or a backup, and exits 1', a
       'INSERT INTO usage_hours VALUES (1, 7, 1, 1, 0, 0, 1, 1)',
       /use of key 1 in 1970-01-01T07 is not the sum/,
     ],
+    'what a key has spent': [
+      'UPDATE api_keys SET spent = 5',
+      /key svc_sk_\w{6}\.\.\. has spent 5, and the sum of its entries is 0/,
+    ],
     'a key': [
       'PRAGMA foreign_keys = OFF; UPDATE api_keys SET account_id = 9',
       /row 1 of api_keys belongs to a row of accounts that is missing/,
@@ -194,6 +198,27 @@ t.test('restore replaces the store, keeps the old one, and requires a stopped se
     status: 1,
     stderr: /store\.sqlite is not a file: move it away/,
   });
+});
+
+t.test('a restore brings back the properties of keys and accounts', async (t) => {
+  const dataDir = await makeStore(t, 100);
+  const store = runner(dataDir);
+  const file = join(memoryFolder(t), 'backup');
+  const [key] = await operate(dataDir, (administration) => administration.list());
+  const prefix = key?.prefix ?? '';
+  const properties = { name: 'till', expiresAtMs: Date.UTC(2100, 0, 1), creditLimit: 9, voices: ['wren'] };
+  await operate(dataDir, async (administration) => {
+    await administration.change(prefix, properties);
+    await administration.suspend('ada');
+  });
+  t.match(await store('backup', file), { status: 0 });
+  await operate(dataDir, async (administration) => {
+    await administration.change(prefix, { name: '', expiresAtMs: null, creditLimit: null, voices: null });
+    await administration.resume('ada');
+  });
+  t.match(await store('restore', file), { status: 0 });
+  const listed = await operate(dataDir, (administration) => administration.list());
+  t.match(listed, [{ ...properties, account: { name: 'ada', suspendedAtMs: Number } }]);
 });
 
 t.test('root restores for the owner of the folder', { skip: process.getuid?.() !== 0 }, async (t) => {

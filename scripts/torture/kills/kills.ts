@@ -2,6 +2,7 @@
 import { readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { logPath } from '../../../src/store/sqlite/database.js';
 import { firstKeyPath } from '../../../src/accounts/administration.js';
 import { exchange } from '../../rig/http.js';
@@ -12,7 +13,7 @@ import { Tally } from '../../rig/tally.js';
 import { createKeys, operate } from '../../operator.js';
 import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { CHARACTERS_MAX, Traffic } from './traffic.js';
-import { Witness } from './witness.js';
+import { Witness, type ChangedKey } from './witness.js';
 
 /** When a life ends. */
 const moments = [
@@ -22,6 +23,11 @@ const moments = [
   { weight: 11, value: 'after SIGTERM' },
   { weight: 5, value: 'in the first start' },
 ] as const;
+
+/** The account of the key whose properties change. */
+const CHANGED = 'changed';
+/** Credits that another key may spend. */
+const LIMIT = 50_000;
 
 /** Longest waits before the kill, in milliseconds. */
 const TRAFFIC_MS_MAX = 1_200;
@@ -75,6 +81,8 @@ class Lives {
   readonly #witness: Witness;
   readonly #statuses = new Tally();
   #granted: number;
+  /** The last acknowledged state of the key that is not in the traffic, and of its account. */
+  #changed: ChangedKey = { name: '', expiresAtMs: null, creditLimit: null, voices: null, isSuspended: false };
   /** The most that each request of the last life can be charged. */
   #costs: ReadonlyMap<string, number> = new Map();
   readonly wrong: string[] = [];
@@ -97,7 +105,11 @@ class Lives {
       ['poor', 3_000],
       ['unmetered', null],
     ]);
-    return new Lives(folder, dataDir, keys);
+    const limited = await operate(dataDir, async (administration) => {
+      await administration.createKey(CHANGED, null);
+      return administration.createKey('unmetered', null, { creditLimit: LIMIT });
+    });
+    return new Lives(folder, dataDir, [...keys, limited.key]);
   }
 
   get entries(): number {
@@ -135,6 +147,7 @@ class Lives {
     while (performance.now() < endMs) {
       await sleep(LOOK_MS);
       if (dice.chance(0.1)) await this.#credit(dice.between(1, 5_000));
+      if (dice.chance(0.1)) await this.#change(dice);
       this.#witness.look();
     }
     if (moment === 'in a commit') await nextCommit(this.#dataDir);
@@ -155,6 +168,7 @@ class Lives {
     const service = new Service({ dataDir: this.#dataDir, ...threads });
     await sleep(dice.below(START_MS_MAX));
     if (dice.chance(0.3)) await this.#credit(dice.between(1, 5_000));
+    if (dice.chance(0.3)) await this.#change(dice);
     await service.kill();
   }
 
@@ -180,7 +194,31 @@ class Lives {
     this.#granted += credits;
   }
 
+  /** Likewise for a property of a key, or the state of an account. */
+  async #change(dice: Dice): Promise<void> {
+    const { isSuspended } = this.#changed;
+    const number = dice.between(1, 1_000);
+    const changes = dice.pick<Partial<ChangedKey>>([
+      { name: `name ${number}` },
+      { creditLimit: dice.pick([number, null]) },
+      { expiresAtMs: dice.pick([Date.UTC(2100, 0, 1) + number, null]) },
+      { voices: dice.pick([['wren', `voice-${number}`], null]) },
+      { isSuspended: !isSuspended },
+    ]);
+    const { isSuspended: suspends, ...properties } = changes;
+    await operate(this.#dataDir, async (administration) => {
+      const key = (await administration.list()).find(({ account }) => account.name === CHANGED);
+      if (suspends === undefined) await administration.change(key?.prefix ?? '', properties);
+      else if (suspends) await administration.suspend(CHANGED);
+      else await administration.resume(CHANGED);
+    });
+    this.#changed = { ...this.#changed, ...changes };
+  }
+
   #check(number: number): void {
+    const changed = this.#witness.keyOf(CHANGED);
+    if (!isDeepStrictEqual(changed, this.#changed))
+      this.wrong.push(`a key is ${JSON.stringify(changed)}, and was set to ${JSON.stringify(this.#changed)}`);
     const { wrong, charges } = this.#witness.check(number % VERIFY_EVERY === 0);
     this.wrong.push(...wrong);
     if (this.#witness.granted !== this.#granted)
@@ -207,7 +245,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
     const usualMs = percentile(controls, 0.5);
     const late = lives.readyMs.filter((readyMs) => readyMs - usualMs >= READY_MS_MAX);
     const outcome = [
-      `${lives.entries} entries, no entry that was seen or acknowledged is lost, changed or doubled, balances are the sums, the store verifies`,
+      `${lives.entries} entries, no entry that was seen or acknowledged is lost, changed or doubled, nor is a property of a key, balances and what keys spent are the sums, no limit is passed, the store verifies`,
       `ready again in ${milliseconds(lives.readyMs)} ms (median, p99, longest of ${lives.readyMs.length}); ${controls.length} starts without a kill before them, for comparison: ${milliseconds(controls)} ms`,
       `${late.length} took ${READY_MS_MAX} ms more than the median of those${late.length > 0 ? ` (WRONG: ${late.map((readyMs) => String(Math.round(readyMs))).join(', ')} ms)` : ''}`,
       `answers ${lives.statuses}`,
@@ -216,7 +254,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
     return [
       {
         fault: 'SIGKILL of the process',
-        injected: `${lives.tally.toString()}; several keys over HTTP and WebSocket, credits from another process`,
+        injected: `${lives.tally.toString()}; several keys over HTTP and WebSocket, credits and properties from another process`,
         count: options.count,
         outcome: outcome.join('; '),
         held: lives.wrong.length === 0 && late.length === 0,

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
+import type { KeyProperties } from '../../../src/store/store.js';
 import { storePath } from '../../../src/store/sqlite/database.js';
 
 interface Row {
@@ -13,6 +14,11 @@ interface Row {
   readonly request_id: string | null;
   readonly kind: string;
   readonly amount: number;
+}
+
+/** Properties of the only key of an account. */
+export interface ChangedKey extends KeyProperties {
+  readonly isSuspended: boolean;
 }
 
 /** The hash of all rows up to one, in order. */
@@ -92,6 +98,28 @@ export class Witness {
     return { wrong, charges };
   }
 
+  keyOf(account: string): ChangedKey {
+    const row = this.#open()
+      .prepare(
+        `SELECT api_keys.name, expires_at_ms, credit_limit, voices, suspended_at_ms
+         FROM api_keys JOIN accounts ON accounts.id = account_id WHERE accounts.name = ?`,
+      )
+      .get(account) as {
+      name: string;
+      expires_at_ms: number | null;
+      credit_limit: number | null;
+      voices: string | null;
+      suspended_at_ms: number | null;
+    };
+    return {
+      name: row.name,
+      expiresAtMs: row.expires_at_ms,
+      creditLimit: row.credit_limit,
+      voices: row.voices?.split(',') ?? null,
+      isSuspended: row.suspended_at_ms !== null,
+    };
+  }
+
   /** Idempotent. */
   close(): void {
     this.#database?.close();
@@ -110,12 +138,22 @@ export class Witness {
   }
 
   #wrongBalances(): string[] {
-    return this.#open()
+    const balances = this.#open()
       .prepare(
         `SELECT name FROM accounts WHERE balance <>
            coalesce((SELECT sum(amount) FROM ledger WHERE account_id = accounts.id), 0)`,
       )
       .all()
       .map((row) => `the balance of ${String(row['name'])} is not the sum of its entries`);
+    const keys = this.#open()
+      .prepare(
+        `SELECT prefix FROM api_keys WHERE spent > credit_limit OR spent <>
+           coalesce((SELECT sum(-amount) FROM ledger WHERE key_id = api_keys.id AND kind <> 'grant'), 0)`,
+      )
+      .all()
+      .map(
+        (row) => `what ${String(row['prefix'])} has spent is above its limit, or not the sum of its entries`,
+      );
+    return [...balances, ...keys];
   }
 }

@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { SCHEMA_VERSION } from '../../../src/store/sqlite/schema.js';
 import type { End, LeftStore } from './left-store.js';
 
 const main = 'store.sqlite';
@@ -115,7 +116,10 @@ const someEntry = (random: () => number): string =>
   `(SELECT id FROM ledger ORDER BY id LIMIT 1 OFFSET ${below(random, 50)})`;
 
 const triggers = [
+  'account_is_changed',
+  'key_is_changed',
   'ledger_adds_to_balance',
+  'ledger_adds_to_spent',
   'ledger_adds_to_usage',
   'ledger_is_never_changed',
   'ledger_is_never_cut',
@@ -205,8 +209,8 @@ const damages: Readonly<Record<string, Damage>> = {
     database.close();
   }),
 
-  'a newer schema': sql((random) => `PRAGMA user_version = ${4 + below(random, 90)}`),
-  'an older schema, it says': sql((random) => `PRAGMA user_version = ${below(random, 3)}`),
+  'a newer schema': sql((random) => `PRAGMA user_version = ${SCHEMA_VERSION + 1 + below(random, 90)}`),
+  'an older schema, it says': sql((random) => `PRAGMA user_version = ${below(random, SCHEMA_VERSION)}`),
   'a trigger is dropped': sql((random) => `DROP TRIGGER ${triggers[below(random, triggers.length)] ?? ''}`),
   'a foreign trigger': sql(
     'CREATE TRIGGER free AFTER INSERT ON ledger BEGIN UPDATE accounts SET balance = balance + 1; END',
@@ -230,6 +234,9 @@ const damages: Readonly<Record<string, Damage>> = {
   ),
   'an hour of use is changed': sql(
     'UPDATE usage_hours SET credits = credits + 1 WHERE hour = (SELECT max(hour) FROM usage_hours)',
+  ),
+  'what a key has spent is changed': sql(
+    (random) => `UPDATE api_keys SET spent = spent - 1 WHERE id = ${1 + below(random, 10)}`,
   ),
   'a revocation is undone': sql('UPDATE api_keys SET revoked_at_ms = NULL'),
 };

@@ -31,6 +31,13 @@ export interface Balances {
 
 const ACCOUNTS = 5;
 const START_MS = Date.UTC(2026, 0, 1);
+/** Of every other key. */
+const restrictions = {
+  name: 'restricted',
+  expiresAtMs: Date.UTC(2100, 0, 1),
+  creditLimit: 1_000_000,
+  voices: ['wren', 'lark'],
+};
 /** Entries of each commit that is only in the log. */
 const COMMIT_ENTRIES = 6;
 const LOGGED_COMMITS = 8;
@@ -107,8 +114,13 @@ export class LeftStore {
     const keys: string[] = [];
     for (let i = 0; i < ACCOUNTS * 2; i += 1)
       keys.push(
-        (await administration.createKey(`account ${i % ACCOUNTS}`, i < ACCOUNTS - 1 ? 1_000_000_000 : null))
-          .key,
+        (
+          await administration.createKey(
+            `account ${i % ACCOUNTS}`,
+            i < ACCOUNTS - 1 ? 1_000_000_000 : null,
+            i % 2 === 0 ? { name: `key ${i}` } : restrictions,
+          )
+        ).key,
       );
     await administration.revoke(keys[3] ?? '');
     const database = openExisting(dataDir, limits);
@@ -133,6 +145,9 @@ export class LeftStore {
     for (let i = 0; i < LOGGED_COMMITS; i += 1) commit(COMMIT_ENTRIES);
     await administration.revoke(keys[7] ?? '');
     await administration.credit('account 1', 500);
+    // The last commits are in the log only, and no entry follows them.
+    await administration.suspend('account 2');
+    await administration.change(keys[6] ?? '', { name: 'renamed', creditLimit: 1 });
     prepareCommitMark(dataDir, database)();
     const balances = readBalances(database);
     const paths = [
