@@ -151,7 +151,7 @@ export const limits = {
   socketPingMs: 20_000,
   /** Milliseconds without speech after which a WebSocket gives its slot back. */
   slotIdleMsMax: 2_000,
-  /** Milliseconds until the WebSockets of a revoked key are closed. */
+  /** Milliseconds until the WebSockets of a key that was revoked, has expired or is suspended are closed. */
   keyRecheckMsMax: 800,
 
   /** Bytes of a whole synchronous result kept in memory; the rest is spooled to an unlinked file. */

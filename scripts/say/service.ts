@@ -31,8 +31,8 @@ const parseJson = (text: string): unknown => {
 /** Messages that help the user, whichever transport reports the fault. */
 export const messages = {
   unknownKey:
-    'The service does not know this key (or it was revoked). Make one with `npm run keys -- create`.',
-  noCredit: 'The account of this key has no credit left.',
+    'The service does not know this key (or it was revoked, has expired or is suspended). Make one with `npm run keys -- create`.',
+  noCredit: 'This key, or its account, has no credit left.',
   noSlot: 'This key has all its requests in flight already. Try again in a moment.',
   brokenOff: 'The service broke off before the speech was complete.',
   untrusted: (url: string) =>

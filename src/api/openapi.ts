@@ -50,13 +50,13 @@ const sharedResponses = (
     'badRequest',
   ),
   Unauthorized: fixed(
-    'The key is missing or malformed, or it does not exist, or it was revoked.',
+    'The key is missing or malformed; or it does not exist, was revoked or has expired, or its account is suspended.',
     'ErrorBody',
     'keyMissing',
     'keyUnknown',
   ),
   OutOfCredit: fixed(
-    'The account is out of credit. The key stays valid, and works as soon as the account has credit.',
+    'The account is out of credit, or the key is at its limit. The key stays valid, and works as soon as there is credit.',
     'ErrorBody',
     'creditExhausted',
   ),

@@ -146,7 +146,7 @@ export const operations = {
     path: '/v1/tts/speakers',
     describe: (speakerIds) => ({
       tags: ['speech'],
-      summary: 'The voices that requests can name',
+      summary: 'The voices that requests with this key can name',
       responses: responses(
         { 200: ok('The live catalogue.', jsonOf('SpeakerList', { now: { speaker_ids: speakerIds } })) },
         keyedRoute,

@@ -186,7 +186,7 @@ export class Connection {
 
   #closed(code: number, reason: string): void {
     const shown = reason === '' ? String(code) : `${String(code)}, ${reason}`;
-    // The service closes with this code if the key is unknown or revoked.
+    // The service closes with this code if the key is unknown or not valid any more.
     const meaning = code === policyViolation ? 'invalid_api_key' : 'connection_lost';
     this.end(this.#reason ?? new SyrinxError(meaning, `The service closed the connection (${shown})`));
   }

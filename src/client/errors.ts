@@ -2,7 +2,7 @@
 
 /** Whether trying again in a moment, unchanged, can help. */
 const retryableByCode = {
-  /** The key is missing, malformed, unknown or revoked. */
+  /** The key is missing, malformed, unknown, revoked or expired, or its account is suspended. */
   invalid_api_key: false,
   /** The account is out of credit. It works again as soon as it has some. */
   insufficient_credits: false,

@@ -141,11 +141,18 @@ t.test('npm run keys', async (t) => {
     const { stdout } = await inShell(line.replace('svc_sk_...', made), packageRoot);
     outputs.push(stdout);
   }
-  const [create = '', account = '', credit = '', list = '', revoke = ''] = outputs;
+  const [create = '', account = '', kiosk = '', credit = '', set = '', rename = '', suspend = ''] = outputs;
+  const [list = '', revoke = ''] = outputs.slice(7);
   t.match(create, /^svc_sk_\w+$/m);
   t.match(account, /^svc_sk_\w+$/m);
+  t.match(kiosk, /^svc_sk_\w+$/m);
   t.match(credit, /60000 credits/);
+  t.match(set, /has spent \d+ of 5000 credits/);
+  t.match(rename, /is named "front desk"/);
+  t.match(suspend, /is suspended/);
   t.match(list, /ada +60000/);
+  t.match(list, / kiosk +ada .* 0 of 5000 .* wren,lark +suspended/);
+  t.match(list, / front desk .* active/);
   t.match(revoke, /is revoked/);
 });
 

@@ -171,11 +171,13 @@ export class Session {
 
   /** The key may have other voices than before: ends contexts whose voice it has lost. */
   reviewVoices(): void {
-    const { voices } = this.#parts.key();
-    if (voices === null) return;
+    const { bounds, key, metrics, speech } = this.#parts;
+    const { voices } = key();
+    const speakerIds = voicesOf(key(), speech.voices.speakerIds);
     for (const context of this.#contexts.values())
-      if (!voices.includes(context.voiceId) && context.fail(this.#unknownVoice(context.voiceId)))
-        this.#parts.metrics.refused('voiceUnknown');
+      if (voices?.includes(context.voiceId) === false)
+        if (context.fail(unknownVoiceMessage(context.voiceId, speakerIds, bounds)))
+          metrics.refused('voiceUnknown');
   }
 
   /** The service is stopping: ends the socket, unless it generates or has something to send. */
@@ -256,10 +258,11 @@ export class Session {
   #start(frame: Extract<ClientFrame, { type: 'start' }>, isTaken: boolean): void {
     const { contextId, settings, timestamps, format } = frame;
     const { voiceId } = settings;
-    const { bounds, clock, lease, metrics, route, speech } = this.#parts;
+    const { bounds, clock, key, lease, metrics, route, speech } = this.#parts;
+    const speakerIds = voicesOf(key(), speech.voices.speakerIds);
     if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
-    else if (!this.#speakerIds.includes(voiceId))
-      this.#refuse('voiceUnknown', this.#unknownVoice(voiceId), contextId);
+    else if (!speakerIds.includes(voiceId))
+      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds), contextId);
     else if (this.#parts.isDraining()) this.#refuseCode('unavailable', contextId, 'draining');
     else if (this.#contexts.size >= bounds.contextsPerSocketMax)
       this.#refuseCode('contextsExhausted', contextId);
@@ -313,15 +316,6 @@ export class Session {
       this.#contexts.set(contextId, context);
       context.begin(contextStarted(frame, contextId));
     }
-  }
-
-  get #speakerIds(): readonly string[] {
-    const { key, speech } = this.#parts;
-    return voicesOf(key(), speech.voices.speakerIds);
-  }
-
-  #unknownVoice(voiceId: string): string {
-    return unknownVoiceMessage(voiceId, this.#speakerIds, this.#parts.bounds);
   }
 
   #onContextOver(context: SocketContext): void {

@@ -37,7 +37,7 @@ export interface SocketRouteParts {
 interface Attached {
   readonly id: string;
   readonly trace: Trace | null;
-  /** `null`: well-formed, but unknown or revoked. */
+  /** `null`: well-formed, but not valid. */
   readonly key: ActiveKey | null;
   readonly reading: SocketReading;
   opened: OpenSocket | null;
