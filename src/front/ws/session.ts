@@ -172,10 +172,9 @@ export class Session {
   /** The key may have other voices than before: ends contexts whose voice it has lost. */
   reviewVoices(): void {
     const { bounds, key, metrics, speech } = this.#parts;
-    const { voices } = key();
     const speakerIds = voicesOf(key(), speech.voices.speakerIds);
     for (const context of this.#contexts.values())
-      if (voices?.includes(context.voiceId) === false)
+      if (key().voices?.includes(context.voiceId) === false)
         if (context.fail(unknownVoiceMessage(context.voiceId, speakerIds, bounds)))
           metrics.refused('voiceUnknown');
   }
