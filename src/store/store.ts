@@ -175,6 +175,7 @@ export interface StoreTransaction {
     properties: KeyProperties,
     atMs: number,
   ): Awaitable<void>;
+  /** Replaces all its properties. */
   setKey(keyId: number, properties: KeyProperties): Awaitable<void>;
   setMetered(accountId: number): Awaitable<void>;
   /** @param atMs `null` resumes the account */
