@@ -1,4 +1,4 @@
-"""Training text: sentences made by a seeded generator, so that nobody else's text is needed.
+"""Text for the extra speakers: sentences made by a seeded generator, so that nobody else's text is needed.
 
 Half of them are everyday speech with the punctuation that decides intonation, the other half are random words of the
 CMU dictionary: nonsense, but they bring phone neighbourhoods that a few hundred templates never would.
@@ -8,8 +8,9 @@ import random
 import re
 from pathlib import Path
 
+from sentences import evaluation_sentences, normalised
+
 DICTIONARY = Path("/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict")
-EVALUATION_SENTENCES = Path(__file__).with_name("eval-sentences.txt")
 
 # Slots: `{name}` in a template is replaced by a random entry of the list of that name, recursively.
 SLOTS: dict[str, list[str]] = {
@@ -117,31 +118,21 @@ def word_salad(words: list[str], rng: random.Random) -> str:
     return text[0].upper() + text[1:] + rng.choices(".?!", weights=[6, 2, 1])[0]
 
 
-def normalised(sentence: str) -> str:
-    """Lower-case words only: what two sentences are compared by, and what a recogniser answers with."""
-    return " ".join(re.findall(r"[a-z']+", sentence.lower()))
-
-
-def evaluation_sentences() -> list[str]:
-    return EVALUATION_SENTENCES.read_text(encoding="utf-8").split("\n")[:-1]
-
-
 def training_sentences(seed: int = 20) -> list[str]:
     """About 2,200 distinct sentences, in random order; never one that the evaluation uses."""
     rng = random.Random(seed)
-    sentences = {phrase.strip() for phrase in SHORT}
+    forbidden = {normalised(text) for sentence in evaluation_sentences() for text in (sentence.text, *sentence.words)}
+    sentences = {phrase for text in SHORT if normalised(phrase := text.strip()) not in forbidden}
     for templates, count in ((STATEMENTS, 640), (QUESTIONS, 290), (EXCLAMATIONS, 130), (DIALOGUE, 180)):
         target = len(sentences) + count
         while len(sentences) < target:
             sentence = fill(rng.choice(templates), rng)
-            if len(sentence) <= 190:
+            if len(sentence) <= 190 and normalised(sentence) not in forbidden:
                 sentences.add(sentence)
     words = dictionary_words()
     target = len(sentences) + 900
     while len(sentences) < target:
         sentences.add(word_salad(words, rng))
-
-    forbidden = {normalised(sentence) for sentence in evaluation_sentences()}
     assert forbidden.isdisjoint(normalised(sentence) for sentence in sentences), "an evaluation sentence would be trained on"
     ordered = sorted(sentences)
     rng.shuffle(ordered)
