@@ -1,81 +1,73 @@
 #!/usr/bin/python3
-"""Rebuilds the voice: corpus, teacher, training, export, levels. `scripts/voice/build.py` from anywhere; see README.md.
+"""Rebuilds the voice from a folder with the recordings: `scripts/voice/build.py FOLDER [--fresh]`; see README.md.
 
-Each step leaves its result in work/, and a step whose result is there is not done again: `--fresh` starts over.
+Each step leaves its results in work/, and a step that is done is not done again: `--fresh` starts over. work/build.log keeps
+what the steps print.
 """
 
-import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 WORK = HERE / "work"
 REPOSITORY = HERE.parents[1]
-MODEL = REPOSITORY / "models" / "syrinx-en"
-FLITE_LIBRARIES = ["flite_cmu_us_slt", "flite_cmu_us_rms", "flite_cmu_us_awb", "flite_usenglish", "flite_cmulex", "flite", "m"]
+NODE = REPOSITORY / "node_modules" / "node" / "bin" / "node"
+DONE = WORK / "done"  # an empty file for each step
+
+# Trainings take one core each. The decoder's last stage hears what the acoustic model predicts.
+STEPS = (
+    ("recordings.py",),  # and the folder
+    ("analysis.py",),
+    ("align.py",),
+    ("teacher.py",),
+    ("dataset.py",),
+    ("acoustic.py", "first"),
+    ("acoustic.py", "second"),
+    ("acoustic.py", "third"),
+    ("acoustic.py", "fourth"),
+    ("decoder_training.py", "spectra"),
+    ("decoder_training.py", "discriminators"),
+    ("decoder_training.py", "predicted"),
+)
+ALWAYS = (("export.py",), ("levels.py",))
 
 
-def build_texts() -> None:
-    from corpus import evaluation_sentences, training_sentences
-    from lexicon import write_lexicon
-
-    training = training_sentences()
-    evaluation = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in evaluation_sentences()]
-    (WORK / "train.text").write_text("\n".join(training) + "\n", encoding="ascii")
-    (WORK / "eval.text").write_text("\n".join(evaluation) + "\n", encoding="ascii")
-    count = write_lexicon(training + evaluation, WORK / "lexicon.txt")
-    print(f"{len(training)} training sentences, {count} pronunciations", flush=True)
-
-
-def ask_teacher() -> None:
-    from features import SPEAKERS
-
-    libraries = [f"-l{name}" for name in FLITE_LIBRARIES]
-    subprocess.run(["gcc", "-O2", "-Wall", "-o", WORK / "teacher", HERE / "teacher.c", *libraries], check=True)
-    for voice in SPEAKERS:
-        for part in ("eval", "train"):
-            print(f"teacher {voice}, {part}", flush=True)
-            waves = [WORK / f"teacher-{voice}"] if part == "eval" else []
-            files = [WORK / f"{part}.text", WORK / "lexicon.txt", WORK / f"{part}-{voice}"]
-            # flite reports every sentence; what matters shows in the exit status.
-            subprocess.run([WORK / "teacher", voice, *files, *waves], check=True, stderr=subprocess.DEVNULL)
-    (WORK / "teacher.done").touch()
+def run(command: list[str | Path]) -> None:
+    """Prints what the command prints, and keeps it."""
+    with open(WORK / "build.log", "a", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            log.write(line)
+    if process.wait() != 0:
+        sys.exit(f"{command[0]} failed with status {process.returncode}")
 
 
-def train_nets() -> None:
-    from train import train
-
-    train(WORK)
-    (WORK / "train.done").touch()
-
-
-def export() -> None:
-    from export import export_voice
-
-    export_voice(WORK, MODEL)
-
-
-def level() -> None:
-    from engine import NODE
-    from levels import level_voices
-
-    subprocess.run([NODE, REPOSITORY / "scripts" / "build.mjs", "--if-stale"], check=True)
-    level_voices()
+def run_step(step: tuple[str, ...], arguments: list[str]) -> None:
+    started = time.monotonic()
+    run([sys.executable, "-u", HERE / step[0], *step[1:], *arguments])
+    run(["echo", f"{' '.join(step)}: {time.monotonic() - started:.0f} s"])
 
 
 def main() -> None:
-    if "--fresh" in sys.argv[1:]:
-        shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(exist_ok=True)
-    if not (WORK / "lexicon.txt").exists():
-        build_texts()
-    if not (WORK / "teacher.done").exists():
-        ask_teacher()
-    if not (WORK / "train.done").exists():
-        train_nets()
-    export()
-    level()
+    folders = [argument for argument in sys.argv[1:] if argument != "--fresh"]
+    if len(folders) != 1 or not (Path(folders[0]) / "metadata.csv").exists():
+        sys.exit("usage: build.py FOLDER [--fresh]; FOLDER holds the recordings and metadata.csv")
+    DONE.mkdir(parents=True, exist_ok=True)
+    if "--fresh" in sys.argv:
+        for path in DONE.iterdir():
+            path.unlink()
+        (WORK / "build.log").unlink(missing_ok=True)
+    run([NODE, REPOSITORY / "scripts" / "build.mjs", "--if-stale"])  # its front end finds the phones
+    for step in STEPS:
+        done = DONE / "-".join(step)
+        if not done.exists():
+            run_step(step, [str(Path(folders[0]).resolve())] if step == STEPS[0] else [])
+            done.touch()
+    for step in ALWAYS:
+        run_step(step, [])
 
 
 if __name__ == "__main__":

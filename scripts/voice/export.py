@@ -1,40 +1,75 @@
-"""Writes the voice into a folder: three ONNX graphs and the manifest that the service reads."""
+#!/usr/bin/python3
+"""Writes the voice into a folder: three ONNX graphs and the manifest that the service reads. `export.py [WORK [FOLDER]]`."""
 
 import hashlib
 import json
+import sys
+from math import log
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from decoder import HOP, SAMPLE_RATE, export_decoder
-from features import CEPSTRA, FRAME_SECONDS, SPEAKERS, SUB_FRAME_VALUES, SUB_FRAMES
-from model import FRAME_DILATIONS, HIDDEN, KERNEL, ENCODER_DILATIONS, PLACE_FEATURES, POSITION_FEATURES, Encoder, FrameNet
-from phones import PHONES
-from train import VOICING, Statistics, load_nets
+import decoder
+from acoustic import load_model
+from batches import LOG_F0, VOICING, Statistics
+from dataset import FRAME_ROWS, SPEAKERS, STYLES, load, usual_durations
+from model import (
+    BANDS,
+    ENCODER_DILATIONS,
+    ENVELOPE_DILATIONS,
+    HIDDEN,
+    NOISES,
+    PITCH_DILATIONS,
+    PITCH_VALUES,
+    PLACES,
+    POSITIONS,
+    SHARED_DILATIONS,
+    Encoder,
+    FrameNet,
+    reach,
+)
+from phonemes import PAUSE, PHONE, STRESS, phone_set
 from voices import VOICES
 
+HERE = Path(__file__).resolve().parent
+MODEL = HERE.parents[1] / "models" / "syrinx-en"
 NAME = "syrinx-en"
 OPERATORS = 15
-FRAME_MARGIN = 22  # what the engine gives at either side: the receptive field is 20
-VOICING_SLOPE = 4  # sharpens the net's voicing, which is unsure only at borders
+FRAME_MARGIN = reach(SHARED_DILATIONS) + max(reach(PITCH_DILATIONS), reach(ENVELOPE_DILATIONS))
+DURATION_STRETCH = 1.4
+LEAST_FRAMES, MOST_FRAMES = 0.5, 200.0
+LEAST_SPREAD, MOST_SPREAD = 0.05, 0.8
+LEAST_F0_HZ, MOST_F0_HZ = 60.0, 600.0
+LEAST_BAND, MOST_BAND = -16.0, 4.0
 
 
 class EncoderGraph(nn.Module):
-    """ids [4, L], place [2, L], speaker [1, 3] -> hidden [1, H, L], duration [L] in frames."""
+    """ids [4, L], place [2, L], style [4, L] -> hidden [1, H, L], duration [L] in frames, and its spread.
 
-    def __init__(self, encoder: Encoder) -> None:
+    The net's means differ less from what is usual for a phone than the person's durations do, as those of all nets with the least
+    error: the difference is stretched.
+    """
+
+    def __init__(self, encoder: Encoder, usual: NDArray[np.float64]) -> None:
         super().__init__()
         self.encoder = encoder
+        self.register_buffer("usual", torch.tensor(usual, dtype=torch.float32))
 
-    def forward(self, ids: Tensor, place: Tensor, speaker: Tensor) -> tuple[Tensor, Tensor]:
-        hidden, log_duration = self.encoder(ids.unsqueeze(0), place.unsqueeze(0), speaker, None)
-        return hidden, torch.exp(log_duration[0])
+    def forward(self, ids: Tensor, place: Tensor, style: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        inputs = (values.transpose(0, 1).unsqueeze(0) for values in (ids, place, style))
+        hidden, log_duration, log_spread = self.encoder(*inputs, None)
+        usual = self.usual[2 * ids[PHONE] + ids[STRESS]]
+        stretched = usual + DURATION_STRETCH * (log_duration[0] - usual)
+        log_duration = torch.where(ids[PHONE] == PAUSE, log_duration[0], stretched)
+        duration = torch.clamp(torch.exp(log_duration), LEAST_FRAMES, MOST_FRAMES)
+        return hidden.transpose(1, 2), duration, torch.clamp(torch.exp(log_spread[0]), LEAST_SPREAD, MOST_SPREAD)
 
 
 class FrameGraph(nn.Module):
-    """hidden [1, H, L], index [T], position [4, T] -> the decoder's rows, two for each frame."""
+    """hidden [1, H, L], index [T], position [4, T], noise [4, T], speaker [1, S] -> the decoder's rows, two for each frame."""
 
     def __init__(self, frame_net: FrameNet, statistics: Statistics) -> None:
         super().__init__()
@@ -42,38 +77,49 @@ class FrameGraph(nn.Module):
         self.register_buffer("mean", torch.from_numpy(statistics.mean))
         self.register_buffer("deviation", torch.from_numpy(statistics.deviation))
 
-    def forward(self, hidden: Tensor, index: Tensor, position: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        spread = torch.index_select(hidden, 2, index)
-        frames = self.frame_net(spread, position.unsqueeze(0), None)[0].transpose(0, 1)
-        rows = (frames * self.deviation + self.mean).reshape(-1, SUB_FRAME_VALUES)
-        return (
-            torch.exp(rows[:, 0]),
-            torch.sigmoid(VOICING_SLOPE * rows[:, VOICING]),
-            rows[:, 2 : 2 + CEPSTRA],
-            torch.clamp(rows[:, 2 + CEPSTRA :], 0, 1),
-        )
+    def forward(self, hidden: Tensor, index: Tensor, position: Tensor, noise: Tensor, speaker: Tensor) -> tuple[Tensor, ...]:
+        spread = torch.index_select(hidden.transpose(1, 2), 1, index)
+        inputs = (values.transpose(0, 1).unsqueeze(0) for values in (position, noise))
+        trunk = self.frame_net.trunk(spread, *inputs, None)
+        pitch = self.frame_net.pitch_rows(trunk, None)[0]
+        log_f0 = pitch[:, LOG_F0] * self.deviation[LOG_F0] + self.mean[LOG_F0]
+        bands = self.frame_net.envelope_rows(trunk, speaker, None)[0]
+        bands = bands * self.deviation[PITCH_VALUES:] + self.mean[PITCH_VALUES:]
+        f0 = torch.exp(torch.clamp(log_f0, log(LEAST_F0_HZ), log(MOST_F0_HZ)))
+        return f0, torch.sigmoid(pitch[:, VOICING]), torch.clamp(bands, LEAST_BAND, MOST_BAND)
 
 
-def export_nets(encoder: Encoder, frame_net: FrameNet, statistics: Statistics, folder: Path) -> None:
+def export_nets(encoder: EncoderGraph, frame_net: FrameNet, statistics: Statistics, folder: Path) -> None:
     phones, frames = 20, 50
+    ids = torch.zeros(4, phones, dtype=torch.int64)
     torch.onnx.export(
-        EncoderGraph(encoder).eval(),
-        (torch.zeros(4, phones, dtype=torch.int64), torch.zeros(PLACE_FEATURES, phones), torch.tensor([[1.0, 0.0, 0.0]])),
+        encoder.eval(),
+        (ids, torch.zeros(PLACES, phones), torch.zeros(len(STYLES), phones)),
         str(folder / "encoder.onnx"),
-        input_names=["ids", "place", "speaker"],
-        output_names=["hidden", "duration"],
+        input_names=["ids", "place", "style"],
+        output_names=["hidden", "duration", "durationSpread"],
         opset_version=OPERATORS,
-        dynamic_axes={"ids": {1: "phones"}, "place": {1: "phones"}, "hidden": {2: "phones"}, "duration": {0: "phones"}},
+        dynamic_axes={
+            **{name: {1: "phones"} for name in ("ids", "place", "style")},
+            "hidden": {2: "phones"},
+            **{name: {0: "phones"} for name in ("duration", "durationSpread")},
+        },
     )
-    rows = {name: {0: "rows"} for name in ("f0", "voicing", "cepstra", "aperiodicity")}
+    hidden, index = torch.zeros(1, HIDDEN, phones), torch.zeros(frames, dtype=torch.int64)
+    position, noise = torch.zeros(POSITIONS, frames), torch.zeros(NOISES, frames)
     torch.onnx.export(
         FrameGraph(frame_net, statistics).eval(),
-        (torch.zeros(1, HIDDEN, phones), torch.zeros(frames, dtype=torch.int64), torch.zeros(POSITION_FEATURES, frames)),
+        (hidden, index, position, noise, torch.tensor([[1.0] + [0.0] * (len(SPEAKERS) - 1)])),
         str(folder / "frames.onnx"),
-        input_names=["hidden", "index", "position"],
-        output_names=list(rows),
+        input_names=["hidden", "index", "position", "noise", "speaker"],
+        output_names=["f0", "voicing", "bands"],
         opset_version=OPERATORS,
-        dynamic_axes={"hidden": {2: "phones"}, "index": {0: "frames"}, "position": {1: "frames"}, **rows},
+        dynamic_axes={
+            "hidden": {2: "phones"},
+            "index": {0: "frames"},
+            **{name: {1: "frames"} for name in ("position", "noise")},
+            **{name: {0: "rows"} for name in ("f0", "voicing", "bands")},
+        },
     )
 
 
@@ -82,36 +128,65 @@ def file_entry(path: Path) -> dict[str, object]:
     return {"path": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def write_manifest(statistics: Statistics, folder: Path) -> None:
-    reach = KERNEL // 2
-    assert reach * sum(FRAME_DILATIONS) <= FRAME_MARGIN
+def style_entry(style: dict) -> dict[str, object]:
+    """How clauses differ: the engine draws from it."""
+    terminals = style["terminals"]
+    weights = [one["clauses"] for one in terminals]
+    correlation = np.average([one["correlation"] for one in terminals], 0, weights)
+    values = {"means": "mean", "deviations": "deviation"}
+    return {"correlation": correlation.round(3).tolist(), **{name: [one[key] for one in terminals] for name, key in values.items()}}
+
+
+def gains_of(path: Path) -> dict[str, float]:
+    """The levels that an earlier manifest has: levels.py measures anew, and begins with them."""
+    if not path.exists():
+        return {}
+    return {speaker["id"]: speaker["gain"] for speaker in json.loads(path.read_text(encoding="utf-8"))["speakers"]}
+
+
+def write_manifest(statistics: Statistics, style: dict, work: Path, folder: Path) -> None:
+    path = folder / "manifest.json"
+    gains = gains_of(path)
     manifest = {
-        "format": "syrinx-1",
+        "format": "syrinx-2",
         "name": NAME,
         "language": "en",
-        "sampleRateHz": SAMPLE_RATE,
-        "licence": "Apache-2.0; trained on the output of flite's CMU voices, see NOTICE",
+        "sampleRateHz": decoder.SAMPLE_RATE,
+        "licence": "Apache-2.0; trained on recordings under CC0 1.0 and on the output of flite's CMU voices, see NOTICE",
         "files": {part: file_entry(folder / f"{part}.onnx") for part in ("encoder", "frames", "decoder")},
-        "phones": PHONES,
-        "frame": {"durationMs": round(FRAME_SECONDS * 1000), "subFrames": SUB_FRAMES, "hopSamples": HOP},
-        "margins": {"phones": reach * sum(ENCODER_DILATIONS), "frames": FRAME_MARGIN},
-        "hiddenSize": HIDDEN,
-        # Of each speaker of the mix: what `liveliness` and `temperature` scale excursions about.
-        "trainingF0": {
-            "speakers": list(SPEAKERS),
-            "logMean": [round(mean, 4) for mean, _ in statistics.pitch],
-            "logDeviation": [round(deviation, 4) for _, deviation in statistics.pitch],
+        "phones": phone_set(work).names,
+        "frame": {"durationMs": 10, "rows": FRAME_ROWS, "rowSamples": decoder.HOP},
+        "margins": {"phones": reach(ENCODER_DILATIONS), "frames": FRAME_MARGIN, "rows": decoder.CONTEXT},
+        "sizes": {
+            "hidden": HIDDEN,
+            "style": len(STYLES),
+            "noise": NOISES,
+            "bands": BANDS,
+            "pulses": decoder.PULSES,
+            "decoderNoise": decoder.NOISE,
+            "tail": decoder.TAIL,
         },
-        "speakers": [voice.manifest_entry() for voice in VOICES],
+        "decoderDelaySamples": decoder.DELAY,
+        # What `liveliness` and `temperature` scale excursions about: the person's, whose prosody all voices have.
+        "trainingF0": {"logMean": round(float(statistics.mean[LOG_F0]), 4)},
+        "trainingSpeakers": list(SPEAKERS),
+        "style": style_entry(style),
+        "speakers": [voice.manifest_entry(gains.get(voice.id, 1)) for voice in VOICES],
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
-def export_voice(work: Path, folder: Path) -> None:
+def export_voice(work: Path = HERE / "work", folder: Path = MODEL) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    encoder, frame_net, statistics = load_nets(work / "nets.pt")
-    export_nets(encoder, frame_net, statistics, folder)
-    export_decoder(np.loadtxt(work / f"train-{SPEAKERS[0]}.bands"), folder / "decoder.onnx")
-    write_manifest(statistics, folder)
+    model, statistics, style = load_model(work / "acoustic.pt")
+    training = [one for one in load(work) if one.speaker == 0 and not one.held_out]
+    encoder = EncoderGraph(model.encoder, usual_durations(training))
+    export_nets(encoder, model.frame_net, statistics, folder)
+    decoder.export_decoder(folder / "decoder.onnx", work / "decoder.pt")
+    write_manifest(statistics, style, work, folder)
     size = sum(path.stat().st_size for path in folder.glob("*.onnx"))
     print(f"{folder}: {size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    export_voice(*map(Path, sys.argv[1:]))

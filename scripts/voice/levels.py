@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Brings the voices to one level: sets each one's `gain` in the manifest, from what the service's engine speaks.
 
-Wants the built service (npm run build). To be run when the nets or a voice's mix or warp have changed; build.py does.
+Wants the built service (npm run build). To be run when the nets or a voice's mix, pitch or warp have changed; build.py does.
 """
 
 import json
@@ -9,35 +9,43 @@ from pathlib import Path
 
 import numpy as np
 
-from corpus import evaluation_sentences
 from engine import REPOSITORY, Request, raw_samples, render
+from measures import active_level_db
+from sentences import evaluation_texts
 
 MANIFEST = REPOSITORY / "models" / "syrinx-en" / "manifest.json"
 WORK = Path(__file__).resolve().parent / "work"
-SENTENCES = 8
-TARGET = 0.1  # root mean square: -20 dB of full scale, which leaves room for the loudest vowels
-MOST = 2.0
+SENTENCES = 16
+TARGET_DB = -20.0  # of full scale, where there is speech
+PEAK_MAX_DB = -2.5  # other texts have higher peaks than these
+LEAST_DB, MOST_DB = -12.0, 12.0  # of a gain
 
 
-def spoken_level(voice: str) -> float:
-    """Root mean square of the sound, the plain silence after it left out."""
-    texts = [f"{text[0].upper()}{text[1:]}." for text in evaluation_sentences()[:SENTENCES]]
+def level_and_peak_db(voice: str) -> tuple[float, float]:
+    texts = evaluation_texts()[:SENTENCES]
     requests = [Request(f"{voice}-{number}", voice, text, number, raw=True) for number, text in enumerate(texts)]
     sound = np.concatenate([raw_samples(one) for one in render(requests, WORK / "levels")]).astype(np.float64)
-    return float(np.sqrt((sound[sound != 0] ** 2).mean()))
+    return active_level_db(sound), float(20 * np.log10(np.abs(sound).max()))
 
 
 def level_voices() -> None:
     manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    gains: dict[str, float] = {}
+    changes: dict[str, float] = {}
+    peaks: list[float] = []
     for speaker in manifest["speakers"]:
         # A livelier or faster reading is no louder.
-        timbre = json.dumps([speaker["mix"], speaker["warp"]])
-        if timbre not in gains:
-            gain = speaker["gain"] * TARGET / spoken_level(speaker["id"])
-            gains[timbre] = round(min(MOST, max(1 / MOST, gain)), 3)
-        speaker["gain"] = gains[timbre]
-        print(f"{speaker['id']}: gain {speaker['gain']}", flush=True)
+        timbre = json.dumps([speaker[part] for part in ("mix", "pitch", "warp")])
+        if timbre not in changes:
+            level, peak = level_and_peak_db(speaker["id"])
+            changes[timbre] = TARGET_DB - level
+            peaks.append(peak + changes[timbre])
+        speaker["change"] = changes[timbre]
+    common = min(0.0, PEAK_MAX_DB - max(peaks))
+    for speaker in manifest["speakers"]:
+        gain_db = 20 * np.log10(speaker["gain"]) + speaker.pop("change") + common
+        speaker["gain"] = round(float(10 ** (min(MOST_DB, max(LEAST_DB, gain_db)) / 20)), 3)
+        print(f"{speaker['id']}: gain {speaker['gain']}")
+    print(f"level {TARGET_DB + common:.1f} dB, highest sample {max(peaks) + common:.1f} dB", flush=True)
     MANIFEST.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
