@@ -1,45 +1,47 @@
-"""The decoder: vocoder parameters to audio. It has no trained weights; as an ONNX graph it runs wherever the nets do.
+"""The decoder: F0, voicing and 80 log bands to audio. One module serves training and, exported as ONNX, the service.
 
-Each 5 ms row: pulses at F0 (band-limited, so that they do not alias) and noise, mixed in five bands by their strengths, go
-through the minimum-phase filter that the mel-cepstrum describes, in the frequency domain, and are overlap-added.
+Pulses at F0 (band-limited, so that they do not alias) and noise, whose amplitude follows the pulses' phase, go through a filter
+each. A row's filters are its own envelope plus corrections that a small net predicts from the rows around it; the pulses' filter
+is minimum phase plus a learned dispersion. Both work in the frequency domain, and their responses are overlap-added.
 
-Delay: a row's window reaches 360 samples back, so pulses leave the decoder 360 samples (15 ms) after their row began.
+Row r is centred on sample 120 r + 60. Its window reaches from the centre of the row before to the centre of the row after: so
+chunk r of the pulses and of the noise begins at the centre of row r. A row's response begins 240 samples before its centre, so
+audio leaves the decoder 180 samples (7.5 ms) after its row began.
 """
 
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from features import ALL_PASS, BANDS, CEPSTRA
-
 SAMPLE_RATE = 24000
-TEACHER_RATE = 16000
 HOP = 120
-WINDOW = 480
-TRANSFORM = 960  # twice the window, so that the filter has room to ring
-BINS = TRANSFORM // 2 + 1
-CENTRE = WINDOW // 2
-DELAY = WINDOW - HOP  # 360
-TAIL = TRANSFORM - HOP  # 840
+BANDS = 80
+ALL_PASS = 0.466  # mel-like frequency warping of the bands
+CONTEXT = 4  # rows at either side that the net sees
+TRANSFORM = 720  # three times the window, so that the filters have room to ring: 15 ms after it, 5 ms before it
+LEAD = 2 * HOP  # from where a row's response begins to the row's centre
+DELAY = LEAD - HOP // 2
+PULSES = HOP  # lengths of the state
+NOISE = HOP
+TAIL = TRANSFORM - HOP
+QUARTER = TRANSFORM // 4
+
+HIDDEN = 192
+DISPERSION = 40  # coefficients of the learned phase
+MODULATION = 4  # cosine and sine of the pulses' phase and of its double
+CORRECTION = 2.0  # the net's outputs count twice, which speeds up its training
+LOG_F0_RANGE = (4.6, 5.9)  # beyond it (100 to 365 Hz) the net, which knows one person, hears the nearest F0 that it knows
+LOG_F0_CENTRE, LOG_F0_SCALE = 5.15, 4.0
+HIGHEST_LOG_AMPLITUDE = 6.0
+WARPED_UNTIL = 7000 * 2 * np.pi / SAMPLE_RATE
+
 NOISE_ROWS = 1024  # 5 s of noise, then it repeats
-GAIN = 1.5 / 32768  # the teacher's cepstra are for 16-bit samples
+NOISE_STEPS = 32  # of one deviation: noise is kept in bytes
 HIGHEST_HARMONIC_HZ = 11900.0
 PHASE_STEPS = 2.0**24
-# The teacher's envelope drops steeply towards its end at 8 kHz, which would be heard as a wall: it is read up to 7.1 kHz,
-# and continued from there with a fall of 11 dB a kilohertz.
-ROLL_OFF_KHZ = 7.1
-ROLL_OFF = 1.25
-
-
-def band_shapes(filters: np.ndarray) -> np.ndarray:
-    """[5, BINS]: how much of each bin belongs to each band; from 7 kHz on more and more of it is always noise."""
-    response = np.abs(np.fft.rfft(filters, 8192, axis=1))
-    frequency = np.arange(BINS) * SAMPLE_RATE / TRANSFORM
-    known = np.fft.rfftfreq(8192, 1 / TEACHER_RATE)
-    shapes = np.stack([np.interp(np.minimum(frequency, 7999), known, row) for row in response])
-    return shapes / shapes.sum(0) * (1 - np.clip((frequency - 7000) / 1000, 0, 1))
 
 
 def to_phase_steps(turns: Tensor) -> Tensor:
@@ -47,160 +49,289 @@ def to_phase_steps(turns: Tensor) -> Tensor:
     return torch.floor(turns.double() * PHASE_STEPS + 0.5) / PHASE_STEPS
 
 
-class Decoder(nn.Module):
-    """Everything in it that does not depend on `warp` is folded into constants when the runtime loads the graph: kept as
-    formulas in the file, which is then 0.5 MB instead of 8."""
+def to_mel(radians: Tensor, all_pass: float) -> Tensor:
+    """The all-pass frequency axis; its inverse with the opposite sign."""
+    return radians + 2 * torch.atan(all_pass * torch.sin(radians) / (1 - all_pass * torch.cos(radians)))
 
-    def __init__(self, filters: np.ndarray) -> None:
+
+class Taps(nn.Module):
+    """A convolution over rows without padding, as one product: [B, R + taps - 1, inputs] -> [B, R, outputs]."""
+
+    def __init__(self, inputs: int, outputs: int, taps: int) -> None:
         super().__init__()
-        window = 0.5 * np.hanning(WINDOW + 1)[CENTRE:WINDOW]  # its right half; hop = window / 4, so windows sum to 1
-        window[0] /= 2  # the centre sample is its own mirror image, and is counted twice
-        doubled = np.full(BINS, 2.0)  # each bin but the first and last stands for its conjugate too
-        doubled[[0, -1]] = 1
-        noise = np.random.RandomState(7).randn(NOISE_ROWS * HOP)
+        self.taps = taps
+        self.linear = nn.Linear(taps * inputs, outputs)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        last = self.taps - 1
+        shifted = [rows[:, tap : tap - last] if tap < last else rows[:, tap:] for tap in range(self.taps)]
+        return self.linear(torch.cat(shifted, 2))
+
+
+def activate(values: Tensor) -> Tensor:
+    return nn.functional.leaky_relu(values, 0.1)
+
+
+class Decoder(nn.Module):
+    """All matrices are formulas in the graph, and the runtime folds them into constants when it loads the file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.enter = Taps(BANDS + 2, HIDDEN, 5)
+        self.middle = Taps(HIDDEN, HIDDEN, 3)
+        self.last = Taps(HIDDEN, HIDDEN, 3)
+        self.modulation = nn.Linear(HIDDEN, MODULATION)
+        self.corrections = nn.Linear(HIDDEN, 2 * BANDS + DISPERSION)
+        for layer in (self.modulation, self.corrections):
+            nn.init.normal_(layer.weight, std=0.002)
+            nn.init.zeros_(layer.bias)
+        self.pulse_level = nn.Parameter(torch.linspace(0, -1, BANDS))
+        self.noise_voiced = nn.Parameter(torch.linspace(-3, -0.7, BANDS))
+        self.noise_unvoiced = nn.Parameter(torch.zeros(BANDS))
+        self.dispersion = nn.Parameter(torch.zeros(DISPERSION))
+        # Of the recordings' bands.
+        self.register_buffer("mean", torch.zeros(BANDS))
+        self.register_buffer("deviation", torch.ones(BANDS))
+        table = np.random.RandomState(7).randn(NOISE_ROWS, HOP) * NOISE_STEPS
         constants = {
-            "window": window,
-            "inverse_scale": doubled / TRANSFORM,
-            "bands": band_shapes(filters),
-            "noise": np.concatenate([noise, noise[: WINDOW - HOP]]),
-            "ramp": (np.arange(HOP) + 1) / HOP,
-            "bin_radians": np.arange(BINS) * SAMPLE_RATE / TRANSFORM * 2 * np.pi / TEACHER_RATE,
-            "bin_khz": np.arange(BINS) * SAMPLE_RATE / TRANSFORM / 1000,
-            "orders": np.arange(CEPSTRA),
+            "noise_table": torch.from_numpy(np.clip(np.round(table), -127, 127).astype(np.int8)),
+            "integers": torch.arange(TRANSFORM),
+            "orders": torch.arange(BANDS, dtype=torch.float32),
+            "end_halves": torch.tensor([0.5] + [1.0] * (BANDS - 2) + [0.5]),
+            "bin_scale": torch.tensor([1.0] + [2.0] * (QUARTER - 1) + [1.0]).unsqueeze(1) / TRANSFORM,
+            "window": 0.5 + 0.5 * torch.cos(np.pi / HOP * torch.arange(HOP)) - 0.5 * (torch.arange(HOP) == 0),
+            "ramp": torch.arange(HOP, dtype=torch.float32) / HOP,
         }
         for name, value in constants.items():
-            self.register_buffer(name, torch.tensor(value, dtype=torch.float32))
-        self.register_buffer("samples", torch.arange(BINS))
-        self.register_buffer("rows", torch.arange(NOISE_ROWS))
+            self.register_buffer(name, value)
 
-    def angles(self, count: int) -> Tensor:
-        """[count, BINS]: 2 pi n k / N, reduced as integers so that float32 is exact enough."""
-        product = self.samples[:count].unsqueeze(1) * self.samples.unsqueeze(0)
-        return torch.remainder(product, TRANSFORM).float() * (2 * np.pi / TRANSFORM)
+    def angles(self, samples: Tensor) -> Tensor:
+        """[samples, QUARTER + 1]: 2 pi n k / N, reduced as integers, so that float32 is exact enough."""
+        product = torch.remainder(samples.unsqueeze(1) * self.integers[: QUARTER + 1], TRANSFORM)
+        return product.float() * (2 * np.pi / TRANSFORM)
 
-    def spectrum(self, signal: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-        """Windowed spectra of a signal's rows (real, imaginary), with phase zero at the window's centre.
+    def spectrum(self, chunks: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+        """Windowed spectra (real, imaginary) of rows, with phase zero at the row's centre.
 
-        Folding the window at its centre into an even and an odd part halves the matrix products.
+        `chunks` [..., R, 120] begin at each row's centre; `before` [..., 1, 120] is the chunk before the first. Bins come as
+        k = 0..180 and then 360 - k. Folding at the centre into an even and an odd part halves the products.
         """
-        length = rows * HOP
-        windows = torch.cat([signal[k * HOP : k * HOP + length].reshape(rows, HOP) for k in range(WINDOW // HOP)], 1)
-        later = windows[:, CENTRE:]
-        earlier = torch.flip(windows[:, 1 : CENTRE + 1], [1])
-        angles = self.angles(CENTRE)
-        weight = self.window.unsqueeze(1)
-        return (later + earlier) @ (torch.cos(angles) * weight), (earlier - later) @ (torch.sin(angles) * weight)
+        previous = torch.cat([before, chunks[..., :-1, :]], -2)
+        earlier = torch.cat([chunks[..., :1], torch.flip(previous[..., 1:], [-1])], -1)
+        samples = self.integers[:HOP]
+        angles = self.angles(samples)
+        sign = (1 - 2 * torch.remainder(samples, 2).float()).unsqueeze(1)  # bin 360 - k turns by pi more for each sample
+        window = self.window.unsqueeze(1)
+        cosine, sine = window * torch.cos(angles), window * torch.sin(angles)
+        real = (chunks + earlier) @ torch.cat([cosine, sign * cosine], 1)
+        return real, (earlier - chunks) @ torch.cat([sine, -sign * sine], 1)
 
     def signal(self, real: Tensor, imaginary: Tensor) -> Tensor:
-        """[rows, TRANSFORM] samples of a spectrum, from the window's first sample on."""
-        angles = self.angles(BINS).transpose(0, 1)
-        scale = self.inverse_scale.unsqueeze(1)
-        even = real @ (torch.cos(angles) * scale)
-        odd = imaginary @ (torch.sin(angles) * -scale)
-        after = even + odd  # sample n = 0..480 from the centre on
-        before = torch.flip(even - odd, [1])  # n = -480..0, which is also n = 480..960: the transform is circular
-        middle = BINS - 1
-        return torch.cat([before[:, middle - CENTRE : middle], after, before[:, 1 : TRANSFORM - CENTRE - middle]], 1)
+        """[B, R, 720] samples of spectra with bins as above, from LEAD samples before the centre on.
 
-    def pulses(self, f0: Tensor, voicing: Tensor, phase: Tensor, last_f0: Tensor) -> tuple[Tensor, Tensor]:
-        """The pulse train, and the phase after it.
+        Even and odd samples apart: for one, bins k and 360 - k have equal waves, for the other opposite ones.
+        """
+        half = QUARTER + 1
+        even, odd = (self.angles(self.integers[first : 2 * half : 2]).transpose(0, 1) for first in (0, 1))
+        low, high = real[..., :half], real[..., half:]
+        cosine = (low + high) @ (torch.cos(even) * self.bin_scale), (low - high) @ (torch.cos(odd) * self.bin_scale)
+        low, high = imaginary[..., :half], imaginary[..., half:]
+        sine = (low - high) @ (torch.sin(even) * self.bin_scale), (low + high) @ (torch.sin(odd) * self.bin_scale)
+        symmetric = torch.stack(cosine, -1).flatten(-2)  # samples 0..361 from the centre on
+        antisymmetric = torch.stack(sine, -1).flatten(-2)
+        after, before = symmetric - antisymmetric, torch.flip(symmetric + antisymmetric, [-1])
+        end = 2 * half - 1  # `before` begins with sample -361, which is also 359: the transform is circular
+        middle = TRANSFORM // 2
+        return torch.cat([before[..., end - LEAD : end], after[..., : middle + 1], before[..., 2 : end - LEAD]], -1)
+
+    def filters(self, pulse_bands: Tensor, noise_bands: Tensor, dispersion: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The pulses' filter (real, imaginary) and the noise's, at the bins of `spectrum`.
+
+        The bands' cosine series interpolates them; its coefficients are the cepstrum, whose sines are the minimum phase.
+        """
+        bins = self.integers[: QUARTER + 1].float() * (2 * np.pi / TRANSFORM)
+        mel = to_mel(torch.cat([bins, np.pi - bins]), ALL_PASS)
+        grid = torch.cos(self.orders.unsqueeze(1) * self.orders * (np.pi / (BANDS - 1)))
+        cepstra = grid * self.end_halves * self.end_halves.unsqueeze(1) * (2 / (BANDS - 1))
+        waves = self.orders.unsqueeze(1) * mel
+        level = cepstra @ torch.cos(waves)
+        amplitude = torch.exp(torch.clamp(pulse_bands @ level, max=HIGHEST_LOG_AMPLITUDE))
+        angle = pulse_bands @ (cepstra @ torch.sin(waves)) + dispersion @ torch.sin(waves[1 : DISPERSION + 1])
+        noise = torch.exp(torch.clamp(noise_bands @ level, max=HIGHEST_LOG_AMPLITUDE))
+        return amplitude * torch.cos(angle), amplitude * -torch.sin(angle), noise
+
+    def warping(self, warp: Tensor) -> Tensor:
+        """[BANDS, BANDS]: reads bands at `warp` times their frequency, by cubic interpolation.
+
+        Only up to a limit: from there on the factor changes so that the last band stays where it is, else the spectrum would
+        end too early, or lose its end.
+        """
+        radians = to_mel(self.orders * (np.pi / (BANDS - 1)), -ALL_PASS)
+        above = np.pi - (np.pi - radians) * (np.pi - WARPED_UNTIL * warp) / (np.pi - WARPED_UNTIL)
+        place = to_mel(torch.where(radians < WARPED_UNTIL, radians * warp, above), ALL_PASS) * ((BANDS - 1) / np.pi)
+        distance = torch.abs(place.unsqueeze(0) - self.orders.unsqueeze(1))
+        near = (1.5 * distance - 2.5) * distance * distance + 1
+        far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+        weight = torch.where(distance < 1, near, torch.where(distance < 2, far, torch.zeros_like(far)))
+        return weight / weight.sum(0, keepdim=True)
+
+    def net(self, bands: Tensor, log_f0: Tensor, voiced: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, R + 8, ..] -> corrections [B, R, ..], and modulation [B, R + 1, 4] of rows and of the row after them."""
+        pitch = (torch.clamp(log_f0, *LOG_F0_RANGE) - LOG_F0_CENTRE) * LOG_F0_SCALE
+        values = torch.cat([(bands - self.mean) / self.deviation, pitch.unsqueeze(2), voiced.unsqueeze(2)], 2)
+        values = activate(self.enter(values))
+        values = values[:, 1:-1] + activate(self.middle(values))
+        modulation = torch.tanh(self.modulation(values[:, 1:]))
+        values = values[:, 1:-1] + activate(self.last(values))
+        return self.corrections(values), modulation
+
+    def pulses(self, f0: Tensor, voiced: Tensor, modulation: Tensor, phase: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The pulse train and the noise's amplitude in chunks [B, R, 120], and the phase after them; all from R + 1 rows.
 
         A row's phase is rounded to a multiple of 2^-24 turns, and summed in double precision: so it is exact, and passes
-        through the float32 state unchanged. Sums in single precision drifted apart by 2.6e-3 between chunks and whole.
+        through the float32 state unchanged. Sums in single precision drift apart between chunks and whole.
         """
-        previous = torch.cat([last_f0, f0[:-1]]).unsqueeze(1)
-        frequency = previous + (f0.unsqueeze(1) - previous) * self.ramp
-        cycles = frequency / SAMPLE_RATE
-        within = torch.cumsum(cycles, 1)
-        row_cycles = to_phase_steps(within[:, -1])
-        ends = torch.cumsum(row_cycles, 0) + to_phase_steps(phase)
+        first, step = f0[:, :-1].unsqueeze(2), (f0[:, 1:] - f0[:, :-1]).unsqueeze(2)
+        cycles = (first + step * self.ramp) / SAMPLE_RATE
+        within = (first + 0.5 * step * self.ramp) * self.ramp * (HOP / SAMPLE_RATE)
+        row_cycles = to_phase_steps((f0[:, :-1].double() + f0[:, 1:].double()) * (0.5 * HOP / SAMPLE_RATE))
+        ends = torch.cumsum(row_cycles, 1) + to_phase_steps(phase)
         starts = ends - row_cycles
-        turn = (starts - torch.floor(starts)).float().unsqueeze(1) + within
+        turn = (starts - torch.floor(starts)).float().unsqueeze(2) + within
         # From -0.5 to 0.5: near the pulse, at 0, small numbers keep the quotient below exact.
         turn = turn - torch.floor(turn + 0.5)
         # 1 + 2 cos(x) + ... + 2 cos(K x) in closed form: all harmonics below the limit, and none above.
-        harmonics = 2 * torch.floor(HIGHEST_HARMONIC_HZ / frequency) + 1
-        divisor = torch.sin(np.pi * turn)
-        near_zero = torch.abs(divisor) < 1e-6
-        ratio = torch.sin(harmonics * np.pi * turn) / torch.where(near_zero, torch.ones_like(divisor), divisor)
-        train = torch.where(near_zero, harmonics, ratio) * torch.sqrt(cycles) * voicing.unsqueeze(1)
-        end = ends[-1:]
-        return train.reshape(-1), (end - torch.floor(end)).float()
+        harmonics = 2 * torch.floor(HIGHEST_HARMONIC_HZ / SAMPLE_RATE / cycles) + 1
+        sine = torch.sin(np.pi * turn)
+        near_zero = torch.abs(sine) < 1e-6
+        ratio = torch.sin(harmonics * np.pi * turn) / torch.where(near_zero, torch.ones_like(sine), sine)
+        # Voicing fades within a row: a pulse cut in two would click.
+        fade = voiced[:, :-1].unsqueeze(2) + (voiced[:, 1:] - voiced[:, :-1]).unsqueeze(2) * self.ramp
+        train = torch.where(near_zero, harmonics, ratio) * torch.sqrt(cycles) * fade
 
-    def filter(self, cepstra: Tensor, warp: Tensor) -> tuple[Tensor, Tensor]:
-        """The minimum-phase filter's response: a cepstrum is its logarithm, so cosines give magnitude and sines phase."""
-        radians = torch.clamp(self.bin_radians * warp, max=ROLL_OFF_KHZ * 2000 * np.pi / TEACHER_RATE)
-        mel = radians + 2 * torch.atan(ALL_PASS * torch.sin(radians) / (1 - ALL_PASS * torch.cos(radians)))
-        basis = self.orders.unsqueeze(1) * mel.unsqueeze(0)
-        level = GAIN * torch.exp(-ROLL_OFF * torch.relu(self.bin_khz * warp - ROLL_OFF_KHZ))
-        magnitude = torch.exp(cepstra @ torch.cos(basis)) * level
-        angle = cepstra @ torch.sin(basis)
-        return magnitude * torch.cos(angle), magnitude * -torch.sin(angle)
+        cos_1 = 1 - 2 * sine * sine
+        sin_1 = 2 * sine * torch.sqrt(torch.clamp(1 - sine * sine, min=0))
+        waves = (cos_1, sin_1, 2 * cos_1 * cos_1 - 1, 2 * sin_1 * cos_1)
+        depth, change = modulation[:, :-1], modulation[:, 1:] - modulation[:, :-1]
+        swing = sum(
+            (depth[..., k : k + 1] + change[..., k : k + 1] * self.ramp) * wave for k, wave in enumerate(waves)
+        )
+        end = ends[:, -1:]
+        return train, 1 + fade * swing, (end - torch.floor(end)).float()
+
+    def forward(
+        self,
+        f0: Tensor,
+        voiced: Tensor,
+        bands: Tensor,
+        noise: Tensor,
+        state: tuple[Tensor, Tensor, Tensor],
+        warp: Tensor | None = None,
+        log_f0_error: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """f0, voiced (0 or 1) [B, R + 8], bands [B, R + 8, 80], noise [B, R, 120] -> samples [B, 120 R], state.
+
+        State: phase [B, 1], the last chunk of pulses and noise [B, 2, 1, 120], tail [B, TAIL]. `log_f0_error` [B, 1] is for
+        training: the net may not rely on the exact F0, because other voices have theirs lower or higher.
+        """
+        phase, sources_before, tail = state
+        log_f0 = torch.log(f0)
+        corrections, modulation = self.net(bands, log_f0 if log_f0_error is None else log_f0 + log_f0_error, voiced)
+        core = slice(CONTEXT, -CONTEXT)
+        with_next = slice(CONTEXT, 1 - CONTEXT)
+        train, amplitude, phase = self.pulses(f0[:, with_next], voiced[:, with_next], modulation, phase)
+        sources = torch.stack([train, noise * amplitude], 1)
+        real, imaginary = self.spectrum(sources, sources_before)
+
+        own, voicing = bands[:, core], voiced[:, core].unsqueeze(2)
+        pulse_bands = own + self.pulse_level + CORRECTION * corrections[..., :BANDS]
+        level = self.noise_unvoiced + voicing * (self.noise_voiced - self.noise_unvoiced)
+        noise_bands = own + level + CORRECTION * corrections[..., BANDS : 2 * BANDS]
+        if warp is not None:
+            warping = self.warping(warp)
+            pulse_bands, noise_bands = pulse_bands @ warping, noise_bands @ warping
+        dispersion = self.dispersion + corrections[..., 2 * BANDS :]
+        filter_real, filter_imaginary, noise_filter = self.filters(pulse_bands, noise_bands, dispersion)
+        spoken = self.signal(
+            real[:, 0] * filter_real - imaginary[:, 0] * filter_imaginary + real[:, 1] * noise_filter,
+            real[:, 0] * filter_imaginary + imaginary[:, 0] * filter_real + imaginary[:, 1] * noise_filter,
+        )
+
+        after = TAIL // HOP
+        mixed = sum(
+            nn.functional.pad(spoken[..., HOP * piece : HOP * (piece + 1)], (0, 0, piece, after - piece))
+            for piece in range(after + 1)
+        )
+        mixed = torch.cat([mixed[:, :after] + tail.reshape(-1, after, HOP), mixed[:, after:]], 1)
+        return mixed[:, :-after].flatten(1), (phase, sources[:, :, -1:], mixed[:, -after:].flatten(1))
+
+
+class DecoderGraph(nn.Module):
+    """The decoder for one stream, with noise from the table: what the service runs."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__()
+        self.decoder = decoder
 
     def forward(
         self,
         f0: Tensor,
         voicing: Tensor,
-        cepstra: Tensor,
-        aperiodicity: Tensor,
+        bands: Tensor,
         phase: Tensor,
-        last_f0: Tensor,
-        excitation: Tensor,
+        pulses: Tensor,
+        noise: Tensor,
         tail: Tensor,
         frame_index: Tensor,
         warp: Tensor,
     ) -> tuple[Tensor, ...]:
-        rows = f0.shape[0]
-        train, phase_out = self.pulses(f0, voicing, phase, last_f0)
-        source = torch.cat([excitation, train])
-        pulse_real, pulse_imaginary = self.spectrum(source, rows)
-        noise_real, noise_imaginary = self.spectrum(self.noise, NOISE_ROWS)
-        noise_rows = torch.remainder(frame_index + torch.arange(rows), NOISE_ROWS)
-
-        voiced = (aperiodicity * voicing.unsqueeze(1)) @ self.bands
-        unvoiced = 1 - voiced
-        real = pulse_real * voiced + noise_real[noise_rows] * unvoiced
-        imaginary = pulse_imaginary * voiced + noise_imaginary[noise_rows] * unvoiced
-        filter_real, filter_imaginary = self.filter(cepstra, warp)
-        spoken = self.signal(
-            real * filter_real - imaginary * filter_imaginary, real * filter_imaginary + imaginary * filter_real
+        rows = f0.shape[0] - 2 * CONTEXT
+        index = torch.remainder(frame_index + torch.arange(rows), NOISE_ROWS)
+        fresh = self.decoder.noise_table[index].float() / NOISE_STEPS
+        state = phase.unsqueeze(0), torch.stack([pulses, noise]).reshape(1, 2, 1, HOP), tail.unsqueeze(0)
+        voiced = (voicing > 0.5).float()
+        pcm, (phase, sources, tail) = self.decoder(
+            f0.unsqueeze(0), voiced.unsqueeze(0), bands.unsqueeze(0), fresh.unsqueeze(0), state, warp
         )
-
-        silence = torch.zeros_like(tail)
-        mixed = torch.cat([tail, torch.zeros_like(train)])
-        for piece in range(TRANSFORM // HOP):
-            part = spoken[:, piece * HOP : (piece + 1) * HOP].reshape(-1)
-            mixed = mixed + torch.cat([silence[: piece * HOP], part, silence[: TAIL - piece * HOP]])
-        length = rows * HOP
-        return mixed[:length], phase_out, f0[-1:], source[length:], mixed[length:], frame_index + rows
+        following = torch.remainder(frame_index + rows, NOISE_ROWS)
+        return pcm[0], phase[0], sources[0, 0, 0], sources[0, 1, 0], tail[0], following
 
 
-INPUTS = ["f0", "voicing", "cepstra", "aperiodicity", "phase", "lastF0", "excitation", "tail", "frameIndex", "warp"]
-OUTPUTS = ["pcm", "phaseOut", "lastF0Out", "excitationOut", "tailOut", "frameIndexOut"]
+INPUTS = ["f0", "voicing", "bands", "phase", "pulses", "noise", "tail", "frameIndex", "warp"]
+OUTPUTS = ["pcm", "phaseOut", "pulsesOut", "noiseOut", "tailOut", "frameIndexOut"]
 
 
 def first_state() -> tuple[Tensor, ...]:
-    """phase, lastF0, excitation, tail and frameIndex before the first row."""
-    return torch.zeros(1), torch.full((1,), 120.0), torch.zeros(DELAY), torch.zeros(TAIL), torch.zeros(1, dtype=torch.int64)
+    """phase, pulses, noise, tail and frameIndex before the first row."""
+    return torch.zeros(1), torch.zeros(PULSES), torch.zeros(NOISE), torch.zeros(TAIL), torch.zeros(1, dtype=torch.int64)
 
 
-def export_decoder(filters: np.ndarray, path: Path) -> None:
-    rows = 48
-    example = (torch.full((rows,), 150.0), torch.ones(rows), torch.zeros(rows, CEPSTRA), torch.full((rows, BANDS), 0.5))
+def load_decoder(path: Path) -> Decoder:
+    decoder = Decoder()
+    decoder.load_state_dict(torch.load(path)["model"])
+    return decoder.eval()
+
+
+def export_decoder(path: Path, checkpoint: Path) -> None:
+    rows = 48 + 2 * CONTEXT
+    example = (torch.full((rows,), 150.0), torch.ones(rows), torch.zeros(rows, BANDS))
     torch.onnx.export(
-        Decoder(filters).eval(),
+        DecoderGraph(load_decoder(checkpoint)).eval(),
         (*example, *first_state(), torch.ones(1)),
         str(path),
         input_names=INPUTS,
         output_names=OUTPUTS,
         opset_version=15,
-        do_constant_folding=False,  # the runtime folds; in the file the matrices would be 6 MB
-        dynamic_axes={**{name: {0: "rows"} for name in INPUTS[:4]}, "pcm": {0: "samples"}},
+        do_constant_folding=False,  # the runtime folds; in the file the matrices would be 1 MB
+        dynamic_axes={**{name: {0: "rows"} for name in INPUTS[:3]}, "pcm": {0: "samples"}},
     )
 
 
-def decode(decoder: Decoder, rows: tuple[Tensor, ...], warp: float = 1.0) -> np.ndarray:
+def decode(
+    decoder: Decoder, f0: NDArray[np.float32], voicing: NDArray[np.float32], bands: NDArray[np.float32], warp: float = 1.0
+) -> NDArray[np.float32]:
     """A whole utterance's samples, as the service would play them: without the delay, as long as its rows."""
+    rows = [torch.from_numpy(np.concatenate([[x[0]] * CONTEXT, x, [x[-1]] * CONTEXT]).astype(np.float32)) for x in (f0, voicing, bands)]
     with torch.no_grad():
-        pcm, _, _, _, tail, _ = decoder(*rows, *first_state(), torch.tensor([warp]))
+        pcm, _, _, _, tail, _ = DecoderGraph(decoder)(*rows, *first_state(), torch.tensor([warp]))
     return torch.cat([pcm, tail])[DELAY : DELAY + len(pcm)].numpy()
