@@ -3,10 +3,11 @@
  *
  * JSON lines on standard input: `{"id", "voice", "text", "temperature"?, "seed"?, "out", "f32"?, "whole"?,
  * "uncut"?, "early"?}`. For each it writes the wave file `out` (and `f32`, the samples before they are rounded to 16 bits) and
- * answers with one line `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "seams", "firstChunkMs",
- * "computeMs", "loadMs"}`, where `seams` are the samples at which a new segment begins. `whole` decodes all frames of
- * a segment at once, `uncut` makes one segment of the text, `early` cuts it as that of a WebSocket. MODELS_DIR and EXECUTION_PROVIDER are those of the
- * service.
+ * answers with one line `{"id", "samples", "words": [{"word", "startSample", "endSample"}], "phones": [{"phone",
+ * "startSample", "endSample"}], "seams", "chunks", "firstChunkMs", "computeMs", "loadMs"}`, where `seams` are the samples at
+ * which a new segment begins, and `chunks` those at which another chunk of the same segment does. `whole` decodes all
+ * frames of a segment at once, `uncut` makes one segment of the text, `early` cuts it as that of a WebSocket. MODELS_DIR
+ * and EXECUTION_PROVIDER are those of the service.
  */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -21,6 +22,7 @@ import { Segmenter } from '../../src/text/segments.js';
 import { joinFloats, toInt16 } from '../../workers/engines/pcm.js';
 import { readPacks } from '../../workers/engines/registry.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx/engine.js';
+import type { SyrinxData } from '../../workers/engines/syrinx/manifest.js';
 
 interface Item {
   readonly id: string;
@@ -41,10 +43,18 @@ interface Word {
   endSample: number;
 }
 
+interface Phone {
+  readonly phone: string;
+  readonly startSample: number;
+  readonly endSample: number;
+}
+
 interface Speech {
   readonly pcm: Float32Array;
   readonly words: Word[];
+  readonly phones: Phone[];
   readonly seams: number[];
+  readonly chunks: number[];
   readonly firstChunkMs: number;
   readonly computeMs: number;
 }
@@ -68,7 +78,13 @@ const waveHeader = (samples: number, sampleRateHz: number): Buffer => {
   return header;
 };
 
-const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
+interface Voices {
+  readonly engine: SyrinxEngine;
+  /** Names in id order. */
+  readonly phones: readonly string[];
+}
+
+const speak = async ({ engine, phones: names }: Voices, item: Item): Promise<Speech> => {
   const bound = item.text.length;
   const segmenter =
     item.uncut === true
@@ -77,7 +93,9 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
   const segments = [...segmenter.push(item.text), ...segmenter.end()].filter(({ speak: spoken }) => spoken);
   const parts: Float32Array[] = [];
   const words: Word[] = [];
+  const phones: Phone[] = [];
   const seams: number[] = [];
+  const chunks: number[] = [];
   let samples = 0;
   let continues = false;
   let firstChunkMs = 0;
@@ -97,6 +115,7 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
       const chunk = await synthesis.stepFloat();
       if (chunk === null) break;
       firstChunkMs ||= performance.now() - start;
+      if (samples > segmentStart) chunks.push(samples);
       for (const { word, startSample, endSample } of chunk.words) {
         const { start: from, end: to } = segment.words[word]!;
         const text = segment.text.slice(from, to);
@@ -114,10 +133,12 @@ const speak = async (engine: SyrinxEngine, item: Item): Promise<Speech> => {
       parts.push(chunk.pcm);
       samples += chunk.pcm.length;
     }
+    for (const { id, start: from, end: to } of synthesis.phones)
+      phones.push({ phone: names[id]!, startSample: segmentStart + from, endSample: segmentStart + to });
     continues = segment.tokenContinues;
   }
   const computeMs = performance.now() - start;
-  return { pcm: joinFloats(parts), words, seams, firstChunkMs, computeMs };
+  return { pcm: joinFloats(parts), words, phones, seams, chunks, firstChunkMs, computeMs };
 };
 
 const packageRoot = (): string => {
@@ -132,23 +153,28 @@ const { modelsDir, executionProvider } = readConfig({
 });
 const loadStart = performance.now();
 const { packs, files } = await readPacks(modelsDir);
-const engines: SyrinxEngine[] = [];
+const loaded: Voices[] = [];
 const means = { provider: executionProvider, native: unguarded, log: silentLog, bounds: limits };
-for (const pack of packs) if (pack.engine === 'syrinx') engines.push(await SyrinxEngine.load(pack, means));
+for (const pack of packs)
+  if (pack.engine === 'syrinx')
+    loaded.push({
+      engine: await SyrinxEngine.load(pack, means),
+      phones: (pack.data as SyrinxData).manifest.phones,
+    });
 closeFiles(files);
 const loadMs = performance.now() - loadStart;
 
 for await (const line of createInterface({ input: process.stdin })) {
   if (line.trim() === '') continue;
   const item = typia.json.assertParse<Item>(line);
-  const engine = engines.find(({ voices }) => voices.some(({ id }) => id === item.voice));
-  if (engine === undefined) throw new Error(`unknown voice "${item.voice}"`);
-  const { pcm, words, seams, firstChunkMs, computeMs } = await speak(engine, item);
-  const { sampleRateHz } = engine.voices[0]!;
+  const voices = loaded.find(({ engine }) => engine.voices.some(({ id }) => id === item.voice));
+  if (voices === undefined) throw new Error(`unknown voice "${item.voice}"`);
+  const { pcm, ...speech } = await speak(voices, item);
+  const { sampleRateHz } = voices.engine.voices[0]!;
   const samples = toInt16(pcm);
   const bytes = new Uint8Array(samples.buffer);
   await writeFile(item.out, Buffer.concat([waveHeader(samples.length, sampleRateHz), bytes]));
   if (item.f32 !== undefined) await writeFile(item.f32, new Uint8Array(pcm.buffer));
-  const answer = { id: item.id, samples: samples.length, words, seams, firstChunkMs, computeMs, loadMs };
+  const answer = { id: item.id, samples: samples.length, ...speech, loadMs };
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
