@@ -95,7 +95,7 @@ t.test('a fault is reported in one line that names the file', async (t) => {
     [
       'the manifest is of another format',
       (folder) => editManifest(folder, (manifest) => (manifest['format'] = 'syrinx-9')),
-      /manifest\.json: manifest\.format must be "syrinx-1"$/,
+      /manifest\.json: manifest\.format must be "syrinx-2"$/,
     ],
     [
       'a field is missing',
@@ -106,7 +106,17 @@ t.test('a fault is reported in one line that names the file', async (t) => {
       'a speaker has a mix of two',
       (folder) =>
         editManifest(folder, (manifest) => ((manifest['speakers'] as Json[])[2]!['mix'] = [0.5, 0.5])),
-      /manifest\.json: manifest\.speakers\[2\]\.mix must be /,
+      /manifest\.json: manifest\.speakers\[2\]\.mix must be \d weights, one for each trained speaker$/,
+    ],
+    [
+      'styles are more alike than they can be',
+      (folder) =>
+        editManifest(folder, (manifest) => {
+          const { correlation } = manifest['style'] as { correlation: number[][] };
+          for (const [i, row] of correlation.entries())
+            for (const j of row.keys()) row[j] = i === j ? 1 : -0.9;
+        }),
+      /manifest\.json: manifest\.style\.correlation must be /,
     ],
     [
       'a speaker is far too loud',
@@ -163,7 +173,7 @@ t.test('a graph that matches its manifest but cannot be loaded is named', async 
 
 t.test('graphs of another shape than the manifest says are a fault at load', async (t) => {
   const folder = copyModels(t.testdir());
-  editManifest(folder, (manifest) => (manifest['hiddenSize'] = 64));
+  editManifest(folder, (manifest) => ((manifest['sizes'] as Json)['hidden'] = 64));
   t.match(await faultOf(load(folder)), /^[^\n]*manifest\.json: the models do not run as the manifest says: /);
 });
 

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t from 'tap';
 import { limits } from '../../../src/limits.js';
 import { Espeak } from '../../../workers/engines/g2p/espeak.js';
@@ -12,7 +10,6 @@ import {
 } from '../../../workers/engines/syrinx/ipa.js';
 import { allVoices, defaultVoice } from '../../../workers/engines/g2p/languages.js';
 import { missingPhones } from '../../../workers/engines/syrinx/phones.js';
-import { packageRoot } from '../../support/package-root.js';
 import { seededRandom } from '../../../scripts/rig/random.js';
 import { loadPhones } from '../../support/voices.js';
 
@@ -36,16 +33,6 @@ t.test('the tables use only phones that the voice has', (t) => {
       );
   t.strictSame(missingPhones(names), []);
   t.strictSame(missingPhones(['pau', 'aa']).length, 39);
-  t.end();
-});
-
-t.test('English is spelt as in the training of the voice', (t) => {
-  const source = readFileSync(join(packageRoot, 'scripts', 'voice', 'phones.py'), 'utf8');
-  const table = source.slice(source.indexOf('IPA_TO_PHONES'), source.indexOf('LONGEST_IPA'));
-  const rows = [...table.matchAll(/"([^"]+)": "([^"]+)"/g)];
-  t.ok(rows.length > 50);
-  for (const [, symbol, spelling] of rows)
-    t.equal(englishIpa.get(symbol!.normalize('NFD'))?.join(' '), spelling, symbol!);
   t.end();
 });
 

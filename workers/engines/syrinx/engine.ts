@@ -1,4 +1,5 @@
 /** The engine of our own voice packs. */
+import { strict as assert } from 'node:assert';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
@@ -9,7 +10,8 @@ import { type Sessions, createSessions } from '../onnx.js';
 import { Graphs } from './graphs.js';
 import type { GraphName, Manifest, Speaker, SyrinxData } from './manifest.js';
 import { PhoneSet } from './phones.js';
-import { Prosody } from './prosody.js';
+import { type Melody, Prosody } from './prosody.js';
+import { mixingOf } from './random.js';
 import { Segment, StepLock } from './segment.js';
 import { Timeline } from './timeline.js';
 import { PhoneTrack, type TrackMeans } from './track.js';
@@ -21,26 +23,23 @@ interface SpeakerMeans {
   readonly speaker: Speaker;
   readonly mix: Float32Array;
   readonly warp: Float32Array;
-  /** Natural logarithm of the mean F0, in Hz, before the speaker's own pitch. */
-  readonly pitchMean: number;
 }
 
-const meansOf = (speaker: Speaker, { logMean }: Manifest['trainingF0']): SpeakerMeans => {
+const meansOf = (speaker: Speaker): SpeakerMeans => {
   const weights = speaker.mix.reduce((sum, weight) => sum + weight, 0);
   return {
     speaker,
-    mix: Float32Array.from(speaker.mix),
+    mix: Float32Array.from(speaker.mix, (weight) => weight / weights),
     warp: Float32Array.of(speaker.warp),
-    pitchMean: speaker.mix.reduce((sum, weight, i) => sum + (weight / weights) * logMean[i]!, 0),
   };
 };
 
 export class SyrinxEngine implements Engine {
   readonly voices: readonly Voice[];
   readonly executionProvider: Engine['executionProvider'];
-  readonly #manifest: Manifest;
   readonly #graphs: Graphs;
   readonly #track: TrackMeans;
+  readonly #melody: Melody;
   readonly #speakers: ReadonlyMap<string, SpeakerMeans>;
   readonly #stepLock = new StepLock();
 
@@ -52,12 +51,12 @@ export class SyrinxEngine implements Engine {
   ) {
     this.voices = voices;
     this.executionProvider = sessions.executionProvider;
-    this.#manifest = manifest;
     this.#graphs = new Graphs(sessions, manifest);
     this.#track = track;
-    this.#speakers = new Map(
-      manifest.speakers.map((speaker) => [speaker.id, meansOf(speaker, manifest.trainingF0)]),
-    );
+    const mixing = mixingOf(manifest.style.correlation);
+    assert(mixing !== null);
+    this.#melody = { logMean: manifest.trainingF0.logMean, mixing };
+    this.#speakers = new Map(manifest.speakers.map((speaker) => [speaker.id, meansOf(speaker)]));
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or is not what the manifest says */
@@ -94,28 +93,27 @@ export class SyrinxEngine implements Engine {
     const { voiceId } = request.settings;
     const means = this.#speakers.get(voiceId);
     if (means === undefined) throw new RangeError(`unknown voice "${voiceId}"`);
-    const { speaker, mix, warp, pitchMean } = means;
-    const prosody = new Prosody(request, speaker, pitchMean);
+    const { speaker, mix, warp } = means;
+    const prosody = new Prosody(request, speaker, this.#melody);
     return new Segment({
       engine: this,
       graphs: this.#graphs,
-      timeline: this.#timeline(request, prosody, mix),
+      timeline: this.#timeline(request, prosody),
       prosody,
       words: request.words.length,
+      mix,
       warp,
       gain: speaker.gain,
-      pitchMeanHz: Math.exp(pitchMean),
-      marginFrames: this.#manifest.margins.frames,
       whole,
       stepLock: this.#stepLock,
     });
   }
 
-  #timeline(request: SegmentRequest, prosody: Prosody, mix: Float32Array): Timeline {
+  #timeline(request: SegmentRequest, prosody: Prosody): Timeline {
     const { text, words, spoken = [] } = request;
     const clauses = clausesOf(text, words, spoken, request);
     const track = new PhoneTrack(clauses, words.length, this.#track, spoken);
-    return new Timeline(track, this.#graphs, prosody, mix, this.#manifest.margins.phones);
+    return new Timeline(track, this.#graphs, prosody);
   }
 
   async #warmUp(): Promise<void> {

@@ -1,4 +1,5 @@
 /** The three graphs of a voice as functions of typed arrays. Feeds are built in buffers that are reused. */
+import { strict as assert } from 'node:assert';
 import { Tensor } from 'onnxruntime-node';
 import type { Sessions } from '../onnx.js';
 import { joinFloats } from '../pcm.js';
@@ -7,41 +8,24 @@ import type { GraphName, Manifest } from './manifest.js';
 /** What the decoder passes from one chunk to the next. */
 export interface DecoderState {
   readonly phase: Tensor;
-  readonly lastF0: Tensor;
-  readonly excitation: Tensor;
+  readonly pulses: Tensor;
+  readonly noise: Tensor;
   readonly tail: Tensor;
   readonly frameIndex: Tensor;
 }
 
-/** Vocoder parameters, one row for each sub-frame. */
-export interface FrameParameters {
+/** What the decoder makes sound of: 5 ms in each row. */
+export interface Rows {
   readonly f0: Float32Array;
+  /** Probability that the row is voiced. */
   readonly voicing: Float32Array;
-  readonly cepstra: Float32Array;
-  readonly aperiodicity: Float32Array;
+  /** Natural logarithms of amplitudes, `sizes.bands` for each row. */
+  readonly bands: Float32Array;
 }
 
-const cepstraPerSubFrame = 25;
-const bandsPerSubFrame = 5;
-/** Samples between the decoder's excitation and its output: its analysis window looks that far back. */
-export const decoderDelaySamples = 360;
-const excitationSamples = 360;
-const tailSamples = 840;
-
-/** The rows from `from` to `to`, without copying. */
-export const rowsOf = (all: FrameParameters, from: number, to: number): FrameParameters => ({
-  f0: all.f0.subarray(from, to),
-  voicing: all.voicing.subarray(from, to),
-  cepstra: all.cepstra.subarray(from * cepstraPerSubFrame, to * cepstraPerSubFrame),
-  aperiodicity: all.aperiodicity.subarray(from * bandsPerSubFrame, to * bandsPerSubFrame),
-});
-
-export const joinRows = (parts: readonly FrameParameters[]): FrameParameters => ({
-  f0: joinFloats(parts.map(({ f0 }) => f0)),
-  voicing: joinFloats(parts.map(({ voicing }) => voicing)),
-  cepstra: joinFloats(parts.map(({ cepstra }) => cepstra)),
-  aperiodicity: joinFloats(parts.map(({ aperiodicity }) => aperiodicity)),
-});
+/** Outside of these a net has failed: its graph limits what it gives to narrower ranges. */
+const f0Range = [30, 1_000] as const;
+const bandRange = [-30, 6] as const;
 
 const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
 
@@ -68,80 +52,177 @@ const integers = (size: number) => new Feed((length) => new BigInt64Array(length
 const bigIntegers = Array.from({ length: 4096 }, (_, value) => BigInt(value));
 export const toBigInt = (value: number): bigint => bigIntegers[value] ?? BigInt(value);
 
+/** An output of a graph. @param name for the message if its size is wrong */
+const floatsOf = (tensor: Tensor | undefined, name: string, size: number): Float32Array => {
+  const data = tensor?.data as Float32Array | undefined;
+  assert(data?.length === size, `${name} has ${data?.length} values, not ${size}`);
+  return data;
+};
+
+const assertRange = (values: Float32Array, name: string, [low, high]: readonly [number, number]): void => {
+  // Written so that it fails for NaN, too.
+  for (const value of values) if (!(value >= low && value <= high)) assert.fail(`${name} is ${value}`);
+};
+
+/** Feeds of the encoder, one column for each phone. */
+export interface EncoderFeeds {
+  /** [4, phones]: phone, stress, word start, terminal class. */
+  readonly ids: BigInt64Array;
+  /** [2, phones] */
+  readonly place: Float32Array;
+  /** [4, phones] */
+  readonly style: Float32Array;
+}
+
+/** Feeds of the frame net. */
+export interface FrameFeeds {
+  /** [hidden, phones] */
+  readonly hidden: Float32Array;
+  /** The phone of each frame. */
+  readonly index: BigInt64Array;
+  /** [4, frames] */
+  readonly position: Float32Array;
+  /** [sizes.noise, frames] */
+  readonly noise: Float32Array;
+}
+
 export class Graphs {
-  readonly hiddenSize: number;
+  readonly sizes: Manifest['sizes'];
+  readonly margins: Manifest['margins'];
+  readonly delaySamples: number;
+  readonly #rowSamples: number;
   readonly #run: Sessions<GraphName>['run'];
   readonly #ids = integers(4 * 64);
   readonly #place = floats(2 * 64);
+  readonly #style = floats(4 * 64);
   readonly #hidden = floats(64 * 192);
   readonly #index = integers(256);
   readonly #position = floats(4 * 256);
+  readonly #noise = floats(4 * 256);
 
   constructor(sessions: Sessions<GraphName>, manifest: Manifest) {
     this.#run = sessions.run;
-    this.hiddenSize = manifest.hiddenSize;
+    this.sizes = manifest.sizes;
+    this.margins = manifest.margins;
+    this.delaySamples = manifest.decoderDelaySamples;
+    this.#rowSamples = manifest.frame.rowSamples;
   }
 
-  /** The encoder's feeds for `count` phones: `ids` [4, count], `place` [2, count]. */
-  encoderFeeds(count: number): { ids: BigInt64Array; place: Float32Array } {
-    return { ids: this.#ids.take(4 * count), place: this.#place.take(2 * count) };
-  }
-
-  /** @returns `hidden` [H, count], and `duration` in frames, not rounded */
-  async encode(
-    { ids, place }: { ids: BigInt64Array; place: Float32Array },
-    mix: Float32Array,
-  ): Promise<{ hidden: Float32Array; duration: Float32Array }> {
-    const count = place.length / 2;
-    const { hidden, duration } = await this.#run.encoder({
-      ids: new Tensor('int64', ids, [4, count]),
-      place: float(place, [2, count]),
-      speaker: float(mix, [1, mix.length]),
-    });
-    return { hidden: hidden!.data as Float32Array, duration: duration!.data as Float32Array };
-  }
-
-  /** The frame net's feeds: `hidden` [H, phones], `index` [frames], `position` [4, frames]. */
-  frameFeeds(phones: number, frames: number) {
+  encoderFeeds(phones: number): EncoderFeeds {
     return {
-      hidden: this.#hidden.take(this.hiddenSize * phones),
-      index: this.#index.take(frames),
-      position: this.#position.take(4 * frames),
+      ids: this.#ids.take(4 * phones),
+      place: this.#place.take(2 * phones),
+      style: this.#style.take(4 * phones),
     };
   }
 
-  async frames(feeds: {
-    hidden: Float32Array;
-    index: BigInt64Array;
-    position: Float32Array;
-  }): Promise<FrameParameters> {
-    const { hidden, index, position } = feeds;
-    const out = await this.#run.frames({
-      hidden: float(hidden, [1, this.hiddenSize, hidden.length / this.hiddenSize]),
-      index: new Tensor('int64', index, [index.length]),
-      position: float(position, [4, index.length]),
+  /**
+   * @returns for each phone, `hidden` [hidden, phones], the usual `duration` in frames, not rounded, and the deviation of
+   * its natural logarithm
+   */
+  async encode({ ids, place, style }: EncoderFeeds): Promise<{
+    readonly hidden: Float32Array;
+    readonly duration: Float32Array;
+    readonly spread: Float32Array;
+  }> {
+    const phones = place.length / 2;
+    const out = await this.#run.encoder({
+      ids: new Tensor('int64', ids, [4, phones]),
+      place: float(place, [2, phones]),
+      style: float(style, [4, phones]),
     });
     return {
-      f0: out['f0']!.data as Float32Array,
-      voicing: out['voicing']!.data as Float32Array,
-      cepstra: out['cepstra']!.data as Float32Array,
-      aperiodicity: out['aperiodicity']!.data as Float32Array,
+      hidden: floatsOf(out['hidden'], 'hidden', this.sizes.hidden * phones),
+      duration: floatsOf(out['duration'], 'duration', phones),
+      spread: floatsOf(out['durationSpread'], 'durationSpread', phones),
+    };
+  }
+
+  frameFeeds(phones: number, frames: number): FrameFeeds {
+    return {
+      hidden: this.#hidden.take(this.sizes.hidden * phones),
+      index: this.#index.take(frames),
+      position: this.#position.take(4 * frames),
+      noise: this.#noise.take(this.sizes.noise * frames),
+    };
+  }
+
+  /** @param mix weights of the trained speakers. @returns two rows for each frame */
+  async frames({ hidden, index, position, noise }: FrameFeeds, mix: Float32Array): Promise<Rows> {
+    const frames = index.length;
+    const out = await this.#run.frames({
+      hidden: float(hidden, [1, this.sizes.hidden, hidden.length / this.sizes.hidden]),
+      index: new Tensor('int64', index, [frames]),
+      position: float(position, [4, frames]),
+      noise: float(noise, [this.sizes.noise, frames]),
+      speaker: float(mix, [1, mix.length]),
+    });
+    const f0 = floatsOf(out['f0'], 'f0', 2 * frames);
+    const voicing = floatsOf(out['voicing'], 'voicing', 2 * frames);
+    const bands = floatsOf(out['bands'], 'bands', 2 * frames * this.sizes.bands);
+    assertRange(f0, 'f0', f0Range);
+    assertRange(voicing, 'voicing', [0, 1]);
+    assertRange(bands, 'a band', bandRange);
+    return { f0, voicing, bands };
+  }
+
+  /** The rows from `from` to `to`; beyond the edges the first or the last row is repeated. */
+  rowsBetween(rows: Rows, from: number, to: number): Rows {
+    const width = this.sizes.bands;
+    const count = rows.f0.length;
+    if (from >= 0 && to <= count)
+      return {
+        f0: rows.f0.slice(from, to),
+        voicing: rows.voicing.slice(from, to),
+        bands: rows.bands.slice(from * width, to * width),
+      };
+    const result = {
+      f0: new Float32Array(to - from),
+      voicing: new Float32Array(to - from),
+      bands: new Float32Array((to - from) * width),
+    };
+    for (let row = from; row < to; row++) {
+      const source = Math.max(0, Math.min(count - 1, row));
+      result.f0[row - from] = rows.f0[source]!;
+      result.voicing[row - from] = rows.voicing[source]!;
+      result.bands.set(rows.bands.subarray(source * width, (source + 1) * width), (row - from) * width);
+    }
+    return result;
+  }
+
+  /** Joins the rows of neighbouring chunks, each with the decoder's context at either side. */
+  joinRows(parts: readonly Rows[]): Rows {
+    const context = this.margins.rows;
+    const inner = parts.map((part, place) =>
+      this.rowsBetween(
+        part,
+        place === 0 ? 0 : context,
+        part.f0.length - (place === parts.length - 1 ? 0 : context),
+      ),
+    );
+    return {
+      f0: joinFloats(inner.map(({ f0 }) => f0)),
+      voicing: joinFloats(inner.map(({ voicing }) => voicing)),
+      bands: joinFloats(inner.map(({ bands }) => bands)),
     };
   }
 
   /** @param noiseIndex where in its noise the decoder starts; @param phase of the first pulse, in periods */
-  initialState(lastF0Hz: number, noiseIndex: number, phase: number): DecoderState {
+  initialState(noiseIndex: number, phase: number): DecoderState {
+    const { pulses, decoderNoise, tail } = this.sizes;
+    const zeros = (size: number) => float(new Float32Array(size), [size]);
     return {
       phase: float(Float32Array.of(phase), [1]),
-      lastF0: float(Float32Array.of(lastF0Hz), [1]),
-      excitation: float(new Float32Array(excitationSamples), [excitationSamples]),
-      tail: float(new Float32Array(tailSamples), [tailSamples]),
+      pulses: zeros(pulses),
+      noise: zeros(decoderNoise),
+      tail: zeros(tail),
       frameIndex: new Tensor('int64', BigInt64Array.of(BigInt(noiseIndex)), [1]),
     };
   }
 
+  /** @param rows with the decoder's context at either side */
   async decode(
-    { f0, voicing, cepstra, aperiodicity }: FrameParameters,
+    { f0, voicing, bands }: Rows,
     state: DecoderState,
     warp: Float32Array,
   ): Promise<{ pcm: Float32Array; state: DecoderState }> {
@@ -149,17 +230,16 @@ export class Graphs {
     const out = await this.#run.decoder({
       f0: float(f0, [count]),
       voicing: float(voicing, [count]),
-      cepstra: float(cepstra, [count, cepstraPerSubFrame]),
-      aperiodicity: float(aperiodicity, [count, bandsPerSubFrame]),
+      bands: float(bands, [count, this.sizes.bands]),
       ...state,
       warp: float(warp, [1]),
     });
     return {
-      pcm: out['pcm']!.data as Float32Array,
+      pcm: floatsOf(out['pcm'], 'pcm', (count - 2 * this.margins.rows) * this.#rowSamples),
       state: {
         phase: out['phaseOut']!,
-        lastF0: out['lastF0Out']!,
-        excitation: out['excitationOut']!,
+        pulses: out['pulsesOut']!,
+        noise: out['noiseOut']!,
         tail: out['tailOut']!,
         frameIndex: out['frameIndexOut']!,
       },

@@ -1,8 +1,8 @@
 /**
  * Maps espeak-ng's IPA to the phones of a General American voice: the nearest phone, or two.
  *
- * The voice was trained with the English rows (scripts/voice/phones.py has the same): a change here needs a new
- * training. The other rows are for foreign scripts, which are spoken with an accent.
+ * The voice was trained with the English rows: a change here needs a new training. The other rows are for foreign
+ * scripts, which are spoken with an accent.
  */
 
 export const vowelNames = [

@@ -1,8 +1,9 @@
-/** What a manifest of the format syrinx-1 says, and whether it may. */
+/** What a manifest of the format syrinx-2 says, and whether it may. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { HeldFile } from '../pack.js';
 import { missingPhones } from './phones.js';
+import { mixingOf } from './random.js';
 
 /** A file in the pack's own folder. */
 interface GraphFile {
@@ -14,22 +15,26 @@ interface GraphFile {
 export interface Speaker {
   readonly id: string & tags.Pattern<'^[a-z0-9][a-z0-9_-]{0,63}$'>;
   readonly description: string;
-  /** Weights of the speakers that the nets were trained with. */
-  readonly mix: (number & tags.Minimum<0> & tags.Maximum<1>)[] & tags.MinItems<3> & tags.MaxItems<3>;
+  /** Weights of the speakers that the frame net was trained with: their timbres are mixed. */
+  readonly mix: (number & tags.Minimum<0> & tags.Maximum<1>)[] & tags.MinItems<1>;
   /** Factor of F0. */
-  readonly pitch: number & tags.Minimum<0.5> & tags.Maximum<2>;
+  readonly pitch: number & tags.Minimum<0.4> & tags.Maximum<2>;
   /** Frequency scale of the spectral envelope: above 1 a longer vocal tract. */
   readonly warp: number & tags.Minimum<0.7> & tags.Maximum<1.4>;
   /** Factor of pace. */
   readonly rate: number & tags.Minimum<0.5> & tags.Maximum<2>;
-  /** Factor of the F0 range. */
+  /** Factor of the F0 range and of the variety of clauses. */
   readonly liveliness: number & tags.Minimum<0> & tags.Maximum<3>;
   /** Factor of amplitude, that brings all speakers to one level. */
   readonly gain: number & tags.Minimum<0.25> & tags.Maximum<4>;
 }
 
+type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<4096>;
+type Margin = number & tags.Type<'uint32'> & tags.Maximum<64>;
+type StyleRow = (number & tags.Minimum<-1> & tags.Maximum<1>)[] & tags.MinItems<4> & tags.MaxItems<4>;
+
 export interface Manifest {
-  readonly format: 'syrinx-1';
+  readonly format: 'syrinx-2';
   readonly name: string;
   readonly language: string;
   readonly sampleRateHz: 24000;
@@ -37,16 +42,32 @@ export interface Manifest {
   readonly files: { readonly encoder: GraphFile; readonly frames: GraphFile; readonly decoder: GraphFile };
   /** Names in id order. */
   readonly phones: string[];
-  /** `subFrames` vocoder frames of `hopSamples` samples make up one frame of `durationMs`. */
-  readonly frame: { readonly durationMs: 10; readonly subFrames: 2; readonly hopSamples: 120 };
-  /** Receptive fields of the encoder in phones and of the frame net in frames, at either side. */
+  /** `rows` rows of `rowSamples` samples make up one frame of `durationMs`. */
+  readonly frame: { readonly durationMs: 10; readonly rows: 2; readonly rowSamples: 120 };
+  /** What a window needs at either side: of the encoder in phones, of the frame net in frames, of the decoder in rows. */
   readonly margins: {
-    readonly phones: number & tags.Type<'uint32'> & tags.Maximum<64>;
-    readonly frames: number & tags.Type<'uint32'> & tags.Maximum<64>;
+    readonly phones: Margin;
+    readonly frames: Margin;
+    readonly rows: Margin;
   };
-  /** Natural logarithms of F0 in Hz, of the speakers that the nets were trained with. */
-  readonly trainingF0: { readonly logMean: number[] & tags.MinItems<3> & tags.MaxItems<3> };
-  readonly hiddenSize: number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<4096>;
+  /** Widths of the nets, and lengths of what the decoder passes on between chunks. */
+  readonly sizes: {
+    readonly hidden: Size;
+    readonly style: 4;
+    readonly noise: Size;
+    readonly bands: Size;
+    readonly pulses: Size;
+    readonly decoderNoise: Size;
+    readonly tail: Size;
+  };
+  /** Samples between the decoder's first row and its first sample of it. */
+  readonly decoderDelaySamples: number & tags.Type<'uint32'> & tags.Maximum<2400>;
+  /** Natural logarithm of the mean F0 in Hz, of the person whose melody the nets learned. */
+  readonly trainingF0: { readonly logMean: number & tags.Minimum<4> & tags.Maximum<6.5> };
+  /** In the order of the weights of a mix. */
+  readonly trainingSpeakers: string[] & tags.MinItems<1>;
+  /** How the four values of a clause's style go together: mean of log F0, its spread, pace, tune. */
+  readonly style: { readonly correlation: StyleRow[] & tags.MinItems<4> & tags.MaxItems<4> };
   /** The pack's default first. */
   readonly speakers: Speaker[] & tags.MinItems<1>;
 }
@@ -62,6 +83,18 @@ export interface SyrinxData {
 
 const validateManifest = typia.createValidate<Manifest>();
 
+/** What the types cannot say. @returns what is wrong, if anything is */
+const faultIn = ({ phones, speakers, trainingSpeakers, style }: Manifest): string | undefined => {
+  const missing = missingPhones(phones);
+  if (missing.length > 0) return `phones lacks ${missing.join(', ')}`;
+  const odd = speakers.findIndex(({ mix }) => mix.length !== trainingSpeakers.length);
+  if (odd >= 0)
+    return `manifest.speakers[${odd}].mix must be ${trainingSpeakers.length} weights, one for each trained speaker`;
+  if (mixingOf(style.correlation) === null)
+    return 'manifest.style.correlation must be a correlation: 1 on its diagonal, symmetric, positive definite';
+  return undefined;
+};
+
 /** @param path for messages */
 export const parseManifest = (path: string, value: unknown): Manifest => {
   const result = validateManifest(value);
@@ -71,7 +104,7 @@ export const parseManifest = (path: string, value: unknown): Manifest => {
       `${path}: ${first?.path.replace('$input', 'manifest')} must be ${first?.expected}`,
     );
   }
-  const missing = missingPhones(result.data.phones);
-  if (missing.length > 0) throw new VoicePackError(`${path}: phones lacks ${missing.join(', ')}`);
+  const fault = faultIn(result.data);
+  if (fault !== undefined) throw new VoicePackError(`${path}: ${fault}`);
   return result.data;
 };

@@ -1,139 +1,199 @@
 /**
- * What makes two readings of a sentence differ: pace, the length of each sound, the course of F0. It depends only on
- * the seeds and on phone and frame numbers, never on when a step ran. Pace, pitch and range, which a listener hears
- * as a mood, belong to the utterance, so that its segments sound like one reading.
+ * What makes two readings of a sentence differ: the style of each clause, the length of each sound, and the noise that
+ * the frame net turns into small movements. It depends only on the seeds and on clause, phone and frame numbers, never on
+ * when a step ran. A part of the style belongs to the utterance, so that its segments sound like one reading.
  */
 import type { SegmentRequest } from '../../../src/threads/messages.js';
+import { type Terminal, terminals } from '../g2p/lexer.js';
 import type { Speaker } from './manifest.js';
+import { gaussian, randomAt } from './random.js';
 
-/** Uniform numbers in [0, 1) from 32-bit state (mulberry32): fast, and good enough for a voice. */
-export const randomFrom = (seed: number): (() => number) => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let value = Math.imul(state ^ (state >>> 15), state | 1);
-    value = (value + Math.imul(value ^ (value >>> 7), value | 61)) ^ value;
-    return ((value ^ (value >>> 14)) >>> 0) / 0x1_0000_0000;
-  };
-};
+/** What numbers are drawn for. */
+const draws = { mood: 0, clause: 1, cutClause: 2, sound: 3, silence: 4, frame: 5, decoder: 6 } as const;
 
-/** Spreads similar seeds (0, 1, 2 ...) over the whole state. */
-const scramble = (seed: number, salt: number): number => {
-  let value = Math.imul((seed ^ Math.imul(salt, 0x9e3779b1)) >>> 0, 0x85ebca6b);
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return (value ^ (value >>> 16)) >>> 0;
-};
+/** A style has four values: mean of log F0, its spread, pace, and tune (F0 at the end against the mean). */
+const styleSize = 4;
+/** Further from the usual than this the nets were not trained. */
+const styleMax = 2.5;
+/** The part of each value's variance that belongs to the utterance; the rest belongs to the clause. */
+const moodShares = [0.6, 0.5, 0.95, 0.15] as const;
 
-/** Standard normal, limited to three deviations so that no sound becomes absurd. */
-const gaussian = (random: () => number): number => {
-  const radius = Math.sqrt(-2 * Math.log(1 - random()));
-  return Math.max(-3, Math.min(3, radius * Math.cos(2 * Math.PI * random())));
-};
-
-/** Frames between two knots of the F0 drift: about one foot. */
-const driftFrames = 32;
 /**
- * Frames over which the drift fades out before a cut in a clause: that many must be known after those that are
- * shaped.
+ * The part of each value's deviation that is drawn. Mean and pace vary most with what is said: two readings of one sentence
+ * by the person deviate by half of it in their means, and by 4 % in their lengths.
  */
-export const driftEndFrames = 20;
-/** A smooth step from 0 to 1. */
-const ease = (progress: number): number => {
-  const share = Math.max(0, Math.min(1, progress));
-  return share * share * (3 - 2 * share);
+const drawnShares = [0.5, 1, 0.5, 1] as const;
+
+/** How a clause of a terminal class is spoken. */
+interface Manner {
+  /** The class that the encoder gets. */
+  readonly terminal: Terminal;
+  /** The usual style, and the deviation from it. */
+  readonly centre: readonly number[];
+  readonly deviation: readonly number[];
+}
+
+// The encoder follows a spread only in part: with this centre the range of F0 is the person's. The recordings have almost
+// no questions and exclamations. The encoder gets them as full stops, with a tune that rises, or with more spread.
+const manners: Readonly<Record<Terminal, Manner>> = {
+  [terminals.continuing]: {
+    terminal: terminals.continuing,
+    centre: [0, 0.4, 0, 0.4],
+    deviation: [1, 1, 1, 1],
+  },
+  [terminals.period]: { terminal: terminals.period, centre: [0, 0.4, 0, 0], deviation: [1, 1, 1, 1] },
+  [terminals.question]: { terminal: terminals.period, centre: [0.2, 0.4, 0, 2], deviation: [1, 1, 1, 0.2] },
+  [terminals.exclamation]: { terminal: terminals.period, centre: [0.4, 1.2, 0, 0], deviation: [1, 1, 1, 1] },
 };
+
+/** How much a temperature widens the F0 range, the variety of styles, and that of lengths, relative to 1. */
+const rangeAt = (temperature: number): number => temperature ** 0.3;
+const styleSpreadAt = (temperature: number): number => temperature ** 0.75;
+const lengthSpreadAt = (temperature: number): number => temperature ** 0.5;
+
+/** The share of the deviation of lengths that is drawn: with twice as much, the word error rate was a point higher. */
+const lengthShare = 0.3;
+/** Sounds over which the drawn lengths balance. */
+const balancedSounds = 8;
+/** Limit of the natural logarithm of a length over the usual one. */
+const lengthMax = 0.7;
 /** Limit of an F0 excursion in natural logarithms, a little more than an octave in all. */
 const excursionMax = 0.62;
 
-/** How much a temperature widens range and variation, relative to 1. Chosen by ear and by word error rate. */
-export const rangeAt = (temperature: number): number => temperature ** 0.45;
-export const spreadAt = (temperature: number): number => temperature ** 0.75;
+/** Limits softly: nearly linear up to half of the limit. */
+const limited = (value: number, max: number): number => value / (1 + (value / max) ** 4) ** 0.25;
 
-export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings' | 'before' | 'after'>;
+export type ProsodyRequest = Pick<SegmentRequest, 'seed' | 'utteranceSeed' | 'settings'>;
+
+/** What all speakers of a pack share. */
+export interface Melody {
+  /** Natural logarithm of the mean F0, in Hz, before a speaker's own pitch. */
+  readonly logMean: number;
+  /** `mixingOf` the correlation of styles. */
+  readonly mixing: readonly (readonly number[])[];
+}
+
+export interface ClauseStyle {
+  readonly terminal: Terminal;
+  readonly values: readonly number[];
+}
+
+/** Pauses were trained without a style. */
+export const pauseStyle: ClauseStyle = { terminal: terminals.continuing, values: [0, 0, 0, 0] };
 
 export class Prosody {
   /** Where the decoder starts in its noise and its pulse train. */
   readonly noiseIndex: number;
   readonly startPhase: number;
   readonly #seed: number;
-  readonly #random: () => number;
-  readonly #pitchMean: number;
+  readonly #utteranceSeed: number;
+  readonly #melody: Melody;
   readonly #pitchShift: number;
   readonly #range: number;
-  readonly #drift: number;
   readonly #pace: number;
-  readonly #speed: number;
-  readonly #phoneSpread: number;
-  readonly #knots: number[] = [];
-  readonly #isCut: boolean;
+  readonly #styleSpread: number;
+  readonly #lengthSpread: number;
+  readonly #mood: readonly number[];
+  #silences = 0;
   #carry = 0;
 
-  /** @param pitchMean natural logarithm of the mean F0, in Hz, that the nets give this speaker */
-  constructor(request: ProsodyRequest, speaker: Speaker, pitchMean: number) {
-    const { seed, utteranceSeed, before, after } = request;
+  constructor(request: ProsodyRequest, speaker: Speaker, melody: Melody) {
+    const { seed, utteranceSeed } = request;
     const { temperature, speed = 1 } = request.settings;
-    const spread = spreadAt(temperature);
-    const ofUtterance = randomFrom(scramble(utteranceSeed, 0));
-    this.#pitchMean = pitchMean;
-    this.#range = speaker.liveliness * rangeAt(temperature) * Math.exp(0.06 * spread * gaussian(ofUtterance));
-    this.#pitchShift = Math.log(speaker.pitch) + 0.012 * spread * gaussian(ofUtterance);
-    this.#pace = Math.exp(0.03 * spread * gaussian(ofUtterance)) / (speaker.rate * speed);
-    this.#speed = speed;
     this.#seed = seed;
-    this.#random = randomFrom(scramble(seed, 1));
-    this.#drift = 0.03 * spread;
-    this.#isCut = after !== '';
-    // Where segments meet within a clause, neither knows the drift of the other: there it is zero.
-    if (before !== '') this.#knots[0] = 0;
-    this.#phoneSpread = 0.07 * spread;
-    this.noiseIndex = Math.floor(1024 * this.#random());
-    this.startPhase = this.#random();
+    this.#utteranceSeed = utteranceSeed;
+    this.#melody = melody;
+    this.#pitchShift = Math.log(speaker.pitch);
+    this.#range = speaker.liveliness * rangeAt(temperature);
+    this.#pace = 1 / (speaker.rate * speed);
+    this.#styleSpread = styleSpreadAt(temperature);
+    this.#lengthSpread = lengthShare * lengthSpreadAt(temperature);
+    this.#mood = normals(randomAt(utteranceSeed, draws.mood));
+    const random = randomAt(seed, draws.decoder);
+    this.noiseIndex = Math.floor(1024 * random());
+    this.startPhase = random();
   }
 
-  /** A sound's length in whole frames. Call it once for each phone, in order: it carries the rounding error on. */
-  durationFrames(predictedFrames: number, minFrames: number): number {
-    const varied = predictedFrames * this.#pace * Math.exp(this.#phoneSpread * gaussian(this.#random));
-    const wanted = varied + this.#carry;
-    const frames = Math.max(minFrames, Math.round(wanted));
+  /** @param clause its number in the segment, or `null` if other segments speak a part of it: they must agree with this one */
+  styleOf(clause: number | null, terminal: Terminal): ClauseStyle {
+    const { terminal: spoken, centre, deviation } = manners[terminal];
+    const own = normals(
+      clause === null
+        ? randomAt(this.#utteranceSeed, draws.cutClause)
+        : randomAt(this.#seed, draws.clause, clause),
+    );
+    const drawn = own.map(
+      (value, i) => Math.sqrt(moodShares[i]!) * this.#mood[i]! + Math.sqrt(1 - moodShares[i]!) * value,
+    );
+    const values = this.#melody.mixing.map((row, i) => {
+      const value = row.reduce((sum, weight, j) => sum + weight * drawn[j]!, 0);
+      const style = centre[i]! + this.#styleSpread * drawnShares[i]! * deviation[i]! * value;
+      return Math.max(-styleMax, Math.min(styleMax, style));
+    });
+    return { terminal: spoken, values };
+  }
+
+  /**
+   * A sound's length in whole frames. Call it once for each phone, in order: it carries the rounding error on.
+   * @param spread deviation of the logarithm of its length
+   */
+  soundFrames(phone: number, usualFrames: number, spread: number): number {
+    const wanted = usualFrames * this.#pace * this.#variation(phone, spread) + this.#carry;
+    const frames = Math.max(1, Math.round(wanted));
     this.#carry = Math.max(-0.5, Math.min(0.5, wanted - frames));
     return frames;
   }
 
   /** The length of a sound that another segment speaks. */
-  usualFrames(predictedFrames: number): number {
-    return Math.max(1, Math.round(predictedFrames * this.#pace));
+  usualFrames(usualFrames: number): number {
+    return Math.max(1, Math.round(usualFrames * this.#pace));
   }
 
-  /** Varies the length of a silence. It follows the speed of the request, not the voice's own rate. */
-  vary(length: number, spread: number): number {
-    return (length * (1 + spread * (2 * this.#random() - 1))) / this.#speed;
+  /** The length of a pause within the segment. */
+  pauseFrames(
+    phone: number,
+    usualFrames: number,
+    spread: number,
+    [min, max]: readonly [number, number],
+  ): number {
+    const varied = usualFrames * this.#variation(phone, spread);
+    return Math.max(1, Math.round(Math.max(min, Math.min(max, varied)) * this.#pace));
   }
 
-  /**
-   * Shapes F0 in place.
-   * @param f0 two values for each frame
-   * @param firstFrame number of the first frame within the segment; below 0 where another segment speaks
-   * @param endFrame end of the segment; if it is unknown, any number at least `driftEndFrames` after the last value
-   */
-  shapePitch(f0: Float32Array, firstFrame: number, endFrame: number): void {
-    for (let at = 0; at < f0.length; at++) {
-      const frame = Math.max(0, firstFrame + at / 2);
-      const fade = this.#isCut ? ease((endFrame - frame) / driftEndFrames) : 1;
-      const excursion = (Math.log(f0[at]!) - this.#pitchMean) * this.#range + fade * this.#driftAt(frame);
-      f0[at] = Math.exp(
-        this.#pitchMean + this.#pitchShift + excursionMax * Math.tanh(excursion / excursionMax),
-      );
+  /** Varies the length of a silence. */
+  silence(length: number, spread: number): number {
+    const random = randomAt(this.#seed, draws.silence, this.#silences++);
+    return length * (1 + spread * (2 * random() - 1)) * this.#pace;
+  }
+
+  /** Noise of the frame net, a row for each of its channels. @param firstFrame number of its first frame */
+  fillNoise(noise: Float32Array, firstFrame: number, frames: number): void {
+    for (let frame = 0; frame < frames; frame++) {
+      const random = randomAt(this.#seed, draws.frame, firstFrame + frame);
+      for (let at = frame; at < noise.length; at += frames) noise[at] = gaussian(random);
     }
   }
 
-  #driftAt(frame: number): number {
-    const knot = Math.floor(frame / driftFrames);
-    const progress = frame / driftFrames - knot;
-    const share = ease(progress);
-    return this.#drift * (this.#knot(knot) * (1 - share) + this.#knot(knot + 1) * share);
+  /** Shapes F0 in place. */
+  shapePitch(f0: Float32Array): void {
+    const { logMean } = this.#melody;
+    for (let at = 0; at < f0.length; at++) {
+      const excursion = (Math.log(f0[at]!) - logMean) * this.#range;
+      f0[at] = Math.exp(logMean + this.#pitchShift + limited(excursion, excursionMax));
+    }
   }
 
-  #knot(number: number): number {
-    return (this.#knots[number] ??= gaussian(randomFrom(scramble(this.#seed, number + 2))));
+  /** The factor of a length. Factors of neighbours balance each other: the pace is a matter of style. */
+  #variation(phone: number, spread: number): number {
+    let mean = 0;
+    for (let near = 0; near < balancedSounds; near++) mean += this.#sound(phone - near) / balancedSounds;
+    const drawn = this.#lengthSpread * spread * (this.#sound(phone) - mean);
+    return Math.exp(Math.max(-lengthMax, Math.min(lengthMax, drawn)));
+  }
+
+  #sound(phone: number): number {
+    return gaussian(randomAt(this.#seed, draws.sound, phone));
   }
 }
+
+const normals = (random: () => number): number[] => Array.from({ length: styleSize }, () => gaussian(random));

@@ -3,16 +3,9 @@ import { strict as assert } from 'node:assert';
 import type { WordTime } from '../../../src/threads/messages.js';
 import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from '../pcm.js';
-import {
-  type DecoderState,
-  type FrameParameters,
-  type Graphs,
-  decoderDelaySamples,
-  joinRows,
-  rowsOf,
-} from './graphs.js';
-import { type Prosody, driftEndFrames } from './prosody.js';
-import type { Timeline } from './timeline.js';
+import type { DecoderState, Graphs, Rows } from './graphs.js';
+import type { Prosody } from './prosody.js';
+import type { PhoneSpan, Timeline } from './timeline.js';
 
 /** An `EngineChunk` before quantisation; full scale is 1. */
 export interface FloatChunk {
@@ -29,7 +22,7 @@ const chunkGrid: readonly number[] = [12, 25, 50, 100];
 
 const sampleRateHz = 24_000;
 const samplesPerFrame = 240;
-const subFrames = 2;
+const rowsPerFrame = 2;
 const samplesOf = (milliseconds: number) => (milliseconds * sampleRateHz) / 1_000;
 
 /** Milliseconds of silence after the last sound, by how the segment ends. */
@@ -40,12 +33,8 @@ const trailingSpread = 0.12;
 const blankMs = 300;
 const fadeInSamples = 24;
 const fadeOutSamples = 180;
-/**
- * Frames that are decoded beyond a cut in a clause, and dropped: before, until the decoder has settled; after, for its
- * delay.
- */
+/** Frames that are decoded before a cut in a clause, and dropped: until the decoder has settled. */
 const framesBefore = 4;
-const framesAfter = Math.ceil(decoderDelaySamples / samplesPerFrame);
 /** Samples of the fades at a cut, from one excitation to the next: the shortest that make no click. */
 const seamFadeSamples = 96;
 
@@ -55,11 +44,11 @@ export interface SegmentParts {
   readonly timeline: Timeline;
   readonly prosody: Prosody;
   readonly words: number;
+  /** Weights of the trained speakers. */
+  readonly mix: Float32Array;
   /** Shape [1]. */
   readonly warp: Float32Array;
   readonly gain: number;
-  readonly pitchMeanHz: number;
-  readonly marginFrames: number;
   /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
   readonly whole: boolean;
   readonly engine: SegmentSynthesis['engine'];
@@ -100,8 +89,17 @@ export class Segment implements SegmentSynthesis {
   constructor(parts: SegmentParts) {
     this.#parts = parts;
     this.engine = parts.engine;
-    const { prosody, graphs, pitchMeanHz } = parts;
-    this.#state = graphs.initialState(pitchMeanHz, prosody.noiseIndex, prosody.startPhase);
+    const { prosody, graphs } = parts;
+    this.#state = graphs.initialState(prosody.noiseIndex, prosody.startPhase);
+  }
+
+  /** The phones made so far, in samples of the segment, for measurements. */
+  get phones(): PhoneSpan[] {
+    return this.#parts.timeline.spoken.map(({ id, start, end }) => ({
+      id,
+      start: this.#sampleAt(start),
+      end: this.#sampleAt(end),
+    }));
   }
 
   async step(): Promise<EngineChunk | null> {
@@ -115,36 +113,46 @@ export class Segment implements SegmentSynthesis {
 
   async #step(): Promise<FloatChunk> {
     const isFirst = this.#chunk === 0;
-    let parameters = await this.#nextFrames();
-    if (this.#parts.whole && parameters !== null) parameters = await this.#allFrames(parameters);
-    if (parameters === null) return this.#blank();
-    let pcm = await this.#decode(parameters);
+    let rows = await this.#nextRows();
+    if (this.#parts.whole && rows !== null) rows = await this.#allRows(rows);
+    if (rows === null) return this.#blank();
+    let pcm = await this.#decode(rows);
     if (isFirst) pcm = this.#trimStart(pcm);
     if (this.#done) pcm = this.#finish(pcm);
     this.#samples += pcm.length;
     return { pcm, words: this.#wordsUntil(this.#samples), last: this.#done };
   }
 
-  /** Parameters of the next chunk; `null` if the segment has no sound. Sets `#done` at the segment's end. */
-  async #nextFrames(): Promise<FrameParameters | null> {
-    const { timeline, graphs, prosody, marginFrames } = this.#parts;
+  /**
+   * The rows of the next chunk, with the decoder's context at either side; `null` if the segment has no sound. Sets
+   * `#done` at the segment's end.
+   */
+  async #nextRows(): Promise<Rows | null> {
+    const { timeline, graphs, prosody, mix } = this.#parts;
+    const { margins, delaySamples } = graphs;
     if (this.#chunk === 0 && !(await this.#begin())) return null;
     const from = this.#frame;
     let to = from + chunkGrid[Math.min(this.#chunk++, chunkGrid.length - 1)]!;
-    await timeline.extend(to + Math.max(marginFrames, driftEndFrames));
+    const reach = margins.frames + Math.ceil(margins.rows / rowsPerFrame);
+    await timeline.extend(to + reach);
     const { end } = timeline;
-    const limit = end + (end === Infinity || timeline.ending !== null ? 0 : framesAfter);
-    if (to >= Math.min(limit, timeline.frames)) {
-      to = Math.min(limit, timeline.frames);
+    // A cut has no pause in which the decoder's delay could pass.
+    const flush =
+      end === Infinity || timeline.ending !== null ? 0 : Math.ceil(delaySamples / samplesPerFrame);
+    const limit = Math.min(end + flush, timeline.frames);
+    if (to >= limit) {
+      to = limit;
       this.#done = true;
     }
     this.#frame = to;
-    const first = Math.max(0, from - marginFrames);
-    const last = Math.min(timeline.frames, to + marginFrames);
-    const all = await graphs.frames(timeline.feeds(first, last));
-    const parameters = rowsOf(all, (from - first) * subFrames, (to - first) * subFrames);
-    prosody.shapePitch(parameters.f0, from - this.#origin, Math.min(end, timeline.frames) - this.#origin);
-    return parameters;
+    const first = Math.max(0, from - reach);
+    const last = Math.min(timeline.frames, to + reach);
+    const made = await graphs.frames(timeline.feeds(first, last), mix);
+    const fromRow = (from - first) * rowsPerFrame - margins.rows;
+    const toRow = (to - first) * rowsPerFrame + margins.rows;
+    const rows = graphs.rowsBetween(made, fromRow, toRow);
+    prosody.shapePitch(rows.f0);
+    return rows;
   }
 
   /** Finds the first frame. @returns false if the segment has no sound */
@@ -156,38 +164,39 @@ export class Segment implements SegmentSynthesis {
     return true;
   }
 
-  async #allFrames(first: FrameParameters): Promise<FrameParameters> {
+  async #allRows(first: Rows): Promise<Rows> {
     const parts = [first];
-    while (!this.#done) parts.push((await this.#nextFrames())!);
-    return joinRows(parts);
+    while (!this.#done) parts.push((await this.#nextRows())!);
+    return this.#parts.graphs.joinRows(parts);
   }
 
-  async #decode(parameters: FrameParameters): Promise<Float32Array> {
+  async #decode(rows: Rows): Promise<Float32Array> {
     const { graphs, warp, gain } = this.#parts;
-    const { pcm, state } = await graphs.decode(parameters, this.#state, warp);
+    const { pcm, state } = await graphs.decode(rows, this.#state, warp);
     this.#state = state;
     if (gain !== 1) for (let i = 0; i < pcm.length; i++) pcm[i]! *= gain;
     return pcm;
   }
 
   #trimStart(pcm: Float32Array): Float32Array {
+    const { delaySamples } = this.#parts.graphs;
     if (this.#origin > 0) {
       const before = Math.min(framesBefore, this.#origin) * samplesPerFrame;
-      const rest = pcm.subarray(decoderDelaySamples + before);
+      const rest = pcm.subarray(delaySamples + before);
       fadeIn(rest, seamFadeSamples);
       return rest;
     }
     // Only the first chunk is searched, so that a segment that is decoded whole starts at the same sample.
-    const searched = pcm.subarray(decoderDelaySamples, chunkGrid[0]! * samplesPerFrame);
+    const searched = pcm.subarray(delaySamples, chunkGrid[0]! * samplesPerFrame);
     this.#trimmed = silenceBefore(searched);
-    const rest = pcm.subarray(decoderDelaySamples + this.#trimmed);
+    const rest = pcm.subarray(delaySamples + this.#trimmed);
     fadeIn(rest, fadeInSamples);
     return rest;
   }
 
   /** Fades the decoded part of the last pause, and appends plain silence. A cut clause ends with its last sound. */
   #finish(pcm: Float32Array): Float32Array {
-    const { timeline, prosody } = this.#parts;
+    const { timeline, prosody, graphs } = this.#parts;
     if (timeline.ending === null) {
       const rest = new Float32Array(Math.max(1, this.#sampleAt(timeline.end) - this.#samples));
       const sound = pcm.subarray(0, rest.length);
@@ -196,8 +205,8 @@ export class Segment implements SegmentSynthesis {
       return rest;
     }
     fadeOut(pcm, fadeOutSamples);
-    const decoded = timeline.endingFrames * samplesPerFrame - decoderDelaySamples;
-    const wanted = prosody.vary(samplesOf(trailing[timeline.ending]), trailingSpread);
+    const decoded = timeline.endingFrames * samplesPerFrame - graphs.delaySamples;
+    const wanted = prosody.silence(samplesOf(trailing[timeline.ending]), trailingSpread);
     const result = new Float32Array(pcm.length + Math.max(0, Math.round(wanted) - decoded));
     result.set(pcm);
     return result;
@@ -206,7 +215,7 @@ export class Segment implements SegmentSynthesis {
   #blank(): FloatChunk {
     this.#done = true;
     const { prosody, words } = this.#parts;
-    const pcm = new Float32Array(Math.round(prosody.vary(samplesOf(blankMs), trailingSpread)));
+    const pcm = new Float32Array(Math.round(prosody.silence(samplesOf(blankMs), trailingSpread)));
     const silent = (word: number): WordTime => ({ word, startSample: 0, endSample: 0 });
     return { pcm, words: Array.from({ length: words }, (_, word) => silent(word)), last: true };
   }

@@ -2,8 +2,8 @@
  * Places phones in time: encodes them window by window, gives each a length in whole frames, and builds the input of
  * the frame net for any range of frames.
  */
-import { type Graphs, toBigInt } from './graphs.js';
-import type { Prosody } from './prosody.js';
+import { type FrameFeeds, type Graphs, toBigInt } from './graphs.js';
+import { type ClauseStyle, type Prosody, pauseStyle } from './prosody.js';
 import { type Pause, type PhoneTrack, placeMax } from './track.js';
 
 /**
@@ -30,23 +30,28 @@ interface Window {
   readonly to: number;
 }
 
+/** A phone and the frames that it lasts. */
+export interface PhoneSpan {
+  readonly id: number;
+  readonly start: number;
+  readonly end: number;
+}
+
 export class Timeline {
   readonly #track: PhoneTrack;
   readonly #graphs: Graphs;
   readonly #prosody: Prosody;
-  readonly #mix: Float32Array;
-  readonly #margin: number;
+  /** The style of each clause, by its place in the track. */
+  readonly #styles: ClauseStyle[] = [];
   /** The first frame of each phone with a known length, and the frame after the last one. */
   readonly #starts: number[] = [0];
   #windows: Window[] = [];
   #windowsMade = 0;
 
-  constructor(track: PhoneTrack, graphs: Graphs, prosody: Prosody, mix: Float32Array, marginPhones: number) {
+  constructor(track: PhoneTrack, graphs: Graphs, prosody: Prosody) {
     this.#track = track;
     this.#graphs = graphs;
     this.#prosody = prosody;
-    this.#mix = mix;
-    this.#margin = marginPhones;
   }
 
   /** The number of frames whose phones are known. */
@@ -82,40 +87,48 @@ export class Timeline {
 
   async #encodeWindow(): Promise<void> {
     const track = this.#track;
+    const margin = this.#graphs.margins.phones;
     const from = this.#encoded;
     const size = windowPhones[Math.min(this.#windowsMade++, windowPhones.length - 1)]!;
-    while (!track.complete && track.ready < from + size + this.#margin) track.advance();
+    while (!track.complete && track.ready < from + size + margin) track.advance();
     const to = Math.min(track.length, from + size);
     // The rest of the text had no sound.
     if (to === from) return;
-    const first = Math.max(0, from - this.#margin);
-    const last = Math.min(track.length, to + this.#margin);
+    const first = Math.max(0, from - margin);
+    const last = Math.min(track.length, to + margin);
     const count = last - first;
     const feeds = this.#graphs.encoderFeeds(count);
-    const { ids, place } = feeds;
+    const { ids, place, style } = feeds;
     for (let i = 0; i < count; i++) {
       const phone = first + i;
       ids[i] = toBigInt(track.ids[phone]!);
       ids[count + i] = toBigInt(track.stress[phone]!);
       ids[2 * count + i] = toBigInt(track.wordStart[phone]!);
-      ids[3 * count + i] = toBigInt(track.terminal[phone]!);
+      const { terminal, values } = this.#styleOf(phone);
+      ids[3 * count + i] = toBigInt(terminal);
+      for (const [row, value] of values.entries()) style[row * count + i] = value;
       place[i] = Math.min(phone - track.clauseStart[phone]!, placeMax) / placeMax;
       place[count + i] = Math.min(track.clauseEnd(phone) - 1 - phone, placeMax) / placeMax;
     }
-    const { hidden, duration } = await this.#graphs.encode(feeds, this.#mix);
+    const { hidden, duration, spread } = await this.#graphs.encode(feeds);
     this.#windows.push({ hidden, first, count, to });
     for (let phone = from; phone < to; phone++)
-      this.#starts.push(this.frames + this.#length(phone, duration[phone - first]!));
+      this.#starts.push(this.frames + this.#length(phone, duration[phone - first]!, spread[phone - first]!));
   }
 
-  #length(phone: number, predicted: number): number {
-    if (this.#track.aside[phone] === true) return this.#prosody.usualFrames(predicted);
+  #styleOf(phone: number): ClauseStyle {
+    if (this.#track.pause[phone] !== null) return pauseStyle;
+    const { number, isCut, terminal } = this.#track.clauseOf(phone);
+    return (this.#styles[number] ??= this.#prosody.styleOf(isCut ? null : number, terminal));
+  }
+
+  #length(phone: number, usual: number, spread: number): number {
+    if (this.#track.aside[phone] === true) return this.#prosody.usualFrames(usual);
     const pause = this.#track.pause[phone] ?? null;
-    if (pause === null) return this.#prosody.durationFrames(predicted, 1);
+    if (pause === null) return this.#prosody.soundFrames(phone, usual, spread);
     if (pause === 'lead') return leadFrames;
     if (phone === this.#track.length - 1 && this.#track.complete) return lastFrames[pause];
-    const [min, max] = innerPauses[pause];
-    return Math.round(this.#prosody.vary(Math.min(max, Math.max(min, predicted)), 0.15));
+    return this.#prosody.pauseFrames(phone, usual, spread, innerPauses[pause]);
   }
 
   /** The phone that a frame belongs to. */
@@ -131,7 +144,7 @@ export class Timeline {
   }
 
   /** The frame net's feeds for the frames `from` to `to`. */
-  feeds(from: number, to: number) {
+  feeds(from: number, to: number): FrameFeeds {
     const count = to - from;
     const firstPhone = this.#phoneAt(from);
     const phones = this.#phoneAt(to - 1) - firstPhone + 1;
@@ -153,6 +166,7 @@ export class Timeline {
       }
     }
     this.#gather(feeds.hidden, firstPhone, phones);
+    this.#prosody.fillNoise(feeds.noise, from, count);
     return feeds;
   }
 
@@ -162,7 +176,7 @@ export class Timeline {
     let phone = firstPhone;
     for (const { hidden: source, first, count, to } of this.#windows) {
       const end = Math.min(to, firstPhone + phones);
-      for (let channel = 0; channel < this.#graphs.hiddenSize; channel++)
+      for (let channel = 0; channel < this.#graphs.sizes.hidden; channel++)
         for (let column = phone; column < end; column++)
           hidden[channel * phones + column - firstPhone] = source[channel * count + column - first]!;
       phone = Math.max(phone, end);
@@ -184,6 +198,15 @@ export class Timeline {
     const share = (this.#starts[last + 1]! - start) / (joined.last - joined.first + 1);
     const place = word - joined.first;
     return { start: start + Math.round(place * share), end: start + Math.round((place + 1) * share) };
+  }
+
+  /** All phones that the segment speaks, for measurements. */
+  get spoken(): PhoneSpan[] {
+    const { first, end, ids } = this.#track;
+    const spans: PhoneSpan[] = [];
+    for (let phone = Math.max(0, first); phone < Math.min(end, this.#encoded); phone++)
+      spans.push({ id: ids[phone]!, start: this.#starts[phone]!, end: this.#starts[phone + 1]! });
+    return spans;
   }
 
   /** How the segment ends; `null`: in the middle of a clause. Valid once `end` is known. */

@@ -8,7 +8,7 @@
 import type { Bounds } from '../../../src/limits.js';
 import type { Replacement } from '../../../src/threads/messages.js';
 import type { Atom, Clause, Ending } from '../g2p/clauses.js';
-import { terminals } from '../g2p/lexer.js';
+import { type Terminal, terminals } from '../g2p/lexer.js';
 import type { Pronouncer, SpokenAtom } from '../g2p/pronunciation.js';
 
 /** Phones from a clause's start or end beyond which the nets see no difference. */
@@ -16,6 +16,16 @@ export const placeMax = 40;
 
 /** The kind of a pause: the first one, or one after a clause. */
 export type Pause = 'lead' | Ending;
+
+/** What is known of a clause from its start on. */
+export interface TrackClause {
+  /** 0, 1, 2 ... within the segment. */
+  readonly number: number;
+  /** Most likely a full stop, while its end is unknown. */
+  readonly terminal: Terminal;
+  /** Other segments speak a part of it. */
+  readonly isCut: boolean;
+}
 
 /** What all tracks of a pack share. */
 export interface TrackMeans {
@@ -37,6 +47,7 @@ export class PhoneTrack {
   /** Where the clause of each phone began; far before the first phone if that is unknown. */
   readonly clauseStart: number[] = [];
   readonly #clauseEnds: number[] = [];
+  readonly #spanOf: number[] = [];
   readonly #clauseOf: number[] = [];
   /** First and last phone of each word; -1 if it has none. */
   readonly wordFirst: Int32Array;
@@ -113,7 +124,18 @@ export class PhoneTrack {
 
   /** Where the clause of a phone ends. Final for phones before `ready`, or further away than the nets can tell. */
   clauseEnd(phone: number): number {
-    return this.#clauseEnds[this.#clauseOf[phone]!] ?? this.length + placeMax;
+    return this.#clauseEnds[this.#spanOf[phone]!] ?? this.length + placeMax;
+  }
+
+  /** The clause of a sound. */
+  clauseOf(phone: number): TrackClause {
+    const number = this.#clauseOf[phone]!;
+    const { atoms, terminal, ending, continues } = this.#clauses[number]!;
+    return {
+      number,
+      terminal: ending === null ? terminals.period : terminal,
+      isCut: continues || ending === null || atoms.some(({ aside }) => aside),
+    };
   }
 
   /** Turns the next piece of text into phones, with one call of espeak-ng. Do not call it when complete. */
@@ -194,7 +216,8 @@ export class PhoneTrack {
     this.pause.push(pause);
     this.aside.push(aside);
     this.clauseStart.push(this.#openClauseStart - this.#phonesBefore);
-    this.#clauseOf.push(this.#clauseEnds.length);
+    this.#spanOf.push(this.#clauseEnds.length);
+    this.#clauseOf.push(this.#clause);
   }
 
   /** Ends the open clause. @param phonesAfter phones of it after the track's last */

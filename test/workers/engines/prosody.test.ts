@@ -1,0 +1,138 @@
+import t from 'tap';
+import { terminals } from '../../../workers/engines/g2p/lexer.js';
+import type { Speaker } from '../../../workers/engines/syrinx/manifest.js';
+import { Prosody } from '../../../workers/engines/syrinx/prosody.js';
+import { mixingOf } from '../../../workers/engines/syrinx/random.js';
+
+const correlation = [
+  [1, 0.4, -0.1, 0.2],
+  [0.4, 1, 0, 0.3],
+  [-0.1, 0, 1, -0.2],
+  [0.2, 0.3, -0.2, 1],
+];
+const mixing = mixingOf(correlation)!;
+const speaker: Speaker = {
+  id: 'someone',
+  description: '',
+  mix: [1],
+  pitch: 1,
+  warp: 1,
+  rate: 1,
+  liveliness: 1,
+  gain: 1,
+};
+
+interface Parts {
+  readonly seed?: number;
+  readonly utteranceSeed?: number;
+  readonly temperature?: number;
+}
+
+const prosodyOf = ({ seed = 1, utteranceSeed = seed, temperature = 1 }: Parts): Prosody =>
+  new Prosody(
+    { seed, utteranceSeed, settings: { voiceId: 'someone', temperature, normalizeText: false } },
+    speaker,
+    {
+      logMean: 5,
+      mixing,
+    },
+  );
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+const covariance = (a: readonly number[], b: readonly number[]) =>
+  mean(a.map((value, i) => (value - mean(a)) * (b[i]! - mean(b))));
+const correlationOf = (a: readonly number[], b: readonly number[]) =>
+  covariance(a, b) / Math.sqrt(covariance(a, a) * covariance(b, b));
+const readings = Array.from({ length: 3_000 }, (_, seed) => seed);
+
+t.test('styles are correlated as the manifest says', (t) => {
+  const styles = readings.map((seed) => prosodyOf({ seed }).styleOf(0, terminals.period).values);
+  const column = (at: number) => styles.map((values) => values[at]!);
+  for (const [i, row] of correlation.entries())
+    for (const [j, wanted] of row.entries()) {
+      const found = correlationOf(column(i), column(j));
+      t.ok(Math.abs(found - wanted) < 0.08, `${i}, ${j}: ${found.toFixed(3)}, not ${wanted}`);
+    }
+  const deviations = [0, 1, 2, 3].map((at) => Math.sqrt(covariance(column(at), column(at))));
+  t.ok(
+    deviations.every((deviation) => deviation > 0.4 && deviation < 1.05),
+    deviations.join(', '),
+  );
+  t.ok(styles.every((values) => values.every((value) => Math.abs(value) <= 2.5)));
+  t.end();
+});
+
+t.test('clauses of an utterance share a mood, and each has a style of its own', (t) => {
+  const [one, other, elsewhere] = [0, 1, 2].map((clause) =>
+    readings.map((utteranceSeed) => {
+      const seed = utteranceSeed + (clause === 2 ? 5_000 : 10_000);
+      return prosodyOf({ seed, utteranceSeed }).styleOf(clause, terminals.period).values;
+    }),
+  );
+  const alike = (a: typeof one, b: typeof one, at: number) =>
+    correlationOf(
+      a!.map((values) => values[at]!),
+      b!.map((values) => values[at]!),
+    );
+  t.ok(alike(one, other, 2) > 0.7, 'the pace is nearly that of the utterance');
+  t.ok(alike(one, elsewhere, 2) > 0.7, 'in another segment, too');
+  t.ok(alike(one, other, 3) < 0.4, 'the tune is that of the clause');
+  t.end();
+});
+
+t.test('all parts of a clause that is cut have one style', (t) => {
+  const style = (seed: number, utteranceSeed: number) =>
+    prosodyOf({ seed, utteranceSeed }).styleOf(null, terminals.period);
+  t.strictSame(style(1, 9), style(2, 9));
+  t.notSame(style(1, 9), style(1, 10));
+  t.end();
+});
+
+t.test('questions rise, exclamations have a wider range, temperature spreads styles', (t) => {
+  const tunes = (terminal: 1 | 2 | 3, at: number, temperature = 1) =>
+    readings.slice(0, 500).map((seed) => prosodyOf({ seed, temperature }).styleOf(0, terminal).values[at]!);
+  t.ok(Math.min(...tunes(terminals.question, 3)) > 1);
+  t.ok(mean(tunes(terminals.exclamation, 1)) > mean(tunes(terminals.period, 1)) + 0.5);
+  const [cool, usual, hot] = [0.5, 1, 2].map((temperature) => {
+    const values = tunes(terminals.period, 0, temperature);
+    return covariance(values, values);
+  });
+  t.ok(cool! < 0.6 * usual! && usual! < 0.8 * hot!);
+  t.end();
+});
+
+t.test('lengths vary about the usual one, within limits, and lose nothing in rounding', (t) => {
+  const count = 2_000;
+  for (const temperature of [0.5, 1, 3]) {
+    const prosody = prosodyOf({ temperature });
+    const frames = Array.from({ length: count }, (_, phone) => prosody.soundFrames(phone, 8, 0.3));
+    t.ok(
+      Math.min(...frames) >= 4 && Math.max(...frames) <= 17,
+      `${Math.min(...frames)} to ${Math.max(...frames)}`,
+    );
+    t.ok(Math.abs(mean(frames) - 8) < 0.3, `${mean(frames)} frames`);
+  }
+  const short = prosodyOf({ temperature: 0.5 });
+  const all = Array.from({ length: count }, (_, phone) => short.soundFrames(phone, 1.4, 0));
+  t.ok(Math.abs(mean(all) - 1.4) < 0.01, 'the rounding error is carried on');
+  t.end();
+});
+
+t.test('the noise of a frame does not depend on the window', (t) => {
+  const frames = 40;
+  const noise = (first: number, count: number) => {
+    const values = new Float32Array(4 * count);
+    prosodyOf({}).fillNoise(values, first, count);
+    return (channel: number, frame: number) => values[channel * count + frame - first]!;
+  };
+  const [wide, narrow] = [noise(0, frames), noise(13, 9)];
+  for (let channel = 0; channel < 4; channel++)
+    for (let frame = 13; frame < 22; frame++) t.equal(narrow(channel, frame), wide(channel, frame));
+  const all = new Float32Array(4 * 5_000);
+  prosodyOf({}).fillNoise(all, 0, 5_000);
+  t.ok(
+    Math.abs(mean([...all])) < 0.03 && Math.abs(covariance([...all], [...all]) - 1) < 0.04,
+    'standard normal',
+  );
+  t.end();
+});
