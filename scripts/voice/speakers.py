@@ -109,6 +109,7 @@ def measure_speakers(report: Report) -> None:
         for name, margin in (("F0 slope", 0.4), ("cepstral flux", 0.3), ("variance of cepstra 9 to 24", 0.5)):
             beside = natural_person.mean(name)
             report.figure(f"{voice}: {name}", own.mean(name), "ln", Bar(beside - margin, beside + margin), beside)
+        report.figure(f"{voice}: energy above 8 kHz", own.high_db, "dB", None, natural_person.high_db)
     names = list(portraits)
     report.note("mean F0: " + ", ".join(f"{name} {one.pitch_hz:.0f} Hz" for name, one in portraits.items()))
     distances = {(a, b): distance(portraits[a], portraits[b]) for a, b in combinations(names, 2)}

@@ -21,7 +21,8 @@ class Voice:
         return Voice(f"{self.id}_conv", description, self.mix, self.pitch, self.warp, rate, liveliness)
 
 
-# The person's mean F0 is 159 Hz; slt has 171, rms 102 and awb 126. All voices have her melody; their mean F0 and range suit their vocal tract.
+# The person's mean F0 is 159 Hz; slt has 171, rms 102 and awb 126.
+# All voices have her melody; their mean F0 and range suit their vocal tract.
 WREN = Voice("wren", "Clear alto, calm", (1.0, 0.0, 0.0, 0.0))
 LARK = Voice("lark", "Bright soprano, friendly", (0.0, 1.0, 0.0, 0.0), 1.2, 0.96)
 ROOK = Voice("rook", "Warm baritone, even", (0.0, 0.0, 1.0, 0.0), 0.66)

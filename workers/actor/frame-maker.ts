@@ -28,9 +28,10 @@ export class FrameMaker {
   readonly #isSocket: boolean;
   #segment = 0;
   #spoke = false;
-  /** Of the current chunk: samples and words that are in frames. */
+  /** Samples of the current chunk that are in frames. */
   #framedSamples = 0;
-  #framedWords = 0;
+  /** Words of the segment that are not reported: they end after the audio so far. */
+  #unreported: WordTime[] = [];
 
   /** @param encoder the maker owns it, and disposes of it */
   constructor(open: OpenCommand, encoder: Encoder, emit: (frame: Frame) => void) {
@@ -65,18 +66,19 @@ export class FrameMaker {
     const start = this.#framedSamples;
     const end = Math.min(chunk.pcm.length, start + this.#frameSamplesMax);
     const samples = chunk.pcm.subarray(start, end);
+    if (start === 0) this.#unreported.push(...chunk.words);
     this.#onset.speech(samples);
     const { payload, durationMs } = this.#path.encode(samples);
     this.#emitAudio(payload, durationMs);
-    this.#framedWords = this.#reportWords(chunk.words, this.#framedWords, chunk.startSample + end);
+    this.#reportWords(chunk.startSample + end - this.#path.resamplerSamples);
     const isLast = end === chunk.pcm.length;
     this.#framedSamples = isLast ? 0 : end;
-    if (isLast) this.#framedWords = 0;
     return { durationMs: ((end - start) * 1000) / this.#engineSampleRateHz, isLast };
   }
 
   /** @param samples of the whole segment */
   endSegment(samples: number): void {
+    this.#reportWords(Infinity);
     this.#words?.endSegment(samples);
     if (this.#isSocket) this.#emit({ type: 'spoken', contextId: this.#contextId, segment: this.#segment });
   }
@@ -109,14 +111,11 @@ export class FrameMaker {
     this.#path.dispose();
   }
 
-  /** Reports the words that end by `untilSample` of their segment. @returns the first that does not */
-  #reportWords(words: readonly WordTime[], from: number, untilSample: number): number {
-    if (this.#words === undefined) return from;
-    let next = from;
-    for (let word = words[next]; word !== undefined && word.endSample <= untilSample; word = words[++next])
-      this.#words.add(word);
+  /** Reports the words that end by `untilSample` of their segment. */
+  #reportWords(untilSample: number): void {
+    const later = this.#unreported.findIndex(({ endSample }) => endSample > untilSample);
+    for (const word of this.#unreported.splice(0, later < 0 ? Infinity : later)) this.#words?.add(word);
     this.#emitTimings();
-    return next;
   }
 
   #emitAudio(payload: Uint8Array, durationMs: number): void {

@@ -40,6 +40,11 @@ export class AudioPath {
     return (this.#encoder.decodableSamples * 1000) / this.#encoder.sampleRateHz;
   }
 
+  /** The resampler keeps at most so many of the samples that it was fed. */
+  get resamplerSamples(): number {
+    return this.#resampler.flushSamples;
+  }
+
   encode(samples: Int16Array): Encoded {
     this.#isDrained = false;
     this.#pendingSamples += samples.length;
