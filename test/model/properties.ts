@@ -22,7 +22,6 @@ const messages = [
   'Internal Server Error',
   'Service unavailable',
   'INVALID_API_KEY',
-  "Unknown voice 'ada'. Valid voices",
   'unknown context_id',
   'invalid frame',
 ];

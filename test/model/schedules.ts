@@ -58,7 +58,8 @@ const acts = Object.entries({
   full: 1,
   throws: 0.25,
   gone: 0.5,
-  voices: 1,
+  // 0: the model does not know where among other answers the error of a lost voice comes. front/voices-of-key tests it.
+  voices: 0,
   revoke: 0.25,
   shutDown: 0.5,
 }).flatMap(([name, weight]) => Array<string>(weight * 4).fill(name));
