@@ -16,9 +16,9 @@ export interface FloatChunk {
 
 /**
  * Frames of each chunk; the last size repeats. The grid is fixed, so that a segment's samples do not depend on
- * scheduling.
+ * scheduling. Five that begin at once wait for each other's first chunks: smaller ones would leave mp3 without a frame.
  */
-const chunkGrid: readonly number[] = [12, 25, 50, 100];
+const chunkGrid: readonly number[] = [10, 25, 50, 100];
 
 const sampleRateHz = 24_000;
 const samplesPerFrame = 240;
