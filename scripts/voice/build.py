@@ -7,6 +7,7 @@ what the steps print.
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,39 +17,70 @@ REPOSITORY = HERE.parents[1]
 NODE = REPOSITORY / "node_modules" / "node" / "bin" / "node"
 DONE = WORK / "done"  # an empty file for each step
 
-# Trainings take one core each. The decoder's last stage hears what the acoustic model predicts.
-STEPS = (
-    ("recordings.py",),  # and the folder
-    ("analysis.py",),
-    ("align.py",),
-    ("teacher.py",),
-    ("dataset.py",),
-    ("acoustic.py", "first"),
-    ("acoustic.py", "second"),
-    ("acoustic.py", "third"),
-    ("acoustic.py", "fourth"),
-    ("decoder_training.py", "spectra"),
-    ("decoder_training.py", "discriminators"),
-    ("decoder_training.py", "predicted"),
+FIRST = (("recordings.py",), ("analysis.py",))  # recordings.py gets the folder
+# Two tracks, one core each.
+TRACKS = (
+    (
+        ("align.py",),
+        ("teacher.py",),
+        ("dataset.py",),
+        ("acoustic.py", "first"),
+        ("acoustic.py", "second"),
+        ("acoustic.py", "third"),
+        ("acoustic.py", "fourth"),
+    ),
+    (("decoder_training.py", "spectra"), ("decoder_training.py", "discriminators")),
 )
+# The decoder hears what the acoustic model predicts.
+LAST = (("decoder_training.py", "predicted"),)
 ALWAYS = (("export.py",), ("levels.py",))
 
 
-def run(command: list[str | Path]) -> None:
-    """Prints what the command prints, and keeps it."""
+def run(command: list[str | Path], mark: str = "") -> None:
+    """Prints what the command prints, each line after the mark, and keeps it."""
     with open(WORK / "build.log", "a", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
         for line in process.stdout:
-            print(line, end="", flush=True)
-            log.write(line)
+            print(mark + line, end="", flush=True)
+            log.write(mark + line)
+            log.flush()
     if process.wait() != 0:
-        sys.exit(f"{command[0]} failed with status {process.returncode}")
+        raise RuntimeError(f"{mark}failed with status {process.returncode}")
 
 
-def run_step(step: tuple[str, ...], arguments: list[str]) -> None:
-    started = time.monotonic()
-    run([sys.executable, "-u", HERE / step[0], *step[1:], *arguments])
-    run(["echo", f"{' '.join(step)}: {time.monotonic() - started:.0f} s"])
+def run_step(step: tuple[str, ...], arguments: tuple[str, ...] = ()) -> None:
+    mark, started = f"{' '.join(step)}: ", time.monotonic()
+    run([sys.executable, "-u", HERE / step[0], *step[1:], *arguments], mark)
+    run(["echo", f"{time.monotonic() - started:.0f} s"], mark)
+
+
+def run_track(track: tuple[tuple[str, ...], ...], arguments: tuple[str, ...] = ()) -> None:
+    """Runs the steps that are not done."""
+    for step in track:
+        done = DONE / "-".join(step)
+        if not done.exists():
+            run_step(step, arguments)
+            done.touch()
+        arguments = ()
+
+
+def run_tracks(tracks: tuple[tuple[tuple[str, ...], ...], ...]) -> None:
+    """Side by side. A track that fails does not end the others: what they do is kept for the next run."""
+    faults: list[RuntimeError] = []
+
+    def run_one(track: tuple[tuple[str, ...], ...]) -> None:
+        try:
+            run_track(track)
+        except RuntimeError as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=run_one, args=(track,)) for track in tracks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if faults:
+        raise faults[0]
 
 
 def main() -> None:
@@ -60,14 +92,15 @@ def main() -> None:
         for path in DONE.iterdir():
             path.unlink()
         (WORK / "build.log").unlink(missing_ok=True)
-    run([NODE, REPOSITORY / "scripts" / "build.mjs", "--if-stale"])  # its front end finds the phones
-    for step in STEPS:
-        done = DONE / "-".join(step)
-        if not done.exists():
-            run_step(step, [str(Path(folders[0]).resolve())] if step == STEPS[0] else [])
-            done.touch()
-    for step in ALWAYS:
-        run_step(step, [])
+    try:
+        run([NODE, REPOSITORY / "scripts" / "build.mjs", "--if-stale"])  # its front end finds the phones
+        run_track(FIRST, (str(Path(folders[0]).resolve()),))
+        run_tracks(TRACKS)
+        run_track(LAST)
+        for step in ALWAYS:
+            run_step(step)
+    except RuntimeError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
