@@ -1,0 +1,294 @@
+/**
+ * What the console's page asks of the console's server. Both import these types, and the server validates with them.
+ *
+ * Every call is `POST /api/NAME` with a JSON object, answered by 200 with the JSON of `answer`, or by an error status with
+ * a `Refusal`. Times are milliseconds since 1970.
+ */
+import type { tags } from 'typia';
+
+export type Role =
+  /** Sees and changes all accounts, and the service. */
+  | 'operator'
+  /** Belongs to one account. */
+  | 'member';
+
+type Name = string & tags.MinLength<1> & tags.MaxLength<64>;
+type Password = string & tags.MinLength<10> & tags.MaxLength<256>;
+type Token = string & tags.MinLength<1> & tags.MaxLength<128>;
+type Id = number & tags.Type<'uint32'>;
+type Credits = number & tags.Type<'int64'> & tags.Minimum<0>;
+type Time = number & tags.Type<'int64'> & tags.Minimum<0>;
+type Nothing = Record<never, never>;
+
+/** The body of every error. */
+export interface Refusal {
+  readonly code:
+    | 'badRequest'
+    | 'signedOut'
+    | 'forbidden'
+    | 'notFound'
+    | 'conflict'
+    | 'tooManyAttempts'
+    | 'unavailable'
+    | 'failed';
+  /** For the person at the page: what happened, and what to do. */
+  readonly message: string;
+  /** `badRequest`: the field that is wrong, where one is. */
+  readonly field?: string;
+  /** `tooManyAttempts`: when the next attempt counts. */
+  readonly retryAfterMs?: number;
+}
+
+export interface User {
+  readonly userId: number;
+  readonly name: string;
+  readonly role: Role;
+  /** A member's account. */
+  readonly accountId: number | null;
+  readonly account: string | null;
+  readonly createdAtMs: number;
+  readonly lastSeenAtMs: number | null;
+}
+
+export interface SessionState {
+  /** Whether an operator has claimed the console. */
+  readonly claimed: boolean;
+  /** Who is signed in. */
+  readonly user: User | null;
+  /** The service's version, and its public address as the configuration has it. */
+  readonly version: string;
+  readonly serviceUrl: string;
+}
+
+export interface AccountView {
+  readonly accountId: number;
+  readonly name: string;
+  readonly metered: boolean;
+  /** Credits left; below zero only if it is not metered. */
+  readonly balance: number;
+  readonly suspendedAtMs: number | null;
+  readonly createdAtMs: number;
+  /** Keys that are not revoked, and users. */
+  readonly keys: number;
+  readonly users: number;
+  /** Charged in the last 30 days. */
+  readonly recentCharacters: number;
+}
+
+export interface KeyPropertiesView {
+  readonly name: string;
+  readonly expiresAtMs: number | null;
+  readonly creditLimit: number | null;
+  /** `null`: all voices. */
+  readonly voices: readonly string[] | null;
+}
+
+export interface KeyView extends KeyPropertiesView {
+  readonly keyId: number;
+  readonly prefix: string;
+  readonly createdAtMs: number;
+  readonly revokedAtMs: number | null;
+  readonly lastUsedAtMs: number | null;
+  readonly characters: number;
+  /** Credits that count against `creditLimit`. */
+  readonly spent: number;
+}
+
+export interface KeyChanges {
+  readonly name?: string & tags.MaxLength<64>;
+  readonly expiresAtMs?: Time | null;
+  readonly creditLimit?: Credits | null;
+  readonly voices?:
+    (readonly (string & tags.MaxLength<200>)[] & tags.MinItems<1> & tags.MaxItems<100>) | null;
+}
+
+export type UsageStep = 'hour' | 'day';
+
+/** What was spent in one step of time by one key with one voice. */
+export interface UsageRow {
+  /** Start of the hour, or of the day in UTC. */
+  readonly atMs: number;
+  readonly accountId: number;
+  readonly keyId: number;
+  /** The key's prefix; "Playground" for the hidden key of an account. */
+  readonly key: string;
+  readonly keyName: string;
+  /** Empty for speech that was charged before voices were recorded. */
+  readonly voice: string;
+  readonly requests: number;
+  readonly characters: number;
+  readonly credits: number;
+  readonly refunded: number;
+  readonly audioMs: number;
+}
+
+export interface UsageQuestion {
+  /** `null`: all accounts, for operators. */
+  readonly accountId: Id | null;
+  readonly fromMs: Time;
+  /** Exclusive. */
+  readonly toMs: Time;
+  readonly step: UsageStep;
+}
+
+/** Credit that was granted, and what a day spent. The newest first. */
+export interface BalanceRow {
+  readonly atMs: number;
+  readonly kind: 'grant' | 'spent';
+  /** Signed. */
+  readonly amount: number;
+  /** After this row. */
+  readonly balance: number;
+}
+
+export interface VoiceView {
+  readonly id: string;
+  readonly pack: string;
+  readonly description: string;
+  readonly language: string;
+  readonly sampleRateHz: number;
+  readonly licence: string | null;
+}
+
+export interface PackView {
+  readonly name: string;
+  /** Of its files. */
+  readonly bytes: number;
+  readonly loaded: boolean;
+  /** The loader's message, if it did not load. */
+  readonly message: string | null;
+  readonly voices: readonly VoiceView[];
+}
+
+export interface VoicesView {
+  readonly packs: readonly PackView[];
+  readonly generation: number;
+  readonly reload: {
+    readonly running: boolean;
+    readonly message: string | null;
+    readonly atMs: number | null;
+  };
+}
+
+export interface AuditRow {
+  readonly auditId: number;
+  readonly atMs: number;
+  /** Who did it; "command line" for acts there. */
+  readonly actor: string;
+  /** Such as `account.credit`, `key.revoke`, `session.signIn`. */
+  readonly action: string;
+  /** What it was done to, such as an account's name or a key's prefix. */
+  readonly subject: string;
+  readonly details: string;
+}
+
+export interface InvitationLink {
+  /** Complete. Shown once. */
+  readonly url: string;
+  readonly expiresAtMs: number;
+}
+
+interface Call<Question, Answer> {
+  readonly question: Question;
+  readonly answer: Answer;
+}
+
+export interface Calls {
+  // Anyone.
+  session: Call<Nothing, SessionState>;
+  claim: Call<{ readonly token: Token; readonly name: Name; readonly password: Password }, SessionState>;
+  signIn: Call<{ readonly name: Name; readonly password: string & tags.MaxLength<256> }, SessionState>;
+  /** What an invitation is for, before it is accepted. */
+  invitation: Call<{ readonly token: Token }, { readonly role: Role; readonly account: string | null }>;
+  acceptInvitation: Call<
+    { readonly token: Token; readonly name: Name; readonly password: Password },
+    SessionState
+  >;
+
+  // Whoever is signed in.
+  signOut: Call<{ readonly everywhere: boolean }, SessionState>;
+  changePassword: Call<
+    { readonly current: string & tags.MaxLength<256>; readonly password: Password },
+    Nothing
+  >;
+
+  // Operators, and the members of the account.
+  account: Call<{ readonly accountId: Id }, AccountView>;
+  keys: Call<{ readonly accountId: Id }, readonly KeyView[]>;
+  createKey: Call<
+    { readonly accountId: Id; readonly properties: KeyChanges },
+    { readonly key: string; readonly view: KeyView }
+  >;
+  changeKey: Call<{ readonly keyId: Id; readonly changes: KeyChanges }, KeyView>;
+  revokeKey: Call<{ readonly keyId: Id }, KeyView>;
+  usage: Call<UsageQuestion, readonly UsageRow[]>;
+  balance: Call<{ readonly accountId: Id }, readonly BalanceRow[]>;
+  users: Call<{ readonly accountId: Id | null }, readonly User[]>;
+  voices: Call<Nothing, VoicesView>;
+
+  // Operators.
+  accounts: Call<Nothing, readonly AccountView[]>;
+  /** `credits` null: not metered. */
+  createAccount: Call<{ readonly name: Name; readonly credits: Credits | null }, AccountView>;
+  credit: Call<{ readonly accountId: Id; readonly credits: Credits }, AccountView>;
+  suspendAccount: Call<{ readonly accountId: Id; readonly suspended: boolean }, AccountView>;
+  /** Revokes its keys and removes its users. Its ledger stays. */
+  deleteAccount: Call<{ readonly accountId: Id }, Nothing>;
+  /** `accountId` null invites another operator. */
+  invite: Call<{ readonly accountId: Id | null }, InvitationLink>;
+  removeUser: Call<{ readonly userId: Id }, Nothing>;
+  reloadVoices: Call<Nothing, VoicesView>;
+  /** A page of the audit table, the newest first. */
+  audit: Call<{ readonly beforeId: Id | null }, readonly AuditRow[]>;
+}
+
+export type CallName = keyof Calls;
+export type Question<N extends CallName> = Calls[N]['question'];
+export type Answer<N extends CallName> = Calls[N]['answer'];
+
+/*
+ * Further routes, with the session's cookie:
+ *
+ *   GET  /api/live                 operators: server-sent events, one `LiveView` a second
+ *   GET  /api/usage.csv?accountId&fromMs&toMs&step   the rows of `usage`
+ *   POST /api/speak                `SpeakQuestion`; answered as POST /v1/tts/stream is, errors included; speaks for the
+ *                                  hidden key of the account: a member's own, an operator's choice
+ *   WS   /api/socket?accountId     the WebSocket of the specification, with the same hidden key
+ *   GET  /api/sample?voice         a short mp3 of a voice, made once and kept in memory; costs nothing
+ */
+export interface SpeakQuestion {
+  readonly accountId: Id;
+  /** A body of POST /v1/tts/stream. */
+  readonly request: Readonly<Record<string, unknown>>;
+}
+
+export interface LiveView {
+  readonly atMs: number;
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
+  readonly warnings: readonly string[];
+  /** By route. */
+  readonly streams: Readonly<Record<string, number>>;
+  readonly sockets: number;
+  readonly contexts: number;
+  readonly capacityRatio: number;
+  /** First byte, over the last five minutes; `null` without a request. */
+  readonly firstAudioMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
+  /** Since the start. */
+  readonly lateChunks: number;
+  readonly threads: Readonly<Record<string, number>>;
+  readonly threadRestarts: Readonly<Record<string, number>>;
+  readonly memoryBytes: number;
+  readonly bufferedAudioMs: number;
+  readonly eventLoopDelayMs: { readonly p50: number; readonly p99: number };
+  /** Since the start, by reason. */
+  readonly refusals: Readonly<Record<string, number>>;
+  /** The last hundred, the newest first. */
+  readonly recentRefusals: readonly {
+    readonly atMs: number;
+    readonly reason: string;
+    readonly route: string;
+  }[];
+  readonly voices: number;
+  readonly generations: { readonly current: number; readonly olderContexts: number };
+}
