@@ -27,6 +27,15 @@ export interface TlsFiles {
   readonly keyPath: string;
 }
 
+export interface ConsoleConfig {
+  /** `CONSOLE_HOST`: the address to listen on. */
+  readonly host: string;
+  /** `CONSOLE_PORT`: 0 picks a free port. */
+  readonly port: number;
+  /** `CONSOLE_ORIGIN`: where browsers find the console behind a proxy; `null`: at the address it listens on. */
+  readonly origin: string | null;
+}
+
 export interface Config {
   /** `HOST`: the address to listen on. */
   readonly host: string;
@@ -36,6 +45,8 @@ export interface Config {
   readonly opsHost: string;
   /** `OPS_PORT`: its port; 0 picks a free port. */
   readonly opsPort: number;
+  /** The console in the browser; `null`: `CONSOLE_PORT` is `off`. */
+  readonly console: ConsoleConfig | null;
   /** `DATA_DIR`: the store and the first key. */
   readonly dataDir: string;
   /** `MODELS_DIR`: one folder per voice pack. */
@@ -72,12 +83,20 @@ export interface Config {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const integer = (env: Environment, name: string, fallback: number, min: number, max: number) => {
+/** @param other what else the variable takes, for the message */
+const integer = (
+  env: Environment,
+  name: string,
+  fallback: number,
+  min: number,
+  max: number,
+  other = '',
+): number => {
   const raw = env[name]?.trim();
   if (raw === undefined || raw === '') return fallback;
   const value = /^\d+$/.test(raw) ? Number(raw) : Number.NaN;
   if (!(value >= min && value <= max))
-    throw new ConfigError(`${name} must be a whole number from ${min} to ${max}, not "${raw}"`);
+    throw new ConfigError(`${name} must be a whole number from ${min} to ${max}${other}, not "${raw}"`);
   return value;
 };
 
@@ -113,6 +132,23 @@ const origins = (env: Environment, name: string): readonly string[] => {
 
 const nonEmpty = (env: Environment, name: string, fallback: string) => env[name]?.trim() || fallback;
 
+const consoleOrigin = (env: Environment): string | null => {
+  const [origin, ...others] = origins(env, 'CONSOLE_ORIGIN');
+  if (origin === undefined) return null;
+  if (others.length > 0 || !/^https?:/.test(origin))
+    throw new ConfigError('CONSOLE_ORIGIN must be one origin such as https://console.example.com');
+  return origin;
+};
+
+const consoleConfig = (env: Environment): ConsoleConfig | null => {
+  if (nonEmpty(env, 'CONSOLE_PORT', '').toLowerCase() === 'off') return null;
+  return {
+    host: nonEmpty(env, 'CONSOLE_HOST', '127.0.0.1'),
+    port: integer(env, 'CONSOLE_PORT', 8081, 0, 65_535, ', or off'),
+    origin: consoleOrigin(env),
+  };
+};
+
 /** Both or neither: no service is better than one without the encryption that its operator relies on. */
 const tlsFiles = (env: Environment): TlsFiles | null => {
   const certPath = nonEmpty(env, 'TLS_CERT', '');
@@ -139,6 +175,7 @@ export const readConfig = (env: Environment): Config => {
     port: integer(env, 'PORT', 8080, 0, 65_535),
     opsHost: nonEmpty(env, 'OPS_HOST', '127.0.0.1'),
     opsPort: integer(env, 'OPS_PORT', 9464, 0, 65_535),
+    console: consoleConfig(env),
     dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
     modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),

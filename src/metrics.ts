@@ -7,7 +7,9 @@
 import { readFileSync } from 'node:fs';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errors, type ErrorCode } from './errors.js';
+import { monotonicMs } from './monotonic.js';
 import { openFiles, openFilesMax, pssBytes } from './process.js';
+import { RecentRefusals, RecentTimes } from './recent.js';
 
 /** The reasons that are not errors of the contract. */
 const otherReasons = [
@@ -97,7 +99,9 @@ const rateBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.
 const UNDERRUN_MS_MIN = 5;
 const lagBuckets = [0, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+export const { version } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as {
   version: string;
 };
 const startedSeconds = Date.now() / 1000 - process.uptime();
@@ -206,6 +210,9 @@ export class Metrics {
   #read: () => Figures = () => nothing;
   /** The figures of the current scrape. */
   #figures: Figures = nothing;
+  readonly #recentFirstAudio = new RecentTimes();
+  readonly #recentRefusals = new RecentRefusals();
+  #lateChunks = 0;
 
   readonly #firstAudio: Readonly<Record<FirstAudioFigure, Histogram<'route' | 'encoding'>>> = {
     byte: this.#firstAudioFigure(
@@ -301,6 +308,7 @@ export class Metrics {
   /** @param route as in the table of routes */
   firstAudio(figure: FirstAudioFigure, route: string, encoding: string, ms: number): void {
     this.#firstAudio[figure].observe({ route, encoding }, ms / 1000);
+    if (figure === 'byte') this.#recentFirstAudio.record(ms, monotonicMs());
   }
 
   /** A segment is over. @param audioMs `null` if it was cancelled */
@@ -318,7 +326,9 @@ export class Metrics {
   /** @param lateMs of one chunk of audio */
   playback(lateMs: number): void {
     this.#lag.observe(lateMs / 1000);
-    if (lateMs > UNDERRUN_MS_MIN) this.#underruns.inc();
+    if (lateMs <= UNDERRUN_MS_MIN) return;
+    this.#underruns.inc();
+    this.#lateChunks++;
   }
 
   /** @param status `null` when no answer had begun */
@@ -326,8 +336,20 @@ export class Metrics {
     this.#requests.inc({ route, status: status === null ? 'none' : String(status) });
   }
 
-  refused(reason: RefusalReason): void {
+  /** @param route as in the table of routes; `*` before there is one */
+  refused(reason: RefusalReason, route: string): void {
     this.#refusals.inc({ reason });
+    this.#recentRefusals.add({ atMs: Date.now(), reason, route });
+  }
+
+  /** What a person who watches sees besides the figures of the stages. */
+  get lately() {
+    return {
+      firstAudioMs: this.#recentFirstAudio.percentiles(monotonicMs()),
+      lateChunks: this.#lateChunks,
+      refusals: this.#recentRefusals.counts,
+      recentRefusals: this.#recentRefusals.last,
+    };
   }
 
   /** A WebSocket or a body waited for the turn of its key. */

@@ -1,6 +1,7 @@
 /** What a terminal gets in place of JSON: readable log lines, the first key, and a welcome. Loaded only for a terminal. */
 import { isColorSupported, prettyFactory } from 'pino-pretty';
 import wrap from 'wrap-ansi';
+import { serviceUrl, urlOf } from './address.js';
 import type { Config } from './config.js';
 
 /** For threads, which do not know the size of the terminal, and for terminals that do not tell it. */
@@ -54,12 +55,6 @@ export const firstKeyText = (key: string): string =>
 const VOICES_SHOWN_MAX = 24;
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
-/** An address that a client on this machine can use. */
-const urlOf = (scheme: string, host: string, port: number): string => {
-  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `${scheme}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
-};
-
 export interface WelcomeFacts {
   readonly config: Pick<Config, 'host' | 'opsHost' | 'tls'>;
   readonly port: number;
@@ -71,8 +66,8 @@ export interface WelcomeFacts {
 
 /** Where the service listens, and what to try next. The commands are never broken into lines: they can be copied. */
 export const welcome = ({ config, firstKey, opsPort, port, voices }: WelcomeFacts): string => {
-  const { host, opsHost, tls } = config;
-  const url = urlOf(tls === null ? 'http' : 'https', host, port);
+  const { host, opsHost } = config;
+  const url = serviceUrl(config, port);
   const everywhere = host === '0.0.0.0' || host === '::' ? ', on all addresses of this machine' : '';
   const more = voices.length - VOICES_SHOWN_MAX;
   const rows = [

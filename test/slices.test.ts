@@ -113,7 +113,12 @@ const openMany = (t: Test) => {
       seen.touchesOfATick = Math.max(seen.touchesOfATick, touches);
     });
     const reading = { pause: () => undefined, resume: () => undefined };
-    const { session } = sockets.open({ id: `request-${i}`, trace: null }, activeKey(7), socket, reading);
+    const { session } = sockets.open(
+      { id: `request-${i}`, trace: null, route: '/v1/tts/ws' },
+      activeKey(7),
+      socket,
+      reading,
+    );
     socket.onClosed = (code) => session.closed(code);
     return socket;
   });

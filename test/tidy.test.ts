@@ -54,6 +54,7 @@ const layers = [
   'speech',
   'front',
   'ops',
+  'console',
   'app',
   'main',
 ];

@@ -199,9 +199,10 @@ const statusMsMax = 5_000;
 export class Service extends NodeProcess {
   readonly dataDir: string;
   readonly log = new ServiceLog();
-  /** 0 until the service listens; `opsPort` stays 0 without an ops listener. */
+  /** 0 until the service listens; the others stay 0 without that listener. */
   port = 0;
   opsPort = 0;
+  consolePort = 0;
   readonly #ownsDataDir: boolean;
   readonly #listening = Promise.withResolvers<undefined>();
 
@@ -220,6 +221,8 @@ export class Service extends NodeProcess {
         PORT: '0',
         OPS_HOST: '127.0.0.1',
         OPS_PORT: '0',
+        // Scenarios and tests of the console choose a port.
+        CONSOLE_PORT: 'off',
         DATA_DIR: dataDir,
         LOG_LEVEL: 'info',
         // A scenario shares the machine with its load, and tests run beside each other. Those about overload say so.

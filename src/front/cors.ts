@@ -14,13 +14,21 @@ const EXPOSED: Header = ['access-control-expose-headers', 'x-request-id, retry-a
 /** Responses differ by origin, and caches must know it, also for a request without one. */
 const VARY: Header = ['vary', 'origin'];
 
+/** What browsers get from a listener, by the origin of the page that asks. */
+export interface OriginPolicy {
+  /** @param origin of the request, empty if it has none */
+  allows(origin: string): boolean;
+  /** Headers of every response to a request of this origin, whatever its status. */
+  headersFor(origin: string): readonly Header[];
+}
+
 const allowing = (origin: string): readonly Header[] => [
   ['access-control-allow-origin', origin],
   EXPOSED,
   VARY,
 ];
 
-export class Cors {
+export class Cors implements OriginPolicy {
   readonly #byOrigin: ReadonlyMap<string, readonly Header[]>;
   readonly #ofAny: readonly Header[] | undefined;
   readonly #ofOthers: readonly Header[];
@@ -32,12 +40,10 @@ export class Cors {
     this.#ofOthers = origins.length > 0 ? [VARY] : [];
   }
 
-  /** @param origin of the request, empty if it has none */
   allows(origin: string): boolean {
     return origin !== '' && (this.#ofAny !== undefined || this.#byOrigin.has(origin));
   }
 
-  /** Headers of every response to a request of this origin, whatever its status. */
   headersFor(origin: string): readonly Header[] {
     if (!this.allows(origin)) return this.#ofOthers;
     return this.#ofAny ?? this.#byOrigin.get(origin) ?? this.#ofOthers;

@@ -29,8 +29,9 @@ const KEEPS: readonly Header[] = [
 ];
 const CLOSES: readonly Header[] = [['connection', 'close']];
 
-/** How an exchange ended. The client aborts; the service drops a stalled reader and a late body. */
-export type Outcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'body-late';
+/** How an exchange ended. The client aborts; the service drops a stalled reader, a late body, and who may
+ * not listen any more. */
+export type Outcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'body-late' | 'revoked';
 
 export class Exchange implements InFlight {
   readonly id: string;
@@ -83,6 +84,11 @@ export class Exchange implements InFlight {
   /** Answered, aborted or dropped: nothing can be sent. */
   get isOver(): boolean {
     return this.#outcome !== undefined;
+  }
+
+  /** The address that the connection comes from: the client's, or a proxy's. Empty once the exchange is over. */
+  get peer(): string {
+    return this.isOver ? '' : Buffer.from(this.#res.getRemoteAddressAsText()).toString();
   }
 
   get outcome(): Outcome | undefined {
@@ -207,7 +213,7 @@ export class Exchange implements InFlight {
   /** Counts the refusal and notes its reason for the log. The caller sends the answer. */
   noteRefusal(reason: RefusalReason): void {
     this.#refusal = reason;
-    this.services.metrics.refused(reason);
+    this.services.metrics.refused(reason, this.route);
   }
 
   /** The response will have audio. @returns what the caller reports it to */
@@ -230,11 +236,13 @@ export class Exchange implements InFlight {
    */
   switchProtocols(upgrade: (res: HttpResponse) => void): void {
     if (this.isOver) return;
-    this.writeHead(101, null);
-    this.#outcome = 'complete';
-    this.services.registry.delete(this);
-    this.services.metrics.request(this.route, 101);
-    upgrade(this.#res);
+    this.corked((res) => {
+      this.writeHead(101, null);
+      this.#outcome = 'complete';
+      this.services.registry.delete(this);
+      this.services.metrics.request(this.route, 101);
+      upgrade(res);
+    });
   }
 
   /** Closes the connection: the client sees that a response which has begun is cut short. */

@@ -22,14 +22,16 @@ import {
   type TemplatedApp,
 } from './uws.js';
 
+/** Of the variables that set an address. */
+type AddressPrefix = '' | 'OPS_' | 'CONSOLE_';
+
 /** The address is not available. The message is one line for the operator. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
   /** The operating system's code: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL` ... */
   readonly code: string;
 
-  /** @param prefix of the variables that set the address */
-  constructor(host: string, port: number, code: string, prefix: '' | 'OPS_' = '') {
+  constructor(host: string, port: number, code: string, prefix: AddressPrefix = '') {
     const noAddress = `this machine has no such address; set ${prefix}HOST to one of its own, such as 127.0.0.1`;
     const reasons: Readonly<Record<string, string>> = {
       EADDRINUSE:
@@ -85,7 +87,7 @@ class Connections {
       if (change < 0 || this.#open <= this.#parts.bounds.connectionsMax) return;
       // The filter is called again for this end.
       res.close();
-      this.#parts.metrics.refused('connectionPoolExhausted');
+      this.#parts.metrics.refused('connectionPoolExhausted', '*');
       this.#refused++;
       this.#warn();
     });
@@ -117,6 +119,7 @@ interface Serving {
 export interface ListenerParts {
   readonly host: string;
   readonly port: number;
+  readonly prefix?: AddressPrefix;
   /** Called for each app. */
   readonly addRoutes: (app: TemplatedApp) => void;
   /** `null`: no TLS. */
@@ -150,7 +153,7 @@ export class Listener {
     if ('port' in probed) this.#socket = listenOn(this.#newest.app, host, probed.port, this.#isShared);
     if (this.#socket !== null) return localPort(this.#socket);
     const refused = 'code' in probed ? probed : await probe(host, port);
-    throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE');
+    throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE', this.#parts.prefix);
   }
 
   /**

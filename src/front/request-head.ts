@@ -9,6 +9,13 @@ export interface RequestHead {
   /** Empty if absent. */
   readonly apiKey: string;
   readonly contentType: string | undefined;
+  readonly host: string;
+  /** As sent; empty if absent. */
+  readonly cookie: string;
+  /** How a browser relates the page that asks to this address: `sec-fetch-site`; empty if absent. */
+  readonly fetchSite: string;
+  /** What proxies say of the client's address: `x-forwarded-for`; empty if absent. */
+  readonly forwardedFor: string;
   /** A browser asks whether a page of another origin may send a request: `access-control-request-method`. */
   readonly isPreflight: boolean;
   /** As sent, without the question mark; empty if absent. */
@@ -20,12 +27,23 @@ export interface RequestHead {
 /** @returns `null` if the answer must be 400 and the connection must close */
 export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   const seen: Record<
-    'apiKey' | 'contentType' | 'requestedMethod' | 'host' | 'length' | 'coding',
+    | 'apiKey'
+    | 'contentType'
+    | 'requestedMethod'
+    | 'cookie'
+    | 'fetchSite'
+    | 'forwardedFor'
+    | 'host'
+    | 'length'
+    | 'coding',
     string | undefined
   > = {
     apiKey: undefined,
     contentType: undefined,
     requestedMethod: undefined,
+    cookie: undefined,
+    fetchSite: undefined,
+    forwardedFor: undefined,
     host: undefined,
     length: undefined,
     coding: undefined,
@@ -55,10 +73,21 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
       case 'access-control-request-method':
         seen.requestedMethod ??= value;
         break;
+      case 'cookie':
+        seen.cookie ??= value;
+        break;
+      case 'sec-fetch-site':
+        seen.fetchSite ??= value;
+        break;
+      case 'x-forwarded-for':
+        // Of several headers, the proxy in front of us wrote the last.
+        seen.forwardedFor = value;
+        break;
       default:
     }
   });
-  const { apiKey, contentType, requestedMethod, host, length, coding } = seen;
+  const { apiKey, contentType, requestedMethod, cookie, fetchSite, forwardedFor, host, length, coding } =
+    seen;
   if (repeated.length > 0 || !host) return null;
   if (length !== undefined && (coding !== undefined || !/^\d{1,15}$/.test(length))) return null;
   // The library treats any other value as chunked: for `gzip, chunked` it would hand us the gzip.
@@ -66,6 +95,10 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   return {
     apiKey: apiKey ?? '',
     contentType,
+    host,
+    cookie: cookie ?? '',
+    fetchSite: fetchSite ?? '',
+    forwardedFor: forwardedFor ?? '',
     isPreflight: requestedMethod !== undefined,
     query: req.getQuery(),
     contentLength: coding === undefined ? Number(length ?? 0) : undefined,

@@ -3,8 +3,8 @@
  *
  *   built --listen--> serving --stopAccepting--> lingering --(time over, or close)--> refusing --close--> closed
  *
- * A further listener with other routes and error shapes is built here: `{ ...services, errors, cors }`, `addRoutes` with its
- * own table, and one more `Listener`.
+ * A further listener with other routes and error shapes shares the budgets and the WebSockets of this one: it takes
+ * `{ ...services, errors, cors, registry }`, `addRoutes` with its own table, and one more `Listener`.
  */
 import type { Admission } from '../accounts/admission.js';
 import { specificationErrors } from '../api/error-shape.js';
@@ -16,10 +16,11 @@ import type { Speech } from '../speech/speech.js';
 import type { Certificate } from './certificate.js';
 import { Cors } from './cors.js';
 import { Listener } from './listener.js';
+import { replyError } from './reply.js';
 import { addRoutes } from './routes.js';
-import { createServices } from './services.js';
+import { createServices, type Registry, type InFlight, type Services } from './services.js';
 import { specificationRoutes, speechPaths, type Readiness } from './specification.js';
-import { addSocketRoute } from './ws/socket-route.js';
+import { addSocketRoute, type SocketAuthentication } from './ws/socket-route.js';
 import { SOCKET_PATH, Sockets } from './ws/sockets.js';
 
 export interface ServerParts {
@@ -43,6 +44,12 @@ export interface ServerParts {
 export interface Server {
   /** What is open now. */
   readonly figures: Pick<Figures, 'streams' | 'sockets' | 'bufferedBytes'>;
+  /** For a further listener. */
+  readonly shared: {
+    readonly services: Services;
+    readonly sockets: Sockets;
+    readonly isDraining: () => boolean;
+  };
   /** The readiness of the stages below, and `draining`. */
   readonly readiness: Readiness;
   /**
@@ -109,6 +116,30 @@ class Linger {
   }
 }
 
+/** Adds up what the requests of a listener have in progress. */
+export const figuresOf = (
+  registry: Registry<InFlight>,
+  speechRoutes: readonly string[],
+): Pick<Figures, 'streams' | 'bufferedBytes'> => {
+  const streams = new Map(speechRoutes.map((route) => [route, 0]));
+  let bufferedBytes = 0;
+  for (const { hasContext, route, sender } of registry.members) {
+    if (hasContext) streams.set(route, (streams.get(route) ?? 0) + 1);
+    bufferedBytes += sender?.queuedBytes ?? 0;
+  }
+  return { streams, bufferedBytes };
+};
+
+/** Authenticates by the key in the header. */
+const byKey =
+  (admission: Pick<Admission, 'authenticate'>): SocketAuthentication =>
+  (exchange, head, proceed) => {
+    const caller = admission.authenticate(head.apiKey);
+    if (caller.ok) proceed({ key: caller.key });
+    else if (caller.code === 'keyUnknown') proceed({ key: null });
+    else replyError(exchange, caller.code);
+  };
+
 export const createServer = (parts: ServerParts): Server => {
   const { admission, bounds, config, log, metrics, readiness, speech } = parts;
   const { clock = monotonicMs, certificate = null } = parts;
@@ -136,7 +167,7 @@ export const createServer = (parts: ServerParts): Server => {
       // Before the catch-all: the library takes handlers in the order of their registration.
       addSocketRoute(app, SOCKET_PATH, {
         services,
-        admission,
+        authenticate: byKey(admission),
         sockets,
         isDraining,
         onEnded: () => listener.connections.webSocketEnded(),
@@ -149,20 +180,20 @@ export const createServer = (parts: ServerParts): Server => {
   return {
     readiness: ready,
     get figures() {
-      const streams = new Map(speechPaths.map((path) => [path, 0]));
-      let bufferedBytes = services.resultBudget.taken + sockets.bufferedBytes;
-      for (const { hasContext, route, sender } of services.registry.members) {
-        if (hasContext) streams.set(route, (streams.get(route) ?? 0) + 1);
-        bufferedBytes += sender?.queuedBytes ?? 0;
-      }
-      streams.set(SOCKET_PATH, sockets.speaking);
-      return { streams, sockets: sockets.size, bufferedBytes };
+      const { streams, bufferedBytes } = figuresOf(services.registry, speechPaths);
+      return {
+        streams: new Map([...streams, [SOCKET_PATH, sockets.ofRoute(SOCKET_PATH).speaking]]),
+        sockets: sockets.size,
+        bufferedBytes: bufferedBytes + services.resultBudget.taken + sockets.bufferedBytes,
+      };
     },
+    shared: { services, sockets, isDraining },
     listen: async () => ({ port: await listener.listen() }),
     renewCertificate: (renewed) => listener.renew(renewed),
     stopAccepting() {
       listener.stopAccepting();
-      linger.begin(listener.connections.open - inFlight());
+      const busy = services.registry.size + sockets.ofRoute(SOCKET_PATH).open;
+      linger.begin(listener.connections.open - busy);
     },
     get inFlight() {
       return inFlight();

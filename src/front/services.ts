@@ -7,7 +7,7 @@ import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
 import { inSlices } from '../slices.js';
 import { createTickActions, type TickActions } from '../tick.js';
-import type { Cors } from './cors.js';
+import type { OriginPolicy } from './cors.js';
 import { Turns } from './turns.js';
 
 /** A request in flight. */
@@ -25,7 +25,7 @@ export interface Services {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly bounds: Bounds;
-  readonly cors: Cors;
+  readonly cors: OriginPolicy;
   /** How the listener words its errors. */
   readonly errors: ErrorShape;
   readonly registry: Registry<InFlight>;
@@ -48,7 +48,7 @@ export interface Services {
 /** The pulse beats this often between two re-arms. */
 const BEATS_A_REARM = 4;
 
-/** A second listener with other error shapes takes `{ ...services, errors, cors }`: the budgets are those of the process. */
+/** A further listener takes `{ ...services, errors, cors, registry }`: the budgets are those of the process. */
 export const createServices = (
   parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'cors' | 'errors'>,
 ): Services => {

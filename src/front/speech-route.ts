@@ -45,7 +45,7 @@ export interface Responder {
   begin(exchange: Exchange, request: SpeechRequest, onHanded: (frame: AudioFrame) => void): FrameSink;
 }
 
-interface Caller {
+export interface Caller {
   readonly key: ActiveKey;
   /** The request came after the service had stopped to take new speech. */
   readonly isLate: boolean;
@@ -87,7 +87,8 @@ const open = (
   context.end();
 };
 
-const answer = (
+/** Answers with the speech that was asked for, or with why not. */
+export const speak = (
   parts: SpeechRouteParts,
   exchange: Exchange,
   { key, isLate }: Caller,
@@ -153,7 +154,7 @@ export const speechRoute =
     // Read now: a drain that begins while the body arrives lets the request go on.
     const isLate = parts.isDraining();
     readBody(exchange, head, caller.key.keyId, (bytes) =>
-      answer(
+      speak(
         parts,
         exchange,
         { key: caller.key, isLate },

@@ -164,19 +164,19 @@ export class Session {
     for (const context of this.#contexts.values()) context.abandon();
     // Drops what is queued for the contexts.
     this.#outbox.close();
-    this.#parts.metrics.refused('keyUnknown');
+    this.#parts.metrics.refused('keyUnknown', this.#parts.route);
     this.#parts.socket.send(errorFrame(errors.keyUnknown.socketText, null));
     this.#end('revoked', POLICY_VIOLATION, errors.keyUnknown.socketText);
   }
 
   /** The key may have other voices than before: ends contexts whose voice it has lost. */
   reviewVoices(): void {
-    const { bounds, key, metrics, speech } = this.#parts;
+    const { bounds, key, metrics, route, speech } = this.#parts;
     const speakerIds = voicesOf(key(), speech.voices.speakerIds);
     for (const context of this.#contexts.values())
       if (key().voices?.includes(context.voiceId) === false)
         if (context.fail(unknownVoiceMessage(context.voiceId, speakerIds, bounds)))
-          metrics.refused('voiceUnknown');
+          metrics.refused('voiceUnknown', route);
   }
 
   /** The service is stopping: ends the socket, unless it generates or has something to send. */
@@ -289,7 +289,7 @@ export class Session {
           ),
         flushesPendingMax: bounds.flushesPendingMax,
         clock,
-        onRefused: (code) => metrics.refused(refusalOf(code)),
+        onRefused: (code) => metrics.refused(refusalOf(code), route),
         onFirstAudio: (reply, figure, ms) => {
           this.#record.firstAudio(reply);
           metrics.firstAudio(figure, route, format.encoding, ms);
@@ -381,7 +381,7 @@ export class Session {
     contextId: string | null,
     flushId: string | null = null,
   ): void {
-    this.#parts.metrics.refused(reason);
+    this.#parts.metrics.refused(reason, this.#parts.route);
     this.#outbox.answer(this.#lane, errorFrame(text, contextId, flushId));
   }
 

@@ -1,18 +1,17 @@
 /**
- * The WebSocket route: the handshake, and the library's callbacks to a session.
+ * A WebSocket route: the handshake, and the library's callbacks to a session.
  *
- *   handshake: key malformed 401, store away or draining 503 -> 101 -> key unknown: error frame, close 1008
+ *   handshake: not authenticated 401, store away or draining 503 -> 101 -> key not valid: error frame, close 1008
  */
-import type { Admission } from '../../accounts/admission.js';
 import type { ActiveKey } from '../../store/store.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import type { Exchange } from '../exchange.js';
-import { replyError, replyUnavailable } from '../reply.js';
+import { replyUnavailable } from '../reply.js';
 import type { RequestHead } from '../request-head.js';
 import { otherMethod, withExchange, wrapHandler } from '../routes.js';
 import type { Services } from '../services.js';
-import { traceFields, type Trace } from '../trace.js';
+import { traceFields } from '../trace.js';
 import {
   socketReading,
   type HttpRequest,
@@ -22,11 +21,27 @@ import {
   type WebSocket,
 } from '../uws.js';
 import { errorFrame } from './server-frames.js';
-import { SOCKET_PATH, type OpenSocket, type Sockets } from './sockets.js';
+import type { Session } from './session.js';
+import type { Handshake, OpenSocket, Sockets } from './sockets.js';
+
+/** Who opens a WebSocket. */
+export interface SocketCaller {
+  /** `null`: well-formed, but not valid. */
+  readonly key: ActiveKey | null;
+  /** The socket is open. @returns what is called when it has closed */
+  readonly watch?: (session: Pick<Session, 'revoke'>) => () => void;
+}
+
+/** Answers the request itself, or calls `proceed` once, now or later. */
+export type SocketAuthentication = (
+  exchange: Exchange,
+  head: RequestHead,
+  proceed: (caller: SocketCaller) => void,
+) => void;
 
 export interface SocketRouteParts {
   readonly services: Services;
-  readonly admission: Pick<Admission, 'authenticate'>;
+  readonly authenticate: SocketAuthentication;
   readonly sockets: Sockets;
   readonly isDraining: () => boolean;
   /** The connection of a WebSocket ended. */
@@ -34,13 +49,11 @@ export interface SocketRouteParts {
 }
 
 /** The data that the library keeps with a socket. */
-interface Attached {
-  readonly id: string;
-  readonly trace: Trace | null;
-  /** `null`: well-formed, but not valid. */
-  readonly key: ActiveKey | null;
+interface Attached extends Handshake {
+  readonly caller: SocketCaller;
   readonly reading: SocketReading;
   opened: OpenSocket | null;
+  unwatch: (() => void) | undefined;
 }
 
 const POLICY_VIOLATION = 1008;
@@ -52,31 +65,28 @@ const handshake = (
   req: HttpRequest,
   context: UpgradeContext,
 ): void => {
-  const caller = parts.admission.authenticate(head.apiKey);
-  if (!caller.ok && caller.code !== 'keyUnknown') {
-    replyError(exchange, caller.code);
-    return;
-  }
-  if (caller.ok) exchange.keyId = caller.key.keyId;
-  const key = caller.ok ? caller.key : null;
-  const refusal = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(key);
-  if (refusal !== null) {
-    replyUnavailable(exchange, refusal, { close: true });
-    return;
-  }
   const [socketKey, protocol, extensions] = ['key', 'protocol', 'extensions'].map((name) =>
     req.getHeader(`sec-websocket-${name}`),
   );
-  exchange.switchProtocols((res) => {
-    const attached: Attached = {
-      id: exchange.id,
-      trace: exchange.trace,
-      key,
-      reading: socketReading(res),
-      opened: null,
-    };
-    res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context);
-  });
+  const upgrade = (caller: SocketCaller): void => {
+    if (caller.key !== null) exchange.keyId = caller.key.keyId;
+    const refusal = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(caller.key);
+    if (refusal !== null) {
+      replyUnavailable(exchange, refusal, { close: true });
+      return;
+    }
+    exchange.switchProtocols((res) => {
+      const { id, route, trace } = exchange;
+      const attached: Attached = {
+        ...{ id, route, trace, caller },
+        reading: socketReading(res),
+        opened: null,
+        unwatch: undefined,
+      };
+      res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context);
+    });
+  };
+  parts.authenticate(exchange, head, exchange.guarded(upgrade));
 };
 
 const onOpen = (
@@ -84,23 +94,25 @@ const onOpen = (
   ws: WebSocket<Attached>,
   attached: Attached,
 ): void => {
-  if (attached.key !== null) {
+  const { key, watch } = attached.caller;
+  if (key !== null) {
     const { reading } = attached;
-    attached.opened = sockets.open(attached, attached.key, ws, {
+    attached.opened = sockets.open(attached, key, ws, {
       pause: () => reading.pause(ws),
       resume: () => reading.resume(ws),
     });
+    attached.unwatch = watch?.(attached.opened.session);
     return;
   }
   const { socketText } = errors.keyUnknown;
   ws.send(errorFrame(socketText, null));
   ws.end(POLICY_VIOLATION, socketText);
-  services.metrics.refused('keyUnknown');
+  services.metrics.refused('keyUnknown', attached.route);
   services.log.info(
     {
       requestId: attached.id,
       ...traceFields(attached.trace),
-      route: SOCKET_PATH,
+      route: attached.route,
       status: 101,
       outcome: 'key-unknown',
       code: POLICY_VIOLATION,
@@ -155,6 +167,7 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
       parts.onEnded();
       const attached = ws.getUserData();
       try {
+        attached.unwatch?.();
         attached.opened?.reader.close();
         attached.opened?.session.closed(code);
       } catch (error) {

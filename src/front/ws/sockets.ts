@@ -37,6 +37,19 @@ export interface OpenSocket {
   readonly reader: SocketReader;
 }
 
+/** A handshake: its `x-request-id`, its trace, and its route for the log and the metrics. */
+export interface Handshake {
+  readonly id: string;
+  readonly trace: Trace | null;
+  readonly route: string;
+}
+
+/** The sockets of one route. */
+interface OfRoute {
+  open: number;
+  speaking: number;
+}
+
 interface SocketsOfKey {
   /** As it was read last. */
   key: ActiveKey;
@@ -58,7 +71,7 @@ export class Sockets {
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
   #isBeating = false;
-  #speaking = 0;
+  readonly #byRoute = new Map<string, OfRoute>();
   readonly #queued = { bytes: 0 };
 
   constructor(parts: SocketsParts) {
@@ -83,9 +96,9 @@ export class Sockets {
     return this.#registry.size;
   }
 
-  /** Sockets that generate. */
-  get speaking(): number {
-    return this.#speaking;
+  /** How many sockets of a route are open, and how many of them generate. */
+  ofRoute(route: string): Readonly<OfRoute> {
+    return this.#countsOf(route);
   }
 
   /** Bytes queued for all sockets, here and in the library. */
@@ -107,9 +120,8 @@ export class Sockets {
     return this.#registry.whenIdle();
   }
 
-  /** @param handshake its `x-request-id` and its trace */
   open(
-    { id, trace }: { readonly id: string; readonly trace: Trace | null },
+    { id, trace, route }: Handshake,
     key: ActiveKey,
     socket: SocketHandle,
     reading: Pick<ReadHandle, 'pause' | 'resume'>,
@@ -117,6 +129,7 @@ export class Sockets {
     const { admission, services, speech } = this.#parts;
     const { bounds, clock, log, metrics, tick, turns } = services;
     const { keyId } = key;
+    const ofRoute = this.#countsOf(route);
     const ofKey = this.#byKey.get(keyId) ?? {
       key,
       sessions: new Set<Session>(),
@@ -130,12 +143,12 @@ export class Sockets {
       requestId: id,
       charactersMax: bounds.socketCharactersMax,
       textBudget: this.#textBudget.of(keyId),
-      onHeld: (isHeld) => (this.#speaking += isHeld ? 1 : -1),
+      onHeld: (isHeld) => (ofRoute.speaking += isHeld ? 1 : -1),
     });
     const session: Session = new Session({
       id,
       trace,
-      route: SOCKET_PATH,
+      route,
       key: () => ofKey.key,
       socket,
       speech,
@@ -152,7 +165,10 @@ export class Sockets {
       isBehind: () => reader.isBehind,
       onBeat: (nowMs) => reader.beat(nowMs),
       isDraining: () => this.#draining,
-      onOver: (over) => this.#forget(over),
+      onOver: (over) => {
+        ofRoute.open--;
+        this.#forget(over);
+      },
     });
     const reader: SocketReader = new SocketReader({
       session,
@@ -167,8 +183,9 @@ export class Sockets {
       tick,
       clock,
       bounds,
-      onReadLater: (ms) => metrics.readLater(SOCKET_PATH, ms),
+      onReadLater: (ms) => metrics.readLater(route, ms),
     });
+    ofRoute.open++;
     this.#registry.add(session);
     ofKey.sessions.add(session);
     this.#timer ??= setInterval(() => this.#beat(), bounds.keyRecheckMsMax / BEATS_A_RECHECK);
@@ -239,6 +256,12 @@ export class Sockets {
       session.guard(() => (key === null ? session.revoke() : session.reviewVoices()));
       yield;
     }
+  }
+
+  #countsOf(route: string): OfRoute {
+    const known = this.#byRoute.get(route) ?? { open: 0, speaking: 0 };
+    this.#byRoute.set(route, known);
+    return known;
   }
 
   #forget(session: Session): void {

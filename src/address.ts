@@ -1,0 +1,24 @@
+/** Addresses of the listeners, as a client on this machine can use them. */
+import type { Config } from './config.js';
+
+export const urlOf = (scheme: string, host: string, port: number): string => {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `${scheme}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+};
+
+const schemeOf = ({ tls }: Pick<Config, 'tls'>): string => (tls === null ? 'http' : 'https');
+
+export const serviceUrl = (config: Pick<Config, 'host' | 'tls'>, port: number): string =>
+  urlOf(schemeOf(config), config.host, port);
+
+/**
+ * Where browsers find the console.
+ *
+ * @param port that was bound, if the configured one is 0
+ * @returns `null` if the console is off
+ */
+export const consoleUrl = (config: Pick<Config, 'console' | 'tls'>, port?: number): string | null => {
+  if (config.console === null) return null;
+  const { host, origin, port: configured } = config.console;
+  return origin ?? urlOf(schemeOf(config), host, port ?? configured);
+};
