@@ -5,7 +5,7 @@ export default defineConfig(
   globalIgnores(['dist', 'dist-*', 'data', '.tap', 'models', 'scripts/voice/work']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [tseslint.configs.strictTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {

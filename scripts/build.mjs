@@ -1,5 +1,6 @@
 /**
- * Compiles src, workers, scripts and test into dist. Plain JavaScript, because it runs before anything is built.
+ * Compiles src, workers, scripts and test into dist, and bundles the console's page into dist/console. Plain JavaScript,
+ * because it runs before anything is built.
  *
  *   node scripts/build.mjs [--if-stale] [--quiet]
  *
@@ -11,11 +12,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { bundlePage } from './bundle.mjs';
 import { takeLock } from './lock.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const sourceFolders = ['src', 'workers', 'scripts', 'test'];
+const isOfPage = (path) => path.startsWith(join('src', 'console', 'web'));
 const settings = ['tsconfig.json', 'package.json', 'package-lock.json'];
 const stampName = '.build-stamp';
 const temporaryPrefix = 'dist-tmp-';
@@ -29,9 +32,10 @@ const listSources = () =>
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-        .filter((entry) => entry.isFile() && /\.[cm]?ts$/.test(entry.name))
+        .filter((entry) => entry.isFile())
         .map((entry) => relative(root, join(entry.parentPath ?? entry.path, entry.name))),
     )
+    .filter((path) => /\.[cm]?ts$/.test(path) || isOfPage(path))
     .filter((path) => !path.startsWith(join('scripts', 'voice', 'work')))
     .sort();
 
@@ -55,7 +59,10 @@ const fingerprint = (sources) => {
   return hash.digest('hex');
 };
 
-const outputOf = (source) => join(root, 'dist', source.replace(/\.([cm]?)ts$/, '.$1js'));
+const outputOf = (source) =>
+  isOfPage(source)
+    ? join(root, 'dist', 'console', 'index.html')
+    : join(root, 'dist', source.replace(/\.([cm]?)ts$/, '.$1js'));
 
 const isFresh = () => {
   const sources = listSources();
@@ -139,10 +146,13 @@ export const build = async ({ ifStale = false, quiet = false } = {}) => {
     if (ifStale && isFresh()) return;
     removeLeftovers();
     if (!quiet) process.stderr.write('Building syrinx, once; this takes some seconds ...\n');
-    const stamp = fingerprint(listSources());
+    const sources = listSources();
+    const stamp = fingerprint(sources);
     const outDir = join(root, `${temporaryPrefix}${process.pid}`);
     try {
       await compile(outDir);
+      const wrong = sources.some(isOfPage) ? await bundlePage(join(outDir, 'console')) : '';
+      if (wrong !== '') throw new BuildError(`${wrong}\nThe build failed: correct what is listed above.`);
       dropUnusedTypia(outDir);
       writeFileSync(join(outDir, stampName), stamp);
       replaceDist(outDir);

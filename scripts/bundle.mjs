@@ -1,0 +1,42 @@
+/** Bundles the console's page: src/console/web becomes an index.html, and assets whose names change with their content. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const web = fileURLToPath(new URL('../src/console/web', import.meta.url));
+
+/**
+ * @param {string} folder where they go
+ * @returns {Promise<string>} what is wrong in the sources; empty if they are bundled
+ */
+export const bundlePage = async (folder) => {
+  // Loaded here: without the dependencies, the build says so before it comes here.
+  const { build, formatMessages } = await import('esbuild');
+  let metafile;
+  try {
+    ({ metafile } = await build({
+      absWorkingDir: web,
+      entryPoints: ['main.tsx', 'style.css'],
+      outdir: join(folder, 'assets'),
+      entryNames: '[name]-[hash]',
+      chunkNames: '[name]-[hash]',
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      target: 'es2022',
+      minify: true,
+      legalComments: 'none',
+      metafile: true,
+      logLevel: 'silent',
+    }));
+  } catch (error) {
+    if (!Array.isArray(error.errors)) throw error;
+    return (await formatMessages(error.errors, { kind: 'error' })).join('');
+  }
+  let html = readFileSync(join(web, 'index.html'), 'utf8');
+  for (const [path, { entryPoint }] of Object.entries(metafile.outputs))
+    if (entryPoint === 'main.tsx' || entryPoint === 'style.css')
+      html = html.replace(`/${entryPoint}`, `/assets/${basename(path)}`);
+  writeFileSync(join(folder, 'index.html'), html);
+  return '';
+};

@@ -1,0 +1,186 @@
+/** One account: its keys, usage and users, and for operators its credit and its end. */
+import { useState } from 'preact/hooks';
+import type { AccountView } from '../../contract.js';
+import { call } from '../call.js';
+import { formatTime, plural } from '../format.js';
+import { Confirm, Dialog } from '../parts/dialog.js';
+import { Field, Form, numberOf } from '../parts/form.js';
+import { Page, Shown } from '../parts/page.js';
+import { tell } from '../parts/tell.js';
+import { navigate } from '../route.js';
+import { useUser } from '../session.js';
+import { refresh, useCall } from '../use-call.js';
+import { creditsLeft, Suspended } from './accounts.js';
+import { Keys } from './keys.js';
+import { AccountUsage } from './usage.js';
+import { Users } from './users.js';
+
+interface Of {
+  readonly account: AccountView;
+}
+
+const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
+  <Dialog title={`Add credit to ${account.name}`} onClose={onClose}>
+    <Form
+      submit="Add credit"
+      onCancel={onClose}
+      onSubmit={async (values) => {
+        const credits = numberOf(values, 'credits') ?? 0;
+        await call('credit', { accountId: account.accountId, credits });
+        await refresh();
+        tell(`${plural(credits, 'credit')} added.`);
+        onClose();
+      }}
+    >
+      <Field
+        name="credits"
+        label="Credits"
+        type="number"
+        required
+        min={1}
+        step={1}
+        inputMode="numeric"
+        hint={`${creditsLeft(account)} now.`}
+      />
+    </Form>
+  </Dialog>
+);
+
+const Manage = ({ account }: Of) => {
+  const [asked, setAsked] = useState<'suspend' | 'delete' | null>(null);
+  const { accountId, name, suspendedAtMs } = account;
+  const suspended = suspendedAtMs !== null;
+  const close = () => setAsked(null);
+  const suspend = async () => {
+    await call('suspendAccount', { accountId, suspended: !suspended });
+    await refresh();
+    tell(suspended ? `${name} may speak again.` : `${name} is suspended.`);
+    close();
+  };
+  const remove = async () => {
+    await call('deleteAccount', { accountId });
+    tell(`${name} is deleted.`);
+    navigate('/accounts', { replace: true });
+  };
+  return (
+    <div class="stack">
+      <section class="card split">
+        <div>
+          <h2>{suspended ? 'Resume' : 'Suspend'}</h2>
+          <p class="muted">
+            {suspended
+              ? `Suspended on ${formatTime(suspendedAtMs)}. Its keys are refused until you resume it.`
+              : 'Refuses all its keys at once and ends what they speak, until you resume it. Nothing is lost.'}
+          </p>
+        </div>
+        <button type="button" class="button" onClick={() => setAsked('suspend')}>
+          {suspended ? 'Resume account' : 'Suspend account'}
+        </button>
+      </section>
+      <section class="card split">
+        <div>
+          <h2>Delete</h2>
+          <p class="muted">
+            Revokes its keys and removes its users, for ever. What it used stays in the books.
+          </p>
+        </div>
+        <button type="button" class="button danger" onClick={() => setAsked('delete')}>
+          Delete account
+        </button>
+      </section>
+      {asked === 'suspend' && (
+        <Confirm
+          title={suspended ? `Resume ${name}?` : `Suspend ${name}?`}
+          act={suspended ? 'Resume account' : 'Suspend account'}
+          onAct={suspend}
+          onClose={close}
+        >
+          <p>
+            {suspended
+              ? 'Its keys work again at once.'
+              : 'Its keys are refused, and what they speak now ends.'}
+          </p>
+        </Confirm>
+      )}
+      {asked === 'delete' && (
+        <Confirm title={`Delete ${name}?`} act="Delete account" onAct={remove} onClose={close}>
+          <p>
+            {plural(account.keys, 'key')} and {plural(account.users, 'user')} go with it. This cannot be
+            undone.
+          </p>
+        </Confirm>
+      )}
+    </div>
+  );
+};
+
+const tabs = { keys: 'Keys', usage: 'Usage', users: 'Users', manage: 'Manage' } as const;
+type Tab = keyof typeof tabs;
+
+const Content = ({ account, tab }: Of & { readonly tab: Tab }) => {
+  switch (tab) {
+    case 'keys':
+      return <Keys account={account} />;
+    case 'usage':
+      return <AccountUsage account={account} />;
+    case 'users':
+      return <Users accountId={account.accountId} />;
+    case 'manage':
+      return <Manage account={account} />;
+  }
+};
+
+export const AccountPage = ({
+  accountId,
+  tab: wanted,
+}: {
+  readonly accountId: number;
+  readonly tab: string;
+}) => {
+  const isOperator = useUser().role === 'operator';
+  const asked = useCall('account', { accountId });
+  const [isAdding, setIsAdding] = useState(false);
+  const tab: Tab = wanted in tabs && (isOperator || wanted !== 'manage') ? (wanted as Tab) : 'keys';
+  const account = asked.answer;
+  const lead = account && (
+    <>
+      {isOperator ? creditsLeft(account) : `${account.name} · ${creditsLeft(account)}`}{' '}
+      <Suspended account={account} />
+    </>
+  );
+  return (
+    <Page
+      title={isOperator ? (account?.name ?? 'Account') : tabs[tab]}
+      lead={lead ?? ' '}
+      above={
+        isOperator && (
+          <a class="above" href="/accounts">
+            Accounts
+          </a>
+        )
+      }
+      actions={
+        isOperator &&
+        account?.metered === true && (
+          <button type="button" class="button" onClick={() => setIsAdding(true)}>
+            Add credit
+          </button>
+        )
+      }
+    >
+      {isOperator && (
+        <nav class="tabs" aria-label="Account">
+          {Object.entries(tabs).map(([name, label]) => (
+            <a href={`/accounts/${accountId}/${name}`} aria-current={name === tab ? 'page' : undefined}>
+              {label}
+            </a>
+          ))}
+        </nav>
+      )}
+      <Shown of={asked}>{(answer) => <Content account={answer} tab={tab} />}</Shown>
+      {isAdding && account !== undefined && (
+        <AddCredit account={account} onClose={() => setIsAdding(false)} />
+      )}
+    </Page>
+  );
+};

@@ -1,0 +1,184 @@
+/** The pages of whoever is not signed in: sign-in, claim, invitation. */
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { call } from '../call.js';
+import { Field, Form, textOf } from '../parts/form.js';
+import { Brand } from '../parts/icon.js';
+import { Page, Shown } from '../parts/page.js';
+import { useConsole } from '../session.js';
+import { useCall } from '../use-call.js';
+
+const Entrance = (props: {
+  readonly title: string;
+  readonly lead?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}) => {
+  // Another link, opened in the same tab, changes only the fragment.
+  useEffect(() => {
+    const reload = () => location.reload();
+    addEventListener('hashchange', reload);
+    return () => removeEventListener('hashchange', reload);
+  }, []);
+  return (
+    <main class="entrance">
+      <Brand />
+      <div class="card">
+        <Page title={props.title} lead={props.lead}>
+          {props.children}
+        </Page>
+      </div>
+    </main>
+  );
+};
+
+/** Links have their token in the fragment, which browsers send to nobody. */
+const tokenOfLink = (): string => location.hash.slice(1);
+
+const passwordOf = (values: FormData, name: string): string => values.get(name) as string;
+
+const NewUserFields = () => (
+  <>
+    <Field
+      name="name"
+      label="Your name"
+      required
+      maxLength={64}
+      autocomplete="username"
+      autocapitalize="none"
+      spellcheck={false}
+      hint="You sign in with it."
+    />
+    <Field
+      name="password"
+      label="Password"
+      type="password"
+      required
+      minLength={10}
+      maxLength={256}
+      autocomplete="new-password"
+      hint="At least 10 characters. A few words that only you put together are best."
+    />
+  </>
+);
+
+export const SignInPage = () => {
+  const { session, become } = useConsole();
+  const to = new URLSearchParams(location.search).get('to') ?? '/';
+  const signIn = async (values: FormData) => {
+    const next = await call('signIn', {
+      name: textOf(values, 'name'),
+      password: passwordOf(values, 'password'),
+    });
+    become(next, /^\/(?!\/)/.test(to) ? to : '/');
+  };
+  if (!session.claimed) {
+    return (
+      <Entrance
+        title="Not claimed yet"
+        lead="The service wrote a one-time link when it started: on the terminal, or in the file console-link in its data folder. Open that link to become the operator."
+      >
+        <p class="hint">
+          The link has expired? <code>npm run console -- link</code> makes a new one.
+        </p>
+      </Entrance>
+    );
+  }
+  return (
+    <Entrance title="Sign in">
+      <Form submit="Sign in" onSubmit={signIn}>
+        <Field
+          name="name"
+          label="Name"
+          required
+          maxLength={64}
+          autocomplete="username"
+          autocapitalize="none"
+          spellcheck={false}
+        />
+        <Field
+          name="password"
+          label="Password"
+          type="password"
+          required
+          maxLength={256}
+          autocomplete="current-password"
+        />
+      </Form>
+    </Entrance>
+  );
+};
+
+export const ClaimPage = () => {
+  const { session, become } = useConsole();
+  const token = tokenOfLink();
+  const claim = async (values: FormData) => {
+    const name = textOf(values, 'name');
+    become(await call('claim', { token, name, password: passwordOf(values, 'password') }), '/playground');
+  };
+  if (token === '') {
+    return (
+      <Entrance
+        title="The link is not complete"
+        lead="Copy the whole link, with the part after #, from the terminal or from the file console-link."
+      />
+    );
+  }
+  return session.claimed ? (
+    <Entrance
+      title="Set a new password"
+      lead="This link gives an operator a new password. Enter the operator’s name."
+    >
+      <Form submit="Set password" onSubmit={claim}>
+        <NewUserFields />
+      </Form>
+    </Entrance>
+  ) : (
+    <Entrance title="Welcome" lead="Choose a name and a password. You become the operator of this service.">
+      <Form submit="Claim this console" onSubmit={claim}>
+        <NewUserFields />
+      </Form>
+    </Entrance>
+  );
+};
+
+export const AcceptPage = () => {
+  const { become } = useConsole();
+  const token = tokenOfLink();
+  const invitation = useCall('invitation', token === '' ? null : { token });
+  const accept = async (values: FormData) => {
+    const name = textOf(values, 'name');
+    become(
+      await call('acceptInvitation', { token, name, password: passwordOf(values, 'password') }),
+      '/playground',
+    );
+  };
+  if (token === '') {
+    return (
+      <Entrance
+        title="The link is not complete"
+        lead="Copy the whole link, with the part after #, from the message you got."
+      />
+    );
+  }
+  const { answer } = invitation;
+  return (
+    <Entrance
+      title="You are invited"
+      lead={
+        answer === undefined
+          ? undefined
+          : answer.account === null
+            ? 'You become an operator of this service. Choose a name and a password.'
+            : `You become a user of the account ${answer.account}. Choose a name and a password.`
+      }
+    >
+      <Shown of={invitation}>
+        {() => (
+          <Form submit="Join" onSubmit={accept}>
+            <NewUserFields />
+          </Form>
+        )}
+      </Shown>
+    </Entrance>
+  );
+};

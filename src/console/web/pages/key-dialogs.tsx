@@ -1,0 +1,171 @@
+/** Creates a key and shows it once; changes the properties of one. */
+import { useState } from 'preact/hooks';
+import type { KeyChanges, KeyPropertiesView, KeyView } from '../../contract.js';
+import { call, CallError } from '../call.js';
+import { CopyBlock } from '../parts/copy.js';
+import { Dialog } from '../parts/dialog.js';
+import { Field, Form, numberOf, textOf, useProblemOf } from '../parts/form.js';
+import { Shown } from '../parts/page.js';
+import { tell } from '../parts/tell.js';
+import { refresh, useCall } from '../use-call.js';
+
+/** As `<input type="datetime-local">` has it: local time without a zone. */
+const toLocal = (ms: number): string =>
+  new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+
+const Voices = ({ chosen }: { readonly chosen: readonly string[] | null }) => {
+  const voices = useCall('voices', {});
+  const [isAll, setIsAll] = useState(chosen === null);
+  const problem = useProblemOf('voices');
+  return (
+    <fieldset class="field">
+      <legend>Voices</legend>
+      <label class="choice">
+        <input type="checkbox" name="allVoices" checked={isAll} onChange={() => setIsAll(!isAll)} />
+        All voices, later ones too
+      </label>
+      {!isAll && (
+        <Shown of={voices}>
+          {({ packs }) => {
+            const installed = packs.flatMap((pack) => pack.voices.map(({ id }) => id));
+            const gone = (chosen ?? []).filter((id) => !installed.includes(id));
+            return (
+              <div class="choices">
+                {[...installed, ...gone].map((id) => (
+                  <label class="choice">
+                    <input
+                      type="checkbox"
+                      name="voices"
+                      value={id}
+                      defaultChecked={chosen?.includes(id) === true}
+                    />
+                    {id} {gone.includes(id) && <span class="badge">Not installed</span>}
+                  </label>
+                ))}
+              </div>
+            );
+          }}
+        </Shown>
+      )}
+      {problem !== null && <p class="field-problem">{problem}</p>}
+    </fieldset>
+  );
+};
+
+const PropertyFields = ({ of }: { readonly of: KeyPropertiesView | null }) => {
+  const expiresAtMs = of?.expiresAtMs ?? null;
+  return (
+    <>
+      <Field
+        name="name"
+        label="Name"
+        maxLength={64}
+        autocomplete="off"
+        defaultValue={of?.name ?? ''}
+        hint="The program that uses it, such as “phone line”."
+      />
+      <Field
+        name="expiresAtMs"
+        label="Expires"
+        type="datetime-local"
+        defaultValue={expiresAtMs === null ? '' : toLocal(expiresAtMs)}
+        hint="Refused from then on. Empty: never."
+      />
+      <Field
+        name="creditLimit"
+        label="Credit limit"
+        type="number"
+        min={0}
+        step={1}
+        inputMode="numeric"
+        defaultValue={of?.creditLimit ?? ''}
+        hint="What this key may spend in all. Empty: what the account has."
+      />
+      <Voices chosen={of?.voices ?? null} />
+    </>
+  );
+};
+
+/** @throws {CallError} if no voice is chosen */
+const propertiesOf = (values: FormData, of: KeyPropertiesView | null): KeyChanges => {
+  const expires = textOf(values, 'expiresAtMs');
+  const before = of?.expiresAtMs ?? null;
+  const voices = values.has('allVoices') ? null : values.getAll('voices').map(String);
+  if (voices?.length === 0)
+    throw new CallError({
+      code: 'badRequest',
+      field: 'voices',
+      message: 'Choose one voice at least, or all.',
+    });
+  return {
+    name: textOf(values, 'name'),
+    // The field has minutes. A time that nobody changed keeps its seconds.
+    expiresAtMs:
+      expires === '' ? null : before !== null && toLocal(before) === expires ? before : Date.parse(expires),
+    creditLimit: numberOf(values, 'creditLimit'),
+    voices,
+  };
+};
+
+const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) => {
+  return (
+    <div class="form">
+      <p>Copy the key now. It is not shown again, and nobody can find it out later.</p>
+      <CopyBlock text={secret} label="Key" />
+      <div class="form-end">
+        <button type="button" class="button primary" onClick={onClose}>
+          I have copied the key
+        </button>
+      </div>
+    </div>
+  );
+};
+
+export const CreateKey = ({
+  accountId,
+  onClose,
+}: {
+  readonly accountId: number;
+  readonly onClose: () => void;
+}) => {
+  const [secret, setSecret] = useState<string | null>(null);
+  if (secret !== null) {
+    return (
+      <Dialog title="Your new key" wide key="new">
+        <NewKey secret={secret} onClose={onClose} />
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Create key" onClose={onClose} key="create">
+      <Form
+        submit="Create key"
+        onCancel={onClose}
+        onSubmit={async (values) => {
+          const { key } = await call('createKey', { accountId, properties: propertiesOf(values, null) });
+          setSecret(key);
+          await refresh();
+        }}
+      >
+        <PropertyFields of={null} />
+      </Form>
+    </Dialog>
+  );
+};
+
+export const ChangeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClose: () => void }) => (
+  <Dialog title={`Change ${shown.name || shown.prefix}`} onClose={onClose}>
+    <Form
+      submit="Save"
+      onCancel={onClose}
+      onSubmit={async (values) => {
+        await call('changeKey', { keyId: shown.keyId, changes: propertiesOf(values, shown) });
+        await refresh();
+        tell('Key changed.');
+        onClose();
+      }}
+    >
+      <PropertyFields of={shown} />
+    </Form>
+  </Dialog>
+);

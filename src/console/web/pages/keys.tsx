@@ -1,0 +1,161 @@
+/** The keys of an account. */
+import { useState } from 'preact/hooks';
+import type { AccountView, KeyView } from '../../contract.js';
+import { call } from '../call.js';
+import { formatNumber, formatTime, plural } from '../format.js';
+import { Confirm } from '../parts/dialog.js';
+import { Empty, Shown, Time } from '../parts/page.js';
+import { Table } from '../parts/table.js';
+import { tell } from '../parts/tell.js';
+import { refresh, useCall } from '../use-call.js';
+import { ChangeKey, CreateKey } from './key-dialogs.js';
+
+type Asked = { readonly act: 'change' | 'revoke'; readonly key: KeyView } | { readonly act: 'create' };
+
+const State = ({ shown }: { readonly shown: KeyView }) => {
+  if (shown.revokedAtMs !== null) return <span class="badge">Revoked</span>;
+  if (shown.expiresAtMs !== null && shown.expiresAtMs <= Date.now())
+    return <span class="badge bad">Expired</span>;
+  if (shown.creditLimit !== null && shown.spent >= shown.creditLimit)
+    return <span class="badge warn">Limit reached</span>;
+  return null;
+};
+
+const limitsOf = ({ expiresAtMs, creditLimit, spent, voices }: KeyView): string[] => [
+  ...(expiresAtMs === null ? [] : [`until ${formatTime(expiresAtMs)}`]),
+  ...(creditLimit === null ? [] : [`${formatNumber(spent)} of ${plural(creditLimit, 'credit')}`]),
+  ...(voices === null
+    ? []
+    : [voices.length === 1 ? `voice ${voices[0] ?? ''}` : plural(voices.length, 'voice')]),
+];
+
+const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (asked: Asked) => void }) => (
+  <Table
+    caption="Keys"
+    rows={props.rows}
+    rowKey={({ keyId }) => keyId}
+    columns={[
+      {
+        label: 'Key',
+        cell: (key) => (
+          <>
+            {key.name === '' ? 'Unnamed' : key.name} <State shown={key} />
+            <span class="below">
+              <code>{key.prefix}…</code>
+            </span>
+          </>
+        ),
+      },
+      { label: 'Created', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatTime} /> },
+      {
+        label: 'Last used',
+        cell: ({ lastUsedAtMs }) =>
+          lastUsedAtMs === null ? (
+            <span class="muted">Never</span>
+          ) : (
+            <Time ms={lastUsedAtMs} format={formatTime} />
+          ),
+      },
+      { label: 'Characters', isNumber: true, cell: ({ characters }) => formatNumber(characters) },
+      {
+        label: 'Limits',
+        cell: (key) => {
+          const limits = limitsOf(key);
+          return limits.length === 0 ? <span class="muted">None</span> : limits.join(', ');
+        },
+      },
+      {
+        label: 'Actions',
+        isAction: true,
+        cell: (key) =>
+          key.revokedAtMs === null && (
+            <span class="actions">
+              <button
+                type="button"
+                class="button small"
+                aria-label={`Change ${key.name || key.prefix}`}
+                onClick={() => props.ask({ act: 'change', key })}
+              >
+                Change
+              </button>
+              <button
+                type="button"
+                class="button small"
+                aria-label={`Revoke ${key.name || key.prefix}`}
+                onClick={() => props.ask({ act: 'revoke', key })}
+              >
+                Revoke
+              </button>
+            </span>
+          ),
+      },
+    ]}
+  />
+);
+
+const RevokeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClose: () => void }) => (
+  <Confirm
+    title={`Revoke ${shown.name || shown.prefix}?`}
+    act="Revoke key"
+    onClose={onClose}
+    onAct={async () => {
+      await call('revokeKey', { keyId: shown.keyId });
+      await refresh();
+      tell('Key revoked.');
+      onClose();
+    }}
+  >
+    <p>
+      Programs with the key <code>{shown.prefix}…</code> are refused at once, and what they speak now ends.
+      This cannot be undone.
+    </p>
+  </Confirm>
+);
+
+export const Keys = ({ account }: { readonly account: AccountView }) => {
+  const keys = useCall('keys', { accountId: account.accountId });
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const close = () => setAsked(null);
+  const create = (
+    <button type="button" class="button primary" onClick={() => setAsked({ act: 'create' })}>
+      Create key
+    </button>
+  );
+  return (
+    <>
+      <Shown of={keys}>
+        {(all) => {
+          const valid = all.filter(({ revokedAtMs }) => revokedAtMs === null);
+          const revoked = all.filter(({ revokedAtMs }) => revokedAtMs !== null);
+          return (
+            <>
+              {valid.length === 0 ? (
+                <Empty title="No keys yet" action={create}>
+                  A program needs a key to speak. Create one for each program, so that you can revoke it
+                  alone.
+                </Empty>
+              ) : (
+                <>
+                  <div class="section-head">
+                    <p class="muted">Programs speak with a key, and spend the credit of this account.</p>
+                    {create}
+                  </div>
+                  <KeyTable rows={valid} ask={setAsked} />
+                </>
+              )}
+              {revoked.length > 0 && (
+                <details class="section">
+                  <summary>{plural(revoked.length, 'revoked key')}</summary>
+                  <KeyTable rows={revoked} ask={setAsked} />
+                </details>
+              )}
+            </>
+          );
+        }}
+      </Shown>
+      {asked?.act === 'create' && <CreateKey accountId={account.accountId} onClose={close} />}
+      {asked?.act === 'change' && <ChangeKey shown={asked.key} onClose={close} />}
+      {asked?.act === 'revoke' && <RevokeKey shown={asked.key} onClose={close} />}
+    </>
+  );
+};

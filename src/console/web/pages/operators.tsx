@@ -1,0 +1,17 @@
+import { Page } from '../parts/page.js';
+import { useInvitation, UserTable } from './users.js';
+
+export const OperatorsPage = () => {
+  const invitation = useInvitation(null);
+  return (
+    <Page
+      title="Operators"
+      lead="Operators see and change all accounts, and this service."
+      actions={invitation.button}
+    >
+      {invitation.problem}
+      <UserTable accountId={null} empty={null} />
+      {invitation.dialog}
+    </Page>
+  );
+};

@@ -1,0 +1,87 @@
+import { useState } from 'preact/hooks';
+import { call } from '../call.js';
+import { formatTime } from '../format.js';
+import { Confirm } from '../parts/dialog.js';
+import { Field, Form } from '../parts/form.js';
+import { Page } from '../parts/page.js';
+import { tell } from '../parts/tell.js';
+import { useConsole, useUser } from '../session.js';
+
+export const ProfilePage = () => {
+  const user = useUser();
+  const { session, become } = useConsole();
+  const [isEnding, setIsEnding] = useState(false);
+  // A new form is an empty one.
+  const [formKey, setFormKey] = useState(0);
+  const role =
+    user.role === 'operator' ? 'Operator of this service' : `User of the account ${user.account ?? ''}`;
+  return (
+    <Page title={user.name} lead={`${role} since ${formatTime(user.createdAtMs)}`}>
+      <div class="stack narrow">
+        <section class="card">
+          <h2>Password</h2>
+          <Form
+            key={formKey}
+            submit="Change password"
+            onSubmit={async (values) => {
+              await call('changePassword', {
+                current: values.get('current') as string,
+                password: values.get('password') as string,
+              });
+              setFormKey(formKey + 1);
+              tell('Password changed. Your other sessions have ended.');
+            }}
+          >
+            <input
+              class="hidden"
+              type="text"
+              autocomplete="username"
+              value={user.name}
+              readOnly
+              tabIndex={-1}
+              aria-hidden="true"
+            />
+            <Field
+              name="current"
+              label="Current password"
+              type="password"
+              required
+              maxLength={256}
+              autocomplete="current-password"
+            />
+            <Field
+              name="password"
+              label="New password"
+              type="password"
+              required
+              minLength={10}
+              maxLength={256}
+              autocomplete="new-password"
+              hint="At least 10 characters."
+            />
+          </Form>
+        </section>
+        <section class="card split">
+          <div>
+            <h2>Sessions</h2>
+            <p class="muted">Ends every session of yours, on all devices, this one too.</p>
+          </div>
+          <button type="button" class="button" onClick={() => setIsEnding(true)}>
+            Sign out everywhere
+          </button>
+        </section>
+        <p class="hint">Syrinx {session.version}</p>
+      </div>
+      {isEnding && (
+        <Confirm
+          title="Sign out everywhere?"
+          act="Sign out everywhere"
+          onAct={async () => become(await call('signOut', { everywhere: true }), '/sign-in')}
+          onClose={() => setIsEnding(false)}
+        >
+          <p>You sign in again with your name and password.</p>
+        </Confirm>
+      )}
+    </Page>
+  );
+};

@@ -1,0 +1,121 @@
+/** Draws stacked bars with uPlot. Loaded when a plot is first shown. */
+import uPlot from 'uplot';
+import type { PlotData } from './usage-data.js';
+
+const color = (name: string): string =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Of a custom property with `light-dark()`, which a canvas does not know. */
+const resolved = (name: string): string => {
+  const probe = document.createElement('span');
+  probe.style.color = color(name);
+  document.body.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+};
+
+export interface Plot {
+  readonly close: () => void;
+}
+
+/**
+ * @param onPoint the index of the step under the pointer, or null
+ */
+export const drawPlot = (
+  element: HTMLElement,
+  data: PlotData,
+  onPoint: (index: number | null) => void,
+): Plot => {
+  const isDay = data.step === 'day';
+  const day = new Intl.DateTimeFormat(undefined, {
+    month: 'short',
+    day: 'numeric',
+    ...(isDay ? { timeZone: 'UTC' } : {}),
+  });
+  const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
+  const number = new Intl.NumberFormat(undefined, { notation: 'compact' });
+
+  // Each series is drawn up to the sum of itself and those below it, the highest first.
+  const sums: number[][] = [];
+  for (const { values } of data.series) {
+    const below = sums.at(-1);
+    sums.push(values.map((value, index) => value + (below?.[index] ?? 0)));
+  }
+  const stacked = sums.toReversed();
+
+  const make = (): uPlot => {
+    const muted = resolved('--muted');
+    const grid = resolved('--border');
+    const axis = { stroke: muted, font: '12px system-ui, sans-serif', ticks: { show: false } };
+    const bars = uPlot.paths.bars!({ size: [0.72, 48], radius: 0.12, align: 1 });
+    return new uPlot(
+      {
+        width: element.clientWidth,
+        height: element.clientHeight,
+        legend: { show: false },
+        cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+        scales: {
+          x: { time: true },
+          y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] },
+        },
+        axes: [
+          {
+            ...axis,
+            grid: { show: false },
+            values: (_, splits, _axis, space, increment) =>
+              splits.map((seconds) =>
+                space === 0
+                  ? null
+                  : isDay || increment >= 86_400
+                    ? day.format(seconds * 1_000)
+                    : hour.format(seconds * 1_000),
+              ),
+            incrs: isDay
+              ? [86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400, 56 * 86_400]
+              : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400],
+            space: 64,
+          },
+          {
+            ...axis,
+            size: 52,
+            grid: { stroke: grid, width: 1 },
+            values: (_, splits) => splits.map((value) => number.format(value)),
+          },
+        ],
+        series: [
+          {},
+          ...stacked.map((_, index) => ({
+            fill: resolved(`--series-${data.series.length - index}`),
+            width: 0,
+            paths: bars,
+            points: { show: false },
+          })),
+        ],
+        ...(isDay ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') } : {}),
+        hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+      },
+      [data.timesMs.map((ms) => ms / 1_000), ...stacked],
+      element,
+    );
+  };
+
+  let plot = make();
+  const sizes = new ResizeObserver(() => {
+    plot.setSize({ width: element.clientWidth, height: element.clientHeight });
+  });
+  sizes.observe(element);
+  const scheme = matchMedia('(prefers-color-scheme: dark)');
+  const redraw = () => {
+    plot.destroy();
+    plot = make();
+  };
+  scheme.addEventListener('change', redraw);
+  return {
+    close: () => {
+      scheme.removeEventListener('change', redraw);
+      sizes.disconnect();
+      plot.destroy();
+    },
+  };
+};

@@ -1,0 +1,142 @@
+/** The users of an account, or the operators: who they are, invitations, removal. */
+import { useState } from 'preact/hooks';
+import type { InvitationLink, User } from '../../contract.js';
+import { call } from '../call.js';
+import { formatTime } from '../format.js';
+import { CopyBlock } from '../parts/copy.js';
+import { Confirm, Dialog } from '../parts/dialog.js';
+import { useAct } from '../parts/form.js';
+import { Empty, Problem, Shown, Time } from '../parts/page.js';
+import { Table } from '../parts/table.js';
+import { tell } from '../parts/tell.js';
+import { useUser } from '../session.js';
+import { refresh, useCall } from '../use-call.js';
+
+/** `accountId` null: the operators. */
+export const useInvitation = (accountId: number | null) => {
+  const [link, setLink] = useState<InvitationLink | null>(null);
+  const { act, refusal, running } = useAct();
+  const invite = () => void act(async () => setLink(await call('invite', { accountId })));
+  return {
+    button: (
+      <button type="button" class="button primary" aria-disabled={running} onClick={invite}>
+        {accountId === null ? 'Invite an operator' : 'Invite a user'}
+      </button>
+    ),
+    problem: refusal !== null && <Problem refusal={refusal} />,
+    dialog: link !== null && (
+      <Dialog title="Send this link" onClose={() => setLink(null)}>
+        <div class="dialog-text">
+          <p>
+            Whoever opens it chooses a name and a password{accountId === null && ', and becomes an operator'}.
+            It works once, until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
+          </p>
+          <CopyBlock text={link.url} label="Link" />
+        </div>
+      </Dialog>
+    ),
+  };
+};
+
+export const UserTable = ({
+  accountId,
+  empty,
+}: {
+  readonly accountId: number | null;
+  readonly empty: preact.ComponentChildren;
+}) => {
+  const me = useUser();
+  const users = useCall('users', { accountId });
+  const [removing, setRemoving] = useState<User | null>(null);
+  const remove = async () => {
+    if (removing === null) return;
+    await call('removeUser', { userId: removing.userId });
+    await refresh();
+    tell(`${removing.name} is removed.`);
+    setRemoving(null);
+  };
+  return (
+    <>
+      <Shown of={users}>
+        {(rows) =>
+          rows.length === 0 ? (
+            empty
+          ) : (
+            <Table
+              caption="Users"
+              rows={rows}
+              rowKey={({ userId }) => userId}
+              columns={[
+                {
+                  label: 'Name',
+                  cell: ({ name, userId }) => (
+                    <>
+                      {name} {userId === me.userId && <span class="badge">You</span>}
+                    </>
+                  ),
+                },
+                { label: 'Joined', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatTime} /> },
+                {
+                  label: 'Last seen',
+                  cell: ({ lastSeenAtMs }) =>
+                    lastSeenAtMs === null ? 'Never' : <Time ms={lastSeenAtMs} format={formatTime} />,
+                },
+                {
+                  label: 'Actions',
+                  isAction: true,
+                  cell: (user) =>
+                    me.role === 'operator' &&
+                    user.userId !== me.userId && (
+                      <button
+                        type="button"
+                        class="button small"
+                        aria-label={`Remove ${user.name}`}
+                        onClick={() => setRemoving(user)}
+                      >
+                        Remove
+                      </button>
+                    ),
+                },
+              ]}
+            />
+          )
+        }
+      </Shown>
+      {removing !== null && (
+        <Confirm
+          title={`Remove ${removing.name}?`}
+          act="Remove user"
+          onAct={remove}
+          onClose={() => setRemoving(null)}
+        >
+          <p>Signs {removing.name} out everywhere, at once. Keys of the account stay.</p>
+        </Confirm>
+      )}
+    </>
+  );
+};
+
+export const Users = ({ accountId }: { readonly accountId: number }) => {
+  const isOperator = useUser().role === 'operator';
+  const invitation = useInvitation(accountId);
+  return (
+    <>
+      {isOperator && (
+        <div class="section-head">
+          <p class="muted">Users see the keys, usage and playground of this account.</p>
+          {invitation.button}
+        </div>
+      )}
+      {invitation.problem}
+      <UserTable
+        accountId={accountId}
+        empty={
+          <Empty title="No users yet">
+            Invite the people who own this account. They then manage its keys themselves.
+          </Empty>
+        }
+      />
+      {invitation.dialog}
+    </>
+  );
+};

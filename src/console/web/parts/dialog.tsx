@@ -1,0 +1,61 @@
+import type { ComponentChildren } from 'preact';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { Form } from './form.js';
+import { Icon } from './icon.js';
+
+/** Modal. Escape closes it, and the focus returns to where it was. Without `onClose` only its own buttons close it. */
+export const Dialog = (props: {
+  readonly title: string;
+  readonly wide?: boolean;
+  readonly onClose?: () => void;
+  readonly children: ComponentChildren;
+}) => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class={props.wide === true ? 'dialog wide' : 'dialog'}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        props.onClose?.();
+      }}
+      // A browser closes it at a second Escape, whatever the page says to the first.
+      onClose={({ currentTarget }) => {
+        if (props.onClose !== undefined) props.onClose();
+        else if (currentTarget.isConnected) currentTarget.showModal();
+      }}
+    >
+      <div class="dialog-head">
+        <h2 id={id}>{props.title}</h2>
+        {props.onClose !== undefined && (
+          <button type="button" class="icon-button" aria-label="Close" onClick={props.onClose}>
+            <Icon name="close" />
+          </button>
+        )}
+      </div>
+      {props.children}
+    </dialog>
+  );
+};
+
+/** Asks before an act that cannot be undone. */
+export const Confirm = (props: {
+  readonly title: string;
+  readonly act: string;
+  readonly onAct: () => Promise<void>;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}) => (
+  <Dialog title={props.title} onClose={props.onClose}>
+    <Form submit={props.act} danger onSubmit={props.onAct} onCancel={props.onClose}>
+      <div class="dialog-text">{props.children}</div>
+    </Form>
+  </Dialog>
+);

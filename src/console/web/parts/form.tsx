@@ -1,0 +1,155 @@
+/** Forms: they send once, say what went wrong at the field that is wrong, and keep what was typed. */
+import { createContext, type ComponentChildren, type JSX } from 'preact';
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Refusal } from '../../contract.js';
+import { toRefusal } from '../use-call.js';
+import { Problem } from './page.js';
+
+interface FormState {
+  readonly refusal: Refusal | null;
+  readonly running: boolean;
+}
+const FormContext = createContext<FormState>({ refusal: null, running: false });
+
+/** The server names a field by its path, such as `changes.name`. */
+const fieldOf = (refusal: Refusal | null): string | undefined => refusal?.field?.split('.').at(-1);
+
+/** Runs one act at a time. */
+export const useAct = (): FormState & { readonly act: (work: () => Promise<void>) => Promise<void> } => {
+  const [state, setState] = useState<FormState>({ refusal: null, running: false });
+  const running = useRef(false);
+  const act = async (work: () => Promise<void>): Promise<void> => {
+    if (running.current) return;
+    running.current = true;
+    setState({ refusal: null, running: true });
+    let refusal: Refusal | null = null;
+    try {
+      await work();
+    } catch (error) {
+      refusal = toRefusal(error);
+    }
+    running.current = false;
+    setState({ refusal, running: false });
+  };
+  return { ...state, act };
+};
+
+export const Form = (props: {
+  readonly class?: string;
+  readonly submit: string;
+  readonly danger?: boolean;
+  readonly onSubmit: (values: FormData) => Promise<void>;
+  /** Gives the form a second button. */
+  readonly onCancel?: () => void;
+  readonly children?: ComponentChildren;
+}) => {
+  const { act, refusal, running } = useAct();
+  const form = useRef<HTMLFormElement>(null);
+  const field = fieldOf(refusal);
+  const isShown = field !== undefined && form.current?.elements.namedItem(field) !== null;
+  useEffect(() => {
+    const found = field === undefined ? null : form.current?.elements.namedItem(field);
+    const element = found instanceof RadioNodeList ? found[0] : found;
+    if (element instanceof HTMLElement) element.focus();
+  }, [refusal]);
+  return (
+    <FormContext.Provider value={{ refusal, running }}>
+      <form
+        ref={form}
+        class={`form ${props.class ?? ''}`}
+        onSubmit={(event) => {
+          event.preventDefault();
+          const values = new FormData(event.currentTarget);
+          void act(() => props.onSubmit(values));
+        }}
+      >
+        {refusal !== null && !isShown && <Problem refusal={refusal} />}
+        {props.children}
+        <div class="form-end">
+          {props.onCancel !== undefined && (
+            <button type="button" class="button" onClick={props.onCancel}>
+              Cancel
+            </button>
+          )}
+          <button
+            type="submit"
+            class={`button ${props.danger === true ? 'danger' : 'primary'}`}
+            aria-disabled={running}
+          >
+            {props.submit}
+          </button>
+        </div>
+      </form>
+    </FormContext.Provider>
+  );
+};
+
+/** What the server said about a field of this form. */
+export const useProblemOf = (name: string): string | null => {
+  const { refusal } = useContext(FormContext);
+  return refusal !== null && fieldOf(refusal) === name ? refusal.message : null;
+};
+
+/** A label with its control. The control gets the ids that tie hint and problem to it. */
+export const Labelled = (props: {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  readonly children: (control: {
+    readonly id: string;
+    readonly name: string;
+    readonly 'aria-describedby': string | undefined;
+    readonly 'aria-invalid': boolean | undefined;
+  }) => ComponentChildren;
+}) => {
+  const id = useId();
+  const problem = useProblemOf(props.name);
+  const described = [props.hint !== undefined && `${id}-hint`, problem !== null && `${id}-problem`];
+  return (
+    <div class="field">
+      <label for={id}>{props.label}</label>
+      {props.children({
+        id,
+        name: props.name,
+        'aria-describedby': described.filter((part) => part !== false).join(' ') || undefined,
+        'aria-invalid': problem !== null || undefined,
+      })}
+      {problem !== null && (
+        <p class="field-problem" id={`${id}-problem`}>
+          {problem}
+        </p>
+      )}
+      {props.hint !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          {props.hint}
+        </p>
+      )}
+    </div>
+  );
+};
+
+export const Field = ({
+  name,
+  label,
+  hint,
+  ...input
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+} & JSX.IntrinsicElements['input']) => (
+  <Labelled name={name} label={label} hint={hint}>
+    {(control) => <input {...input} {...control} />}
+  </Labelled>
+);
+
+export const textOf = (values: FormData, name: string): string => {
+  const value = values.get(name);
+  return typeof value === 'string' ? value.trim() : '';
+};
+
+/** `null` for an empty field. */
+export const numberOf = (values: FormData, name: string): number | null => {
+  const text = textOf(values, name);
+  return text === '' ? null : Number(text);
+};

@@ -1,0 +1,81 @@
+/** What pages are built of. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Answer, CallName, Refusal } from '../../contract.js';
+import type { Asked } from '../use-call.js';
+
+/** The heading gets the focus when the page appears, so that a screen reader says where one is. */
+export const Page = (props: {
+  readonly title: string;
+  /** Small, above the title. */
+  readonly above?: ComponentChildren;
+  readonly lead?: ComponentChildren;
+  readonly actions?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}) => {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${props.title} – Syrinx`;
+  }, [props.title]);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  return (
+    <>
+      <header class="page-head">
+        <div class="page-title">
+          {props.above}
+          <h1 ref={heading} tabIndex={-1}>
+            {props.title}
+          </h1>
+          {props.lead !== undefined && <p class="lead">{props.lead}</p>}
+        </div>
+        {props.actions !== undefined && <div class="actions">{props.actions}</div>}
+      </header>
+      {props.children}
+    </>
+  );
+};
+
+/** What went wrong, and what to do. */
+export const Problem = ({ refusal }: { readonly refusal: Pick<Refusal, 'message'> }) => (
+  <div class="notice bad" role="alert">
+    {refusal.message}
+  </div>
+);
+
+/** Where there is nothing yet: what would be here, and what to do. */
+export const Empty = (props: {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+  readonly action?: ComponentChildren;
+}) => (
+  <div class="empty">
+    <p class="empty-title">{props.title}</p>
+    {props.children !== undefined && <p>{props.children}</p>}
+    {props.action}
+  </div>
+);
+
+/** Appears only when waiting takes long enough to be noticed. */
+export const Waiting = () => (
+  <p class="waiting" role="status">
+    Loading …
+  </p>
+);
+
+/** An answer, or why there is none. An old answer stays beside the problem. */
+export const Shown = <N extends CallName>(props: {
+  readonly of: Asked<N>;
+  readonly children: (answer: Answer<N>) => ComponentChildren;
+}) => {
+  const { answer, problem } = props.of;
+  return (
+    <>
+      {problem !== null && <Problem refusal={problem} />}
+      {answer !== undefined ? props.children(answer) : problem === null && <Waiting />}
+    </>
+  );
+};
+
+export const Time = (props: { readonly ms: number; readonly format: (ms: number) => string }) => (
+  <time dateTime={new Date(props.ms).toISOString()}>{props.format(props.ms)}</time>
+);

@@ -1,0 +1,66 @@
+import type { ComponentChildren } from 'preact';
+
+export interface Column<Row> {
+  readonly label: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  readonly isNumber?: boolean;
+  /** Its label is for screen readers only. */
+  readonly isAction?: boolean;
+}
+
+/**
+ * On a phone each row becomes a block with its labels. Browsers then forget that it is a table: hence the roles. The first
+ * column names the row.
+ */
+export const Table = <Row,>(props: {
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly rowKey: (row: Row) => string | number;
+  readonly total?: Row;
+}) => {
+  const classOf = ({ isNumber, isAction }: Column<Row>) =>
+    isNumber === true ? 'number' : isAction === true ? 'action' : undefined;
+  const cells = (row: Row) =>
+    props.columns.map((column, index) =>
+      index === 0 ? (
+        <th scope="row" role="rowheader">
+          {column.cell(row)}
+        </th>
+      ) : (
+        <td
+          role="cell"
+          class={classOf(column)}
+          data-label={column.isAction === true ? undefined : column.label}
+        >
+          {column.cell(row)}
+        </td>
+      ),
+    );
+  return (
+    <table class="table" role="table">
+      <caption class="hidden">{props.caption}</caption>
+      <thead role="rowgroup">
+        <tr role="row">
+          {props.columns.map((column) => (
+            <th scope="col" role="columnheader" class={classOf(column)}>
+              {column.isAction === true ? <span class="hidden">{column.label}</span> : column.label}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        {props.rows.map((row) => (
+          <tr role="row" key={props.rowKey(row)}>
+            {cells(row)}
+          </tr>
+        ))}
+      </tbody>
+      {props.total !== undefined && (
+        <tfoot role="rowgroup">
+          <tr role="row">{cells(props.total)}</tr>
+        </tfoot>
+      )}
+    </table>
+  );
+};

@@ -1,0 +1,25 @@
+/** Who is signed in, for every part of the page. */
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { SessionState, User } from '../contract.js';
+
+export interface Console {
+  readonly session: SessionState;
+  /** Takes over what signing in or out has answered, and goes to `path`. */
+  readonly become: (session: SessionState, path: string) => void;
+}
+
+export const ConsoleContext = createContext<Console | null>(null);
+
+export const useConsole = (): Console => {
+  const found = useContext(ConsoleContext);
+  if (found === null) throw new Error('used outside of the console');
+  return found;
+};
+
+/** In pages that only show when somebody is signed in. */
+export const useUser = (): User => {
+  const { user } = useConsole().session;
+  if (user === null) throw new Error('nobody is signed in');
+  return user;
+};

@@ -1,0 +1,104 @@
+/** The frame of every page for whoever is signed in: the ways to the pages, and the page. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { User } from '../contract.js';
+import { call } from './call.js';
+import { Brand, Icon, type IconName } from './parts/icon.js';
+import { tell } from './parts/tell.js';
+import { useConsole } from './session.js';
+import { toRefusal } from './use-call.js';
+
+interface Way {
+  readonly path: string;
+  readonly label: string;
+  readonly icon: IconName;
+}
+
+const waysOf = ({ role, accountId }: User): readonly Way[] => {
+  const playground: Way = { path: '/playground', label: 'Playground', icon: 'playground' };
+  const voices: Way = { path: '/voices', label: 'Voices', icon: 'voices' };
+  if (role === 'operator')
+    return [
+      playground,
+      { path: '/accounts', label: 'Accounts', icon: 'accounts' },
+      { path: '/usage', label: 'Usage', icon: 'usage' },
+      { path: '/live', label: 'Live', icon: 'live' },
+      voices,
+      { path: '/operators', label: 'Operators', icon: 'operators' },
+      { path: '/audit', label: 'Audit', icon: 'audit' },
+    ];
+  const own = `/accounts/${accountId ?? 0}`;
+  return [
+    playground,
+    { path: `${own}/keys`, label: 'Keys', icon: 'keys' },
+    { path: `${own}/usage`, label: 'Usage', icon: 'usage' },
+    { path: `${own}/users`, label: 'Users', icon: 'accounts' },
+    voices,
+  ];
+};
+
+export const Shell = (props: {
+  readonly user: User;
+  readonly path: string;
+  readonly children: ComponentChildren;
+}) => {
+  const { user, path } = props;
+  const [isOpen, setIsOpen] = useState(false);
+  const { become } = useConsole();
+  useEffect(() => setIsOpen(false), [path]);
+  const ways = waysOf(user);
+  const current =
+    path === '/'
+      ? '/playground'
+      : ways.find((way) => path === way.path || path.startsWith(`${way.path}/`))?.path;
+  const link = ({ path: target, label, icon }: Way) => (
+    <a href={target} aria-current={target === (current ?? path) ? 'page' : undefined}>
+      <Icon name={icon} />
+      <span class="who">{label}</span>
+    </a>
+  );
+  const signOut = async () => {
+    try {
+      become(await call('signOut', { everywhere: false }), '/sign-in');
+    } catch (error) {
+      tell(toRefusal(error).message);
+    }
+  };
+  return (
+    <div class="shell">
+      <a class="skip hidden" href="#main">
+        Skip to the page
+      </a>
+      <div class="side">
+        <div class="side-head">
+          <a class="brand-link" href="/">
+            <Brand />
+          </a>
+          <button
+            type="button"
+            class="icon-button menu-button"
+            aria-label="Menu"
+            aria-expanded={isOpen}
+            aria-controls="ways"
+            onClick={() => setIsOpen(!isOpen)}
+          >
+            <Icon name={isOpen ? 'close' : 'menu'} />
+          </button>
+        </div>
+        <nav id="ways" class={isOpen ? 'ways open' : 'ways'} aria-label="Console">
+          {ways.map(link)}
+          <div class="ways-end">
+            {link({ path: '/profile', label: user.name, icon: 'profile' })}
+            <button type="button" onClick={() => void signOut()}>
+              <Icon name="leave" />
+              Sign out
+            </button>
+          </div>
+        </nav>
+      </div>
+      <main class="main" id="main" tabIndex={-1}>
+        {props.children}
+      </main>
+    </div>
+  );
+};

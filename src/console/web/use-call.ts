@@ -1,0 +1,74 @@
+/** Answers of calls in pages: kept between pages, so that a page seen before is there at once and then brought up to date. */
+import { useEffect, useReducer, useRef } from 'preact/hooks';
+import type { Answer, CallName, Question, Refusal } from '../contract.js';
+import { call, CallError } from './call.js';
+
+const answersMax = 100;
+const answers = new Map<string, unknown>();
+const mounted = new Set<() => Promise<void>>();
+
+const remember = (key: string, answer: unknown): void => {
+  answers.delete(key);
+  answers.set(key, answer);
+  const [oldest] = answers.keys();
+  if (answers.size > answersMax && oldest !== undefined) answers.delete(oldest);
+};
+
+/** For the next person at this page. */
+export const forgetAnswers = (): void => answers.clear();
+
+/** Asks again for all that is shown, after something was changed. */
+export const refresh = async (): Promise<void> => {
+  await Promise.all([...mounted].map((load) => load()));
+};
+
+export const toRefusal = (error: unknown): Refusal => {
+  if (error instanceof CallError) return error.refusal;
+  reportError(error);
+  return { code: 'failed', message: 'The page has a fault. Reload it and try again.' };
+};
+
+export interface Asked<N extends CallName> {
+  /** The last answer to this question, perhaps of an earlier visit. */
+  readonly answer: Answer<N> | undefined;
+  readonly problem: Refusal | null;
+}
+
+/** Asks when the page appears and when the question changes. `null` asks nothing. */
+export const useCall = <N extends CallName>(name: N, question: Question<N> | null): Asked<N> => {
+  const key = question === null ? null : JSON.stringify([name, question]);
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const problem = useRef<{ readonly key: string; readonly refusal: Refusal } | null>(null);
+
+  useEffect(() => {
+    if (key === null || question === null) return;
+    const controllers = new Set<AbortController>();
+    const load = async (): Promise<void> => {
+      // An answer that was asked for earlier is older.
+      for (const earlier of controllers) earlier.abort();
+      const controller = new AbortController();
+      controllers.add(controller);
+      try {
+        remember(key, await call(name, question, controller.signal));
+        problem.current = null;
+      } catch (error) {
+        if (controller.signal.aborted) return;
+        problem.current = { key, refusal: toRefusal(error) };
+      } finally {
+        controllers.delete(controller);
+      }
+      redraw(undefined);
+    };
+    mounted.add(load);
+    void load();
+    return () => {
+      mounted.delete(load);
+      for (const controller of controllers) controller.abort();
+    };
+  }, [key]);
+
+  return {
+    answer: key === null ? undefined : (answers.get(key) as Answer<N> | undefined),
+    problem: problem.current?.key === key ? problem.current.refusal : null,
+  };
+};
