@@ -5,7 +5,7 @@ import t from 'tap';
 import { packageRoot } from './support/package-root.js';
 import { filesIn, importsOf, readSource } from './support/source-files.js';
 
-const code = filesIn(['src', 'workers', 'scripts'], /\.(?:ts|mjs)$/);
+const code = filesIn(['src', 'workers', 'scripts'], /\.(?:tsx?|mjs)$/);
 const tests = filesIn(['test'], /\.ts$/);
 const documents = [
   ...readdirSync(packageRoot).filter((name) => name.endsWith('.md')),
@@ -69,6 +69,10 @@ t.test('imports point downward', (t) => {
     const [fromTop, toTop] = [from, to].map((path) => path.split('/')[0]);
     // The client runs on its users' machines: it shares the wire types and no part of the service.
     if (from.startsWith('src/client/')) return to.startsWith('src/client/') || to.startsWith('src/api/');
+    // The console's page runs in a browser: it shares the types of the calls.
+    if (from.startsWith('src/console/web/'))
+      return to.startsWith('src/console/web/') || to === 'src/console/contract.ts' || to.startsWith('src/api/');
+    if (to.startsWith('src/console/web/')) return false;
     if (fromTop === 'src') return toTop === 'src' && layerOf(to) >= 0 && layerOf(to) <= layerOf(from);
     if (fromTop === 'workers')
       return toTop === 'workers' || (toTop === 'src' && layerOf(to) <= layers.indexOf('threads'));
@@ -76,7 +80,7 @@ t.test('imports point downward', (t) => {
   };
   const wrong = code.flatMap((path) =>
     importsOf(path)
-      .filter(({ isEntry, path: target }) => !isEntry && target.endsWith('.ts') && !isAllowed(path, target))
+      .filter(({ isEntry, path: target }) => !isEntry && /\.tsx?$/.test(target) && !isAllowed(path, target))
       .map(({ path: target }) => `${path} -> ${target}`),
   );
   t.strictSame([...new Set(wrong)], []);
@@ -90,7 +94,7 @@ t.test('imports point downward', (t) => {
 });
 
 t.test('there are no import cycles', (t) => {
-  const all = [...code, ...tests].filter((path) => path.endsWith('.ts'));
+  const all = [...code, ...tests].filter((path) => /\.tsx?$/.test(path));
   const imports = new Map(
     all.map((path) => [path, importsOf(path).flatMap((target) => (target.isEntry ? [] : [target.path]))]),
   );
@@ -120,7 +124,7 @@ t.test('only the start, the plan and command lines import the bounds; other file
 });
 
 t.test('a short file with a single importer in its folder is merged into it, where both fit', (t) => {
-  const files = code.filter((path) => /^(?:src|workers)\/.*(?<!\.d)\.ts$/.test(path));
+  const files = code.filter((path) => /^(?:src|workers)\/.*(?<!\.d)\.tsx?$/.test(path));
   const importers = new Map(files.map((path) => [path, new Set<string>()]));
   const entries = new Set<string>();
   for (const path of files)
@@ -154,6 +158,7 @@ t.test('every source is reached from an entry point, and every import exists', (
   const entries = Object.values(manifest.scripts)
     .flatMap((script) => [...script.matchAll(/run\.mjs (\S+)\.js/g)])
     .map(([, entry]) => `${entry ?? ''}.ts`)
+    .concat('src/console/web/main.tsx')
     // The tools that train the voices run by themselves.
     .concat(code.filter((path) => path.startsWith('scripts/voice/')));
   const reached = new Set<string>();
@@ -164,7 +169,7 @@ t.test('every source is reached from an entry point, and every import exists', (
   };
   entries.forEach(visit);
   t.ok(entries.length >= 3);
-  const sources = code.filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'));
+  const sources = code.filter((path) => /(?<!\.d)\.tsx?$/.test(path));
   t.strictSame(
     sources.filter((path) => !reached.has(path)),
     [],

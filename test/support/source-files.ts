@@ -33,7 +33,9 @@ export const importsOf = (path: string): Import[] => {
   const source = readSource(path);
   const resolve = (specifier: string) => {
     const base = normalize(join(dirname(path), specifier));
-    return base.endsWith('.js') ? base.replace(/\.js$/, '.ts') : base;
+    if (!base.endsWith('.js')) return base;
+    const source = base.replace(/\.js$/, '.ts');
+    return existsSync(join(packageRoot, `${source}x`)) ? `${source}x` : source;
   };
   const statements = [...source.matchAll(statement)].map(({ groups }) => ({
     path: resolve(groups?.['specifier'] ?? ''),

@@ -46,7 +46,7 @@ export const Form = (props: {
   const { act, refusal, running } = useAct();
   const form = useRef<HTMLFormElement>(null);
   const field = fieldOf(refusal);
-  const isShown = field !== undefined && form.current?.elements.namedItem(field) !== null;
+  const isShown = field !== undefined && Boolean(form.current?.elements.namedItem(field));
   useEffect(() => {
     const found = field === undefined ? null : form.current?.elements.namedItem(field);
     const element = found instanceof RadioNodeList ? found[0] : found;
