@@ -1,0 +1,195 @@
+/** One context of the WebSocket: its text, its words and its end. */
+import type { TargetedKeyboardEvent } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { formatNumber } from '../format.js';
+import { Labelled } from '../parts/form.js';
+import { Problem } from '../parts/page.js';
+import {
+  contextCharactersMax,
+  type ContextState,
+  type SocketContext,
+  type SocketSession,
+} from './socket-session.js';
+import { SpokenText } from './spoken-text.js';
+
+export type Writer =
+  { readonly kind: 'person' } | { readonly kind: 'model'; readonly tokensPerSecond: number };
+
+const states: Readonly<Record<ContextState, string>> = {
+  open: 'open',
+  closing: 'speaks the rest, then closes',
+  closed: 'closed',
+  cancelled: 'interrupted',
+  lost: 'lost with its connection',
+};
+
+const firstScript =
+  'Of course. I can book that table for you. Shall I take the one by the window, at half past seven?';
+
+/** Pieces of about four characters, as language models write. */
+const tokensOf = (text: string): readonly string[] => text.match(/\s*\S{1,4}|\s+/g) ?? [];
+
+/** @returns what was typed or pasted: text that was sent before cannot be taken back */
+const insertedInto = (before: string, after: string): string => {
+  let start = 0;
+  while (start < before.length && before[start] === after[start]) start += 1;
+  let end = 0;
+  const shorter = Math.min(before.length, after.length) - start;
+  while (end < shorter && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  return after.slice(start, after.length - end);
+};
+
+/** Hands out the tokens of a text one by one. */
+const useReplay = (onToken: (token: string) => void, onEnd: () => void) => {
+  const timer = useRef<ReturnType<typeof setInterval>>(undefined);
+  const [isRunning, setRunning] = useState(false);
+  const stop = () => {
+    clearInterval(timer.current);
+    setRunning(false);
+  };
+  useEffect(() => () => clearInterval(timer.current), []);
+  const start = (text: string, tokensPerSecond: number) => {
+    const tokens = tokensOf(text);
+    let next = 0;
+    clearInterval(timer.current);
+    setRunning(true);
+    timer.current = setInterval(() => {
+      const token = tokens[next++];
+      if (token !== undefined) onToken(token);
+      if (next < tokens.length) return;
+      stop();
+      onEnd();
+    }, 1_000 / tokensPerSecond);
+  };
+  return { isRunning, start, stop };
+};
+
+export const ContextCard = (props: {
+  readonly session: SocketSession;
+  readonly context: SocketContext;
+  readonly writer: Writer;
+  readonly onRemoved: () => void;
+}) => {
+  const { context, session, writer } = props;
+  const { id, state } = context;
+  const [typed, setTyped] = useState('');
+  const [script, setScript] = useState(firstScript);
+  const replay = useReplay(
+    (token) => session.sendText(context, token),
+    () => session.flush(context),
+  );
+  const isOpen = state === 'open';
+  useEffect(() => {
+    if (!isOpen) replay.stop();
+  }, [isOpen]);
+
+  const onType = (after: string) => {
+    const inserted = insertedInto(typed, after);
+    setTyped(after);
+    if (inserted !== '') session.sendText(context, inserted);
+  };
+  const flush = () => {
+    session.flush(context);
+    setTyped('');
+  };
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
+    if (event.key === 'Escape') session.cancel(context);
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) flush();
+  };
+
+  return (
+    <section class="card pg-context" aria-label={`${id}, ${context.voice}`} onKeyDown={onKeyDown}>
+      <div class="pg-context-head">
+        <h3>{id}</h3>
+        <span class="muted">
+          {context.voice}, {states[state]}
+          {context.firstAudioMs !== null &&
+            `, first audio ${formatNumber(Math.round(context.firstAudioMs))} ms after the first text`}
+        </span>
+      </div>
+      {isOpen && writer.kind === 'person' && (
+        <Labelled
+          name={`${id}-typed`}
+          label="Text, sent as you type"
+          hint="Ctrl+Enter flushes: it speaks the rest. Escape interrupts. What was sent cannot be taken back."
+        >
+          {(control) => (
+            <textarea
+              {...control}
+              rows={2}
+              value={typed}
+              onInput={(event) => {
+                // A method of input for other scripts shows what it composes before it is text.
+                if (!event.isComposing) onType(event.currentTarget.value);
+              }}
+              onCompositionEnd={(event) => onType(event.currentTarget.value)}
+            />
+          )}
+        </Labelled>
+      )}
+      {isOpen && writer.kind === 'model' && (
+        <Labelled name={`${id}-script`} label="What the language model writes" hint="Escape interrupts.">
+          {(control) => (
+            <textarea
+              {...control}
+              rows={3}
+              maxLength={contextCharactersMax}
+              value={script}
+              onInput={(event) => setScript(event.currentTarget.value)}
+            />
+          )}
+        </Labelled>
+      )}
+      <div class="actions">
+        {isOpen && writer.kind === 'model' && (
+          <button
+            type="button"
+            class="button primary"
+            aria-disabled={replay.isRunning}
+            onClick={() => {
+              if (!replay.isRunning) replay.start(script, writer.tokensPerSecond);
+            }}
+          >
+            {replay.isRunning ? 'Writing …' : 'Write'}
+          </button>
+        )}
+        {isOpen && (
+          <>
+            <button type="button" class="button" onClick={flush}>
+              Flush
+            </button>
+            <button type="button" class="button" onClick={() => session.close(context)}>
+              Close
+            </button>
+          </>
+        )}
+        {(isOpen || state === 'closing' || context.track.state === 'playing') && (
+          <button type="button" class="button" onClick={() => session.cancel(context)}>
+            Interrupt
+          </button>
+        )}
+        {!isOpen && state !== 'closing' && (
+          <button
+            type="button"
+            class="button"
+            onClick={() => {
+              session.remove(context);
+              props.onRemoved();
+            }}
+          >
+            Remove
+          </button>
+        )}
+      </div>
+      {context.problem !== null && <Problem refusal={{ message: context.problem }} />}
+      {context.text !== '' && (
+        <SpokenText
+          label={`Words of ${id}. The arrow keys move, Enter plays from a word.`}
+          text={context.text}
+          words={context.words}
+          track={context.track}
+        />
+      )}
+    </section>
+  );
+};

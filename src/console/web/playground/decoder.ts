@@ -1,0 +1,153 @@
+/** Makes samples of encoded audio as it streams, so that one hears the very bytes that one can download. */
+import type { AudioFormat, CodecFormat, Encoding, SampleFormat } from '../../../api/formats.js';
+import { MpegUnpacker, OggUnpacker, type Unpacker } from './containers.js';
+
+export type Samples = Float32Array<ArrayBuffer>;
+
+export interface Decoder {
+  /** @param bytes of one record of a stream */
+  push(bytes: Uint8Array<ArrayBuffer>): void;
+  /** Resolves when all samples have come. Rejects if the bytes are no such audio. */
+  finish(): Promise<void>;
+  /** Idempotent. */
+  close(): void;
+}
+
+const opusHz = 48_000;
+
+const isCodec = (encoding: Encoding): encoding is CodecFormat['encoding'] =>
+  encoding === 'mp3' || encoding === 'opus';
+const isCodecFormat = (format: AudioFormat): format is CodecFormat => isCodec(format.encoding);
+
+/** Browsers have codecs for streams only where the page came over HTTPS or from this machine. */
+export const decodesStreams = (encoding: Encoding): boolean =>
+  !isCodec(encoding) || typeof AudioDecoder === 'function';
+
+/** Of the samples that a decoder makes. */
+export const decodedRateHz = ({ encoding, sampleRateHz }: AudioFormat): number =>
+  encoding === 'opus' ? opusHz : sampleRateHz;
+
+/** G.711: the samples of all 256 bytes. */
+const mulaw = Float32Array.from({ length: 256 }, (_, byte) => {
+  const code = ~byte & 0xff;
+  const magnitude = ((((code & 0x0f) << 3) + 0x84) << ((code >> 4) & 7)) - 0x84;
+  return (code & 0x80 ? -magnitude : magnitude) / 32_768;
+});
+const alaw = Float32Array.from({ length: 256 }, (_, byte) => {
+  const code = byte ^ 0x55;
+  const exponent = (code >> 4) & 7;
+  const mantissa = ((code & 0x0f) << 4) + 8;
+  const magnitude = exponent === 0 ? mantissa : (mantissa + 0x100) << (exponent - 1);
+  return (code & 0x80 ? magnitude : -magnitude) / 32_768;
+});
+
+/** Signed 16-bit little-endian. */
+export const linear = (bytes: Uint8Array): Samples => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Float32Array.from(
+    { length: bytes.length >> 1 },
+    (_, index) => view.getInt16(2 * index, true) / 32_768,
+  );
+};
+
+/** @returns the offset past the header of a RIFF file with samples, 0 if there is none */
+export const riffHeaderBytes = (bytes: Uint8Array): number => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const riff = 0x5249_4646;
+  const data = 0x6461_7461;
+  if (bytes.length < 12 || view.getUint32(0) !== riff) return 0;
+  for (let at = 12; at + 8 <= bytes.length; at += 8 + view.getUint32(at + 4, true))
+    if (view.getUint32(at) === data) return at + 8;
+  return 0;
+};
+
+const sampleDecoders: Record<SampleFormat['encoding'], (record: Uint8Array) => Samples> = {
+  pcm: linear,
+  // A record of a stream has no header, a whole one, or nothing but one.
+  wav: (record) => linear(record.subarray(riffHeaderBytes(record))),
+  linear16: (record) => linear(record.subarray(riffHeaderBytes(record))),
+  mulaw: (record) => Float32Array.from(record, (byte) => mulaw[byte]!),
+  alaw: (record) => Float32Array.from(record, (byte) => alaw[byte]!),
+};
+
+/** The browser's own codecs, packet by packet. */
+class StreamDecoder implements Decoder {
+  readonly #decoder: AudioDecoder;
+  readonly #unpacker: Unpacker;
+  readonly #format: CodecFormat;
+  #packets = 0;
+  #error: Error | null = null;
+
+  constructor(format: CodecFormat, emit: (samples: Samples) => void) {
+    this.#format = format;
+    this.#unpacker = format.encoding === 'opus' ? new OggUnpacker() : new MpegUnpacker();
+    this.#decoder = new AudioDecoder({
+      output: (data) => {
+        const samples = new Float32Array(data.numberOfFrames);
+        data.copyTo(samples, { planeIndex: 0, format: 'f32-planar' });
+        data.close();
+        emit(samples);
+      },
+      error: (error) => (this.#error ??= error),
+    });
+  }
+
+  push(bytes: Uint8Array): void {
+    for (const packet of this.#unpacker.push(bytes)) this.#decode(packet);
+  }
+
+  async finish(): Promise<void> {
+    if (this.#decoder.state === 'configured') await this.#decoder.flush();
+    if (this.#error !== null) throw this.#error;
+  }
+
+  close(): void {
+    if (this.#decoder.state !== 'closed') this.#decoder.close();
+  }
+
+  #decode(packet: Uint8Array): void {
+    const { encoding, sampleRateHz } = this.#format;
+    const index = this.#packets++;
+    if (this.#error !== null) return;
+    if (index === 0)
+      this.#decoder.configure({
+        codec: encoding,
+        sampleRate: encoding === 'opus' ? opusHz : sampleRateHz,
+        numberOfChannels: 1,
+        // The first packet of Opus describes the stream, the second has its tags.
+        ...(encoding === 'opus' && { description: packet }),
+      });
+    if (encoding === 'opus' && index < 2) return;
+    this.#decoder.decode(new EncodedAudioChunk({ type: 'key', timestamp: index, data: packet }));
+  }
+}
+
+/** For browsers that decode whole files only: the samples come at the end. */
+const fileDecoder = (context: BaseAudioContext, emit: (samples: Samples) => void): Decoder => {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  return {
+    push: (bytes) => void parts.push(bytes),
+    finish: async () => {
+      if (parts.length === 0) return;
+      const audio = await context.decodeAudioData(await new Blob(parts).arrayBuffer());
+      emit(audio.getChannelData(0));
+    },
+    close: () => void parts.splice(0),
+  };
+};
+
+export const openDecoder = (
+  format: AudioFormat,
+  context: BaseAudioContext,
+  emit: (samples: Samples) => void,
+): Decoder => {
+  if (!isCodecFormat(format)) {
+    const decode = sampleDecoders[format.encoding];
+    return {
+      push: (bytes) => emit(decode(bytes)),
+      finish: () => Promise.resolve(),
+      close: () => undefined,
+    };
+  }
+  return decodesStreams(format.encoding) ? new StreamDecoder(format, emit) : fileDecoder(context, emit);
+};

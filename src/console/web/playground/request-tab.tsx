@@ -1,0 +1,277 @@
+/** Speaks a text with one streaming request, as a program does. */
+import type { TargetedKeyboardEvent } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { VoiceView } from '../../contract.js';
+import { formatNumber, formatSeconds } from '../format.js';
+import { CopyBlock } from '../parts/copy.js';
+import { Labelled } from '../parts/form.js';
+import { Icon } from '../parts/icon.js';
+import { Problem } from '../parts/page.js';
+import { useConsole } from '../session.js';
+import { codeFor, type Code } from './as-code.js';
+import { decodesStreams } from './decoder.js';
+import { download, extensionOf } from './download.js';
+import {
+  firstFormat,
+  firstTemperature,
+  FormatFields,
+  formatOf,
+  VoiceFields,
+  wireFormat,
+  type FormatChoice,
+} from './settings.js';
+import { SpeechRun } from './speech-run.js';
+import { SpokenText } from './spoken-text.js';
+import { AudioOutput } from './track.js';
+import { useRedraw } from './use-redraw.js';
+
+/** About six minutes. The page keeps all samples, for jumps and replay. */
+const charactersMax = 5_000;
+
+interface Draft {
+  readonly text: string;
+  readonly temperature: number;
+  readonly normalize: boolean;
+  readonly format: FormatChoice;
+}
+
+const firstDraft: Draft = {
+  text: 'Good morning. The kettle is on, the train leaves at 9:45, and a ticket costs $12.',
+  temperature: firstTemperature,
+  normalize: true,
+  format: firstFormat,
+};
+/** Kept while one visits other pages of the console. */
+let keptDraft = firstDraft;
+
+const requestOf = ({ format, normalize, temperature, text }: Draft, voice: string) => ({
+  text,
+  voice,
+  response_format: wireFormat(format),
+  timestamps: true,
+  ...(temperature !== firstTemperature && { temperature }),
+  ...(normalize && { normalize_text: true }),
+});
+
+const wholeMs = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
+
+const statusOf = (run: SpeechRun | null): string => {
+  if (run === null) return '';
+  switch (run.state) {
+    case 'asking':
+      return 'Asking …';
+    case 'failed':
+      return '';
+    case 'stopped':
+      return 'Stopped.';
+    case 'receiving':
+    case 'complete':
+      switch (run.track.state) {
+        case 'finished':
+          return 'Spoken.';
+        case 'stopped':
+          return 'Stopped.';
+        case 'playing':
+        case 'waiting':
+          return 'Speaking …';
+      }
+  }
+};
+
+/** Figures of the last request. */
+const Figures = ({ run }: { readonly run: SpeechRun }) => {
+  const { firstAudibleMs, firstByteMs, track } = run;
+  const figures = [
+    ['First byte', firstByteMs === null ? '–' : wholeMs(firstByteMs)],
+    ['First audible sample', firstAudibleMs === null ? '–' : wholeMs(firstAudibleMs)],
+    ['Audio', `${formatSeconds(track.receivedSeconds * 1_000)} s`],
+    ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)]] : []),
+  ];
+  return (
+    <dl class="pg-figures">
+      {figures.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+};
+
+const languages: readonly (readonly [keyof Code, string])[] = [
+  ['curl', 'curl'],
+  ['node', 'Node'],
+  ['python', 'Python'],
+];
+
+const AsCode = ({ code }: { readonly code: Code }) => {
+  const [language, setLanguage] = useState<keyof Code>('curl');
+  return (
+    <details class="card pg-code">
+      <summary>As code</summary>
+      <fieldset class="pg-choices">
+        <legend class="hidden">Language</legend>
+        {languages.map(([name, label]) => (
+          <label key={name}>
+            <input
+              type="radio"
+              name="language"
+              checked={language === name}
+              onChange={() => setLanguage(name)}
+            />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      <CopyBlock text={code[language]} label={`The request in ${language}`} />
+      <p class="hint">Put an API key in place of YOUR_API_KEY. The page has none.</p>
+    </details>
+  );
+};
+
+export const RequestTab = (props: {
+  readonly accountId: number;
+  readonly voices: readonly VoiceView[];
+  readonly voice: string;
+  readonly onVoice: (voice: string) => void;
+  /** Called when speech may have cost something. */
+  readonly onSpoken: () => void;
+}) => {
+  const { accountId, onSpoken, onVoice, voice, voices } = props;
+  const { serviceUrl } = useConsole().session;
+  const [draft, setDraft] = useState(keptDraft);
+  const redraw = useRedraw();
+  const output = useRef<AudioOutput>(null);
+  const run = useRef<SpeechRun | null>(null);
+  keptDraft = draft;
+
+  useEffect(
+    () => () => {
+      run.current?.close();
+      output.current?.close();
+    },
+    [],
+  );
+  const isReceiving = run.current?.isReceiving === true;
+  useEffect(() => {
+    if (run.current !== null && !isReceiving) onSpoken();
+  }, [isReceiving]);
+
+  const speak = () => {
+    if (draft.text.length > charactersMax) return;
+    run.current?.close();
+    output.current ??= new AudioOutput();
+    const question = { accountId, request: requestOf(draft, voice) };
+    run.current = new SpeechRun(question, formatOf(draft.format), output.current, redraw);
+    redraw();
+  };
+  const stop = () => run.current?.stop();
+  const change = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes });
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
+    if (event.key === 'Escape') stop();
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) speak();
+  };
+
+  const { current } = run;
+  const { encoding } = draft.format;
+  const sounds = current !== null && (isReceiving || current.track.state === 'playing');
+  const hasAudio = current !== null && current.parts.length > 0;
+  const request = requestOf(draft, voice);
+  const code = codeFor({ serviceUrl, request, file: `speech.${extensionOf(encoding)}` });
+  const left = charactersMax - draft.text.length;
+
+  return (
+    <div class="pg-request" onKeyDown={onKeyDown}>
+      <div class="pg-columns">
+        <div class="pg-main">
+          <Labelled
+            name="text"
+            label="Text"
+            hint={
+              left < 500
+                ? `${formatNumber(left)} characters left. The API takes longer texts.`
+                : 'Ctrl+Enter speaks, Escape stops.'
+            }
+          >
+            {(control) => (
+              <textarea
+                {...control}
+                rows={5}
+                maxLength={charactersMax}
+                value={draft.text}
+                onInput={(event) => change({ text: event.currentTarget.value })}
+              />
+            )}
+          </Labelled>
+          <div class="actions">
+            <button type="button" class="button primary" onClick={speak}>
+              Speak
+            </button>
+            <button type="button" class="button" aria-disabled={!sounds} onClick={stop}>
+              Stop
+            </button>
+            <button
+              type="button"
+              class="button"
+              aria-disabled={!hasAudio}
+              onClick={() => current?.track.playFrom(0)}
+            >
+              Play again
+            </button>
+            <button
+              type="button"
+              class="button"
+              aria-disabled={!hasAudio}
+              onClick={() => {
+                if (hasAudio) download('speech', current.format, current.parts);
+              }}
+            >
+              <Icon name="download" /> Download
+            </button>
+          </div>
+          <p class="pg-status" role="status">
+            {statusOf(current)}
+          </p>
+          {typeof current?.problem === 'string' && <Problem refusal={{ message: current.problem }} />}
+          {current !== null && current.state !== 'asking' && (current.state !== 'failed' || hasAudio) && (
+            <>
+              <Figures run={current} />
+              <SpokenText
+                label="Spoken words. The arrow keys move, Enter plays from a word."
+                text={String(current.question.request['text'])}
+                words={current.words}
+                track={current.track}
+              />
+            </>
+          )}
+        </div>
+        <div class="pg-settings card">
+          <VoiceFields
+            voices={voices}
+            value={{ voice, temperature: draft.temperature }}
+            onChange={(value) => {
+              onVoice(value.voice);
+              change({ temperature: value.temperature });
+            }}
+          />
+          <FormatFields value={draft.format} onChange={(format) => change({ format })} />
+          <p class="hint">
+            {decodesStreams(encoding)
+              ? `You hear the ${encoding} stream itself as it comes, and you download the same bytes.`
+              : `This browser plays ${encoding} only when all of it has come. Choose pcm to hear speech as it streams.`}
+          </p>
+          <label class="pg-check">
+            <input
+              type="checkbox"
+              checked={draft.normalize}
+              onChange={(event) => change({ normalize: event.currentTarget.checked })}
+            />
+            Write out numbers, dates and money
+          </label>
+        </div>
+      </div>
+      <AsCode code={code} />
+    </div>
+  );
+};

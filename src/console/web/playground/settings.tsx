@@ -1,0 +1,173 @@
+/** The choices of a speech request, in both tabs. */
+import { encodingNames, resolveFormat, type AudioFormat, type Encoding } from '../../../api/formats.js';
+import { DEFAULT_TEMPERATURE } from '../../../api/speech-settings.js';
+import type { VoiceView } from '../../contract.js';
+import { formatNumber } from '../format.js';
+import { Labelled } from '../parts/form.js';
+
+export interface VoiceChoice {
+  readonly voice: string;
+  readonly temperature: number;
+}
+
+export interface FormatChoice {
+  readonly encoding: Encoding;
+  /** `null`: the default of the encoding. */
+  readonly sampleRateHz: number | null;
+  readonly bitrateKbps: number | null;
+}
+
+export const firstTemperature = DEFAULT_TEMPERATURE;
+export const firstFormat: FormatChoice = { encoding: 'mp3', sampleRateHz: null, bitrateKbps: null };
+
+/** The rates that the encoders have: others are encoded at the nearest of them. */
+const ratesHz = [8_000, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
+const bitratesKbps = [32, 48, 64, 96, 128, 160, 192, 256, 320];
+/** The names are known here, so none is ever cut. */
+const bounds = { validationNameMax: 100 };
+
+/** @returns `null` if the service refuses the combination */
+const resolved = ({ bitrateKbps, encoding, sampleRateHz }: FormatChoice): AudioFormat | null => {
+  const result = resolveFormat({ encoding, sample_rate: sampleRateHz, bitrate: bitrateKbps }, bounds);
+  return result.ok ? result.format : null;
+};
+
+/** A choice that was offered is always possible. */
+export const formatOf = (choice: FormatChoice): AudioFormat => resolved(choice)!;
+
+/** `response_format` with what differs from the defaults. */
+export const wireFormat = ({ bitrateKbps, encoding, sampleRateHz }: FormatChoice) => ({
+  encoding,
+  ...(sampleRateHz !== null && { sample_rate: sampleRateHz }),
+  ...(bitrateKbps !== null && { bitrate: bitrateKbps }),
+});
+
+const possible = (choice: FormatChoice): boolean => resolved(choice) !== null;
+
+export const VoiceFields = (props: {
+  readonly voices: readonly VoiceView[];
+  readonly value: VoiceChoice;
+  readonly onChange: (value: VoiceChoice) => void;
+}) => {
+  const { onChange, value, voices } = props;
+  const voice = voices.find(({ id }) => id === value.voice);
+  return (
+    <>
+      <Labelled name="voice" label="Voice" hint={voice?.description}>
+        {(control) => (
+          <select
+            {...control}
+            value={value.voice}
+            onChange={(event) => onChange({ ...value, voice: event.currentTarget.value })}
+          >
+            {voices.map(({ id }) => (
+              <option value={id} key={id}>
+                {id}
+              </option>
+            ))}
+          </select>
+        )}
+      </Labelled>
+      <Labelled
+        name="temperature"
+        label={`Temperature ${formatNumber(value.temperature)}`}
+        hint="From 0.5, even, to 3, lively."
+      >
+        {(control) => (
+          <input
+            {...control}
+            type="range"
+            min={0.5}
+            max={3}
+            step={0.1}
+            value={value.temperature}
+            onInput={(event) => onChange({ ...value, temperature: event.currentTarget.valueAsNumber })}
+          />
+        )}
+      </Labelled>
+    </>
+  );
+};
+
+/** Numbers to choose from, and the default of the encoding. */
+const NumberField = (props: {
+  readonly name: string;
+  readonly label: string;
+  readonly unit: string;
+  readonly standard: number;
+  readonly options: readonly number[];
+  readonly value: number | null;
+  readonly onChange: (value: number | null) => void;
+}) => (
+  <Labelled name={props.name} label={props.label}>
+    {(control) => (
+      <select
+        {...control}
+        value={String(props.value ?? '')}
+        onChange={({ currentTarget: { value } }) => props.onChange(value === '' ? null : Number(value))}
+      >
+        <option value="">{`${formatNumber(props.standard)} ${props.unit}, the default`}</option>
+        {props.options
+          .filter((option) => option !== props.standard)
+          .map((option) => (
+            <option value={option} key={option}>
+              {`${formatNumber(option)} ${props.unit}`}
+            </option>
+          ))}
+      </select>
+    )}
+  </Labelled>
+);
+
+export const FormatFields = (props: {
+  readonly value: FormatChoice;
+  readonly onChange: (value: FormatChoice) => void;
+}) => {
+  const { onChange, value } = props;
+  const standard = formatOf({ ...firstFormat, encoding: value.encoding });
+  const rates = ratesHz.filter((sampleRateHz) => possible({ ...value, sampleRateHz }));
+  const bitrates = bitratesKbps.filter((bitrateKbps) => possible({ ...value, bitrateKbps }));
+  return (
+    <>
+      <Labelled name="encoding" label="Format">
+        {(control) => (
+          <select
+            {...control}
+            value={value.encoding}
+            onChange={(event) =>
+              onChange({ ...firstFormat, encoding: event.currentTarget.value as Encoding })
+            }
+          >
+            {encodingNames.map((name) => (
+              <option value={name} key={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
+      </Labelled>
+      {rates.length > 1 && (
+        <NumberField
+          name="sampleRate"
+          label="Sample rate"
+          unit="Hz"
+          standard={standard.sampleRateHz}
+          options={rates}
+          value={value.sampleRateHz}
+          onChange={(sampleRateHz) => onChange({ ...value, sampleRateHz })}
+        />
+      )}
+      {'bitrateKbps' in standard && (
+        <NumberField
+          name="bitrate"
+          label="Bitrate"
+          unit="kbit/s"
+          standard={standard.bitrateKbps}
+          options={bitrates}
+          value={value.bitrateKbps}
+          onChange={(bitrateKbps) => onChange({ ...value, bitrateKbps })}
+        />
+      )}
+    </>
+  );
+};

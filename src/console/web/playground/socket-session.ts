@@ -1,0 +1,251 @@
+/** One WebSocket with its contexts: sends what the person does, plays what comes, and lists every frame. */
+import type { Timestamps } from '../../../api/responses.js';
+import { formatNumber } from '../format.js';
+import { linear } from './decoder.js';
+import { problemOfClose, problemOfFrame } from './problems.js';
+import { Track, type AudioOutput } from './track.js';
+import { decodeBase64, wordsOf, type Word } from './wire.js';
+
+export const contextsMax = 6;
+/** Of one context: the page keeps its samples, for jumps. */
+export const contextCharactersMax = 5_000;
+const framesListedMax = 300;
+/** Frames that wait for the connection. */
+const framesWaitingMax = 1_000;
+/** All contexts sound through one device, which has one rate. */
+const format = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
+
+export interface ListedFrame {
+  readonly number: number;
+  /** Since the connection was asked for. */
+  readonly atMs: number;
+  readonly from: 'page' | 'service';
+  /** With the length of audio in its place. */
+  readonly text: string;
+}
+
+export type ContextState = 'open' | 'closing' | 'closed' | 'cancelled' | 'lost';
+
+export interface SocketContext {
+  readonly id: string;
+  readonly voice: string;
+  readonly track: Track;
+  readonly words: Word[];
+  /** All that was sent. */
+  text: string;
+  state: ContextState;
+  /** The service knows it. */
+  isStarted: boolean;
+  problem: string | null;
+  askedAtMs: number | null;
+  /** From the first text to the first audio. */
+  firstAudioMs: number | null;
+}
+
+/** The frames of the service; a frame has one of these members. */
+interface ServerFrame {
+  readonly context_id?: string;
+  readonly context_started?: object;
+  readonly audio_chunk?: string;
+  readonly timestamps?: Timestamps;
+  readonly context_closed?: true;
+  readonly error?: string;
+}
+
+export type Connection = 'closed' | 'connecting' | 'open';
+
+export class SocketSession {
+  readonly frames: ListedFrame[] = [];
+  readonly contexts: SocketContext[] = [];
+  readonly #accountId: number;
+  readonly #output: AudioOutput;
+  readonly #onChange: () => void;
+  #socket: WebSocket | null = null;
+  #waiting: object[] = [];
+  #startMs = 0;
+  #frames = 0;
+  #opened = 0;
+  #problem: string | null = null;
+
+  constructor(accountId: number, output: AudioOutput, onChange: () => void) {
+    this.#accountId = accountId;
+    this.#output = output;
+    this.#onChange = onChange;
+  }
+
+  get connection(): Connection {
+    if (this.#socket === null) return 'closed';
+    return this.#socket.readyState === WebSocket.OPEN ? 'open' : 'connecting';
+  }
+
+  /** Why the last connection ended. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  /** Connects if need be. The oldest context that has ended gives way. */
+  open(voice: string, temperature: number): void {
+    const ended = this.contexts.find(({ state }) => state !== 'open' && state !== 'closing');
+    if (this.contexts.length >= contextsMax && ended === undefined) return;
+    if (this.contexts.length >= contextsMax && ended !== undefined) this.remove(ended);
+    const audio = this.#output.open(format.sampleRateHz);
+    if (this.#socket === null) this.#connect();
+    const id = `context-${++this.#opened}`;
+    this.contexts.push({
+      id,
+      voice,
+      track: new Track(audio, this.#onChange),
+      words: [],
+      text: '',
+      state: 'open',
+      isStarted: false,
+      problem: null,
+      askedAtMs: null,
+      firstAudioMs: null,
+    });
+    this.#send({
+      start_context: {
+        voice_id: voice,
+        model_id: 'default',
+        timestamps: true,
+        temperature,
+        response_format: { encoding: format.encoding, sample_rate: format.sampleRateHz },
+      },
+      context_id: id,
+    });
+  }
+
+  sendText(context: SocketContext, text: string): void {
+    if (context.state !== 'open') return;
+    if (context.text.length + text.length > contextCharactersMax) {
+      context.problem = `A context takes ${formatNumber(contextCharactersMax)} characters here. Open another one.`;
+      this.#onChange();
+      return;
+    }
+    context.askedAtMs ??= performance.now();
+    context.text += text;
+    context.problem = null;
+    this.#send({ send_text: text, context_id: context.id });
+  }
+
+  flush(context: SocketContext): void {
+    if (context.state !== 'open') return;
+    // The next utterance is a text of its own.
+    if (context.text !== '') context.text += '\n';
+    this.#send({ flush: true, context_id: context.id });
+  }
+
+  /** Speaks the rest, then ends the context. */
+  close(context: SocketContext): void {
+    if (context.state !== 'open') return;
+    context.state = 'closing';
+    this.#send({ close_context: true, context_id: context.id });
+  }
+
+  /** Barge-in: silent at once, and what is not spoken costs nothing. */
+  cancel(context: SocketContext): void {
+    context.track.stop();
+    if (context.state === 'open' || context.state === 'closing') {
+      context.state = 'cancelled';
+      this.#send({ cancel_context: true, context_id: context.id });
+    }
+    this.#onChange();
+  }
+
+  remove(context: SocketContext): void {
+    this.cancel(context);
+    context.track.close();
+    this.contexts.splice(this.contexts.indexOf(context), 1);
+    this.#onChange();
+  }
+
+  clearFrames(): void {
+    this.frames.length = 0;
+    this.#onChange();
+  }
+
+  disconnect(): void {
+    this.#socket?.close(1000);
+    this.#end(null);
+  }
+
+  /** Ends everything. Idempotent. */
+  dispose(): void {
+    for (const { track } of this.contexts) track.close();
+    this.disconnect();
+  }
+
+  #connect(): void {
+    const url = new URL(`/api/socket?accountId=${this.#accountId}`, location.href);
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+    const socket = new WebSocket(url);
+    this.#socket = socket;
+    this.#startMs = performance.now();
+    this.#problem = null;
+    socket.addEventListener('open', () => {
+      for (const frame of this.#waiting.splice(0)) socket.send(JSON.stringify(frame));
+      this.#onChange();
+    });
+    socket.addEventListener('message', ({ data }) => {
+      if (this.#socket === socket && typeof data === 'string') this.#receive(JSON.parse(data) as ServerFrame);
+    });
+    socket.addEventListener('close', ({ code }) => {
+      if (this.#socket === socket) this.#end(code === 1000 ? null : problemOfClose(code));
+    });
+  }
+
+  #end(problem: string | null): void {
+    this.#socket = null;
+    this.#waiting = [];
+    this.#problem = problem;
+    for (const context of this.contexts) {
+      if (context.state !== 'open' && context.state !== 'closing') continue;
+      context.state = 'lost';
+      context.track.complete();
+    }
+    this.#onChange();
+  }
+
+  #send(frame: object): void {
+    this.#list('page', JSON.stringify(frame));
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame));
+    else if (this.#waiting.length < framesWaitingMax) this.#waiting.push(frame);
+    this.#onChange();
+  }
+
+  #receive(frame: ServerFrame): void {
+    const context = this.contexts.find(({ id }) => id === frame.context_id);
+    let text = JSON.stringify(frame);
+    if (frame.audio_chunk !== undefined) {
+      const bytes = decodeBase64(frame.audio_chunk);
+      const ms = Math.round(bytes.length / 2 / (format.sampleRateHz / 1_000));
+      text = JSON.stringify({ ...frame, audio_chunk: `${bytes.length} bytes, ${ms} ms` });
+      if (context !== undefined && context.state !== 'cancelled') this.#play(context, bytes);
+    } else if (context === undefined) {
+      if (frame.error !== undefined) this.#problem = problemOfFrame(frame.error);
+    } else this.#follow(context, frame);
+    this.#list('service', text);
+    this.#onChange();
+  }
+
+  #play(context: SocketContext, bytes: Uint8Array<ArrayBuffer>): void {
+    context.firstAudioMs ??= performance.now() - (context.askedAtMs ?? 0);
+    context.track.append(linear(bytes));
+  }
+
+  #follow(context: SocketContext, frame: ServerFrame): void {
+    if (frame.context_started !== undefined) context.isStarted = true;
+    if (frame.timestamps !== undefined) context.words.push(...wordsOf(frame.timestamps));
+    if (frame.error !== undefined) context.problem = problemOfFrame(frame.error);
+    const isUnknown = frame.error !== undefined && (!context.isStarted || frame.error.startsWith('unknown'));
+    if (frame.context_closed !== true && !isUnknown) return;
+    if (context.state !== 'cancelled') context.state = 'closed';
+    context.track.complete();
+  }
+
+  #list(from: ListedFrame['from'], text: string): void {
+    const atMs = performance.now() - this.#startMs;
+    this.frames.push({ number: ++this.#frames, atMs, from, text });
+    if (this.frames.length > framesListedMax) this.frames.shift();
+  }
+}

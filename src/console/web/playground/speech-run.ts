@@ -1,0 +1,155 @@
+/** One request for speech: asks, decodes and plays what comes, and keeps it for replay and download. */
+import type { AudioFormat } from '../../../api/formats.js';
+import type { SpeakQuestion } from '../../contract.js';
+import { call } from '../call.js';
+import { formatSeconds } from '../format.js';
+import { decodedRateHz, openDecoder } from './decoder.js';
+import { problemOf, unreachable } from './problems.js';
+import { Track, type AudioOutput } from './track.js';
+import { decodeBase64, recordsOf, wordsOf, type Word } from './wire.js';
+
+export type RunState =
+  /** The request is sent. */
+  | 'asking'
+  | 'receiving'
+  /** Everything has come. */
+  | 'complete'
+  /** Stopped by the person. */
+  | 'stopped'
+  | 'failed';
+
+export class SpeechRun {
+  readonly question: SpeakQuestion;
+  readonly format: AudioFormat;
+  readonly track: Track;
+  /** Encoded, as it came. */
+  readonly parts: Uint8Array<ArrayBuffer>[] = [];
+  readonly words: Word[] = [];
+  readonly #onChange: () => void;
+  readonly #aborter = new AbortController();
+  readonly #startMs = performance.now();
+  readonly #context: AudioContext;
+  #state: RunState = 'asking';
+  #problem: string | null = null;
+  #firstByteMs: number | null = null;
+
+  /** Starts at once. @param onChange called when something to show has changed */
+  constructor(question: SpeakQuestion, format: AudioFormat, output: AudioOutput, onChange: () => void) {
+    this.question = question;
+    this.format = format;
+    this.#onChange = onChange;
+    this.#context = output.open(decodedRateHz(format));
+    this.track = new Track(this.#context, onChange);
+    void this.#receive();
+  }
+
+  get state(): RunState {
+    return this.#state;
+  }
+
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  /** From the request to the first byte of the answer. */
+  get firstByteMs(): number | null {
+    return this.#firstByteMs;
+  }
+
+  /** From the request to the first sample that one can hear. */
+  get firstAudibleMs(): number | null {
+    const { audibleAtMs } = this.track;
+    return audibleAtMs === null ? null : audibleAtMs - this.#startMs;
+  }
+
+  get isReceiving(): boolean {
+    return this.#state === 'asking' || this.#state === 'receiving';
+  }
+
+  /** Barge-in: ends the request and falls silent at once. Idempotent. */
+  stop(): void {
+    if (this.isReceiving) this.#state = 'stopped';
+    this.#aborter.abort();
+    this.track.stop();
+    this.#onChange();
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.stop();
+    this.track.close();
+  }
+
+  async #receive(): Promise<void> {
+    const decoder = openDecoder(this.format, this.#context, (samples) => {
+      // After a stop, a decoder may still hand out what it had begun.
+      if (this.#state !== 'stopped') this.track.append(samples);
+    });
+    try {
+      const body = await this.#ask();
+      if (body === null) return;
+      for await (const record of recordsOf(body)) {
+        if (record.type === 'timestamps') this.words.push(...wordsOf(record));
+        else {
+          const bytes = decodeBase64(record.audio_chunk);
+          this.parts.push(bytes);
+          decoder.push(bytes);
+        }
+        this.#onChange();
+      }
+      await decoder.finish();
+      this.#end('complete');
+    } catch (error) {
+      await decoder.finish().catch(() => undefined);
+      if (this.isReceiving) this.#end('failed', await this.#brokenOff(error));
+    } finally {
+      this.#aborter.abort();
+      decoder.close();
+      this.track.complete();
+    }
+  }
+
+  /** @returns `null` if the service refused */
+  async #ask(): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null> {
+    const response = await fetch('/api/speak', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(this.question),
+      signal: this.#aborter.signal,
+    });
+    if (!response.ok || response.body === null) {
+      this.#end('failed', await problemOf(response));
+      return null;
+    }
+    const noteFirstByte = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform: (bytes, controller) => {
+        this.#firstByteMs ??= performance.now() - this.#startMs;
+        controller.enqueue(bytes);
+      },
+    });
+    this.#state = 'receiving';
+    this.#onChange();
+    return response.body.pipeThrough(noteFirstByte);
+  }
+
+  async #brokenOff(error: unknown): Promise<string> {
+    if (this.#state === 'asking') return unreachable;
+    if (error instanceof DOMException && error.name === 'EncodingError')
+      return 'This browser cannot decode the audio. Choose pcm as the format and speak again.';
+    const account = await call('account', { accountId: this.question.accountId }).catch(() => null);
+    const cause =
+      account !== null && account.suspendedAtMs !== null
+        ? 'The account was suspended. It speaks again when an operator resumes it.'
+        : 'The connection was lost, or the service ended. Speak again to hear the rest.';
+    const seconds = formatSeconds(this.track.receivedSeconds * 1_000);
+    return `The speech broke off after ${seconds} s. ${cause} You can play and download what came.`;
+  }
+
+  #end(state: RunState, problem: string | null = null): void {
+    // A stop was wanted: what it breaks off is no problem.
+    if (!this.isReceiving) return;
+    this.#state = state;
+    this.#problem = problem;
+    this.#onChange();
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * Plays samples as they come, without gap or overlap, and knows which of them is heard at any moment.
+ *
+ * Each block of samples becomes a source that starts at the very frame at which the one before it ends. The context runs at
+ * the rate of the samples, so nothing is resampled block by block, and a source that starts on a frame plays its samples
+ * as they are. Unlike an AudioWorklet, this also works where the page came over plain HTTP.
+ */
+
+/** How far ahead sources are scheduled. Their ends schedule more, also in a tab in the background, whose timers sleep. */
+const aheadSeconds = 10;
+/** From now to the first sample: the audio thread learns of a new source in time. */
+const leadSeconds = 0.03;
+/** A block that is due sooner than this comes too late for the audio thread. */
+const marginSeconds = 0.012;
+/** Down to silence without a click. */
+const fadeSeconds = 0.005;
+/** -50 dBFS, as in the service's own metrics. */
+const audibleMin = 10 ** (-50 / 20);
+
+interface Block {
+  readonly start: number;
+  readonly samples: Float32Array<ArrayBuffer>;
+}
+
+/** From this frame of the context on, the samples from `sample` on are played. */
+interface Anchor {
+  readonly frame: number;
+  readonly sample: number;
+}
+
+/** What is scheduled between two jumps or stops. */
+interface Run {
+  readonly gain: GainNode;
+  readonly sources: Set<AudioBufferSourceNode>;
+  readonly anchors: Anchor[];
+  /** The next sample to schedule, and the frame at which it is due. */
+  nextSample: number;
+  dueFrame: number;
+}
+
+export type TrackState = 'waiting' | 'playing' | 'stopped' | 'finished';
+
+export class Track {
+  readonly #context: AudioContext;
+  readonly #onChange: () => void;
+  readonly #blocks: Block[] = [];
+  #received = 0;
+  #isComplete = false;
+  #run: Run | null;
+  /** Where a stopped track stood. */
+  #stoppedAt = 0;
+  #audibleSample: number | null = null;
+  #audibleAtMs: number | null = null;
+  #gaps = 0;
+
+  /** @param onChange called when the state or the amount of audio may have changed */
+  constructor(context: AudioContext, onChange: () => void) {
+    this.#context = context;
+    this.#onChange = onChange;
+    this.#run = this.#newRun(0);
+    context.addEventListener('statechange', this.#pump);
+  }
+
+  get state(): TrackState {
+    if (this.#run === null) return 'stopped';
+    if (this.#run.sources.size > 0) return 'playing';
+    return this.#isComplete && this.#run.nextSample === this.#received ? 'finished' : 'waiting';
+  }
+
+  get receivedSeconds(): number {
+    return this.#received / this.#context.sampleRate;
+  }
+
+  /** When the first audible sample left the loudspeaker, as `performance.now()` counts. */
+  get audibleAtMs(): number | null {
+    return this.#audibleAtMs;
+  }
+
+  /** How often the audio came too late. */
+  get gaps(): number {
+    return this.#gaps;
+  }
+
+  append(samples: Float32Array<ArrayBuffer>): void {
+    if (samples.length === 0) return;
+    if (this.#audibleSample === null) {
+      const index = samples.findIndex((sample) => Math.abs(sample) > audibleMin);
+      if (index >= 0) this.#audibleSample = this.#received + index;
+    }
+    this.#blocks.push({ start: this.#received, samples });
+    this.#received += samples.length;
+    this.#pump();
+    this.#onChange();
+  }
+
+  /** No more samples come. */
+  complete(): void {
+    this.#isComplete = true;
+    this.#onChange();
+  }
+
+  /** Plays from a moment on, also after a stop or the end. */
+  playFrom(seconds: number): void {
+    this.#silence();
+    const sample = Math.round(seconds * this.#context.sampleRate);
+    this.#run = this.#newRun(Math.max(0, Math.min(sample, this.#received)));
+    this.#pump();
+    this.#onChange();
+  }
+
+  /** Falls silent at once. What was received stays. Idempotent. */
+  stop(): void {
+    if (this.#run === null) return;
+    this.#stoppedAt = this.heardSeconds ?? 0;
+    this.#silence();
+    this.#onChange();
+  }
+
+  /** Stops for good. Idempotent. */
+  close(): void {
+    this.#context.removeEventListener('statechange', this.#pump);
+    this.#silence();
+  }
+
+  /** The moment of the audio that is heard now; `null` before the first. */
+  get heardSeconds(): number | null {
+    const { sampleRate } = this.#context;
+    if (this.#run === null) return this.#stoppedAt;
+    const { anchors, nextSample } = this.#run;
+    const frame = (this.#context.currentTime - this.#latencySeconds) * sampleRate;
+    const index = anchors.findLastIndex((anchor) => anchor.frame <= frame);
+    const anchor = anchors[index];
+    if (anchor === undefined) return null;
+    const end = anchors[index + 1]?.sample ?? nextSample;
+    return Math.min(anchor.sample + frame - anchor.frame, end) / sampleRate;
+  }
+
+  /** From the context to the ear, as far as the browser knows. */
+  get #latencySeconds(): number {
+    // Some browsers say nothing.
+    return this.#context.outputLatency || this.#context.baseLatency || 0;
+  }
+
+  #newRun(sample: number): Run {
+    const gain = this.#context.createGain();
+    gain.connect(this.#context.destination);
+    return { gain, sources: new Set(), anchors: [], nextSample: sample, dueFrame: 0 };
+  }
+
+  readonly #pump = (): void => {
+    const run = this.#run;
+    if (run === null || this.#context.state !== 'running') return;
+    const { currentTime, sampleRate } = this.#context;
+    const now = Math.ceil(currentTime * sampleRate);
+    let block = this.#blockAt(run.nextSample);
+    while (block !== undefined && run.dueFrame < now + aheadSeconds * sampleRate) {
+      if (run.dueFrame < now + marginSeconds * sampleRate) {
+        if (run.anchors.length > 0) this.#gaps += 1;
+        run.dueFrame = now + Math.ceil(leadSeconds * sampleRate);
+        run.anchors.push({ frame: run.dueFrame, sample: run.nextSample });
+      }
+      this.#schedule(run, block);
+      block = this.#blockAt(run.nextSample);
+    }
+  };
+
+  #schedule(run: Run, block: Block): void {
+    const context = this.#context;
+    const { currentTime, sampleRate } = context;
+    const samples = block.samples.subarray(run.nextSample - block.start);
+    const buffer = context.createBuffer(1, samples.length, sampleRate);
+    buffer.copyToChannel(samples, 0);
+    const source = context.createBufferSource();
+    source.buffer = buffer;
+    source.connect(run.gain);
+    source.addEventListener('ended', () => {
+      run.sources.delete(source);
+      source.disconnect();
+      this.#pump();
+      if (run.sources.size === 0) this.#onChange();
+    });
+    source.start(run.dueFrame / sampleRate);
+    run.sources.add(source);
+    const audible = this.#audibleSample;
+    if (this.#audibleAtMs === null && audible !== null && audible < run.nextSample + samples.length) {
+      const frame = run.dueFrame + Math.max(0, audible - run.nextSample);
+      const inSeconds = frame / sampleRate - currentTime + this.#latencySeconds;
+      this.#audibleAtMs = performance.now() + inSeconds * 1_000;
+    }
+    run.nextSample += samples.length;
+    run.dueFrame += samples.length;
+  }
+
+  /** @returns the block that has a sample, if it has come */
+  #blockAt(sample: number): Block | undefined {
+    const last = this.#blocks.at(-1);
+    if (last === undefined || sample >= this.#received) return undefined;
+    // The newest, unless one jumped back.
+    if (sample >= last.start) return last;
+    let low = 0;
+    let high = this.#blocks.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.#blocks[middle]!.start <= sample) low = middle;
+      else high = middle - 1;
+    }
+    return this.#blocks[low];
+  }
+
+  #silence(): void {
+    const run = this.#run;
+    if (run === null) return;
+    this.#run = null;
+    const { currentTime } = this.#context;
+    run.gain.gain.setValueAtTime(1, currentTime);
+    run.gain.gain.linearRampToValueAtTime(0, currentTime + fadeSeconds);
+    const sources = [...run.sources];
+    run.sources.clear();
+    for (const source of sources) source.stop(currentTime + 2 * fadeSeconds);
+    const last = sources.at(-1);
+    if (last === undefined) run.gain.disconnect();
+    else last.addEventListener('ended', () => run.gain.disconnect());
+  }
+}
+
+/** The audio device, at the rate of what is played. */
+export class AudioOutput {
+  #context: AudioContext | null = null;
+
+  /** To be called while a click or a key press is handled: browsers let a page sound only then. */
+  open(sampleRateHz: number): AudioContext {
+    if (this.#context?.sampleRate !== sampleRateHz) {
+      this.close();
+      this.#context = new AudioContext({ sampleRate: sampleRateHz, latencyHint: 'interactive' });
+    }
+    // Without permission it stays silent; its tracks go on when it runs.
+    void this.#context.resume().catch(() => undefined);
+    return this.#context;
+  }
+
+  /** Idempotent. */
+  close(): void {
+    void this.#context?.close();
+    this.#context = null;
+  }
+}
