@@ -71,7 +71,9 @@ t.test('imports point downward', (t) => {
     if (from.startsWith('src/client/')) return to.startsWith('src/client/') || to.startsWith('src/api/');
     // The console's page runs in a browser: it shares the types of the calls.
     if (from.startsWith('src/console/web/'))
-      return to.startsWith('src/console/web/') || to === 'src/console/contract.ts' || to.startsWith('src/api/');
+      return (
+        to.startsWith('src/console/web/') || to === 'src/console/contract.ts' || to.startsWith('src/api/')
+      );
     if (to.startsWith('src/console/web/')) return false;
     if (fromTop === 'src') return toTop === 'src' && layerOf(to) >= 0 && layerOf(to) <= layerOf(from);
     if (fromTop === 'workers')
