@@ -10,6 +10,7 @@ import { AuditPage } from './pages/audit.js';
 import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
 import { LivePage } from './pages/live.js';
 import { OperatorsPage } from './pages/operators.js';
+import { PlaygroundPage } from './pages/playground.js';
 import { ProfilePage } from './pages/profile.js';
 import { AllUsagePage } from './pages/usage.js';
 import { VoicesPage } from './pages/voices.js';
@@ -33,6 +34,9 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
   const [, id, tab] = /^\/accounts\/(\d{1,10})(?:\/(\w+))?$/.exec(path) ?? [];
   if (id !== undefined) return <AccountPage accountId={Number(id)} tab={tab ?? 'keys'} key={id} />;
   switch (path) {
+    case '/':
+    case '/playground':
+      return <PlaygroundPage />;
     case '/voices':
       return <VoicesPage />;
     case '/profile':

@@ -69,7 +69,7 @@ export const Shell = (props: {
       <a class="skip hidden" href="#main">
         Skip to the page
       </a>
-      <div class="side">
+      <header class="side">
         <div class="side-head">
           <a class="brand-link" href="/">
             <Brand />
@@ -95,7 +95,7 @@ export const Shell = (props: {
             </button>
           </div>
         </nav>
-      </div>
+      </header>
       <main class="main" id="main" tabIndex={-1}>
         {props.children}
       </main>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { AccountView } from '../../contract.js';
 import { call } from '../call.js';
-import { formatNumber, formatTime, plural } from '../format.js';
+import { formatDay, formatNumber, plural } from '../format.js';
 import { Dialog } from '../parts/dialog.js';
 import { Field, Form, numberOf, textOf } from '../parts/form.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
@@ -92,7 +92,7 @@ export const AccountsPage = () => {
                 { label: 'Users', isNumber: true, cell: ({ users }) => formatNumber(users) },
                 {
                   label: 'Created',
-                  cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatTime} />,
+                  cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} />,
                 },
               ]}
             />

@@ -40,6 +40,7 @@ const NewUserFields = () => (
   <>
     <Field
       name="name"
+      autofocus
       label="Your name"
       required
       maxLength={64}
@@ -88,6 +89,7 @@ export const SignInPage = () => {
       <Form submit="Sign in" onSubmit={signIn}>
         <Field
           name="name"
+          autofocus
           label="Name"
           required
           maxLength={64}

@@ -6,7 +6,10 @@ import { CopyBlock } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Field, Form, numberOf, textOf, useProblemOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
+import { Switch } from '../parts/switch.js';
 import { tell } from '../parts/tell.js';
+import { codeFor } from '../playground/as-code.js';
+import { useConsole } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 
 /** As `<input type="datetime-local">` has it: local time without a zone. */
@@ -107,11 +110,22 @@ const propertiesOf = (values: FormData, of: KeyPropertiesView | null): KeyChange
   };
 };
 
+const languages = { curl: 'curl', node: 'Node', python: 'Python' } as const;
+
 const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) => {
+  const { serviceUrl } = useConsole().session;
+  const voices = useCall('voices', {});
+  const [language, setLanguage] = useState<keyof typeof languages>('curl');
+  const [voice] = voices.answer?.packs.flatMap((pack) => pack.voices) ?? [];
+  const request = { text: 'Hello from Syrinx.', voice_id: voice?.id ?? 'VOICE' };
+  const code = codeFor({ serviceUrl, request, key: secret });
   return (
     <div class="form">
       <p>Copy the key now. It is not shown again, and nobody can find it out later.</p>
       <CopyBlock text={secret} label="Key" />
+      <h3>Try it</h3>
+      <Switch name="language" label="Language" options={languages} value={language} onChange={setLanguage} />
+      <CopyBlock text={code[language].trim()} label={`A request with ${languages[language]}`} />
       <div class="form-end">
         <button type="button" class="button primary" onClick={onClose}>
           I have copied the key

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { AccountView, KeyView } from '../../contract.js';
 import { call } from '../call.js';
-import { formatNumber, formatTime, plural } from '../format.js';
+import { formatDay, formatNumber, formatTime, plural } from '../format.js';
 import { Confirm } from '../parts/dialog.js';
 import { Empty, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -22,11 +22,11 @@ const State = ({ shown }: { readonly shown: KeyView }) => {
 };
 
 const limitsOf = ({ expiresAtMs, creditLimit, spent, voices }: KeyView): string[] => [
-  ...(expiresAtMs === null ? [] : [`until ${formatTime(expiresAtMs)}`]),
+  ...(expiresAtMs === null ? [] : [`Until ${formatTime(expiresAtMs)}`]),
   ...(creditLimit === null ? [] : [`${formatNumber(spent)} of ${plural(creditLimit, 'credit')}`]),
   ...(voices === null
     ? []
-    : [voices.length === 1 ? `voice ${voices[0] ?? ''}` : plural(voices.length, 'voice')]),
+    : [voices.length === 1 ? `Voice ${voices[0] ?? ''}` : plural(voices.length, 'voice')]),
 ];
 
 const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (asked: Asked) => void }) => (
@@ -46,7 +46,7 @@ const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (ask
           </>
         ),
       },
-      { label: 'Created', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatTime} /> },
+      { label: 'Created', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} /> },
       {
         label: 'Last used',
         cell: ({ lastUsedAtMs }) =>
@@ -61,7 +61,15 @@ const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (ask
         label: 'Limits',
         cell: (key) => {
           const limits = limitsOf(key);
-          return limits.length === 0 ? <span class="muted">None</span> : limits.join(', ');
+          return limits.length === 0 ? (
+            <span class="muted">None</span>
+          ) : (
+            <span class="lines">
+              {limits.map((limit) => (
+                <span key={limit}>{limit}</span>
+              ))}
+            </span>
+          );
         },
       },
       {

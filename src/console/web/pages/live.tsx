@@ -44,6 +44,7 @@ const Counts = (props: {
       ) : (
         <Table
           caption={props.title}
+          isNarrow
           rows={rows}
           rowKey={([name]) => name}
           columns={[
@@ -89,11 +90,11 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
           {formatPercent(view.capacityRatio)}
         </Tile>
         <Tile
-          label="First audio, half within"
+          label="First audio, p50"
           below={
             firstAudioMs === null
               ? 'No request in five minutes'
-              : `95 % ${milliseconds(firstAudioMs.p95)}, 99 % ${milliseconds(firstAudioMs.p99)}`
+              : `p95 ${milliseconds(firstAudioMs.p95)}, p99 ${milliseconds(firstAudioMs.p99)}`
           }
           history={views.map((past) => past.firstAudioMs?.p50 ?? 0)}
         >
@@ -111,7 +112,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
         <Tile label="Audio waiting" below="Seconds made, not sent yet">
           {formatSeconds(view.bufferedAudioMs)}
         </Tile>
-        <Tile label="Event loop delay" below={`99 % ${milliseconds(view.eventLoopDelayMs.p99)}`}>
+        <Tile label="Event loop delay, p50" below={`p99 ${milliseconds(view.eventLoopDelayMs.p99)}`}>
           {milliseconds(view.eventLoopDelayMs.p50)}
         </Tile>
         <Tile

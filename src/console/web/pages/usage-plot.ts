@@ -1,6 +1,6 @@
 /** Draws stacked bars with uPlot. Loaded when a plot is first shown. */
 import uPlot from 'uplot';
-import type { PlotData } from './usage-data.js';
+import { stepMs, type PlotData } from './usage-data.js';
 
 const color = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -44,11 +44,13 @@ export const drawPlot = (
   }
   const stacked = sums.toReversed();
 
+  const half = stepMs[data.step] / 2_000;
+
   const make = (): uPlot => {
     const muted = resolved('--muted');
     const grid = resolved('--border');
     const axis = { stroke: muted, font: '12px system-ui, sans-serif', ticks: { show: false } };
-    const bars = uPlot.paths.bars!({ size: [0.72, 48], radius: 0.12, align: 1 });
+    const bars = uPlot.paths.bars!({ size: [0.72, 48], radius: 0.12, align: 0 });
     return new uPlot(
       {
         width: element.clientWidth,
@@ -56,12 +58,13 @@ export const drawPlot = (
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
         scales: {
-          x: { time: true },
+          x: { time: true, range: (_, min, max) => [min - half, max + half] },
           y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] },
         },
         axes: [
           {
             ...axis,
+            size: 32,
             grid: { show: false },
             values: (_, splits, _axis, space, increment) =>
               splits.map((seconds) =>

@@ -7,7 +7,7 @@ import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
 import { Table, type Column } from '../parts/table.js';
 import { useCall } from '../use-call.js';
-import { measures, partOf, plotData, stepMs, sumsBy, totalOf } from './usage-data.js';
+import { partOf, plotData, stepMs, sumsBy, totalOf } from './usage-data.js';
 import type { Measure, PlotData, Split, Sum } from './usage-data.js';
 
 const periods = {
@@ -94,6 +94,10 @@ const sumColumns: readonly Column<Sum>[] = [
   { label: 'Given back', isNumber: true, cell: ({ refunded }) => formatNumber(refunded) },
 ];
 
+const splits: Readonly<Partial<Record<Split, string>>> = { Key: 'Key', Voice: 'Voice' };
+const splitsOfAll: typeof splits = { Account: 'Account', ...splits };
+const measureLabels = { Characters: 'Characters', Requests: 'Requests', Seconds: 'Seconds' };
+
 /** `accountId` null: all accounts. */
 const Usage = (props: {
   readonly accountId: number | null;
@@ -132,7 +136,7 @@ const Usage = (props: {
           <Switch
             name="step"
             label="Step"
-            options={['hour', 'day'] as const}
+            options={{ hour: 'Hour', day: 'Day' }}
             value={step}
             onChange={setStep}
           />
@@ -140,17 +144,11 @@ const Usage = (props: {
         <Switch
           name="split"
           label="Split by"
-          options={accountId === null ? (['Account', 'Key', 'Voice'] as const) : (['Key', 'Voice'] as const)}
+          options={accountId === null ? splitsOfAll : splits}
           value={split}
           onChange={setSplit}
         />
-        <Switch
-          name="measure"
-          label="Show"
-          options={Object.keys(measures) as Measure[]}
-          value={measure}
-          onChange={setMeasure}
-        />
+        <Switch name="measure" label="Show" options={measureLabels} value={measure} onChange={setMeasure} />
         <a class="button small" href={`/api/usage.csv?${query.toString()}`} download>
           <Icon name="download" />
           CSV

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { InvitationLink, User } from '../../contract.js';
 import { call } from '../call.js';
-import { formatTime } from '../format.js';
+import { formatDay, formatTime } from '../format.js';
 import { CopyBlock } from '../parts/copy.js';
 import { Confirm, Dialog } from '../parts/dialog.js';
 import { useAct } from '../parts/form.js';
@@ -75,7 +75,7 @@ export const UserTable = ({
                     </>
                   ),
                 },
-                { label: 'Joined', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatTime} /> },
+                { label: 'Joined', cell: ({ createdAtMs }) => <Time ms={createdAtMs} format={formatDay} /> },
                 {
                   label: 'Last seen',
                   cell: ({ lastSeenAtMs }) =>

@@ -2,12 +2,17 @@ import { useEffect } from 'preact/hooks';
 import type { PackView, VoicesView } from '../../contract.js';
 import { call } from '../call.js';
 import { formatBytes, formatNumber, formatTime, plural } from '../format.js';
+import { lazy } from '../lazy.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { tell } from '../parts/tell.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
+
+const VoiceGallery = lazy(() =>
+  import('../playground/voice-gallery.js').then((module) => module.VoiceGallery),
+);
 
 const Packs = ({ packs }: { readonly packs: readonly PackView[] }) => (
   <Table
@@ -100,6 +105,10 @@ export const VoicesPage = () => {
                   <p class="hint after-table">{reloadText(answer)}</p>
                 </>
               )}
+              <div class={isOperator ? 'section' : ''}>
+                <h2 class="gallery-title">Listen</h2>
+                <VoiceGallery />
+              </div>
             </>
           )
         }

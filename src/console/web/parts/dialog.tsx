@@ -28,8 +28,10 @@ export const Dialog = (props: {
       }}
       // A browser closes it at a second Escape, whatever the page says to the first.
       onClose={({ currentTarget }) => {
-        if (props.onClose !== undefined) props.onClose();
-        else if (currentTarget.isConnected) currentTarget.showModal();
+        // This event comes later: also of a dialog that the page has removed.
+        if (!currentTarget.isConnected) return;
+        if (props.onClose === undefined) currentTarget.showModal();
+        else props.onClose();
       }}
     >
       <div class="dialog-head">

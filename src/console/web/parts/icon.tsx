@@ -17,6 +17,8 @@ const paths = {
   leave: 'M14 4H5v16h9M10 12h11M17 8l4 4-4 4',
   done: 'M5 12.5 10 17.5 19.5 7',
   more: 'M5.5 12h.01M12 12h.01M18.5 12h.01',
+  play: 'M7 4.5v15l12-7.5L7 4.5Z',
+  stop: 'M6.5 6.5h11v11h-11z',
   download: 'M12 4v11M7 11l5 5 5-5M4.5 20h15',
 } as const;
 

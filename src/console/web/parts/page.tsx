@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Answer, CallName, Refusal } from '../../contract.js';
 import type { Asked } from '../use-call.js';
 
-/** The heading gets the focus when the page appears, so that a screen reader says where one is. */
+/** When the page appears, its heading gets the focus, so that a screen reader says where one is; or the field with `autofocus`. */
 export const Page = (props: {
   readonly title: string;
   /** Small, above the title. */
@@ -17,7 +17,10 @@ export const Page = (props: {
   useEffect(() => {
     document.title = `${props.title} – Syrinx`;
   }, [props.title]);
-  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  useEffect(() => {
+    const field = document.querySelector<HTMLElement>('main [autofocus]');
+    (field ?? heading.current)?.focus({ preventScroll: true });
+  }, []);
   return (
     <>
       <header class="page-head">

@@ -3,13 +3,14 @@ export const Switch = <Option extends string>(props: {
   readonly name: string;
   /** For screen readers. */
   readonly label: string;
-  readonly options: readonly Option[];
+  /** With their labels. */
+  readonly options: Readonly<Partial<Record<Option, string>>>;
   readonly value: Option;
   readonly onChange: (option: Option) => void;
 }) => (
   <fieldset class="switch">
     <legend class="hidden">{props.label}</legend>
-    {props.options.map((option) => (
+    {(Object.keys(props.options) as Option[]).map((option) => (
       <label key={option}>
         <input
           type="radio"
@@ -17,7 +18,7 @@ export const Switch = <Option extends string>(props: {
           checked={option === props.value}
           onChange={() => props.onChange(option)}
         />
-        {option}
+        {props.options[option]}
       </label>
     ))}
   </fieldset>

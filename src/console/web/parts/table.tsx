@@ -18,6 +18,8 @@ export const Table = <Row,>(props: {
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
   readonly total?: Row;
+  /** Fits on a phone as it is. */
+  readonly isNarrow?: boolean;
 }) => {
   const classOf = ({ isNumber, isAction }: Column<Row>) =>
     isNumber === true ? 'number' : isAction === true ? 'action' : undefined;
@@ -33,12 +35,12 @@ export const Table = <Row,>(props: {
           class={classOf(column)}
           data-label={column.isAction === true ? undefined : column.label}
         >
-          {column.cell(row)}
+          <span class="value">{column.cell(row)}</span>
         </td>
       ),
     );
   return (
-    <table class="table" role="table">
+    <table class={props.isNarrow === true ? 'table' : 'table wide'} role="table">
       <caption class="hidden">{props.caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
