@@ -100,7 +100,7 @@ export const ContextCard = (props: {
   return (
     <section class="card pg-context" aria-label={`${id}, ${context.voice}`} onKeyDown={onKeyDown}>
       <div class="pg-context-head">
-        <h3>{id}</h3>
+        <h2>{id}</h2>
         <span class="muted">
           {context.voice}, {states[state]}
           {context.firstAudioMs !== null &&

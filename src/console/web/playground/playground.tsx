@@ -172,7 +172,7 @@ export const Playground = (props: {
         </div>
       }
     >
-      {account.problem !== null && <Problem refusal={account.problem} />}
+      {account.problem !== null && view === undefined && <Problem refusal={account.problem} />}
       {view !== undefined && <AccountLine account={view} />}
       <Shown of={voices}>
         {({ packs }) => {

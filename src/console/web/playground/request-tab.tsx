@@ -7,7 +7,7 @@ import { CopyBlock } from '../parts/copy.js';
 import { Labelled } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
 import { Problem } from '../parts/page.js';
-import { useConsole } from '../session.js';
+import { useConsole, useUser } from '../session.js';
 import { codeFor, type Code } from './as-code.js';
 import { decodesStreams } from './decoder.js';
 import { download, extensionOf } from './download.js';
@@ -41,8 +41,8 @@ const firstDraft: Draft = {
   normalize: true,
   format: firstFormat,
 };
-/** Kept while one visits other pages of the console. */
-let keptDraft = firstDraft;
+/** Kept while one visits other pages of the console, and not for the next person at this page. */
+let kept = { userId: 0, draft: firstDraft };
 
 const requestOf = ({ format, normalize, temperature, text }: Draft, voice: string) => ({
   text,
@@ -140,11 +140,12 @@ export const RequestTab = (props: {
 }) => {
   const { accountId, onSpoken, onVoice, voice, voices } = props;
   const { serviceUrl } = useConsole().session;
-  const [draft, setDraft] = useState(keptDraft);
+  const { userId } = useUser();
+  const [draft, setDraft] = useState(kept.userId === userId ? kept.draft : firstDraft);
   const redraw = useRedraw();
   const output = useRef<AudioOutput>(null);
   const run = useRef<SpeechRun | null>(null);
-  keptDraft = draft;
+  kept = { userId, draft };
 
   useEffect(
     () => () => {
@@ -155,7 +156,7 @@ export const RequestTab = (props: {
   );
   const isReceiving = run.current?.isReceiving === true;
   useEffect(() => {
-    if (run.current !== null && !isReceiving) onSpoken();
+    if (run.current !== null && !isReceiving && run.current.parts.length > 0) onSpoken();
   }, [isReceiving]);
 
   const speak = () => {
@@ -206,10 +207,10 @@ export const RequestTab = (props: {
           </Labelled>
           <div class="actions">
             <button type="button" class="button primary" onClick={speak}>
-              Speak
+              <Icon name="play" /> Speak
             </button>
             <button type="button" class="button" aria-disabled={!sounds} onClick={stop}>
-              Stop
+              <Icon name="stop" /> Stop
             </button>
             <button
               type="button"

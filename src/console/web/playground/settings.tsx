@@ -18,7 +18,8 @@ export interface FormatChoice {
 }
 
 export const firstTemperature = DEFAULT_TEMPERATURE;
-export const firstFormat: FormatChoice = { encoding: 'mp3', sampleRateHz: null, bitrateKbps: null };
+/** Sounds at once, and the download plays everywhere. */
+export const firstFormat: FormatChoice = { encoding: 'wav', sampleRateHz: null, bitrateKbps: null };
 
 /** The rates that the encoders have: others are encoded at the nearest of them. */
 const ratesHz = [8_000, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];

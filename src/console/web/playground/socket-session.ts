@@ -48,6 +48,7 @@ interface ServerFrame {
   readonly context_started?: object;
   readonly audio_chunk?: string;
   readonly timestamps?: Timestamps;
+  readonly flush_completed?: true;
   readonly context_closed?: true;
   readonly error?: string;
 }
@@ -236,6 +237,7 @@ export class SocketSession {
   #follow(context: SocketContext, frame: ServerFrame): void {
     if (frame.context_started !== undefined) context.isStarted = true;
     if (frame.timestamps !== undefined) context.words.push(...wordsOf(frame.timestamps));
+    if (frame.flush_completed === true) context.track.settle();
     if (frame.error !== undefined) context.problem = problemOfFrame(frame.error);
     const isUnknown = frame.error !== undefined && (!context.isStarted || frame.error.startsWith('unknown'));
     if (frame.context_closed !== true && !isUnknown) return;

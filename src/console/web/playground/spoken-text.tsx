@@ -23,6 +23,9 @@ const piecesOf = (text: string, words: readonly Word[]): { pieces: readonly Piec
   return { pieces, rest: text.slice(end) };
 };
 
+/** Half a frame of a usual screen: what is drawn now is seen that much later. */
+const drawingSeconds = 0.008;
+
 /** @returns the index of the word that is spoken then, or -1 */
 const wordAt = (words: readonly Word[], seconds: number): number =>
   words.findLastIndex((word) => word.startSeconds <= seconds && seconds < word.endSeconds);
@@ -55,7 +58,8 @@ export const SpokenText = (props: {
     let frame = 0;
     const show = () => {
       const seconds = track.heardSeconds;
-      const index = seconds === null || track.state === 'stopped' ? -1 : wordAt(words, seconds);
+      const index =
+        seconds === null || track.state === 'stopped' ? -1 : wordAt(words, seconds + drawingSeconds);
       const word = element.current?.querySelectorAll('button')[index] ?? null;
       if (word !== lit.current) {
         lit.current?.removeAttribute('aria-current');

@@ -10,6 +10,8 @@
 const aheadSeconds = 10;
 /** From now to the first sample: the audio thread learns of a new source in time. */
 const leadSeconds = 0.03;
+/** What must have come before it sounds, at the start and after a gap: the next block may be late. */
+const startSeconds = 0.08;
 /** A block that is due sooner than this comes too late for the audio thread. */
 const marginSeconds = 0.012;
 /** Down to silence without a click. */
@@ -46,6 +48,7 @@ export class Track {
   readonly #blocks: Block[] = [];
   #received = 0;
   #isComplete = false;
+  #isSettled = false;
   #run: Run | null;
   /** Where a stopped track stood. */
   #stoppedAt = 0;
@@ -89,13 +92,21 @@ export class Track {
     }
     this.#blocks.push({ start: this.#received, samples });
     this.#received += samples.length;
+    this.#isSettled = false;
     this.#pump();
     this.#onChange();
+  }
+
+  /** Nothing more comes for now: plays what is there, however little it is. */
+  settle(): void {
+    this.#isSettled = true;
+    this.#pump();
   }
 
   /** No more samples come. */
   complete(): void {
     this.#isComplete = true;
+    this.settle();
     this.#onChange();
   }
 
@@ -155,6 +166,8 @@ export class Track {
     let block = this.#blockAt(run.nextSample);
     while (block !== undefined && run.dueFrame < now + aheadSeconds * sampleRate) {
       if (run.dueFrame < now + marginSeconds * sampleRate) {
+        const waiting = this.#received - run.nextSample;
+        if (!this.#isSettled && waiting < startSeconds * sampleRate) return;
         if (run.anchors.length > 0) this.#gaps += 1;
         run.dueFrame = now + Math.ceil(leadSeconds * sampleRate);
         run.anchors.push({ frame: run.dueFrame, sample: run.nextSample });

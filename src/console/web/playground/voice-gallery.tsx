@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VoiceView } from '../../contract.js';
 import { formatNumber } from '../format.js';
+import { Icon } from '../parts/icon.js';
 import { Empty, Problem, Shown } from '../parts/page.js';
 import { useCall } from '../use-call.js';
 import { problemOf, unreachable } from './problems.js';
@@ -60,7 +61,7 @@ const VoiceCard = (props: {
   const { isPlaying, onChoose, onPlay, onStop, voice } = props;
   return (
     <li class="card pg-voice">
-      <h3>{voice.id}</h3>
+      <h2>{voice.id}</h2>
       <p>{voice.description}</p>
       <p class="hint">
         {languageOf(voice.language)}, {formatNumber(voice.sampleRateHz)} Hz
@@ -68,6 +69,7 @@ const VoiceCard = (props: {
       </p>
       <div class="actions">
         <button type="button" class="button small" onClick={isPlaying ? onStop : onPlay}>
+          <Icon name={isPlaying ? 'stop' : 'play'} />
           {isPlaying ? 'Stop' : 'Sample'}
           <span class="hidden"> of {voice.id}</span>
         </button>
