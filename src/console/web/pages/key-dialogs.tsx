@@ -117,7 +117,7 @@ const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose
   const voices = useCall('voices', {});
   const [language, setLanguage] = useState<keyof typeof languages>('curl');
   const [voice] = voices.answer?.packs.flatMap((pack) => pack.voices) ?? [];
-  const request = { text: 'Hello from Syrinx.', voice_id: voice?.id ?? 'VOICE' };
+  const request = { text: 'Hello from Syrinx.', voice: voice?.id ?? 'VOICE' };
   const code = codeFor({ serviceUrl, request, key: secret });
   return (
     <div class="form">
