@@ -215,6 +215,30 @@ export const limits = {
   storeCheckBytesMax: 8 * MiB,
   /** Bytes of store pages that a connection caches; other pages are read from the system's cache. */
   storeCacheBytesMax: 256 * KiB,
+  /** Calls of the console that wait for the administration thread; further ones are refused. */
+  administrationCallsMax: 128,
+  /** Milliseconds after which an administration thread that ended is started again. */
+  administrationRestartMs: 1_000,
+  /** Milliseconds that closing waits for the calls under way. */
+  administrationCloseMsMax: 3_000,
+  /** Passwords that wait for the one being hashed; further sign-ins are refused. One takes about 30 ms. */
+  passwordsWaitingMax: 32,
+  /** Milliseconds without activity after which a session of the console ends. */
+  sessionIdleMsMax: 12 * 3_600_000,
+  /** Milliseconds after which a session ends in any case. */
+  sessionMsMax: 30 * 86_400_000,
+  /** Milliseconds between two notes of the activity of a session: each is a commit. */
+  sessionSeenMs: 60_000,
+  /** Sessions of one user; a further one ends that which was seen least recently. */
+  sessionsPerUserMax: 20,
+  /** Milliseconds for which a link that claims the console is valid. */
+  claimLinkMsMax: 30 * 60_000,
+  /** Milliseconds for which an invitation is valid. */
+  invitationMsMax: 72 * 3_600_000,
+  /** Open invitations and links; further ones are refused. */
+  linksMax: 1_000,
+  /** Refused sign-ins of a minute that get rows of the audit table; the next row counts the others. */
+  refusedSignInsPerMinuteMax: 10,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */
   synthesisHeapMiBMax: 512,
   /** Heap of an actor thread, in MiB. */

@@ -6,6 +6,7 @@ export const threadNames = {
   synthesis: 'syrinx-synth',
   actor: 'syrinx-actor',
   ledger: 'syrinx-ledger',
+  administration: 'syrinx-admin',
 } as const;
 
 /** Names the calling thread. */

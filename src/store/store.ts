@@ -5,6 +5,9 @@
  * from its file. A store behind a network answers from a copy in memory that its notifications keep fresh, and throws
  * a `StoreError` while it cannot tell whether the copy is fresh. Everything else may wait for a network.
  */
+import type { Awaitable } from './awaitable.js';
+import type { PeopleTransaction, PeopleView } from './people.js';
+
 export type StoreFault =
   | 'unwritable'
   | 'damaged'
@@ -34,13 +37,31 @@ export class StoreError extends Error {
   }
 }
 
-/** An operator's act that the contents of the store, or of a backup, do not allow. The message is for the operator. */
+/** Why an act is refused. */
+export type Objection =
+  /** A value is not allowed. */
+  | 'badRequest'
+  | 'notFound'
+  /** Not as things are now. */
+  | 'conflict'
+  | 'forbidden'
+  /** Who asks is not a user any more. */
+  | 'signedOut'
+  /** Too much is asked at once. */
+  | 'unavailable';
+
+/** An act that the contents of the store, or of a backup, do not allow. The message is for whoever asked for it. */
 export class AdministrationError extends Error {
   override readonly name: string = 'AdministrationError';
+  readonly objection: Objection;
+  /** The value that is not allowed, where one is. */
+  readonly field: string | null;
+  constructor(message: string, objection: Objection = 'badRequest', field: string | null = null) {
+    super(message);
+    this.objection = objection;
+    this.field = field;
+  }
 }
-
-/** A result that an embedded store has at once, and another store later. */
-export type Awaitable<T> = T | Promise<T>;
 
 /** What an operator sets for a key, and can change. */
 export interface KeyProperties {
@@ -100,6 +121,10 @@ export interface LedgerEntry {
   readonly amount: number;
   /** Code points charged or refunded; `null` for a grant. */
   readonly characters: number | null;
+  /** Id of the voice; empty for a grant. */
+  readonly voice: string;
+  /** Audio that was handed over since the entry before it; 0 for a grant. */
+  readonly audioMs: number;
   /** The first usage of its request: their number is the number of requests. */
   readonly beginsRequest: boolean;
   /** Wall clock, in milliseconds since 1970. */
@@ -139,6 +164,17 @@ export interface Account {
   readonly balance: number;
   /** `null` unless it is suspended: then its keys are refused. */
   readonly suspendedAtMs: number | null;
+  /** `null` unless it is deleted: then only its ledger is of interest. */
+  readonly deletedAtMs: number | null;
+}
+
+export interface ListedAccount extends Account {
+  readonly createdAtMs: number;
+  /** That are not revoked. */
+  readonly keys: number;
+  readonly users: number;
+  /** Code points charged since the hour that was asked for. */
+  readonly recentCharacters: number;
 }
 
 export interface StoredKey extends KeyProperties {
@@ -158,28 +194,108 @@ export interface ListedKey extends StoredKey {
   readonly lastUsedAtMs: number | null;
 }
 
-/** The parts of an operator's act. All of them take effect in one commit, or none does. */
-export interface StoreTransaction {
+/**
+ * `playground`: the one hidden key of an account, for its users in the console. Nobody knows the key itself. It is used by
+ * its id, and `findKeys` and `listKeys` do not show it.
+ */
+export type KeyKind = 'api' | 'playground';
+
+export type UsageStep = 'hour' | 'day';
+
+export interface UsageQuestion {
+  /** `null` for all accounts. */
+  readonly accountId: number | null;
+  readonly fromMs: number;
+  /** Exclusive. */
+  readonly toMs: number;
+  readonly step: UsageStep;
+}
+
+/** Sums over the entries of a period. */
+interface Sums {
+  /** Requests charged, refunded ones included. */
+  readonly requests: number;
+  /** Code points charged. */
+  readonly characters: number;
+  /** Credits charged. */
+  readonly credits: number;
+  /** The part of these credits that was given back. */
+  readonly refunded: number;
+  /** Of what was charged. */
+  readonly audioMs: number;
+}
+
+/** What one key spent with one voice in one step of time. */
+export interface UsageRow extends Sums {
+  /** Start of the hour, or of the day in UTC. */
+  readonly atMs: number;
+  readonly accountId: number;
+  readonly keyId: number;
+  /** The key's prefix. */
+  readonly key: string;
+  readonly keyName: string;
+  /** Empty for speech that was charged before voices were recorded. */
+  readonly voice: string;
+}
+
+/** A grant, or what a day spent. */
+export interface BalanceChange {
+  /** Of a day: its last entry. */
+  readonly atMs: number;
+  readonly kind: 'grant' | 'spent';
+  /** Credits, signed. */
+  readonly amount: number;
+}
+
+/** What an administration reads, in one consistent state of the store. */
+export interface StoreView extends PeopleView {
   findAccount(by: { readonly name: string } | { readonly accountId: number }): Awaitable<Account | null>;
+  /** Deleted ones included. */
   countAccounts(): Awaitable<number>;
+  /**
+   * Those that are not deleted, in the order of their creation.
+   *
+   * @param recentSinceMs see `ListedAccount.recentCharacters`
+   */
+  listAccounts(accountId: number | null, recentSinceMs: number): Awaitable<readonly ListedAccount[]>;
   /** In the order of their creation. */
-  findKeys(by: { readonly hash: Uint8Array } | { readonly prefix: string }): Awaitable<readonly StoredKey[]>;
+  findKeys(
+    by: { readonly hash: Uint8Array } | { readonly prefix: string } | { readonly keyId: number },
+  ): Awaitable<readonly StoredKey[]>;
+  /** The same with their use, revoked ones included. */
+  listKeys(
+    by: { readonly accountId: number } | { readonly keyId: number } | null,
+  ): Awaitable<readonly ListedKey[]>;
   /** Whether there is any key, revoked ones included. */
   hasKeys(): Awaitable<boolean>;
+  /** @returns its id; `null` if the account has none yet */
+  findPlaygroundKey(accountId: number): Awaitable<number | null>;
+  /** In the order of time, keys and voices. @param rowsMax one row more than this shows that there are more */
+  readUsageRows(question: UsageQuestion, rowsMax: number): Awaitable<readonly UsageRow[]>;
+  /** The newest first. */
+  readBalanceChanges(accountId: number, rowsMax: number): Awaitable<readonly BalanceChange[]>;
+}
+
+/** The parts of an act. All of them take effect in one commit, or none does. */
+export interface StoreTransaction extends StoreView, PeopleTransaction {
   /** @returns its id */
   addAccount(name: string, metered: boolean, atMs: number): Awaitable<number>;
+  /** @returns its id */
   addKey(
+    kind: KeyKind,
     accountId: number,
     hash: Uint8Array,
     prefix: string,
     properties: KeyProperties,
     atMs: number,
-  ): Awaitable<void>;
+  ): Awaitable<number>;
   /** Replaces all its properties. */
   setKey(keyId: number, properties: KeyProperties): Awaitable<void>;
   setMetered(accountId: number): Awaitable<void>;
   /** @param atMs `null` resumes the account */
   setSuspended(accountId: number, atMs: number | null): Awaitable<void>;
+  /** Revokes all its keys, the hidden one too. Gives it another name, so that a new account can have its own. */
+  deleteAccount(accountId: number, name: string, atMs: number): Awaitable<void>;
   /** Appends a grant to the ledger. */
   grant(accountId: number, amount: number, atMs: number): Awaitable<void>;
   /** A key that is revoked already stays as it is. */
@@ -192,21 +308,13 @@ export interface StoreAdministration {
    * commit at their next question.
    */
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T>;
-  /** All keys, revoked ones included, in the order of their creation. */
-  listKeys(): Promise<readonly ListedKey[]>;
+  /** Reads beside writers, without holding them up. */
+  read<T>(work: (view: StoreView) => Promise<T>): Promise<T>;
   /** Idempotent. */
   close(): Awaitable<void>;
 }
 
-export interface Use {
-  /** Requests charged, refunded ones included. */
-  readonly requests: number;
-  /** Code points charged. */
-  readonly characters: number;
-  /** Credits charged. */
-  readonly credits: number;
-  /** The part of these credits that was given back. */
-  readonly refunded: number;
+export interface Use extends Sums {
   /** First and last entry in the period, in milliseconds since 1970; `null` if there is none. */
   readonly firstAtMs: number | null;
   readonly lastAtMs: number | null;

@@ -4,11 +4,11 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ActiveKey, CreditState, StoreReader } from '../store.js';
-import { toVoices } from './administration.js';
 import { Connection } from './connection.js';
 import { clamped, type SqliteBounds } from './database.js';
 import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
+import { toVoices } from './rows.js';
 import { verifyAtStart } from './verification.js';
 
 const findActive = (column: string) => `

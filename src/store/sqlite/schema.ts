@@ -145,6 +145,107 @@ export const migrations = [
     UPDATE identity SET changes = changes + 1;
   END;
   `,
+  // The console: users, their sessions, one-time links and the audit table; the hidden key of an account; deleted accounts.
+  // Usage has its voice and its seconds of audio. Each row of the audit table counts as a change.
+  `
+  ALTER TABLE accounts ADD COLUMN deleted_at_ms INTEGER;
+  ALTER TABLE api_keys ADD COLUMN kind TEXT NOT NULL DEFAULT 'api' CHECK (kind IN ('api', 'playground'));
+  CREATE UNIQUE INDEX api_keys_playground ON api_keys (account_id) WHERE kind = 'playground';
+  CREATE INDEX api_keys_by_account ON api_keys (account_id);
+
+  DROP INDEX accounts_twice;
+  DROP INDEX api_keys_twice;
+  CREATE INDEX accounts_twice ON accounts (id, name, metered, created_at_ms, suspended_at_ms, deleted_at_ms);
+  CREATE INDEX api_keys_twice ON api_keys (
+    id, account_id, kind, hash, prefix, created_at_ms, revoked_at_ms, name, expires_at_ms, credit_limit, voices
+  );
+
+  ALTER TABLE ledger ADD COLUMN voice TEXT NOT NULL DEFAULT '';
+  ALTER TABLE ledger ADD COLUMN audio_ms INTEGER NOT NULL DEFAULT 0;
+
+  DROP TRIGGER ledger_adds_to_usage;
+  ALTER TABLE usage_hours RENAME TO usage_hours_without_voices;
+  CREATE TABLE usage_hours (
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    hour INTEGER NOT NULL,
+    voice TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    characters INTEGER NOT NULL,
+    credits INTEGER NOT NULL,
+    refunded INTEGER NOT NULL,
+    audio_ms INTEGER NOT NULL,
+    first_at_ms INTEGER NOT NULL,
+    last_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (key_id, hour, voice)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO usage_hours
+  SELECT key_id, hour, '', requests, characters, credits, refunded, 0, first_at_ms, last_at_ms
+  FROM usage_hours_without_voices;
+  DROP TABLE usage_hours_without_voices;
+  CREATE TRIGGER ledger_adds_to_usage AFTER INSERT ON ledger
+  WHEN NEW.kind <> 'grant' AND NEW.key_id IS NOT NULL BEGIN
+    INSERT INTO usage_hours
+    VALUES (
+      NEW.key_id, NEW.at_ms / 3600000, NEW.voice, NEW.begins_request,
+      iif(NEW.kind = 'usage', coalesce(NEW.characters, 0), 0),
+      iif(NEW.kind = 'usage', -NEW.amount, 0), iif(NEW.kind = 'refund', NEW.amount, 0),
+      iif(NEW.kind = 'usage', NEW.audio_ms, 0), NEW.at_ms, NEW.at_ms
+    )
+    ON CONFLICT (key_id, hour, voice) DO UPDATE SET
+      requests = requests + excluded.requests,
+      characters = characters + excluded.characters,
+      credits = credits + excluded.credits,
+      refunded = refunded + excluded.refunded,
+      audio_ms = audio_ms + excluded.audio_ms,
+      first_at_ms = min(first_at_ms, excluded.first_at_ms),
+      last_at_ms = max(last_at_ms, excluded.last_at_ms);
+  END;
+
+  CREATE TABLE users (
+    -- Never used again: an act names its user by the id.
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    handle TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL CHECK (role IN ('operator', 'member')),
+    account_id INTEGER REFERENCES accounts (id),
+    password TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    last_seen_at_ms INTEGER,
+    CHECK ((role = 'member') = (account_id IS NOT NULL))
+  ) STRICT;
+  CREATE INDEX users_by_account ON users (account_id);
+  CREATE INDEX users_twice ON users (id, name, handle, role, account_id, password, created_at_ms);
+
+  CREATE TABLE sessions (
+    hash TEXT PRIMARY KEY,
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    created_at_ms INTEGER NOT NULL,
+    seen_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sessions_by_user ON sessions (user_id);
+
+  CREATE TABLE links (
+    hash TEXT PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('claim', 'recovery', 'invitation')),
+    account_id INTEGER REFERENCES accounts (id),
+    expires_at_ms INTEGER NOT NULL,
+    CHECK (kind = 'invitation' OR account_id IS NULL)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE audit (
+    id INTEGER PRIMARY KEY,
+    at_ms INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    details TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX audit_by_time ON audit (at_ms);
+  CREATE INDEX audit_by_action ON audit (action, id);
+  CREATE TRIGGER act_is_recorded AFTER INSERT ON audit BEGIN
+    UPDATE identity SET changes = changes + 1;
+  END;
+  `,
 ] as const;
 
 export const SCHEMA_VERSION = migrations.length;

@@ -1,22 +1,34 @@
 /**
- * Reports usage. Sums by the hour, which triggers keep, cover all full hours; the ledger itself covers the part of an
- * hour at the start of the period. So a report is exact, and quick however long the ledger is.
+ * Reports usage. Sums by the hour, which triggers keep, cover all full hours; the ledger itself covers the parts of an
+ * hour at the ends of a period. So a report is exact, and quick however long the ledger is.
  */
 import {
   AdministrationError,
   type Account,
   type AccountUsage,
+  type BalanceChange,
   type UsagePeriod,
+  type UsageQuestion,
+  type UsageRow,
   type Use,
 } from '../store.js';
-import { accountColumns, toAccount, type AccountRow } from './administration.js';
 import { clamped, openExisting, toStoreError, type SqliteBounds } from './database.js';
+import type { Statements } from './people.js';
+import { accountColumns, toAccount, type AccountRow } from './rows.js';
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
-const sums = ['requests', 'characters', 'credits', 'refunded']
-  .map((name) => `sum(${name}) AS ${name}`)
-  .join();
+const names = ['requests', 'characters', 'credits', 'refunded', 'audio_ms'];
+const sums = names.map((name) => `sum(${name}) AS ${name}`).join();
+const clampedSums = names.map((name) => `${clamped(name)} AS ${name}`).join();
+/** In the order of `names`. */
+const sumsOfLedger = `
+  sum(begins_request), coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0),
+  coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0),
+  coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0),
+  coalesce(sum(audio_ms) FILTER (WHERE kind = 'usage'), 0)
+`;
 const times = 'min(first_at_ms) AS first_at_ms, max(last_at_ms) AS last_at_ms';
 
 // The join goes from a key to its hours: a range of the primary key each, in the order of the groups.
@@ -26,40 +38,41 @@ const useOf = (account: string) => `
     FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= :hour
     ${account && `WHERE api_keys.account_id = ${account}`} GROUP BY api_keys.id
     UNION ALL
-    SELECT key_id, sum(begins_request), coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0),
-      coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0),
-      coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0), min(at_ms), max(at_ms)
+    SELECT key_id, ${sumsOfLedger}, min(at_ms), max(at_ms)
     FROM ledger WHERE at_ms >= :since AND at_ms < :hour * ${HOUR_MS} AND kind <> 'grant'
     ${account && `AND account_id = ${account}`} GROUP BY key_id
   ) GROUP BY key_id
 `;
 
 const report = (account: string) => `
-  SELECT ${accountColumns}, prefix, revoked_at_ms,
-    ${clamped('requests')} AS requests, ${clamped('characters')} AS characters,
-    ${clamped('credits')} AS credits, ${clamped('refunded')} AS refunded, first_at_ms, last_at_ms
+  SELECT ${accountColumns}, prefix, revoked_at_ms, ${clampedSums}, first_at_ms, last_at_ms
   FROM accounts LEFT JOIN api_keys ON api_keys.account_id = accounts.id
   LEFT JOIN (${useOf(account)}) AS used ON used.key_id = api_keys.id
   ${account && `WHERE accounts.id = ${account}`} ORDER BY accounts.id, api_keys.id
 `;
 
+interface SumsRow {
+  readonly requests: number;
+  readonly characters: number;
+  readonly credits: number;
+  readonly refunded: number;
+  readonly audio_ms: number;
+}
+
 /** The columns of a key are `null` for an account without keys, those of its use for a key without use. */
-interface ReportRow extends AccountRow {
+type ReportRow = AccountRow & {
+  readonly [Name in keyof SumsRow | 'first_at_ms' | 'last_at_ms']: number | null;
+} & {
   readonly prefix: string | null;
   readonly revoked_at_ms: number | null;
-  readonly requests: number | null;
-  readonly characters: number | null;
-  readonly credits: number | null;
-  readonly refunded: number | null;
-  readonly first_at_ms: number | null;
-  readonly last_at_ms: number | null;
-}
+};
 
 const toUse = (row: ReportRow): Use => ({
   requests: row.requests ?? 0,
   characters: row.characters ?? 0,
   credits: row.credits ?? 0,
   refunded: row.refunded ?? 0,
+  audioMs: row.audio_ms ?? 0,
   firstAtMs: row.first_at_ms,
   lastAtMs: row.last_at_ms,
 });
@@ -98,3 +111,87 @@ export const readUsage = (
     database.close();
   }
 };
+
+const partOfHour = (stepMs: number, from: string, to: string) => `
+  SELECT key_id, at_ms / ${stepMs} * ${stepMs} AS step_ms, voice, ${sumsOfLedger}
+  FROM ledger
+  WHERE at_ms >= ${from} AND at_ms < ${to} AND kind <> 'grant' AND (:account IS NULL OR account_id = :account)
+  GROUP BY 1, 2, 3
+`;
+
+// The step is no parameter: a number from JavaScript is a float there, and its division too.
+const rowsOfSteps = (stepMs: number) => `
+  SELECT step_ms, account_id, key_id, prefix, api_keys.name, voice, ${clampedSums}
+  FROM (
+    SELECT key_id, step_ms, voice, ${sums} FROM (
+      SELECT key_id, hour * ${HOUR_MS} / ${stepMs} * ${stepMs} AS step_ms, voice, ${sums}
+      FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= :fromHour AND hour < :toHour
+      WHERE :account IS NULL OR account_id = :account GROUP BY 1, 2, 3
+      UNION ALL ${partOfHour(stepMs, ':from', ':headEnd')}
+      UNION ALL ${partOfHour(stepMs, ':tailStart', ':to')}
+    ) GROUP BY 1, 2, 3
+  ) JOIN api_keys ON api_keys.id = key_id
+  ORDER BY step_ms, key_id, voice LIMIT :rows
+`;
+
+interface StepRow extends SumsRow {
+  readonly step_ms: number;
+  readonly account_id: number;
+  readonly key_id: number;
+  readonly prefix: string;
+  readonly name: string;
+  readonly voice: string;
+}
+
+/** See `StoreView.readUsageRows`. */
+export const readUsageRows = (
+  sql: Statements,
+  { accountId, fromMs, toMs, step }: UsageQuestion,
+  rowsMax: number,
+): UsageRow[] => {
+  const fromHour = Math.ceil(fromMs / HOUR_MS);
+  // A period within one hour has no full hour, and the part at its start is all of it.
+  const toHour = Math.max(fromHour, Math.floor(toMs / HOUR_MS));
+  const rows = sql.named<StepRow>(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
+    account: accountId,
+    from: fromMs,
+    headEnd: Math.min(fromHour * HOUR_MS, toMs),
+    fromHour,
+    toHour,
+    tailStart: toHour * HOUR_MS,
+    to: toMs,
+    rows: rowsMax,
+  });
+  return rows.map((row) => ({
+    atMs: row.step_ms,
+    accountId: row.account_id,
+    keyId: row.key_id,
+    key: row.prefix,
+    keyName: row.name,
+    voice: row.voice,
+    requests: row.requests,
+    characters: row.characters,
+    credits: row.credits,
+    refunded: row.refunded,
+    audioMs: row.audio_ms,
+  }));
+};
+
+const balanceChanges = `
+  SELECT at_ms, kind, ${clamped('amount')} AS amount FROM (
+    SELECT at_ms, 'grant' AS kind, amount FROM ledger WHERE account_id = :account AND kind = 'grant'
+    UNION ALL
+    SELECT max(last_at_ms), 'spent', sum(refunded - credits)
+    FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id
+    WHERE account_id = :account GROUP BY hour / 24
+  ) WHERE amount <> 0 ORDER BY at_ms DESC, kind DESC LIMIT :rows
+`;
+
+/** See `StoreView.readBalanceChanges`. */
+export const readBalanceChanges = (sql: Statements, accountId: number, rowsMax: number): BalanceChange[] =>
+  sql
+    .named<{ at_ms: number; kind: BalanceChange['kind']; amount: number }>(balanceChanges, {
+      account: accountId,
+      rows: rowsMax,
+    })
+    .map(({ at_ms: atMs, kind, amount }) => ({ atMs, kind, amount }));

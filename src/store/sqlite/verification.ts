@@ -114,27 +114,34 @@ const spent = (database: DatabaseSync): string[] =>
       `key ${prefix}... has spent ${spent}, and the sum of its entries is ${amount}`,
   );
 
-// Entries of the first schema have no number of characters.
-const hoursOfLedger = `
+// Entries of the first schema have no number of characters, and those before the fifth no voice.
+const hoursOfLedger = (more: string) => `
   SELECT key_id, at_ms / 3600000 AS hour, sum(begins_request) AS requests,
     coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0) AS characters,
     coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0) AS credits,
     coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0) AS refunded,
-    min(at_ms) AS first_at_ms, max(at_ms) AS last_at_ms
-  FROM ledger WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY 1, 2
+    min(at_ms) AS first_at_ms, max(at_ms) AS last_at_ms ${more}
+  FROM ledger WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY key_id, hour ${more && ', voice'}
 `;
-const hoursKept = `
-  SELECT key_id, hour, requests, characters, credits, refunded, first_at_ms, last_at_ms FROM usage_hours
+const hoursKept = (more: string) => `
+  SELECT key_id, hour, requests, characters, credits, refunded, first_at_ms, last_at_ms ${more} FROM usage_hours
 `;
-const wrongHours = `
+const wrongHours = (ofLedger: string, kept: string) => `
   SELECT DISTINCT key_id AS key, hour FROM (
-    SELECT * FROM (${hoursOfLedger} EXCEPT ${hoursKept})
-    UNION ALL SELECT * FROM (${hoursKept} EXCEPT ${hoursOfLedger})
+    SELECT * FROM (${ofLedger} EXCEPT ${kept})
+    UNION ALL SELECT * FROM (${kept} EXCEPT ${ofLedger})
   ) ORDER BY 1, 2 LIMIT ${FINDINGS_MAX}
 `;
+const wrongHoursOf = (version: number): string =>
+  version < 5
+    ? wrongHours(hoursOfLedger(''), hoursKept(''))
+    : wrongHours(
+        hoursOfLedger(", voice, coalesce(sum(audio_ms) FILTER (WHERE kind = 'usage'), 0) AS audio_ms"),
+        hoursKept(', voice, audio_ms'),
+      );
 
-const hours = (database: DatabaseSync): string[] =>
-  all<{ key: string; hour: number }>(database, wrongHours).map(({ key, hour }) => {
+const hours = (database: DatabaseSync, version: number): string[] =>
+  all<{ key: string; hour: number }>(database, wrongHoursOf(version)).map(({ key, hour }) => {
     const date = new Date(hour * 3_600_000);
     const time = Number.isNaN(date.getTime()) ? `hour ${hour}` : date.toISOString().slice(0, 13);
     return `the use of key ${key} in ${time} is not the sum of its entries`;
@@ -173,7 +180,7 @@ export const findDamage = (database: DatabaseSync, path: string): string[] => {
       () => foreignKeys(database),
       () => [
         ...balances(database, fromLedger),
-        ...(version > 1 ? hours(database) : []),
+        ...(version > 1 ? hours(database, version) : []),
         ...(version > 3 ? spent(database) : []),
       ],
     ]);
@@ -182,11 +189,14 @@ export const findDamage = (database: DatabaseSync, path: string): string[] => {
   }
 };
 
+/** Those that a start reads however large the store is. */
+const smallTables = ['accounts', 'api_keys', 'users', 'sessions', 'links'];
+
 const findQuickly = (database: DatabaseSync, path: string): string[] => {
   try {
     return firstFindings([
       () => checkSchema(database, checkOrigin(database, path)),
-      () => [...integrityOf(database, 'accounts'), ...integrityOf(database, 'api_keys')],
+      () => smallTables.flatMap((table) => integrityOf(database, table)),
       () => [...balances(database, fromHours), ...spent(database)],
     ]);
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Writes the ledger: a thread of its own, because `synchronous=FULL` makes each commit wait for the disk. */
 import { Worker } from 'node:worker_threads';
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { wrap, type Remote } from 'comlink';
 import { nodeEndpoint } from '../../comlink-node.js';
 import { StoreError, type CommitResult, type LedgerEntry, type LedgerWriter } from '../store.js';
@@ -8,21 +8,27 @@ import { prepareCommitMark } from './commit-mark.js';
 import { Connection } from './connection.js';
 import { checkRoom, transact, type SqliteBounds } from './database.js';
 
-const insert = `
+/** Appends one entry; an entry that is there already stays one. */
+export const appendSql = `
   INSERT INTO ledger
-    (writer, entry, account_id, key_id, request_id, kind, amount, characters, begins_request, at_ms)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (writer, entry) DO NOTHING
+    (writer, entry, account_id, key_id, request_id, kind, amount, characters, voice, audio_ms, begins_request, at_ms)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (writer, entry) DO NOTHING
 `;
 
-/** @returns a function that appends one entry in the open transaction; an entry that is there already stays one */
-export const prepareAppend = (database: DatabaseSync): ((entry: LedgerEntry) => void) => {
-  const statement = database.prepare(insert);
-  return (entry) => {
-    const { writer, accountId, keyId, requestId, kind, amount, characters, beginsRequest, atMs } = entry;
-    const begins = beginsRequest ? 1 : 0;
-    statement.run(writer, entry.entry, accountId, keyId, requestId, kind, amount, characters, begins, atMs);
-  };
-};
+export const appendValues = (entry: LedgerEntry): SQLInputValue[] => [
+  entry.writer,
+  entry.entry,
+  entry.accountId,
+  entry.keyId,
+  entry.requestId,
+  entry.kind,
+  entry.amount,
+  entry.characters,
+  entry.voice,
+  entry.audioMs,
+  entry.beginsRequest ? 1 : 0,
+  entry.atMs,
+];
 
 const FOREIGN_KEY_VIOLATED = 787;
 
@@ -34,13 +40,13 @@ const isForeignKeyViolated = (error: unknown): boolean =>
  * accounts and keys that the store does not have: they can never be written, and must not hold up the others.
  */
 export const prepareAppendBatch = (database: DatabaseSync): ((entries: readonly LedgerEntry[]) => number) => {
-  const append = prepareAppend(database);
+  const append = database.prepare(appendSql);
   return (entries) =>
     transact(database, () => {
       let givenUp = 0;
       for (const entry of entries)
         try {
-          append(entry);
+          append.run(...appendValues(entry));
         } catch (error) {
           if (!isForeignKeyViolated(error)) throw error;
           givenUp += 1;

@@ -1,0 +1,93 @@
+/** Accounts and keys as SQL reads them. */
+import type { SQLInputValue } from 'node:sqlite';
+import type { Account, KeyProperties, ListedKey, StoredKey } from '../store.js';
+import { clamped } from './database.js';
+
+export interface AccountRow {
+  readonly account_id: number;
+  readonly account: string;
+  readonly metered: number;
+  readonly balance: number;
+  readonly suspended_at_ms: number | null;
+  readonly deleted_at_ms: number | null;
+}
+
+export interface KeyRow extends AccountRow {
+  readonly key_id: number;
+  readonly prefix: string;
+  readonly created_at_ms: number;
+  readonly revoked_at_ms: number | null;
+  readonly name: string;
+  readonly expires_at_ms: number | null;
+  readonly credit_limit: number | null;
+  readonly voices: string | null;
+  readonly spent: number;
+}
+
+export interface ListedKeyRow extends KeyRow {
+  readonly characters: number;
+  readonly last_used_at_ms: number | null;
+}
+
+export const accountColumns = `
+  accounts.id AS account_id, accounts.name AS account, metered, ${clamped('balance')} AS balance, suspended_at_ms,
+  deleted_at_ms
+`;
+const keyColumns = `
+  api_keys.id AS key_id, prefix, api_keys.created_at_ms, revoked_at_ms, api_keys.name, expires_at_ms, credit_limit,
+  voices, ${clamped('spent')} AS spent, ${accountColumns}
+`;
+
+/** @param condition on columns of `api_keys` and `accounts` */
+export const selectListedKeys = (condition: string): string => `
+  SELECT ${keyColumns}, ${clamped('coalesce(characters, 0)')} AS characters, last_used_at_ms
+  FROM api_keys JOIN accounts ON accounts.id = account_id LEFT JOIN (
+    SELECT key_id, sum(characters) AS characters, max(last_at_ms) AS last_used_at_ms
+    FROM usage_hours GROUP BY key_id
+  ) AS used ON used.key_id = api_keys.id
+  WHERE kind = 'api' AND ${condition} ORDER BY api_keys.id
+`;
+
+/** @param condition on columns of `api_keys` and `accounts` */
+export const selectKeys = (condition: string): string => `
+  SELECT ${keyColumns} FROM api_keys JOIN accounts ON accounts.id = account_id
+  WHERE kind = 'api' AND ${condition} ORDER BY api_keys.id
+`;
+
+/** Ids have no commas. */
+export const toVoices = (column: string | null): readonly string[] | null => column?.split(',') ?? null;
+
+export const propertyValues = ({
+  name,
+  expiresAtMs,
+  creditLimit,
+  voices,
+}: KeyProperties): SQLInputValue[] => [name, expiresAtMs, creditLimit, voices?.join(',') ?? null];
+
+export const toAccount = (row: AccountRow): Account => ({
+  accountId: row.account_id,
+  name: row.account,
+  metered: row.metered === 1,
+  balance: row.balance,
+  suspendedAtMs: row.suspended_at_ms,
+  deletedAtMs: row.deleted_at_ms,
+});
+
+export const toKey = (row: KeyRow): StoredKey => ({
+  keyId: row.key_id,
+  prefix: row.prefix,
+  createdAtMs: row.created_at_ms,
+  revokedAtMs: row.revoked_at_ms,
+  name: row.name,
+  expiresAtMs: row.expires_at_ms,
+  creditLimit: row.credit_limit,
+  voices: toVoices(row.voices),
+  spent: row.spent,
+  account: toAccount(row),
+});
+
+export const toListedKey = (row: ListedKeyRow): ListedKey => ({
+  ...toKey(row),
+  characters: row.characters,
+  lastUsedAtMs: row.last_used_at_ms,
+});
