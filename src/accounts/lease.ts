@@ -5,6 +5,9 @@
  * Settled characters are charged at once (they can never be spoken again on the same credit), but become entries of the
  * ledger in steps: most requests are one entry, at their close. A kill of the process loses what was settled since the
  * last step: less than `leaseStepCharacters` for each lease.
+ *
+ * A segment is settled with its first audio, before its duration is known. So an entry has the audio that was handed over
+ * since the entry before it, and the close adds what is left: over a lease, the sum is exact.
  */
 import type { Bounds } from '../limits.js';
 import type { LedgerQueue } from '../store/ledger.js';
@@ -46,8 +49,10 @@ export class Slots {
 
 export interface Lease {
   readonly keyId: number;
-  /** Charges part of the reservation, when its audio is handed over to be sent. */
-  settle(characters: number): void;
+  /** Charges part of the reservation, when its audio is handed over to be sent. @param voice its id */
+  settle(characters: number, voice: string): void;
+  /** Counts audio that was handed over, for the record of use: it costs nothing by itself. */
+  heard(durationMs: number, voice: string): void;
   /** Frees the slot and refunds what was not settled. Idempotent. */
   close(): void;
   /** Like `close`, but refunds what was settled too: a synchronous request that fails is free. */
@@ -79,17 +84,30 @@ export interface LeaseParts {
   readonly reserve: (characters: number) => 'creditExhausted' | 'unavailable' | null;
 }
 
+interface Owed {
+  characters: number;
+  audioMs: number;
+}
+
+/** Takes the whole milliseconds of what is owed; the fraction stays for the next entry. */
+const wholeMs = (owed: Owed): number => {
+  const audioMs = Math.round(owed.audioMs);
+  owed.audioMs -= audioMs;
+  return audioMs;
+};
+
 /** Admission took its slot and reserved its credits; the lease gives both back. Settling and closing never throw. */
 export class CreditLease implements GrowingLease {
   readonly #parts: LeaseParts;
   /** Characters reserved and not settled yet. */
   #reservedCharacters: number;
-  /** Characters settled and not yet in an entry. Their credit stays reserved until they are. */
+  /** What is settled and not yet in an entry, by voice: only a WebSocket has several. Its credit stays reserved. */
+  readonly #owed = new Map<string, Owed>();
   #owedCharacters = 0;
   /** Time when the first of them was settled. */
   #owedSinceMs = 0;
-  /** Characters in entries. */
-  #chargedCharacters = 0;
+  /** Characters in entries, by voice. */
+  readonly #charged = new Map<string, number>();
   #closed = false;
 
   constructor(parts: LeaseParts) {
@@ -117,27 +135,42 @@ export class CreditLease implements GrowingLease {
   }
 
   /** Charges no more than is reserved, and nothing after the close. */
-  settle(characters: number): void {
+  settle(characters: number, voice: string): void {
     const settled = Math.min(characters, this.#reservedCharacters);
     if (this.#closed || !(settled > 0)) return;
     const { ledger, nowMs } = this.#parts;
     if (this.#owedCharacters === 0) this.#owedSinceMs = nowMs();
     this.#reservedCharacters -= settled;
     this.#owedCharacters += settled;
+    this.#owedOf(voice).characters += settled;
     // A full queue gets one entry for each lease, at its close, however long the lease lasts: that bounds the queue.
     if (this.#isStep() && !ledger.full) this.#charge();
+  }
+
+  heard(durationMs: number, voice: string): void {
+    if (!this.#closed) this.#owedOf(voice).audioMs += durationMs;
   }
 
   close(): void {
     if (this.#closed) return;
     this.#charge();
+    this.#chargeRest();
     this.#end();
   }
 
   void(): void {
     if (this.#closed) return;
-    if (this.#toCredits(this.#chargedCharacters) > 0) this.#append('refund', this.#chargedCharacters);
+    for (const [voice, characters] of this.#charged)
+      if (this.#toCredits(characters) > 0) this.#append('refund', characters, voice, 0);
     this.#end();
+  }
+
+  #owedOf(voice: string): Owed {
+    const known = this.#owed.get(voice);
+    if (known !== undefined) return known;
+    const owed: Owed = { characters: 0, audioMs: 0 };
+    this.#owed.set(voice, owed);
+    return owed;
   }
 
   #isStep(): boolean {
@@ -149,12 +182,23 @@ export class CreditLease implements GrowingLease {
 
   /** Speech that costs nothing becomes an entry too: the ledger is also the record of use. */
   #charge(): void {
-    const characters = this.#owedCharacters;
-    if (characters === 0) return;
     this.#owedCharacters = 0;
-    this.#append('usage', characters);
-    this.#chargedCharacters += characters;
-    this.#parts.credit.release(this.#parts.key, this.#toCredits(characters));
+    for (const [voice, owed] of this.#owed) {
+      const { characters } = owed;
+      if (characters === 0) continue;
+      owed.characters = 0;
+      this.#append('usage', characters, voice, wholeMs(owed));
+      this.#charged.set(voice, (this.#charged.get(voice) ?? 0) + characters);
+      this.#parts.credit.release(this.#parts.key, this.#toCredits(characters));
+    }
+  }
+
+  /** The audio since the last entry of a voice, whose characters are charged already. */
+  #chargeRest(): void {
+    for (const voice of this.#charged.keys()) {
+      const audioMs = wholeMs(this.#owedOf(voice));
+      if (audioMs > 0) this.#append('usage', 0, voice, audioMs);
+    }
   }
 
   #end(): void {
@@ -164,7 +208,7 @@ export class CreditLease implements GrowingLease {
     slots.give(key.keyId);
   }
 
-  #append(kind: Exclude<EntryKind, 'grant'>, characters: number): void {
+  #append(kind: Exclude<EntryKind, 'grant'>, characters: number, voice: string, audioMs: number): void {
     const { credit, key, nowMs, requestId } = this.#parts;
     const credits = this.#toCredits(characters);
     credit.append({
@@ -174,7 +218,9 @@ export class CreditLease implements GrowingLease {
       kind,
       amount: kind === 'usage' ? 0 - credits : credits,
       characters,
-      beginsRequest: kind === 'usage' && this.#chargedCharacters === 0,
+      voice,
+      audioMs,
+      beginsRequest: kind === 'usage' && this.#charged.size === 0,
       atMs: nowMs(),
     });
   }

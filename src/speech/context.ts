@@ -158,6 +158,7 @@ export class Context implements SpeechContext, SegmentOwner {
       // Not at once: the transport is in the middle of a write.
       setImmediate(() => this.#onFault(error));
     }
+    this.#parts.options.lease.heard(frame.durationMs, this.#parts.options.settings.voiceId);
     // A whole result is charged when it is complete: one that fails is free.
     if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
     this.renew();
@@ -376,8 +377,8 @@ export class Context implements SpeechContext, SegmentOwner {
   }
 
   #chargeUpTo(segment: number): void {
-    const characters = this.#utterances.charge(segment);
-    if (characters > 0) this.#parts.options.lease.settle(characters);
+    const { lease, settings } = this.#parts.options;
+    lease.settle(this.#utterances.charge(segment), settings.voiceId);
   }
 
   /** Stops everything below: no segment starts, running ones end at their next step, the actor forgets the context. */

@@ -128,7 +128,7 @@ export class SteppedContext implements SpeechContext {
     const characters = this.#charges.get(frame.segment) ?? 0;
     this.#charges.delete(frame.segment);
     this.#unsettled -= characters;
-    if (characters > 0) this.#options.lease.settle(characters);
+    if (characters > 0) this.#options.lease.settle(characters, this.#options.settings.voiceId);
   }
 
   fail(): void {

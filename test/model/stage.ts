@@ -248,6 +248,7 @@ export class Stage {
       lease: {
         keyId: 1,
         settle: (characters) => (line.settled += characters),
+        heard: () => undefined,
         close: () => (line.closes += 1),
         void: () => (line.closes += 1),
       },

@@ -23,7 +23,13 @@ const createContext = () => {
   const generation = { number: 1, voices, pool: { run: () => job } };
   const generations = { enter: () => generation, leave: () => undefined, isCurrent: () => true };
   const options: ContextOptions = {
-    lease: { keyId: 1, settle: () => undefined, close: () => undefined, void: () => undefined },
+    lease: {
+      keyId: 1,
+      settle: () => undefined,
+      heard: () => undefined,
+      close: () => undefined,
+      void: () => undefined,
+    },
     group: {},
     settings: { voiceId: 'ada', temperature: 1, normalizeText: false },
     format: { encoding: 'pcm', sampleRateHz: 24_000 },

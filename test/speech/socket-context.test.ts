@@ -21,6 +21,7 @@ const openContext = (
   const lease: Lease = {
     keyId: 1,
     settle: (characters) => (account.settled += characters),
+    heard: () => undefined,
     close: () => account.closed++,
     void: () => account.closed++,
   };

@@ -57,6 +57,7 @@ export const lease = () => {
   const account = { settled: 0, closed: 0 };
   const granted: Lease = {
     keyId: 1,
+    heard: () => undefined,
     settle: (characters) => {
       account.settled += characters;
     },

@@ -100,7 +100,8 @@ export class FakeContext implements SpeechContext {
   handed(frame: AudioFrame): void {
     this.handedFrames.push(frame);
     this.#handedMs += frame.durationMs;
-    for (const characters of this.#segments.splice(0)) this.options.lease.settle(characters);
+    for (const characters of this.#segments.splice(0))
+      this.options.lease.settle(characters, this.options.settings.voiceId);
     this.#onHanded?.();
   }
 
@@ -239,6 +240,7 @@ export class FakeLease implements GrowingLease {
   closed = 0;
   voided = 0;
   reserved = 0;
+  heardMs = 0;
   readonly #onClosed: () => void;
 
   constructor(onClosed: () => void) {
@@ -248,6 +250,10 @@ export class FakeLease implements GrowingLease {
   settle(characters: number): void {
     this.settled += characters;
     this.reserved -= characters;
+  }
+
+  heard(durationMs: number): void {
+    this.heardMs += durationMs;
   }
 
   reserve(characters: number): null {

@@ -96,6 +96,7 @@ export class Books {
         this.charged += taken;
         this.credit -= taken;
       },
+      heard: () => undefined,
       reserve: (amount) => {
         if (!this.#reserve(amount)) return 'creditExhausted';
         left += amount;

@@ -78,10 +78,15 @@ export class SocketLease {
   }
 
   /** So many unspoken characters are spoken now. */
-  settle(characters: number): void {
+  settle(characters: number, voice: string): void {
     this.#remove(characters);
     this.#settled += characters;
-    this.#lease?.settle(characters);
+    this.#lease?.settle(characters, voice);
+  }
+
+  /** @see Lease.heard */
+  heard(durationMs: number, voice: string): void {
+    this.#lease?.heard(durationMs, voice);
   }
 
   /** So many unspoken characters will not be spoken. */
@@ -138,8 +143,12 @@ export class LeaseShare implements Lease {
     return refusal;
   }
 
-  settle(characters: number): void {
-    this.#socket.settle(this.#take(characters));
+  settle(characters: number, voice: string): void {
+    this.#socket.settle(this.#take(characters), voice);
+  }
+
+  heard(durationMs: number, voice: string): void {
+    this.#socket.heard(durationMs, voice);
   }
 
   drop(characters: number): void {
