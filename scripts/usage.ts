@@ -1,5 +1,6 @@
 /** Usage of accounts and keys, from the command line. Only reads, and works while the service runs. */
-import { readUsage, type AccountUse } from '../src/accounts/administration.js';
+import { PLAYGROUND } from '../src/accounts/keys.js';
+import { readUsage, type AccountUse } from '../src/accounts/usage.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { sqliteStore } from '../src/store/sqlite/driver.js';
@@ -15,13 +16,16 @@ const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] 
   --json           for programs: one JSON object, times in ISO 8601
 
 Shows for each account, and below it for each of its keys: the requests that were charged, the characters and credits
-they were charged for, the part of these credits that was given back, and the first and last use in the period.
-BALANCE is the current balance. The store is in DATA_DIR (default ./data). A request in flight is counted after its
+they were charged for, the part of these credits that was given back, the seconds of audio that were handed over, and
+the first and last use in the period. "Playground" is what the users of the account spoke in the console. BALANCE is the current balance. The store is in DATA_DIR (default ./data). A request in flight is counted after its
 first 1000 characters, or when it ends.
 `;
 
-const numbers = ({ requests, characters, credits, refunded }: Use): string[] =>
-  [requests, characters, credits, refunded].map(String);
+const seconds = (ms: number): string => (ms / 1000).toFixed(1);
+const numbers = ({ requests, characters, credits, refunded, audioMs }: Use): string[] => [
+  ...[requests, characters, credits, refunded].map(String),
+  seconds(audioMs),
+];
 const times = ({ firstAtMs, lastAtMs }: Use): string[] => [formatTime(firstAtMs), formatTime(lastAtMs)];
 
 const heading = [
@@ -30,6 +34,7 @@ const heading = [
   'CHARACTERS',
   'CREDITS',
   'REFUNDED',
+  'SECONDS',
   'BALANCE',
   'FIRST USE (UTC)',
   'LAST USE (UTC)',
@@ -44,22 +49,23 @@ const table = (accounts: readonly AccountUse[]): string => {
       ...times(account),
     ],
     ...account.keys.map((key) => [
-      `  ${key.prefix}...${key.revoked ? ' (revoked)' : ''}`,
+      `  ${key.prefix}${key.prefix === PLAYGROUND ? '' : '...'}${key.revoked ? ' (revoked)' : ''}`,
       ...numbers(key),
       '',
       ...times(key),
     ]),
   ]);
-  return formatTable([heading, ...rows], [1, 2, 3, 4, 5]);
+  return formatTable([heading, ...rows], [1, 2, 3, 4, 5, 6]);
 };
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
-const useJson = ({ requests, characters, credits, refunded, firstAtMs, lastAtMs }: Use) => ({
+const useJson = ({ requests, characters, credits, refunded, audioMs, firstAtMs, lastAtMs }: Use) => ({
   requests,
   characters,
   credits,
   refunded_credits: refunded,
+  audio_seconds: audioMs / 1000,
   first_use: iso(firstAtMs),
   last_use: iso(lastAtMs),
 });

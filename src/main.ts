@@ -2,7 +2,7 @@
 import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
-import { writeFirstKey } from './accounts/administration.js';
+import { writeFirstKey } from './accounts/secret-file.js';
 import { StoreError } from './store/store.js';
 import { ConfigError, readConfig } from './config.js';
 import { describeFault } from './fault.js';

@@ -1,6 +1,8 @@
-/** What an operator does with accounts and keys. Each act is one commit, effective at once in every process. */
-import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+/**
+ * What operators and members do with accounts and keys, from the command line and from the console. Each act is one commit
+ * with its row in the audit table, effective at once in every process.
+ */
+import { randomBytes } from 'node:crypto';
 import {
   AdministrationError,
   type Account,
@@ -10,24 +12,19 @@ import {
   type StoreDriver,
   type StoredKey,
   type StoreTransaction,
-  type UsagePeriod,
-  type Use,
+  type StoreView,
 } from '../store/store.js';
-import { generateKey, hashKey, looksLikeKey, prefixOf } from './keys.js';
+import { commandLine, record, refuseMember, type Actor, type FindActor } from './audit.js';
+import { checkCredits, checkName, checkProperties, CREDITS_MAX } from './checks.js';
+import { generateKey, hashKey, looksLikeKey, PLAYGROUND, prefixOf } from './keys.js';
+import { findAccount, findKey, type AccountTarget, type KeyTarget } from './targets.js';
 
-/** Credits of one grant, of a balance after it, and of a limit: far below the largest exact integer. */
-export const CREDITS_MAX = 1_000_000_000_000;
-const NAME_MAX = 64;
-/** Each request of the key reads them. */
-const VOICES_MAX = 100;
-const VOICE_ID_MAX = 200;
-/** Later years have another form in ISO 8601. */
-const EXPIRY_MS_MAX = Date.UTC(10_000, 0, 1) - 1;
 const FIRST_ACCOUNT = 'default';
 
 const noProperties: KeyProperties = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
 
 export interface CreatedKey {
+  readonly keyId: number;
   /** The whole key: the store has only its hash. */
   readonly key: string;
   readonly account: Account;
@@ -45,77 +42,61 @@ export interface RevokedKey {
   readonly alreadyRevoked: boolean;
 }
 
-const checkCredits = (credits: number, min: number): void => {
-  if (!Number.isSafeInteger(credits) || credits < min || credits > CREDITS_MAX)
-    throw new AdministrationError(`Credits are a whole number from ${min} to ${CREDITS_MAX}`);
-};
+/** The parts of an act: it changes the store, and is recorded. */
+interface Acting {
+  readonly store: StoreTransaction;
+  readonly actor: Actor;
+  readonly record: (action: string, subject: string, details?: string) => Promise<void>;
+}
 
-const checkName = (what: string, name: string): void => {
-  if (!/^[^\s\p{C}](?:[^\p{C}]*[^\s\p{C}])?$/u.test(name) || name.length > NAME_MAX || looksLikeKey(name))
-    throw new AdministrationError(
-      `The name of ${what} has 1 to ${NAME_MAX} printable characters, no space at either end, and does not look like ` +
-        'a key',
-    );
-};
-
-/** Checks what is to be changed, and sorts out repeated voices. */
-const checkProperties = (changes: Partial<KeyProperties>, nowMs: number): Partial<KeyProperties> => {
-  const { name, expiresAtMs, creditLimit, voices } = changes;
-  if (name !== undefined && name !== '') checkName('a key', name);
-  if (expiresAtMs !== undefined && expiresAtMs !== null)
-    if (!Number.isSafeInteger(expiresAtMs) || expiresAtMs <= nowMs || expiresAtMs > EXPIRY_MS_MAX)
-      throw new AdministrationError('A key expires in the future, and before the year 10000');
-  if (creditLimit !== undefined && creditLimit !== null) checkCredits(creditLimit, 0);
-  if (voices === undefined || voices === null) return changes;
-  const distinct = [...new Set(voices)];
-  // Stores and lists separate them by commas.
-  const isId = (id: string): boolean => /^[^\s,\p{C}]+$/u.test(id) && id.length <= VOICE_ID_MAX;
-  if (distinct.length < 1 || distinct.length > VOICES_MAX || !distinct.every(isId))
-    throw new AdministrationError(
-      `A key names 1 to ${VOICES_MAX} voices by their ids, as the speaker list has them`,
-    );
-  return { ...changes, voices: distinct };
-};
-
-const findNamed = async (store: StoreTransaction, name: string): Promise<Account> => {
-  const account = await store.findAccount({ name });
-  if (account === null)
-    throw new AdministrationError(`There is no account "${name}": see \`npm run keys -- list\``);
-  return account;
-};
-
-const findById = async (store: StoreTransaction, accountId: number): Promise<Account> => {
-  const account = await store.findAccount({ accountId });
-  if (account === null) throw new Error(`account ${accountId} is not in the store`);
-  return account;
-};
-
-const findKey = async (store: StoreTransaction, target: string): Promise<StoredKey> => {
-  const exact = await store.findKeys({ hash: hashKey(target) });
-  const found = exact.length > 0 ? exact : await store.findKeys({ prefix: target });
-  const [key] = found;
-  // A mistyped key is still nearly a secret: the message shows its prefix only.
-  const shown = target.length > prefixOf(target).length ? `${prefixOf(target)}...` : target;
-  if (key === undefined)
-    throw new AdministrationError(`There is no key "${shown}": see \`npm run keys -- list\``);
-  if (found.length > 1)
-    throw new AdministrationError(`Several keys begin with "${shown}": give the whole key`);
-  return key;
-};
-
-const freeName = async (store: StoreTransaction): Promise<string> => {
-  for (let number = (await store.countAccounts()) + 1; ; number += 1) {
+const freeName = async (view: StoreView): Promise<string> => {
+  for (let number = (await view.countAccounts()) + 1; ; number += 1) {
     const name = `account-${number}`;
-    if ((await store.findAccount({ name })) === null) return name;
+    if ((await view.findAccount({ name })) === null) return name;
   }
 };
 
+/** The name of an account is unique, and a deleted one gives its name up. */
+const nameOfDeleted = async (view: StoreView, { accountId, name }: Account): Promise<string> => {
+  let given = `${name} (deleted ${accountId})`;
+  while ((await view.findAccount({ name: given })) !== null) given += '*';
+  return given;
+};
+
+const inCredits = (amount: number | null): string =>
+  amount === null ? 'not metered' : `${amount} credit${amount === 1 ? '' : 's'}`;
+
+const describe = ({ name, expiresAtMs, creditLimit, voices }: Partial<KeyProperties>): string =>
+  [
+    name !== undefined && (name === '' ? 'no name' : `name ${name}`),
+    expiresAtMs !== undefined &&
+      (expiresAtMs === null ? 'no expiry' : `expires ${new Date(expiresAtMs).toISOString()}`),
+    creditLimit !== undefined && (creditLimit === null ? 'no limit' : `limit ${creditLimit}`),
+    voices !== undefined && (voices === null ? 'all voices' : `voices ${voices.join(', ')}`),
+  ]
+    .filter((part) => part !== false)
+    .join('; ');
+
+const inAccount = ({ name }: Account, details: string): string =>
+  details === '' ? `account ${name}` : `account ${name}; ${details}`;
+
+export interface AdministrationOptions {
+  /** By default the command line acts. */
+  readonly actor?: FindActor;
+  readonly nowMs?: () => number;
+}
+
 export class Administration {
   readonly #store: StoreAdministration;
+  readonly #findActor: FindActor;
   readonly #nowMs: () => number;
 
-  constructor(store: StoreAdministration, nowMs: () => number = Date.now) {
+  constructor(
+    store: StoreAdministration,
+    { actor = commandLine, nowMs = Date.now }: AdministrationOptions = {},
+  ) {
     this.#store = store;
+    this.#findActor = actor;
     this.#nowMs = nowMs;
   }
 
@@ -132,14 +113,16 @@ export class Administration {
     if (name !== null) checkName('an account', name);
     if (credits !== null) checkCredits(credits, 0);
     const checked = checkProperties(properties, this.#nowMs());
-    return this.#store.transact(async (store) => {
-      const existing = name === null ? null : await store.findAccount({ name });
-      const accountId =
-        existing?.accountId ??
-        (await store.addAccount(name ?? (await freeName(store)), credits !== null, this.#nowMs()));
-      if (credits !== null && existing !== null) await this.#credit(store, existing, credits);
-      else if (credits !== null && credits > 0) await store.grant(accountId, credits, this.#nowMs());
-      return this.#addKey(store, accountId, checked);
+    return this.#act(async (acting) => {
+      const { store, actor } = acting;
+      const isThere = name !== null && (await store.findAccount({ name })) !== null;
+      if (!isThere) {
+        const accountId = await this.#addAccount(acting, name ?? (await freeName(store)), credits);
+        return this.#addKey(acting, accountId, checked);
+      }
+      const account = await findAccount(store, actor, name);
+      if (credits !== null) await this.#credit(acting, account, credits);
+      return this.#addKey(acting, account.accountId, checked);
     });
   }
 
@@ -150,36 +133,85 @@ export class Administration {
    * @returns whether a key was created
    */
   createFirstKey(deliver: (key: string) => void): Promise<boolean> {
-    return this.#store.transact(async (store) => {
+    return this.#act(async (acting) => {
+      const { store } = acting;
       if (await store.hasKeys()) return false;
       const existing = await store.findAccount({ name: FIRST_ACCOUNT });
-      const accountId = existing?.accountId ?? (await store.addAccount(FIRST_ACCOUNT, false, this.#nowMs()));
-      deliver((await this.#addKey(store, accountId, {})).key);
+      const accountId = existing?.accountId ?? (await this.#addAccount(acting, FIRST_ACCOUNT, null));
+      deliver((await this.#addKey(acting, accountId, {})).key);
       return true;
+    });
+  }
+
+  /** @returns its id */
+  async createAccount(name: string, credits: number | null): Promise<number> {
+    checkName('an account', name);
+    if (credits !== null) checkCredits(credits, 0);
+    return this.#act(async (acting) => {
+      refuseMember(acting.actor);
+      if ((await acting.store.findAccount({ name })) !== null)
+        throw new AdministrationError(
+          `There is an account "${name}" already: give another name`,
+          'conflict',
+          'name',
+        );
+      return this.#addAccount(acting, name, credits);
+    });
+  }
+
+  /** Creates a key of an account that exists. */
+  async createKeyOf(accountId: number, properties: Partial<KeyProperties>): Promise<CreatedKey> {
+    const checked = checkProperties(properties, this.#nowMs());
+    return this.#act(async (acting) => {
+      await findAccount(acting.store, acting.actor, { accountId });
+      return this.#addKey(acting, accountId, checked);
+    });
+  }
+
+  /** @returns the id of the hidden key of an account, which is made at first use */
+  async playgroundKey(accountId: number): Promise<number> {
+    const find = async (view: StoreView, actor: Actor): Promise<number | null> => {
+      await findAccount(view, actor, { accountId });
+      return view.findPlaygroundKey(accountId);
+    };
+    const known = await this.#store.read(async (view) => find(view, await this.#findActor(view)));
+    if (known !== null) return known;
+    return this.#act(async ({ store, actor, record }) => {
+      const made = await find(store, actor);
+      if (made !== null) return made;
+      await record('playground.open', (await findAccount(store, actor, { accountId })).name);
+      return store.addKey('playground', accountId, randomBytes(32), PLAYGROUND, noProperties, this.#nowMs());
     });
   }
 
   /**
    * Adds credits. An account that was not metered becomes metered with exactly these credits: its use so far is free.
    *
-   * @param target a key, the prefix of one, or the name of an account
+   * @param target a key, the prefix of one, or an account
    */
-  async credit(target: string, credits: number): Promise<Credited> {
+  async credit(target: AccountTarget, credits: number): Promise<Credited> {
     checkCredits(credits, 1);
-    return this.#store.transact(async (store) => {
-      const account = looksLikeKey(target)
-        ? (await findKey(store, target)).account
-        : await findNamed(store, target);
-      await this.#credit(store, account, credits);
-      return { account: await findById(store, account.accountId), becameMetered: !account.metered };
+    return this.#act(async (acting) => {
+      const { store, actor } = acting;
+      refuseMember(actor);
+      const named =
+        typeof target === 'string' && looksLikeKey(target)
+          ? { accountId: (await findKey(store, actor, target)).account.accountId }
+          : target;
+      const account = await findAccount(store, actor, named);
+      await this.#credit(acting, account, credits);
+      return {
+        account: await findAccount(store, actor, { accountId: account.accountId }),
+        becameMetered: !account.metered,
+      };
     });
   }
 
-  /** @param target a key, or its prefix as `list` shows it */
-  revoke(target: string): Promise<RevokedKey> {
-    return this.#store.transact(async (store) => {
-      const { keyId, prefix, account, revokedAtMs } = await findKey(store, target);
+  revoke(target: KeyTarget): Promise<RevokedKey> {
+    return this.#act(async ({ store, actor, record }) => {
+      const { keyId, prefix, account, revokedAtMs } = await findKey(store, actor, target);
       await store.revokeKey(keyId, this.#nowMs());
+      if (revokedAtMs === null) await record('key.revoke', prefix, inAccount(account, ''));
       return { prefix, account: account.name, alreadyRevoked: revokedAtMs !== null };
     });
   }
@@ -187,63 +219,107 @@ export class Administration {
   /**
    * Changes some properties of a key, its name among them.
    *
-   * @param target a key, or its prefix as `list` shows it
    * @returns the key as it is now
    */
-  async change(target: string, changes: Partial<KeyProperties>): Promise<StoredKey> {
+  async change(target: KeyTarget, changes: Partial<KeyProperties>): Promise<StoredKey> {
     const checked = checkProperties(changes, this.#nowMs());
-    return this.#store.transact(async (store) => {
-      const key = await findKey(store, target);
+    return this.#act(async ({ store, actor, record }) => {
+      const key = await findKey(store, actor, target);
       if (key.revokedAtMs !== null)
-        throw new AdministrationError(`Key ${key.prefix}... was revoked, and stays so: create another one`);
+        throw new AdministrationError(
+          `Key ${key.prefix}... was revoked, and stays so: create another one`,
+          'conflict',
+        );
       const changed = { ...key, ...checked };
       await store.setKey(key.keyId, changed);
+      await record('key.change', key.prefix, inAccount(key.account, describe(checked)));
       return changed;
     });
   }
 
   /** Refuses all keys of an account until it is resumed. @returns whether it was not suspended before */
-  suspend(name: string): Promise<boolean> {
-    return this.#setSuspended(name, true);
+  suspend(target: AccountTarget): Promise<boolean> {
+    return this.#setSuspended(target, true);
   }
 
   /** @returns whether it was suspended */
-  resume(name: string): Promise<boolean> {
-    return this.#setSuspended(name, false);
+  resume(target: AccountTarget): Promise<boolean> {
+    return this.#setSuspended(target, false);
+  }
+
+  /** Revokes its keys and removes its users and invitations. Its ledger stays, and its name is free again. */
+  deleteAccount(target: AccountTarget): Promise<void> {
+    return this.#act(async ({ store, actor, record }) => {
+      refuseMember(actor);
+      const account = await findAccount(store, actor, target);
+      const { accountId } = account;
+      const users = await store.listUsers(accountId);
+      for (const { userId } of users) await store.removeUser(userId);
+      await store.removeLinks({ accountId });
+      await store.deleteAccount(accountId, await nameOfDeleted(store, account), this.#nowMs());
+      const names = users.map(({ name }) => name).join(', ');
+      await record('account.delete', account.name, names === '' ? '' : `users ${names}`);
+    });
   }
 
   /** All keys, revoked ones included, in the order of their creation. */
   list(): Promise<readonly ListedKey[]> {
-    return this.#store.listKeys();
+    return this.#store.read(async (view) => view.listKeys(null));
   }
 
-  #setSuspended(name: string, isSuspended: boolean): Promise<boolean> {
-    return this.#store.transact(async (store) => {
-      const { accountId, suspendedAtMs } = await findNamed(store, name);
+  #setSuspended(target: AccountTarget, isSuspended: boolean): Promise<boolean> {
+    return this.#act(async ({ store, actor, record }) => {
+      refuseMember(actor);
+      const { accountId, name, suspendedAtMs } = await findAccount(store, actor, target);
       if ((suspendedAtMs !== null) === isSuspended) return false;
       await store.setSuspended(accountId, isSuspended ? this.#nowMs() : null);
+      await record(isSuspended ? 'account.suspend' : 'account.resume', name);
       return true;
     });
   }
 
+  #act<T>(work: (acting: Acting) => Promise<T>): Promise<T> {
+    return this.#store.transact(async (store) => {
+      const actor = await this.#findActor(store);
+      const { name } = actor;
+      return work({
+        store,
+        actor,
+        record: (action, subject, details = '') =>
+          record(store, { atMs: this.#nowMs(), actor: name, action, subject, details }),
+      });
+    });
+  }
+
+  /** @returns its id */
+  async #addAccount({ store, record }: Acting, name: string, credits: number | null): Promise<number> {
+    const accountId = await store.addAccount(name, credits !== null, this.#nowMs());
+    if (credits !== null && credits > 0) await store.grant(accountId, credits, this.#nowMs());
+    await record('account.create', name, inCredits(credits));
+    return accountId;
+  }
+
   async #addKey(
-    store: StoreTransaction,
+    { store, actor, record }: Acting,
     accountId: number,
     properties: Partial<KeyProperties>,
   ): Promise<CreatedKey> {
     const key = generateKey();
     const all = { ...noProperties, ...properties };
-    await store.addKey(accountId, hashKey(key), prefixOf(key), all, this.#nowMs());
-    return { key, account: await findById(store, accountId) };
+    const keyId = await store.addKey('api', accountId, hashKey(key), prefixOf(key), all, this.#nowMs());
+    const account = await findAccount(store, actor, { accountId });
+    await record('key.create', prefixOf(key), inAccount(account, describe(properties)));
+    return { keyId, key, account };
   }
 
-  async #credit(store: StoreTransaction, account: Account, credits: number): Promise<void> {
+  async #credit({ store, record }: Acting, account: Account, credits: number): Promise<void> {
     // The use of an unmetered account made its balance negative. Without the difference the credits would be gone.
     const forgiven = account.metered ? 0 : -account.balance;
     if (account.balance + forgiven + credits > CREDITS_MAX)
-      throw new AdministrationError(`A balance is at most ${CREDITS_MAX} credits`);
+      throw new AdministrationError(`A balance is at most ${CREDITS_MAX} credits`, 'badRequest', 'credits');
     if (credits + forgiven !== 0) await store.grant(account.accountId, credits + forgiven, this.#nowMs());
     if (!account.metered) await store.setMetered(account.accountId);
+    await record('account.credit', account.name, inCredits(credits));
   }
 }
 
@@ -264,67 +340,4 @@ export const administer = async <T>(
   } finally {
     await store.close();
   }
-};
-
-export interface KeyUse extends Use {
-  readonly prefix: string;
-  readonly revoked: boolean;
-}
-
-export interface AccountUse extends Use {
-  readonly account: string;
-  readonly metered: boolean;
-  /** The current balance, whatever the period. */
-  readonly balance: number;
-  /** All keys in the order of their creation, unused ones included. */
-  readonly keys: readonly KeyUse[];
-}
-
-const earliest = (a: number | null, b: number | null) =>
-  a === null || b === null ? (a ?? b) : Math.min(a, b);
-const latest = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : Math.max(a, b));
-
-const unused: Use = { requests: 0, characters: 0, credits: 0, refunded: 0, firstAtMs: null, lastAtMs: null };
-
-const addUse = (sum: Use, use: Use): Use => ({
-  requests: sum.requests + use.requests,
-  characters: sum.characters + use.characters,
-  credits: sum.credits + use.credits,
-  refunded: sum.refunded + use.refunded,
-  firstAtMs: earliest(sum.firstAtMs, use.firstAtMs),
-  lastAtMs: latest(sum.lastAtMs, use.lastAtMs),
-});
-
-/** Throws as `StoreDriver.readUsage` does. */
-export const readUsage = async (driver: StoreDriver, period: UsagePeriod): Promise<AccountUse[]> =>
-  (await driver.readUsage(period)).map(({ account, keys }) => ({
-    account: account.name,
-    metered: account.metered,
-    balance: account.balance,
-    ...keys.map(({ use }) => use).reduce(addUse, unused),
-    keys: keys.map(({ prefix, revoked, use }) => ({ prefix, revoked, ...use })),
-  }));
-
-export const firstKeyPath = (dataDir: string): string => join(dataDir, 'first-key');
-
-/**
- * Keeps the first key in a file that only its owner can read (mode 0600), for a start without a terminal. The file
- * appears when it is complete.
- *
- * @returns its path
- */
-export const writeFirstKey = (dataDir: string, key: string): string => {
-  const path = firstKeyPath(dataDir);
-  const temporary = `${path}.${process.pid}`;
-  const file = openSync(temporary, 'w', 0o600);
-  try {
-    // `openSync` sets the mode of a new file only.
-    fchmodSync(file, 0o600);
-    writeSync(file, `${key}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(temporary, path);
-  return path;
 };

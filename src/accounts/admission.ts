@@ -31,6 +31,8 @@ export type Admittance =
 export interface Admission {
   /** @param header the value of `x-api-key`, empty if absent */
   authenticate(header: string): Authentication;
+  /** The same for a key that is known by its id, such as the hidden key of an account. */
+  byId(keyId: number): Authentication;
   /**
    * An authenticated key as it is now; `null` if it would not be authenticated any more. While the store cannot be read
    * it stays as it was, and can only expire.
@@ -52,7 +54,7 @@ export interface AdmissionStage extends Admission {
   faults(): readonly string[];
 }
 
-const phrases: Readonly<Record<LedgerFault, string>> = {
+export const phrases: Readonly<Record<LedgerFault, string>> = {
   busy: 'the store is locked by another process',
   full: 'the disk of the store is full',
   unwritable: 'the store cannot be written: see its permissions and its disk',
@@ -111,14 +113,18 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
 
   const hasExpired = ({ expiresAtMs }: ActiveKey): boolean => expiresAtMs !== null && clock() >= expiresAtMs;
 
+  const find = (by: Parameters<StoreReader['findActiveKey']>[0]): Authentication => {
+    const found = read(() => reader.findActiveKey(by));
+    if (found === null) return { ok: false, code: 'unavailable' };
+    const key = found.answer;
+    return key === null || hasExpired(key) ? { ok: false, code: 'keyUnknown' } : { ok: true, key };
+  };
+
   return {
-    authenticate: (header) => {
-      if (!looksLikeKey(header)) return { ok: false, code: 'keyMissing' };
-      const found = read(() => reader.findActiveKey({ hash: hashKey(header) }));
-      if (found === null) return { ok: false, code: 'unavailable' };
-      const key = found.answer;
-      return key === null || hasExpired(key) ? { ok: false, code: 'keyUnknown' } : { ok: true, key };
-    },
+    authenticate: (header) =>
+      looksLikeKey(header) ? find({ hash: hashKey(header) }) : { ok: false, code: 'keyMissing' },
+
+    byId: (keyId) => find({ keyId }),
 
     renew: (key) => {
       const found = read(() => reader.findActiveKey({ keyId: key.keyId }));

@@ -12,6 +12,9 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /** Bytes from here on are drawn again, so that every character is equally likely. */
 const FAIR_BYTE_END = 256 - (256 % alphabet.length);
 
+/** In place of the prefix of an account's hidden key. */
+export const PLAYGROUND = 'Playground';
+
 /** Letters and digits only, so that a double click selects the whole key. */
 export const generateKey = (): string => {
   let secret = '';

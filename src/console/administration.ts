@@ -6,7 +6,14 @@
  * or too many calls wait. Any other error is a defect. An act takes effect whole or not at all, with its row in the audit
  * table.
  */
+import { Worker } from 'node:worker_threads';
+import { wrap, type Remote } from 'comlink';
+import type { ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
+import { nodeEndpoint } from '../comlink-node.js';
+import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
 import type { Answer, CallName, Question, Role, User } from './contract.js';
+import { ConsoleRefusal } from './refusal.js';
 
 /**
  * Calls of the page that only ask the store. Each looks the user up again, in the same transaction as the act, and by the
@@ -101,6 +108,162 @@ export interface ConsoleAdministration extends StoreCalls {
   /** Notes an act of an operator that changes nothing in the store, such as `voices.reload`. */
   record(by: Actor, action: string, subject: string): Promise<void>;
 
+  /** Threads that ended and were replaced. */
+  readonly restarts: number;
   /** Waits a moment for the calls under way, and ends the thread. Idempotent. */
   close(): Promise<void>;
 }
+
+export interface AdministrationOptions {
+  readonly dataDir: string;
+  readonly bounds: Bounds;
+  readonly log: Log;
+  /** Of the thread; a test can set its own. */
+  readonly entry?: URL;
+}
+
+const unavailable = (message: string): ConsoleRefusal => new ConsoleRefusal({ code: 'unavailable', message });
+
+type AnswerOf<Name extends keyof ConsoleCalls> = Awaited<ReturnType<ConsoleCalls[Name]>>;
+
+/** Calls the thread, starts it at the first call, and starts it again when it ended. */
+class AdministrationThread {
+  readonly #options: AdministrationOptions;
+  #running: { readonly worker: Worker; readonly remote: Remote<ConsoleDesk> } | null = null;
+  /** Fails the calls under way. */
+  readonly #underWay = new Set<(error: Error) => void>();
+  #endedAtMs = -Infinity;
+  #restarts = 0;
+  /** Why the store could not be used last; `null` since it could. */
+  #reason: string | null = null;
+  #closed: Promise<void> | undefined;
+  #onIdle: () => void = () => undefined;
+
+  constructor(options: AdministrationOptions) {
+    this.#options = options;
+  }
+
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  async call<Name extends keyof ConsoleCalls>(
+    name: Name,
+    ...args: Parameters<ConsoleCalls[Name]>
+  ): Promise<AnswerOf<Name>> {
+    if (this.#closed !== undefined) throw unavailable('The service is stopping');
+    if (this.#underWay.size >= this.#options.bounds.administrationCallsMax)
+      throw unavailable('Too much is asked at once: try again in a moment');
+    const { remote } = (this.#running ??= this.#start());
+    const outcome = await this.#untilEnd<Outcome>(remote.run(name, args));
+    const reason = outcome.ok ? null : outcome.reason;
+    if (reason !== null && reason !== this.#reason)
+      this.#options.log.error({ reason }, 'the console cannot use the store');
+    this.#reason = reason;
+    if (!outcome.ok) throw new ConsoleRefusal(outcome.refusal);
+    return outcome.answer as AnswerOf<Name>;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  /** A comlink call never settles if the thread dies: its exit fails the calls. */
+  async #untilEnd<T>(answer: Promise<T>): Promise<T> {
+    let fail: (error: Error) => void = () => undefined;
+    const ended = new Promise<never>((_, reject) => (fail = reject));
+    this.#underWay.add(fail);
+    try {
+      return await Promise.race([answer, ended]);
+    } finally {
+      this.#underWay.delete(fail);
+      if (this.#underWay.size === 0) this.#onIdle();
+    }
+  }
+
+  #start(): { readonly worker: Worker; readonly remote: Remote<ConsoleDesk> } {
+    const { bounds, dataDir, entry } = this.#options;
+    if (performance.now() - this.#endedAtMs < bounds.administrationRestartMs)
+      throw unavailable('The console is starting again: try again in a moment');
+    const worker = new Worker(entry ?? new URL('../../workers/administration.js', import.meta.url), {
+      name: 'administration',
+      workerData: { dataDir, bounds },
+    });
+    let reason = 'it ended by itself';
+    // An 'error' without a listener would end the process; 'exit' follows it.
+    worker.on('error', (error: Error) => (reason = error.message));
+    worker.once('exit', () => this.#ended(reason));
+    return { worker, remote: wrap<ConsoleDesk>(nodeEndpoint(worker)) };
+  }
+
+  #ended(reason: string): void {
+    this.#running = null;
+    this.#endedAtMs = performance.now();
+    if (this.#closed === undefined) {
+      this.#restarts += 1;
+      this.#options.log.error({ reason }, 'the administration thread ended');
+    }
+    const error = unavailable('The console was interrupted: see whether the change was made, and try again');
+    for (const fail of [...this.#underWay]) fail(error);
+  }
+
+  async #close(): Promise<void> {
+    const running = this.#running;
+    if (running === null) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.#options.bounds.administrationCloseMsMax);
+    });
+    const idle = new Promise<void>((resolve) => (this.#onIdle = resolve));
+    if (this.#underWay.size > 0) await Promise.race([idle, late]);
+    // A thread that died has let go of the store.
+    await Promise.race([this.#untilEnd(running.remote.close()), late]).catch(() => undefined);
+    clearTimeout(timer);
+    await running.worker.terminate();
+  }
+}
+
+/** Starts no thread yet: the first call does. */
+export const startAdministration = (options: AdministrationOptions): ConsoleAdministration => {
+  const thread = new AdministrationThread(options);
+  const call =
+    <Name extends keyof ConsoleCalls>(name: Name) =>
+    (...args: Parameters<ConsoleCalls[Name]>): Promise<AnswerOf<Name>> =>
+      thread.call(name, ...args);
+  return {
+    get restarts() {
+      return thread.restarts;
+    },
+    close: () => thread.close(),
+    claimed: call('claimed'),
+    claimLink: call('claimLink'),
+    claim: call('claim'),
+    signIn: call('signIn'),
+    invitation: call('invitation'),
+    acceptInvitation: call('acceptInvitation'),
+    device: call('device'),
+    session: call('session'),
+    liveSessions: call('liveSessions'),
+    signOut: call('signOut'),
+    changePassword: call('changePassword'),
+    invite: call('invite'),
+    users: call('users'),
+    removeUser: call('removeUser'),
+    accounts: call('accounts'),
+    account: call('account'),
+    createAccount: call('createAccount'),
+    credit: call('credit'),
+    suspendAccount: call('suspendAccount'),
+    deleteAccount: call('deleteAccount'),
+    keys: call('keys'),
+    createKey: call('createKey'),
+    changeKey: call('changeKey'),
+    revokeKey: call('revokeKey'),
+    playgroundKey: call('playgroundKey'),
+    usage: call('usage'),
+    balance: call('balance'),
+    audit: call('audit'),
+    record: call('record'),
+  };
+};

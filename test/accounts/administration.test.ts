@@ -1,12 +1,9 @@
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import t from 'tap';
-import {
-  Administration,
-  CREDITS_MAX,
-  firstKeyPath,
-  writeFirstKey,
-} from '../../src/accounts/administration.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { CREDITS_MAX } from '../../src/accounts/checks.js';
 import { hashKey } from '../../src/accounts/keys.js';
+import { firstKeyPath, writeFirstKey } from '../../src/accounts/secret-file.js';
 import { limits } from '../../src/limits.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
@@ -85,7 +82,7 @@ t.test('properties of a key are checked, and a revoked key keeps its own', async
   const store = new SqliteAdministration(memoryFolder(t), limits);
   t.teardown(() => store.close());
   const nowMs = Date.UTC(2026, 0, 1);
-  const administration = new Administration(store, () => nowMs);
+  const administration = new Administration(store, { nowMs: () => nowMs });
   const { key } = await administration.createKey('ada', null, { name: 'kiosk', voices: ['wren', 'wren'] });
   t.match(await administration.list(), [
     { name: 'kiosk', voices: ['wren'], expiresAtMs: null, creditLimit: null, spent: 0, lastUsedAtMs: null },

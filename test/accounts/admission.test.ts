@@ -101,7 +101,7 @@ t.test('a lease grows with its text within the credit, and refunds text that is 
   t.strictSame(admission.inFlight, { slots: 2, reservedCredits: 50 }, 'a refusal changes nothing');
   t.equal(lease.reserve(25), null);
   t.strictSame(admission.admit(shop, 1, 'late'), { ok: false, code: 'creditExhausted' });
-  lease.settle(10);
+  lease.settle(10, 'wren');
   lease.refund(15);
   t.equal(admission.inFlight.reservedCredits, 70);
   lease.refund(1_000);
@@ -177,7 +177,7 @@ t.test('a key with a limit spends no more than that, and unspoken text gives roo
   t.equal(lease.reserve(21), 'creditExhausted');
   t.equal(lease.reserve(20), null);
   t.ok(admission.admit(other, 1_000, 'c').ok, 'another key of the account has no limit');
-  lease.settle(10);
+  lease.settle(10, 'wren');
   lease.close();
   t.equal(ledger.queue.length, 1);
   t.strictSame(
@@ -188,7 +188,7 @@ t.test('a key with a limit spends no more than that, and unspoken text gives roo
   ledger.commit();
   t.strictSame(admission.admit(key, 41, 'd'), { ok: false, code: 'creditExhausted' });
   const failed = leaseOf(admission.admit(key, 40, 'd'));
-  failed.settle(40);
+  failed.settle(40, 'wren');
   failed.void();
   ledger.commit();
   ledger.acknowledge();
@@ -241,23 +241,23 @@ t.test('settled text is charged, the rest is refunded, and a void lease costs no
   const { administration, admission, ledger, dataDir } = setUp(t, 3);
   const key = keyOf(admission, (await administration.createKey('payer', 20_000)).key);
   const spoken = leaseOf(admission.admit(key, 100, 'spoken'));
-  spoken.settle(60);
-  spoken.settle(10);
+  spoken.settle(60, 'wren');
+  spoken.settle(10, 'wren');
   t.equal(ledger.queue.length, 0, 'one entry, at the close');
   t.strictSame(admission.inFlight, { slots: 1, reservedCredits: 300 }, 'what is owed stays reserved');
   spoken.close();
-  spoken.settle(30);
+  spoken.settle(30, 'wren');
   spoken.void();
   const failed = leaseOf(admission.admit(key, 1_600, 'failed'));
-  failed.settle(1_500);
-  failed.settle(99);
+  failed.settle(1_500, 'wren');
+  failed.settle(99, 'wren');
   failed.void();
   failed.close();
   const soon = leaseOf(admission.admit(key, 100, 'failed before its first entry'));
-  soon.settle(99);
+  soon.settle(99, 'wren');
   soon.void();
   const greedy = leaseOf(admission.admit(key, 10, 'greedy'));
-  for (const characters of [-5, Number.NaN, 8, 8]) greedy.settle(characters);
+  for (const characters of [-5, Number.NaN, 8, 8]) greedy.settle(characters, 'wren');
   greedy.close();
   t.strictSame(ledger.queue.map(contentOf), [
     ['spoken', 'usage', -210, 70, true, 1_000],
@@ -276,23 +276,23 @@ t.test('a long request is charged in steps of a thousand characters, or of a min
   const { administration, admission, ledger } = setUp(t, 1, () => nowMs);
   const key = keyOf(admission, (await administration.createKey(null, 100_000)).key);
   const lease = leaseOf(admission.admit(key, 10_000, 'r'));
-  for (let segment = 0; segment < 30; segment += 1) lease.settle(90);
+  for (let segment = 0; segment < 30; segment += 1) lease.settle(90, 'wren');
   t.strictSame(ledger.queue.splice(0).map(contentOf), [
     ['r', 'usage', -1_080, 1_080, true, 0],
     ['r', 'usage', -1_080, 1_080, false, 0],
   ]);
   nowMs = 59_999;
-  lease.settle(10);
+  lease.settle(10, 'wren');
   t.equal(ledger.queue.length, 0);
   nowMs = 60_000;
-  lease.settle(10);
+  lease.settle(10, 'wren');
   t.strictSame(ledger.queue.splice(0).map(contentOf), [['r', 'usage', -560, 560, false, 60_000]]);
   nowMs = 119_999;
-  lease.settle(10);
+  lease.settle(10, 'wren');
   nowMs = 179_998;
-  lease.settle(10);
+  lease.settle(10, 'wren');
   t.equal(ledger.queue.length, 0, 'the minute starts with the first character that is not in an entry');
-  lease.settle(5_000);
+  lease.settle(5_000, 'wren');
   lease.close();
   t.strictSame(ledger.queue.splice(0).map(contentOf), [['r', 'usage', -5_020, 5_020, false, 179_998]]);
 });
@@ -301,7 +301,7 @@ t.test('an unmetered account is charged and never refused', async (t) => {
   const { administration, admission, ledger, dataDir } = setUp(t);
   const key = keyOf(admission, (await administration.createKey('free', null)).key);
   const lease = leaseOf(admission.admit(key, 1_000_000, 'r'));
-  lease.settle(1_000_000);
+  lease.settle(1_000_000, 'wren');
   lease.close();
   ledger.commit();
   t.strictSame(balances(dataDir), [{ name: 'free', balance: -1_000_000, sum: -1_000_000 }]);
@@ -312,11 +312,11 @@ t.test('speech that costs nothing is recorded without credits', async (t) => {
   const { administration, admission, ledger } = setUp(t, 0);
   const key = keyOf(admission, (await administration.createKey(null, 0)).key);
   const lease = leaseOf(admission.admit(key, 10, 'r'));
-  lease.settle(5);
+  lease.settle(5, 'wren');
   lease.close();
   t.strictSame(ledger.queue.map(contentOf), [['r', 'usage', 0, 5, true, 1_000]]);
   const failed = leaseOf(admission.admit(key, 2_000, 'failed'));
-  failed.settle(2_000);
+  failed.settle(2_000, 'wren');
   failed.void();
   t.equal(ledger.queue.length, 2, 'a refund of nothing is not recorded');
 });
@@ -331,7 +331,7 @@ t.test(
     ledger.full = true;
     t.strictSame(admission.admit(key, 1, 's'), { ok: false, code: 'unavailable' });
     t.match(admission.faults(), [/too slow/]);
-    for (let index = 0; index < 30; index += 1) lease.settle(100);
+    for (let index = 0; index < 30; index += 1) lease.settle(100, 'wren');
     t.equal(ledger.queue.length, 0, 'a full queue is not filled further');
     t.equal(admission.inFlight.reservedCredits, 5_000, 'what is owed stays reserved');
     lease.close();
@@ -453,7 +453,7 @@ t.test('over any schedule, credit is exact at every admission, and nothing is le
         await administration.change(created[action.key]?.key ?? '', { creditLimit: action.credits });
       } else if (action.do === 'full' || action.do === 'room') ledger.full = action.do === 'full';
       else if (chosen !== undefined && action.do === 'settle') {
-        chosen.lease.settle(action.characters);
+        chosen.lease.settle(action.characters, 'wren');
         if (chosen.open) chosen.settled = Math.min(chosen.reserved, chosen.settled + action.characters);
       } else if (chosen !== undefined) {
         if (action.do === 'void') chosen.lease.void();

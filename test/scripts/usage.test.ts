@@ -18,7 +18,15 @@ const makeStore = async (dataDir: string, nowMs: number): Promise<string> => {
   ]);
   await operate(dataDir, (administration) => administration.revoke(revoked));
   const database = openExisting(dataDir, limits);
-  const entry = { writer: 1, accountId: 1, keyId: 1, beginsRequest: true, requestId: 'r' };
+  const entry = {
+    writer: 1,
+    accountId: 1,
+    keyId: 1,
+    beginsRequest: true,
+    requestId: 'r',
+    voice: 'wren',
+    audioMs: 40_250,
+  };
   prepareAppendBatch(database)([
     { ...entry, entry: 1, kind: 'usage', amount: -700, characters: 700, atMs: nowMs - 48 * 3_600_000 },
     { ...entry, entry: 2, kind: 'usage', amount: -20, characters: 20, atMs: nowMs - 2 * 3_600_000 },
@@ -49,13 +57,13 @@ t.test('the table has each account, and below it its keys by their prefixes', as
   const rows = stdout.trimEnd().split('\n');
   t.match(
     rows[0],
-    /^ACCOUNT \/ KEY +REQUESTS +CHARACTERS +CREDITS +REFUNDED +BALANCE +FIRST USE \(UTC\) +LAST USE/,
+    /^ACCOUNT \/ KEY +REQUESTS +CHARACTERS +CREDITS +REFUNDED +SECONDS +BALANCE +FIRST USE \(UTC\) +LAST USE/,
   );
   const times = `${minute(nowMs - 48 * 3_600_000)} +${minute(nowMs - 59_000)}`;
-  t.match(rows[1], new RegExp(`^Ada & Co +3 +725 +725 +5 +4280 +${times}$`));
-  t.match(rows[2], new RegExp(`^  ${key.slice(0, 13)}\\.\\.\\. +3 +725 +725 +5 +${times}$`));
-  t.match(rows[3], /^ {2}svc_sk_\w{6}\.\.\. \(revoked\) +0 +0 +0 +0 +- +-$/);
-  t.match(rows[4], /^free +0 +0 +0 +0 +not metered +- +-$/);
+  t.match(rows[1], new RegExp(`^Ada & Co +3 +725 +725 +5 +120\\.8 +4280 +${times}$`));
+  t.match(rows[2], new RegExp(`^  ${key.slice(0, 13)}\\.\\.\\. +3 +725 +725 +5 +120\\.8 +${times}$`));
+  t.match(rows[3], /^ {2}svc_sk_\w{6}\.\.\. \(revoked\) +0 +0 +0 +0 +0\.0 +- +-$/);
+  t.match(rows[4], /^free +0 +0 +0 +0 +0\.0 +not metered +- +-$/);
   t.equal(rows.length, 6);
   t.notOk(stdout.includes(key), 'never a key');
 });
@@ -90,6 +98,7 @@ t.test('--json prints one object', async (t) => {
         characters: 725,
         credits: 725,
         refunded_credits: 5,
+        audio_seconds: 120.75,
         first_use: new Date(nowMs - 48 * 3_600_000).toISOString(),
         last_use: new Date(nowMs - 59_000).toISOString(),
         keys: [

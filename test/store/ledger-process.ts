@@ -29,6 +29,8 @@ const tick = (): void => {
       kind: 'usage',
       amount: -1 - (count % 3),
       characters: 1 + (count % 3),
+      voice: 'wren',
+      audioMs: 60,
       beginsRequest: true,
       atMs: Date.now(),
     });

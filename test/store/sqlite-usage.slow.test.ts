@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import t from 'tap';
-import { readUsage } from '../../src/accounts/administration.js';
+import { readUsage } from '../../src/accounts/usage.js';
 import { limits } from '../../src/limits.js';
 import { openExisting } from '../../src/store/sqlite/database.js';
 import { sqliteStore } from '../../src/store/sqlite/driver.js';

@@ -12,7 +12,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
 import { hashKey } from '../../src/accounts/keys.js';
-import { Administration, readUsage, type AccountUse } from '../../src/accounts/administration.js';
+import { Administration } from '../../src/accounts/administration.js';
+import { readUsage, type AccountUse } from '../../src/accounts/usage.js';
 import { limits } from '../../src/limits.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { checkCommitMark, readCommitMark } from '../../src/store/sqlite/commit-mark.js';
@@ -166,6 +167,7 @@ t.test('a store of the first version keeps its balances, and its use is summed u
     characters: 0,
     credits: 55,
     refunded: 5,
+    audioMs: 0,
     firstAtMs: 2_000,
     lastAtMs: 7_200_001,
     keys: [],

@@ -54,6 +54,8 @@ const chargeOnce = (): number => {
       kind: 'usage',
       amount: -CHARGE,
       characters: CHARGE,
+      voice: 'wren',
+      audioMs: 1_000,
       beginsRequest: true,
       atMs: AT_MS,
     } as const;

@@ -6,7 +6,7 @@
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
 import { hashKey } from '../../src/accounts/keys.js';
-import { readUsage } from '../../src/accounts/administration.js';
+import { readUsage } from '../../src/accounts/usage.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { newWriter, openStore, type LedgerBounds, type NewEntry } from '../../src/store/ledger.js';
@@ -31,7 +31,15 @@ export interface StoreUnderTest {
 const HOUR_MS = 3_600_000;
 const log = createLog('silent', limits);
 const always: UsagePeriod = { account: null, sinceMs: null };
-const unused = { requests: 0, characters: 0, credits: 0, refunded: 0, firstAtMs: null, lastAtMs: null };
+const unused = {
+  requests: 0,
+  characters: 0,
+  credits: 0,
+  refunded: 0,
+  audioMs: 0,
+  firstAtMs: null,
+  lastAtMs: null,
+};
 
 export const usageOf = (credits: number): NewEntry => ({
   accountId: 1,
@@ -40,6 +48,8 @@ export const usageOf = (credits: number): NewEntry => ({
   kind: 'usage',
   amount: -credits,
   characters: credits,
+  voice: 'wren',
+  audioMs: 60 * credits,
   beginsRequest: true,
   atMs: 1_000,
 });
@@ -225,7 +235,7 @@ export const storeSuite = (
     const reader = await readAs(1);
     const failing = store.transact(async (transaction) => {
       const accountId = await transaction.addAccount('new', true, 1);
-      await transaction.addKey(accountId, new Uint8Array(32), 'svc_sk_new', plain, 1);
+      await transaction.addKey('api', accountId, new Uint8Array(32), 'svc_sk_new', plain, 1);
       await transaction.grant(1, 5, 1);
       await transaction.setMetered(accountId);
       await transaction.setKey(1, { ...plain, name: 'changed', voices: ['lark'] });
@@ -241,8 +251,8 @@ export const storeSuite = (
     await t.rejects(failing, /changed my mind/);
     await settled();
     t.equal(reader.readCredit(1)?.balance, 10);
-    t.match(await store.listKeys(), [{ name: '', voices: null, account: { suspendedAtMs: null } }]);
-    t.equal((await store.listKeys()).length, 1);
+    t.match(await administration.list(), [{ name: '', voices: null, account: { suspendedAtMs: null } }]);
+    t.equal((await administration.list()).length, 1);
     await t.rejects(
       store.transact(async (transaction) => transaction.addAccount('ada', true, 1)),
       'the name of an account is unique',
@@ -268,6 +278,7 @@ export const storeSuite = (
         const accountId = await transaction.addAccount('twins', false, 1_000);
         for (const number of [1, 2, 3])
           await transaction.addKey(
+            'api',
             accountId,
             new Uint8Array(32).fill(number),
             number === 2 ? 'svc_sk_b' : 'svc_sk_a',
@@ -300,11 +311,11 @@ export const storeSuite = (
   );
 
   t.test(`${name}: a key has what it spent, and lists show when and how much it was used`, async (t) => {
-    const { store, administration, readAs, settled, startWriter } = await open(t);
+    const { administration, readAs, settled, startWriter } = await open(t);
     await administration.createKey('ada', 1_000, { name: 'till', creditLimit: 500 });
     await administration.createKey('ada', null, { name: 'kiosk', expiresAtMs: FUTURE_MS });
     const unused = { spent: 0, characters: 0, lastUsedAtMs: null };
-    t.match(await store.listKeys(), [unused, unused]);
+    t.match(await administration.list(), [unused, unused]);
     const entries: LedgerEntry[] = [
       { ...usageOf(30), writer: 7, entry: 1, atMs: 5_000 },
       { ...usageOf(20), amount: -40, writer: 7, entry: 2, atMs: 9 * HOUR_MS },
@@ -318,7 +329,7 @@ export const storeSuite = (
     t.strictSame(reader.readCredit(1), { ...creditOf(955, 4, 40), creditLimit: 500 });
     t.strictSame(reader.readCredit(2), creditOf(955, 4, 5));
     const account = { accountId: 1, name: 'ada', metered: true, balance: 955, suspendedAtMs: null };
-    t.match(await store.listKeys(), [
+    t.match(await administration.list(), [
       { name: 'till', spent: 40, characters: 50, lastUsedAtMs: 9 * HOUR_MS, creditLimit: 500, account },
       { name: 'kiosk', spent: 5, characters: 5, lastUsedAtMs: 6_000, expiresAtMs: FUTURE_MS, account },
     ]);
@@ -364,6 +375,7 @@ export const storeSuite = (
       characters: sumOf('usage', ({ characters }) => characters ?? 0),
       credits: sumOf('usage', ({ amount }) => -amount),
       refunded: sumOf('refund', ({ amount }) => amount),
+      audioMs: sumOf('usage', ({ audioMs }) => audioMs),
       firstAtMs: times.length === 0 ? null : Math.min(...times),
       lastAtMs: times.length === 0 ? null : Math.max(...times),
     };
@@ -392,6 +404,8 @@ export const storeSuite = (
         kind: refunds ? 'refund' : 'usage',
         amount: refunds ? 3 * characters : -3 * characters,
         characters,
+        voice: ['', 'lark', 'wren'][Math.floor(random() * 3)] ?? '',
+        audioMs: Math.floor(random() * 20_000),
         beginsRequest: !refunds && random() < 0.7,
         atMs: onTheHour ? atMs - (atMs % HOUR_MS) : atMs,
       };

@@ -55,6 +55,10 @@ export class FakeAdmission implements Admission {
     return { ok: false, code: 'keyUnknown' };
   }
 
+  byId(keyId: number): ReturnType<Admission['byId']> {
+    return this.revoked.has(keyId) ? { ok: false, code: 'keyUnknown' } : this.#active(keyId);
+  }
+
   renew({ keyId }: ActiveKey): ActiveKey | null {
     return this.revoked.has(keyId) ? null : this.#active(keyId).key;
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { logPath } from '../../../src/store/sqlite/database.js';
-import { firstKeyPath } from '../../../src/accounts/administration.js';
+import { firstKeyPath } from '../../../src/accounts/secret-file.js';
 import { exchange } from '../../rig/http.js';
 import { Dice } from '../../rig/random.js';
 import { Service } from '../../rig/service.js';

@@ -73,6 +73,8 @@ const usage = (
   kind: entry % 11 === 0 ? 'refund' : 'usage',
   amount: entry % 11 === 0 ? credits : -credits,
   characters: credits,
+  voice: 'wren',
+  audioMs: 60 * credits,
   beginsRequest: entry % 11 !== 0,
   atMs,
 });

@@ -1,5 +1,5 @@
 /** The service with its real voices, and threads that break where a text names a fault. */
-import { writeFirstKey } from '../../../src/accounts/administration.js';
+import { writeFirstKey } from '../../../src/accounts/secret-file.js';
 import { App } from '../../../src/app.js';
 import { readConfig } from '../../../src/config.js';
 import { limits } from '../../../src/limits.js';

@@ -1,0 +1,47 @@
+/** The console from the command line: a link that claims it, or that gives an operator a new password. */
+import { Access } from '../src/accounts/access.js';
+import { Passwords } from '../src/accounts/passwords.js';
+import { Sessions } from '../src/accounts/sessions.js';
+import { consoleUrl } from '../src/address.js';
+import { readConfig } from '../src/config.js';
+import { limits } from '../src/limits.js';
+import { sqliteStore } from '../src/store/sqlite/driver.js';
+import { AdministrationError } from '../src/store/store.js';
+import { program, runIfMain } from './command.js';
+import { formatTime } from './table.js';
+
+const usage = `Usage: npm run console -- link
+
+  link   print a link that works once, for 30 minutes. Without an operator it claims the console. With one, it gives the
+         operator whom you name a new password. Earlier links end
+
+It works while the service runs, and takes the address of the console from CONSOLE_HOST, CONSOLE_PORT and CONSOLE_ORIGIN.
+The store is in DATA_DIR (default ./data).
+`;
+
+export const consoleProgram = program('console', usage, {
+  link: {
+    run: async (_, { env, out, err }) => {
+      const config = readConfig(env);
+      const url = consoleUrl(config);
+      if (url === null) throw new AdministrationError('The console is off: set CONSOLE_PORT to its port');
+      if (config.console?.port === 0 && config.console.origin === null)
+        throw new AdministrationError(
+          'CONSOLE_PORT is 0, any free port: set it to the port that the service printed',
+        );
+      const store = await sqliteStore(config.dataDir, limits).administer(false);
+      try {
+        const sessions = new Sessions(store, limits);
+        const passwords = new Passwords(limits.passwordsWaitingMax);
+        const access = new Access({ store, sessions, passwords, bounds: limits });
+        const { token, expiresAtMs } = await access.makeLink('command line', false);
+        out(`${url}/claim#${token}\n`);
+        err(`It works once, until ${formatTime(expiresAtMs)} UTC. Earlier links do not work any more.\n`);
+      } finally {
+        await store.close();
+      }
+    },
+  },
+});
+
+await runIfMain(import.meta.url, consoleProgram);

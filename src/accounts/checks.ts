@@ -1,0 +1,56 @@
+/** What names, credits and properties of keys may be. */
+import { AdministrationError, type KeyProperties } from '../store/store.js';
+import { looksLikeKey } from './keys.js';
+
+/** Credits of one grant, of a balance after it, and of a limit: far below the largest exact integer. */
+export const CREDITS_MAX = 1_000_000_000_000;
+const NAME_MAX = 64;
+/** Each request of the key reads them. */
+const VOICES_MAX = 100;
+const VOICE_ID_MAX = 200;
+/** Later years have another form in ISO 8601. */
+const EXPIRY_MS_MAX = Date.UTC(10_000, 0, 1) - 1;
+
+export const checkCredits = (credits: number, min: number, field = 'credits'): void => {
+  if (!Number.isSafeInteger(credits) || credits < min || credits > CREDITS_MAX)
+    throw new AdministrationError(
+      `Credits are a whole number from ${min} to ${CREDITS_MAX}`,
+      'badRequest',
+      field,
+    );
+};
+
+export const checkName = (what: string, name: string): void => {
+  if (!/^[^\s\p{C}](?:[^\p{C}]*[^\s\p{C}])?$/u.test(name) || name.length > NAME_MAX || looksLikeKey(name))
+    throw new AdministrationError(
+      `The name of ${what} has 1 to ${NAME_MAX} printable characters, no space at either end, and does not look like ` +
+        'a key',
+      'badRequest',
+      'name',
+    );
+};
+
+/** Checks what is to be changed, and sorts out repeated voices. */
+export const checkProperties = (changes: Partial<KeyProperties>, nowMs: number): Partial<KeyProperties> => {
+  const { name, expiresAtMs, creditLimit, voices } = changes;
+  if (name !== undefined && name !== '') checkName('a key', name);
+  if (expiresAtMs !== undefined && expiresAtMs !== null)
+    if (!Number.isSafeInteger(expiresAtMs) || expiresAtMs <= nowMs || expiresAtMs > EXPIRY_MS_MAX)
+      throw new AdministrationError(
+        'A key expires in the future, and before the year 10000',
+        'badRequest',
+        'expiresAtMs',
+      );
+  if (creditLimit !== undefined && creditLimit !== null) checkCredits(creditLimit, 0, 'creditLimit');
+  if (voices === undefined || voices === null) return changes;
+  const distinct = [...new Set(voices)];
+  // Stores and lists separate them by commas.
+  const isId = (id: string): boolean => /^[^\s,\p{C}]+$/u.test(id) && id.length <= VOICE_ID_MAX;
+  if (distinct.length < 1 || distinct.length > VOICES_MAX || !distinct.every(isId))
+    throw new AdministrationError(
+      `A key names 1 to ${VOICES_MAX} voices by their ids, as the speaker list has them`,
+      'badRequest',
+      'voices',
+    );
+  return { ...changes, voices: distinct };
+};

@@ -1,0 +1,206 @@
+/** What the console asks of accounts: runs on the administration thread, and speaks in terms that cross threads. */
+import type { StoreDriver, StoreAdministration, UsageQuestion } from '../store/store.js';
+import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
+import type { ListedAccount, ListedKey } from '../store/store.js';
+import { Access, type AccessBounds, type Credentials, type LinkCredentials } from './access.js';
+import { Administration } from './administration.js';
+import { phrases } from './admission.js';
+import { record, refuseMember, userById } from './audit.js';
+import { Overview } from './overview.js';
+import { Passwords } from './passwords.js';
+import { Sessions, type SessionBounds } from './sessions.js';
+
+const AUDIT_PAGE_ROWS = 100;
+
+export interface ConsoleBounds extends AccessBounds, SessionBounds {
+  readonly passwordsWaitingMax: number;
+}
+
+const accountView = ({
+  accountId,
+  name,
+  metered,
+  balance,
+  suspendedAtMs,
+  createdAtMs,
+  keys,
+  users,
+  recentCharacters,
+}: ListedAccount) => ({
+  accountId,
+  name,
+  metered,
+  balance,
+  suspendedAtMs,
+  createdAtMs,
+  keys,
+  users,
+  recentCharacters,
+});
+
+const keyView = ({ account: _, ...view }: ListedKey) => view;
+
+/** Who acts: the id of a user. */
+interface By {
+  readonly userId: number;
+}
+interface OfAccount {
+  readonly accountId: number;
+}
+interface OfKey {
+  readonly keyId: number;
+}
+
+/** The calls over one open store, by name. Each takes what the page sent, and who sent it. */
+const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () => number) => {
+  const sessions = new Sessions(store, bounds, nowMs);
+  const passwords = new Passwords(bounds.passwordsWaitingMax);
+  const access = new Access({ store, sessions, passwords, bounds, nowMs });
+  const actAs = ({ userId }: By) => new Administration(store, { actor: userById(userId), nowMs });
+  const viewAs = ({ userId }: By) => new Overview(store, userById(userId), nowMs);
+  const viewAccount = async (by: By, accountId: number) => accountView(await viewAs(by).account(accountId));
+  const viewKey = async (by: By, keyId: number) => keyView(await viewAs(by).key(keyId));
+
+  return {
+    claimed: () => access.claimed(),
+    claimLink: () => access.makeLink('service', true),
+    claim: (question: LinkCredentials, address: string) => access.claim(question, address),
+    signIn: (question: Credentials, address: string) => access.signIn(question, address),
+    invitation: ({ token }: { readonly token: string }) => access.invitation(token),
+    acceptInvitation: (question: LinkCredentials, address: string) =>
+      access.acceptInvitation(question, address),
+    device: (name: string) => access.device(name),
+    session: (hash: string) => sessions.session(hash),
+    liveSessions: (hashes: readonly string[]) => sessions.liveSessions(hashes),
+    signOut: (hash: string, everywhere: boolean) => sessions.signOut(hash, everywhere),
+    changePassword: (
+      hash: string,
+      { current, password }: { readonly current: string; readonly password: string },
+    ) => access.changePassword(hash, current, password),
+    invite: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
+      access.invite(userId, accountId),
+    users: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
+      access.users(userId, accountId),
+    removeUser: async ({ userId }: By, removed: By) => {
+      await access.removeUser(userId, removed.userId);
+      return {};
+    },
+
+    accounts: async (by: By) => (await viewAs(by).accounts()).map(accountView),
+    account: (by: By, { accountId }: OfAccount) => viewAccount(by, accountId),
+    createAccount: async (by: By, question: { readonly name: string; readonly credits: number | null }) =>
+      viewAccount(by, await actAs(by).createAccount(question.name, question.credits)),
+    credit: async (by: By, { accountId, credits }: OfAccount & { readonly credits: number }) => {
+      await actAs(by).credit({ accountId }, credits);
+      return viewAccount(by, accountId);
+    },
+    suspendAccount: async (by: By, { accountId, suspended }: OfAccount & { readonly suspended: boolean }) => {
+      await actAs(by)[suspended ? 'suspend' : 'resume']({ accountId });
+      return viewAccount(by, accountId);
+    },
+    deleteAccount: async (by: By, { accountId }: OfAccount) => {
+      await actAs(by).deleteAccount({ accountId });
+      return {};
+    },
+
+    keys: async (by: By, { accountId }: OfAccount) => (await viewAs(by).keysOf(accountId)).map(keyView),
+    createKey: async (
+      by: By,
+      { accountId, properties }: OfAccount & { readonly properties: Partial<KeyProperties> },
+    ) => {
+      const { key, keyId } = await actAs(by).createKeyOf(accountId, properties);
+      return { key, view: await viewKey(by, keyId) };
+    },
+    changeKey: async (by: By, { keyId, changes }: OfKey & { readonly changes: Partial<KeyProperties> }) => {
+      await actAs(by).change({ keyId }, changes);
+      return viewKey(by, keyId);
+    },
+    revokeKey: async (by: By, { keyId }: OfKey) => {
+      await actAs(by).revoke({ keyId });
+      return viewKey(by, keyId);
+    },
+    playgroundKey: (by: By, { accountId }: OfAccount) => actAs(by).playgroundKey(accountId),
+
+    usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
+    balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
+    audit: (by: By, { beforeId }: { readonly beforeId: number | null }) =>
+      store.read(async (view) => {
+        refuseMember(await userById(by.userId)(view));
+        return view.listActs(beforeId, AUDIT_PAGE_ROWS);
+      }),
+    record: ({ userId }: By, action: string, subject: string) =>
+      store.transact(async (transaction) => {
+        const { name } = await userById(userId)(transaction);
+        await record(transaction, { atMs: nowMs(), actor: name, action, subject, details: '' });
+      }),
+  };
+};
+
+export type ConsoleCalls = ReturnType<typeof callsOver>;
+
+export interface RefusedCall {
+  readonly code: Objection;
+  readonly message: string;
+  readonly field?: string;
+}
+
+export type Outcome =
+  | { readonly ok: true; readonly answer: unknown }
+  /** `reason` is for the log: the store cannot be used. */
+  | { readonly ok: false; readonly refusal: RefusedCall; readonly reason: string | null };
+
+const refusalOf = (error: unknown): Outcome => {
+  if (error instanceof StoreError) {
+    const [first = '', ...rest] = phrases[error.fault];
+    const message = `${first.toUpperCase()}${rest.join('')}: try again in a moment`;
+    return { ok: false, refusal: { code: 'unavailable', message }, reason: error.message };
+  }
+  if (!(error instanceof AdministrationError)) throw error;
+  const { objection, message, field } = error;
+  return {
+    ok: false,
+    refusal: { code: objection, message, ...(field !== null && { field }) },
+    reason: null,
+  };
+};
+
+/** The administration thread. It opens the store at the first call, and again after a failure. */
+export class ConsoleDesk {
+  readonly #driver: StoreDriver;
+  readonly #bounds: ConsoleBounds;
+  readonly #nowMs: () => number;
+  #opened: Promise<{ readonly store: StoreAdministration; readonly calls: ConsoleCalls }> | null = null;
+
+  constructor(driver: StoreDriver, bounds: ConsoleBounds, nowMs: () => number = Date.now) {
+    this.#driver = driver;
+    this.#bounds = bounds;
+    this.#nowMs = nowMs;
+  }
+
+  /** @param args of the call. Rejects only for a defect */
+  async run(name: keyof ConsoleCalls, args: readonly unknown[]): Promise<Outcome> {
+    try {
+      const opened = (this.#opened ??= this.#open());
+      const { calls } = await opened.catch((error: unknown) => {
+        this.#opened = null;
+        throw error;
+      });
+      const call = calls[name] as (...args: readonly unknown[]) => Promise<unknown>;
+      return { ok: true, answer: await call(...args) };
+    } catch (error) {
+      return refusalOf(error);
+    }
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    const opened = this.#opened;
+    this.#opened = null;
+    await (await opened?.catch(() => null))?.store.close();
+  }
+
+  async #open() {
+    const store = await this.#driver.administer(false);
+    return { store, calls: callsOver(store, this.#bounds, this.#nowMs) };
+  }
+}

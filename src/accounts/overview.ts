@@ -1,0 +1,96 @@
+/** What the console shows of accounts, keys, usage and balances. */
+import {
+  AdministrationError,
+  type BalanceChange,
+  type ListedAccount,
+  type ListedKey,
+  type StoreAdministration,
+  type StoreView,
+  type UsageQuestion,
+  type UsageRow,
+} from '../store/store.js';
+import { refuseMember, type Actor, type FindActor } from './audit.js';
+import { findAccount, findKeyById } from './targets.js';
+
+const RECENT_MS = 30 * 86_400_000;
+/** Rows of one answer: about 10 MiB of JSON. */
+const USAGE_ROWS_MAX = 50_000;
+/** More than a year of days. */
+const BALANCE_ROWS_MAX = 500;
+
+/** A change of a balance, and the balance after it. */
+export interface BalanceRow extends BalanceChange {
+  readonly balance: number;
+}
+
+export class Overview {
+  readonly #store: StoreAdministration;
+  readonly #findActor: FindActor;
+  readonly #nowMs: () => number;
+
+  constructor(store: StoreAdministration, findActor: FindActor, nowMs: () => number) {
+    this.#store = store;
+    this.#findActor = findActor;
+    this.#nowMs = nowMs;
+  }
+
+  accounts(): Promise<readonly ListedAccount[]> {
+    return this.#read((view, actor) => {
+      refuseMember(actor);
+      return view.listAccounts(null, this.#nowMs() - RECENT_MS);
+    });
+  }
+
+  account(accountId: number): Promise<ListedAccount> {
+    return this.#read(async (view, actor) => {
+      await findAccount(view, actor, { accountId });
+      const [account] = await view.listAccounts(accountId, this.#nowMs() - RECENT_MS);
+      if (account === undefined) throw new Error(`account ${accountId} is not listed`);
+      return account;
+    });
+  }
+
+  keysOf(accountId: number): Promise<readonly ListedKey[]> {
+    return this.#read(async (view, actor) => {
+      await findAccount(view, actor, { accountId });
+      return view.listKeys({ accountId });
+    });
+  }
+
+  key(keyId: number): Promise<ListedKey> {
+    return this.#read(async (view, actor) => {
+      await findKeyById(view, actor, keyId);
+      const [key] = await view.listKeys({ keyId });
+      if (key === undefined) throw new Error(`key ${keyId} is not listed`);
+      return key;
+    });
+  }
+
+  usage(question: UsageQuestion): Promise<readonly UsageRow[]> {
+    return this.#read(async (view, actor) => {
+      if (question.accountId === null) refuseMember(actor);
+      else await findAccount(view, actor, { accountId: question.accountId });
+      const rows = await view.readUsageRows(question, USAGE_ROWS_MAX + 1);
+      if (rows.length > USAGE_ROWS_MAX)
+        throw new AdministrationError('The answer would be too large: ask for a shorter time, or for days');
+      return rows;
+    });
+  }
+
+  /** The newest first. */
+  balance(accountId: number): Promise<readonly BalanceRow[]> {
+    return this.#read(async (view, actor) => {
+      let { balance } = await findAccount(view, actor, { accountId });
+      const changes = await view.readBalanceChanges(accountId, BALANCE_ROWS_MAX);
+      return changes.map((change) => {
+        const row = { ...change, balance };
+        balance -= change.amount;
+        return row;
+      });
+    });
+  }
+
+  #read<T>(work: (view: StoreView, actor: Actor) => T | Promise<T>): Promise<T> {
+    return this.#store.read(async (view) => work(view, await this.#findActor(view)));
+  }
+}

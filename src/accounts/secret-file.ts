@@ -1,0 +1,28 @@
+/** Secrets that a start without a terminal leaves in the data folder: the first key, and the console's link. */
+import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const firstKeyPath = (dataDir: string): string => join(dataDir, 'first-key');
+
+/**
+ * Keeps a line in a file that only its owner can read (mode 0600). The file appears when it is complete.
+ *
+ * @returns its path
+ */
+export const writeSecret = (path: string, line: string): string => {
+  const temporary = `${path}.${process.pid}`;
+  const file = openSync(temporary, 'w', 0o600);
+  try {
+    // `openSync` sets the mode of a new file only.
+    fchmodSync(file, 0o600);
+    writeSync(file, `${line}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(temporary, path);
+  return path;
+};
+
+export const writeFirstKey = (dataDir: string, key: string): string =>
+  writeSecret(firstKeyPath(dataDir), key);

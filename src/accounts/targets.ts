@@ -1,0 +1,43 @@
+/** What an act is done to. Whoever acts finds only what is theirs. */
+import { AdministrationError, type Account, type StoredKey, type StoreView } from '../store/store.js';
+import type { Actor } from './audit.js';
+import { hashKey, prefixOf } from './keys.js';
+
+/** A key, or its prefix as lists show it; or its id. */
+export type KeyTarget = string | { readonly keyId: number };
+/** An account by its name, or by its id. */
+export type AccountTarget = string | { readonly accountId: number };
+
+const isOf = ({ accountId }: Actor, account: Account): boolean =>
+  accountId === null || accountId === account.accountId;
+
+export const findAccount = async (view: StoreView, actor: Actor, target: AccountTarget): Promise<Account> => {
+  const account = await view.findAccount(typeof target === 'string' ? { name: target } : target);
+  if (account !== null && account.deletedAtMs === null && isOf(actor, account)) return account;
+  throw new AdministrationError(
+    typeof target === 'string'
+      ? `There is no account "${target}": see \`npm run keys -- list\``
+      : 'There is no such account: it may have been deleted',
+    'notFound',
+  );
+};
+
+export const findKeyById = async (view: StoreView, actor: Actor, keyId: number): Promise<StoredKey> => {
+  const [key] = await view.findKeys({ keyId });
+  if (key !== undefined && key.account.deletedAtMs === null && isOf(actor, key.account)) return key;
+  throw new AdministrationError('There is no such key: its account may have been deleted', 'notFound');
+};
+
+export const findKey = async (view: StoreView, actor: Actor, target: KeyTarget): Promise<StoredKey> => {
+  if (typeof target !== 'string') return findKeyById(view, actor, target.keyId);
+  const exact = await view.findKeys({ hash: hashKey(target) });
+  const found = exact.length > 0 ? exact : await view.findKeys({ prefix: target });
+  const [key] = found;
+  // A mistyped key is still nearly a secret: the message shows its prefix only.
+  const shown = target.length > prefixOf(target).length ? `${prefixOf(target)}...` : target;
+  if (key === undefined)
+    throw new AdministrationError(`There is no key "${shown}": see \`npm run keys -- list\``, 'notFound');
+  if (found.length > 1)
+    throw new AdministrationError(`Several keys begin with "${shown}": give the whole key`);
+  return key;
+};

@@ -1,0 +1,243 @@
+import { existsSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import t, { type Test } from 'tap';
+import { hashToken } from '../../src/accounts/tokens.js';
+import { startAdministration, type ConsoleAdministration } from '../../src/console/administration.js';
+import { ConsoleRefusal } from '../../src/console/refusal.js';
+import { limits, type Bounds } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { storePath } from '../../src/store/sqlite/database.js';
+import { createKeys } from '../../scripts/operator.js';
+import { recordingLog, type LogLine } from '../support/front-server.js';
+import { memoryFolder } from '../store/support.js';
+
+const ADDRESS = '203.0.113.7';
+const PASSWORD = 'correct horse battery staple';
+
+const start = (
+  t: Test,
+  dataDir: string,
+  { bounds = {}, entry }: { readonly bounds?: Partial<Bounds>; readonly entry?: URL } = {},
+): ConsoleAdministration => {
+  const administration = startAdministration({
+    dataDir,
+    bounds: { ...limits, ...bounds },
+    log: createLog('silent', limits),
+    ...(entry !== undefined && { entry }),
+  });
+  t.teardown(() => administration.close());
+  return administration;
+};
+
+/** A store with the account "ada", and the console claimed by "root". */
+const claimed = async (t: Test, bounds: Partial<Bounds> = {}) => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', 500]]);
+  const administration = start(t, dataDir, { bounds });
+  const link = await administration.claimLink();
+  const question = { token: link?.token ?? '', name: 'root', password: PASSWORD };
+  const session = await administration.claim(question, ADDRESS);
+  return { dataDir, administration, session, root: session.user };
+};
+
+const refusalOf = async (call: Promise<unknown>): Promise<ConsoleRefusal> => {
+  const error: unknown = await call.then(
+    () => new Error('it was not refused'),
+    (reason: unknown) => reason,
+  );
+  if (error instanceof ConsoleRefusal) return error;
+  throw error;
+};
+
+t.test('a whole life in the console: claim, account, key, invitation, deletion, audit', async (t) => {
+  const { administration, session, root } = await claimed(t);
+  t.ok(await administration.claimed());
+  t.equal(await administration.claimLink(), null, 'only the first start makes a link');
+  t.match(root, { name: 'root', role: 'operator', accountId: null, account: null });
+  t.match(await administration.session(hashToken(session.token)), { userId: root.userId });
+  t.equal(await administration.device('ROOT'), session.device);
+
+  const [ada] = await administration.accounts(root, {});
+  t.match(ada, { name: 'ada', balance: 500, metered: true, keys: 1, users: 0, recentCharacters: 0 });
+  const made = await administration.createAccount(root, { name: 'bell', credits: null });
+  const { accountId } = made;
+  t.match(made, { name: 'bell', metered: false, keys: 0 });
+  t.match(await administration.credit(root, { accountId, credits: 9 }), { metered: true, balance: 9 });
+  const properties = { name: 'till', creditLimit: 5, voices: ['wren'], expiresAtMs: null };
+  const { key, view } = await administration.createKey(root, { accountId, properties });
+  t.match(view, { ...properties, prefix: key.slice(0, 13), revokedAtMs: null, characters: 0, spent: 0 });
+  t.match(await administration.changeKey(root, { keyId: view.keyId, changes: { name: 'desk' } }), {
+    name: 'desk',
+    creditLimit: 5,
+  });
+  t.strictSame(
+    (await administration.keys(root, { accountId })).map(({ name }) => name),
+    ['desk'],
+  );
+  t.match(await administration.revokeKey(root, { keyId: view.keyId }), { revokedAtMs: Number });
+  t.match(await administration.suspendAccount(root, { accountId, suspended: true }), {
+    suspendedAtMs: Number,
+  });
+  t.match(await administration.suspendAccount(root, { accountId, suspended: false }), {
+    suspendedAtMs: null,
+  });
+
+  const invitation = await administration.invite(root, { accountId });
+  t.strictSame(await administration.invitation(invitation), { role: 'member', account: 'bell' });
+  const joined = await administration.acceptInvitation(
+    { token: invitation.token, name: 'Mia', password: PASSWORD },
+    ADDRESS,
+  );
+  t.match(joined.user, { name: 'Mia', role: 'member', account: 'bell', accountId });
+  t.match(await administration.users(joined.user, { accountId }), [{ name: 'Mia' }]);
+  t.equal(await administration.playgroundKey(joined.user, { accountId }), view.keyId + 1);
+  t.equal(await administration.playgroundKey(root, { accountId }), view.keyId + 1, 'made once');
+  t.equal((await administration.keys(root, { accountId })).length, 1, 'and hidden');
+
+  t.strictSame(await administration.deleteAccount(root, { accountId }), {});
+  t.equal(await administration.session(hashToken(joined.token)), null, 'its users are gone');
+  t.equal((await refusalOf(administration.account(root, { accountId }))).code, 'notFound');
+  t.match(await administration.createAccount(root, { name: 'bell', credits: 1 }), { name: 'bell' });
+  await administration.record(root, 'voices.reload', '');
+  const acts = (await administration.audit(root, { beforeId: null })).map(({ actor, action, subject }) =>
+    `${actor} ${action} ${subject}`.trim(),
+  );
+  t.strictSame(acts, [
+    'root voices.reload',
+    'root account.create bell',
+    'root account.delete bell',
+    'Mia playground.open bell',
+    'Mia user.join Mia',
+    'root user.invite a member of bell',
+    'root account.resume bell',
+    'root account.suspend bell',
+    `root key.revoke ${key.slice(0, 13)}`,
+    `root key.change ${key.slice(0, 13)}`,
+    `root key.create ${key.slice(0, 13)}`,
+    'root account.credit bell',
+    'root account.create bell',
+    'root console.claim root',
+    'service console.link claim',
+    acts.at(-2),
+    'command line account.create ada',
+  ]);
+  t.match(acts.at(-2), /^command line key\.create svc_sk_\w{6}$/);
+});
+
+t.test('what is not allowed is refused with its reason', async (t) => {
+  const { administration, root, session } = await claimed(t);
+  const invitation = await administration.invite(root, { accountId: 1 });
+  const credentials = { token: invitation.token, name: 'mia', password: PASSWORD };
+  const mia = (await administration.acceptInvitation(credentials, ADDRESS)).user;
+  const other = await administration.createAccount(root, { name: 'other', credits: 5 });
+  const { view } = await administration.createKey(root, { accountId: other.accountId, properties: {} });
+  const { accountId } = other;
+  const { keyId } = view;
+  const hidden = await administration.playgroundKey(root, { accountId: 1 });
+  const all = { accountId: null, fromMs: 0, toMs: 1, step: 'hour' } as const;
+  const refused: Record<ConsoleRefusal['code'], (() => Promise<unknown>)[]> = {
+    forbidden: [
+      () => administration.accounts(mia, {}),
+      () => administration.createAccount(mia, { name: 'mine', credits: null }),
+      () => administration.credit(mia, { accountId: 1, credits: 5 }),
+      () => administration.suspendAccount(mia, { accountId: 1, suspended: true }),
+      () => administration.deleteAccount(mia, { accountId: 1 }),
+      () => administration.invite(mia, { accountId: 1 }),
+      () => administration.removeUser(mia, { userId: root.userId }),
+      () => administration.audit(mia, { beforeId: null }),
+      () => administration.users(mia, { accountId: null }),
+      () => administration.usage(mia, all),
+      () => administration.signIn({ name: 'root', password: 'wrong password' }, ADDRESS),
+      () => administration.signIn({ name: 'nobody', password: PASSWORD }, ADDRESS),
+      () => administration.changePassword(hashToken(session.token), { current: 'wrong', password: PASSWORD }),
+    ],
+    notFound: [
+      () => administration.account(mia, { accountId }),
+      () => administration.keys(mia, { accountId }),
+      () => administration.users(mia, { accountId }),
+      () => administration.createKey(mia, { accountId, properties: {} }),
+      () => administration.changeKey(mia, { keyId, changes: { name: 'mine' } }),
+      () => administration.revokeKey(mia, { keyId }),
+      () => administration.usage(mia, { ...all, accountId }),
+      () => administration.balance(mia, { accountId }),
+      () => administration.playgroundKey(mia, { accountId }),
+      () => administration.changeKey(root, { keyId: hidden, changes: { name: 'mine' } }),
+      () => administration.revokeKey(root, { keyId: hidden }),
+      () => administration.revokeKey(root, { keyId: 99 }),
+      () => administration.account(root, { accountId: 99 }),
+      () => administration.removeUser(root, { userId: 99 }),
+      () => administration.invitation({ token: 'forged' }),
+      () => administration.acceptInvitation(credentials, ADDRESS),
+      () => administration.claim({ token: 'forged', name: 'eve', password: PASSWORD }, ADDRESS),
+    ],
+    conflict: [
+      () => administration.createAccount(root, { name: 'other', credits: null }),
+      () => administration.removeUser(root, { userId: root.userId }),
+    ],
+    badRequest: [
+      () => administration.createKey(root, { accountId, properties: { expiresAtMs: 5 } }),
+      () => administration.createAccount(root, { name: ' a', credits: null }),
+    ],
+    signedOut: [() => administration.accounts({ userId: 99 }, {})],
+    tooManyAttempts: [],
+    unavailable: [],
+    failed: [],
+  };
+  for (const [code, calls] of Object.entries(refused))
+    for (const [index, call] of calls.entries())
+      t.equal((await refusalOf(call())).code, code, `${code} ${index}`);
+  t.match(await administration.keys(root, { accountId }), [{ revokedAtMs: null, name: '' }]);
+  const field = await refusalOf(administration.createAccount(root, { name: 'other', credits: null }));
+  t.equal(field.field, 'name');
+});
+
+t.test('a thread that dies fails the calls under way, and the next one starts another', async (t) => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', 500]]);
+  const dying = new URL('../support/dying-administration.js', import.meta.url);
+  const administration = start(t, dataDir, { entry: dying, bounds: { administrationRestartMs: 50 } });
+  const [one, two] = [administration.claimed(), administration.claimed()];
+  for (const call of [one, two])
+    t.match(await refusalOf(call), { code: 'unavailable', message: /interrupted/ });
+  t.equal(administration.restarts, 1);
+  t.match(await refusalOf(administration.claimed()), { code: 'unavailable', message: /starting again/ });
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  t.match(await refusalOf(administration.claimed()), { message: /interrupted/ });
+  t.equal(administration.restarts, 2);
+});
+
+t.test('calls beyond the bound are refused at once, and a close ends the others well', async (t) => {
+  const { administration, root } = await claimed(t, { administrationCallsMax: 4 });
+  const calls = Array.from({ length: 4 }, () => administration.accounts(root, {}));
+  t.match(await refusalOf(administration.accounts(root, {})), { code: 'unavailable', message: /at once/ });
+  const [first, second] = [administration.close(), administration.close()];
+  t.equal((await Promise.all(calls)).length, 4);
+  await Promise.all([first, second]);
+  t.match(await refusalOf(administration.claimed()), { code: 'unavailable', message: /stopping/ });
+});
+
+t.test('while the store is missing or locked, calls say so, and change nothing', async (t) => {
+  const missing = memoryFolder(t);
+  const lines: LogLine[] = [];
+  const administration = startAdministration({ dataDir: missing, bounds: limits, log: recordingLog(lines) });
+  t.teardown(() => administration.close());
+  for (let count = 0; count < 2; count += 1)
+    t.match(await refusalOf(administration.claimed()), {
+      code: 'unavailable',
+      message: 'The store is not where it was: try again in a moment',
+    });
+  t.equal(lines.length, 1, 'one line of the log for each fault');
+  t.notOk(existsSync(storePath(missing)), 'it never makes one');
+  await createKeys(missing, [['ada', 500]]);
+  t.equal(await administration.claimed(), false);
+
+  const { dataDir, administration: other, root } = await claimed(t, { storeBusyMsMax: 50 });
+  const lock = new DatabaseSync(storePath(dataDir));
+  lock.exec('BEGIN IMMEDIATE');
+  const credit = other.credit(root, { accountId: 1, credits: 5 });
+  t.match(await refusalOf(credit), { code: 'unavailable', message: /locked by another process/ });
+  t.match(await other.account(root, { accountId: 1 }), { balance: 500 }, 'reading goes on');
+  lock.exec('ROLLBACK');
+  lock.close();
+  t.match(await other.credit(root, { accountId: 1, credits: 5 }), { balance: 505 });
+});
