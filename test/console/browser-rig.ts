@@ -34,10 +34,6 @@ export interface PersonOptions {
   readonly phone?: boolean;
 }
 
-interface Shifts {
-  readonly shifted: number;
-}
-
 /** Somebody at a browser: one page, with cookies of its own. */
 export class Person {
   readonly page: Page;
@@ -140,7 +136,7 @@ export class Person {
   /** @returns what axe finds in this page, as one line for each rule */
   async violations(): Promise<string[]> {
     await this.page.evaluate(axe.source);
-    const { violations } = (await this.page.evaluate('axe.run()')) as axe.AxeResults;
+    const { violations } = await this.page.evaluate<axe.AxeResults>('axe.run()');
     return violations.map(
       ({ id, nodes }) => `${id}: ${nodes.map(({ target }) => String(target)).join(', ')}`,
     );
@@ -148,11 +144,10 @@ export class Person {
 
   /** How far the page is wider than its window, and how much of it moved by itself. */
   async layout(): Promise<{ readonly overflowPx: number; readonly shifted: number }> {
-    const { shifted } = (await this.page.evaluate('({ shifted })')) as Shifts;
-    const overflowPx = (await this.page.evaluate(
-      'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-    )) as number;
-    return { overflowPx, shifted };
+    return this.page.evaluate(`({
+      overflowPx: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      shifted,
+    })`);
   }
 }
 
