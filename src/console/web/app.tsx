@@ -32,7 +32,11 @@ const NotFound = () => (
 
 const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) => {
   const [, id, tab] = /^\/accounts\/(\d{1,10})(?:\/(\w+))?$/.exec(path) ?? [];
-  if (id !== undefined) return <AccountPage accountId={Number(id)} tab={tab ?? 'keys'} key={id} />;
+  if (id !== undefined) {
+    // To operators these are tabs of one page, to members they are pages.
+    const key = user.role === 'operator' ? id : path;
+    return <AccountPage accountId={Number(id)} tab={tab ?? 'keys'} key={key} />;
+  }
   switch (path) {
     case '/':
     case '/playground':

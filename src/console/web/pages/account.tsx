@@ -151,6 +151,7 @@ export const AccountPage = ({
   return (
     <Page
       title={isOperator ? (account?.name ?? 'Account') : tabs[tab]}
+      {...(isOperator ? { part: tabs[tab] } : {})}
       lead={lead ?? ' '}
       above={
         isOperator && (

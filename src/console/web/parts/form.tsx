@@ -2,7 +2,7 @@
 import { createContext, type ComponentChildren, type JSX } from 'preact';
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Refusal } from '../../contract.js';
-import { toRefusal } from '../use-call.js';
+import { refresh, toRefusal } from '../use-call.js';
 import { Problem } from './page.js';
 
 interface FormState {
@@ -27,6 +27,8 @@ export const useAct = (): FormState & { readonly act: (work: () => Promise<void>
       await work();
     } catch (error) {
       refusal = toRefusal(error);
+      // Somebody else has changed it: show how it is now.
+      if (refusal.code === 'conflict' || refusal.code === 'notFound') void refresh();
     }
     running.current = false;
     setState({ refusal, running: false });

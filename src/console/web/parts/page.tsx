@@ -7,6 +7,8 @@ import type { Asked } from '../use-call.js';
 /** When the page appears, its heading gets the focus, so that a screen reader says where one is; or the field with `autofocus`. */
 export const Page = (props: {
   readonly title: string;
+  /** Before the title in the name of the browser's tab. */
+  readonly part?: string;
   /** Small, above the title. */
   readonly above?: ComponentChildren;
   readonly lead?: ComponentChildren;
@@ -15,8 +17,8 @@ export const Page = (props: {
 }) => {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${props.title} – Syrinx`;
-  }, [props.title]);
+    document.title = [props.part, props.title, 'Syrinx'].filter((text) => text !== undefined).join(' – ');
+  }, [props.part, props.title]);
   useEffect(() => {
     const field = document.querySelector<HTMLElement>('main [autofocus]');
     (field ?? heading.current)?.focus({ preventScroll: true });
