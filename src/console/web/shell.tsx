@@ -70,7 +70,7 @@ export const Shell = (props: {
         Skip to the page
       </a>
       <header class="side">
-        <div class="side-head">
+        <div class="between">
           <a class="brand-link" href="/">
             <Brand />
           </a>

@@ -64,7 +64,7 @@ const Manage = ({ account }: Of) => {
   };
   return (
     <div class="stack">
-      <section class="card split">
+      <section class="card between">
         <div>
           <h2>{suspended ? 'Resume' : 'Suspend'}</h2>
           <p class="muted">
@@ -77,7 +77,7 @@ const Manage = ({ account }: Of) => {
           {suspended ? 'Resume account' : 'Suspend account'}
         </button>
       </section>
-      <section class="card split">
+      <section class="card between">
         <div>
           <h2>Delete</h2>
           <p class="muted">

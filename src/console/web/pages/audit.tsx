@@ -47,7 +47,7 @@ export const AuditPage = () => {
               { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
             ]}
           />
-          <p class="more">
+          <p class="head">
             {isEnd ? (
               <span class="muted">That is all.</span>
             ) : (

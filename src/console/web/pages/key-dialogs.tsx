@@ -120,13 +120,13 @@ const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose
   const request = { text: 'Hello from Syrinx.', voice: voice?.id ?? 'VOICE' };
   const code = codeFor({ serviceUrl, request, key: secret });
   return (
-    <div class="form">
+    <div class="stack form">
       <p>Copy the key now. It is not shown again, and nobody can find it out later.</p>
       <CopyBlock text={secret} label="Key" />
       <h3>Try it</h3>
       <Switch name="language" label="Language" options={languages} value={language} onChange={setLanguage} />
       <CopyBlock text={code[language].trim()} label={`A request with ${languages[language]}`} />
-      <div class="form-end">
+      <div class="row form-end">
         <button type="button" class="button primary" onClick={onClose}>
           I have copied the key
         </button>

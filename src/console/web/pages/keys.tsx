@@ -77,7 +77,7 @@ const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (ask
         isAction: true,
         cell: (key) =>
           key.revokedAtMs === null && (
-            <span class="actions">
+            <span class="row">
               <button
                 type="button"
                 class="button small"
@@ -144,7 +144,7 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
                 </Empty>
               ) : (
                 <>
-                  <div class="section-head">
+                  <div class="between head">
                     <p class="muted">Programs speak with a key, and spend the credit of this account.</p>
                     {create}
                   </div>

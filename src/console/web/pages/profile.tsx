@@ -61,7 +61,7 @@ export const ProfilePage = () => {
             />
           </Form>
         </section>
-        <section class="card split">
+        <section class="card between">
           <div>
             <h2>Sessions</h2>
             <p class="muted">Ends every session of yours, on all devices, this one too.</p>

@@ -55,7 +55,7 @@ const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure
           refusal={{ message: 'The plot did not load. Reload the page; the table has all numbers.' }}
         />
       )}
-      <figcaption class="plot-head">
+      <figcaption class="between">
         <strong>{measure}</strong>
         <span class="muted">
           {at === undefined
@@ -71,14 +71,12 @@ const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure
         role="img"
         aria-label={`${measure} over time. The tables below have the numbers.`}
       />
-      <ul class="legend">
+      <ul class="legend row">
         {data.series.map(({ label, values }, index) => (
-          <li key={label}>
-            <span class={`swatch series-${index + 1}`} />
+          <li key={label} class="row">
+            <span class="swatch" style={{ background: `var(--series-${index + 1})` }} />
             {label}
-            <span class="legend-value">
-              {point === null ? '' : formatMeasure(measure, values[point] ?? 0)}
-            </span>
+            <strong>{point === null ? '' : formatMeasure(measure, values[point] ?? 0)}</strong>
           </li>
         ))}
       </ul>
@@ -123,8 +121,8 @@ const Usage = (props: {
   if (accountId !== null) query.set('accountId', String(accountId));
   return (
     <>
-      <div class="filters">
-        <label class="filter">
+      <div class="filters row">
+        <label class="filter muted row">
           <span>Last</span>
           <select value={period} onChange={({ currentTarget }) => choose(currentTarget.value as Period)}>
             {Object.keys(periods).map((name) => (
@@ -213,7 +211,7 @@ const Balance = ({ account }: { readonly account: AccountView }) => {
   const balance = useCall('balance', { accountId: account.accountId });
   return (
     <section class="section">
-      <div class="section-head">
+      <div class="between head">
         <h2>Balance</h2>
         <strong>{formatNumber(account.balance)}</strong>
       </div>

@@ -26,7 +26,7 @@ export const useInvitation = (accountId: number | null) => {
     problem: refusal !== null && <Problem refusal={refusal} />,
     dialog: link !== null && (
       <Dialog title="Send this link" onClose={() => setLink(null)}>
-        <div class="dialog-text">
+        <div class="stack">
           <p>
             Whoever opens it chooses a name and a password{accountId === null && ', and becomes an operator'}.
             It works once, until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
@@ -122,7 +122,7 @@ export const Users = ({ accountId }: { readonly accountId: number }) => {
   return (
     <>
       {isOperator && (
-        <div class="section-head">
+        <div class="between head">
           <p class="muted">Users see the keys, usage and playground of this account.</p>
           {invitation.button}
         </div>

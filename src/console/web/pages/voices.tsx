@@ -102,11 +102,11 @@ export const VoicesPage = () => {
                 <>
                   {answer.reload.message !== null && <div class="notice warn">{answer.reload.message}</div>}
                   <Packs packs={answer.packs} />
-                  <p class="hint after-table">{reloadText(answer)}</p>
+                  <p class="hint">{reloadText(answer)}</p>
                 </>
               )}
               <div class={isOperator ? 'section' : ''}>
-                <h2 class="gallery-title">Listen</h2>
+                <h2 class="head">Listen</h2>
                 <VoiceGallery />
               </div>
             </>

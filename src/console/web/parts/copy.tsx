@@ -19,7 +19,7 @@ export const CopyButton = ({ text, label = 'Copy' }: { readonly text: string; re
     }
   };
   return (
-    <button type="button" class="button small copy" onClick={() => void copy()}>
+    <button type="button" class="button small" onClick={() => void copy()}>
       <Icon name={said === 'Copied' ? 'done' : 'copy'} />
       <span aria-live="polite">{said === '' ? label : said}</span>
     </button>

@@ -34,7 +34,7 @@ export const Dialog = (props: {
         else props.onClose();
       }}
     >
-      <div class="dialog-head">
+      <div class="between head">
         <h2 id={id}>{props.title}</h2>
         {props.onClose !== undefined && (
           <button type="button" class="icon-button" aria-label="Close" onClick={props.onClose}>
@@ -57,7 +57,7 @@ export const Confirm = (props: {
 }) => (
   <Dialog title={props.title} onClose={props.onClose}>
     <Form submit={props.act} danger onSubmit={props.onAct} onCancel={props.onClose}>
-      <div class="dialog-text">{props.children}</div>
+      <div class="stack">{props.children}</div>
     </Form>
   </Dialog>
 );

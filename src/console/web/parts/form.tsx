@@ -37,7 +37,6 @@ export const useAct = (): FormState & { readonly act: (work: () => Promise<void>
 };
 
 export const Form = (props: {
-  readonly class?: string;
   readonly submit: string;
   readonly danger?: boolean;
   readonly onSubmit: (values: FormData) => Promise<void>;
@@ -58,7 +57,7 @@ export const Form = (props: {
     <FormContext.Provider value={{ refusal, running }}>
       <form
         ref={form}
-        class={`form ${props.class ?? ''}`}
+        class="stack form"
         onSubmit={(event) => {
           event.preventDefault();
           const values = new FormData(event.currentTarget);
@@ -67,7 +66,7 @@ export const Form = (props: {
       >
         {refusal !== null && !isShown && <Problem refusal={refusal} />}
         {props.children}
-        <div class="form-end">
+        <div class="row form-end">
           {props.onCancel !== undefined && (
             <button type="button" class="button" onClick={props.onCancel}>
               Cancel

@@ -16,7 +16,6 @@ const paths = {
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   leave: 'M14 4H5v16h9M10 12h11M17 8l4 4-4 4',
   done: 'M5 12.5 10 17.5 19.5 7',
-  more: 'M5.5 12h.01M12 12h.01M18.5 12h.01',
   play: 'M7 4.5v15l12-7.5L7 4.5Z',
   stop: 'M6.5 6.5h11v11h-11z',
   download: 'M12 4v11M7 11l5 5 5-5M4.5 20h15',
@@ -25,7 +24,7 @@ const paths = {
 export type IconName = keyof typeof paths;
 
 export const Icon = ({ name }: { readonly name: IconName }) => (
-  <svg class={`icon icon-${name}`} viewBox="0 0 24 24" aria-hidden="true">
+  <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
     <path d={paths[name]} />
   </svg>
 );

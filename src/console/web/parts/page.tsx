@@ -25,15 +25,15 @@ export const Page = (props: {
   }, []);
   return (
     <>
-      <header class="page-head">
-        <div class="page-title">
+      <header class="between page-head">
+        <div>
           {props.above}
           <h1 ref={heading} tabIndex={-1}>
             {props.title}
           </h1>
           {props.lead !== undefined && <p class="lead">{props.lead}</p>}
         </div>
-        {props.actions !== undefined && <div class="actions">{props.actions}</div>}
+        {props.actions !== undefined && <div class="row">{props.actions}</div>}
       </header>
       {props.children}
     </>
