@@ -19,7 +19,7 @@ export const ProfilePage = () => {
     <Page title={user.name} lead={`${role} since ${formatTime(user.createdAtMs)}`}>
       <div class="stack narrow">
         <section class="card">
-          <h2>Password</h2>
+          <h2 class="head">Password</h2>
           <Form
             key={formKey}
             submit="Change password"

@@ -140,7 +140,7 @@ export const ContextCard = (props: {
           )}
         </Labelled>
       )}
-      <div class="actions">
+      <div class="row">
         {isOpen && writer.kind === 'model' && (
           <button
             type="button"

@@ -43,7 +43,7 @@ const Tabs = (props: {
   };
   return (
     <>
-      <div class="pg-tabs" role="tablist" aria-label={props.label} ref={list} onKeyDown={onKeyDown}>
+      <div class="tabs" role="tablist" aria-label={props.label} ref={list} onKeyDown={onKeyDown}>
         {tabs.map(({ label }, index) => (
           <button
             key={label}

@@ -205,7 +205,7 @@ export const RequestTab = (props: {
               />
             )}
           </Labelled>
-          <div class="actions">
+          <div class="row">
             <button type="button" class="button primary" onClick={speak}>
               <Icon name="play" /> Speak
             </button>

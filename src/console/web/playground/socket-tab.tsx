@@ -29,7 +29,7 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
   }, [newest]);
   return (
     <section class="section">
-      <div class="section-head">
+      <div class="between head">
         <h2>Frames</h2>
         <button type="button" class="button small" onClick={onClear}>
           Clear

@@ -67,7 +67,7 @@ const VoiceCard = (props: {
         {languageOf(voice.language)}, {formatNumber(voice.sampleRateHz)} Hz
         {voice.licence !== null && `, ${voice.licence}`}
       </p>
-      <div class="actions">
+      <div class="row">
         <button type="button" class="button small" onClick={isPlaying ? onStop : onPlay}>
           <Icon name={isPlaying ? 'stop' : 'play'} />
           {isPlaying ? 'Stop' : 'Sample'}
