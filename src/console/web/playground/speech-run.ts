@@ -102,8 +102,9 @@ export class SpeechRun {
     } catch (error) {
       await decoder.finish().catch(() => undefined);
       if (this.isReceiving) this.#end('failed', await this.#brokenOff(error));
-    } finally {
+      // Of a stream that makes no sense, the rest is not wanted.
       this.#aborter.abort();
+    } finally {
       decoder.close();
       this.track.complete();
     }

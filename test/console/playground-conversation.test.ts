@@ -1,0 +1,97 @@
+/** Somebody holds a conversation at the playground: over a WebSocket, in several contexts, until it is cut. */
+import t from 'tap';
+import { until } from '../support/service.js';
+import { noBrowser, startConsole } from './browser-rig.js';
+import { Ears } from './playground-ears.js';
+
+if (noBrowser !== false) {
+  t.pass(noBrowser, { skip: noBrowser });
+  process.exit();
+}
+
+const rig = await startConsole(t, { SYNTHESIS_THREADS: '1' }, 'src/main.js');
+const ada = await rig.arrive();
+const { page } = ada;
+const ears = await Ears.on(page);
+await ada.join(rig.claimLink, 'ada', 'Claim this console');
+
+const tab = page.getByRole('tabpanel', { name: 'Conversation' });
+const contexts = tab.getByRole('region', { name: /^context-/ });
+const frames = async (): Promise<{ from: string; frame: Record<string, unknown> }[]> =>
+  (await tab.locator('.pg-frame').allInnerTexts()).map((line) => {
+    const [, from = '', text = ''] = /(sent|received)\s+(\{.*\})$/s.exec(line) ?? [];
+    return { from, frame: JSON.parse(text) as Record<string, unknown> };
+  });
+const call = (name: string, question: object): Promise<unknown> =>
+  page.evaluate(
+    `fetch('/api/${name}', {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: ${JSON.stringify(JSON.stringify(question))},
+    }).then((response) => response.json())`,
+  );
+
+await page.getByRole('tab', { name: 'Conversation' }).click();
+
+t.test('text is sent as it is typed, spoken, flushed and closed; all frames are listed', async (t) => {
+  await ada.button('Open a context').click();
+  const box = contexts.getByLabel('Text, sent as you type');
+  await box.pressSequentially('Hello there. ');
+  await box.press('Control+Enter');
+  t.ok(await until(async () => (await frames()).some(({ frame }) => 'flush_completed' in frame)));
+  await contexts.getByRole('button', { name: 'Close', exact: true }).click();
+  t.ok(await until(async () => (await frames()).some(({ frame }) => 'context_closed' in frame)));
+  const listed = await frames();
+  const sent = listed.filter(({ from }) => from === 'sent').map(({ frame }) => frame);
+  t.equal(sent.map(({ send_text: text = '' }) => text).join(''), 'Hello there. ');
+  t.ok(sent.filter((frame) => 'send_text' in frame).length > 5, 'letter by letter');
+  t.strictSame(
+    sent.flatMap((frame) => Object.keys(frame).filter((key) => /^(?:start|flush$|close)/.test(key))),
+    ['start_context', 'flush', 'close_context'],
+  );
+  const audio = listed.filter(({ frame }) => 'audio_chunk' in frame);
+  t.ok(audio.length > 0);
+  t.match(audio[0]?.frame['audio_chunk'], /^\d+ bytes, \d+ ms$/, 'audio is listed as its length');
+  t.ok(
+    await until(async () => (await ears.heard()).lit.map(({ word }) => word).join(' ') === 'Hello there.'),
+  );
+  await contexts.getByRole('button', { name: 'Remove' }).click();
+});
+
+t.test(
+  'two contexts replay what a language model writes; one is interrupted, the other goes on',
+  async (t) => {
+    await tab.getByLabel('Replay as a language model writes').check();
+    await tab.getByLabel('Speed of the language model').selectOption('100');
+    for (const index of [0, 1]) {
+      await ada.button('Open a context').click();
+      await contexts.nth(index).getByRole('button', { name: 'Write' }).click();
+    }
+    t.ok(await until(async () => (await contexts.locator('[aria-current]').count()) === 2), 'both are heard');
+    await contexts.first().getByRole('button', { name: 'Interrupt' }).click();
+    t.match(await contexts.first().innerText(), /interrupted/);
+    t.ok(await ears.isLoud());
+    t.equal(await contexts.first().locator('[aria-current]').count(), 0);
+    const silentMs = await ears.silentAfter('Interrupt');
+    t.ok(silentMs < 100, `silent after ${silentMs} ms`);
+    t.ok(
+      await until(async () => (await frames()).filter(({ frame }) => 'cancel_context' in frame).length === 2),
+    );
+  },
+);
+
+t.test('a suspended account is told, and a lost connection; the next context connects again', async (t) => {
+  const alert = tab.getByRole('alert');
+  const { accountId } = ((await call('accounts', {})) as readonly { accountId: number }[])[0]!;
+  await ada.button('Open a context').click();
+  await contexts.last().getByRole('button', { name: 'Write' }).click();
+  t.ok(await until(() => ears.isLoud()));
+  await call('suspendAccount', { accountId, suspended: true });
+  await alert.waitFor();
+  t.match(await alert.innerText(), /suspended/);
+  await call('suspendAccount', { accountId, suspended: false });
+  await ada.button('Open a context').click();
+  t.ok(await until(() => tab.getByText('Connected.').isVisible()));
+  t.equal(await alert.count(), 0);
+  rig.service.signal('SIGKILL');
+  await alert.waitFor();
+  t.match(await alert.innerText(), /^The connection was lost/);
+});

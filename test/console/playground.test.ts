@@ -1,0 +1,264 @@
+/** Somebody listens at the playground of a running service: to requests, in every format, and to what goes wrong. */
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import t, { type Test } from 'tap';
+import { packageRoot } from '../support/package-root.js';
+import { prose, until, type StreamRecord } from '../support/service.js';
+import { missingTool } from '../support/tools.js';
+import { noBrowser, startConsole, type Person } from './browser-rig.js';
+import { Ears, jointsOf } from './playground-ears.js';
+
+if (noBrowser !== false) {
+  t.pass(noBrowser, { skip: noBrowser });
+  process.exit();
+}
+
+const rig = await startConsole(t, { SYNTHESIS_THREADS: '1' }, 'src/main.js');
+const ada = await rig.arrive();
+const { page } = ada;
+const ears = await Ears.on(page);
+await ada.join(rig.claimLink, 'ada', 'Claim this console');
+
+const text = 'Good morning. The kettle is on, and a ticket costs $12.';
+const request = page.getByRole('tabpanel', { name: 'Request' });
+const status = () => request.getByRole('status').innerText();
+const alert = () => request.getByRole('alert').innerText();
+const words = request.getByRole('group', { name: /^Spoken words/ }).getByRole('button');
+
+const call = (person: Person, name: string, question: object): Promise<unknown> =>
+  person.page.evaluate(
+    `fetch('/api/${name}', {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: ${JSON.stringify(JSON.stringify(question))},
+    }).then((response) => response.json())`,
+  );
+const accounts = (await call(ada, 'accounts', {})) as readonly { accountId: number }[];
+const { accountId } = accounts[0]!;
+
+const recordsOf = (body: string): readonly StreamRecord[] =>
+  body
+    .split('\n\n')
+    .filter((record) => record !== '')
+    .map((record) => JSON.parse(record.slice('data: '.length)) as StreamRecord);
+
+/** Speaks a text to its end. @returns what the service sent */
+const speak = async (t: Test, said: string, format: string) => {
+  await page.reload();
+  await ada.field('Format').selectOption(format);
+  await ada.field('Text').fill(said);
+  await ada.button('Speak').click();
+  t.ok(await until(async () => (await status()) === 'Spoken.'), `${format} is spoken to its end`);
+  const records = recordsOf(await ears.answer());
+  const audio = records.flatMap(({ audio_chunk: chunk }) =>
+    chunk === undefined ? [] : [Buffer.from(chunk, 'base64')],
+  );
+  const times = records.flatMap(({ words = [], start_seconds = [] }) =>
+    words.map((word, index) => ({ word, start: start_seconds[index]! })),
+  );
+  return { audio, times };
+};
+
+/** Begins a long text, and waits until it is heard. */
+const beginLong = async () => {
+  await ada.field('Format').selectOption('pcm');
+  await ada.field('Text').fill(prose(58));
+  await ada.button('Speak').click();
+  await until(() => ears.isLoud());
+};
+
+const downloaded = async (): Promise<{ name: string; bytes: Buffer }> => {
+  const saving = page.waitForEvent('download');
+  await ada.button('Download').click();
+  const download = await saving;
+  return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
+};
+
+t.test(
+  'what one hears is what the service sent, without gap or overlap, and words light up on time',
+  async (t) => {
+    const { audio, times } = await speak(t, text, 'pcm');
+    const heard = await ears.heard();
+    t.equal(heard.rate, 32_000);
+    t.ok(heard.pcm.equals(Buffer.concat(audio)), 'the same samples');
+    t.strictSame(
+      jointsOf(heard).filter((frames) => frames !== 0),
+      [],
+      'each source starts at the frame at which the one before it ends',
+    );
+    t.strictSame(
+      heard.lit.map(({ word }) => word),
+      text.split(' '),
+    );
+    const latenessMs = heard.lit.map(({ at }, index) =>
+      Math.abs((at - heard.starts[0]! - times[index]!.start) * 1_000),
+    );
+    latenessMs.sort((a, b) => a - b);
+    t.ok(
+      latenessMs[Math.floor(latenessMs.length * 0.75)]! <= 50,
+      `within 50 ms: ${latenessMs.map(Math.round).join()}`,
+    );
+    const figures = await request.locator('.pg-figures').innerText();
+    const [, firstByteMs, audibleMs] =
+      /First byte\s+(\d+) ms\s+First audible sample\s+(\d+) ms/.exec(figures) ?? [];
+    t.ok(Number(firstByteMs) > 0 && Number(audibleMs) > Number(firstByteMs), figures);
+  },
+);
+
+t.test('a word that is clicked, or reached with the keyboard, is where speech goes on', async (t) => {
+  const { times } = await speak(t, text, 'wav');
+  const jump = async (index: number, act: () => Promise<void>) => {
+    await ears.forget();
+    await act();
+    await until(async () => (await ears.heard()).lit.length > 1);
+    const { lengths, lit } = await ears.heard();
+    t.equal(lit[0]?.word, times[index]!.word);
+    t.ok(lengths[0]! > 0);
+  };
+  await jump(3, () => words.nth(3).click());
+  await jump(5, async () => {
+    await words.nth(3).focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+  });
+  await ada.button('Stop').click();
+});
+
+t.test('every format sounds as it streams, and downloads as it is', async (t) => {
+  const rates: Record<string, number> = { mp3: 32_000, opus: 48_000, mulaw: 8_000, linear16: 32_000 };
+  for (const [format, rate] of Object.entries(rates)) {
+    const { audio } = await speak(t, 'A word in time.', format);
+    const heard = await ears.heard();
+    t.equal(heard.rate, rate, format);
+    t.ok(heard.pcm.length / 2 / rate > 0.7, `${format}: ${heard.pcm.length / 2 / rate} s are heard`);
+    t.notOk(
+      jointsOf(heard).some((frames) => frames < 0),
+      `${format}: no overlap`,
+    );
+    const { bytes, name } = await downloaded();
+    if (format !== 'linear16') {
+      t.equal(name, `speech.${format === 'mulaw' ? 'ulaw' : format}`);
+      t.ok(bytes.equals(Buffer.concat(audio)), `${format}: the bytes of the stream`);
+      continue;
+    }
+    t.equal(name, 'speech.wav');
+    t.equal(bytes.readUInt32LE(4), bytes.length - 8);
+    t.equal(bytes.readUInt32LE(40), bytes.length - 44);
+    t.ok(bytes.subarray(44).equals(heard.pcm), 'one header, then what was heard');
+  }
+});
+
+t.test('stop ends the request and falls silent within 100 ms', async (t) => {
+  await beginLong();
+  const failed = page.waitForEvent('requestfailed');
+  const silentMs = await ears.silentAfter('Stop');
+  t.ok(silentMs < 100, `${silentMs} ms`);
+  t.match((await failed).url(), /\/api\/speak$/);
+  t.equal(await status(), 'Stopped.');
+  await beginLong();
+  await ada.field('Text').press('Escape');
+  t.ok(await until(async () => (await status()) === 'Stopped.'), 'Escape stops too');
+});
+
+t.test(
+  'the request as code is what the playground sends, and runs',
+  { skip: missingTool('curl', 'python3') },
+  async (t) => {
+    const { times } = await speak(t, 'It\'s $5, isn\'t it? "Yes".', 'wav');
+    const dir = t.testdir();
+    const run = promisify(execFile);
+    await request.getByText('As code').click();
+    const programs: Record<string, readonly string[]> = {
+      curl: ['sh', '-e'],
+      Node: [join(packageRoot, 'node_modules', '.bin', 'node')],
+      Python: ['python3'],
+    };
+    for (const [language, [program = '', ...args]] of Object.entries(programs)) {
+      await request.getByLabel(language, { exact: true }).check();
+      const code = await request.getByLabel(`The request in ${language}`).innerText();
+      t.match(code, /YOUR_API_KEY/);
+      const file = join(dir, language === 'Node' ? 'program.mjs' : 'program');
+      writeFileSync(file, code.replace('YOUR_API_KEY', rig.service.key));
+      const { stdout } = await run(program, [...args, file], { cwd: dir });
+      t.equal(readFileSync(join(dir, 'speech.wav')).toString('latin1', 0, 4), 'RIFF', language);
+      if (language !== 'curl')
+        t.strictSame(
+          stdout.split(/\s+/).filter(Boolean),
+          times.map(({ word }) => word),
+        );
+    }
+  },
+);
+
+t.test('it says plainly why the service does not speak', async (t) => {
+  await beginLong();
+  await call(ada, 'suspendAccount', { accountId, suspended: true });
+  await request.getByRole('alert').waitFor();
+  t.match(await alert(), /^The speech broke off after [\d.]+ s\. The account was suspended\./);
+  await ada.button('Speak').click();
+  t.ok(await until(async () => (await alert()).startsWith('The account is suspended, so it cannot speak')));
+  await call(ada, 'suspendAccount', { accountId, suspended: false });
+
+  const poor = (await call(ada, 'createAccount', { name: 'poor', credits: 20 })) as { accountId: number };
+  await page.reload();
+  await ada.field('Account').selectOption(String(poor.accountId));
+  await ada.button('Speak').click();
+  t.ok(
+    await until(async () => (await alert()).startsWith('The account has too little credit for this text.')),
+  );
+  await ada.field('Text').fill('Nineteen letters on');
+  await ada.button('Speak').click();
+  t.ok(await until(async () => (await status()) === 'Spoken.'), 'for a shorter text it has enough');
+  t.ok(await until(() => page.getByText('1 credits left').isVisible()), 'the credit that is left is shown');
+});
+
+t.test('the tenth stream of an account is refused, and one that ends makes room', async (t) => {
+  const body = JSON.stringify({ accountId, request: { text: prose(400), voice: 'wren' } });
+  await page.evaluate(`
+    window.streams = new AbortController();
+    Promise.all(Array.from({ length: 9 }, () => fetch('/api/speak', {
+      method: 'POST', headers: { 'content-type': 'application/json' }, signal: streams.signal,
+      body: ${JSON.stringify(body)},
+    })));`);
+  await page.evaluate('Promise.resolve()');
+  await ada.field('Account').selectOption(String(accountId));
+  t.ok(
+    await until(async () => {
+      await ada.button('Speak').click();
+      await until(async () => (await status()) !== 'Asking …');
+      return (await request.getByRole('alert').count()) > 0;
+    }),
+  );
+  t.match(await alert(), /^Nine streams of this account speak in the playground already/);
+  await page.evaluate('streams.abort()');
+  t.ok(
+    await until(async () => {
+      await ada.button('Speak').click();
+      return until(async () => (await status()) === 'Speaking …', 500);
+    }),
+  );
+});
+
+t.test('a voice of the gallery is heard, and can be tried', async (t) => {
+  await page.getByRole('tab', { name: 'Voices' }).click();
+  await ada.button('Sample of lark').click();
+  await ada.button('Stop of lark').waitFor();
+  await ada.button('Sample of lark').waitFor();
+  t.equal(await page.getByRole('alert').count(), 0);
+  await ada.button('Try it with lark').click();
+  t.equal(await request.getByLabel('Voice').inputValue(), 'lark');
+});
+
+t.test('no key is in the page, and the browser complains of nothing', async (t) => {
+  await page.reload();
+  await ada.button('Speak').click();
+  await until(async () => (await status()) === 'Spoken.');
+  t.notMatch(await page.content(), /svc_sk_/);
+  t.strictSame(await ada.violations(), []);
+  t.strictSame(
+    ada.complaints.filter((complaint) => !complaint.includes('ERR_INCOMPLETE_CHUNKED_ENCODING')),
+    [],
+    'but for the stream that was cut',
+  );
+});
