@@ -18,7 +18,7 @@ await ada.join(rig.claimLink, 'ada', 'Claim this console');
 const tab = page.getByRole('tabpanel', { name: 'Conversation' });
 const contexts = tab.getByRole('region', { name: /^context-/ });
 const frames = async (): Promise<{ from: string; frame: Record<string, unknown> }[]> =>
-  (await tab.locator('.pg-frame').allInnerTexts()).map((line) => {
+  (await tab.locator('.pg-frames li').allInnerTexts()).map((line) => {
     const [, from = '', text = ''] = /(sent|received)\s+(\{.*\})$/s.exec(line) ?? [];
     return { from, frame: JSON.parse(text) as Record<string, unknown> };
   });

@@ -98,7 +98,7 @@ t.test(
       latenessMs[Math.floor(latenessMs.length * 0.75)]! <= 50,
       `within 50 ms: ${latenessMs.map(Math.round).join()}`,
     );
-    const figures = await request.locator('.pg-figures').innerText();
+    const figures = await request.locator('.tiles').innerText();
     const [, firstByteMs, audibleMs] =
       /First byte\s+(\d+) ms\s+First audible sample\s+(\d+) ms/.exec(figures) ?? [];
     t.ok(Number(firstByteMs) > 0 && Number(audibleMs) > Number(firstByteMs), figures);

@@ -98,8 +98,8 @@ export const ContextCard = (props: {
   };
 
   return (
-    <section class="card pg-context" aria-label={`${id}, ${context.voice}`} onKeyDown={onKeyDown}>
-      <div class="pg-context-head">
+    <section class="card stack" aria-label={`${id}, ${context.voice}`} onKeyDown={onKeyDown}>
+      <div class="between">
         <h2>{id}</h2>
         <span class="muted">
           {context.voice}, {states[state]}

@@ -150,7 +150,7 @@ export const Playground = (props: {
       title="Playground"
       lead="Hear what you type, as it streams. It costs what a request with a key costs."
       actions={
-        <div class="pg-account">
+        <div class="row pg-account">
           {accounts !== null && (
             <Labelled name="account" label="Account">
               {(control) => (

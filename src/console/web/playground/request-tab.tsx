@@ -88,9 +88,9 @@ const Figures = ({ run }: { readonly run: SpeechRun }) => {
     ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)]] : []),
   ];
   return (
-    <dl class="pg-figures">
+    <dl class="tiles">
       {figures.map(([name, value]) => (
-        <div key={name}>
+        <div key={name} class="tile">
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>
@@ -108,12 +108,12 @@ const languages: readonly (readonly [keyof Code, string])[] = [
 const AsCode = ({ code }: { readonly code: Code }) => {
   const [language, setLanguage] = useState<keyof Code>('curl');
   return (
-    <details class="card pg-code">
+    <details class="card section">
       <summary>As code</summary>
-      <fieldset class="pg-choices">
+      <fieldset class="row pg-choices">
         <legend class="hidden">Language</legend>
         {languages.map(([name, label]) => (
-          <label key={name}>
+          <label key={name} class="row">
             <input
               type="radio"
               name="language"
@@ -183,9 +183,9 @@ export const RequestTab = (props: {
   const left = charactersMax - draft.text.length;
 
   return (
-    <div class="pg-request" onKeyDown={onKeyDown}>
+    <div onKeyDown={onKeyDown}>
       <div class="pg-columns">
-        <div class="pg-main">
+        <div class="stack">
           <Labelled
             name="text"
             label="Text"
@@ -231,7 +231,7 @@ export const RequestTab = (props: {
               <Icon name="download" /> Download
             </button>
           </div>
-          <p class="pg-status" role="status">
+          <p class="muted pg-status" role="status">
             {statusOf(current)}
           </p>
           {typeof current?.problem === 'string' && <Problem refusal={{ message: current.problem }} />}
@@ -247,7 +247,7 @@ export const RequestTab = (props: {
             </>
           )}
         </div>
-        <div class="pg-settings card">
+        <div class="card stack">
           <VoiceFields
             voices={voices}
             value={{ voice, temperature: draft.temperature }}
@@ -262,7 +262,7 @@ export const RequestTab = (props: {
               ? `You hear the ${encoding} stream itself as it comes, and you download the same bytes.`
               : `This browser plays ${encoding} only when all of it has come. Choose pcm to hear speech as it streams.`}
           </p>
-          <label class="pg-check">
+          <label class="row">
             <input
               type="checkbox"
               checked={draft.normalize}

@@ -48,9 +48,9 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
           }}
         >
           {frames.map(({ atMs, from, number, text }) => (
-            <li key={number} class={`pg-frame ${from}`}>
-              <span class="pg-frame-time">{formatNumber(Math.round(atMs))} ms</span>
-              <span class="pg-frame-from">{from === 'page' ? 'sent' : 'received'}</span>
+            <li key={number}>
+              <span class="muted">{formatNumber(Math.round(atMs))} ms</span>
+              <span class={from}>{from === 'page' ? 'sent' : 'received'}</span>
               <code>{text}</code>
             </li>
           ))}
@@ -87,11 +87,11 @@ export const SocketTab = (props: {
   const live = contexts.filter(({ state }) => state === 'open' || state === 'closing').length;
   const rate = writer.kind === 'model' ? writer.tokensPerSecond : 30;
   return (
-    <div class="pg-socket">
+    <>
       <div class="pg-columns">
-        <div class="pg-main">
-          <div class="pg-connection">
-            <p class="pg-status" role="status">
+        <div class="stack">
+          <div class="between">
+            <p class="muted pg-status" role="status">
               {connections[connection]}
             </p>
             {connection !== 'closed' && (
@@ -101,9 +101,9 @@ export const SocketTab = (props: {
             )}
           </div>
           {problem !== null && <Problem refusal={{ message: problem }} />}
-          <fieldset class="pg-choices">
+          <fieldset class="row pg-choices">
             <legend class="hidden">Who writes the text</legend>
-            <label>
+            <label class="row">
               <input
                 type="radio"
                 name="writer"
@@ -112,7 +112,7 @@ export const SocketTab = (props: {
               />
               Send as I type
             </label>
-            <label>
+            <label class="row">
               <input
                 type="radio"
                 name="writer"
@@ -138,7 +138,7 @@ export const SocketTab = (props: {
             />
           ))}
         </div>
-        <div class="pg-settings card">
+        <div class="card stack">
           <VoiceFields
             voices={voices}
             value={{ voice, temperature }}
@@ -181,6 +181,6 @@ export const SocketTab = (props: {
         </div>
       </div>
       <Frames frames={frames} onClear={() => session.current?.clearFrames()} />
-    </div>
+    </>
   );
 };

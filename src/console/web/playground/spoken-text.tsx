@@ -99,7 +99,7 @@ export const SpokenText = (props: {
           </button>
         </>
       ))}
-      <span class="pg-rest">{rest}</span>
+      <span class="muted">{rest}</span>
     </p>
   );
 };
