@@ -39,12 +39,16 @@ export class Passwords {
     });
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.#waiting >= this.#waitingMax)
       throw new AdministrationError('Too many sign-ins at once: try again in a moment', 'unavailable');
     this.#waiting += 1;
-    const done = this.#previous.then(work).finally(() => (this.#waiting -= 1));
+    const done = this.#previous.then(work);
     this.#previous = done.catch(() => undefined);
-    return done;
+    try {
+      return await done;
+    } finally {
+      this.#waiting -= 1;
+    }
   }
 }

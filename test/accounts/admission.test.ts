@@ -297,6 +297,77 @@ t.test('a long request is charged in steps of a thousand characters, or of a min
   t.strictSame(ledger.queue.splice(0).map(contentOf), [['r', 'usage', -5_020, 5_020, false, 179_998]]);
 });
 
+t.test('entries have their voice, and over a lease all audio that was handed over, once', async (t) => {
+  const { administration, admission, ledger } = setUp(t);
+  const key = keyOf(admission, (await administration.createKey(null, 100_000)).key);
+  const audioOf = ({ kind, voice, characters, audioMs, beginsRequest }: LedgerEntry) => [
+    kind,
+    voice,
+    characters,
+    audioMs,
+    beginsRequest,
+  ];
+  const short = leaseOf(admission.admit(key, 100, 'short'));
+  for (const frame of [20.25, 100.5, 100.5]) {
+    short.heard(frame, 'wren');
+    short.settle(frame === 20.25 ? 30 : 0, 'wren');
+  }
+  short.close();
+  short.heard(1_000, 'wren');
+  t.strictSame(ledger.queue.splice(0).map(audioOf), [['usage', 'wren', 30, 221, true]], 'one entry');
+
+  const socket = leaseOf(admission.admit(key, 9_000, 'socket'));
+  for (const voice of ['wren', 'lark', 'wren']) {
+    socket.heard(10.3, voice);
+    socket.settle(500, voice);
+    socket.heard(30_000.3, voice);
+  }
+  t.strictSame(
+    ledger.queue.splice(0).map(audioOf),
+    [
+      ['usage', 'wren', 500, 30_011, true],
+      ['usage', 'lark', 500, 10, false],
+    ],
+    'a step has the audio so far',
+  );
+  socket.close();
+  t.strictSame(
+    ledger.queue.splice(0).map(audioOf),
+    [
+      ['usage', 'wren', 500, 30_011 - 1, false],
+      ['usage', 'lark', 0, 30_001, false],
+    ],
+    'the close adds the rest, of a voice whose characters are charged too',
+  );
+
+  const failed = leaseOf(admission.admit(key, 9_000, 'failed'));
+  failed.heard(10, 'wren');
+  failed.settle(1_000, 'wren');
+  failed.heard(500, 'wren');
+  failed.void();
+  t.strictSame(ledger.queue.splice(0).map(audioOf), [
+    ['usage', 'wren', 1_000, 10, true],
+    ['refund', 'wren', 1_000, 0, false],
+  ]);
+  const unspoken = leaseOf(admission.admit(key, 10, 'unspoken'));
+  unspoken.heard(500, 'wren');
+  unspoken.close();
+  t.strictSame(ledger.queue, [], 'audio of no charge makes no entry');
+});
+
+t.test('a key that is known by its id is as good as its text', async (t) => {
+  let nowMs = 1_000;
+  const { administration, admission } = setUp(t, 1, () => nowMs);
+  const { key, keyId } = await administration.createKey('ada', 5, { expiresAtMs: Date.UTC(2090, 0) });
+  t.strictSame(admission.byId(keyId), admission.authenticate(key));
+  t.strictSame(admission.byId(keyId + 1), { ok: false, code: 'keyUnknown' });
+  nowMs = Date.UTC(2090, 0);
+  t.strictSame(admission.byId(keyId), { ok: false, code: 'keyUnknown' });
+  nowMs = 1_000;
+  await administration.suspend('ada');
+  t.strictSame(admission.byId(keyId), { ok: false, code: 'keyUnknown' });
+});
+
 t.test('an unmetered account is charged and never refused', async (t) => {
   const { administration, admission, ledger, dataDir } = setUp(t);
   const key = keyOf(admission, (await administration.createKey('free', null)).key);

@@ -215,6 +215,44 @@ t.test('what keys of an older store have spent is summed up, and they have no re
   }
 });
 
+t.test(
+  'use of a store of the fourth version is kept, without voices, and backups of it verify',
+  async (t) => {
+    const dataDir = memoryFolder(t);
+    makeFirstStore(dataDir);
+    const database = new DatabaseSync(storePath(dataDir));
+    database.exec(`${migrations.slice(1, 4).join('')} PRAGMA user_version = 4`);
+    database.exec(`
+    INSERT INTO ledger (writer, entry, account_id, key_id, kind, amount, characters, begins_request, at_ms)
+    VALUES (3, 1, 1, 1, 'usage', -7, 7, 1, 8000000)
+  `);
+    t.strictSame(findDamage(database, dataDir), [], 'a backup of that version verifies');
+    database.close();
+    const store = new SqliteAdministration(dataDir, limits);
+    t.teardown(() => store.close());
+    const question = { accountId: null, fromMs: 0, toMs: 9_000_000, step: 'hour' } as const;
+    const row = { keyId: 1, key: 'svc_sk_old', voice: '', audioMs: 0 };
+    t.match(await store.read(async (view) => view.readUsageRows(question, 10)), [
+      { ...row, atMs: 0, requests: 1, characters: 0, credits: 50 },
+      { ...row, atMs: 7_200_000, requests: 2, characters: 7, credits: 12, refunded: 5 },
+    ]);
+    const migrated = openExisting(dataDir, limits);
+    t.teardown(() => migrated.close());
+    t.strictSame(findDamage(migrated, dataDir), []);
+    // A writer of the version before, during an upgrade.
+    migrated.exec(`
+    INSERT INTO ledger (writer, entry, account_id, key_id, kind, amount, characters, begins_request, at_ms)
+    VALUES (3, 2, 1, 1, 'usage', -3, 3, 1, 8000001)
+  `);
+    t.match(await store.read(async (view) => view.readUsageRows(question, 10)), [{}, { characters: 10 }]);
+    t.strictSame(findDamage(migrated, dataDir), []);
+    migrated.exec('UPDATE usage_hours SET audio_ms = 5 WHERE hour = 2');
+    t.match(findDamage(migrated, dataDir), [
+      'the use of key 1 in 1970-01-01T02 is not the sum of its entries',
+    ]);
+  },
+);
+
 t.test('a property that was lost with the end of the log shows at the start', async (t) => {
   const dataDir = memoryFolder(t);
   const store = new SqliteAdministration(dataDir, limits);
@@ -226,6 +264,12 @@ t.test('a property that was lost with the end of the log shows at the start', as
     limit: () => administration.change(key, { creditLimit: 5 }),
     suspension: () => administration.suspend('ada'),
     resumption: () => administration.resume('ada'),
+    user: () =>
+      store.transact(async (transaction) => {
+        const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+        await transaction.addUser(user, 1);
+        await transaction.record({ atMs: 1, actor: 'r', action: 'console.claim', subject: 'r', details: '' });
+      }),
   };
   for (const [what, act] of Object.entries(acts)) {
     const before = readFileSync(`${storePath(dataDir)}-wal`);

@@ -20,6 +20,7 @@ import {
   type UsagePeriod,
 } from '../../src/store/store.js';
 import { seededRandom } from '../../scripts/rig/random.js';
+import { peopleSuite } from './people-suite.js';
 
 export interface StoreUnderTest {
   /** Of a store that does not exist yet, and is removed with the test. */
@@ -428,4 +429,6 @@ export const storeSuite = (
       t.strictSame(await readUsage(driver, { account: 'ada', sinceMs }), found.slice(0, 1));
     }
   });
+
+  peopleSuite((what, check) => void t.test(`${name}: ${what}`, check), open);
 };
