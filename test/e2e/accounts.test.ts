@@ -1,5 +1,8 @@
 /** What requests cost, seen from outside the process: balances, the ledger, and changes by another process. */
 import t, { type Test } from 'tap';
+import { readUsage } from '../../src/accounts/usage.js';
+import { limits } from '../../src/limits.js';
+import { sqliteStore } from '../../src/store/sqlite/driver.js';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { balances, chargesOf } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
@@ -52,6 +55,25 @@ t.test('a complete request costs its characters, in one entry up to a thousand',
   const { requestId } = await listen(port, { path: '/v1/tts/stream', key: account.key, text: long });
   await balanceBecomes(t, account, left - long.length, 'in steps');
   t.equal(chargesOf(dataDir).get(requestId ?? '')?.entries, 4);
+});
+
+t.test('usage has the voice, and the seconds of audio that were heard', async (t) => {
+  const account = await open(null);
+  const driver = sqliteStore(dataDir, limits);
+  const useOf = async () => (await readUsage(driver, { account: account.name, sinceMs: null }))[0];
+  let letters = 0;
+  for (const path of routes)
+    for (const length of [30, 3_500]) {
+      letters += (await listen(port, { path, key: account.key, text: proseOf(length) })).letters;
+      // Each letter is 50 ms.
+      await until(async () => (await useOf())?.audioMs === 50 * letters);
+      t.match(await useOf(), { characters: letters, audioMs: 50 * letters }, `${path}, ${length} characters`);
+    }
+  const store = await driver.administer(false);
+  const question = { accountId: null, fromMs: 0, toMs: Date.now() + 1, step: 'day' } as const;
+  const rows = await store.read(async (view) => view.readUsageRows(question, 1_000));
+  await store.close();
+  t.match(rows.at(-1), { key: account.key.slice(0, 13), voice: 'wren' });
 });
 
 t.test('white space at the end and an empty text are free', async (t) => {

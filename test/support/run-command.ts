@@ -10,11 +10,11 @@ export interface CommandResult {
 }
 
 export const runner =
-  (program: Program, dataDir: string) =>
+  (program: Program, dataDir: string, more: NodeJS.ProcessEnv = {}) =>
   async (...args: string[]): Promise<CommandResult> => {
     const written = { stdout: '', stderr: '' };
     const status = await program(args, {
-      env: { DATA_DIR: dataDir },
+      env: { ...more, DATA_DIR: dataDir },
       out: (text) => (written.stdout += text),
       err: (text) => (written.stderr += text),
     });
