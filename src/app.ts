@@ -10,6 +10,9 @@ import { administer } from './accounts/administration.js';
 import { openStore, type Store } from './store/ledger.js';
 import { sqliteStore } from './store/sqlite/driver.js';
 import type { Config } from './config.js';
+import { Console } from './console/console.js';
+import { liveView } from './console/live.js';
+import { ConsoleRefusal } from './console/refusal.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
 import { readVoices, type Voices } from './threads/voices.js';
@@ -34,6 +37,18 @@ export interface AppParts {
   readonly packsEntry?: URL;
   readonly synthesisEntry?: URL;
   readonly actorEntry?: URL;
+  readonly administrationEntry?: URL;
+}
+
+/** Where a start that succeeded listens. */
+export interface Started {
+  readonly app: App;
+  readonly port: number;
+  readonly opsPort: number;
+  /** `null` if the console is off. */
+  readonly consolePort: number | null;
+  /** One-time link for the console's first operator; `null` if there is one, or the console is off. */
+  readonly claimUrl: string | null;
 }
 
 /**
@@ -41,7 +56,7 @@ export interface AppParts {
  * would hide the welcome: `LOG_LEVEL=debug` shows it there.
  */
 const logPlan = (
-  { bounds, factor, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
+  { bounds, factor, hasConsole, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
   config: Config,
   log: ProcessLog,
 ): void => {
@@ -52,6 +67,8 @@ const logPlan = (
     { mib: inMiB(worstCase), memoryMaxMiB, poolsFactor: Math.round(factor * 1000) / 1000, ...pools },
     'worst case',
   );
+  if (config.console !== null && !hasConsole)
+    log.warn('the console is off: not enough memory; CONSOLE_PORT=8081 starts it, with less for speech');
   if (synthesisThreads < config.synthesisThreads)
     log.warn(
       { synthesisThreads, cores: config.synthesisThreads },
@@ -87,6 +104,8 @@ interface Stages {
   readonly reload: VoiceReload;
   readonly server: Server;
   readonly ops: OpsServer;
+  /** `null`: off. */
+  readonly console: Console | null;
 }
 
 export class App {
@@ -109,7 +128,7 @@ export class App {
    * @throws {StoreError} the data folder or the store cannot be used
    * @throws {ListenError} the service cannot listen on an address
    */
-  static async start(parts: AppParts): Promise<{ app: App; port: number; opsPort: number }> {
+  static async start(parts: AppParts): Promise<Started> {
     const { config, log } = parts;
     /** Set once everything is loaded and the service listens. */
     let serving: Readiness | null = null;
@@ -122,11 +141,11 @@ export class App {
     const ops = await OpsServer.listen({ host, port, metrics, readiness, bounds: limits, log });
     try {
       const app = await App.#load(parts, metrics, ops);
-      const bound = await app.#listen();
+      const listening = await app.#listen();
       // Not earlier: a caller that sees the service ready may send speech, or stop the process that this one replaces.
       serving = app.#stages.server.readiness;
       metrics.watch(() => app.#figures());
-      return { app, port: bound, opsPort: ops.port };
+      return { app, opsPort: ops.port, claimUrl: await app.#claimUrl(), ...listening };
     } catch (error) {
       await ops.close();
       throw error;
@@ -160,6 +179,7 @@ export class App {
       actorEntry: parts.actorEntry ?? new URL('../workers/actors.js', import.meta.url),
     });
     let store: Store | undefined;
+    let console: Console | null = null;
     let app: App;
     try {
       store = await openWithKey(parts, bounds);
@@ -196,11 +216,22 @@ export class App {
         }
       };
       const reload = new VoiceReload({ generations: dispatcher.threads.generations, read: readNext, log });
-      app = new App({ log, config, bounds, store, dispatcher, reload, server, ops });
+      if (config.console !== null && plan.hasConsole)
+        console = new Console({
+          ...{ admission, bounds, certificate, log, metrics, reload, server },
+          config: { ...config, console: config.console },
+          speech: dispatcher,
+          generation: () => dispatcher.threads.generations.current,
+          live: () => liveView(app.#figures(), metrics.lately, dispatcher.threads, readiness.warnings()),
+          administrationEntry:
+            parts.administrationEntry ?? new URL('../workers/administration.js', import.meta.url),
+        });
+      app = new App({ log, config, bounds, store, dispatcher, reload, server, ops, console });
     } catch (error) {
       // A thread must not be ended while it loads.
       await dispatcher.threads.ready().catch(() => undefined);
       await dispatcher.close(bounds.stepEndMsMax);
+      await console?.close();
       await store?.close();
       throw error;
     }
@@ -213,13 +244,26 @@ export class App {
     return app;
   }
 
-  async #listen(): Promise<number> {
-    this.#heapTrim = await HeapTrim.start(this.#stages.bounds.heapTrimMs, this.#stages.log);
+  async #listen(): Promise<Pick<Started, 'port' | 'consolePort'>> {
+    const { bounds, console, log, server } = this.#stages;
+    this.#heapTrim = await HeapTrim.start(bounds.heapTrimMs, log);
     try {
-      return (await this.#stages.server.listen()).port;
+      const { port } = await server.listen();
+      return { port, consolePort: (await console?.listen(port)) ?? null };
     } catch (error) {
       await this.drain();
       throw error;
+    }
+  }
+
+  /** Without it the service works too: `npm run console -- link` makes a link at any time. */
+  async #claimUrl(): Promise<string | null> {
+    try {
+      return (await this.#stages.console?.claimUrl()) ?? null;
+    } catch (error) {
+      if (!(error instanceof ConsoleRefusal)) throw error;
+      this.#stages.log.error({ reason: error.message }, 'there is no link for the console now');
+      return null;
     }
   }
 
@@ -229,6 +273,7 @@ export class App {
     try {
       const certificate = readCertificate(this.#stages.config.tls);
       if (!this.#stages.server.renewCertificate(certificate)) return;
+      this.#stages.console?.renewCertificate(certificate);
       this.#stages.log.info({ validTo: certificate.validTo }, 'new connections get the new TLS certificate');
       warnOfCertificate(certificate, this.#stages.log);
     } catch (error) {
@@ -288,8 +333,12 @@ export class App {
 
   #figures(): Figures {
     const { contextsOfOlderVoices, hungThreads } = this.#stages.dispatcher.threads.generations.status();
+    const { bufferedBytes, sockets, streams } = this.#stages.server.figures;
+    const ofConsole = this.#stages.console?.figures;
     return {
-      ...this.#stages.server.figures,
+      sockets,
+      streams: new Map([...streams, ...(ofConsole?.streams ?? [])]),
+      bufferedBytes: bufferedBytes + (ofConsole?.bufferedBytes ?? 0),
       reasons: this.#stages.server.readiness.reasons(),
       contexts: this.#stages.dispatcher.openContexts,
       olderVoiceContexts: contextsOfOlderVoices,
@@ -299,7 +348,11 @@ export class App {
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
       logLinesLost: this.#stages.log.linesLost,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),
-      restarts: { ...this.#stages.dispatcher.threads.restarts, ledger: this.#stages.store.ledger.restarts },
+      restarts: {
+        ...this.#stages.dispatcher.threads.restarts,
+        ledger: this.#stages.store.ledger.restarts,
+        administration: this.#stages.console?.restarts ?? 0,
+      },
     };
   }
 
@@ -317,16 +370,19 @@ export class App {
 
   async #drain(): Promise<boolean> {
     this.#stages.reload.close();
-    this.#stages.server.stopAccepting();
-    const inFlight = this.#stages.server.inFlight;
+    const { console, server } = this.#stages;
+    server.stopAccepting();
+    console?.stopAccepting();
+    const inFlight = server.inFlight + (console?.inFlight ?? 0);
     if (inFlight > 0) this.#stages.log.info({ inFlight }, 'draining');
     const waitEnded = new Promise<void>((resolve) => {
       this.#endWait = resolve;
     });
     const timer = setTimeout(() => this.#endWait(), this.#stages.config.drainMsMax);
-    await Promise.race([this.#stages.server.whenIdle(), waitEnded]);
+    await Promise.race([Promise.all([server.whenIdle(), console?.whenIdle()]), waitEnded]);
     clearTimeout(timer);
-    this.#stages.server.close();
+    server.close();
+    await console?.close();
     const clean = await this.#stages.dispatcher.close(this.#stages.bounds.stepEndMsMax);
     await this.#stages.store.close();
     // Last: until here it answers that the service is draining.

@@ -34,6 +34,8 @@ export interface ConsoleConfig {
   readonly port: number;
   /** `CONSOLE_ORIGIN`: where browsers find the console behind a proxy; `null`: at the address it listens on. */
   readonly origin: string | null;
+  /** One of these variables is set. Otherwise a machine that is too small for the console runs without it. */
+  readonly isGiven: boolean;
 }
 
 export interface Config {
@@ -146,6 +148,9 @@ const consoleConfig = (env: Environment): ConsoleConfig | null => {
     host: nonEmpty(env, 'CONSOLE_HOST', '127.0.0.1'),
     port: integer(env, 'CONSOLE_PORT', 8081, 0, 65_535, ', or off'),
     origin: consoleOrigin(env),
+    isGiven: ['CONSOLE_HOST', 'CONSOLE_PORT', 'CONSOLE_ORIGIN'].some(
+      (name) => nonEmpty(env, name, '') !== '',
+    ),
   };
 };
 

@@ -170,6 +170,30 @@ export const limits = {
   /** Milliseconds that such a request may take to arrive, and that its client may take to read the answer. */
   opsRequestMsMax: 10_000,
 
+  /** Connections to the console, its WebSockets included; one more is closed at once. */
+  consoleConnectionsMax: 256,
+  /** Bytes of the body of a call of the console; a longer one is answered 413. */
+  consoleBodyBytesMax: 64 * KiB,
+  /** Speech, WebSockets and live views of one session of the console; one more is answered 429. */
+  consoleStreamsPerSessionMax: 32,
+  /** Milliseconds until these are closed when the session has ended or its account is suspended. */
+  consoleSessionRecheckMs: 1_000,
+  /** Calls of the console that one address may make at once; then it may make so many in a second. */
+  consoleCallsAtOnceMax: 300,
+  consoleCallsPerSecond: 50,
+  /** Attempts of one address to sign in, or with one-time links, at once; then one in so many milliseconds. */
+  consoleAttemptsAtOnceMax: 10,
+  consoleAttemptMs: 6_000,
+  /** The same for the name of one user, from browsers in which nobody has signed in with it. */
+  consoleAttemptsOfNameMax: 20,
+  consoleAttemptOfNameMs: 3_000,
+  /** Addresses, and names of users, that the console counts attempts of; the one that was quiet longest is forgotten. */
+  consoleCountedMax: 4_096,
+  /** Samples of voices that the console keeps, at about 50 KiB; the oldest is made again. */
+  consoleSamplesMax: 64,
+  /** Samples that are made at the same time; others wait. */
+  consoleSamplesAtOnceMax: 2,
+
   /** Milliseconds after SIGTERM during which existing connections may still send requests. */
   drainLingerMs: 500,
   /** Milliseconds that work in flight may take after SIGTERM; `DRAIN_SECONDS` overrides it. */

@@ -1,8 +1,9 @@
 /** Configuration, signals and exit code: the only file that touches the process. */
+import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
-import { writeFirstKey } from './accounts/secret-file.js';
+import { writeFirstKey, writeSecret } from './accounts/secret-file.js';
 import { StoreError } from './store/store.js';
 import { ConfigError, readConfig } from './config.js';
 import { describeFault } from './fault.js';
@@ -125,17 +126,25 @@ const main = async (): Promise<void> => {
   };
 
   const startedMs = performance.now();
-  const { app, port, opsPort } = await App.start({ config, log, onFirstKey });
+  const { app, claimUrl, ...ports } = await App.start({ config, log, onFirstKey });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
+  const consoleHost = config.console?.host;
   if (terminal === null) {
+    if (claimUrl !== null)
+      log.info(
+        { path: writeSecret(join(config.dataDir, 'console-link'), claimUrl) },
+        'link to the console written to a file: it is good for 30 minutes',
+      );
     const { voices, executionProviders } = await app.status();
     log.info(
-      { host, port, tls: config.tls !== null, opsHost, opsPort, voices, executionProviders, startMs },
+      { host, ...ports, tls: config.tls !== null, opsHost, consoleHost, voices, executionProviders, startMs },
       'listening',
     );
   } else if (log.isLevelEnabled('info')) {
-    log.print?.(terminal.welcome({ config, port, opsPort, voices: app.voices, firstKey }));
+    log.print?.(terminal.welcome({ config, ...ports, claimUrl, voices: app.voices, firstKey }));
+  } else if (claimUrl !== null) {
+    process.stdout.write(terminal.claimText(claimUrl));
   }
   hasStarted = true;
   onStarted(app);

@@ -71,7 +71,7 @@ export interface Figures {
   readonly logLinesLost: number;
   /** Seconds that the event loop was late. */
   readonly eventLoopDelay: (quantile: (typeof delayQuantiles)[number]) => number;
-  readonly restarts: Readonly<Record<'synthesis' | 'actor' | 'ledger', number>>;
+  readonly restarts: Readonly<Record<'synthesis' | 'actor' | 'ledger' | 'administration', number>>;
 }
 
 const nothing: Figures = {
@@ -87,7 +87,7 @@ const nothing: Figures = {
   ledgerEntriesQueued: 0,
   logLinesLost: 0,
   eventLoopDelay: () => 0,
-  restarts: { synthesis: 0, actor: 0, ledger: 0 },
+  restarts: { synthesis: 0, actor: 0, ledger: 0, administration: 0 },
 };
 
 const latencyBuckets = [

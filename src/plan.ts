@@ -16,6 +16,7 @@ const FACTOR_MIN = 1 / 64;
 /** Where the plan chooses the number of threads, it leaves the pools at least this size. */
 const FACTOR_FOR_THREADS = 1 / 8;
 const CONNECTIONS_MIN = 64;
+const CONSOLE_CONNECTIONS_MIN = 16;
 /** Share of the connections; the rest are for requests. */
 const SOCKETS_PART = 0.8;
 const CONTEXTS_OF_ONE_KEY_PART = 0.25;
@@ -34,6 +35,8 @@ export interface Plan {
   readonly bounds: Bounds;
   readonly synthesisThreads: number;
   readonly worstCase: WorstCase;
+  /** The console fits, or was asked for. */
+  readonly hasConsole: boolean;
   /** Factor by which the budgets of `limits.ts` were reduced: 1 on a large machine. */
   readonly factor: number;
   readonly memoryMaxBytes: number;
@@ -49,6 +52,7 @@ export type PlanConfig = Pick<
   | 'socketsMax'
   | 'socketsPerKey'
   | 'tls'
+  | 'console'
 >;
 
 /** A voice pack, as far as the plan needs it. */
@@ -62,7 +66,10 @@ const sizeOf = (packs: readonly PlannedPack[]): Pick<Threads, 'modelBytes' | 'pa
 });
 
 const filesFor = (machine: Machine, threads: Threads): number => {
-  const without = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
+  const without = worstCaseOf(
+    { ...limits, connectionsMax: 0, resultSpoolFilesMax: 0, consoleConnectionsMax: 0 },
+    threads,
+  ).files;
   return machine.filesMax - without;
 };
 
@@ -70,11 +77,15 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
   const part = (bound: number): number => Math.max(1, Math.floor(bound * factor));
   const contextsMax = config.contextsMax ?? part(limits.contextsMax);
   const resultSpoolFilesMax = Math.min(limits.resultSpoolFilesMax, Math.floor(files / 8));
+  const consoleConnectionsMax = Math.min(
+    limits.consoleConnectionsMax,
+    Math.max(CONSOLE_CONNECTIONS_MIN, Math.floor(files / 8)),
+  );
   const connectionsMax = Math.min(
     config.socketsMax === null
       ? part(limits.connectionsMax)
       : Math.max(config.socketsMax / SOCKETS_PART, config.socketsMax + CONNECTIONS_MIN),
-    files - resultSpoolFilesMax,
+    files - resultSpoolFilesMax - (config.console === null ? 0 : consoleConnectionsMax),
   );
   const socketsMax =
     config.socketsMax ?? Math.floor(Math.min(limits.socketsMax * factor, connectionsMax * SOCKETS_PART));
@@ -91,6 +102,7 @@ const boundsAt = (factor: number, config: PlanConfig, files: number): Bounds => 
       config.socketsPerKey ??
       Math.min(limits.socketsPerKeyMax, Math.ceil(socketsMax * SOCKETS_OF_ONE_KEY_PART)),
     resultSpoolFilesMax,
+    consoleConnectionsMax,
     unsentAudioBytesMax: part(limits.unsentAudioBytesMax),
     resultMemoryInFlightBytesMax: part(limits.resultMemoryInFlightBytesMax),
     // Each has room for the largest request: the bounds of a request do not depend on the machine.
@@ -135,10 +147,11 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
     ...(config.contextsMax === null ? [] : ['CONTEXTS_MAX']),
     ...(config.socketsMax === null ? [] : ['SOCKETS_MAX']),
   ];
+  const withoutConsole = config.console === null ? '' : 'turn the console off (CONSOLE_PORT=off), or ';
   const allowance = config.memoryMaxMiB === null ? 'this machine allows' : 'MEMORY_MAX_MIB allows';
   throw new MachineError(
     `the worst case needs ${total} MiB of memory (${largest}), but ${allowance} ${Math.floor(memoryMaxBytes / MiB)} MiB: ` +
-      `${tooLarge.length > 0 ? `lower ${tooLarge.join(' or ')}, or ` : ''}give it more memory`,
+      `${tooLarge.length > 0 ? `lower ${tooLarge.join(' or ')}, or ` : ''}${withoutConsole}give it more memory`,
   );
 };
 
@@ -152,6 +165,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     actorThreads: config.actorThreads,
     ...sizeOf(packs),
     tls: config.tls !== null,
+    console: config.console !== null,
   });
   const at = (factor: number, synthesisThreads: number) => {
     const threads = threadsOf(synthesisThreads);
@@ -161,6 +175,11 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
   const fits = (factor: number, synthesisThreads: number): boolean =>
     at(factor, synthesisThreads).worstCase.memoryBytes <= memoryMaxBytes;
 
+  if (
+    config.console?.isGiven === false &&
+    !fits(FACTOR_MIN, config.synthesisThreadsGiven ? config.synthesisThreads : 1)
+  )
+    return planFor({ ...config, console: null }, machine, packs);
   let { synthesisThreads } = config;
   if (!config.synthesisThreadsGiven)
     while (synthesisThreads > 1 && !fits(FACTOR_FOR_THREADS, synthesisThreads)) synthesisThreads--;
@@ -185,7 +204,8 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     }
     factor = low;
   }
-  return { ...at(factor, synthesisThreads), synthesisThreads, factor, memoryMaxBytes };
+  const hasConsole = config.console !== null;
+  return { ...at(factor, synthesisThreads), synthesisThreads, hasConsole, factor, memoryMaxBytes };
 };
 
 /**
@@ -194,7 +214,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
  * @throws {MachineError} if that could take more memory than the service may use
  */
 export const checkReload = (
-  { bounds, synthesisThreads, memoryMaxBytes }: Plan,
+  { bounds, hasConsole, synthesisThreads, memoryMaxBytes }: Plan,
   config: PlanConfig,
   current: readonly PlannedPack[],
   next: readonly PlannedPack[],
@@ -206,6 +226,7 @@ export const checkReload = (
     nextModelBytes: sizeOf(next).modelBytes,
     packs: Math.max(current.length, next.length),
     tls: config.tls !== null,
+    console: hasConsole,
   });
   const total = Math.ceil(worstCase.memoryBytes / MiB);
   if (worstCase.memoryBytes > memoryMaxBytes)

@@ -1,7 +1,7 @@
 /** What a terminal gets in place of JSON: readable log lines, the first key, and a welcome. Loaded only for a terminal. */
 import { isColorSupported, prettyFactory } from 'pino-pretty';
 import wrap from 'wrap-ansi';
-import { serviceUrl, urlOf } from './address.js';
+import { consoleUrl, serviceUrl, urlOf } from './address.js';
 import type { Config } from './config.js';
 
 /** For threads, which do not know the size of the terminal, and for terminals that do not tell it. */
@@ -51,27 +51,38 @@ export const readable = (line: string): string => `${indented(pretty(line).trimE
 export const firstKeyText = (key: string): string =>
   `\nYour first API key, shown only this once. Keep it:\n\n  ${key}\n`;
 
+/** The link is no row of the welcome: a terminal that wraps it would break it. */
+export const claimText = (url: string): string =>
+  `Open the console with this link, once and within 30 minutes:\n\n  ${url}\n`;
+
 /** Voices in the welcome. */
 const VOICES_SHOWN_MAX = 24;
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 export interface WelcomeFacts {
-  readonly config: Pick<Config, 'host' | 'opsHost' | 'tls'>;
+  readonly config: Pick<Config, 'console' | 'host' | 'opsHost' | 'tls'>;
   readonly port: number;
   readonly opsPort: number;
+  /** `null` if the console is off. */
+  readonly consolePort: number | null;
+  /** `null` once the console has an operator. */
+  readonly claimUrl: string | null;
   readonly voices: readonly string[];
   /** `null` unless this start made it. */
   readonly firstKey: string | null;
 }
 
 /** Where the service listens, and what to try next. The commands are never broken into lines: they can be copied. */
-export const welcome = ({ config, firstKey, opsPort, port, voices }: WelcomeFacts): string => {
+export const welcome = (facts: WelcomeFacts): string => {
+  const { claimUrl, config, consolePort, firstKey, opsPort, port, voices } = facts;
   const { host, opsHost } = config;
   const url = serviceUrl(config, port);
   const everywhere = host === '0.0.0.0' || host === '::' ? ', on all addresses of this machine' : '';
+  const consoleAt = consolePort === null ? null : consoleUrl(config, consolePort);
   const more = voices.length - VOICES_SHOWN_MAX;
   const rows = [
     ['Speech', `${url}${everywhere}`],
+    ...(consoleAt === null ? [] : [['Console', consoleAt]]),
     ['Metrics', `${urlOf('http', opsHost, opsPort)}/metrics`],
     ['Voices', [...voices.slice(0, VOICES_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join(', ')],
   ].map(([name = '', value = '']) => {
@@ -84,7 +95,7 @@ syrinx is ready.
 
 ${rows.join('\n')}
 
-To hear it${withKey}in another terminal in this folder:
+${claimUrl === null ? '' : `${claimText(claimUrl)}\n`}To hear it${withKey}in another terminal in this folder:
 
   export SYRINX_KEY=${firstKey ?? 'svc_sk_...'}
   npm run say -- ${url === DEFAULT_URL ? '' : `--url ${url} `}"Good morning. The kettle is on."

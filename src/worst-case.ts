@@ -18,6 +18,8 @@ export interface Threads {
   readonly packs: number;
   /** Connections use TLS. */
   readonly tls: boolean;
+  /** The console is on. */
+  readonly console: boolean;
 }
 
 /** Bytes of one unit: measured, or the most that its type allows. */
@@ -51,6 +53,8 @@ export const unitBytes = {
   /** A unit of a flush id, held by the session, the context and the actor. */
   flushIdUnit: 6,
   ledgerEntry: 256,
+  /** The console: its thread, the hash of a password, the page, and samples of voices. */
+  console: 48 * MiB,
 } as const;
 
 /** Files: standard streams, the store and its log, models while they load, ports, pipes of the threads. */
@@ -67,6 +71,8 @@ export interface WorstCase {
 
 export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
   const { synthesisThreads, actorThreads, modelBytes, nextModelBytes = modelBytes, packs, tls } = threads;
+  const consoleConnections = threads.console ? bounds.consoleConnectionsMax : 0;
+  const connection = tls ? unitBytes.tlsConnection : unitBytes.connection;
   const unit = unitBytes;
   const threadOf = (bytes: number) => unit.synthesisThread + unit.modelByte * bytes;
   const parts = {
@@ -81,13 +87,14 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     results: bounds.resultMemoryInFlightBytesMax + bounds.resultSpoolFilesMax * unit.spooledResult,
     requestText: bounds.bodyBytesInFlightMax + bounds.requestCharactersInFlightMax * unit.requestCharacter,
     socketText: bounds.socketCharactersInFlightMax * unit.socketCharacter + bounds.waitingMessageBytesMax,
-    connections: bounds.connectionsMax * (tls ? unit.tlsConnection : unit.connection),
+    connections: bounds.connectionsMax * connection,
     socketBuffers: bounds.socketBufferedBytesInFlightMax + bounds.socketsMax * unit.socketFrame,
     answers:
       bounds.socketAnswerBytesInFlightMax * unit.answerUnit +
       bounds.socketsMax * unit.socketAnswers +
       bounds.flushIdUnitsInFlightMax * unit.flushIdUnit,
     ledger: bounds.ledgerQueueMax * unit.ledgerEntry,
+    console: threads.console ? unit.console + consoleConnections * connection : 0,
   };
   return {
     parts,
@@ -98,7 +105,8 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       2 * MODELS_A_PACK * packs +
       bounds.connectionsMax +
       bounds.resultSpoolFilesMax +
-      bounds.opsConnectionsMax,
+      bounds.opsConnectionsMax +
+      consoleConnections,
   };
 };
 

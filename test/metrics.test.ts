@@ -21,7 +21,7 @@ const figures: Figures = {
   capacityRatio: 0.25,
   ledgerEntriesQueued: 13,
   eventLoopDelay: (quantile) => quantile / 10,
-  restarts: { synthesis: 1, actor: 2, ledger: 4 },
+  restarts: { synthesis: 1, actor: 2, ledger: 4, administration: 3 },
 };
 
 /** One sample of a scrape. */

@@ -318,9 +318,14 @@ export class Service extends NodeProcess {
   protected override onLine(line: string): void {
     this.log.onLine(line);
     if (this.port > 0 || !line.endsWith('"msg":"listening"}')) return;
-    const { port, opsPort = 0 } = JSON.parse(line) as { port: number; opsPort?: number };
+    const { port, opsPort, consolePort } = JSON.parse(line) as {
+      readonly port: number;
+      readonly opsPort?: number;
+      readonly consolePort?: number | null;
+    };
     this.port = port;
-    this.opsPort = opsPort;
+    this.opsPort = opsPort ?? 0;
+    this.consolePort = consolePort ?? 0;
     this.#listening.resolve(undefined);
   }
 

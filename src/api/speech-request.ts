@@ -175,15 +175,8 @@ const refuseBody = (body: unknown, bounds: ApiBounds): Refusal => {
   return refuse(issues, bounds);
 };
 
-/** @see parseJsonBody for the parameters and for the refusals of a body that is not JSON */
-export const parseSpeechRequest = (
-  bytes: Uint8Array,
-  contentType: string | undefined,
-  bounds: ApiBounds,
-): SpeechRequestResult => {
-  const json = parseJsonBody(bytes, contentType, bounds);
-  if (!json.ok) return json;
-  const body = json.value;
+/** @param body a JSON value, not `null` */
+export const readSpeechRequest = (body: unknown, bounds: ApiBounds): SpeechRequestResult => {
   // An array cannot pass, because `text` is required.
   if (!isSpeechRequestBody(body)) return refuseBody(body, bounds);
   const wanted = body.response_format ?? {};
@@ -202,4 +195,14 @@ export const parseSpeechRequest = (
       timestamps: body.timestamps ?? false,
     },
   };
+};
+
+/** @see parseJsonBody for the parameters and for the refusals of a body that is not JSON */
+export const parseSpeechRequest = (
+  bytes: Uint8Array,
+  contentType: string | undefined,
+  bounds: ApiBounds,
+): SpeechRequestResult => {
+  const json = parseJsonBody(bytes, contentType, bounds);
+  return json.ok ? readSpeechRequest(json.value, bounds) : json;
 };

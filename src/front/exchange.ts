@@ -172,7 +172,7 @@ export class Exchange implements InFlight {
     for (const [name, value] of headers) this.#res.writeHeader(name, value);
     for (const [name, value] of this.#connectionHeaders(status, close)) this.#res.writeHeader(name, value);
     for (const [name, value] of this.services.cors.headersFor(this.origin))
-      this.#res.writeHeader(name, value);
+      if (!headers.some(([given]) => given === name)) this.#res.writeHeader(name, value);
   }
 
   /**

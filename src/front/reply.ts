@@ -10,7 +10,7 @@ export interface Reply {
   readonly status: number;
   /** `null` for an empty body. */
   readonly contentType: string | null;
-  readonly body: string;
+  readonly body: string | Uint8Array;
   readonly headers?: readonly Header[];
   /** Close the connection after it: at once, so only if no more of the body is on its way. */
   readonly close?: boolean;
@@ -22,7 +22,7 @@ const RETRY_AFTER: Header = ['retry-after', '1'];
 export const reply = (exchange: Exchange, answer: Reply): void => {
   const { status, contentType, body, close } = answer;
   const headers = status === 503 ? [...(answer.headers ?? []), RETRY_AFTER] : answer.headers;
-  const bytes = Buffer.from(body);
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   // In one piece, the library would lose a larger body when the socket is full.
   if (exchange.method !== 'head' && bytes.length > exchange.services.bounds.writeBytesMax - HEAD_BYTES_MAX) {
     new ResponseSender(exchange, { status, contentType, headers }, piecesSource([bytes]));

@@ -56,7 +56,11 @@ export const wrapHandler =
   (res: HttpResponse, req: HttpRequest): void =>
     withExchange(services, route, res, req, handler);
 
-const notFound: Handler = (exchange) => reply(exchange, exchange.services.errors.notFound);
+/** Answers 404 at all paths of a pattern that have no route. */
+export const addNotFound = (app: TemplatedApp, services: Services, pattern: string): void => {
+  const notFound: Handler = (exchange) => reply(exchange, services.errors.notFound);
+  app.any(pattern, wrapHandler(services, '*', notFound));
+};
 
 /** Answers 405, or a browser's preflight: without a key, because a preflight cannot send one. */
 export const otherMethod =
@@ -69,13 +73,16 @@ export const otherMethod =
     else replyError(exchange, 'methodNotAllowed', { headers: [['allow', allow]] });
   };
 
+export const addRoute = (app: TemplatedApp, services: Services, { path, method, handler }: Route): void => {
+  const wrapped = wrapHandler(services, path, handler);
+  if (method === 'get') app.get(path, wrapped).head(path, wrapped);
+  else app.post(path, wrapped);
+  const allow = method === 'get' ? 'GET, HEAD' : 'POST';
+  app.any(path, wrapHandler(services, path, otherMethod(allow)));
+};
+
+/** All routes of a listener: any other path is answered 404. */
 export const addRoutes = (app: TemplatedApp, services: Services, routes: readonly Route[]): void => {
-  for (const { path, method, handler } of routes) {
-    const wrapped = wrapHandler(services, path, handler);
-    if (method === 'get') app.get(path, wrapped).head(path, wrapped);
-    else app.post(path, wrapped);
-    const allow = method === 'get' ? 'GET, HEAD' : 'POST';
-    app.any(path, wrapHandler(services, path, otherMethod(allow)));
-  }
-  app.any('/*', wrapHandler(services, '*', notFound));
+  for (const route of routes) addRoute(app, services, route);
+  addNotFound(app, services, '/*');
 };

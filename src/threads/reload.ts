@@ -8,7 +8,7 @@
 import { faultPlace } from '../fault.js';
 import type { Log } from '../log.js';
 import type { Generations } from './generations.js';
-import type { Voices } from './voices.js';
+import { VoicePackError, type PackFinding, type Voices } from './voices.js';
 
 export interface VoiceReloadParts {
   readonly generations: Pick<Generations, 'settled' | 'load' | 'status' | 'current'>;
@@ -17,14 +17,33 @@ export interface VoiceReloadParts {
   readonly log: Log;
 }
 
+/** How the last reload went. */
+export interface ReloadResult {
+  readonly atMs: number;
+  /** Why the voices were not reloaded; `null` if they were. */
+  readonly fault: string | null;
+  /** The packs that were found, if one of them is at fault. */
+  readonly findings: readonly PackFinding[];
+}
+
 export class VoiceReload {
   readonly #parts: VoiceReloadParts;
   #running = false;
   #again = false;
   #isClosed = false;
+  #last: ReloadResult | null = null;
 
   constructor(parts: VoiceReloadParts) {
     this.#parts = parts;
+  }
+
+  get isRunning(): boolean {
+    return this.#running;
+  }
+
+  /** `null` before the first. */
+  get last(): ReloadResult | null {
+    return this.#last;
   }
 
   request(): void {
@@ -68,6 +87,7 @@ export class VoiceReload {
       const voices = await read();
       const before = generations.current.voices.speakerIds;
       if (!(await generations.load(voices))) return;
+      this.#last = { atMs: Date.now(), fault: null, findings: [] };
       const now = generations.current.voices.speakerIds;
       const { generation, executionProviders } = generations.status();
       log.info(
@@ -84,6 +104,8 @@ export class VoiceReload {
     } catch (error) {
       // The message of a pack's fault names the file; it cannot quote a text.
       const reason = error instanceof Error ? error.message : faultPlace(error);
+      const findings = error instanceof VoicePackError ? error.findings : [];
+      this.#last = { atMs: Date.now(), fault: reason, findings };
       log.error(
         { reason },
         'the voices were not reloaded, the current ones go on: fix the fault, then SIGHUP again',

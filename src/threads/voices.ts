@@ -6,9 +6,23 @@
 import { close } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 
+/** A pack of a folder that was read. */
+export interface PackFinding {
+  readonly pack: string;
+  /** Why it cannot be used; `null` if it can. */
+  readonly fault: string | null;
+}
+
 /** A voice pack that cannot be used. The message is one line that names the file or folder at fault. */
 export class VoicePackError extends Error {
   override readonly name = 'VoicePackError';
+  /** All packs of the folder, where they were read. */
+  readonly findings: readonly PackFinding[];
+
+  constructor(message: string, findings: readonly PackFinding[] = []) {
+    super(message);
+    this.findings = findings;
+  }
 }
 
 export interface Voice {
@@ -17,6 +31,8 @@ export interface Voice {
   readonly sampleRateHz: number;
   /** BCP 47. */
   readonly language: string;
+  /** For people who choose a voice. */
+  readonly description?: string;
 }
 
 /** A pack whose files were found whole. It can be cloned: each synthesis thread loads its own copy. */
@@ -27,6 +43,7 @@ export interface VoicePack {
   readonly name: string;
   /** The pack's default first. */
   readonly voices: readonly Voice[];
+  readonly licence?: string;
   /** Size of the files that each thread loads. */
   readonly modelBytes: number;
   /** What its format needs to load it. */
@@ -70,8 +87,8 @@ export interface ReadPacks {
   readonly files: number[];
 }
 
-/** What the thread that reads the packs answers. `fault` is the message of a `VoicePackError`. */
-export type PacksAnswer = ReadPacks | { readonly fault: string };
+/** What the thread that reads the packs answers: the packs, or what a `VoicePackError` says. */
+export type PacksAnswer = ReadPacks | { readonly fault: string; readonly findings: readonly PackFinding[] };
 
 /** Idempotent. */
 export const closeFiles = (files: number[]): void => {
@@ -94,7 +111,7 @@ export const readVoices = async (modelsDir: string, entry: URL): Promise<Voices>
       reject(new Error(`the thread that reads the voices ended with code ${code}`)),
     );
   });
-  if ('fault' in answer) throw new VoicePackError(answer.fault);
+  if ('fault' in answer) throw new VoicePackError(answer.fault, answer.findings);
   const { packs, files } = answer;
   return { packs, catalogue: catalogueOf(packs), release: () => closeFiles(files) };
 };

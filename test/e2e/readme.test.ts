@@ -126,7 +126,10 @@ t.test('what a first start shows', async (t) => {
     speaker_ids: string[];
   };
   const { port, opsPort, ...config } = readConfig({});
-  const shown = firstKeyText(firstKey) + welcome({ config, port, opsPort, voices, firstKey });
+  const consolePort = config.console?.port ?? null;
+  const [claimUrl = ''] = /http:\S+\/claim#\S+/.exec(readSource('README.md')) ?? [];
+  const facts = { config, port, opsPort, consolePort, claimUrl, voices, firstKey };
+  const shown = firstKeyText(firstKey) + welcome(facts);
   t.ok(readSource('README.md').includes(shown.trim()), shown);
 });
 

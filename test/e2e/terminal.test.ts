@@ -10,7 +10,7 @@ import { CTRL_C, noTerminal, Terminal } from '../support/terminal.js';
 
 const main = join(packageRoot, 'dist', 'src', 'main.js');
 const service = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${main}`;
-const small = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', PORT: '0', OPS_PORT: '0' };
+const small = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', PORT: '0', OPS_PORT: '0', CONSOLE_PORT: '0' };
 
 const open = (t: Test, columns: number, env: NodeJS.ProcessEnv): Terminal => {
   const terminal = new Terminal(service, columns, { ...small, ...env });
@@ -43,7 +43,7 @@ t.test('a first start, narrow and without colours, and the next one', { skip: no
   t.notMatch(first.shown, '\x1b', 'no colours');
   const wide = first.shown
     .split('\n')
-    .filter((line) => line.length > 60 && !/^ {2}(?:svc_|export|npm)/.test(line));
+    .filter((line) => line.length > 60 && !/^ {2}(?:svc_|export|npm|http)/.test(line));
   t.strictSame(wide, [], 'only what is to be copied is longer than a line');
   t.notOk(existsSync(join(dataDir, 'first-key')));
 
@@ -114,8 +114,11 @@ t.test('a pipe gets JSON and nothing else', async (t) => {
 t.test('the welcome names some of many voices, and addresses that a client can use', (t) => {
   const tls = { certPath: 'cert', keyPath: 'key' };
   const voices = Array.from({ length: 100 }, (_, i) => `voice-${i}`);
-  const config = { host: '::', opsHost: '10.0.0.7', tls };
-  const text = welcome({ config, port: 8443, opsPort: 9464, voices, firstKey: null });
+  const console = { host: '127.0.0.1', port: 8081, origin: 'https://console.example.com', isGiven: true };
+  const config = { host: '::', opsHost: '10.0.0.7', tls, console };
+  const ports = { port: 8443, opsPort: 9464, consolePort: 8081 };
+  const text = welcome({ config, ...ports, claimUrl: null, voices, firstKey: null });
+  t.match(text, /Console +https:\/\/console\.example\.com\n/);
   t.match(text, /Speech +https:\/\/\[::1\]:8443, on all addresses of this machine\n/);
   t.match(text, /Metrics +http:\/\/10\.0\.0\.7:9464\/metrics\n/);
   t.match(text, /Voices +voice-0, [^]* voice-23,\s+and 76 more\n/);

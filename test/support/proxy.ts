@@ -35,7 +35,7 @@ export const freePorts = async (count: number): Promise<number[]> => {
   return ports;
 };
 
-/** Ports of two units, with four digits. The ops port of each, 10,000 above, is free too. */
+/** Ports of two units, with four digits. The ops port of each, 10,000 above, and its console's, 20,000 above, are free too. */
 export const freeUnitPorts = async (): Promise<[number, number]> => {
   const isFree = (port: number): Promise<boolean> =>
     new Promise((resolve) => {
@@ -46,7 +46,8 @@ export const freeUnitPorts = async (): Promise<[number, number]> => {
   const found: number[] = [];
   // `fetch` refuses some ports up to 6697, such as 3659, because they belong to other protocols.
   for (let port = 7_000 + Math.floor(Math.random() * 2_500); port < 10_000; port++) {
-    if ((await isFree(port)) && (await isFree(10_000 + port))) found.push(port);
+    if ((await isFree(port)) && (await isFree(10_000 + port)) && (await isFree(20_000 + port)))
+      found.push(port);
     const [first, second] = found;
     if (first !== undefined && second !== undefined) return [first, second];
   }
@@ -55,6 +56,8 @@ export const freeUnitPorts = async (): Promise<[number, number]> => {
 
 export interface Proxy {
   readonly port: number;
+  /** In front of the console; 0 if there is none. */
+  readonly consolePort: number;
   /** The certificate of nginx, for `ca` of a client. */
   readonly certificate: string;
   readonly url: string;
@@ -66,13 +69,16 @@ export interface Proxy {
 /**
  * Starts nginx with TLS before two ports of the loopback address. It ends with the test.
  * @param folder for the files of nginx
+ * @param consolePorts by default nginx serves no console
  */
 export const startProxy = async (
   t: Test,
   folder: string,
   upstreamPorts: readonly [number, number],
+  consolePorts?: readonly [number, number],
 ): Promise<Proxy> => {
-  const [port = 0] = await freePorts(1);
+  const [port = 0, freePort = 0] = await freePorts(2);
+  const consolePort = consolePorts === undefined ? 0 : freePort;
   const path = (name: string) => join(folder, name);
   mkdirSync(folder, { recursive: true });
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
@@ -96,13 +102,23 @@ export const startProxy = async (
 
   let site = shipped('nginx.conf');
   site = replace(site, '/etc/nginx/syrinx-upstream.conf', path('upstream.conf'));
-  site = replace(site, 'listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`);
-  site = replace(site, 'listen [::]:443 ssl;', '');
-  site = replace(site, '/etc/ssl/syrinx/fullchain.pem', path('cert.pem'));
-  site = replace(site, '/etc/ssl/syrinx/privkey.pem', path('key.pem'));
+  const onPort = (source: string, listened: number): string => {
+    let moved = replace(source, 'listen 443 ssl;', `listen 127.0.0.1:${listened} ssl;`);
+    moved = replace(moved, 'listen [::]:443 ssl;', '');
+    moved = replace(moved, '/etc/ssl/syrinx/fullchain.pem', path('cert.pem'));
+    return replace(moved, '/etc/ssl/syrinx/privkey.pem', path('key.pem'));
+  };
+  site = onPort(site, port);
   site = replace(site, 'syrinx_address 2048', `syrinx_address ${CONNECTIONS_OF_ADDRESS}`);
   site = replace(site, '/var/log/nginx/syrinx.log', path('access.log'));
   writeFileSync(path('site.conf'), site);
+  if (consolePorts !== undefined) {
+    let page = onPort(shipped('nginx-console.conf'), consolePort);
+    page = replace(page, '127.0.0.1:28080', `127.0.0.1:${consolePorts[0]}`);
+    page = replace(page, '127.0.0.1:28081', `127.0.0.1:${consolePorts[1]}`);
+    page = replace(page, '/var/log/nginx/syrinx-console.log', path('console.log'));
+    writeFileSync(path('console.conf'), page);
+  }
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `  ${name}_temp_path ${path(`temp-${name}`)};`,
   );
@@ -117,6 +133,7 @@ export const startProxy = async (
     'http {',
     ...temporary,
     `  include ${path('site.conf')};`,
+    ...(consolePorts === undefined ? [] : [`  include ${path('console.conf')};`]),
     '}',
   ];
   writeFileSync(path('nginx.conf'), main.join('\n'));
@@ -144,8 +161,7 @@ export const startProxy = async (
     throw new Error(`nginx does not start: ${stderr}`);
   const read = (name: string) => readFileSync(path(name), 'utf8');
   return {
-    port,
-    certificate,
+    ...{ port, consolePort, certificate },
     url: `https://localhost:${port}`,
     log: () => read('access.log').split('\n').filter(Boolean),
     errors: () => read('error.log'),

@@ -143,15 +143,24 @@ export interface WsClient extends SocketClient {
   readonly ws: WsSocket;
 }
 
-const urlOf = (port: number): string => `ws://127.0.0.1:${port}/v1/tts/ws`;
+const PATH = '/v1/tts/ws';
+const urlOf = (port: number, path = PATH): string => `ws://127.0.0.1:${port}${path}`;
+
+export interface WsOptions {
+  readonly autoPong?: boolean;
+  readonly ca?: string;
+  readonly path?: string;
+  /** In place of the key. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
 /** Opens a socket with `ws`, over TLS if `ca` is given. @throws the refusal of the handshake */
 export const openWs = async (
   port: number,
   key: string,
-  options: { readonly autoPong?: boolean; readonly ca?: string } = {},
+  { path = PATH, ...options }: WsOptions = {},
 ): Promise<WsClient> => {
-  const url = options.ca === undefined ? urlOf(port) : `wss://localhost:${port}/v1/tts/ws`;
+  const url = options.ca === undefined ? urlOf(port, path) : `wss://localhost:${port}${path}`;
   const ws = new WsSocket(url, {
     headers: { 'x-api-key': key },
     perMessageDeflate: false,

@@ -21,7 +21,7 @@ case $1 in
     rm -f "exit.$port"
     [[ -e env.$port ]] && export "$(cat "env.$port")"
     if [[ -n \${CANNOT_EXECUTE:-} ]]; then echo 203 >"exit.$port"; exit 1; fi
-    PORT=$port OPS_PORT=1$port UNITS=$PWD nohup bash -c '
+    PORT=$port OPS_PORT=1$port CONSOLE_PORT=2$port UNITS=$PWD nohup bash -c '
       cd "$RELEASE"
       "$NODE" --disable-warning=ExperimentalWarning dist/$ENTRY >>"$UNITS/log.$PORT" 2>&1 &
       echo $! >"$UNITS/pid.$PORT"

@@ -16,7 +16,7 @@ const manifestBytesMax = 1024 * 1024;
 const hashedBytes = 256 * 1024;
 
 /** What a format finds in a folder. */
-export type PackContent = Pick<VoicePack, 'voices' | 'modelBytes' | 'data'>;
+export type PackContent = Pick<VoicePack, 'voices' | 'licence' | 'modelBytes' | 'data'>;
 
 /** A file that was opened, and is kept open until the pack is loaded. */
 export interface HeldFile {

@@ -5,6 +5,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import {
+  type PackFinding,
   type PacksAnswer,
   type ReadPacks,
   type VoicePack,
@@ -44,10 +45,10 @@ const readPack = async (
 };
 
 /**
- * Reads and verifies all packs. Loads no model.
+ * Reads and verifies all packs, also after a fault, so that an operator learns of every one. Loads no model.
  *
  * @returns the default pack first, and the files to be closed when the packs are loaded
- * @throws {VoicePackError} in one line that names the file
+ * @throws {VoicePackError} in one line that names the file of the first fault
  */
 export const readPacks = async (modelsDir: string, known = formats): Promise<ReadPacks> => {
   const files: number[] = [];
@@ -56,17 +57,26 @@ export const readPacks = async (modelsDir: string, known = formats): Promise<Rea
     if (names.length === 0) throw new VoicePackError(`${modelsDir}: the folder has no voice pack`);
     const packs: VoicePack[] = [];
     const owners = new Map<string, string>();
+    const findings: PackFinding[] = [];
     for (const name of names) {
-      const folder = await PackFolder.open(join(modelsDir, name), files);
-      const pack = await readPack(folder, name, known);
-      for (const { id } of pack.voices) {
-        const owner = owners.get(id);
-        if (owner !== undefined)
-          throw new VoicePackError(`${folder.path}: voice "${id}" is in ${owner} already`);
-        owners.set(id, folder.path);
+      let fault: string | null = null;
+      try {
+        const folder = await PackFolder.open(join(modelsDir, name), files);
+        const pack = await readPack(folder, name, known);
+        for (const { id } of pack.voices) {
+          const owner = owners.get(id);
+          if (owner !== undefined)
+            throw new VoicePackError(`${folder.path}: voice "${id}" is in ${owner} already`);
+          owners.set(id, folder.path);
+        }
+        packs.push(pack);
+      } catch (error) {
+        if (!(error instanceof VoicePackError)) throw error;
+        fault = error.message;
       }
-      packs.push(pack);
+      findings.push({ pack: name, fault });
     }
+    for (const { fault } of findings) if (fault !== null) throw new VoicePackError(fault, findings);
     return { packs, files };
   } catch (error) {
     closeFiles(files);
@@ -85,7 +95,7 @@ export const answerWithPacks = async (
     answer = await readPacks(modelsDir, known);
   } catch (error) {
     if (!(error instanceof VoicePackError)) throw error;
-    answer = { fault: error.message };
+    answer = { fault: error.message, findings: error.findings };
   }
   port.postMessage(answer);
 };

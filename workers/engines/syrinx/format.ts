@@ -13,14 +13,15 @@ export const syrinx: VoiceFormat = {
     const { parseManifest } = await import('./manifest.js');
     const manifestPath = folder.pathOf(manifestName);
     const manifest = parseManifest(manifestPath, await folder.json(manifestName));
-    const { files, speakers, sampleRateHz, language } = manifest;
+    const { files, speakers, sampleRateHz, language, licence } = manifest;
     const graphs = {
       encoder: await folder.hold(files.encoder.path, files.encoder),
       frames: await folder.hold(files.frames.path, files.frames),
       decoder: await folder.hold(files.decoder.path, files.decoder),
     };
     return {
-      voices: speakers.map(({ id }) => ({ id, sampleRateHz, language })),
+      voices: speakers.map(({ id, description }) => ({ id, sampleRateHz, language, description })),
+      licence,
       modelBytes: graphs.encoder.bytes + graphs.frames.bytes + graphs.decoder.bytes,
       data: { manifest, manifestPath, graphs } satisfies SyrinxData,
     };

@@ -1,0 +1,222 @@
+/**
+ * The calls of the page: who may make each, what it asks, and who answers it. A member's calls reach its own account only:
+ * the administration thread checks that in the transaction of the act.
+ */
+import typia, { type IValidation } from 'typia';
+import type { ConsoleAdministration, OpenedSession, StoreCall, StoreCalls } from './administration.js';
+import { forOperators, signedOut } from './answers.js';
+import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
+import type { Session } from './sessions.js';
+import type { Throttle } from './throttle.js';
+
+type Who = 'anyone' | 'signedIn' | 'operator';
+
+/** Who may make a call. */
+export const whoMay = {
+  session: 'anyone',
+  claim: 'anyone',
+  signIn: 'anyone',
+  invitation: 'anyone',
+  acceptInvitation: 'anyone',
+  signOut: 'anyone',
+  changePassword: 'signedIn',
+  account: 'signedIn',
+  keys: 'signedIn',
+  createKey: 'signedIn',
+  changeKey: 'signedIn',
+  revokeKey: 'signedIn',
+  usage: 'signedIn',
+  balance: 'signedIn',
+  users: 'signedIn',
+  voices: 'signedIn',
+  accounts: 'operator',
+  createAccount: 'operator',
+  credit: 'operator',
+  suspendAccount: 'operator',
+  deleteAccount: 'operator',
+  invite: 'operator',
+  removeUser: 'operator',
+  reloadVoices: 'operator',
+  audit: 'operator',
+} as const satisfies Record<CallName, Who>;
+
+export const callNames = Object.keys(whoMay) as CallName[];
+
+type Validators = { readonly [N in CallName]: (input: unknown) => IValidation<Question<N>> };
+
+export const validators: Validators = {
+  session: typia.createValidateEquals<Question<'session'>>(),
+  claim: typia.createValidateEquals<Question<'claim'>>(),
+  signIn: typia.createValidateEquals<Question<'signIn'>>(),
+  invitation: typia.createValidateEquals<Question<'invitation'>>(),
+  acceptInvitation: typia.createValidateEquals<Question<'acceptInvitation'>>(),
+  signOut: typia.createValidateEquals<Question<'signOut'>>(),
+  changePassword: typia.createValidateEquals<Question<'changePassword'>>(),
+  account: typia.createValidateEquals<Question<'account'>>(),
+  keys: typia.createValidateEquals<Question<'keys'>>(),
+  createKey: typia.createValidateEquals<Question<'createKey'>>(),
+  changeKey: typia.createValidateEquals<Question<'changeKey'>>(),
+  revokeKey: typia.createValidateEquals<Question<'revokeKey'>>(),
+  usage: typia.createValidateEquals<Question<'usage'>>(),
+  balance: typia.createValidateEquals<Question<'balance'>>(),
+  users: typia.createValidateEquals<Question<'users'>>(),
+  voices: typia.createValidateEquals<Question<'voices'>>(),
+  accounts: typia.createValidateEquals<Question<'accounts'>>(),
+  createAccount: typia.createValidateEquals<Question<'createAccount'>>(),
+  credit: typia.createValidateEquals<Question<'credit'>>(),
+  suspendAccount: typia.createValidateEquals<Question<'suspendAccount'>>(),
+  deleteAccount: typia.createValidateEquals<Question<'deleteAccount'>>(),
+  invite: typia.createValidateEquals<Question<'invite'>>(),
+  removeUser: typia.createValidateEquals<Question<'removeUser'>>(),
+  reloadVoices: typia.createValidateEquals<Question<'reloadVoices'>>(),
+  audit: typia.createValidateEquals<Question<'audit'>>(),
+};
+
+/** A call that was read, and who makes it. */
+export interface Caller {
+  readonly address: string;
+  /** Of the cookie: the session may have ended. */
+  readonly tokenHash: string | null;
+  /** What the last sign-in in this browser left. */
+  readonly device: string | null;
+  readonly session: Session | null;
+  /** The browser gets the cookies of this session. */
+  readonly begin: (opened: OpenedSession) => void;
+  /** The browser loses its session's cookie. */
+  readonly end: () => void;
+}
+
+type Answers = {
+  readonly [N in CallName]: (question: Question<N>, caller: Caller) => Promise<Answer<N>>;
+};
+
+/** @throws {ConsoleRefusal} if the caller may not */
+export const checkRole = (name: CallName, user: User | null): void => {
+  const who = whoMay[name];
+  if (who === 'anyone') return;
+  if (user === null) throw signedOut();
+  if (who === 'operator' && user.role !== 'operator') throw forOperators();
+};
+
+export interface CallsParts {
+  readonly administration: ConsoleAdministration;
+  readonly throttle: Throttle;
+  readonly voices: {
+    view(): VoicesView;
+    reload(): void;
+  };
+  /** The console's own address, without a slash at its end. */
+  readonly url: () => string;
+  readonly about: () => Pick<SessionState, 'version' | 'serviceUrl'>;
+  /** Sessions, keys or accounts may have ended: what is open for them must end. */
+  readonly onEnded: () => void;
+}
+
+/** The session of a call that only who is signed in may make. */
+const sessionOf = ({ session }: Caller): Session => {
+  if (session === null) throw signedOut();
+  return session;
+};
+
+export const createCalls = (parts: CallsParts): Answers => {
+  const { about, administration, onEnded, throttle, url, voices } = parts;
+
+  const stateOf = async (user: User | null): Promise<SessionState> => ({
+    claimed: user !== null || (await administration.claimed()),
+    user,
+    ...about(),
+  });
+
+  const store: StoreCalls = administration;
+  /** Passes a call on to the store, as who is signed in. */
+  const stored =
+    <N extends StoreCall>(name: N) =>
+    async (question: Question<N>, caller: Caller): Promise<Answer<N>> =>
+      store[name](sessionOf(caller).user, question);
+
+  /** The same for an act that can end sessions, keys or accounts. */
+  const ending =
+    <N extends StoreCall>(name: N) =>
+    async (question: Question<N>, caller: Caller): Promise<Answer<N>> => {
+      const answer = await stored(name)(question, caller);
+      onEnded();
+      return answer;
+    };
+
+  const isKnownDevice = async (name: string, { device }: Caller): Promise<boolean> =>
+    device !== null && device === (await administration.device(name));
+
+  const begun = async (opening: Promise<OpenedSession>, caller: Caller): Promise<SessionState> => {
+    const opened = await opening;
+    caller.begin(opened);
+    return stateOf(opened.user);
+  };
+
+  const link = (caller: Caller): void =>
+    throttle.attempt({ address: caller.address, name: null, isKnownDevice: false });
+
+  return {
+    session: (_, { session }) => stateOf(session?.user ?? null),
+    claim: async (question, caller) => {
+      link(caller);
+      const state = await begun(administration.claim(question, caller.address), caller);
+      onEnded();
+      return state;
+    },
+    signIn: async (question, caller) => {
+      const { name } = question;
+      throttle.attempt({
+        address: caller.address,
+        name,
+        isKnownDevice: await isKnownDevice(name, caller),
+      });
+      return begun(administration.signIn(question, caller.address), caller);
+    },
+    invitation: async (question, caller) => {
+      link(caller);
+      return administration.invitation(question);
+    },
+    acceptInvitation: async (question, caller) => {
+      link(caller);
+      return begun(administration.acceptInvitation(question, caller.address), caller);
+    },
+    signOut: async ({ everywhere }, caller) => {
+      if (caller.tokenHash !== null) await administration.signOut(caller.tokenHash, everywhere);
+      caller.end();
+      onEnded();
+      return stateOf(null);
+    },
+    changePassword: async (question, caller) => {
+      const { tokenHash, user } = sessionOf(caller);
+      throttle.attempt({ address: caller.address, name: user.name, isKnownDevice: false });
+      await administration.changePassword(tokenHash, question);
+      onEnded();
+      return {};
+    },
+    account: stored('account'),
+    keys: stored('keys'),
+    createKey: stored('createKey'),
+    changeKey: stored('changeKey'),
+    revokeKey: stored('revokeKey'),
+    usage: stored('usage'),
+    balance: stored('balance'),
+    users: stored('users'),
+    voices: () => Promise.resolve(voices.view()),
+    accounts: stored('accounts'),
+    createAccount: stored('createAccount'),
+    credit: stored('credit'),
+    suspendAccount: ending('suspendAccount'),
+    deleteAccount: ending('deleteAccount'),
+    invite: async (question, caller) => {
+      const { token, expiresAtMs } = await administration.invite(sessionOf(caller).user, question);
+      return { url: `${url()}/invite#${token}`, expiresAtMs };
+    },
+    removeUser: ending('removeUser'),
+    reloadVoices: async (_, caller) => {
+      await administration.record(sessionOf(caller).user, 'voices.reload', '');
+      voices.reload();
+      return voices.view();
+    },
+    audit: stored('audit'),
+  };
+};

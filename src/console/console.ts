@@ -1,0 +1,197 @@
+/**
+ * The console's side of its connections: the page, its calls, the live view, and speech for the playground. It is a
+ * listener of its own over the stages of the service; nothing of it answers on the public port.
+ *
+ *   built --listen--> serving --stopAccepting--> draining (live views end, speech goes on) --close--> closed
+ */
+import { Listener } from '../front/listener.js';
+import type { Certificate } from '../front/certificate.js';
+import { figuresOf, type Server } from '../front/server.js';
+import { specificationErrors } from '../api/error-shape.js';
+import { addNotFound, addRoute, wrapHandler, type Route } from '../front/routes.js';
+import { Registry, type InFlight, type Services } from '../front/services.js';
+import { addSocketRoute } from '../front/ws/socket-route.js';
+import { consoleUrl, serviceUrl } from '../address.js';
+import type { Admission } from '../accounts/admission.js';
+import type { Config } from '../config.js';
+import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
+import { version, type Figures, type Metrics } from '../metrics.js';
+import type { Speech } from '../speech/speech.js';
+import { startAdministration, type ConsoleAdministration } from './administration.js';
+import { consoleErrors } from './answers.js';
+import { readPage } from './assets.js';
+import { createCalls } from './calls.js';
+import type { LiveView } from './contract.js';
+import { Door } from './dispatch.js';
+import { Gate } from './gate.js';
+import { consolePolicy, Cookies } from './headers.js';
+import { Live } from './live.js';
+import { socketAuthentication, speakRoute } from './playground.js';
+import { Samples, sampleRoute } from './samples.js';
+import { Sessions } from './sessions.js';
+import { Throttle } from './throttle.js';
+import { usageCsvRoute } from './usage-csv.js';
+import { InstalledVoices, type VoicesParts } from './voices.js';
+
+export const SPEAK_PATH = '/api/speak';
+export const SOCKET_PATH = '/api/socket';
+
+export interface ConsoleParts extends VoicesParts {
+  readonly config: Pick<Config, 'dataDir' | 'host' | 'tls'> & {
+    readonly console: NonNullable<Config['console']>;
+  };
+  readonly certificate: Certificate | null;
+  /** The console uses its budgets, its WebSockets and its readiness. */
+  readonly server: Pick<Server, 'shared'>;
+  /** The compiled `workers/administration.ts`. */
+  readonly administrationEntry: URL;
+  readonly admission: Admission;
+  readonly speech: Speech;
+  readonly live: () => Promise<LiveView>;
+  readonly bounds: Bounds;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export class Console {
+  readonly #parts: ConsoleParts;
+  readonly #administration: ConsoleAdministration;
+  readonly #services: Services;
+  readonly #sessions: Sessions;
+  readonly #live: Live;
+  readonly #listener: Listener;
+  #port = 0;
+  #servicePort = 0;
+  #closed: Promise<void> | undefined;
+
+  constructor(parts: ConsoleParts) {
+    const { administrationEntry: entry, bounds, certificate, config, log, metrics, server } = parts;
+    const administration = startAdministration({ dataDir: config.dataDir, bounds, log, entry });
+    this.#administration = administration;
+    const { clock } = server.shared.services;
+    this.#parts = parts;
+    this.#services = {
+      ...server.shared.services,
+      bounds: { ...bounds, bodyBytesMax: bounds.consoleBodyBytesMax },
+      cors: consolePolicy,
+      errors: consoleErrors,
+      registry: new Registry<InFlight>(),
+    };
+    const { host, origin, port } = config.console;
+    const scheme = certificate === null ? 'http' : 'https';
+    const gate = new Gate({ host, origin, scheme, url: () => this.url });
+    const cookies = new Cookies(origin === null ? certificate !== null : origin.startsWith('https:'));
+    const throttle = new Throttle(bounds, clock);
+    const sessions = new Sessions({ administration, cookies, bounds, log });
+    const door = new Door({ gate, throttle, cookies, sessions, isBehindProxy: origin !== null });
+    const live = new Live({ door, sessions, read: parts.live, log });
+    const voices = new InstalledVoices(parts);
+    const calls = createCalls({
+      ...{ administration, throttle, voices },
+      url: () => this.url,
+      about: () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) }),
+      onEnded: () => void sessions.check(),
+    });
+    const assets = readPage(gate);
+    const samples = new Samples({ speech: parts.speech, voices: () => voices.voices, bounds });
+    const routes: readonly Route[] = [
+      ...door.callRoutes(calls),
+      { path: '/api/live', method: 'get', handler: live.handler },
+      { path: '/api/sample', method: 'get', handler: sampleRoute(door, sessions, samples) },
+      { path: '/api/usage.csv', method: 'get', handler: usageCsvRoute(door, sessions, administration) },
+      ...assets.routes,
+    ];
+    this.#sessions = sessions;
+    this.#live = live;
+    const listener: Listener = new Listener({
+      ...{ host, port, prefix: 'CONSOLE_', certificate, clock, log, metrics },
+      bounds: { ...bounds, connectionsMax: bounds.consoleConnectionsMax },
+      addRoutes: (app) => {
+        const playground = { ...parts, ...server.shared, administration, door, sessions };
+        // Speech is answered as on the public port, its errors included.
+        const speech: Services = { ...this.#services, bounds, errors: specificationErrors(bounds) };
+        addRoute(app, speech, { path: SPEAK_PATH, method: 'post', handler: speakRoute(playground) });
+        addSocketRoute(app, SOCKET_PATH, {
+          ...server.shared,
+          services: speech,
+          authenticate: socketAuthentication(playground),
+          onEnded: () => listener.connections.webSocketEnded(),
+        });
+        for (const route of routes) addRoute(app, this.#services, route);
+        for (const pattern of ['/api/*', '/assets/*']) addNotFound(app, this.#services, pattern);
+        app.any('/*', wrapHandler(this.#services, '/*', assets.page));
+      },
+    });
+    this.#listener = listener;
+  }
+
+  /** Where browsers find it, without a slash at its end. */
+  get url(): string {
+    return consoleUrl(this.#parts.config, this.#port) ?? '';
+  }
+
+  /** Administration threads that ended and were replaced. */
+  get restarts(): number {
+    return this.#administration.restarts;
+  }
+
+  /** What is open now, for the metrics. */
+  get figures(): Pick<Figures, 'streams' | 'bufferedBytes'> {
+    const { streams, bufferedBytes } = figuresOf(this.#services.registry, [SPEAK_PATH]);
+    const { speaking } = this.#parts.server.shared.sockets.ofRoute(SOCKET_PATH);
+    return { streams: new Map([...streams, [SOCKET_PATH, speaking]]), bufferedBytes };
+  }
+
+  /**
+   * @param servicePort that the service listens on, for what the page shows
+   * @returns the port, chosen by the system if the configured one is 0
+   * @throws {ListenError}
+   */
+  async listen(servicePort: number): Promise<number> {
+    this.#servicePort = servicePort;
+    this.#port = await this.#listener.listen();
+    return this.#port;
+  }
+
+  /** The URL of a one-time link for the first operator; `null` if there is one. */
+  async claimUrl(): Promise<string | null> {
+    const link = await this.#administration.claimLink();
+    return link === null ? null : `${this.url}/claim#${link.token}`;
+  }
+
+  /** As `Server.renewCertificate`. */
+  renewCertificate(certificate: Certificate): boolean {
+    return this.#listener.renew(certificate);
+  }
+
+  /** Takes no new connections. What speaks goes on. Idempotent. */
+  stopAccepting(): void {
+    this.#listener.stopAccepting();
+    this.#live.close();
+  }
+
+  /** Requests without a complete answer. Its WebSockets are among those of the server. */
+  get inFlight(): number {
+    return this.#services.registry.size;
+  }
+
+  /** Resolves when nothing is in flight. */
+  whenIdle(): Promise<void> {
+    return this.#services.registry.whenIdle();
+  }
+
+  /** Ends everything now, and its thread. Idempotent. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  #close(): Promise<void> {
+    this.stopAccepting();
+    this.#sessions.close();
+    for (const exchange of this.#services.registry.members) exchange.drop('failed');
+    this.#listener.close();
+    return this.#administration.close();
+  }
+}

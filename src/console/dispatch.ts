@@ -1,0 +1,139 @@
+/** Reads a call of the page, checks it, and answers it. */
+import type { IValidation } from 'typia';
+import { parseJsonBody } from '../api/body.js';
+import { readBody } from '../front/body-reader.js';
+import type { Header } from '../front/cors.js';
+import type { Exchange } from '../front/exchange.js';
+import type { Reply } from '../front/reply.js';
+import type { RequestHead } from '../front/request-head.js';
+import type { Handler, Route } from '../front/routes.js';
+import { badRequest, jsonReply, replyFault, replyRefusal, replyWhenDone } from './answers.js';
+import { callNames, checkRole, validators, type Caller, type createCalls } from './calls.js';
+import type { CallName } from './contract.js';
+import type { Gate } from './gate.js';
+import type { Cookies } from './headers.js';
+import type { Sessions } from './sessions.js';
+import type { Throttle } from './throttle.js';
+
+/** Stands for the key of all bodies that come to the console: together they have the part of one key. */
+const BODIES_OF_CONSOLE = -1;
+
+export interface DoorParts {
+  readonly gate: Gate;
+  readonly throttle: Throttle;
+  readonly cookies: Cookies;
+  readonly sessions: Sessions;
+  /** Whether a proxy in front of us says where clients are. */
+  readonly isBehindProxy: boolean;
+}
+
+/** What all requests below /api go through. */
+export class Door {
+  readonly #parts: DoorParts;
+
+  constructor(parts: DoorParts) {
+    this.#parts = parts;
+  }
+
+  /** The client's address: the one that the proxy saw, or the one of the connection. */
+  addressOf(exchange: Exchange, { forwardedFor }: Pick<RequestHead, 'forwardedFor'>): string {
+    const seen = forwardedFor.split(',').at(-1)?.trim() ?? '';
+    return this.#parts.isBehindProxy && seen !== '' ? seen : exchange.peer;
+  }
+
+  /** Answers a request of another site, or one too many. @returns whether to go on */
+  admits(exchange: Exchange, head: RequestHead): boolean {
+    const { gate, throttle } = this.#parts;
+    const refusal = gate.refuseCall(head, exchange.origin);
+    if (refusal !== null) {
+      replyRefusal(exchange, refusal);
+      return false;
+    }
+    try {
+      throttle.call(this.addressOf(exchange, head));
+      return true;
+    } catch (error) {
+      replyFault(exchange, error);
+      return false;
+    }
+  }
+
+  /** Reads a JSON body. @param onQuestion may throw a `ConsoleRefusal` */
+  readQuestion<Q>(
+    exchange: Exchange,
+    head: RequestHead,
+    validate: (input: unknown) => IValidation<Q>,
+    onQuestion: (question: Q, bytes: number) => void,
+  ): void {
+    // Forms of other sites can send bodies of every other type. Without a body the type may be absent.
+    const isJson = /^application\/json\s*(?:;|$)/i.test(head.contentType?.trim() ?? '');
+    readBody(exchange, head, BODIES_OF_CONSOLE, (bytes) => {
+      try {
+        if (!isJson) throw badRequest('A call is JSON: its content-type is application/json.');
+        const json = parseJsonBody(bytes, head.contentType, exchange.services.bounds);
+        if (!json.ok) throw badRequest('The request is not valid JSON.');
+        onQuestion(checked(validate(json.value)), bytes.length);
+      } catch (error) {
+        replyFault(exchange, error);
+      }
+    });
+  }
+
+  callRoutes(calls: ReturnType<typeof createCalls>): readonly Route[] {
+    return callNames.map((name) => ({
+      path: `/api/${name}`,
+      method: 'post',
+      handler: this.#callHandler(name, calls),
+    }));
+  }
+
+  #callHandler<N extends CallName>(name: N, calls: ReturnType<typeof createCalls>): Handler {
+    const { cookies, sessions } = this.#parts;
+    return (exchange, head) => {
+      if (!this.admits(exchange, head)) return;
+      const address = this.addressOf(exchange, head);
+      this.readQuestion(exchange, head, validators[name], (question) => {
+        const answer = async (): Promise<Reply> => {
+          const headers: Header[] = [];
+          const session = await sessions.find(head);
+          checkRole(name, session?.user ?? null);
+          const caller: Caller = {
+            ...{ address, session },
+            tokenHash: sessions.hashIn(head),
+            device: cookies.device(head),
+            begin: (opened) => headers.push(...cookies.begin(opened)),
+            end: () => headers.push(...cookies.end()),
+          };
+          return { ...jsonReply(await calls[name](question, caller)), headers };
+        };
+        replyWhenDone(exchange, answer());
+      });
+    };
+  }
+}
+
+const boundsIn = (expected: string): string => {
+  const [, least] = /Min(?:Length|Items)?(?:imum)?<(\d+)>/.exec(expected) ?? [];
+  const [, most] = /Max(?:Length|Items)?(?:imum)?<(\d+)>/.exec(expected) ?? [];
+  if (least !== undefined && most !== undefined) return `from ${least} to ${most}`;
+  if (least !== undefined) return `at least ${least}`;
+  return most === undefined ? '' : `at most ${most}`;
+};
+
+/** In words, from the type that typia names. */
+const wanted = (expected: string): string => {
+  if (/\bstring\b/.test(expected)) return `a text of ${boundsIn(expected)} characters`;
+  if (/\bnumber\b/.test(expected)) return `a whole number, ${boundsIn(expected) || '0 or more'}`;
+  if (/\bArray\b|Items/.test(expected)) return `a list of ${boundsIn(expected)} entries`;
+  return expected === 'undefined' ? 'absent' : expected;
+};
+
+/** @throws {ConsoleRefusal} names the field and what it takes */
+const checked = <Q>(result: IValidation<Q>): Q => {
+  if (result.success) return result.data;
+  const [first] = result.errors;
+  const field = first?.path.replace(/^\$input\.?/, '') ?? '';
+  if (first === undefined || field === '')
+    throw badRequest('The request has another form than this call takes.');
+  throw badRequest(`${field} must be ${wanted(first.expected)}.`, field);
+};

@@ -1,0 +1,59 @@
+/**
+ * Which requests the console takes at all. A page of another site must neither act with the cookie of somebody who is
+ * signed in nor read an answer, also not under a name of its own that it lets point to this machine (DNS rebinding).
+ */
+import { isIP } from 'node:net';
+import type { RequestHead } from '../front/request-head.js';
+import type { Refusal } from './contract.js';
+
+export interface GateParts {
+  /** `CONSOLE_HOST` */
+  readonly host: string;
+  /** `CONSOLE_ORIGIN` */
+  readonly origin: string | null;
+  readonly scheme: 'http' | 'https';
+  /** For messages. */
+  readonly url: () => string;
+}
+
+/** Without the port and the brackets of IPv6. */
+const hostNameOf = (host: string): string =>
+  (/^\[([0-9a-f:.]+)\](?::\d{1,5})?$/.exec(host) ?? /^([^:]+)(?::\d{1,5})?$/.exec(host))?.[1] ?? '';
+
+export class Gate {
+  readonly #parts: GateParts;
+  readonly #behindProxy: string | null;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+    this.#behindProxy = parts.origin === null ? null : new URL(parts.origin).hostname.replace(/^\[|\]$/g, '');
+  }
+
+  /** Whether a page may be shown to this request. @returns `null`, or why not */
+  refusePage({ host }: Pick<RequestHead, 'host'>): Refusal | null {
+    if (this.#isOurs(hostNameOf(host.toLowerCase()))) return null;
+    return {
+      code: 'forbidden',
+      message: `The console is at ${this.#parts.url()}, and not at the name of this address. CONSOLE_ORIGIN can give it another.`,
+    };
+  }
+
+  /** Whether a call may be answered. @param origin as the browser reports it; empty if it does not */
+  refuseCall(head: Pick<RequestHead, 'host' | 'fetchSite'>, origin: string): Refusal | null {
+    const refusal = this.refusePage(head);
+    if (refusal !== null) return refusal;
+    const own = this.#parts.origin ?? `${this.#parts.scheme}://${head.host.toLowerCase()}`;
+    const isSame = head.fetchSite === '' || head.fetchSite === 'same-origin';
+    if (isSame && (origin === '' || origin === own)) return null;
+    return {
+      code: 'forbidden',
+      message: 'The console answers only its own page. Open it in this browser, and try there.',
+    };
+  }
+
+  /** A name could point anywhere tomorrow; an address or a name of the machine itself cannot. */
+  #isOurs(name: string): boolean {
+    if (this.#behindProxy !== null) return name === this.#behindProxy;
+    return isIP(name) !== 0 || name === 'localhost' || name === this.#parts.host.toLowerCase();
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * The live view: one `LiveView` a second as server-sent events, for every operator who watches. It is made once for all
+ * of them, and not at all while nobody watches.
+ */
+import { describeFault } from '../fault.js';
+import type { Exchange } from '../front/exchange.js';
+import { ResponseSender } from '../front/response-sender.js';
+import type { Handler } from '../front/routes.js';
+import type { Log } from '../log.js';
+import type { Figures, Metrics } from '../metrics.js';
+import { pssBytes } from '../process.js';
+import type { Threads } from '../threads/threads.js';
+import { forOperators, replyFault } from './answers.js';
+import type { LiveView } from './contract.js';
+import type { Door } from './dispatch.js';
+import type { Session, Sessions } from './sessions.js';
+
+const PERIOD_MS = 1_000;
+
+/** The state of the stages, in the words of the page. */
+export const liveView = async (
+  figures: Figures,
+  lately: Metrics['lately'],
+  threads: Pick<Threads, 'counts' | 'generations'>,
+  warnings: readonly string[],
+): Promise<LiveView> => {
+  const { bufferedAudioMs, capacityRatio, contexts, eventLoopDelay, reasons, restarts, sockets, streams } =
+    figures;
+  const { contextsOfOlderVoices, generation, voices } = threads.generations.status();
+  const delayMs = (quantile: 0.5 | 0.99): number => eventLoopDelay(quantile) * 1_000;
+  return {
+    atMs: Date.now(),
+    ready: reasons.length === 0,
+    ...{ reasons, warnings, sockets, contexts, bufferedAudioMs, capacityRatio, voices },
+    ...lately,
+    streams: Object.fromEntries(streams),
+    threads: threads.counts,
+    threadRestarts: restarts,
+    memoryBytes: await pssBytes(),
+    eventLoopDelayMs: { p50: delayMs(0.5), p99: delayMs(0.99) },
+    generations: { current: generation, olderContexts: contextsOfOlderVoices },
+  };
+};
+
+export interface LiveParts {
+  readonly door: Door;
+  readonly sessions: Sessions;
+  readonly read: () => Promise<LiveView>;
+  readonly log: Log;
+}
+
+export class Live {
+  readonly #parts: LiveParts;
+  readonly #watching = new Set<ResponseSender>();
+  #timer: NodeJS.Timeout | undefined;
+  #isReading = false;
+  #isClosed = false;
+
+  constructor(parts: LiveParts) {
+    this.#parts = parts;
+  }
+
+  /** `GET /api/live` */
+  readonly handler: Handler = (exchange, head) => {
+    const { door, sessions } = this.#parts;
+    if (!door.admits(exchange, head)) return;
+    sessions.demand(head).then(
+      (session) => exchange.guard(() => this.#watch(exchange, session)),
+      (error: unknown) => exchange.guard(() => replyFault(exchange, error)),
+    );
+  };
+
+  /** Ends all views, and answers no further one. Idempotent. */
+  close(): void {
+    this.#isClosed = true;
+    for (const sender of this.#watching) sender.end();
+    this.#stopIfUnwatched();
+  }
+
+  #watch(exchange: Exchange, session: Session): void {
+    let opened: () => void;
+    try {
+      if (session.user.role !== 'operator') throw forOperators();
+      opened = this.#parts.sessions.open(session, {
+        isAllowed: () => true,
+        end: () => exchange.drop('revoked'),
+      });
+    } catch (error) {
+      replyFault(exchange, error);
+      return;
+    }
+    const sender = new ResponseSender(exchange, {
+      status: 200,
+      contentType: 'text/event-stream',
+      headers: [['x-accel-buffering', 'no']],
+    });
+    this.#watching.add(sender);
+    exchange.onOver(() => {
+      opened();
+      this.#watching.delete(sender);
+      this.#stopIfUnwatched();
+    });
+    if (this.#isClosed) {
+      sender.end();
+      return;
+    }
+    this.#timer ??= setInterval(() => void this.#send(), PERIOD_MS).unref();
+    void this.#send();
+  }
+
+  #stopIfUnwatched(): void {
+    if (this.#watching.size > 0 && !this.#isClosed) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Never rejects. Who has not taken the view before gets none: the next one is newer. */
+  async #send(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      const event = Buffer.from(`data: ${JSON.stringify(await this.#parts.read())}\n\n`);
+      for (const sender of this.#watching) if (sender.isEmpty && !this.#isClosed) sender.write(event);
+    } catch (error) {
+      this.#parts.log.error(describeFault(error), 'the live view of the console failed');
+    } finally {
+      this.#isReading = false;
+    }
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * A sentence in each voice, for the gallery of voices. It is made when somebody first asks for it, kept until the voices
+ * change, and costs nobody anything. Listeners come first: a sample is made of what they leave.
+ */
+import { defaultCodecFormat } from '../api/formats.js';
+import { DEFAULT_TEMPERATURE } from '../api/speech-settings.js';
+import type { Lease } from '../accounts/lease.js';
+import type { Reply } from '../front/reply.js';
+import type { Handler } from '../front/routes.js';
+import type { Bounds } from '../limits.js';
+import type { Speech } from '../speech/speech.js';
+import type { Voice } from '../threads/voices.js';
+import { replyWhenDone } from './answers.js';
+import type { Door } from './dispatch.js';
+import { ConsoleRefusal } from './refusal.js';
+import type { Sessions } from './sessions.js';
+
+/** By language. */
+const sentences: Readonly<Record<string, string>> = {
+  en: 'The kettle is on, and the kitchen smells of toast. Shall we sit by the window and talk?',
+  de: 'Der Kessel summt, und die Küche duftet nach Brot. Wollen wir uns ans Fenster setzen?',
+  fr: 'La bouilloire chante, et la cuisine sent le pain grillé. On s’assoit près de la fenêtre ?',
+  es: 'El agua ya hierve y la cocina huele a pan tostado. ¿Nos sentamos junto a la ventana?',
+  it: 'Il bollitore fischia e la cucina profuma di pane. Ci sediamo vicino alla finestra?',
+  pt: 'A chaleira está no fogo e a cozinha cheira a pão. Vamos sentar junto à janela?',
+  nl: 'De ketel fluit en de keuken ruikt naar brood. Zullen we bij het raam gaan zitten?',
+};
+
+const sentenceFor = (language: string): string =>
+  sentences[language.toLowerCase().split(/[-_]/, 1)[0] ?? ''] ?? sentences['en']!;
+
+const format = defaultCodecFormat('mp3');
+
+/** Charges nobody, and has no slot. */
+const freeLease: Lease = {
+  keyId: -3,
+  settle: () => undefined,
+  heard: () => undefined,
+  close: () => undefined,
+  void: () => undefined,
+};
+
+export interface SamplesParts {
+  readonly speech: Speech;
+  /** The voices that speak now. They are others after a reload. */
+  readonly voices: () => readonly Voice[];
+  readonly bounds: Pick<Bounds, 'consoleSamplesMax' | 'consoleSamplesAtOnceMax'>;
+}
+
+const busy = (): ConsoleRefusal =>
+  new ConsoleRefusal({
+    code: 'unavailable',
+    message: 'The machine has no time for a sample now. Try again in a moment.',
+  });
+
+export class Samples {
+  readonly #parts: SamplesParts;
+  /** Made, or being made. */
+  #samples = new Map<string, Promise<Buffer>>();
+  /** What the samples were made with. */
+  #catalogue: Speech['voices'];
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(parts: SamplesParts) {
+    this.#parts = parts;
+    this.#catalogue = parts.speech.voices;
+  }
+
+  /** A whole mp3 file. @throws {ConsoleRefusal} there is no such voice, or no time for it now */
+  of(voiceId: string): Promise<Buffer> {
+    const { bounds, speech, voices } = this.#parts;
+    if (this.#catalogue !== speech.voices) {
+      this.#catalogue = speech.voices;
+      this.#samples = new Map();
+    }
+    const voice = voices().find(({ id }) => id === voiceId);
+    if (voice === undefined)
+      return Promise.reject(new ConsoleRefusal({ code: 'notFound', message: 'There is no such voice.' }));
+    const samples = this.#samples;
+    const known = samples.get(voiceId);
+    if (known !== undefined) return known;
+    const made = this.#inTurn(() => this.#make(voice));
+    samples.set(voiceId, made);
+    made.catch(() => samples.delete(voiceId));
+    const [oldest] = samples.keys();
+    if (samples.size > bounds.consoleSamplesMax && oldest !== undefined) samples.delete(oldest);
+    return made;
+  }
+
+  /** The queue has at most one entry for each voice. */
+  async #inTurn(make: () => Promise<Buffer>): Promise<Buffer> {
+    while (this.#running >= this.#parts.bounds.consoleSamplesAtOnceMax)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#running++;
+    try {
+      return await make();
+    } finally {
+      this.#running--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  #make({ id, language }: Voice): Promise<Buffer> {
+    const { speech } = this.#parts;
+    const settings = { voiceId: id, temperature: DEFAULT_TEMPERATURE, normalizeText: true };
+    const text = sentenceFor(language);
+    return new Promise((resolve, reject) => {
+      if (!speech.admits({ settings, format, framing: 'whole', textUnits: text.length })) {
+        reject(busy());
+        return;
+      }
+      let head: Uint8Array = new Uint8Array(0);
+      const pieces: Uint8Array[] = [];
+      const options = { lease: freeLease, settings, format, framing: 'whole', timestamps: false } as const;
+      const context = speech.open(options, (frame) => {
+        if (frame.type === 'head') head = frame.bytes;
+        if (frame.type === 'audio') {
+          pieces.push(Buffer.from(frame.bytes));
+          context?.handed(frame);
+        }
+        if (frame.type !== 'closed' && frame.type !== 'failed') return;
+        context?.release();
+        // Its frames are pieces of one base64 text.
+        if (frame.type === 'closed')
+          resolve(Buffer.from(Buffer.concat([head, ...pieces]).toString('latin1'), 'base64'));
+        else reject(new Error(frame.reason));
+      });
+      if (context === null) {
+        reject(busy());
+        return;
+      }
+      context.append(text);
+      context.end();
+    });
+  }
+}
+
+/** `GET /api/sample?voice` */
+export const sampleRoute =
+  (door: Door, sessions: Sessions, samples: Samples): Handler =>
+  (exchange, head) => {
+    if (!door.admits(exchange, head)) return;
+    const answer = async (): Promise<Reply> => {
+      await sessions.demand(head);
+      const body = await samples.of(new URLSearchParams(head.query).get('voice') ?? '');
+      return { status: 200, contentType: 'audio/mpeg', body };
+    };
+    replyWhenDone(exchange, answer());
+  };

@@ -1,0 +1,116 @@
+/**
+ * Who is signed in, and what is open for them: speech, WebSockets and live views end with the session that began them, or
+ * when its account is suspended.
+ */
+import { hashToken } from '../accounts/tokens.js';
+import type { RequestHead } from '../front/request-head.js';
+import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
+import { describeFault } from '../fault.js';
+import type { ConsoleAdministration } from './administration.js';
+import { signedOut } from './answers.js';
+import type { User } from './contract.js';
+import type { Cookies } from './headers.js';
+import { ConsoleRefusal } from './refusal.js';
+
+export interface Session {
+  readonly user: User;
+  readonly tokenHash: string;
+}
+
+export interface SessionsParts {
+  readonly administration: Pick<ConsoleAdministration, 'session' | 'liveSessions'>;
+  readonly cookies: Cookies;
+  readonly bounds: Pick<Bounds, 'consoleStreamsPerSessionMax' | 'consoleSessionRecheckMs'>;
+  readonly log: Log;
+}
+
+/** Something that lasts. */
+export interface Stream {
+  /** Whether it may go on, apart from the session. */
+  readonly isAllowed: () => boolean;
+  /** Ends it now. Its owner then calls what `open` returned. */
+  readonly end: () => void;
+}
+
+export class Sessions {
+  readonly #parts: SessionsParts;
+  readonly #streams = new Map<string, Set<Stream>>();
+  #timer: NodeJS.Timeout | undefined;
+  #isChecking = false;
+
+  constructor(parts: SessionsParts) {
+    this.#parts = parts;
+  }
+
+  /** Hash of the session's token that the browser sent; `null` if it sent none. */
+  hashIn(head: Pick<RequestHead, 'cookie'>): string | null {
+    const token = this.#parts.cookies.session(head);
+    return token === null ? null : hashToken(token);
+  }
+
+  async find(head: Pick<RequestHead, 'cookie'>): Promise<Session | null> {
+    const tokenHash = this.hashIn(head);
+    if (tokenHash === null) return null;
+    const user = await this.#parts.administration.session(tokenHash);
+    return user === null ? null : { user, tokenHash };
+  }
+
+  /** @throws {ConsoleRefusal} `signedOut` */
+  async demand(head: Pick<RequestHead, 'cookie'>): Promise<Session> {
+    const session = await this.find(head);
+    if (session === null) throw signedOut();
+    return session;
+  }
+
+  /**
+   * Something begins that lasts.
+   *
+   * @returns what the owner calls when it has ended; idempotent
+   * @throws {ConsoleRefusal} the session has too many
+   */
+  open({ tokenHash }: Session, stream: Stream): () => void {
+    const open = this.#streams.get(tokenHash) ?? new Set();
+    if (open.size >= this.#parts.bounds.consoleStreamsPerSessionMax)
+      throw new ConsoleRefusal({
+        code: 'tooManyAttempts',
+        message: 'Too much is open in this browser: close some of its windows.',
+      });
+    open.add(stream);
+    this.#streams.set(tokenHash, open);
+    this.#timer ??= setInterval(() => void this.check(), this.#parts.bounds.consoleSessionRecheckMs).unref();
+    return () => {
+      open.delete(stream);
+      if (open.size === 0 && this.#streams.get(tokenHash) === open) this.#streams.delete(tokenHash);
+      if (this.#streams.size === 0) this.close();
+    };
+  }
+
+  /** Ends what may not go on. While the store cannot say, everything goes on. */
+  async check(): Promise<void> {
+    if (this.#isChecking || this.#streams.size === 0) return;
+    this.#isChecking = true;
+    try {
+      for (const stream of [...this.#streams.values()].flatMap((streams) => [...streams]))
+        if (!stream.isAllowed()) stream.end();
+      const asked = [...this.#streams.keys()];
+      const live = new Set(await this.#parts.administration.liveSessions(asked));
+      for (const tokenHash of asked) if (!live.has(tokenHash)) this.#endAll(tokenHash);
+    } catch (error) {
+      if (!(error instanceof ConsoleRefusal))
+        this.#parts.log.error(describeFault(error), 'the sessions of the console cannot be checked');
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+
+  /** Checks nothing any more. Idempotent. */
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #endAll(tokenHash: string): void {
+    for (const { end } of [...(this.#streams.get(tokenHash) ?? [])]) end();
+  }
+}

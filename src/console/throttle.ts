@@ -1,0 +1,142 @@
+/**
+ * Slows down who calls too often, and who guesses passwords or links. Each address and each name of a user has a bucket of
+ * attempts that fills again with time. Nobody is locked out:
+ *
+ * - A browser in which a user has signed in before has a bucket of its own, so guesses from elsewhere do not touch it.
+ * - The machine itself is not held to the bucket of a name.
+ * - `npm run console -- link` gives an operator a new password.
+ */
+import { isIPv4 } from 'node:net';
+import type { Bounds } from '../limits.js';
+import type { Clock } from '../monotonic.js';
+import { ConsoleRefusal } from './refusal.js';
+
+interface Bucket {
+  left: number;
+  atMs: number;
+}
+
+interface BucketsParts {
+  readonly atOnceMax: number;
+  /** Milliseconds until one more is allowed. */
+  readonly everyMs: number;
+  readonly countedMax: number;
+  readonly clock: Clock;
+}
+
+/** Buckets by name, the one that was used last at the end. */
+export class Buckets {
+  readonly #parts: BucketsParts;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(parts: BucketsParts) {
+    this.#parts = parts;
+  }
+
+  /** Milliseconds until the next may be taken; 0 if it may now. */
+  waitMs(name: string): number {
+    const { left } = this.#filled(name);
+    return left >= 1 ? 0 : Math.ceil((1 - left) * this.#parts.everyMs);
+  }
+
+  take(name: string): void {
+    const bucket = this.#filled(name);
+    this.#buckets.delete(name);
+    this.#buckets.set(name, { ...bucket, left: Math.max(0, bucket.left - 1) });
+    if (this.#buckets.size <= this.#parts.countedMax) return;
+    const [oldest] = this.#buckets.keys();
+    if (oldest !== undefined) this.#buckets.delete(oldest);
+  }
+
+  #filled(name: string): Bucket {
+    const { atOnceMax, clock, everyMs } = this.#parts;
+    const atMs = clock();
+    const { left, atMs: before } = this.#buckets.get(name) ?? { left: atOnceMax, atMs };
+    return { left: Math.min(atOnceMax, left + (atMs - before) / everyMs), atMs };
+  }
+}
+
+/** Of IPv6, the network: a client has as many addresses in it as it likes. IPv4 within it stays an address. */
+export const networkOf = (address: string): string => {
+  if (isIPv4(address)) return address;
+  const [start = '', end] = address.toLowerCase().split('::');
+  const groups = start === '' ? [] : start.split(':');
+  if (end !== undefined) {
+    const last = end === '' ? [] : end.split(':');
+    while (groups.length + last.length < 8) groups.push('0');
+    groups.push(...last);
+  }
+  const short = groups.map((group) => group.replace(/^0+(?=.)/, ''));
+  const isIPv4Mapped = short.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
+  return (isIPv4Mapped ? short.slice(6) : short.slice(0, 4)).join(':');
+};
+
+const isLoopback = (address: string): boolean =>
+  /^127\.|^(?:0*:)*0*1$|^::1$|^(?:0*:){5}ffff:7f|^::ffff:127\./i.test(address);
+
+type ThrottleBounds = Pick<
+  Bounds,
+  | 'consoleCallsAtOnceMax'
+  | 'consoleCallsPerSecond'
+  | 'consoleAttemptsAtOnceMax'
+  | 'consoleAttemptMs'
+  | 'consoleAttemptsOfNameMax'
+  | 'consoleAttemptOfNameMs'
+  | 'consoleCountedMax'
+>;
+
+/** Who attempts to sign in. */
+export interface Attempt {
+  readonly address: string;
+  /** `null` for a one-time link. */
+  readonly name: string | null;
+  /** In this browser the user has signed in before. */
+  readonly isKnownDevice: boolean;
+}
+
+const tooMany = (retryAfterMs: number): ConsoleRefusal => {
+  const seconds = Math.ceil(retryAfterMs / 1_000);
+  return new ConsoleRefusal({
+    code: 'tooManyAttempts',
+    message: `Too many attempts. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`,
+    retryAfterMs,
+  });
+};
+
+export class Throttle {
+  readonly #calls: Buckets;
+  readonly #ofAddress: Buckets;
+  readonly #ofName: Buckets;
+
+  constructor(bounds: ThrottleBounds, clock: Clock) {
+    const buckets = (atOnceMax: number, everyMs: number): Buckets =>
+      new Buckets({ atOnceMax, everyMs, countedMax: bounds.consoleCountedMax, clock });
+    this.#calls = buckets(bounds.consoleCallsAtOnceMax, 1_000 / bounds.consoleCallsPerSecond);
+    this.#ofAddress = buckets(bounds.consoleAttemptsAtOnceMax, bounds.consoleAttemptMs);
+    this.#ofName = buckets(bounds.consoleAttemptsOfNameMax, bounds.consoleAttemptOfNameMs);
+  }
+
+  /** Counts a call. @throws {ConsoleRefusal} `tooManyAttempts` */
+  call(address: string): void {
+    this.#takeFrom([[this.#calls, networkOf(address)]]);
+  }
+
+  /** Counts an attempt, whether it will succeed or not. @throws {ConsoleRefusal} `tooManyAttempts` */
+  attempt({ address, isKnownDevice, name }: Attempt): void {
+    const user = name?.toLowerCase() ?? null;
+    if (isKnownDevice && user !== null) {
+      this.#takeFrom([[this.#ofAddress, `device of ${user}`]]);
+      return;
+    }
+    const taken: [Buckets, string][] = [[this.#ofAddress, networkOf(address)]];
+    if (user !== null && !isLoopback(address)) taken.push([this.#ofName, user]);
+    this.#takeFrom(taken);
+  }
+
+  /** From all, or from none. */
+  #takeFrom(taken: readonly (readonly [buckets: Buckets, name: string])[]): void {
+    const waitMs = Math.max(...taken.map(([buckets, name]) => buckets.waitMs(name)));
+    if (waitMs > 0) throw tooMany(waitMs);
+    for (const [buckets, name] of taken) buckets.take(name);
+  }
+}

@@ -1,0 +1,168 @@
+/** Every route of the console, asked by every role and by nobody: nobody reaches what is not theirs. */
+import t from 'tap';
+import { callNames, whoMay } from '../../src/console/calls.js';
+import type { CallName, Question } from '../../src/console/contract.js';
+import { ConsoleClient, PASSWORD } from '../support/console-client.js';
+import { SCRIPTED, startService } from '../support/service.js';
+import { openWs } from '../support/socket-client.js';
+
+type Questions = { readonly [N in CallName]: Question<N> };
+
+t.test('every route with every role and with none', async (t) => {
+  const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
+  const operator = await ConsoleClient.claim(service);
+  const own = await operator.call('createAccount', { name: 'own', credits: 1_000_000 });
+  const other = await operator.call('createAccount', { name: 'other', credits: 1_000_000 });
+  const member = await operator.invited(own.accountId, 'max');
+  const stranger = await operator.invited(other.accountId, 'eve');
+  const nobody = new ConsoleClient(service.consolePort);
+  const { view: key } = await operator.call('createKey', {
+    accountId: own.accountId,
+    properties: { name: 'web' },
+  });
+  const [user] = await operator.call('users', { accountId: own.accountId });
+  const { accountId } = own;
+  const day = { fromMs: Date.now() - 86_400_000, toMs: Date.now() + 1_000, step: 'hour' as const };
+  /** Questions about what is the member's. */
+  const questions: Questions = {
+    session: {},
+    claim: { token: 'x', name: 'someone', password: PASSWORD },
+    signIn: { name: 'no-one', password: 'wrong password' },
+    invitation: { token: 'x' },
+    acceptInvitation: { token: 'x', name: 'someone', password: PASSWORD },
+    signOut: { everywhere: false },
+    changePassword: { current: 'wrong password', password: PASSWORD },
+    account: { accountId },
+    keys: { accountId },
+    createKey: { accountId, properties: { name: 'another' } },
+    changeKey: { keyId: key.keyId, changes: { name: 'renamed' } },
+    revokeKey: { keyId: key.keyId },
+    usage: { accountId, ...day },
+    balance: { accountId },
+    users: { accountId },
+    voices: {},
+    accounts: {},
+    createAccount: { name: 'third', credits: null },
+    credit: { accountId, credits: 5 },
+    suspendAccount: { accountId, suspended: false },
+    deleteAccount: { accountId: 4_000_000_000 },
+    invite: { accountId },
+    removeUser: { userId: 4_000_000_000 },
+    reloadVoices: {},
+    audit: { beforeId: null },
+  };
+  const statusOf = async (client: ConsoleClient, name: CallName): Promise<number> =>
+    (await client.post(`/api/${name}`, questions[name])).status;
+
+  // Those of one-time links are for whoever has the link, and signing out asks for nothing.
+  const open: readonly CallName[] = [
+    'session',
+    'claim',
+    'signIn',
+    'invitation',
+    'acceptInvitation',
+    'signOut',
+  ];
+  t.strictSame(
+    callNames.filter((name) => whoMay[name] === 'anyone'),
+    open,
+  );
+  const closed = callNames.filter((name) => whoMay[name] !== 'anyone');
+
+  await t.test('nobody', async (t) => {
+    for (const name of closed) t.equal(await statusOf(nobody, name), 401, name);
+    t.equal(await statusOf(nobody, 'session'), 200);
+    t.notOk((await nobody.call('session', {})).user);
+    for (const name of ['claim', 'invitation', 'acceptInvitation'] as const)
+      t.match(await statusOf(nobody, name), /^(?:403|404|409)$/, name);
+    t.equal(await statusOf(nobody, 'signIn'), 403);
+    for (const path of ['/api/live', '/api/sample?voice=wren', `/api/usage.csv?fromMs=0&toMs=1&step=day`])
+      t.equal((await nobody.ask(path)).status, 401, path);
+    t.equal((await nobody.post('/api/speak', { accountId, request: {} })).status, 401);
+    const forged = new ConsoleClient(service.consolePort);
+    forged.cookies.set('syrinx-session', 'A'.repeat(43));
+    for (const name of closed) t.equal(await statusOf(forged, name), 401, name);
+  });
+
+  await t.test('a member of another account', async (t) => {
+    const refused = closed.filter((name) => name !== 'voices' && name !== 'changePassword');
+    for (const name of refused) {
+      const status = await statusOf(stranger, name);
+      t.match(status, whoMay[name] === 'operator' ? /^403$/ : /^(?:403|404)$/, name);
+    }
+    const all = { ...day, accountId: null };
+    t.match((await stranger.post('/api/usage', all)).status, /^(?:403|404)$/, 'usage of all');
+    t.match((await stranger.post('/api/users', { accountId: null })).status, /^(?:403|404)$/, 'operators');
+    t.equal((await stranger.ask('/api/live')).status, 403);
+    const csv = `/api/usage.csv?accountId=${accountId}&fromMs=0&toMs=1&step=day`;
+    t.match((await stranger.ask(csv)).status, /^(?:403|404)$/);
+    t.match((await stranger.ask(csv.replace(/accountId=\d+&/, ''))).status, /^(?:403|404)$/);
+    const request = { text: 'Yes.', voice: 'wren' };
+    t.match((await stranger.post('/api/speak', { accountId, request })).status, /^(?:403|404)$/);
+    await t.rejects(openConsoleWs(service.consolePort, stranger, accountId));
+    t.equal(
+      (await operator.call('keys', { accountId })).find(({ keyId }) => keyId === key.keyId)?.name,
+      'web',
+    );
+  });
+
+  await t.test('a member of the account', async (t) => {
+    for (const name of [
+      'account',
+      'keys',
+      'createKey',
+      'changeKey',
+      'usage',
+      'balance',
+      'users',
+      'voices',
+    ] as const)
+      t.equal(await statusOf(member, name), 200, name);
+    for (const name of closed.filter((call) => whoMay[call] === 'operator'))
+      t.equal(await statusOf(member, name), 403, name);
+    t.equal(await statusOf(member, 'changePassword'), 403, 'a wrong password');
+    t.equal((await member.ask('/api/live')).status, 403);
+    t.equal((await member.ask(`/api/usage.csv?accountId=${accountId}&fromMs=0&toMs=1&step=day`)).status, 200);
+    t.equal((await member.ask('/api/sample?voice=wren')).status, 200);
+    const speak = await member.post('/api/speak', { accountId, request: { text: 'Yes.', voice: 'wren' } });
+    t.equal(speak.status, 200);
+    await speak.text();
+    t.equal(await statusOf(member, 'revokeKey'), 200);
+  });
+
+  await t.test('an operator', async (t) => {
+    const acts = closed.filter((name) => name !== 'changePassword' && name !== 'changeKey');
+    for (const name of acts)
+      t.equal(await statusOf(operator, name), /^(?:deleteAccount|removeUser)$/.test(name) ? 404 : 200, name);
+    const live = await operator.ask('/api/live');
+    t.equal(live.status, 200);
+    await live.body?.cancel();
+    t.equal((await operator.ask('/api/usage.csv?fromMs=0&toMs=1&step=day')).status, 200);
+  });
+
+  await t.test('a user who was removed is nobody at once', async (t) => {
+    await operator.call('removeUser', { userId: user!.userId });
+    for (const name of closed) t.equal(await statusOf(member, name), 401, name);
+  });
+
+  await t.test('no other call exists', async (t) => {
+    for (const path of [
+      '/api',
+      '/api/',
+      '/api/constructor',
+      '/api/toString',
+      '/api/keys/',
+      '/api/Keys',
+      '/API/keys',
+    ])
+      t.match((await operator.post(path, {})).status, /^40[45]$/, path);
+    t.equal((await operator.ask('/api/nothing')).status, 404);
+    t.equal((await operator.ask('/api/keys')).status, 405, 'a call is never a GET');
+  });
+});
+
+const openConsoleWs = (port: number, client: ConsoleClient, accountId: number) =>
+  openWs(port, '', {
+    path: `/api/socket?accountId=${accountId}`,
+    headers: { cookie: client.cookie, origin: client.url },
+  });
