@@ -95,16 +95,7 @@ export const App = () => {
   if (session === null || mustSignIn) {
     return (
       <main class="entrance">
-        {problem === null ? (
-          <Waiting />
-        ) : (
-          <>
-            <Problem refusal={problem} />
-            <button type="button" class="button" onClick={() => void load()}>
-              Try again
-            </button>
-          </>
-        )}
+        {problem === null ? <Waiting /> : <Problem refusal={problem} onRetry={() => void load()} />}
       </main>
     );
   }

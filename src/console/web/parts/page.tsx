@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Answer, CallName, Refusal } from '../../contract.js';
-import type { Asked } from '../use-call.js';
+import { refresh, type Asked } from '../use-call.js';
 
 /** When the page appears, its heading gets the focus, so that a screen reader says where one is; or the field with `autofocus`. */
 export const Page = (props: {
@@ -41,9 +41,17 @@ export const Page = (props: {
 };
 
 /** What went wrong, and what to do. */
-export const Problem = ({ refusal }: { readonly refusal: Pick<Refusal, 'message'> }) => (
-  <div class="notice bad" role="alert">
-    {refusal.message}
+export const Problem = (props: {
+  readonly refusal: Pick<Refusal, 'message'>;
+  readonly onRetry?: () => void;
+}) => (
+  <div class="notice bad between">
+    <span role="alert">{props.refusal.message}</span>
+    {props.onRetry !== undefined && (
+      <button type="button" class="button small" onClick={props.onRetry}>
+        Try again
+      </button>
+    )}
   </div>
 );
 
@@ -75,7 +83,12 @@ export const Shown = <N extends CallName>(props: {
   const { answer, problem } = props.of;
   return (
     <>
-      {problem !== null && <Problem refusal={problem} />}
+      {problem !== null &&
+        (problem.code === 'unavailable' || problem.code === 'failed' ? (
+          <Problem refusal={problem} onRetry={() => void refresh()} />
+        ) : (
+          <Problem refusal={problem} />
+        ))}
       {answer !== undefined ? props.children(answer) : problem === null && <Waiting />}
     </>
   );
