@@ -13,7 +13,7 @@ t.test('the live page says when the connection is lost, and recovers', { skip: n
   await state('Live').last().waitFor();
 
   await (await rig.service.post('/v1/tts', speech('Hello.'), { key: 'svc_sk_wrong' })).arrayBuffer();
-  await ada.page.getByRole('table', { name: 'Last refusals' }).getByText('INVALID_API_KEY').waitFor();
+  await ada.page.getByRole('table', { name: 'Last refusals' }).getByText('Key unknown').waitFor();
 
   await rig.service.kill();
   await state('Connection lost, trying again').waitFor();

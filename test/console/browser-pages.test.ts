@@ -1,63 +1,7 @@
-/** Every page, for the eye, for a screen reader and for the browser's own checks. */
 import t from 'tap';
-import { noBrowser, startConsole } from './browser-rig.js';
+import { noBrowser } from './browser-rig.js';
+import { checkPages } from './every-page.js';
 
-t.test('pages in light and dark, on a desk and on a phone', { skip: noBrowser }, async (t) => {
-  const rig = await startConsole(t);
-  const ada = await rig.arrive();
-  await ada.join(rig.claimLink, 'Ada', 'Claim this console');
-  const accountId = await ada.createAccount('Harbour Radio');
-  const key = await ada.createKey('Phone line');
-  await (await rig.service.post('/v1/tts', { text: 'Hello there.', voice: 'wren' }, { key })).arrayBuffer();
-  const [{ name, value } = { name: '', value: '' }] = await ada.page.context().cookies();
-  await ada.leave();
-
-  const pages = {
-    '/playground': 'Playground',
-    '/accounts': 'Accounts',
-    [`/accounts/${accountId}/keys`]: 'Harbour Radio',
-    [`/accounts/${accountId}/usage`]: 'Harbour Radio',
-    [`/accounts/${accountId}/users`]: 'Harbour Radio',
-    [`/accounts/${accountId}/manage`]: 'Harbour Radio',
-    '/usage': 'Usage',
-    '/live': 'Live',
-    '/voices': 'Voices',
-    '/operators': 'Operators',
-    '/audit': 'Audit',
-    '/profile': 'Ada',
-    '/nowhere': 'There is no such page',
-  };
-  const entrances = {
-    '/sign-in': 'Sign in',
-    '/claim#x': 'Set a new password',
-    '/invite#x': 'You are invited',
-  };
-
-  for (const options of [
-    { dark: false, phone: false },
-    { dark: true, phone: true },
-  ]) {
-    const kind = `${options.dark ? 'dark' : 'light'}, ${options.phone ? 'phone' : 'desk'}`;
-    for (const [isSignedIn, paths] of [[false, entrances] as const, [true, pages] as const]) {
-      const person = await rig.arrive(options);
-      if (isSignedIn) await person.page.context().addCookies([{ name, value, url: rig.url }]);
-      for (const [path, heading] of Object.entries(paths)) {
-        await t.test(`${path} (${kind})`, async (t) => {
-          // From an address without a fragment: else the browser stays on the page.
-          await person.page.goto('about:blank');
-          await person.page.goto(path);
-          await person.sees(heading);
-          await person.page.waitForLoadState('load');
-          await person.page.getByText('Loading …').waitFor({ state: 'detached' });
-          t.match(await person.page.title(), heading);
-          t.strictSame(await person.violations(), [], 'axe');
-          const { overflowPx, shifted } = await person.layout();
-          t.equal(overflowPx, 0, 'nothing is wider than the window');
-          t.ok(shifted < 0.02, `nothing moves by itself: ${shifted}`);
-        });
-      }
-      t.strictSame(person.complaints, [], 'nothing on the browser’s console: no violation of the policy');
-      await person.leave();
-    }
-  }
-});
+t.test('every page on a desk, light', { skip: noBrowser }, (t) =>
+  checkPages(t, { dark: false, phone: false }),
+);

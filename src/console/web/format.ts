@@ -25,5 +25,11 @@ export const formatBytes = (bytes: number): string => {
   return units[power]!.format(bytes / 1_000 ** power);
 };
 
+/** A name of the code as words: `keyUnknown` becomes `Key unknown`, `session.signIn` becomes `Session: sign in`. */
+export const formatName = (name: string): string => {
+  const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace('.', ': ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${formatNumber(count)} ${count === 1 ? one : many}`;

@@ -1,16 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { AuditRow } from '../../contract.js';
 import { call } from '../call.js';
-import { formatTime } from '../format.js';
+import { formatName, formatTime } from '../format.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Time, Waiting } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-
-/** `account.credit` becomes `Account: credit`, `session.signIn` becomes `Session: sign in`. */
-const actionText = (action: string): string => {
-  const words = action.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace('.', ': ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
 
 export const AuditPage = () => {
   const [rows, setRows] = useState<readonly AuditRow[] | null>(null);
@@ -40,7 +34,7 @@ export const AuditPage = () => {
             rows={rows}
             rowKey={({ auditId }) => auditId}
             columns={[
-              { label: 'Act', cell: ({ action }) => actionText(action) },
+              { label: 'Act', cell: ({ action }) => formatName(action) },
               { label: 'Who', cell: ({ actor }) => actor },
               { label: 'What', cell: ({ subject }) => subject },
               { label: 'Details', cell: ({ details }) => details },

@@ -1,6 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import type { LiveView } from '../../contract.js';
-import { formatBytes, formatNumber, formatPercent, formatSecond, formatSeconds } from '../format.js';
+import {
+  formatBytes,
+  formatName,
+  formatNumber,
+  formatPercent,
+  formatSecond,
+  formatSeconds,
+} from '../format.js';
 import { Empty, Page, Waiting } from '../parts/page.js';
 import { Sparkline } from '../parts/sparkline.js';
 import { Table } from '../parts/table.js';
@@ -48,7 +55,7 @@ const Counts = (props: {
           rows={rows}
           rowKey={([name]) => name}
           columns={[
-            { label: props.label, cell: ([name]) => name },
+            { label: props.label, cell: ([name]) => formatName(name) },
             { label: 'Count', isNumber: true, cell: ([, count]) => formatNumber(count) },
           ]}
         />
@@ -150,7 +157,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
             rows={view.recentRefusals.map((refusal, index) => ({ ...refusal, index }))}
             rowKey={({ index }) => index}
             columns={[
-              { label: 'Reason', cell: ({ reason }) => reason },
+              { label: 'Reason', cell: ({ reason }) => formatName(reason) },
               { label: 'Route', cell: ({ route }) => <code>{route}</code> },
               { label: 'Time', cell: ({ atMs }) => formatSecond(atMs) },
             ]}
