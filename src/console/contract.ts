@@ -238,7 +238,7 @@ export interface Calls {
   invite: Call<{ readonly accountId: Id | null }, InvitationLink>;
   removeUser: Call<{ readonly userId: Id }, Nothing>;
   reloadVoices: Call<Nothing, VoicesView>;
-  /** A page of the audit table, the newest first. */
+  /** A page of the audit table, of 100 rows or the last one, the newest first. */
   audit: Call<{ readonly beforeId: Id | null }, readonly AuditRow[]>;
 }
 

@@ -6,6 +6,9 @@ import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Time, Waiting } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 
+/** Of a page that is not the last. */
+const pageRows = 100;
+
 export const AuditPage = () => {
   const [rows, setRows] = useState<readonly AuditRow[] | null>(null);
   const [isEnd, setIsEnd] = useState(false);
@@ -14,7 +17,7 @@ export const AuditPage = () => {
     act(async () => {
       const page = await call('audit', { beforeId: rows?.at(-1)?.auditId ?? null });
       setRows([...(rows ?? []), ...page]);
-      setIsEnd(page.length === 0);
+      setIsEnd(page.length < pageRows);
     });
   useEffect(() => void more(), []);
   return (
@@ -41,7 +44,7 @@ export const AuditPage = () => {
               { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
             ]}
           />
-          <p class="head">
+          <p class="foot">
             {isEnd ? (
               <span class="muted">That is all.</span>
             ) : (

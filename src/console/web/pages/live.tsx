@@ -45,7 +45,7 @@ const Counts = (props: {
     .sort(([, a], [, b]) => b - a);
   return (
     <section>
-      <h2>{props.title}</h2>
+      <h2 class="head">{props.title}</h2>
       {rows.length === 0 ? (
         <p class="muted">{props.empty}</p>
       ) : (
@@ -146,7 +146,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
         <Counts title="Threads" label="Kind" empty="No thread is running." counts={view.threads} />
       </div>
       <section class="section">
-        <h2>Last refusals</h2>
+        <h2 class="head">Last refusals</h2>
         {view.recentRefusals.length === 0 ? (
           <Empty title="No refusals">
             The last hundred requests that were refused appear here, with the reason.

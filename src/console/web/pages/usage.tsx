@@ -165,7 +165,7 @@ const Usage = (props: {
             <>
               <PlotView data={data} measure={measure} />
               <section class="section">
-                <h2>By {split.toLowerCase()}</h2>
+                <h2 class="head">By {split.toLowerCase()}</h2>
                 <Table
                   caption={`Usage by ${split.toLowerCase()}`}
                   rows={sumsBy(all, (row) => partOf(row, split, accounts))}

@@ -102,7 +102,7 @@ export const VoicesPage = () => {
                 <>
                   {answer.reload.message !== null && <div class="notice warn">{answer.reload.message}</div>}
                   <Packs packs={answer.packs} />
-                  <p class="hint">{reloadText(answer)}</p>
+                  <p class="hint foot">{reloadText(answer)}</p>
                 </>
               )}
               <div class={isOperator ? 'section' : ''}>
