@@ -27,7 +27,7 @@ export const formatBytes = (bytes: number): string => {
 
 /** A name of the code as words: `keyUnknown` becomes `Key unknown`, `session.signIn` becomes `Session: sign in`. */
 export const formatName = (name: string): string => {
-  const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace('.', ': ');
+  const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/\./, ': ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 
