@@ -71,7 +71,7 @@ export const Shell = (props: {
       </a>
       <header class="side">
         <div class="between">
-          <a class="brand-link" href="/">
+          <a href="/">
             <Brand />
           </a>
           <button
