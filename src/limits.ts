@@ -239,6 +239,8 @@ export const limits = {
   storeCheckBytesMax: 8 * MiB,
   /** Bytes of store pages that a connection caches; other pages are read from the system's cache. */
   storeCacheBytesMax: 256 * KiB,
+  /** Heap of the administration thread, in MiB. */
+  administrationHeapMiBMax: 128,
   /** Calls of the console that wait for the administration thread; further ones are refused. */
   administrationCallsMax: 128,
   /** Milliseconds after which an administration thread that ended is started again. */

@@ -189,6 +189,7 @@ class AdministrationThread {
     const worker = new Worker(entry ?? new URL('../../workers/administration.js', import.meta.url), {
       name: 'administration',
       workerData: { dataDir, bounds },
+      resourceLimits: { maxOldGenerationSizeMb: bounds.administrationHeapMiBMax },
     });
     let reason = 'it ended by itself';
     // An 'error' without a listener would end the process; 'exit' follows it.

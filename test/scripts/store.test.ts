@@ -17,11 +17,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
+import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { logPath, storePath } from '../../src/store/sqlite/database.js';
 import { openDatabase } from '../../src/store/sqlite/opening.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
 import { restore } from '../../src/store/sqlite/restore.js';
-import { StoreError } from '../../src/store/store.js';
+import { StoreError, type StoreTransaction } from '../../src/store/store.js';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { store as program } from '../../scripts/store.js';
 import { LeftStore } from '../../scripts/torture/store/left-store.js';
@@ -113,7 +114,7 @@ t.test('verify reports all damage of a store in use or a backup, and exits 1', a
     ],
     'a trigger': ['DROP TRIGGER ledger_adds_to_balance', /the trigger ledger_adds_to_balance is missing/],
     'an hour': [
-      'INSERT INTO usage_hours VALUES (1, 7, 1, 1, 0, 0, 1, 1)',
+      "INSERT INTO usage_hours VALUES (1, 7, 'wren', 1, 1, 0, 0, 0, 1, 1)",
       /use of key 1 in 1970-01-01T07 is not the sum/,
     ],
     'what a key has spent': [
@@ -123,6 +124,10 @@ t.test('verify reports all damage of a store in use or a backup, and exits 1', a
     'a key': [
       'PRAGMA foreign_keys = OFF; UPDATE api_keys SET account_id = 9',
       /row 1 of api_keys belongs to a row of accounts that is missing/,
+    ],
+    'a user': [
+      "PRAGMA foreign_keys = OFF; INSERT INTO users VALUES (3, 'Mia', 'mia', 'member', 9, 'p', 1, NULL)",
+      /row 3 of users belongs to a row of accounts that is missing/,
     ],
   };
   for (const [what, [sql, finding]] of Object.entries(changes)) {
@@ -219,6 +224,36 @@ t.test('a restore brings back the properties of keys and accounts', async (t) =>
   t.match(await store('restore', file), { status: 0 });
   const listed = await operate(dataDir, (administration) => administration.list());
   t.match(listed, [{ ...properties, account: { name: 'ada', suspendedAtMs: Number } }]);
+});
+
+t.test('a restore brings back users and the audit table, and ends every session and link', async (t) => {
+  const dataDir = memoryFolder(t);
+  const store = run(program, dataDir);
+  await createKeys(dataDir, [['ada', 5]]);
+  const peopleOf = async <T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> => {
+    const administration = new SqliteAdministration(dataDir, limits);
+    try {
+      return await administration.transact(work);
+    } finally {
+      administration.close();
+    }
+  };
+  const user = { name: 'Root', handle: 'root', role: 'operator', accountId: null, password: 'p' } as const;
+  await peopleOf(async (transaction) => {
+    await transaction.addSession('session', await transaction.addUser(user, 1), 1);
+    await transaction.addLink('link', { kind: 'invitation', accountId: 1, expiresAtMs: 1 });
+  });
+  const file = join(memoryFolder(t), 'backup.sqlite');
+  t.match(await store('backup', file), { status: 0 });
+  await peopleOf(async (transaction) => transaction.endSessions({ hash: 'session' }));
+  t.match(await store('restore', file), { status: 0 });
+  await peopleOf(async (transaction) => {
+    t.match(await transaction.findUser({ handle: 'root' }), { name: 'Root' });
+    t.equal(await transaction.findSession('session'), null);
+    t.equal(await transaction.countLinks(), 0);
+    t.equal((await transaction.listActs(null, 10)).length, 2);
+  });
+  t.match(await store('verify'), { status: 0 });
 });
 
 t.test('root restores for the owner of the folder', { skip: process.getuid?.() !== 0 }, async (t) => {

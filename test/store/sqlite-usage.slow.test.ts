@@ -24,12 +24,12 @@ t.test('a million entries are reported from their sums', async (t) => {
     DROP TRIGGER ledger_adds_to_usage;
     DROP TRIGGER ledger_adds_to_balance;
     INSERT INTO ledger
-      (writer, entry, account_id, key_id, request_id, kind, amount, characters, begins_request, at_ms)
+      (writer, entry, account_id, key_id, request_id, kind, amount, characters, voice, audio_ms, begins_request, at_ms)
     WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 999999)
-    SELECT 7, n + 1, 1, 1 + 2 * (n % 2), 'r-' || n, 'usage', -100, 50, 1, ${startMs} + n * 30000 FROM numbers;
+    SELECT 7, n + 1, 1, 1 + 2 * (n % 2), 'r-' || n, 'usage', -100, 50, 'wren', 3000, 1, ${startMs} + n * 30000 FROM numbers;
     INSERT INTO usage_hours
-    SELECT key_id, at_ms / ${HOUR_MS}, count(*), 50 * count(*), 100 * count(*), 0, min(at_ms), max(at_ms)
-    FROM ledger WHERE kind = 'usage' GROUP BY 1, 2;
+    SELECT key_id, at_ms / ${HOUR_MS}, voice, count(*), 50 * count(*), 100 * count(*), 0, sum(audio_ms), min(at_ms), max(at_ms)
+    FROM ledger WHERE kind = 'usage' GROUP BY 1, 2, 3;
   `);
   database.close();
   const began = performance.now();
@@ -39,7 +39,13 @@ t.test('a million entries are reported from their sums', async (t) => {
     sinceMs: startMs + 500_001 * 30_000,
   });
   t.comment(`two reports in ${(performance.now() - began).toFixed(0)} ms`);
-  const half = { requests: 500_000, characters: 25_000_000, credits: 50_000_000, refunded: 0 };
+  const half = {
+    requests: 500_000,
+    characters: 25_000_000,
+    credits: 50_000_000,
+    refunded: 0,
+    audioMs: 1_500_000_000,
+  };
   t.match(whole[0], { requests: 1_000_000, keys: [half, half] });
   t.match(middle, [{ requests: 499_999, firstAtMs: startMs + 500_001 * 30_000 }]);
 });

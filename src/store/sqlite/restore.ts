@@ -21,6 +21,7 @@ import { checkCommitMark, readCommitMark } from './commit-mark.js';
 import {
   identityOf,
   isTooLarge,
+  pragma,
   restoringPath,
   sqlite,
   sqliteKind,
@@ -165,6 +166,16 @@ const replaceStore = (
   return old.length > 0 ? name : null;
 };
 
+/** A session or a link that ended since the backup must not come back. */
+const endSessions = (path: string): void => {
+  const database = new DatabaseSync(path);
+  try {
+    if (pragma(database, 'user_version') >= 5) database.exec('DELETE FROM sessions; DELETE FROM links');
+  } finally {
+    database.close();
+  }
+};
+
 const refuseOwnFile = (dataDir: string, source: string): void => {
   if (identityOf(source) !== null && identityOf(source) === identityOf(storePath(dataDir)))
     throw new AdministrationError(`${source} is the store itself`);
@@ -172,7 +183,7 @@ const refuseOwnFile = (dataDir: string, source: string): void => {
 
 /**
  * Verifies the backup, puts a copy of it (with the contents of its log) in the place of the store, and keeps the
- * previous store beside it.
+ * previous store beside it. Everyone is signed out.
  *
  * @throws {AdministrationError} there is no backup, or it is damaged; nothing has changed
  * @throws {StoreError} the store is in use, or its folder cannot be written; nothing has changed
@@ -192,6 +203,7 @@ export const restore = (dataDir: string, file: string, nowMs: number, bounds: Sq
       // Created first, so that it has mode 0600 before it has contents.
       makeFile(fresh);
       copyBackup(source, fresh, bounds);
+      endSessions(fresh);
       syncFile(fresh);
       verifyBackup(fresh, bounds);
       const kept = replaceStore(dataDir, path, fresh, nowMs, bounds);
