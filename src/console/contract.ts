@@ -18,7 +18,7 @@ type Token = string & tags.MinLength<1> & tags.MaxLength<128>;
 type Id = number & tags.Type<'uint32'>;
 type Credits = number & tags.Type<'int64'> & tags.Minimum<0>;
 type Time = number & tags.Type<'int64'> & tags.Minimum<0>;
-type Nothing = Record<never, never>;
+type Nothing = Readonly<Record<string, never>>;
 
 /** The body of every error. */
 export interface Refusal {

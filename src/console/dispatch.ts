@@ -87,6 +87,7 @@ export class Door {
     }));
   }
 
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- it joins a question with its answer
   #callHandler<N extends CallName>(name: N, calls: ReturnType<typeof createCalls>): Handler {
     const { cookies, sessions } = this.#parts;
     return (exchange, head) => {
@@ -125,7 +126,7 @@ const wanted = (expected: string): string => {
   if (/\bstring\b/.test(expected)) return `a text of ${boundsIn(expected)} characters`;
   if (/\bnumber\b/.test(expected)) return `a whole number, ${boundsIn(expected) || '0 or more'}`;
   if (/\bArray\b|Items/.test(expected)) return `a list of ${boundsIn(expected)} entries`;
-  return expected === 'undefined' ? 'absent' : expected;
+  return /^(?:undefined|never)$/.test(expected) ? 'absent' : expected;
 };
 
 /** @throws {ConsoleRefusal} names the field and what it takes */

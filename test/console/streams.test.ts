@@ -49,7 +49,7 @@ t.test('the playground of a service', async (t) => {
     const records = recordsOf(response);
     await records.next();
     const rest = async (): Promise<void> => {
-      for await (const record of records) void record;
+      while ((await records.next()).done !== true);
     };
     return { rest, abort: () => aborter.abort() };
   };
@@ -200,7 +200,8 @@ t.test('the playground of a service', async (t) => {
     const [, , exit] = await Promise.all([
       rest(),
       (async () => {
-        for await (const view of viewsOf(live)) void view;
+        const views = viewsOf(live);
+        while ((await views.next()).done !== true);
       })(),
       service.stop(),
     ]);
