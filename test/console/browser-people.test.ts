@@ -76,6 +76,39 @@ t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (
     t.equal(focused, 'Create account', 'the focus is back where it was');
   });
 
+  await t.test('the keyboard alone creates a key, and copies it', async (t) => {
+    const { keyboard } = ada.page;
+    const focused = () => ada.page.evaluate<string>('document.activeElement.textContent');
+    const tabTo = async (text: string) => {
+      for (let count = 0; count < 40 && (await focused()) !== text; count++) await keyboard.press('Tab');
+      t.equal(await focused(), text);
+    };
+    await ada.page.goto(`/accounts/${accountId}/keys`);
+    await ada.page.getByText('1 revoked key').waitFor();
+    await tabTo('Create key');
+    await keyboard.press('Enter');
+    await keyboard.type('Keyboard');
+    await keyboard.press('Enter');
+    const key = (await ada.page.getByLabel('Key', { exact: true }).innerText()).trim();
+    t.equal((await focused()).trim(), key, 'the key has the focus, and is read out');
+    await keyboard.press('Tab');
+    await keyboard.press('Enter');
+    await ada.page.getByText('Copied', { exact: true }).waitFor();
+    t.equal(await ada.page.evaluate('navigator.clipboard.readText()'), key);
+    await keyboard.press('Escape');
+    await keyboard.press('Escape');
+    t.equal(await ada.heading('Harbour Radio').count(), 1);
+    t.equal(await ada.page.getByRole('dialog').count(), 1, 'Escape does not throw the key away');
+    await tabTo('I have copied the key');
+    await keyboard.press('Enter');
+    await ada.page.getByRole('dialog').waitFor({ state: 'detached' });
+    t.equal(
+      await focused(),
+      'Harbour Radio',
+      'the button of the empty list is gone: the heading has the focus',
+    );
+  });
+
   await t.test('a member comes by invitation, sees its account and no other', async (t) => {
     await ada.page.goto(`/accounts/${accountId}/users`);
     await ada.button('Invite a user').click();

@@ -15,7 +15,15 @@ export const Dialog = (props: {
   useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
-    return () => element?.close();
+    // By itself the button that closes it would have the focus.
+    element?.querySelector<HTMLElement>('pre, input, .form-end button')?.focus();
+    return () => {
+      element?.close();
+      // What had the focus before may be gone, such as the button of an empty list.
+      queueMicrotask(() => {
+        if (document.activeElement === document.body) document.querySelector('h1')?.focus();
+      });
+    };
   }, []);
   return (
     <dialog
