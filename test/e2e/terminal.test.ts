@@ -28,6 +28,9 @@ t.test('a first start, narrow and without colours, and the next one', { skip: no
   await first.showing(isReady);
   const [, key = ''] = await first.showing(/shown only this once.*\n\n {2}(svc_sk_\w+)\n/);
   const [, url = ''] = await first.showing(/Speech +(http:\/\/127\.0\.0\.1:\d+)\n/);
+  const [, link = ''] = await first.showing(/within 30 minutes:\n\n {2}(http:\S+)\n/);
+  const [, consoleUrl = ''] = await first.showing(/Console +(http:\/\/127\.0\.0\.1:\d+)\n/);
+  t.ok(link.startsWith(`${consoleUrl}/claim#`));
   t.match(first.shown, /Metrics +http:\/\/127\.0\.0\.1:\d+\/metrics\n/);
   t.match(first.shown, /Voices +wren, [^]*heron, finch, jay\n/);
   t.ok(first.shown.includes(`\n  export SYRINX_KEY=${key}\n  npm run say -- --url ${url} "`), 'to copy');
@@ -45,7 +48,7 @@ t.test('a first start, narrow and without colours, and the next one', { skip: no
     .split('\n')
     .filter((line) => line.length > 60 && !/^ {2}(?:svc_|export|npm|http)/.test(line));
   t.strictSame(wide, [], 'only what is to be copied is longer than a line');
-  t.notOk(existsSync(join(dataDir, 'first-key')));
+  for (const name of ['first-key', 'console-link']) t.notOk(existsSync(join(dataDir, name)), name);
 
   const second = open(t, 120, { DATA_DIR: dataDir, HOST: '0.0.0.0' });
   await second.showing(isReady);
