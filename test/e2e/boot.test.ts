@@ -140,7 +140,7 @@ void t.test(
 
 void t.test('the first start makes one key, for its owner alone; the next start makes none', async (t) => {
   const dataDir = join(folder, 'kept');
-  const first = await startService(t, { DATA_DIR: dataDir });
+  const first = await startService(t, { DATA_DIR: dataDir, CONSOLE_PORT: '0' });
   const { key } = first;
   t.match(key, /^svc_sk_\w{32,}$/);
   t.equal(statSync(join(dataDir, 'first-key')).mode & 0o777, 0o600);
