@@ -1,5 +1,5 @@
 /** The page: the files that the build made of `web`, read once into memory. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Header } from '../front/cors.js';
@@ -34,9 +34,8 @@ const missingPage =
 
 /** By path from the folder, with slashes. Other files, such as source maps, are not served. */
 const readAssets = (folder: string): Map<string, Asset> => {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
-    entry.isFile(),
-  );
+  const found = existsSync(folder) ? readdirSync(folder, { recursive: true, withFileTypes: true }) : [];
+  const files = found.filter((entry) => entry.isFile());
   const assets = new Map<string, Asset>();
   for (const { name, parentPath } of files) {
     const path = join(parentPath, name);

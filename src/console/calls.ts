@@ -188,7 +188,8 @@ export const createCalls = (parts: CallsParts): Answers => {
     },
     changePassword: async (question, caller) => {
       const { tokenHash, user } = sessionOf(caller);
-      throttle.attempt({ address: caller.address, name: user.name, isKnownDevice: false });
+      const { name } = user;
+      throttle.attempt({ address: caller.address, name, isKnownDevice: await isKnownDevice(name, caller) });
       await administration.changePassword(tokenHash, question);
       onEnded();
       return {};

@@ -4,6 +4,7 @@
  */
 import { describeFault } from '../fault.js';
 import type { Exchange } from '../front/exchange.js';
+import { reply } from '../front/reply.js';
 import { ResponseSender } from '../front/response-sender.js';
 import type { Handler } from '../front/routes.js';
 import type { Log } from '../log.js';
@@ -89,9 +90,15 @@ export class Live {
       replyFault(exchange, error);
       return;
     }
+    const contentType = 'text/event-stream';
+    if (exchange.method === 'head') {
+      opened();
+      reply(exchange, { status: 200, contentType, body: '' });
+      return;
+    }
     const sender = new ResponseSender(exchange, {
       status: 200,
-      contentType: 'text/event-stream',
+      contentType,
       headers: [['x-accel-buffering', 'no']],
     });
     this.#watching.add(sender);
