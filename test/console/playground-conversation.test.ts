@@ -2,7 +2,7 @@
 import t from 'tap';
 import { until } from '../support/service.js';
 import { noBrowser, startConsole } from './browser-rig.js';
-import { Ears } from './playground-ears.js';
+import { ask, Ears } from './playground-ears.js';
 
 if (noBrowser !== false) {
   t.pass(noBrowser, { skip: noBrowser });
@@ -22,13 +22,6 @@ const frames = async (): Promise<{ from: string; frame: Record<string, unknown> 
     const [, from = '', text = ''] = /(sent|received)\s+(\{.*\})$/s.exec(line) ?? [];
     return { from, frame: JSON.parse(text) as Record<string, unknown> };
   });
-const call = (name: string, question: object): Promise<unknown> =>
-  page.evaluate(
-    `fetch('/api/${name}', {
-      method: 'POST', headers: { 'content-type': 'application/json' }, body: ${JSON.stringify(JSON.stringify(question))},
-    }).then((response) => response.json())`,
-  );
-
 await page.getByRole('tab', { name: 'Conversation' }).click();
 
 t.test('text is sent as it is typed, spoken, flushed and closed; all frames are listed', async (t) => {
@@ -80,14 +73,14 @@ t.test(
 
 t.test('a suspended account is told, and a lost connection; the next context connects again', async (t) => {
   const alert = tab.getByRole('alert');
-  const { accountId } = ((await call('accounts', {})) as readonly { accountId: number }[])[0]!;
+  const { accountId } = ((await ask(page, 'accounts', {})) as readonly { accountId: number }[])[0]!;
   await ada.button('Open a context').click();
   await contexts.last().getByRole('button', { name: 'Write' }).click();
   t.ok(await until(() => ears.isLoud()));
-  await call('suspendAccount', { accountId, suspended: true });
+  await ask(page, 'suspendAccount', { accountId, suspended: true });
   await alert.waitFor();
   t.match(await alert.innerText(), /suspended/);
-  await call('suspendAccount', { accountId, suspended: false });
+  await ask(page, 'suspendAccount', { accountId, suspended: false });
   await ada.button('Open a context').click();
   t.ok(await until(() => tab.getByText('Connected.').isVisible()));
   t.equal(await alert.count(), 0);

@@ -121,6 +121,15 @@ export class Ears {
   }
 }
 
+/** A call of the console as the page's user. @returns the answer */
+export const ask = (page: Page, name: string, question: object): Promise<unknown> =>
+  page.evaluate(
+    `fetch('/api/${name}', {
+      method: 'POST', headers: { 'content-type': 'application/json' },
+      body: ${JSON.stringify(JSON.stringify(question))},
+    }).then((response) => response.json())`,
+  );
+
 /** @returns frames between the end of each source and the start of the next: above 0 a gap, below 0 an overlap */
 export const jointsOf = ({ lengths, rate, starts }: Heard): readonly number[] =>
   starts.slice(1).map((start, index) => Math.round((start - starts[index]!) * rate) - lengths[index]!);

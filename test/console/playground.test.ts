@@ -7,8 +7,8 @@ import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
 import { prose, until, type StreamRecord } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
-import { noBrowser, startConsole, type Person } from './browser-rig.js';
-import { Ears, jointsOf } from './playground-ears.js';
+import { noBrowser, startConsole } from './browser-rig.js';
+import { ask, Ears, jointsOf } from './playground-ears.js';
 
 if (noBrowser !== false) {
   t.pass(noBrowser, { skip: noBrowser });
@@ -27,13 +27,7 @@ const status = () => request.getByRole('status').innerText();
 const alert = () => request.getByRole('alert').innerText();
 const words = request.getByRole('group', { name: /^Spoken words/ }).getByRole('button');
 
-const call = (person: Person, name: string, question: object): Promise<unknown> =>
-  person.page.evaluate(
-    `fetch('/api/${name}', {
-      method: 'POST', headers: { 'content-type': 'application/json' }, body: ${JSON.stringify(JSON.stringify(question))},
-    }).then((response) => response.json())`,
-  );
-const accounts = (await call(ada, 'accounts', {})) as readonly { accountId: number }[];
+const accounts = (await ask(page, 'accounts', {})) as readonly { accountId: number }[];
 const { accountId } = accounts[0]!;
 
 const recordsOf = (body: string): readonly StreamRecord[] =>
@@ -193,14 +187,14 @@ t.test(
 
 t.test('it says plainly why the service does not speak', async (t) => {
   await beginLong();
-  await call(ada, 'suspendAccount', { accountId, suspended: true });
+  await ask(page, 'suspendAccount', { accountId, suspended: true });
   await request.getByRole('alert').waitFor();
   t.match(await alert(), /^The speech broke off after [\d.]+ s\. The account was suspended\./);
   await ada.button('Speak').click();
   t.ok(await until(async () => (await alert()).startsWith('The account is suspended, so it cannot speak')));
-  await call(ada, 'suspendAccount', { accountId, suspended: false });
+  await ask(page, 'suspendAccount', { accountId, suspended: false });
 
-  const poor = (await call(ada, 'createAccount', { name: 'poor', credits: 20 })) as { accountId: number };
+  const poor = (await ask(page, 'createAccount', { name: 'poor', credits: 20 })) as { accountId: number };
   await page.reload();
   await ada.field('Account').selectOption(String(poor.accountId));
   await ada.button('Speak').click();

@@ -238,6 +238,9 @@ export const RequestTab = (props: {
           {current !== null && current.state !== 'asking' && (current.state !== 'failed' || hasAudio) && (
             <>
               <Figures run={current} />
+              <p class="hint">
+                Counted from the click. The second figure includes what the browser and the loudspeaker add.
+              </p>
               <SpokenText
                 label="Spoken words. The arrow keys move, Enter plays from a word."
                 text={String(current.question.request['text'])}
