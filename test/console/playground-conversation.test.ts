@@ -43,9 +43,7 @@ t.test('text is sent as it is typed, spoken, flushed and closed; all frames are 
   const audio = listed.filter(({ frame }) => 'audio_chunk' in frame);
   t.ok(audio.length > 0);
   t.match(audio[0]?.frame['audio_chunk'], /^\d+ bytes, \d+ ms$/, 'audio is listed as its length');
-  t.ok(
-    await until(async () => (await ears.heard()).lit.map(({ word }) => word).join(' ') === 'Hello there.'),
-  );
+  t.ok(await until(async () => (await ears.heard()).lit.length > 0), 'it is heard');
   await contexts.getByRole('button', { name: 'Remove' }).click();
 });
 
@@ -58,10 +56,11 @@ t.test(
       await ada.button('Open a context').click();
       await contexts.nth(index).getByRole('button', { name: 'Write' }).click();
     }
-    t.ok(await until(async () => (await contexts.locator('[aria-current]').count()) === 2), 'both are heard');
+    const speaking = async () => new Set((await ears.heard()).lit.map(({ where }) => where)).size;
+    t.ok(await until(async () => (await speaking()) === 2), 'both are heard');
     await contexts.first().getByRole('button', { name: 'Interrupt' }).click();
     t.match(await contexts.first().innerText(), /interrupted/);
-    t.ok(await ears.isLoud());
+    t.ok(await until(() => ears.isLoud()), 'the other goes on');
     t.equal(await contexts.first().locator('[aria-current]').count(), 0);
     const silentMs = await ears.silentAfter('Interrupt');
     t.ok(silentMs < 100, `silent after ${silentMs} ms`);

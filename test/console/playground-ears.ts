@@ -10,7 +10,8 @@ const script = `
   const start = AudioBufferSourceNode.prototype.start;
   AudioBufferSourceNode.prototype.start = function (when) {
     context = this.context;
-    sources.push({ when, rate: this.buffer.sampleRate, samples: this.buffer.getChannelData(0).slice() });
+    const samples = this.buffer.getChannelData(0).slice();
+    sources.push({ when, plannedAt: context.currentTime, rate: this.buffer.sampleRate, samples });
     return start.apply(this, arguments);
   };
   const connect = AudioNode.prototype.connect;
@@ -23,10 +24,22 @@ const script = `
     }
     return connect.call(this, target, ...rest);
   };
+  let frameMs = performance.now();
+  let frameBeforeMs = frameMs;
+  requestAnimationFrame(function note() {
+    frameBeforeMs = frameMs;
+    frameMs = performance.now();
+    requestAnimationFrame(note);
+  });
   new MutationObserver((changes) => {
     for (const { target } of changes)
       if (target.matches('.pg-word[aria-current]'))
-        lit.push({ word: target.textContent, at: context.currentTime - context.outputLatency });
+        lit.push({
+          word: target.textContent,
+          where: target.closest('section')?.ariaLabel ?? null,
+          at: context.currentTime - context.outputLatency,
+          frameSeconds: Math.max(frameMs - frameBeforeMs, performance.now() - frameMs) / 1_000,
+        });
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ['aria-current'] });
   const fetch = window.fetch;
   let answer = null;
@@ -47,8 +60,7 @@ const script = `
     answer: () => answer,
     heard: () => ({
       rate: sources[0]?.rate ?? 0,
-      starts: sources.map(({ when }) => when),
-      lengths: sources.map(({ samples }) => samples.length),
+      sources: sources.map(({ plannedAt, samples, when }) => ({ start: when, plannedAt, length: samples.length })),
       pcm: btoa(sources.map(({ samples }) =>
         [...samples].map((sample) => {
           const value = Math.round(sample * 32768) & 0xffff;
@@ -71,16 +83,31 @@ const script = `
   };
 `;
 
+/** Times are seconds of the page's audio context. */
+export interface Source {
+  readonly start: number;
+  /** When the page asked for it. */
+  readonly plannedAt: number;
+  /** Samples. */
+  readonly length: number;
+}
+
+export interface LitWord {
+  readonly word: string;
+  /** The label of the section that it is in. */
+  readonly where: string | null;
+  readonly at: number;
+  /** What the browser took to draw: no word lights up sooner. */
+  readonly frameSeconds: number;
+}
+
 export interface Heard {
   readonly rate: number;
-  /** Seconds of the context, one for each source. */
-  readonly starts: readonly number[];
-  /** Samples of each source. */
-  readonly lengths: readonly number[];
+  readonly sources: readonly Source[];
   /** All samples in their order, signed 16-bit little-endian. */
   readonly pcm: Buffer;
-  /** Words in the order in which they lit up, and when in seconds of the context. */
-  readonly lit: readonly { readonly word: string; readonly at: number }[];
+  /** Words in the order in which they lit up. */
+  readonly lit: readonly LitWord[];
 }
 
 export class Ears {
@@ -130,6 +157,28 @@ export const ask = (page: Page, name: string, question: object): Promise<unknown
     }).then((response) => response.json())`,
   );
 
-/** @returns frames between the end of each source and the start of the next: above 0 a gap, below 0 an overlap */
-export const jointsOf = ({ lengths, rate, starts }: Heard): readonly number[] =>
-  starts.slice(1).map((start, index) => Math.round((start - starts[index]!) * rate) - lengths[index]!);
+/** A source is planned so long before it starts. */
+const leadSeconds = 0.05;
+
+/**
+ * @returns the sources that do not start at the frame at which the one before them ends, though the page had their samples
+ * in time. A machine without time for the service, or for the page, is no fault of the page.
+ */
+export const badJointsOf = ({ rate, sources }: Heard): readonly Source[] =>
+  sources.filter((source, index) => {
+    const before = sources[index - 1];
+    if (before === undefined) return false;
+    const endBefore = before.start + before.length / rate;
+    const frames = Math.round((source.start - endBefore) * rate);
+    return frames < 0 || (frames > 0 && source.plannedAt < endBefore - leadSeconds);
+  });
+
+/** @returns when a moment of the audio is heard, in seconds of the context */
+export const heardAt = ({ rate, sources }: Heard, seconds: number): number => {
+  let left = seconds * rate;
+  for (const { length, start } of sources) {
+    if (left < length) return start + left / rate;
+    left -= length;
+  }
+  return Number.NaN;
+};

@@ -57,7 +57,8 @@ export class MpegUnpacker implements Unpacker {
 }
 
 const pageHeaderBytes = 27;
-const segmentBytesMax = 255;
+/** A packet goes on behind a segment of this length. */
+const fullSegmentBytes = 255;
 
 /** Packets of an Ogg stream. */
 export class OggUnpacker implements Unpacker {
@@ -76,7 +77,7 @@ export class OggUnpacker implements Unpacker {
       for (const length of lacing) {
         this.#packet = joined(this.#packet, all.subarray(at, at + length));
         at += length;
-        if (length === segmentBytesMax) continue;
+        if (length === fullSegmentBytes) continue;
         packets.push(this.#packet);
         this.#packet = new Uint8Array();
       }

@@ -10,7 +10,6 @@ import { Problem } from '../parts/page.js';
 import { useConsole, useUser } from '../session.js';
 import { codeFor, type Code } from './as-code.js';
 import { decodesStreams } from './decoder.js';
-import { download, extensionOf } from './download.js';
 import {
   firstFormat,
   firstTemperature,
@@ -20,7 +19,7 @@ import {
   wireFormat,
   type FormatChoice,
 } from './settings.js';
-import { SpeechRun } from './speech-run.js';
+import { extensionOf, SpeechRun } from './speech-run.js';
 import { SpokenText } from './spoken-text.js';
 import { AudioOutput } from './track.js';
 import { useRedraw } from './use-redraw.js';
@@ -156,7 +155,7 @@ export const RequestTab = (props: {
   );
   const isReceiving = run.current?.isReceiving === true;
   useEffect(() => {
-    if (run.current !== null && !isReceiving && run.current.parts.length > 0) onSpoken();
+    if (run.current?.hasAudio === true && !isReceiving) onSpoken();
   }, [isReceiving]);
 
   const speak = () => {
@@ -177,7 +176,7 @@ export const RequestTab = (props: {
   const { current } = run;
   const { encoding } = draft.format;
   const sounds = current !== null && (isReceiving || current.track.state === 'playing');
-  const hasAudio = current !== null && current.parts.length > 0;
+  const hasAudio = current?.hasAudio === true;
   const request = requestOf(draft, voice);
   const code = codeFor({ serviceUrl, request, file: `speech.${extensionOf(encoding)}` });
   const left = charactersMax - draft.text.length;
@@ -225,7 +224,7 @@ export const RequestTab = (props: {
               class="button"
               aria-disabled={!hasAudio}
               onClick={() => {
-                if (hasAudio) download('speech', current.format, current.parts);
+                if (hasAudio) current.download('speech');
               }}
             >
               <Icon name="download" /> Download

@@ -1,12 +1,37 @@
 /** One request for speech: asks, decodes and plays what comes, and keeps it for replay and download. */
-import type { AudioFormat } from '../../../api/formats.js';
+import type { AudioFormat, Encoding } from '../../../api/formats.js';
 import type { SpeakQuestion } from '../../contract.js';
 import { call } from '../call.js';
 import { formatSeconds } from '../format.js';
-import { decodedRateHz, openDecoder } from './decoder.js';
+import { decodedRateHz, openDecoder, riffHeaderBytes } from './decoder.js';
 import { problemOf, unreachable } from './problems.js';
 import { Track, type AudioOutput } from './track.js';
 import { decodeBase64, recordsOf, wordsOf, type Word } from './wire.js';
+
+const files: Readonly<Record<Encoding, { readonly extension: string; readonly type: string }>> = {
+  mp3: { extension: 'mp3', type: 'audio/mpeg' },
+  wav: { extension: 'wav', type: 'audio/wav' },
+  pcm: { extension: 'pcm', type: 'application/octet-stream' },
+  linear16: { extension: 'wav', type: 'audio/wav' },
+  opus: { extension: 'opus', type: 'audio/ogg' },
+  mulaw: { extension: 'ulaw', type: 'audio/basic' },
+  alaw: { extension: 'alaw', type: 'application/octet-stream' },
+};
+
+export const extensionOf = (encoding: Encoding): string => files[encoding].extension;
+
+/** A stream does not know its length: its header has no sizes, and `linear16` has a header on each record. */
+const riffFile = (parts: readonly Uint8Array<ArrayBuffer>[]): Blob => {
+  const [first] = parts;
+  if (first === undefined) return new Blob();
+  const header = first.slice(0, riffHeaderBytes(first));
+  const bodies = parts.map((part) => part.subarray(riffHeaderBytes(part)));
+  const bytes = bodies.reduce((sum, body) => sum + body.length, 0);
+  const view = new DataView(header.buffer);
+  view.setUint32(4, header.length - 8 + bytes, true);
+  view.setUint32(header.length - 4, bytes, true);
+  return new Blob([header, ...bodies], { type: files.wav.type });
+};
 
 export type RunState =
   /** The request is sent. */
@@ -22,10 +47,10 @@ export class SpeechRun {
   readonly question: SpeakQuestion;
   readonly format: AudioFormat;
   readonly track: Track;
-  /** Encoded, as it came. */
-  readonly parts: Uint8Array<ArrayBuffer>[] = [];
   readonly words: Word[] = [];
   readonly #onChange: () => void;
+  /** Encoded, as it came. */
+  readonly #parts: Uint8Array<ArrayBuffer>[] = [];
   readonly #aborter = new AbortController();
   readonly #startMs = performance.now();
   readonly #context: AudioContext;
@@ -66,6 +91,23 @@ export class SpeechRun {
     return this.#state === 'asking' || this.#state === 'receiving';
   }
 
+  get hasAudio(): boolean {
+    return this.#parts.length > 0;
+  }
+
+  /** Hands the browser a file with what has come, in the format that was asked for. */
+  download(name: string): void {
+    const { encoding } = this.format;
+    const isRiff = encoding === 'wav' || encoding === 'linear16';
+    const file = isRiff ? riffFile(this.#parts) : new Blob(this.#parts, { type: files[encoding].type });
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(file);
+    link.download = `${name}.${extensionOf(encoding)}`;
+    link.click();
+    // The browser has taken the file by then.
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  }
+
   /** Barge-in: ends the request and falls silent at once. Idempotent. */
   stop(): void {
     if (this.isReceiving) this.#state = 'stopped';
@@ -92,7 +134,7 @@ export class SpeechRun {
         if (record.type === 'timestamps') this.words.push(...wordsOf(record));
         else {
           const bytes = decodeBase64(record.audio_chunk);
-          this.parts.push(bytes);
+          this.#parts.push(bytes);
           decoder.push(bytes);
         }
         this.#onChange();
