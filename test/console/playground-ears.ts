@@ -45,7 +45,11 @@ const script = `
   let answer = null;
   window.fetch = async (...asked) => {
     const response = await fetch(...asked);
-    if (response.url.endsWith('/api/speak')) answer = response.clone().text();
+    if (response.url.endsWith('/api/speak')) {
+      answer = response.clone().text();
+      // Of a stream that is cut, nobody asks.
+      answer.catch(() => undefined);
+    }
     return response;
   };
   const isLoud = () =>

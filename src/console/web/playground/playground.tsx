@@ -2,7 +2,7 @@
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useId, useRef, useState } from 'preact/hooks';
 import type { AccountView, User, VoiceView } from '../../contract.js';
-import { formatNumber } from '../format.js';
+import { plural } from '../format.js';
 import { Labelled } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { refresh, useCall } from '../use-call.js';
@@ -144,7 +144,7 @@ export const Playground = (props: {
 
   const view = account.answer;
   const credit =
-    view === undefined ? '' : view.metered ? `${formatNumber(view.balance)} credits left` : 'Not metered';
+    view === undefined ? '' : view.metered ? `${plural(view.balance, 'credit')} left` : 'Not metered';
   return (
     <Page
       title="Playground"
