@@ -1,0 +1,64 @@
+/** Fifty open consoles, each with a live view and a page that asks now and then, cost listeners nothing. */
+import t from 'tap';
+import { ConsoleClient } from '../support/console-client.js';
+import { pause, readStream, SCRIPTED, startService } from '../support/service.js';
+
+const CONSOLES = 50;
+const REQUESTS = 300;
+/** The bar of the front thread. */
+const PAUSE_MS_MAX = 15;
+
+const quantile = (values: readonly number[], part: number): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(part * (values.length - 1))] ?? Number.NaN;
+
+t.test('fifty open consoles', async (t) => {
+  const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
+  const operator = await ConsoleClient.claim(service);
+  const { accountId } = await operator.call('createAccount', { name: 'own', credits: null });
+  const { key } = await operator.call('createKey', { accountId, properties: {} });
+  /** Milliseconds to the first byte of each request, one after the other. */
+  const listen = async (): Promise<number[]> => {
+    const firstMs: number[] = [];
+    for (let i = 0; i < REQUESTS; i++) {
+      const startMs = performance.now();
+      const response = await service.post('/v1/tts/stream', { text: 'Yes.', voice: 'wren' }, { key });
+      firstMs.push(performance.now() - startMs);
+      await readStream(response);
+    }
+    return firstMs;
+  };
+  await listen();
+  const alone = await listen();
+
+  const ended = new AbortController();
+  let views = 0;
+  let calls = 0;
+  const openConsole = async (browser: ConsoleClient): Promise<void> => {
+    const live = await browser.ask('/api/live', { signal: ended.signal });
+    const watch = async (): Promise<void> => {
+      for await (const piece of live.body!) views += piece.length > 0 ? 1 : 0;
+    };
+    watch().catch(() => undefined);
+    while (!ended.signal.aborted) {
+      await browser.call('accounts', {});
+      calls++;
+      await pause(5_000);
+    }
+  };
+  // One session may have only so much open.
+  const others = [await operator.invited(null, 'otto'), await operator.invited(null, 'ida')];
+  const browsers = [operator, ...others];
+  const open = Array.from({ length: CONSOLES }, (_, i) => openConsole(browsers[i % browsers.length]!));
+  await pause(2_000);
+  const beside = await listen();
+  ended.abort();
+  await Promise.all(open);
+
+  const [before, after] = [quantile(alone, 0.99), quantile(beside, 0.99)];
+  t.comment(
+    `first byte: p50 ${quantile(alone, 0.5).toFixed(1)} and ${quantile(beside, 0.5).toFixed(1)} ms, ` +
+      `p99 ${before.toFixed(1)} and ${after.toFixed(1)} ms; ${views} views, ${calls} calls`,
+  );
+  t.ok(views > CONSOLES && calls >= CONSOLES);
+  t.ok(after - before <= PAUSE_MS_MAX, `${after - before} ms later`);
+});
