@@ -36,7 +36,7 @@ t.test('fifty open consoles', async (t) => {
   const openConsole = async (browser: ConsoleClient): Promise<void> => {
     const live = await browser.ask('/api/live', { signal: ended.signal });
     const watch = async (): Promise<void> => {
-      for await (const piece of live.body!) views += piece.length > 0 ? 1 : 0;
+      for await (const piece of live.body!) views += (piece as Uint8Array).length > 0 ? 1 : 0;
     };
     watch().catch(() => undefined);
     while (!ended.signal.aborted) {
