@@ -4,8 +4,8 @@
 First stage: least absolute error, which gives durations, a rough melody and blurred envelopes. It ends early: more of it
 overfits F0 and durations, for which the recordings are few. Second stage: discriminators, which give F0 and envelopes the
 movement of the person's. The encoder is left as it is then, so durations cannot overfit. Third stage: the same with a falling
-rate; F0 must also spread as the person's does, consonants must be clear, and a discriminator knows the phones. Fourth stage:
-the same again with fresh discriminators.
+rate; F0 must also spread as the person's does, and consonants must be clear. Fourth stage: the same again with fresh
+discriminators.
 """
 
 import ctypes
@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from batches import LOG_F0, VOICING, Batch, Statistics, collate, measure, training_batches
-from dataset import FRAME_ROWS, SPEAKERS, Example, load, statistics
+from dataset import SPEAKERS, Example, load, statistics
 from discriminators import Judges, deception_losses, detection_loss, texture
 from model import NOISES, PITCH_VALUES, AcousticModel, spread_over_frames
-from phonemes import PHONE, phone_set
+from phonemes import phone_set
 from recordings import WORK
 
 SEED = 1
@@ -60,12 +60,11 @@ class Stage:
     constant_until: float  # then the rate falls along a cosine
     spread_weight: float = 0  # of the spread of each utterance's F0
     consonant_weight: float = 0  # how much more the envelopes of consonants count
-    judges_know_phones: bool = False
 
 
 SECOND = Stage("second", "first", 1600, 1)
-THIRD = Stage("third", "second", 800, 0.3, spread_weight=0.3, consonant_weight=1, judges_know_phones=True)
-FOURTH = Stage("fourth", "third", 500, 0.4, spread_weight=0.3, consonant_weight=1, judges_know_phones=True)
+THIRD = Stage("third", "second", 700, 0.3, spread_weight=0.3, consonant_weight=1)
+FOURTH = Stage("fourth", "third", 500, 0.4, spread_weight=0.3, consonant_weight=1)
 
 
 @dataclass
@@ -215,7 +214,7 @@ class Trainer:
 
     def judged_stage(self, stage: Stage) -> None:
         """Reports the first stage's losses, then detection, passing and likeness."""
-        judges = Judges(stage.judges_know_phones)
+        judges = Judges()
         self.model.load_state_dict(self.average)
         net = self.model.frame_net
         optimiser = torch.optim.Adam(net.parameters(), lr=JUDGED_RATE, betas=(0.5, 0.99))
@@ -241,7 +240,7 @@ class Trainer:
             other = cut(torch.cat([pitch.detach(), revoiced], 2), places)
 
             detection = detection_loss(judges.texture, texture(real), texture(other.detach()))
-            views = judges.of_person(real[:, :, VOICING], cut(phones_of_rows(batch), places))
+            views = judges.of_person(real[:, :, VOICING])
             for judge, view in views:
                 detection = detection + detection_loss(judge, view(real), view(fake.detach()))
             judging.zero_grad()
@@ -275,11 +274,6 @@ def stretches(batch: Batch, rng: np.random.RandomState) -> list[tuple[int, int]]
     usable = [place for place, length in enumerate(lengths) if batch.own[place] > 0 and length >= JUDGED_ROWS]
     chosen = rng.permutation(usable)[:JUDGED_STRETCHES] if usable else []
     return [(int(place), int(rng.randint(lengths[place] - JUDGED_ROWS + 1))) for place in chosen]
-
-
-def phones_of_rows(batch: Batch) -> Tensor:
-    """[B, rows]"""
-    return torch.gather(batch.ids[:, :, PHONE], 1, batch.index).repeat_interleave(FRAME_ROWS, 1)
 
 
 def cut(rows: Tensor, places: list[tuple[int, int]]) -> Tensor:

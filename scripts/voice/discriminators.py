@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model import BANDS, PHONES, PITCH_VALUES
+from model import BANDS, PITCH_VALUES
 
 SLOPE = 0.1
 BROAD_CEPSTRA = 9  # the cepstra below describe what is the speaker's and the vowel's
 TREND_ROWS = 31  # about a syllable
-PHONE_VALUES = 16  # of a phone, for the discriminator that knows what is said
 STEP_SCALE = 6.0  # brings F0's steps to the size of the other values
 
 Judged = tuple[Tensor, list[Tensor]]
@@ -96,28 +95,18 @@ def texture(rows: Tensor) -> Tensor:
 
 
 class Judges(nn.Module):
-    """The views of the person's speech, and the one view in which another speaker is judged by the person's.
+    """The views of the person's speech, and the one view in which another speaker is judged by the person's."""
 
-    Judges that know the phones tell a clear consonant from one that only sounds like speech.
-    """
-
-    def __init__(self, know_phones: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.phones = nn.Embedding(PHONES, PHONE_VALUES) if know_phones else None
-        self.rows = course_discriminator(PITCH_VALUES + BANDS + (PHONE_VALUES if know_phones else 0), 96, 5)
+        self.rows = course_discriminator(PITCH_VALUES + BANDS, 96, 5)
         self.picture = picture_discriminator(1)
         self.tune = course_discriminator(3, 48, 9)
         self.texture = picture_discriminator(2)
 
-    def of_person(self, voiced: Tensor, phones: Tensor) -> list[tuple[Discriminator, Callable[[Tensor], Tensor]]]:
-        """`voiced`: where the person's voice is; `phones`: of the rows. Both [B, rows]."""
-
-        def said_rows(rows: Tensor) -> Tensor:
-            if self.phones is None:
-                return all_rows(rows)
-            return torch.cat([all_rows(rows), self.phones(phones).transpose(1, 2)], 1)
-
-        return [(self.rows, said_rows), (self.picture, picture), (self.tune, lambda rows: tune(rows, voiced))]
+    def of_person(self, voiced: Tensor) -> list[tuple[Discriminator, Callable[[Tensor], Tensor]]]:
+        """`voiced`: where the person's voice is."""
+        return [(self.rows, all_rows), (self.picture, picture), (self.tune, lambda rows: tune(rows, voiced))]
 
 
 def judge(discriminator: Discriminator, view: Tensor) -> Judged:
