@@ -9,7 +9,14 @@ import { planConfig } from '../support/plans.js';
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
 const packs = [{ modelBytes: 9 * MiB }];
-const threads: Threads = { synthesisThreads: 2, actorThreads: 1, modelBytes: 9 * MiB, packs: 1, tls: false, console: false };
+const threads: Threads = {
+  synthesisThreads: 2,
+  actorThreads: 1,
+  modelBytes: 9 * MiB,
+  packs: 1,
+  tls: false,
+  console: false,
+};
 const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
   planFor(planConfig(changed), { memoryBytes, filesMax }, packs);
 

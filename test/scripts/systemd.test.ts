@@ -47,7 +47,14 @@ t.test('it fits the service', (t) => {
   const { drainMsMax, stepEndMsMax, ledgerCloseMsMax, administrationCloseMsMax } = limits;
   const stopMsMax = drainMsMax + administrationCloseMsMax + stepEndMsMax + ledgerCloseMsMax;
   t.ok(Number(setting('TimeoutStopSec')) * 1_000 >= stopMsMax + 5_000, 'a drain is never cut off');
-  const threads = { synthesisThreads: 64, actorThreads: 8, modelBytes: 0, packs: 8, tls: true, console: true };
+  const threads = {
+    synthesisThreads: 64,
+    actorThreads: 8,
+    modelBytes: 0,
+    packs: 8,
+    tls: true,
+    console: true,
+  };
   const { files } = worstCaseOf(limits, threads);
   t.ok(Number(setting('LimitNOFILE')) >= 2 * files, 'of all that is bounded, on a large machine');
   t.notMatch(unit, /^MemoryDenyWriteExecute=/m, 'V8 could not compile');
