@@ -165,7 +165,7 @@ t.test('npm run usage', async (t) => {
     .split('\n')
     .map((line) => line.replace(/ +#.*$/, ''));
   t.match((await inShell(all, packageRoot)).stdout, /^default +\d+ [^]*^ada +0 /m);
-  t.match((await inShell(ada, packageRoot)).stdout, /^ada +0 +0 +0 +0 +60000 /m);
+  t.match((await inShell(ada, packageRoot)).stdout, /^ada +0 +0 +0 +0 +0\.0 +60000 /m);
   const { stdout } = await inShell(json, packageRoot);
   t.match(JSON.parse(stdout.slice(stdout.indexOf('{'))), { since: '2026-07-01T00:00:00.000Z' });
 });
