@@ -65,7 +65,6 @@ const VoiceCard = (props: {
       <p>{voice.description}</p>
       <p class="hint">
         {languageOf(voice.language)}, {formatNumber(voice.sampleRateHz)} Hz
-        {voice.licence !== null && `, ${voice.licence}`}
       </p>
       <div class="row">
         <button type="button" class="button small" onClick={isPlaying ? onStop : onPlay}>
