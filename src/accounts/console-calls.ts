@@ -16,27 +16,7 @@ export interface ConsoleBounds extends AccessBounds, SessionBounds {
   readonly passwordsWaitingMax: number;
 }
 
-const accountView = ({
-  accountId,
-  name,
-  metered,
-  balance,
-  suspendedAtMs,
-  createdAtMs,
-  keys,
-  users,
-  recentCharacters,
-}: ListedAccount) => ({
-  accountId,
-  name,
-  metered,
-  balance,
-  suspendedAtMs,
-  createdAtMs,
-  keys,
-  users,
-  recentCharacters,
-});
+const accountView = ({ deletedAtMs: _, ...view }: ListedAccount) => view;
 
 const keyView = ({ account: _, ...view }: ListedKey) => view;
 

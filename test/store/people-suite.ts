@@ -5,6 +5,7 @@ import { readUsage } from '../../src/accounts/usage.js';
 import type { LedgerEntry, LedgerWriter, StoreAdministration, StoreReader } from '../../src/store/store.js';
 import type { StoreDriver, UsageStep } from '../../src/store/store.js';
 import { seededRandom } from '../../scripts/rig/random.js';
+import { HOUR_MS, randomEntries } from './random-entries.js';
 
 export interface OpenStore {
   readonly driver: StoreDriver;
@@ -15,7 +16,6 @@ export interface OpenStore {
   readonly startWriter: () => LedgerWriter;
 }
 
-const HOUR_MS = 3_600_000;
 const plain = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
 
 /** @param amount negative for a charge, positive for a refund */
@@ -265,27 +265,7 @@ export const peopleSuite = (
     await administration.createKey('ada', null, { name: 'till' });
     const random = seededRandom(78);
     const startMs = Date.UTC(2026, 1, 27, 20);
-    const entries = Array.from({ length: 1_000 }, (_, index): LedgerEntry => {
-      const keyId = 1 + Math.floor(random() * 3);
-      const characters = Math.floor(random() * 900);
-      const refunds = random() < 0.1;
-      const onTheHour = random() < 0.1;
-      const atMs = startMs + Math.floor(random() * 60 * HOUR_MS);
-      return {
-        writer: 7,
-        entry: index + 1,
-        accountId: keyId === 2 ? 2 : 1,
-        keyId,
-        requestId: `r-${index}`,
-        kind: refunds ? 'refund' : 'usage',
-        amount: refunds ? 3 * characters : -3 * characters,
-        characters,
-        voice: ['', 'lark', 'wren'][Math.floor(random() * 3)] ?? '',
-        audioMs: refunds ? 0 : Math.floor(random() * 20_000),
-        beginsRequest: !refunds && random() < 0.7,
-        atMs: onTheHour ? atMs - (atMs % HOUR_MS) : atMs,
-      };
-    });
+    const entries = randomEntries({ random, count: 1_000, writer: 7, startMs, spanMs: 60 * HOUR_MS });
     t.match(await startWriter().commit(entries), { ok: true });
     const stepMs = { hour: HOUR_MS, day: 24 * HOUR_MS };
     /** The same, entry by entry. */

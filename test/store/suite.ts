@@ -21,6 +21,7 @@ import {
 } from '../../src/store/store.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { peopleSuite } from './people-suite.js';
+import { HOUR_MS, randomEntries } from './random-entries.js';
 
 export interface StoreUnderTest {
   /** Of a store that does not exist yet, and is removed with the test. */
@@ -29,7 +30,6 @@ export interface StoreUnderTest {
   readonly settled?: () => Promise<void>;
 }
 
-const HOUR_MS = 3_600_000;
 const log = createLog('silent', limits);
 const always: UsagePeriod = { account: null, sinceMs: null };
 const unused = {
@@ -390,27 +390,7 @@ export const storeSuite = (
     const random = seededRandom(77);
     const startMs = 1_760_000_000_000;
     const writer = newWriter();
-    const entries = Array.from({ length: 3_000 }, (_, index): LedgerEntry => {
-      const keyId = 1 + Math.floor(random() * 3);
-      const characters = 1 + Math.floor(random() * 900);
-      const refunds = random() < 0.1;
-      const onTheHour = random() < 0.1;
-      const atMs = startMs + Math.floor(random() * 40 * HOUR_MS);
-      return {
-        writer,
-        entry: index + 1,
-        accountId: keyId === 2 ? 2 : 1,
-        keyId,
-        requestId: `r-${index}`,
-        kind: refunds ? 'refund' : 'usage',
-        amount: refunds ? 3 * characters : -3 * characters,
-        characters,
-        voice: ['', 'lark', 'wren'][Math.floor(random() * 3)] ?? '',
-        audioMs: Math.floor(random() * 20_000),
-        beginsRequest: !refunds && random() < 0.7,
-        atMs: onTheHour ? atMs - (atMs % HOUR_MS) : atMs,
-      };
-    });
+    const entries = randomEntries({ random, count: 3_000, writer, startMs, spanMs: 40 * HOUR_MS });
     const thread = startWriter();
     t.match(await thread.commit(entries), { ok: true });
     t.match(await thread.commit(entries.slice(100, 200)), { ok: true }, 'skipped, and not summed up again');
