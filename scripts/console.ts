@@ -12,8 +12,8 @@ import { formatTime } from './table.js';
 
 const usage = `Usage: npm run console -- link
 
-  link   print a link that works once, for 30 minutes. Without an operator it claims the console. With one, it gives the
-         operator whom you name a new password. Earlier links end
+  link   print a link that works once, for 30 minutes. Without an operator it claims the console. With one, it sets a
+         new password for the operator that you name. Earlier links end
 
 It works while the service runs, and takes the address of the console from CONSOLE_HOST, CONSOLE_PORT and CONSOLE_ORIGIN.
 The store is in DATA_DIR (default ./data).

@@ -100,7 +100,7 @@ ${claimUrl === null ? '' : `${claimText(claimUrl)}\n`}To hear it${withKey}in ano
   export SYRINX_KEY=${firstKey ?? 'svc_sk_...'}
   npm run say -- ${url === DEFAULT_URL ? '' : `--url ${url} `}"Good morning. The kettle is on."
 
-Ctrl-C ends the service. README.md has curl, Node, Python.
+Ctrl-C ends the service. README.md shows other ways.
 
 `;
 };

@@ -49,7 +49,7 @@ TRANSFORMS = ((2048, 480), (1024, 240), (512, 120), (256, 60))  # window and ste
 JUDGED_TRANSFORMS = ((2048, 512), (768, 192), (256, 64))
 POWER_FLOOR = 1e-8
 
-# Other voices have other levels, spectra and F0 than the recordings: half of the stretches are filtered and told a wrong F0.
+# Other voices have other levels, spectra and F0 than the recordings: half of the stretches are filtered and labelled with a wrong F0.
 VARIED_SHARE = 0.5
 TILT_DEVIATIONS = (0.3, 0.25, 0.15, 0.1, 0.08, 0.06)  # of the filter's cosine series, natural logarithm
 LOG_F0_ERROR = 0.25

@@ -6,7 +6,7 @@ import { AdministrationError, type StoreView } from '../store/store.js';
 /** Rows of the audit table, and their age: older ones go. */
 const ACTS_MAX = 1_000_000;
 const ACTS_MS_MAX = 400 * 86_400_000;
-/** Rows of refused sign-ins among them: whoever guesses passwords must not push out the others. */
+/** Rows of refused sign-ins among them, so that password guessing cannot push out the other rows. */
 const REFUSALS_MAX = 10_000;
 export const REFUSED_SIGN_IN = 'session.refuse';
 

@@ -1,4 +1,4 @@
-/** What an act is done to. Whoever acts finds only what is theirs. */
+/** Finds the account or key of an act. An actor finds only its own. */
 import { AdministrationError, type Account, type StoredKey, type StoreView } from '../store/store.js';
 import type { Actor } from './audit.js';
 import { hashKey, prefixOf } from './keys.js';

@@ -205,7 +205,7 @@ export interface Calls {
     SessionState
   >;
 
-  // Whoever is signed in.
+  // Signed-in users.
   signOut: Call<{ readonly everywhere: boolean }, SessionState>;
   changePassword: Call<
     { readonly current: string & tags.MaxLength<256>; readonly password: Password },

@@ -1,6 +1,6 @@
 /**
- * Which requests the console takes at all. A page of another site must neither act with the cookie of somebody who is
- * signed in nor read an answer, also not under a name of its own that it lets point to this machine (DNS rebinding).
+ * Which requests the console takes at all. A page of another site must not use the cookie of a signed-in user, and
+ * must not read an answer. This includes a site that points its own name to this machine (DNS rebinding).
  */
 import { isIP } from 'node:net';
 import type { RequestHead } from '../front/request-head.js';

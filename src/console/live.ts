@@ -1,6 +1,6 @@
 /**
- * The live view: one `LiveView` a second as server-sent events, for every operator who watches. It is made once for all
- * of them, and not at all while nobody watches.
+ * The live view: one `LiveView` a second as server-sent events, for all open pages of operators. It is made once for all
+ * of them. Without an open page nothing is read.
  */
 import { describeFault } from '../fault.js';
 import type { Exchange } from '../front/exchange.js';
@@ -121,7 +121,7 @@ export class Live {
     this.#timer = undefined;
   }
 
-  /** Never rejects. Who has not taken the view before gets none: the next one is newer. */
+  /** Never rejects. Skips a reader that has not taken the previous view: the next one is newer. */
   async #send(): Promise<void> {
     if (this.#isReading) return;
     this.#isReading = true;

@@ -1,6 +1,6 @@
 /**
  * Speech for the playground: the speech route and the WebSocket of the specification, for the hidden key of an account.
- * They differ only in who asks: a session in place of a key in a header.
+ * Only the authentication differs: a session replaces the key in the header.
  */
 import typia from 'typia';
 import type { Admission } from '../accounts/admission.js';
@@ -39,7 +39,7 @@ const keyOf = async (
 ): Promise<ReturnType<Admission['byId']>> =>
   admission.byId(await administration.playgroundKey(session.user, { accountId }));
 
-/** Something of a session speaks for a key, until it may not any more. */
+/** Registers speech of a session. It ends when the session ends or the key may not be used any more. */
 const openFor = (
   { admission, sessions }: PlaygroundParts,
   session: Session,

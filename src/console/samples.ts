@@ -1,6 +1,6 @@
 /**
- * A sentence in each voice, for the gallery of voices. It is made when somebody first asks for it, kept until the voices
- * change, and costs nobody anything. Listeners come first: a sample is made of what they leave.
+ * A sentence in each voice, for the gallery of voices. The first request makes it. It is kept until the voices
+ * change, and costs no credit. Listeners come first: a sample gets the capacity that they leave.
  */
 import { defaultCodecFormat } from '../api/formats.js';
 import { DEFAULT_TEMPERATURE } from '../api/speech-settings.js';
@@ -31,7 +31,7 @@ const sentenceFor = (language: string): string =>
 
 const format = defaultCodecFormat('mp3');
 
-/** Charges nobody, and has no slot. */
+/** Charges nothing, and has no slot. */
 const freeLease: Lease = {
   keyId: -3,
   settle: () => undefined,

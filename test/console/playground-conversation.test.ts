@@ -1,4 +1,4 @@
-/** Somebody holds a conversation at the playground: over a WebSocket, in several contexts, until it is cut. */
+/** The playground in a browser: a conversation over a WebSocket, with several contexts, until it is cut. */
 import t from 'tap';
 import { until } from '../support/service.js';
 import { noBrowser, startConsole } from './browser-rig.js';

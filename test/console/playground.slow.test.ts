@@ -1,4 +1,4 @@
-/** Somebody listens at the playground of a running service: to requests, in every format, and to what goes wrong. */
+/** The playground in a browser: requests in every format, and faults. */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

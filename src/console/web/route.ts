@@ -1,6 +1,6 @@
 /**
- * Pages by path. The Navigation API turns plain links into changes of the page. A browser without it loads each page anew:
- * the server answers every path of a page.
+ * Pages by path. The Navigation API turns plain links into changes of the page. A browser without it loads each page from the
+ * server, which answers every path of a page.
  */
 import { useEffect, useState } from 'preact/hooks';
 
