@@ -34,7 +34,10 @@ export const Dialog = (props: {
         event.preventDefault();
         props.onClose?.();
       }}
-      // A browser closes it at a second Escape, whatever the page says to the first.
+      // A browser closes a dialog at the second Escape, even if the page prevented the first.
+      onKeyDown={(event) => {
+        if (event.key === 'Escape' && props.onClose === undefined) event.preventDefault();
+      }}
       onClose={({ currentTarget }) => {
         // This event comes later: also of a dialog that the page has removed.
         if (!currentTarget.isConnected) return;
