@@ -35,14 +35,59 @@ const numbering = words(
   'no nos p pp vol vols fig figs sec ch art op nr tel ext jan feb mar apr jun jul aug sep sept oct nov dec',
 );
 
+/** The same for other languages, beside the English ones: many of them are abbreviated alike. */
+const insideOf: Readonly<Record<string, ReadonlySet<string>>> = {
+  de: words(
+    'bzgl ca dgl dipl ehem einschl etc evtl exkl fa frl ggf geb hrsg hl inkl ing insb kath max min mio mrd mind ' +
+      'nördl od rd s sog st std str stellv südl tel tgl u urspr usf v verh vgl vorm zus zzgl zzt o.ä i.d.r u.u z.t s.o s.u v.a ' +
+      'v.chr n.chr u.v.m i.a o.g abs allg anm bd bsp jh jhd kap',
+  ),
+  fr: words(
+    'p m mm mlles mmes av boul bd chap env ex hab p.ex c.-à-d fig janv févr juil déc oct nov tél réf vol',
+  ),
+  es: words(
+    'p ee uu sr sres sras dra dres d dña ud uds vd vds pág págs núm núms tel av avda c cía depto ej p.ej aprox art cap ' +
+      'ed edo excmo fco gral hnos izq lic prof s sta sto ee.uu a.c d.c jue sáb dom ene febr abr ago dic',
+  ),
+  it: words('sig sigg sigra sig.ra dott.ssa ing avv prof pag pagg art cap ecc es tel s.p.a p.es n'),
+  pt: words('sr sra srs sras dr dra prof profa av r pág págs tel art cap ex núm n'),
+  nl: words(
+    'dhr mevr mw drs ir mr bijv bv blz ca d.w.z enz evt i.p.v incl jl m.a.w nl o.a pag tel t.a.v t.o.v vgl z.g',
+  ),
+  pl: words('dr prof mgr inż ul al pl np itd itp m.in tzn tzw godz ok tel nr str św r'),
+  ru: words('г гг ул пр д кв стр т.е т.к т.д т.п др см рис тыс млн млрд руб тел'),
+  tr: words('dr doç prof av sn vb vs örn bkz yy cad sok mah no tel'),
+};
+
+/** Languages that write an ordinal number with a full stop. */
+const stopsOrdinals = new Set([
+  'de',
+  'da',
+  'nb',
+  'no',
+  'fi',
+  'cs',
+  'sk',
+  'pl',
+  'hu',
+  'tr',
+  'hr',
+  'sl',
+  'sr',
+  'et',
+  'is',
+  'lv',
+]);
+
 const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}.…]+$/gu;
 
 /**
  * @param token the token before the white space, with all its punctuation; its last terminator is a full stop or an
  *   ellipsis
  * @param opensSegment whether it is the segment's first token
+ * @param code of the language: `de`
  */
-export const fullStopAfter = (token: string, opensSegment: boolean): FullStop => {
+export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en'): FullStop => {
   const bare = token.replace(edges, '');
   if (/(?:\.\.|…)$/u.test(bare)) return 'unless-lower-case';
   const stem = bare.replace(/\.$/u, '');
@@ -50,7 +95,12 @@ export const fullStopAfter = (token: string, opensSegment: boolean): FullStop =>
   if (/^\p{Lu}$/u.test(stem) && stem !== 'I') return 'inside';
   // A list's number: "1. Preheat the oven."
   if (opensSegment && /^\d{1,3}$/.test(stem)) return 'inside';
+  // "am 3. Oktober", "Ludwig XIV. war".
+  if (stopsOrdinals.has(code) && /^(?:\d{1,2}|[IVX]{2,5})$/.test(stem)) return 'inside';
   const lower = stem.toLowerCase();
+  // "z. B.", "Hauptstr. 5"
+  if (code === 'de' && /^\p{L}$|\p{L}str$/u.test(lower)) return 'inside';
+  if (Object.hasOwn(insideOf, code) && insideOf[code]!.has(lower)) return 'inside';
   if (inside.has(lower)) return 'inside';
   if (either.has(lower)) return 'unless-lower-case';
   if (numbering.has(lower)) return 'unless-digit';

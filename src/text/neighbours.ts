@@ -18,7 +18,7 @@ const tokenStart = (text: string, end: number): number => {
 };
 
 /** Whether a segment ends within a clause: with no mark that ends a clause, and no line end after it. */
-const endsInClause = (segment: string, isOneWord: boolean, rest: string): boolean => {
+const endsInClause = (segment: string, isOneWord: boolean, rest: string, language: string): boolean => {
   let end = segment.length;
   for (; end > 0 && isWhite(segment, end - 1); end--) if (bitsAt(segment, end - 1) & NEWLINE) return false;
   const next = /\S/u.exec(rest);
@@ -28,7 +28,8 @@ const endsInClause = (segment: string, isOneWord: boolean, rest: string): boolea
   const bits = bitsAt(segment, mark);
   if (!(bits & TERMINATOR)) return !(bits & CLAUSE);
   if (!'.…'.includes(segment.charAt(mark))) return false;
-  return goesOnAfter(fullStopAfter(segment.slice(tokenStart(segment, end), end), isOneWord), next?.[0] ?? '');
+  const token = segment.slice(tokenStart(segment, end), end);
+  return goesOnAfter(fullStopAfter(token, isOneWord, language), next?.[0] ?? '');
 };
 
 const firstLine = (text: string): string => {
@@ -42,8 +43,14 @@ const firstLine = (text: string): string => {
  * @param rest the known text after the segment
  * @param isWhole the last token of `rest` is complete; a part of a token says nothing about its sound
  */
-export const clauseAfter = (segment: string, isOneWord: boolean, rest: string, isWhole: boolean): string => {
-  if (rest.trim() === '' || !endsInClause(segment, isOneWord, rest)) return '';
+export const clauseAfter = (
+  segment: string,
+  isOneWord: boolean,
+  rest: string,
+  isWhole: boolean,
+  language = 'en',
+): string => {
+  if (rest.trim() === '' || !endsInClause(segment, isOneWord, rest, language)) return '';
   const line = firstLine(rest);
   const known = line.slice(0, neighbourMax);
   const endsToken = known.length < rest.length ? isWhite(rest, known.length) : isWhole;

@@ -21,6 +21,7 @@ import {
 } from './characters.js';
 import { earlyPlace, isEarlyClause } from './early-place.js';
 import { type FullStop, fullStopAfter, goesOnAfter } from './full-stop.js';
+import { primaryLanguage } from './language.js';
 import { clauseAfter, clauseBefore } from './neighbours.js';
 import { type Span, wordSpans } from './words.js';
 
@@ -63,7 +64,6 @@ const earlySize = 34;
 const growth = 2;
 
 const isDigit = /^\p{Nd}$/u;
-
 const isLowSurrogate = (unit: number) => unit >= 0xdc00 && unit < 0xe000;
 const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
 
@@ -76,6 +76,7 @@ interface Candidate {
 export class Segmenter {
   readonly #bounds: SegmentBounds;
   readonly #startsEarly: boolean;
+  readonly #language: string;
   /** Text not yet in a segment: the segment began at `#start`, the scan has reached `#next`. */
   #text = '';
   #start = 0;
@@ -106,9 +107,11 @@ export class Segmenter {
   /**
    * @param startsEarly the text arrives word by word: an utterance begins with a clause of a few words, or with about
    *   seven words, and each segment is so short that its text can arrive while the ones before it are heard
+   * @param language BCP 47: of the abbreviations
    */
-  constructor(bounds: SegmentBounds, startsEarly = false) {
+  constructor(bounds: SegmentBounds, startsEarly = false, language = 'en') {
     this.#bounds = bounds;
+    this.#language = primaryLanguage(language);
     this.#startsEarly = startsEarly;
   }
 
@@ -217,7 +220,7 @@ export class Segmenter {
       at < this.#text.length &&
       !(classOf(this.#text.charCodeAt(at)) & WHITE) &&
       !(classOf(text.charCodeAt(text.length - 1)) & WHITE);
-    const after = speak ? clauseAfter(text, words.length === 1, seen, beforeWhite) : '';
+    const after = speak ? clauseAfter(text, words.length === 1, seen, beforeWhite, this.#language) : '';
     const before = speak ? this.#before : '';
     segments.push({
       ...{ text, words, tokenContinues: splitsToken && !this.#isWordSeam(at) },
@@ -288,8 +291,7 @@ export class Segmenter {
     // Without the leading white space the token would fit.
     if (this.#blankSize > 0) return this.#tokenStart;
     const end = this.#backFrom(this.#next);
-    const token = this.#text.slice(this.#tokenStart, end);
-    if (needsDictionary(token)) {
+    if (needsDictionary(this.#text.slice(this.#tokenStart, end))) {
       const boundary = this.#wordBoundary(end);
       if (boundary - this.#start > (end - this.#start) / 2) return boundary;
     }
@@ -374,7 +376,7 @@ export class Segmenter {
   /** The meaning of the terminator of the token that ends at `end`. */
   #fullStop(end: number): FullStop {
     if (!'.…'.includes(this.#text.charAt(this.#markAt))) return 'ends';
-    return fullStopAfter(this.#text.slice(this.#tokenStart, end), this.#tokens === 1);
+    return fullStopAfter(this.#text.slice(this.#tokenStart, end), this.#tokens === 1, this.#language);
   }
 
   /** Counts line breaks in a run of white space; \r\n is one. */
@@ -382,8 +384,7 @@ export class Segmenter {
     const at = this.#next - 1;
     const unit = this.#text.charCodeAt(at);
     if (unit === 0x2029) return true;
-    const secondHalf = unit === 0x0a && at > this.#start && this.#text.charCodeAt(at - 1) === 0x0d;
-    if (!secondHalf) this.#newlines++;
+    if (!(unit === 0x0a && at > this.#start && this.#text.charCodeAt(at - 1) === 0x0d)) this.#newlines++;
     return this.#newlines >= 2;
   }
 
@@ -393,7 +394,7 @@ export class Segmenter {
 
   /** Whether the segment ends with its clause. */
   #endsClause(): boolean {
-    if (this.#size >= this.#max * clauseShareMin) return true;
-    return this.#mayEndEarly && isEarlyClause(this.#text.slice(this.#start, this.#next));
+    const isLong = this.#size >= this.#max * clauseShareMin;
+    return isLong || (this.#mayEndEarly && isEarlyClause(this.#text.slice(this.#start, this.#next)));
   }
 }

@@ -468,3 +468,39 @@ t.test('wordSpans gives the tokens of a text with their punctuation', (t) => {
   t.strictSame(spansOf('你好，world（世界）！'), ['你好，', 'world', '（世界）！']);
   t.end();
 });
+
+t.test('the language of the voice decides what a full stop means', (t) => {
+  const cut = (language: string, text: string): string[] =>
+    cutBy(new Segmenter(limits, false, language), [text]).map((segment) => segment.text.trim());
+  const german =
+    'Wir sehen uns bald wieder. Am 3. Oktober kommt z. B. Herr Dr. Weiß bzw. Frau Klein aus der Bahnhofstr. 5 zu uns. Gut.';
+  t.strictSame(cut('de-DE', german).slice(0, 2), [
+    'Wir sehen uns bald wieder.',
+    'Am 3. Oktober kommt z. B. Herr Dr. Weiß bzw. Frau Klein aus der Bahnhofstr. 5 zu uns.',
+  ]);
+  t.equal(
+    cut('en-US', 'He came in third with 3. Others came in fourth with much more.')[0],
+    'He came in third with 3.',
+  );
+  t.strictSame(
+    cut('es-ES', '¿Qué tal está Ud. hoy por la mañana? ¡Muy bien, gracias a la Sra. López! Adiós.'),
+    ['¿Qué tal está Ud. hoy por la mañana?', '¡Muy bien, gracias a la Sra. López!', 'Adiós.'],
+  );
+  t.strictSame(cut('fr-FR', 'Voici Mme. Martin du bd. Voltaire à Paris. Elle habite ici depuis longtemps.'), [
+    'Voici Mme. Martin du bd. Voltaire à Paris.',
+    'Elle habite ici depuis longtemps.',
+  ]);
+  t.strictSame(cut('ur', 'آج موسم بہت اچھا ہے۔ ہم باہر جائیں گے اور کھیلیں گے۔'), [
+    'آج موسم بہت اچھا ہے۔',
+    'ہم باہر جائیں گے اور کھیلیں گے۔',
+  ]);
+  t.strictSame(cut('hi-IN', 'आज मौसम बहुत अच्छा है। हम बाहर जाएँगे और खेलेंगे।'), [
+    'आज मौसम बहुत अच्छा है।',
+    'हम बाहर जाएँगे और खेलेंगे।',
+  ]);
+  t.strictSame(cut('ja-JP', '今日はとても良い天気ですね。散歩に行きましょう。'), [
+    '今日はとても良い天気ですね。',
+    '散歩に行きましょう。',
+  ]);
+  t.end();
+});

@@ -1,38 +1,43 @@
 /**
- * How written forms are spoken in English: numbers, dates, times, money, units, abbreviations.
+ * How written forms are spoken: numbers, dates, times, money, units, abbreviations.
  *
  * The text and its tokens do not change, since timestamps report them. Replacements stand beside them.
  */
 import type { Bounds } from '../../limits.js';
+import { primaryLanguage } from '../language.js';
+import type { Replacement } from '../replacements.js';
 import type { Span } from '../words.js';
-import { abbreviations, names } from './abbreviations.js';
-import { codes, romanNumerals, telephone } from './codes.js';
-import { dates, times, years } from './dates.js';
-import { measures } from './measures.js';
-import { money } from './money.js';
-import { fractions, ordinals, plainNumbers, ranges, signs } from './number-forms.js';
-import { type Reading, type Rule, Tokens } from './tokens.js';
+import { english } from './english/english.js';
+import { french } from './european/french.js';
+import { german } from './european/german.js';
+import { spanish } from './european/spanish.js';
+import { type Joined, type LanguageRules, type Reading, Tokens } from './tokens.js';
 
-/** Tokens `first` to `last` (inclusive) are spoken as this text, which includes their punctuation. */
-export interface Replacement {
-  readonly first: number;
-  readonly last: number;
-  /** Never blank. */
-  readonly spoken: string;
-}
+/** Rules of a BCP 47 tag. The other languages leave all forms to the voice. */
+const languages: Readonly<Record<string, (language: string) => LanguageRules>> = {
+  en: () => english,
+  de: german,
+  fr: french,
+  es: spanish,
+};
 
-/** The first rule that applies wins: specific rules stand before general ones. */
-const rules: readonly Rule[] = [
-  ...[dates, telephone, times, money, fractions, signs],
-  ...[years, codes, measures, ordinals, ranges, romanNumerals, names, abbreviations, plainNumbers],
-];
+const kept = new Map<string, LanguageRules | null>();
+/** Tags of voices are few; a change of all of them by reloads must not add up. */
+const keptMax = 256;
 
-/** No rule applies to a token that does not match. */
-const touchable = /^[^\p{L}]|\d|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u;
+const rulesFor = (language: string): LanguageRules | null => {
+  const known = kept.get(language);
+  if (known !== undefined) return known;
+  const code = primaryLanguage(language);
+  const made = Object.hasOwn(languages, code) ? languages[code]!(language) : null;
+  if (kept.size >= keptMax) kept.clear();
+  kept.set(language, made);
+  return made;
+};
 
-const read = (tokens: Tokens, at: number): Reading | null => {
-  const { core, raw, english } = tokens.at(at);
-  if (!english || raw.length === 0 || !touchable.test(core === '' ? raw.slice(0, 1) : core)) return null;
+const read = ({ rules, touchable }: LanguageRules, tokens: Tokens, at: number): Reading | null => {
+  const { core, raw, latin } = tokens.at(at);
+  if (!latin || raw.length === 0 || !touchable.test(core === '' ? raw.slice(0, 1) : core)) return null;
   for (const rule of rules) {
     const reading = rule(tokens, at);
     if (reading !== null) return reading;
@@ -42,6 +47,7 @@ const read = (tokens: Tokens, at: number): Reading | null => {
 
 /**
  * @param words the tokens of the text (`wordSpans`)
+ * @param language of the voice, BCP 47
  * @returns in order, without overlap; empty if the text is spoken as written. Time is proportional to the length of the
  *   text; the result is at most about sixteen times as long.
  */
@@ -49,11 +55,17 @@ export const normalise = (
   text: string,
   words: readonly Span[],
   bounds: Pick<Bounds, 'normalisedTokenMax'>,
+  language = 'en-US',
 ): Replacement[] => {
-  const tokens = new Tokens(text, words, bounds);
+  const rules = rulesFor(language);
+  if (rules === null) return [];
+  const groups: readonly Joined[] =
+    rules.joined?.(text, words) ?? words.map((_, at) => ({ first: at, last: at }));
+  const spans = groups.map(({ first, last }) => ({ start: words[first]!.start, end: words[last]!.end }));
+  const tokens = new Tokens(text, spans, bounds, primaryLanguage(language));
   const replacements: Replacement[] = [];
   for (let at = 0; at < tokens.length;) {
-    const reading = read(tokens, at);
+    const reading = read(rules, tokens, at);
     if (reading === null) {
       at++;
       continue;
@@ -62,7 +74,9 @@ export const normalise = (
     for (const [i, part] of parts.entries()) {
       const token = tokens.at(at + i);
       const spoken = `${part.lead ?? token.lead}${part.core}${part.tail ?? token.tail}`;
-      if (spoken !== token.raw) replacements.push({ first: at + i, last: at + i + (count ?? 1) - 1, spoken });
+      const { first } = groups[at + i]!;
+      const { last } = groups[at + i + (count ?? 1) - 1]!;
+      if (spoken !== token.raw) replacements.push({ first, last, spoken });
     }
     at += count ?? parts.length;
   }

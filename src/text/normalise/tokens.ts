@@ -13,16 +13,18 @@ export interface Token {
   readonly tail: string;
   /** Between the previous token and this one: white space within a line, a line break, or nothing. */
   readonly gap: 'space' | 'line' | 'none';
-  /** In Latin writing, read with English words; other numbers are left to the voice. */
-  readonly english: boolean;
+  /** A straight double quote is open before its closing punctuation. */
+  readonly quoted: boolean;
+  /** In Latin writing, read with words of the language; other numbers are left to the voice. */
+  readonly latin: boolean;
 }
 
 const opening = new Set('([{"\'‘’“«‹„¿¡*_`—…');
-const closing = new Set('.,;:!?…)]}"\'’”»›*_`—');
+const closing = new Set('.,;:!?…)]}"\'’‘”“»›*_`—');
 
 /** A letter of a script other than Latin, except micro and ohm, which are units. */
 const foreign = /(?![\p{Script=Latin}μΩ])\p{L}/u;
-const latin = /\p{Script=Latin}/u;
+const latinLetter = /\p{Script=Latin}/u;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
 
 const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tail'> => {
@@ -38,11 +40,17 @@ const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tai
   };
 };
 
+const countQuotes = (text: string): number => {
+  let count = 0;
+  for (const mark of text) if (mark === '"') count++;
+  return count;
+};
+
 /** Whether each token is in Latin writing: by its own letters, or by those before it, or by those after it. */
 const latinRuns = (raws: readonly string[], tokenMax: number): boolean[] => {
   const own = raws.map((raw) => {
     if (raw.length > tokenMax) return null;
-    return foreign.test(raw) ? false : latin.test(raw) ? true : null;
+    return foreign.test(raw) ? false : latinLetter.test(raw) ? true : null;
   });
   let current = own.find((isLatin) => isLatin !== null) ?? true;
   return own.map((isLatin) => (current = isLatin ?? current));
@@ -50,21 +58,31 @@ const latinRuns = (raws: readonly string[], tokenMax: number): boolean[] => {
 
 export class Tokens {
   readonly #tokens: readonly Token[];
+  readonly #code: string;
 
+  /** @param code of the language: `de` */
   constructor(
     text: string,
     words: readonly Span[],
     { normalisedTokenMax: tokenMax }: Pick<Bounds, 'normalisedTokenMax'>,
+    code: string,
   ) {
+    this.#code = code;
     const raws = words.map(({ start, end }) => text.slice(start, end));
-    const english = latinRuns(raws, tokenMax);
+    const latin = latinRuns(raws, tokenMax);
+    let quotes = 0;
     this.#tokens = words.map(({ start }, i) => {
       const gap = text.slice(words[i - 1]?.end ?? start, start);
+      const trimmed = trim(raws[i]!, tokenMax);
+      const open = quotes + countQuotes(trimmed.lead);
+      // The sign of inches is no quote: only where one is open does it close it.
+      quotes = open + (open % 2 === 1 || !/\d$/.test(trimmed.core) ? countQuotes(trimmed.tail) : 0);
       return {
         raw: raws[i]!,
-        ...trim(raws[i]!, tokenMax),
+        ...trimmed,
+        quoted: open % 2 === 1,
         gap: gap === '' ? 'none' : lineBreak.test(gap) ? 'line' : 'space',
-        english: english[i]!,
+        latin: latin[i]!,
       };
     });
   }
@@ -81,19 +99,19 @@ export class Tokens {
   /** The next token on the same line; any punctuation may stand between. */
   following(at: number): Token | undefined {
     const token = this.#tokens[at + 1];
-    return token?.gap === 'space' && token.english ? token : undefined;
+    return token?.gap === 'space' && token.latin ? token : undefined;
   }
 
   /** The next token, if only white space stands between. */
   next(at: number): Token | undefined {
     const token = this.following(at);
-    return this.at(at).tail === '' && token?.lead === '' ? token : undefined;
+    return token?.lead === '' && this.at(at).tail === '' ? token : undefined;
   }
 
   /** As `next`, but a full stop of an abbreviation may stand between. */
   nextAfterStop(at: number): Token | undefined {
     const token = this.following(at);
-    return /^\.?$/.test(this.at(at).tail) && token?.lead === '' ? token : undefined;
+    return token?.lead === '' && /^\.?$/.test(this.at(at).tail) ? token : undefined;
   }
 
   /** The previous token, if only white space or the full stop of an abbreviation stands between. */
@@ -123,7 +141,7 @@ export class Tokens {
     if (following === undefined) return tail;
     const initial = following.core.charAt(0);
     const goesOn = () => {
-      switch (fullStopAfter(`${core}.`, false)) {
+      switch (fullStopAfter(`${core}.`, false, this.#code)) {
         case 'inside':
           return true;
         case 'unless-digit':
@@ -158,6 +176,22 @@ export const say = (...cores: readonly string[]): Reading => ({ parts: cores.map
 
 /** As `say` for one token; `null` gives `null`. */
 export const sayIf = (core: string | null): Reading | null => (core === null ? null : say(core));
+
+/** How a language is normalised. */
+export interface LanguageRules {
+  /** The first rule that applies wins: specific rules stand before general ones. */
+  readonly rules: readonly Rule[];
+  /** No rule applies to a token that does not match. */
+  readonly touchable: RegExp;
+  /** Words that a rule sees as one token, such as `12 345`; by default each word is a token. */
+  readonly joined?: (text: string, words: readonly Span[]) => readonly Joined[];
+}
+
+/** Words `first` to `last`. */
+export interface Joined {
+  readonly first: number;
+  readonly last: number;
+}
 
 export const wordSet = (list: string): ReadonlySet<string> => new Set(list.split(' '));
 

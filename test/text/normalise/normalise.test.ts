@@ -1,34 +1,57 @@
 import t from 'tap';
 import fc from 'fast-check';
 import { limits } from '../../../src/limits.js';
-import { type Replacement, normalise } from '../../../src/text/normalise/normalise.js';
+import { normalise } from '../../../src/text/normalise/normalise.js';
+import type { Replacement } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
+import { agentCases } from './agent-cases.js';
 import { cases } from './cases.js';
+import { frenchCases } from './french-cases.js';
+import { germanCases } from './german-cases.js';
+import { spanishCases } from './spanish-cases.js';
 
-const replacementsOf = (text: string): Replacement[] => normalise(text, wordSpans(text), limits);
+const replacementsOf = (text: string, language = 'en-US'): Replacement[] =>
+  normalise(text, wordSpans(text), limits, language);
 
 /** The text as it is spoken. */
-const spokenOf = (text: string): string => {
+const spokenOf = (text: string, language = 'en-US'): string => {
   const words = wordSpans(text);
   let spoken = '';
   let end = 0;
-  for (const { first, last, spoken: replacement } of normalise(text, words, limits)) {
+  for (const { first, last, spoken: replacement } of normalise(text, words, limits, language)) {
     spoken += text.slice(end, words[first]!.start) + replacement;
     end = words[last]!.end;
   }
   return spoken + text.slice(end);
 };
 
-for (const [rule, rows] of Object.entries(cases))
-  t.test(rule, (t) => {
-    for (const [written, spoken] of rows) t.equal(spokenOf(written), spoken, written);
+const tables = {
+  en: { ...cases, ...agentCases },
+  de: germanCases,
+  fr: frenchCases,
+  es: spanishCases,
+} as const;
+
+for (const [language, table] of Object.entries(tables)) {
+  for (const [rule, rows] of Object.entries(table))
+    t.test(`${language}: ${rule}`, (t) => {
+      for (const [written, spoken] of rows) t.equal(spokenOf(written, language), spoken, written);
+      t.end();
+    });
+  t.test(`the table of ${language} has enough distinct cases`, (t) => {
+    const written = Object.values(table).flatMap((rows) => rows.map(([text]) => text));
+    t.ok(written.length >= (language === 'en' ? 550 : 120));
+    t.equal(new Set(written).size, written.length, 'no duplicates');
     t.end();
   });
+}
 
-t.test('the table has at least 350 distinct cases', (t) => {
-  const written = Object.values(cases).flatMap((rows) => rows.map(([text]) => text));
-  t.ok(written.length >= 350);
-  t.equal(new Set(written).size, written.length, 'no duplicates');
+t.test('countries differ within a language', (t) => {
+  t.equal(spokenOf('71 et 80', 'fr-CH'), 'septante et un et huitante');
+  t.equal(spokenOf('71 et 80', 'fr-BE'), 'septante et un et quatre-vingts');
+  t.equal(spokenOf('$1,234.56', 'es-MX'), 'mil doscientos treinta y cuatro dólares con cincuenta y seis');
+  t.equal(spokenOf('1.5 km', 'es-419'), 'uno punto cinco kilómetros');
+  t.equal(spokenOf('5 km', 'it-IT'), '5 km', 'left to the voice');
   t.end();
 });
 
@@ -73,11 +96,15 @@ const provoking = fc
     fc.oneof(
       {
         weight: 6,
-        arbitrary: fc.constantFrom(...Object.values(cases).flatMap((rows) => rows.map(([text]) => text))),
+        arbitrary: fc.constantFrom(
+          ...Object.values(tables).flatMap((table) =>
+            Object.values(table).flatMap((rows) => rows.map(([text]) => text)),
+          ),
+        ),
       },
       {
         weight: 4,
-        arbitrary: fc.constantFrom(...'$ € % / - – : . , \' " # + = ½ ² °C km'.split(' ')),
+        arbitrary: fc.constantFrom(...'$ € % / - – : . , \' " # + = ½ ² ° °C km @ . www. h Uhr'.split(' ')),
       },
       { weight: 4, arbitrary: fc.nat({ max: 99_999 }).map(String) },
       { weight: 3, arbitrary: fc.constantFrom(' ', '\n', '\u00a0', '  ') },
@@ -96,14 +123,16 @@ const spokenPerUnitMax = 16;
 
 t.test('any text gives ordered, disjoint, valid, non-blank replacements of bounded length', (t) => {
   fc.assert(
-    fc.property(provoking, (text) => {
+    fc.property(provoking, fc.constantFrom('en', 'de', 'fr', 'es'), (text, language) => {
       const words = wordSpans(text);
-      const replacements = normalise(text, words, limits);
+      const replacements = normalise(text, words, limits, language);
       let next = 0;
       for (const { first, last, spoken } of replacements) {
         const written = text.slice(words[first]!.start, words[last]!.end);
         if (first < next || last < first || last >= words.length) return false;
-        if (spoken.trim() === '' || spoken === written || /undefined|null|NaN/.test(spoken)) return false;
+        if (spoken.trim() === '' || spoken === written) return false;
+        // Zero is "null" in German.
+        if ((language === 'de' ? /undefined|NaN/ : /undefined|null|NaN/).test(spoken)) return false;
         if (spoken.length > written.length * spokenPerUnitMax + spokenPerUnitMax) return false;
         next = last + 1;
       }

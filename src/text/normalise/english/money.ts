@@ -1,7 +1,7 @@
 /** Money: $5, £1.50, €3.5M, $5 million, 20 USD, 50¢, $5/month, $5-$10. */
 import { isAttributive, rateOf } from './measures.js';
 import { cardinal, numberPattern, quantityOf } from './numbers.js';
-import { type Reading, type Rule, say, type Tokens, wordSet, wordTable } from './tokens.js';
+import { type Reading, type Rule, say, type Tokens, wordSet, wordTable } from '../tokens.js';
 
 interface Currency {
   readonly one: string;
@@ -33,7 +33,7 @@ const scales = wordTable(`
 `);
 const scaleWords = wordSet('hundred thousand million billion trillion');
 
-const symbol = String.raw`(?:US|CA?|AU?|NZ|HK|S|R)?\$|[€£¥₹₽₩₺₪₱₿]`;
+const symbol = String.raw`(?:US|CA?|AU?|NZ|HK|S|R)?\$|[€£¥₹₽₩₺₪₱₿]|(?:USD|EUR|GBP|CAD|AUD|JPY|INR|CHF)(?=\d)`;
 const scale = String.raw`(?:k|mn|mm|m|bn|b|tn|t)`;
 const form = new RegExp(
   `^(?<sign>[-−–+~<>≈≤≥]?)(?<symbol>${symbol})(?<minus>[-−]?)(?<amount>${numberPattern})` +
@@ -49,10 +49,12 @@ const after = new RegExp(
 /** `5.50` of a currency as a price: whole units and hundredths. */
 const price = (amount: string, currency: Currency): string | null => {
   const [whole = '', hundredths] = amount.replaceAll(',', '').split('.');
-  if (hundredths?.length !== 2 || currency.cents === null) return null;
+  if (hundredths === undefined || hundredths.length > 2 || currency.cents === null) return null;
   const units = `${cardinal(whole)} ${Number(whole) === 1 ? currency.one : currency.many}`;
-  if (hundredths === '00') return units;
-  const part = `${cardinal(hundredths)} ${currency.cents[Number(hundredths) === 1 ? 0 : 1]}`;
+  // $20.5 is twenty dollars and fifty cents.
+  const value = Number(hundredths.padEnd(2, '0'));
+  if (value === 0) return units;
+  const part = `${cardinal(String(value))} ${currency.cents[value === 1 ? 0 : 1]}`;
   return Number(whole) === 0 ? part : `${units} and ${part}`;
 };
 
@@ -74,6 +76,9 @@ interface Sum {
   readonly compound: string | undefined;
 }
 
+const countOf = (amount: string, { one, many }: Currency): string =>
+  `${amountWords(amount).words} ${amount === '1' ? one : many}`;
+
 const sumOf = (parts: Parts): Sum | null => {
   const currency = currencies.get((parts['symbol'] ?? '').toUpperCase());
   const amount = parts['amount'];
@@ -85,7 +90,13 @@ const sumOf = (parts: Parts): Sum | null => {
   const multiple = parts['scale'] === undefined ? '' : ` ${scales.get(parts['scale'].toLowerCase())!}`;
   const rate = parts['rate'] === undefined ? '' : rateOf(parts['rate']);
   if (rate === null) return null;
-  const whole = to === undefined && multiple === '' ? price(amount, currency) : null;
+  const single = to === undefined && multiple === '' ? price(amount, currency) : null;
+  // $50.00-$100.00: two prices.
+  const prices =
+    to !== undefined && multiple === '' && /\./.test(amount + to)
+      ? [price(amount, currency) ?? countOf(amount, currency), price(to, currency) ?? countOf(to, currency)]
+      : null;
+  const whole = prices === null ? single : prices.join(' to ');
   return {
     number: `${before}${words}${to === undefined ? '' : ` to ${amountWords(to).words}`}${multiple}`,
     currency,
@@ -112,8 +123,8 @@ const scaled = (sum: Sum, tokens: Tokens, at: number): Reading | null => {
   const next = tokens.next(at)?.core ?? '';
   const word = scaleWords.has(next.toLowerCase())
     ? next
-    : /^(?:mn|bn|tn)$/.test(next)
-      ? scales.get(next)
+    : /^(?:mn|bn|tn|[kmbt])$/i.test(next)
+      ? scales.get(next.toLowerCase())
       : undefined;
   if (word === undefined || sum.suffix !== '') return null;
   // "$5 million-plus" and similar forms are left to the voice.
@@ -131,11 +142,15 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
     const named = amount && sumOf({ ...amount, symbol: core });
     return named && { parts: [{ core: sumWords(named, false), lead, tail: next.tail }], count: 2 };
   }
-  if (!currencies.has(next.core)) return null;
+  const code = lowerCodes.has(next.core) ? next.core.toUpperCase() : next.core;
+  if (!currencies.has(code)) return null;
   const amount = amountParts(core);
-  const sum = amount && sumOf({ ...amount, symbol: next.core });
+  const sum = amount && sumOf({ ...amount, symbol: code });
   return sum && say(sum.number, sum.isOne ? sum.currency.one : sum.currency.many);
 };
+
+/** Codes that are written small and are no words. */
+const lowerCodes = wordSet('usd eur gbp cad aud inr jpy chf nzd');
 
 const amountForm = new RegExp(`^(?<amount>[-−]?${numberPattern})(?<scale>${scale})?$`, 'i');
 const amountParts = (text: string): Parts | null => amountForm.exec(text)?.groups ?? null;

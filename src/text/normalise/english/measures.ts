@@ -1,6 +1,6 @@
 /** Amounts with their units: 5km, -5°C, 10 %, 60 mph, 5'10". */
 import { cardinal, type Quantity, quantityOf } from './numbers.js';
-import { type Reading, type Rule, say, type Token, type Tokens, wordTable } from './tokens.js';
+import { type Reading, type Rule, say, type Token, type Tokens, wordTable } from '../tokens.js';
 
 interface Unit {
   readonly one: string;
@@ -31,7 +31,7 @@ const unitTable = wordTable(`
   mbar: millibar; dB: decibel; mol: mole; lm: lumen; °C ºC ℃: degree Celsius, degrees Celsius;
   °F ºF ℉: degree Fahrenheit, degrees Fahrenheit; ° º: degree; ′: foot, feet; ″: inch, inches; %: percent, percent;
   ‰: per mille, per mille; ¢: cent; x X ×: time; M: million, million; B bn Bn: billion, billion;
-  tn: trillion, trillion; k K: K, K
+  b: billion, billion; tn: trillion, trillion; k K: K, K
 `);
 
 const units = new Map<string, Unit>();
@@ -172,6 +172,8 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   const quantity = quantityOf(core);
   const next = tokens.next(at);
   if (quantity === null || next === undefined) return null;
+  // "77 W Wacker Dr"
+  if (/^[NSEW]$/.test(next.core) && /^\p{Lu}/u.test(tokens.nextAfterStop(at + 1)?.core ?? '')) return null;
   const degrees = /^[°º]$/.test(next.core) ? tokens.next(at + 1)?.core : undefined;
   if (degrees !== undefined && /^[CF]$/.test(degrees)) {
     const unit = unitOf(`°${degrees}`, true)!;

@@ -1,6 +1,6 @@
 /** Numbers in combination: fractions, sums, powers, ranges, sizes, ordinals, lists. */
 import { decadeOf, timeOf } from './dates.js';
-import { measureOf, rateOf, unitOf } from './measures.js';
+import { isAttributive, measureOf, rateOf, unitOf } from './measures.js';
 import { moneyOf } from './money.js';
 import {
   cardinal,
@@ -13,7 +13,7 @@ import {
   quantityOf,
   yearWords,
 } from './numbers.js';
-import { type Reading, type Rule, say, sayIf, type Tokens, wordTable } from './tokens.js';
+import { type Reading, type Rule, say, sayIf, type Tokens, wordTable } from '../tokens.js';
 
 const fractionForm = /^(?<sign>[-−])?(?<above>\d{1,4})[/⁄](?<below>\d{1,5})(?:th|ths|rd|rds|nd|nds)?$/;
 const idioms = wordTable(`
@@ -155,7 +155,9 @@ const powerOf = (text: string): string | null => {
 
 /** "3 × 4", "3 x 4": a size, unless a result follows. */
 const cross = (tokens: Tokens, at: number): Reading | null => {
-  if (!/\d$/.test(tokens.previous(at)?.core ?? '') || !/^\d/.test(tokens.next(at)?.core ?? '')) return null;
+  const before = at > 0 ? tokens.at(at - 1) : undefined;
+  if (!/\d$/.test(before?.core ?? '') || !/^"?$/.test(before?.tail ?? '')) return null;
+  if (!/^\d/.test(tokens.following(at)?.core ?? '')) return null;
   for (let i = at + 2; i < Math.min(at + 4, tokens.length); i++)
     if (tokens.at(i).core === '=') return say('times');
   return say('by');
@@ -195,6 +197,8 @@ const numberFirst = (text: string): string | null => {
 const numberLast = (text: string): string | null => {
   const { word, digits } = /^(?<word>\p{L}{1,20})-(?<digits>\d{1,4})$/u.exec(text)?.groups ?? {};
   if (word === undefined || digits === undefined) return null;
+  // I-95, US-101: highways.
+  if (/^(?:I|US|SR|CR)$/.test(word)) return `${word === 'US' ? 'U.S' : word} ${pairs(digits)}`;
   const isYear = /^(?:19|20)\d\d$/.test(digits);
   return `${word} ${isYear ? yearWords(digits) : quantityOf(digits)!.spoken}`;
 };
@@ -206,6 +210,7 @@ export const ordinals: Rule = (tokens, at) => {
 
 /** One end of a range. */
 const endOf = (text: string): string | null =>
+  (/^(?:noon|midnight)$/.test(text) ? text : null) ??
   decadeOf(text) ??
   timeOf(text) ??
   moneyOf(text) ??
@@ -216,7 +221,7 @@ const endOf = (text: string): string | null =>
 
 const rangeOf = (text: string): string | null => {
   const { from, to } = /^(?<from>[^-–—]{1,20})[-–—](?<to>[^-–—]{1,20})$/.exec(text)?.groups ?? {};
-  if (from === undefined || to === undefined || !/\d/.test(from) || !/\d/.test(to)) return null;
+  if (from === undefined || to === undefined || !/\d/.test(text)) return null;
   const first = endOf(from);
   const last = endOf(to);
   return first === null || last === null ? null : `${first} to ${last}`;
@@ -252,7 +257,7 @@ const dash = (tokens: Tokens, at: number): string | null => {
   if (!/^[-–—]$/.test(core === '' ? raw : core)) return null;
   const before = at > 0 ? tokens.at(at - 1).core : '';
   const after = tokens.following(at)?.core ?? '';
-  if (!/\d/.test(before) || !/^[$€£¥]?\d/.test(after)) return null;
+  if (!/\d|^[ap]\.?m$/i.test(before) || !/^[$€£¥]?\d/.test(after)) return null;
   for (let i = at + 2; i < Math.min(at + 5, tokens.length); i++)
     if (tokens.at(i).core === '=') return 'minus';
   return 'to';
@@ -271,7 +276,10 @@ export const ranges: Rule = (tokens, at) => {
   const between = dash(tokens, at);
   if (between !== null) return { parts: [{ core: between, lead: '', tail: '' }] };
   if (!/\d/.test(core)) return null;
-  return sayIf(rowOf(core) ?? sizeOf(core) ?? ratioOf(core) ?? rangeOf(core) ?? joinedByDash(core));
+  const size = sizeOf(core);
+  const unit = size === null ? null : unitOf(tokens.next(at)?.core ?? '', false);
+  if (size !== null && unit !== null) return say(size, unit.many);
+  return sayIf(rowOf(core) ?? size ?? ratioOf(core) ?? rangeOf(core) ?? joinedByDash(core));
 };
 
 const groupsMax = 5;
@@ -305,4 +313,47 @@ export const plainNumbers: Rule = (tokens, at) => {
   const owned = /^(?<number>\d{1,4})'s$/.exec(core)?.groups?.['number'];
   if (owned !== undefined) return sayIf(`${numberWords(owned)!}'s`);
   return spaced(tokens, at) ?? sayIf(quantityOf(core)?.spoken ?? listOf(core));
+};
+
+/** `12"`: a straight quote after a number that opens no quotation and closes none. */
+const isInch = (tokens: Tokens, at: number): boolean => {
+  const { lead, tail, quoted } = tokens.at(at);
+  return tail.startsWith('"') && !quoted && !/["“]/.test(lead);
+};
+
+const lengthOf = (core: string): { spoken: string; isOne: boolean } | null => {
+  const fraction = fractionOf(core)?.words ?? null;
+  return fraction === null ? quantityOf(core) : { spoken: fraction.replace(/s$/, ''), isOne: true };
+};
+
+const inch = (tokens: Tokens, at: number): Reading | null => {
+  const { core, tail } = tokens.at(at);
+  const amount = isInch(tokens, at) ? lengthOf(core) : null;
+  if (amount === null) return null;
+  const next = tokens.following(at);
+  const isSingular = amount.isOne || (tail === '"' && next !== undefined && isSized(tokens, at, next.core));
+  return { parts: [{ core: `${amount.spoken} ${isSingular ? 'inch' : 'inches'}`, tail: tail.slice(1) }] };
+};
+
+/** "a 12" pizza": the length describes what follows. */
+const isSized = (tokens: Tokens, at: number, next: string): boolean =>
+  isAttributive(tokens, at, at) ||
+  (/^an?$/i.test(tokens.previous(at)?.core ?? '') && /^\p{Ll}{3,}$/u.test(next));
+
+const measured = /^(?:tall|wide|long|high|deep|by|x|×|away|thick|above|below)$/;
+
+/** `5' 10"`, `6' tall`. */
+const feet = (tokens: Tokens, at: number): Reading | null => {
+  const { core, lead, tail } = tokens.at(at);
+  if (!/^\d{1,3}$/.test(core) || !/^['’′]$/.test(tail) || /['‘]/.test(lead)) return null;
+  const next = tokens.following(at);
+  const isPair = next !== undefined && /^\d{1,2}$/.test(next.core) && isInch(tokens, at + 1);
+  if (!isPair && !measured.test(next?.core ?? '')) return null;
+  const amount = quantityOf(core)!;
+  return { parts: [{ core: `${amount.spoken} ${amount.isOne ? 'foot' : 'feet'}`, tail: '' }] };
+};
+
+export const inches: Rule = (tokens, at) => {
+  const { core, tail } = tokens.at(at);
+  return /^['’′"]/.test(tail) && /\d$/.test(core) ? (feet(tokens, at) ?? inch(tokens, at)) : null;
 };

@@ -1,7 +1,7 @@
 /** Dates, years and times of day. */
 import { unitOf } from './measures.js';
 import { cardinal, ordinal, pluralOf, yearWords } from './numbers.js';
-import { type Part, type Reading, type Rule, say, sayIf, type Tokens, wordSet } from './tokens.js';
+import { type Part, type Reading, type Rule, say, sayIf, type Tokens, wordSet } from '../tokens.js';
 
 export const monthNames = [
   ...['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October'],
@@ -29,6 +29,16 @@ const capitalised = (word: string): string => word.charAt(0) + word.slice(1).toL
 /** Also accepts capitals, as in a heading. */
 const normal = (word: string): string => (/^[A-Z]{3,9}$/.test(word) ? capitalised(word) : word);
 
+/** Months in lower case that are no other words. */
+const lowerMonths = wordSet(
+  'january february april june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec',
+);
+/** The month named by a word in lower case; "may" and "march" only beside a year or after "on". */
+const lowerMonthOf = (word: string, isSure: boolean): string | undefined =>
+  lowerMonths.has(word) || (isSure && /^(?:may|march)$/.test(word))
+    ? months.get(word.charAt(0).toUpperCase() + word.slice(1))
+    : undefined;
+
 /** The month named by a capitalised word, in full or shortened. */
 export const monthOf = (word: string): string | undefined =>
   word.length > 9 ? undefined : months.get(normal(word));
@@ -38,7 +48,9 @@ export const dayOf = (word: string): string | undefined =>
 
 const half = String.raw`[ap]\.?m`;
 const clock = String.raw`(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?`;
-const timeForm = new RegExp(`^(?<clock>${clock}|(?:0?[1-9]|1[0-2])(?=${half}))(?<half>${half})?$`, 'i');
+/** 1.59 is a time only before "p.m.". */
+const hourForm = `(?:0?[1-9]|1[0-2])(?:\\.[0-5]\\d)?(?=${half})`;
+const timeForm = new RegExp(`^(?<clock>${clock}|${hourForm})(?<half>${half})?$`, 'i');
 const timeRange = new RegExp(
   `^(?<from>${clock}|\\d{1,2})(?<fromHalf>${half})?[-–—](?<to>${clock}|\\d{1,2})(?<toHalf>${half})?$`,
   'i',
@@ -73,7 +85,8 @@ const clockWords = (text: string, alone: boolean): string => {
 export const timeOf = (text: string): string | null => {
   const parts = timeForm.exec(text)?.groups;
   if (parts !== undefined) {
-    const { clock: time = '', half: suffix } = parts;
+    const { clock: written = '', half: suffix } = parts;
+    const time = written.replace(/^(\d{1,2})\.(?=\d\d$)/, '$1:');
     return suffix === undefined ? clockWords(time, true) : `${clockWords(time, false)} ${halfWords(suffix)}`;
   }
   const { from, fromHalf, to, toHalf } = timeRange.exec(text)?.groups ?? {};
@@ -96,7 +109,10 @@ const withHalf = (tokens: Tokens, at: number): Reading | null => {
   if (joined === null) return null;
   const words = halfWords(next.core);
   // A full stop after "am" ends the sentence; after "a.m" it may belong to the abbreviation.
-  const isZoneNext = zone.test(tokens.following(at + 1)?.core ?? '') && next.tail === '.';
+  const following = tokens.following(at + 1);
+  const isRange =
+    next.tail === '.' && /^[-–—]?$/.test(following?.core ?? 'x') && /^[-–—]/.test(following?.raw ?? '');
+  const isZoneNext = isRange || (zone.test(following?.core ?? '') && next.tail === '.');
   const own = isZoneNext ? '' : tokens.tailOfAbbreviation(at + 1);
   const tail = next.core.includes('.') ? own : next.tail;
   return { parts: [{ core: joined.slice(0, -words.length - 1) }, { core: words, tail }] };
@@ -236,9 +252,12 @@ const countsNext = (tokens: Tokens, at: number): boolean => {
   return unitOf(next, false) !== null || /^[a-z]{3,}s$/.test(next) || next === 'people';
 };
 
+const isYearNumber = (text = ''): boolean => /^(?:1\d|20)\d\d$/.test(text);
+
 /** January 5, Jan. 5th, 2024. */
 const monthFirst = (tokens: Tokens, at: number): Reading | null => {
-  const month = monthOf(tokens.at(at).core);
+  const { core } = tokens.at(at);
+  const month = monthOf(core) ?? lowerMonthOf(core, isYearNumber(tokens.following(at + 1)?.core));
   const next = tokens.nextAfterStop(at);
   const day = month !== undefined && next !== undefined ? dayWords(next.core) : null;
   if (month === undefined || day === null) return null;
@@ -252,8 +271,10 @@ const monthFirst = (tokens: Tokens, at: number): Reading | null => {
 const dayFirst = (tokens: Tokens, at: number): Reading | null => {
   const day = dayWords(tokens.at(at).core);
   const next = day === null ? undefined : tokens.next(at);
-  const month = monthOf(next?.core ?? '');
-  if (next === undefined || month === undefined || !/^[A-Z]/.test(next.core)) return null;
+  if (next === undefined) return null;
+  const isSure = tokens.wordBefore(at) === 'on' || isYearNumber(tokens.following(at + 1)?.core);
+  const month = monthOf(next.core) ?? lowerMonthOf(next.core, isSure);
+  if (month === undefined) return null;
   const article = tokens.wordBefore(at) === 'the' ? '' : 'the ';
   const year = next.tail === '.' ? null : yearAfter(tokens, at + 1);
   const isShort = next.core.length < month.length;
@@ -310,7 +331,7 @@ const seasonOf = (text: string): string | null => {
 
 export const dates: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
-  if (/^[A-Z]/.test(core)) return monthFirst(tokens, at);
+  if (/^[A-Za-z]/.test(core)) return monthFirst(tokens, at);
   if (!/^\d/.test(core)) return null;
   if (core === '9/11') return say('nine eleven');
   return dayFirst(tokens, at) ?? sayIf(numericDate(core) ?? strokeDate(tokens, at) ?? seasonOf(core));

@@ -1,6 +1,6 @@
 /** Shortened words: Mr., e.g., Inc., Jan., and the titles, streets and directions of names. */
 import { dayOf, monthOf } from './dates.js';
-import { type Reading, type Rule, say, type Tokens, wordSet, wordTable } from './tokens.js';
+import { type Reading, type Rule, say, type Tokens, wordSet, wordTable } from '../tokens.js';
 
 /** Abbreviations with a full stop. */
 const stopped = wordTable(`

@@ -1,7 +1,8 @@
 /** Numbers that name things: versions, rooms, pages, telephone numbers, codes, Roman numerals. */
 import { unitOf } from './measures.js';
+import { states } from './places.js';
 import { cardinal, digitGroups, digitWords, ordinal, pairs, quantityOf } from './numbers.js';
-import { type Part, type Reading, type Rule, say, type Tokens, wordSet, wordTable } from './tokens.js';
+import { type Part, type Reading, type Rule, say, type Tokens, wordSet, wordTable } from '../tokens.js';
 
 /** Words before a number. */
 const counters = wordTable(`
@@ -22,6 +23,12 @@ const named = (text: string): string | null =>
 
 /** v2, v1.2.3, 1.2.3, 192.168.1.1 */
 const dotted = (tokens: Tokens, at: number): Reading | null => {
+  const { host, mark, end } =
+    /^(?<host>\d{1,3}(?:\.\d{1,3}){3})(?<mark>[:/])(?<end>\d{1,5})$/.exec(tokens.at(at).core)?.groups ?? {};
+  if (host !== undefined) {
+    const octets = host.split('.').map(cardinal).join(' dot ');
+    return say(`${octets} ${mark === ':' ? `colon ${digitWords(end!)}` : `slash ${cardinal(end!)}`}`);
+  }
   const { letter, numbers, rest } =
     /^(?<letter>v)?(?<numbers>\d{1,5}(?:\.\d{1,5}){0,4})(?<rest>-[\p{L}\d]{1,12}(?:\.\d{1,3})?)?$/u.exec(
       tokens.at(at).core,
@@ -92,13 +99,8 @@ const digitsMax = 15;
 
 const callCues = wordSet('call phone tel telephone fax mobile cell dial text sms whatsapp hotline');
 const codeCues = wordSet('pin passcode password code extension ext zip');
-const states = wordSet(
-  'AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA ' +
-    'RI SC SD TN TX UT VT VA WA WV WI WY DC',
-);
-
 const piece = /^\+?\(?\d[\d().–-]*$/;
-const american = /^(?:\+?1[-. ])?(?:\([2-9]\d\d\)[-. ]?|[2-9]\d\d[-. ])\d{3}[-. ]\d{4}$/;
+const american = /^(?:\+?1[-. ])?(?:\(\d{3}\)[-. ]?|[2-9]\d\d[-. ]|\d{3}-(?=\d{3}-))\d{3}[-. ]\d{4}$/;
 const local = /^[2-9]\d\d-\d{4}$/;
 
 /** The token without the punctuation around it; brackets of an area code stay: (555). */
@@ -181,7 +183,12 @@ const typed = (tokens: Tokens, at: number): Reading | null => {
     (codeCues.has(tokens.wordBefore(at)) || codeCues.has(previous.toLowerCase()))
   )
     return say(digitWords(core));
-  if (/^\d{5}(?:-\d{4})?$/.test(core) && states.has(previous)) return say(digitGroups(core.split('-')));
+  const cue = tokens.wordBefore(at);
+  const isEnding = /^(?:ending|ends)$/.test(tokens.wordBefore(at - 1)) && cue === 'in';
+  if (/^\d{2,6}$/.test(core) && (isEnding || (cue === 'four' && tokens.wordBefore(at - 1) === 'last')))
+    return say(digitWords(core));
+  if (/^\d{5}(?:-\d{4})?$/.test(core) && (states.has(previous) || previous === 'D.C'))
+    return say(digitGroups(core.split('-')));
   return null;
 };
 
@@ -194,6 +201,11 @@ const hyphenated = (text: string): Reading | null =>
 export const telephone: Rule = (tokens, at) => {
   const { core, raw } = tokens.at(at);
   if (core === '' || !/^\W{0,4}\d/.test(raw)) return null;
+  const vanity = /^1-(?<code>8\d\d)-(?<name>[A-Z]{3,12})$/.exec(core)?.groups;
+  if (vanity !== undefined)
+    return say(
+      `one, ${vanity['code'] === '800' ? 'eight hundred' : digitWords(vanity['code']!)}, ${vanity['name']!.toLowerCase()}`,
+    );
   return typed(tokens, at) ?? dialled(tokens, at) ?? hyphenated(core);
 };
 

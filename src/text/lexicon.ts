@@ -1,0 +1,173 @@
+/** A pronunciation lexicon: words and phrases with the form that is spoken in their place. */
+import { isWithin } from './language.js';
+import { ipaPlace, type Replacement } from './replacements.js';
+import type { Span } from './words.js';
+
+/** How an entry is compared: `smart` ignores case if the entry has no capital. */
+export type CaseRule = 'smart' | 'exact' | 'any';
+
+export interface LexiconEntry {
+  /** Words with one space between them. */
+  readonly written: string;
+  readonly caseRule: CaseRule;
+  /** BCP 47; `null` for voices of all languages. */
+  readonly language: string | null;
+  /** Another spelling, or phonemes. */
+  readonly form: { readonly spelling: string } | { readonly ipa: string };
+}
+
+/** Words of a phrase at most. */
+export const phraseWordsMax = 5;
+/** Entries that differ only in case or language at most. */
+const variantsMax = 16;
+/** UTF-16 units of a token that is looked up. */
+const tokenMax = 128;
+
+const foldOf = (text: string): string => text.normalize('NFC').replaceAll('’', "'").toLowerCase();
+const written = (text: string): string => text.normalize('NFC').replaceAll('’', "'");
+
+const opening = /^[([{"'‘’“«‹„¿¡*_]+/;
+const closing = /[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
+
+export class Lexicon {
+  /** By the folded phrase. */
+  readonly #entries = new Map<string, LexiconEntry[]>();
+  /** The most words of a phrase that begins with this one. */
+  readonly #longest = new Map<string, number>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** A later entry for the same word, case and language replaces an earlier one. @returns false if there is no room */
+  add(entry: LexiconEntry): boolean {
+    const key = foldOf(entry.written);
+    const variants = this.#entries.get(key) ?? [];
+    const same = variants.findIndex(
+      (known) =>
+        known.language === entry.language &&
+        known.caseRule === entry.caseRule &&
+        (entry.caseRule === 'any' || known.written === entry.written),
+    );
+    if (same < 0 && variants.length >= variantsMax) return false;
+    if (same >= 0) variants.splice(same, 1);
+    else this.#size++;
+    variants.unshift(entry);
+    this.#entries.set(key, variants);
+    const words = key.split(' ');
+    this.#longest.set(words[0]!, Math.max(words.length, this.#longest.get(words[0]!) ?? 0));
+    return true;
+  }
+
+  /** The most words of a phrase that begins with this one, folded; 0 if there is none. */
+  wordsFrom(first: string): number {
+    return this.#longest.get(first) ?? 0;
+  }
+
+  /** @param language of the voice */
+  find(phrase: string, language: string): LexiconEntry | null {
+    const variants = this.#entries.get(foldOf(phrase));
+    if (variants === undefined) return null;
+    const exact = written(phrase);
+    const fits = (entry: LexiconEntry) => entry.language === null || isWithin(language, entry.language);
+    return (
+      variants.find((entry) => fits(entry) && written(entry.written) === exact) ??
+      variants.find((entry) => fits(entry) && ignoresCase(entry)) ??
+      null
+    );
+  }
+}
+
+const ignoresCase = ({ caseRule, written: text }: LexiconEntry): boolean =>
+  caseRule === 'any' || (caseRule === 'smart' && !/\p{Lu}/u.test(text));
+
+/** The sound of "'s" after phonemes. */
+const ownerSound = (ipa: string): string => (/[szʃʒ]$/.test(ipa) ? 'ᵻz' : /[ptkfθ]$/.test(ipa) ? 's' : 'z');
+
+const formOf = (
+  { form }: LexiconEntry,
+  lead: string,
+  owner: string,
+  tail: string,
+): Omit<Replacement, 'first' | 'last'> =>
+  'spelling' in form
+    ? { spoken: `${lead}${form.spelling}${owner}${tail}` }
+    : {
+        spoken: `${lead}${ipaPlace}${tail}`,
+        ipa: owner === '' ? form.ipa : form.ipa + ownerSound(form.ipa),
+      };
+
+/** The phrase of some tokens without the punctuation around it, first with a full stop that may belong to it. */
+const readings = (tokens: readonly string[]) => {
+  const text = tokens.join(' ');
+  const lead = opening.exec(text)?.[0] ?? '';
+  const bare = text.slice(lead.length);
+  const tail = closing.exec(bare)?.[0] ?? '';
+  const inner = bare.slice(0, bare.length - tail.length);
+  const found = [
+    { lead: '', phrase: text, owner: '', tail: '' },
+    { lead, phrase: inner, owner: '', tail },
+  ];
+  // "e.g.," has a full stop of its own.
+  if (tail.startsWith('.') && tail.length > 1)
+    found.push({ lead, phrase: `${inner}.`, owner: '', tail: tail.slice(1) });
+  const owned = /^(.+)['’][sS]$/.exec(inner)?.[1];
+  if (owned !== undefined) found.push({ lead, phrase: owned, owner: "'s", tail });
+  return found;
+};
+
+/**
+ * Finds the words of a text that lexicons have. The longest phrase wins, then the first lexicon. Time is proportional to
+ * the length of the text, whatever the lexicons hold.
+ *
+ * @param language of the voice
+ */
+export const pronounced = (
+  lexicons: readonly Lexicon[],
+  text: string,
+  words: readonly Span[],
+  language: string,
+): Replacement[] => {
+  const found: Replacement[] = [];
+  if (lexicons.length === 0) return found;
+  const tokenOf = (at: number) => text.slice(words[at]!.start, words[at]!.end);
+  for (let first = 0; first < words.length;) {
+    const match = longestAt(lexicons, tokenOf, first, words.length, language);
+    if (match !== null) found.push(match);
+    first = match === null ? first + 1 : match.last + 1;
+  }
+  return found;
+};
+
+const longestAt = (
+  lexicons: readonly Lexicon[],
+  tokenOf: (at: number) => string,
+  first: number,
+  end: number,
+  language: string,
+): Replacement | null => {
+  const token = tokenOf(first);
+  if (token.length > tokenMax) return null;
+  const folded = foldOf(token);
+  const starts = new Set([folded, ...readings([folded]).map(({ phrase }) => phrase)]);
+  starts.add(folded.replace(opening, ''));
+  let longest = 0;
+  for (const lexicon of lexicons)
+    for (const start of starts) longest = Math.max(longest, lexicon.wordsFrom(start));
+  if (longest === 0) return null;
+  const tokens = [token];
+  while (tokens.length < Math.min(longest, end - first)) {
+    const next = tokenOf(first + tokens.length);
+    if (next.length > tokenMax) break;
+    tokens.push(next);
+  }
+  for (; tokens.length > 0; tokens.pop())
+    for (const lexicon of lexicons)
+      for (const { lead, phrase, owner, tail } of readings(tokens)) {
+        const entry = phrase === '' ? null : lexicon.find(phrase, language);
+        if (entry !== null)
+          return { first, last: first + tokens.length - 1, ...formOf(entry, lead, owner, tail) };
+      }
+  return null;
+};

@@ -1,0 +1,75 @@
+/** Letters and digits mixed: B2A23C, t-0t25d12-f, flight AA123, CO2, C++. */
+import { isSpelled, type AddressWords } from '../electronic.js';
+import { type Rule, say, wordSet } from '../tokens.js';
+import { timeOf } from './dates.js';
+import { measureOf } from './measures.js';
+import { ordinalOf } from './number-forms.js';
+import { cardinal, digitWords, pairs } from './numbers.js';
+
+/** espeak-ng reads a lone A as the article. */
+const letterName = (letter: string): string => (letter === 'A' ? 'eigh' : letter);
+
+export const spellOut = (letters: string): string => Array.from(letters.toUpperCase(), letterName).join(' ');
+
+export const addressWords: AddressWords = {
+  ...{ at: 'at', dot: 'dot', hyphen: 'dash', underscore: 'underscore', slash: 'slash', colon: 'colon' },
+  ...{ plus: 'plus', equals: 'equals', and: 'ampersand', question: 'question mark' },
+  digit: digitWords,
+  letter: letterName,
+};
+
+/** Two digits and round thousands as a number, other digits one by one. */
+const digitsOf = (digits: string): string =>
+  (digits.length <= 2 && !/^0\d/.test(digits)) || /^[1-9]000$/.test(digits)
+    ? cardinal(digits)
+    : digitWords(digits);
+
+/** Capitals up to three letters and short runs are letters; the rest is a word. */
+const lettersOf = (letters: string): string =>
+  isSpelled(letters) || letters.length <= 2 || /^\p{Lu}{3}$/u.test(letters) ? spellOut(letters) : letters;
+
+const form = /^(?=.*\d)(?=.*[a-z])[a-z\d]+(?:[-/.][a-z\d]+)*$/i;
+
+const serialWords = (text: string): string =>
+  text.includes('/') ? text.split('/').map(alternative).join(' slash ') : plainSerial(text);
+
+/** "2nd/3rd", "5mg/10mg", "B2B/B2C". */
+const alternative = (text: string): string =>
+  ordinalOf(text) ?? timeOf(text) ?? measureOf(text) ?? plainSerial(text);
+
+const plainSerial = (text: string): string =>
+  (text.match(/[a-z]+|\d+|\./gi) ?? [])
+    .map((part) => {
+      if (part === '.') return 'point';
+      return /\d/.test(part) ? digitsOf(part) : lettersOf(part);
+    })
+    .join(' ');
+
+/** Words before a code, even one that looks like an amount: "apt 4B". */
+const cues = wordSet(
+  'apt apartment room suite ste unit seat gate exit terminal platform flight row locker id code order case pnr otp ticket ' +
+    'reference ref confirmation invoice serial tracking plate zone box lot bay stall booking policy vin sku aisle pier dock',
+);
+
+/** After such a word. */
+export const cuedSerials: Rule = (tokens, at) => {
+  const { core } = tokens.at(at);
+  const before = tokens.wordBefore(at) || (tokens.previous(at)?.core.toLowerCase() ?? '');
+  const code = core.replace(/^#/, '');
+  return form.test(code) && cues.has(before) && !/^\d+(?:st|nd|rd|th)$/i.test(code)
+    ? say(`${code === core ? '' : 'number '}${serialWords(code)}`)
+    : null;
+};
+
+/** Anywhere, once no other rule knows the token. */
+export const serials: Rule = (tokens, at) => {
+  const { core } = tokens.at(at);
+  // "221B Baker Street"
+  const house = /^(?<number>[1-9]\d{2,3})(?<letter>[A-Z])$/.exec(core)?.groups;
+  if (house !== undefined && /^\p{Lu}/u.test(tokens.next(at)?.core ?? ''))
+    return say(`${pairs(house['number']!)} ${letterName(house['letter']!)}`);
+  const { name, tone } = /^(?:(?<name>[a-z]{1,6})\+\+|(?<tone>[a-z])#)$/i.exec(core)?.groups ?? {};
+  if (name !== undefined) return say(`${lettersOf(name)} plus plus`);
+  if (tone !== undefined) return say(`${letterName(tone.toUpperCase())} sharp`);
+  return form.test(core) ? say(serialWords(core)) : null;
+};

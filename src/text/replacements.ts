@@ -1,0 +1,32 @@
+/**
+ * Spoken forms of some words of a text. The text and its words do not change, since timestamps report them: replacements
+ * stand beside them.
+ */
+
+/** Words `first` to `last` (inclusive) are spoken as this text, which includes their punctuation. */
+export interface Replacement {
+  readonly first: number;
+  readonly last: number;
+  /** Never blank. */
+  readonly spoken: string;
+  /** Phonemes, for the first `ipaPlace` in `spoken`. */
+  readonly ipa?: string;
+}
+
+/** Stands for phonemes in a spoken form; the rest of it is punctuation. */
+export const ipaPlace = '\ufffc';
+
+/** Merges two lists in order. Where they overlap, the forms of `stronger` stay. */
+export const mergeReplacements = (
+  stronger: readonly Replacement[],
+  weaker: readonly Replacement[],
+): readonly Replacement[] => {
+  if (stronger.length === 0) return weaker;
+  const merged: Replacement[] = [];
+  let at = 0;
+  for (const form of weaker) {
+    while (at < stronger.length && stronger[at]!.last < form.first) merged.push(stronger[at++]!);
+    if (at === stronger.length || stronger[at]!.first > form.last) merged.push(form);
+  }
+  return [...merged, ...stronger.slice(at)];
+};
