@@ -4,7 +4,7 @@
  */
 import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
-import { monotonicMs } from '../src/monotonic.js';
+import { type Clock, monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { GroupClock, JobControl } from '../src/threads/control.js';
 import { EffortTable } from '../src/threads/effort.js';
@@ -18,6 +18,7 @@ import type {
   SynthesisThreadData,
 } from '../src/threads/messages.js';
 import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
+import type { LongStep } from '../src/threads/voices.js';
 import type { EngineChunk, LoadedVoices, SegmentSynthesis } from './engines/engine.js';
 
 /** Milliseconds between attempts to load the voices. The thread stays meanwhile: piscina would not replace it. */
@@ -31,49 +32,79 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 interface WaitingStep {
   readonly dueMs: () => number;
   readonly groupClock: GroupClock | undefined;
+  /** Of a long step; else 0. */
+  readonly longMs: number;
   readonly resolve: () => void;
 }
+
+interface RankedStep {
+  readonly step: WaitingStep;
+  readonly dueMs: number;
+  readonly ownMs: number;
+}
+
+const isEarlier = (a: RankedStep, b: RankedStep | undefined): boolean =>
+  b === undefined || a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.ownMs < b.ownMs);
 
 /**
  * Decides which job runs the next step. Steps run one at a time. When one ends, the job with the earliest playback
  * deadline runs the next, which may be the same one: so a new utterance waits for a step, never for a segment. A job that
  * counts for a group is not due before the group's clock. Within the group the job's own deadline decides.
+ *
+ * A long step cannot be interrupted. It lets short ones go first that are due before its end, but waits for them no longer
+ * than it takes itself.
  */
 export class StepQueue {
+  readonly #clock: Clock;
+  readonly #size: number;
   readonly #waiting = new Set<WaitingStep>();
-  #isTaken = false;
+  #taken = 0;
+
+  /** @param clock of the deadlines. @param size how many may run at a time, where it is not one */
+  constructor(clock: Clock = monotonicMs, size = 1) {
+    this.#clock = clock;
+    this.#size = size;
+  }
 
   /** Resolves when the caller's step may run; `leave` ends it. Reads the deadlines at each choice, because they move. */
-  enter(dueMs: () => number, groupClock?: GroupClock): Promise<void> {
+  enter(dueMs: () => number, groupClock?: GroupClock, longMs = 0): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.add({ dueMs, groupClock, resolve });
-      if (!this.#isTaken) this.#next();
+      this.#waiting.add({ dueMs, groupClock, longMs, resolve });
+      if (this.#taken < this.#size) this.#next();
     });
   }
 
   leave(): void {
     // The caller may enter again first.
-    queueMicrotask(this.#next);
+    queueMicrotask(() => {
+      this.#taken--;
+      this.#next();
+    });
   }
 
   readonly #next = (): void => {
-    let earliest: WaitingStep | undefined;
-    let earliestMs = Number.POSITIVE_INFINITY;
-    let earliestOwnMs = Number.POSITIVE_INFINITY;
-    for (const waiting of this.#waiting) {
-      const ownMs = waiting.dueMs();
-      const dueMs = waiting.groupClock === undefined ? ownMs : Math.max(ownMs, waiting.groupClock.dueMs);
-      const isEarlier = dueMs < earliestMs || (dueMs === earliestMs && ownMs < earliestOwnMs);
-      if (earliest !== undefined && !isEarlier) continue;
-      earliest = waiting;
-      earliestMs = dueMs;
-      earliestOwnMs = ownMs;
+    let long: RankedStep | undefined;
+    let short: RankedStep | undefined;
+    for (const step of this.#waiting) {
+      const ownMs = step.dueMs();
+      const dueMs = step.groupClock === undefined ? ownMs : Math.max(ownMs, step.groupClock.dueMs);
+      const ranked = { step, dueMs, ownMs };
+      if (step.longMs > 0) long = isEarlier(ranked, long) ? ranked : long;
+      else short = isEarlier(ranked, short) ? ranked : short;
     }
-    this.#isTaken = earliest !== undefined;
-    if (earliest === undefined) return;
-    this.#waiting.delete(earliest);
-    earliest.resolve();
+    const next = short === undefined ? long : this.#firstOf(short, long);
+    if (next === undefined) return;
+    this.#taken++;
+    this.#waiting.delete(next.step);
+    next.step.resolve();
   };
+
+  #firstOf(short: RankedStep, long: RankedStep | undefined): RankedStep {
+    if (long === undefined || !isEarlier(long, short)) return short;
+    const { longMs } = long.step;
+    const nowMs = this.#clock();
+    return short.dueMs < nowMs + longMs && nowMs < long.dueMs + longMs ? short : long;
+  }
 }
 
 /** The ports to the actor threads. Their numbers only grow, and are never used again. */
@@ -116,10 +147,13 @@ export const serveSynthesis = async (
   const steps = new StepQueue();
   const voices = await loadPatiently(() => load(vitals.native), actorPorts);
   const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
+  const longSteps = longStepsOf(voices);
+  const rooms = roomsOf(voices);
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
     const { contextId, segment, slot, actor } = job;
     const row = rows.get(job.settings.voiceId) ?? 0;
+    const longMs = longSteps.get(job.settings.voiceId)?.ms ?? 0;
     const groupClock = job.groupClock === undefined ? undefined : new GroupClock(job.groupClock);
     if (!control.has(slot)) throw new RangeError(`no job slot ${slot}`);
     while (actorPorts.isExpected(actor)) {
@@ -132,12 +166,12 @@ export const serveSynthesis = async (
     const dueMs = () => control.dueMs(slot, madeMs);
     let effort: SynthesisEffort | null = null;
     for (;;) {
-      await steps.enter(dueMs, groupClock);
+      await steps.enter(dueMs, groupClock, longMs);
       let chunk: EngineChunk | null | undefined;
       try {
         if (control.isCancelled(slot)) return { type: 'cancelled', effort };
         const stepMs: number = monotonicMs();
-        vitals.setStepping(true);
+        vitals.setStepping(true, longMs);
         control.setStepping(slot, true);
         const end = efforts.begin();
         synthesis ??= voices.open(job);
@@ -147,6 +181,7 @@ export const serveSynthesis = async (
         const passedMs = end(row, speechMs, effort === null);
         const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
         effort = { startedMs, computeMs: computeMs + passedMs };
+        if (control.isCancelled(slot)) return { type: 'cancelled', effort };
       } finally {
         control.setStepping(slot, false);
         vitals.setStepping(false);
@@ -154,7 +189,7 @@ export const serveSynthesis = async (
       }
       // If the actor thread ended, the job goes on without a port: the front thread is about to cancel it.
       const port = actorPorts.get(actor);
-      if (chunk !== null) {
+      if (chunk !== null && chunk.pcm.length > 0) {
         const { pcm, words } = chunk;
         const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
         // Before the transfer, which empties the chunk.
@@ -172,13 +207,30 @@ export const serveSynthesis = async (
   };
 
   return async (job) => {
+    const room = rooms.get(job.settings.voiceId);
     try {
+      await room?.enter(() => control.dueMs(job.slot, 0));
       return await speak(job);
     } catch (error) {
       return { type: 'failed', reason: faultPlace(error) };
+    } finally {
+      room?.leave();
     }
   };
 };
+
+/** Where segments wait that would take too much memory together: the most urgent one begins first. */
+const roomsOf = ({ crowded = [] }: LoadedVoices): Map<string, StepQueue> => {
+  const rooms = new Map<string, StepQueue>();
+  for (const { voices, segmentsMax } of crowded) {
+    const room = new StepQueue(monotonicMs, segmentsMax);
+    for (const { id } of voices) rooms.set(id, room);
+  }
+  return rooms;
+};
+
+const longStepsOf = ({ voices }: LoadedVoices): Map<string, LongStep> =>
+  new Map(voices.flatMap(({ id, longStep }) => (longStep === undefined ? [] : [[id, longStep]])));
 
 const loadPatiently = async (
   load: () => Promise<LoadedVoices>,
@@ -199,11 +251,13 @@ const loadPatiently = async (
   }
 };
 
-const reportReady = ({ executionProvider }: LoadedVoices, actorPorts: ActorPorts, loadMs: number): void => {
+const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: number): void => {
+  const { executionProvider } = voices;
+  const longSteps = longStepsOf(voices);
   const { port1, port2 } = new MessageChannel();
   port1.on('message', ({ actor, port }: SynthesisControl) => actorPorts.add(actor, port));
   port1.unref();
-  report({ type: 'ready', threadId, control: port2, loadMs, executionProvider }, [port2]);
+  report({ type: 'ready', threadId, control: port2, loadMs, executionProvider, longSteps }, [port2]);
 };
 
 const report = (message: SynthesisHello, transfer: MessagePort[] = []): void => {

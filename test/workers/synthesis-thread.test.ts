@@ -168,6 +168,56 @@ t.test('steps run one at a time, the earliest deadline of the moment first', asy
   t.equal(order.length, 5, 'a free queue is entered at once');
 });
 
+t.test('a queue for several lets so many in, and the most urgent of the others after them', async (t) => {
+  const queue = new StepQueue(undefined, 2);
+  const inside: number[] = [];
+  for (const dueMs of [5, 4, 3, 1, 2]) void queue.enter(() => dueMs).then(() => inside.push(dueMs));
+  await settle();
+  t.strictSame(inside, [5, 4], 'they came first, and two have room');
+  for (const expected of [1, 2, 3]) {
+    queue.leave();
+    await settle();
+    t.equal(inside.at(-1), expected);
+  }
+  queue.leave();
+  queue.leave();
+  await settle();
+  void queue.enter(() => 9).then(() => inside.push(9));
+  void queue.enter(() => 8).then(() => inside.push(8));
+  void queue.enter(() => 7).then(() => inside.push(7));
+  await settle();
+  t.strictSame(inside.slice(5), [9, 8], 'room is given back once');
+});
+
+t.test('a long step lets short ones go first that are due before its end, for a while', async (t) => {
+  let nowMs = 1_000;
+  const queue = new StepQueue(() => nowMs);
+  const order: string[] = [];
+  const due: Record<string, number> = { long: 1_000, near: 1_200, far: 2_000 };
+  const enter = (name: string, longMs = 0) =>
+    void queue.enter(() => due[name] ?? 0, undefined, longMs).then(() => order.push(name));
+  enter('first');
+  await settle();
+  enter('long', 500);
+  enter('near');
+  enter('far');
+  const next = async () => {
+    queue.leave();
+    await settle();
+    return order.at(-1);
+  };
+  t.equal(await next(), 'near', 'it is due while the long step would run');
+  t.equal(await next(), 'long', 'the other is due after it');
+  enter('near');
+  enter('long', 500);
+  t.equal(await next(), 'near');
+  enter('near');
+  nowMs = 1_500;
+  t.equal(await next(), 'long', 'it has waited as long as it takes');
+  t.equal(await next(), 'near');
+  t.equal(await next(), 'far');
+});
+
 /** A job of so many steps in a queue: each makes some milliseconds of audio, and is written down. */
 const steps = async (
   queue: StepQueue,

@@ -23,8 +23,8 @@ type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 
 type Announcement =
   | { readonly type: 'segment'; readonly command: SegmentCommand }
-  | { readonly type: 'flush'; readonly flushId: string }
-  | { readonly type: 'close' };
+  | { readonly type: 'flush'; readonly flushId: string; readonly blank: string | undefined }
+  | { readonly type: 'close'; readonly blank: string | undefined };
 
 /** What has come of one segment and was not released. */
 interface Inbox {
@@ -96,12 +96,13 @@ export class ContextActor {
     this.#announce({ type: 'segment', command });
   }
 
-  flush(flushId: string): void {
-    this.#announce({ type: 'flush', flushId });
+  /** @param blank white space before it that is in no segment */
+  flush(flushId: string, blank?: string): void {
+    this.#announce({ type: 'flush', flushId, blank });
   }
 
-  close(): void {
-    this.#announce({ type: 'close' });
+  close(blank?: string): void {
+    this.#announce({ type: 'close', blank });
   }
 
   /** @throws {InvariantError} as `receive`: the context cannot go on */
@@ -130,11 +131,11 @@ export class ContextActor {
       case 'segment':
         return this.#speak(frames, first.command);
       case 'flush':
-        frames.flush(first.flushId);
+        frames.flush(first.flushId, first.blank);
         this.#announcements.shift();
         return 0;
       case 'close':
-        frames.finish();
+        frames.finish(first.blank);
         this.dispose();
         this.#emit({ type: 'closed', contextId: this.id });
         return null;

@@ -4,18 +4,26 @@
  * - `stream`: every frame is one record, `data: {json}` and two newlines.
  * - `whole`: frames are pieces of one base64 text. Three bytes make four characters, so the framer carries up to two
  *   bytes from one piece to the next. It holds back the first bytes of the payload for the header, which is known last.
- * - `raw`: frames are the payload itself, without times.
+ * - `raw`, `raw-pieces`: frames are the payload itself, without times.
  * - `socket`: every frame is one JSON message, with the client's name for the context if it gave one.
+ * - `openai-events`: every frame is one server-sent event of that API, without times.
+ * - `elevenlabs-whole`: as `whole`, with the times of characters; the other framings of that API are in elevenlabs-framing.ts.
  */
 import type { Framing, WordTimings } from '../../src/threads/messages.js';
 import type { Encoder } from '../audio/encoder.js';
+import { AlignedFramer } from './elevenlabs-framing.js';
 
 export interface Framer {
-  /** @param payload encoded audio, not empty */
-  audio(payload: Uint8Array): Uint8Array;
+  /** Its audio frames have the times that are final; otherwise times have frames of their own, after their audio. */
+  readonly carriesTimes: boolean;
+  /** @param payload encoded audio, not empty @param timings only for a framer that carries times */
+  audio(payload: Uint8Array, timings: WordTimings | undefined): Uint8Array;
   timestamps(timings: WordTimings): Uint8Array;
   /** @param payload the encoder's last bytes @returns what is left to send: `tail` after all audio, `head` before it */
-  end(payload: Uint8Array): { readonly tail: Uint8Array; readonly head: Uint8Array };
+  end(
+    payload: Uint8Array,
+    timings: WordTimings | undefined,
+  ): { readonly tail: Uint8Array; readonly head: Uint8Array };
 }
 
 const NOTHING = new Uint8Array(0);
@@ -45,6 +53,14 @@ const recordEnvelope: Envelope = {
   timestamps: (timings) => `data: ${JSON.stringify({ type: 'timestamps', ...timings })}\n\n`,
 };
 
+const eventEnvelope: Envelope = {
+  audioOpen: Buffer.from('data: {"type":"speech.audio.delta","audio":"'),
+  audioClose: Buffer.from('"}\n\n'),
+  timestamps: () => {
+    throw new Error('events of the OpenAI API have no place for times');
+  },
+};
+
 const messageEnvelope = (clientContextId: string | undefined): Envelope => {
   const close = clientContextId === undefined ? '}' : `,"context_id":${JSON.stringify(clientContextId)}}`;
   return {
@@ -54,8 +70,9 @@ const messageEnvelope = (clientContextId: string | undefined): Envelope => {
   };
 };
 
-/** Records and messages: frames that stand alone. */
+/** Records, messages and events: frames that stand alone. */
 class ChunkFramer implements Framer {
+  readonly carriesTimes = false;
   readonly #encoder: Encoder;
   readonly #envelope: Envelope;
   #begun = false;
@@ -87,6 +104,7 @@ class ChunkFramer implements Framer {
 }
 
 class WholeFramer implements Framer {
+  readonly carriesTimes = false;
   readonly #encoder: Encoder;
   /** Payload bytes that complete the header to a multiple of three. */
   readonly #keptMax: number;
@@ -122,6 +140,7 @@ class WholeFramer implements Framer {
 }
 
 class RawFramer implements Framer {
+  readonly carriesTimes = false;
   readonly #encoder: Encoder;
   #begun = false;
 
@@ -144,16 +163,24 @@ class RawFramer implements Framer {
   }
 }
 
-/** @param clientContextId of `socket` framing only */
+/** @param clientContextId of WebSockets only */
 export const createFramer = (framing: Framing, encoder: Encoder, clientContextId?: string): Framer => {
   switch (framing) {
     case 'stream':
       return new ChunkFramer(encoder, recordEnvelope);
+    case 'openai-events':
+      return new ChunkFramer(encoder, eventEnvelope);
     case 'socket':
       return new ChunkFramer(encoder, messageEnvelope(clientContextId));
     case 'whole':
+    case 'elevenlabs-whole':
       return new WholeFramer(encoder);
     case 'raw':
+    case 'raw-pieces':
       return new RawFramer(encoder);
+    case 'elevenlabs':
+    case 'elevenlabs-sync':
+    case 'elevenlabs-lines':
+      return new AlignedFramer(framing, encoder, clientContextId);
   }
 };

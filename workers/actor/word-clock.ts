@@ -53,7 +53,7 @@ export class WordClock {
     this.#segment = undefined;
   }
 
-  /** No segment follows: a token that should go on ends here. */
+  /** The utterance ends: a token that should go on ends here. */
   finish(): void {
     if (this.#carried !== undefined) this.#report(this.#carried);
     this.#carried = undefined;

@@ -1,6 +1,7 @@
 /** The table of all encodings. */
 import type { AudioFormat, CodecFormat, Encoding, SampleFormat } from '../../src/api/formats.js';
 import type { Encoder, EncoderBounds, EncoderFactory } from './encoder.js';
+import { FlacEncoder } from './flac.js';
 import { mp3 } from './mp3.js';
 import { opus } from './opus.js';
 import { loadResampler } from './resampler.js';
@@ -16,6 +17,7 @@ const encodings: { readonly [Name in Encoding]: EncoderFactory<FormatOf<Name>> }
   linear16: { open: ({ sampleRateHz }) => new Linear16Encoder(sampleRateHz) },
   mulaw: { open: () => new MuLawEncoder() },
   alaw: { open: () => new ALawEncoder() },
+  flac: { open: ({ sampleRateHz }) => new FlacEncoder(sampleRateHz) },
 };
 
 /** Loads the modules of encoders and resamplers: once per thread, before the first context. */

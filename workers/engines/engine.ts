@@ -5,11 +5,15 @@ import type { Log } from '../../src/log.js';
 import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Voice, VoicePack } from '../../src/threads/voices.js';
+import type { DerivedFiles } from './graph/derived.js';
 import type { PackContent, PackFolder } from './pack.js';
 
 /** What one step made. */
 export interface EngineChunk {
-  /** Mono, at the voice's sample rate. The receiver may transfer its buffer. Never empty. */
+  /**
+   * Mono, at the voice's sample rate. The receiver may transfer its buffer. Empty while an engine prepares in short steps
+   * what comes before the next sound.
+   */
   readonly pcm: Int16Array;
   /** Words that end within this chunk (their times are final), in order. */
   readonly words: readonly WordTime[];
@@ -29,6 +33,8 @@ export interface Engine {
   readonly voices: readonly Voice[];
   /** `cpu`, unless all models run elsewhere. */
   readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
+  /** Segments that may be open at the same time, where each keeps a large state; absent: any number. */
+  readonly segmentsMax?: number;
   /** Cheap: no model runs before the first step. @throws {RangeError} if the voice is unknown */
   open(request: SegmentRequest): SegmentSynthesis;
   /**
@@ -42,7 +48,10 @@ export interface Engine {
 }
 
 /** The voices of all packs, loaded in one thread. */
-export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>;
+export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'> & {
+  /** The engines that bound their open segments. */
+  readonly crowded?: readonly Pick<Engine, 'voices' | 'segmentsMax'>[];
+};
 
 /** What a thread logs while it loads. */
 export type EngineLog = Pick<Log, 'debug' | 'warn'>;
@@ -56,19 +65,25 @@ export interface EngineMeans {
   readonly bounds: Bounds;
 }
 
+/** What a pack is read with. */
+export interface ReadMeans {
+  /** Files that are made of a pack's own. */
+  readonly derived: DerivedFiles;
+}
+
 /** A voice format: one folder beside this file. */
 export interface VoiceFormat {
   /** Name of the folder. */
   readonly name: string;
-  /** The file by which it recognises a pack, for messages. */
+  /** The files by which it recognises a pack, for messages. */
   readonly looksFor: string;
   /** Whether the folder is a pack of this format, by its files. Whether the pack is whole, `read` finds out. */
   recognises(folder: PackFolder): boolean | Promise<boolean>;
   /**
    * Verifies the pack, and opens the files that will be loaded. Loads no model.
-   * @throws {VoicePackError} in one line that names the file
+   * @throws {VoicePackError} in one line that names the file, and says what to do
    */
-  read(folder: PackFolder): Promise<PackContent>;
+  read(folder: PackFolder, means: ReadMeans): Promise<PackContent>;
   /**
    * Loads a pack for the calling thread, and warms it up: the first request is as fast as the next.
    * @throws {VoicePackError} in one line that names the file

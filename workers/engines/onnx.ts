@@ -20,13 +20,23 @@ type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 
 // One compute thread for each session, and no pool that spins: the cores are shared by one synthesis thread on each,
 // and a spinning pool would take the front thread's.
-const options = (executionProviders: readonly string[]): InferenceSession.SessionOptions => ({
+const optionsOf = (
+  executionProviders: readonly string[],
+  sharesWeights: boolean,
+): InferenceSession.SessionOptions => ({
   executionProviders,
   graphOptimizationLevel: 'all',
   intraOpNumThreads: 1,
   interOpNumThreads: 1,
   executionMode: 'sequential',
+  // Else each session copies weights into the order that its kernels like best, and keeps what a run needed at most.
+  ...(sharesWeights ? { enableCpuMemArena: false, extra: { session: { disable_prepacking: '1' } } } : {}),
 });
+
+export interface SessionChoices {
+  /** The weights are in a file beside the graphs, which all threads map: each thread keeps no copy. */
+  readonly sharesWeights?: boolean;
+}
 
 const firstLine = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
@@ -34,13 +44,13 @@ const firstLine = (error: unknown) =>
 const create = async <Name extends string>(
   graphs: Graphs<Name>,
   native: NativeGuard,
-  providers: readonly string[],
+  options: InferenceSession.SessionOptions,
 ): Promise<Sessions<Name>['run']> => {
   const sessions: InferenceSession[] = [];
   const runs: [string, Run][] = [];
   for (const [name, { path, openPath }] of Object.entries<HeldFile>(graphs)) {
     try {
-      const session = await native(() => InferenceSession.create(openPath, options(providers)));
+      const session = await native(() => InferenceSession.create(openPath, options));
       sessions.push(session);
       runs.push([name, (feeds) => native(() => session.run(feeds))]);
     } catch (error) {
@@ -74,6 +84,7 @@ export const createSessions = async <Name extends string>(
   pack: string,
   graphs: Graphs<Name>,
   { provider, native, log }: Omit<EngineMeans, 'bounds'>,
+  { sharesWeights = false }: SessionChoices = {},
 ): Promise<Sessions<Name>> => {
   if (provider === 'cuda' && !hasCuda())
     log.warn(
@@ -81,14 +92,14 @@ export const createSessions = async <Name extends string>(
     );
   else if (provider !== 'cpu' && hasCuda()) {
     try {
-      const run = await create(graphs, native, ['cuda', 'cpu']);
+      const run = await create(graphs, native, optionsOf(['cuda', 'cpu'], sharesWeights));
       log.debug({ pack, provider: 'cuda' }, 'voice pack loaded');
       return { run, executionProvider: 'cuda' };
     } catch (error) {
       log.warn({ pack, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
     }
   }
-  const run = await create(graphs, native, ['cpu']);
+  const run = await create(graphs, native, optionsOf(['cpu'], sharesWeights));
   log.debug({ pack, provider: 'cpu' }, 'voice pack loaded');
   return { run, executionProvider: 'cpu' };
 };

@@ -1,10 +1,12 @@
-/** A voice pack on disk: a folder of MODELS_DIR. What every format needs to read its files and to verify them. */
+/** A voice pack on disk. What every format needs to read its files and to verify them. */
 import { createHash } from 'node:crypto';
-import { fstat, open, read } from 'node:fs';
+import { type BigIntStats, fstat, open, read } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type VoicePack, VoicePackError } from '../../src/threads/voices.js';
+import { type PackEntry, faultOf } from './entries.js';
+import { type Model, readModel } from './graph/model.js';
 
 const fstatFile = promisify(fstat);
 const openFile = promisify(open);
@@ -14,9 +16,17 @@ const readPiece = promisify(read);
 const manifestBytesMax = 1024 * 1024;
 /** Bytes hashed at a time: a model of hundreds of megabytes is never held in memory. */
 const hashedBytes = 256 * 1024;
+/** Levels of folders in a pack, and files of it: more are no voice pack. */
+const levelsMax = 4;
+const filesMax = 4_096;
+/** Bytes at the beginning of a file that tell what it is. */
+const headBytes = 128;
 
 /** What a format finds in a folder. */
-export type PackContent = Pick<VoicePack, 'voices' | 'licence' | 'modelBytes' | 'data'>;
+export type PackContent = Pick<
+  VoicePack,
+  'voices' | 'licence' | 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'notes' | 'data'
+>;
 
 /** A file that was opened, and is kept open until the pack is loaded. */
 export interface HeldFile {
@@ -27,11 +37,14 @@ export interface HeldFile {
   readonly bytes: number;
 }
 
-export const faultOf = (error: unknown, what = 'the file'): string => {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === 'ENOENT') return `${what} is missing`;
-  return code === undefined ? String(error) : `${what} cannot be read (${code})`;
-};
+/** What is often in the place of a file, because a download went wrong. */
+const impostors: readonly (readonly [RegExp, string])[] = [
+  [
+    /^version https:\/\/git-lfs\.github\.com/,
+    'a Git LFS pointer, not the file itself: run "git lfs pull" where it was cloned, or download the file by itself',
+  ],
+  [/^\s*<(?:!doctype|html|head)/i, 'a web page, not the file: download it by its own link'],
+];
 
 const hashOf = async (file: number): Promise<string> => {
   const hash = createHash('sha256');
@@ -44,29 +57,63 @@ const hashOf = async (file: number): Promise<string> => {
   }
 };
 
+const listFiles = async (folder: string, below = '', level = 1): Promise<string[]> => {
+  const found: string[] = [];
+  for (const entry of await readdir(join(folder, below), { withFileTypes: true })) {
+    if (entry.name.startsWith('.')) continue;
+    const name = below === '' ? entry.name : `${below}/${entry.name}`;
+    if (!entry.isDirectory()) found.push(name);
+    else if (level < levelsMax) found.push(...(await listFiles(folder, name, level + 1)));
+    if (found.length > filesMax)
+      throw new VoicePackError(`${folder}: more than ${filesMax} files: this is not one voice pack`);
+  }
+  return found;
+};
+
 export class PackFolder {
+  /** Of the pack: the ids of its voices begin with it. */
+  readonly name: string;
   readonly path: string;
-  /** Names of what is in it. */
+  /** Paths of its files below `path`, with slashes, in order. */
   readonly files: readonly string[];
   /**
    * Descriptors of the files that were opened. They are not `FileHandle`s: those end with the thread that reads the
    * packs.
    */
   readonly #held: number[];
+  readonly #identity = new Map<string, string>();
+  readonly #files = new Map<string, { readonly descriptor: number; readonly file: HeldFile }>();
+  readonly #models = new Map<string, Promise<Model>>();
 
-  private constructor(path: string, files: readonly string[], held: number[]) {
-    this.path = path;
+  private constructor(entry: PackEntry, files: readonly string[], held: number[]) {
+    this.name = entry.name;
+    this.path = entry.path;
     this.files = files;
     this.#held = held;
   }
 
   /** @param held gets the descriptors of all files that are opened, for the caller to close */
-  static async open(path: string, held: number[]): Promise<PackFolder> {
+  static async open(entry: PackEntry, held: number[]): Promise<PackFolder> {
+    const { path, files } = entry;
     try {
-      return new PackFolder(path, await readdir(path), held);
+      return new PackFolder(entry, files ?? (await listFiles(path)).sort(), held);
     } catch (error) {
-      throw new VoicePackError(`${path}: ${faultOf(error, 'the folder')}`);
+      throw error instanceof VoicePackError
+        ? error
+        : new VoicePackError(`${path}: ${faultOf(error, 'the folder')}`);
     }
+  }
+
+  /** Files that stay open for it. */
+  get openFiles(): number {
+    return this.#files.size;
+  }
+
+  /** Changes with every file that was read or held: by name, inode, size and time of change. */
+  get identity(): string {
+    return createHash('sha256')
+      .update(JSON.stringify([...this.#identity].sort()))
+      .digest('hex');
   }
 
   pathOf(name: string): string {
@@ -75,20 +122,27 @@ export class PackFolder {
 
   /** Reads a manifest. */
   async json(name: string): Promise<unknown> {
-    const path = this.pathOf(name);
-    let text: string;
-    try {
-      const { size } = await stat(path);
-      if (size > manifestBytesMax)
-        throw new VoicePackError(`${path}: the file has ${size} bytes, too many for a manifest`);
-      text = await readFile(path, 'utf8');
-    } catch (error) {
-      throw error instanceof VoicePackError ? error : new VoicePackError(`${path}: ${faultOf(error)}`);
-    }
+    const text = (await this.bytes(name, manifestBytesMax)).toString('utf8');
     try {
       return JSON.parse(text) as unknown;
     } catch {
-      throw new VoicePackError(`${path}: not valid JSON`);
+      throw new VoicePackError(`${this.pathOf(name)}: not valid JSON`);
+    }
+  }
+
+  /** Reads a whole file. @param bytesMax a larger one is refused */
+  async bytes(name: string, bytesMax: number): Promise<Buffer> {
+    const path = this.pathOf(name);
+    try {
+      const stats = await stat(path, { bigint: true });
+      if (stats.size > bytesMax)
+        throw new VoicePackError(`${path}: the file has ${stats.size} bytes, too many for what it is`);
+      this.#note(name, stats);
+      const bytes = await readFile(path);
+      refuseImpostor(path, bytes.subarray(0, headBytes));
+      return bytes;
+    } catch (error) {
+      throw error instanceof VoicePackError ? error : new VoicePackError(`${path}: ${faultOf(error)}`);
     }
   }
 
@@ -99,16 +153,49 @@ export class PackFolder {
   ): Promise<HeldFile> {
     const path = this.pathOf(name);
     try {
-      const file = await openFile(path, 'r');
-      this.#held.push(file);
-      const { size: bytes } = await fstatFile(file);
+      const { descriptor, file } = this.#files.get(name) ?? (await this.#open(name, path));
+      const { bytes } = file;
       if (expected !== undefined && bytes !== expected.bytes)
         throw new VoicePackError(`${path}: the file has ${bytes} bytes, its manifest says ${expected.bytes}`);
-      if (expected !== undefined && (await hashOf(file)) !== expected.sha256)
+      if (expected !== undefined && (await hashOf(descriptor)) !== expected.sha256)
         throw new VoicePackError(`${path}: the file is not the one of its manifest (sha256 differs)`);
-      return { path, openPath: process.platform === 'linux' ? `/proc/self/fd/${file}` : path, bytes };
+      return file;
     } catch (error) {
       throw error instanceof VoicePackError ? error : new VoicePackError(`${path}: ${faultOf(error)}`);
     }
   }
+
+  async #open(name: string, path: string) {
+    const descriptor = await openFile(path, 'r');
+    this.#held.push(descriptor);
+    const stats = await fstatFile(descriptor, { bigint: true });
+    this.#note(name, stats);
+    const head = Buffer.alloc(headBytes);
+    const { bytesRead } = await readPiece(descriptor, head, 0, headBytes, 0);
+    refuseImpostor(path, head.subarray(0, bytesRead));
+    const openPath = process.platform === 'linux' ? `/proc/self/fd/${descriptor}` : path;
+    const opened = { descriptor, file: { path, openPath, bytes: Number(stats.size) } };
+    this.#files.set(name, opened);
+    return opened;
+  }
+
+  /** The graph of a model, read once for all formats, without its weights. Keeps the file open. */
+  model(name: string): Promise<Model> {
+    let model = this.#models.get(name);
+    if (model === undefined) {
+      model = this.hold(name).then(readModel);
+      this.#models.set(name, model);
+    }
+    return model;
+  }
+
+  #note(name: string, { ino, size, mtimeNs }: BigIntStats): void {
+    this.#identity.set(name, `${ino} ${size} ${mtimeNs}`);
+  }
 }
+
+const refuseImpostor = (path: string, head: Buffer): void => {
+  const text = head.toString('latin1');
+  const [, what] = impostors.find(([shape]) => shape.test(text)) ?? [];
+  if (what !== undefined) throw new VoicePackError(`${path}: ${what}`);
+};

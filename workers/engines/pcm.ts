@@ -9,14 +9,27 @@ const onsetPower = 10 ** -5.2;
 /** Kept before the first sound: a consonant starts fainter than can be measured. */
 const onsetLead = 240;
 
+/** Kept after the last sound, which fades. */
+const offsetLag = 720;
+
+const isSound = (pcm: Float32Array, from: number): boolean => {
+  let power = 0;
+  for (let i = from; i < from + onsetWindow; i++) power += pcm[i]! * pcm[i]!;
+  return power > onsetPower * onsetWindow;
+};
+
 /** Counts the samples before the first sound that can be left out. */
 export const silenceBefore = (pcm: Float32Array): number => {
-  for (let at = 0; at + onsetWindow <= pcm.length; at += onsetWindow) {
-    let power = 0;
-    for (let i = at; i < at + onsetWindow; i++) power += pcm[i]! * pcm[i]!;
-    if (power > onsetPower * onsetWindow) return Math.max(0, at - onsetLead);
-  }
+  for (let at = 0; at + onsetWindow <= pcm.length; at += onsetWindow)
+    if (isSound(pcm, at)) return Math.max(0, at - onsetLead);
   return Math.max(0, pcm.length - onsetLead);
+};
+
+/** Counts the samples after the last sound that can be left out. */
+export const silenceAfter = (pcm: Float32Array): number => {
+  for (let at = pcm.length - onsetWindow; at >= 0; at -= onsetWindow)
+    if (isSound(pcm, at)) return Math.max(0, pcm.length - at - onsetWindow - offsetLag);
+  return Math.max(0, pcm.length - offsetLag);
 };
 
 /** A raised-cosine ramp over the first `count` samples. */

@@ -1,5 +1,4 @@
 /** The voice formats, and the packs of MODELS_DIR: which format has which, read by one thread and loaded by others. */
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../src/threads/messages.js';
@@ -7,77 +6,138 @@ import type { NativeGuard } from '../../src/threads/vitals.js';
 import {
   type PackFinding,
   type PacksAnswer,
+  type PacksThreadData,
   type ReadPacks,
+  type TrialResult,
   type VoicePack,
   VoicePackError,
   closeFiles,
 } from '../../src/threads/voices.js';
-import type { Engine, EngineLog, EngineMeans, LoadedVoices, VoiceFormat } from './engine.js';
-import { PackFolder, faultOf } from './pack.js';
+import type { Engine, EngineLog, EngineMeans, LoadedVoices, ReadMeans, VoiceFormat } from './engine.js';
+import { type PackEntry, entriesIn, remedyFor } from './entries.js';
+import { DerivedFiles } from './graph/derived.js';
+import { kokoro } from './kokoro/format.js';
+import { PackFolder } from './pack.js';
+import { piper } from './piper/format.js';
+import { pocket } from './pocket/format.js';
 import { syrinx } from './syrinx/format.js';
+import { KeptTrials, type Trial, tryPack } from './trial.js';
 
-export const formats: readonly VoiceFormat[] = [syrinx];
+export const formats: readonly VoiceFormat[] = [syrinx, piper, kokoro, pocket];
 
 /** The first voice of this pack is the default. The other packs follow by name. */
-const defaultPack = 'syrinx-en';
+export const defaultPack = 'syrinx-en';
 
-const packNames = async (modelsDir: string): Promise<string[]> => {
-  try {
-    const entries = await readdir(modelsDir, { withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-      .map(({ name }) => name)
-      .sort((a, b) => Number(b === defaultPack) - Number(a === defaultPack) || (a < b ? -1 : 1));
-  } catch (error) {
-    throw new VoicePackError(`${modelsDir}: ${faultOf(error, 'the folder of voices')}`);
+/** Why a folder is no pack of a format. */
+const strangerFault = ({ name, path, files }: PackFolder, known: readonly VoiceFormat[]): string => {
+  if (name === defaultPack) return `${join(path, syrinx.looksFor)}: the file is missing`;
+  if (files.length === 0) return `${path}: the folder is empty`;
+  const models = files.filter((file) => file.endsWith('.onnx'));
+  const remedy = models.length === 0 ? files.map(remedyFor).find((found) => found !== undefined) : undefined;
+  if (remedy !== undefined) return `${path}: ${remedy}`;
+  const wanted = known.map(({ looksFor }) => looksFor).join('; or ');
+  return `${path}: no voice format that this service knows. A pack has ${wanted}`;
+};
+
+/** Reads and verifies one pack. @throws {VoicePackError} */
+export const readEntry = async (
+  entry: PackEntry,
+  means: ReadMeans,
+  files: number[],
+  known = formats,
+): Promise<{ pack: VoicePack; identity: string }> => {
+  const folder = await PackFolder.open(entry, files);
+  for (const format of known) {
+    if (!(await format.recognises(folder))) continue;
+    const { name } = entry;
+    const content = await format.read(folder, means);
+    if (content.voices.length === 0) throw new VoicePackError(`${entry.path}: the pack has no voice`);
+    return {
+      pack: { engine: format.name, name, ...content, openFiles: folder.openFiles },
+      identity: folder.identity,
+    };
   }
+  throw new VoicePackError(strangerFault(folder, known));
 };
 
-const readPack = async (
-  folder: PackFolder,
-  name: string,
-  known: readonly VoiceFormat[],
-): Promise<VoicePack> => {
-  for (const format of known)
-    if (await format.recognises(folder)) return { engine: format.name, name, ...(await format.read(folder)) };
-  const wanted = known.map(({ looksFor }) => join(folder.path, looksFor));
-  throw new VoicePackError(`${wanted.join(' or ')}: the file is missing`);
+/** Tries packs, and remembers how they did. */
+interface Trials {
+  readonly run: (entry: PackEntry) => ReturnType<Trial>;
+  readonly kept: KeptTrials;
+}
+
+/** @throws {VoicePackError} the pack does not speak */
+const tried = async (entry: PackEntry, identity: string, { run, kept }: Trials): Promise<TrialResult> => {
+  let outcome = kept.find(identity);
+  if (outcome === undefined) {
+    const { isFinal, ...made } = await run(entry);
+    if (isFinal) kept.add(identity, made);
+    outcome = made;
+  }
+  if ('result' in outcome) return outcome.result;
+  const place = join(entry.path, entry.files?.[0] ?? '');
+  throw new VoicePackError(outcome.fault.startsWith('/') ? outcome.fault : `${place}: ${outcome.fault}`);
 };
+
+/** @param cacheDir for what is derived from packs */
+export const derivedIn = (cacheDir: string): DerivedFiles => new DerivedFiles(join(cacheDir, 'derived'));
+
+/** Where packs are, and where what is derived from them goes. */
+export interface PackPlaces {
+  readonly modelsDir: string;
+  readonly cacheDir: string;
+}
 
 /**
- * Reads and verifies all packs, also after a fault, so that an operator learns of every one. Loads no model.
+ * Reads and verifies all packs. One that cannot be used is a finding, and the others are there without it: all but the
+ * default pack, so that a request without a voice never gets another one.
  *
+ * @param trials how packs are tried; without it none is
  * @returns the default pack first, and the files to be closed when the packs are loaded
- * @throws {VoicePackError} in one line that names the file of the first fault
+ * @throws {VoicePackError} in one line that names the file: of the default pack, or of the first if none can be used
  */
-export const readPacks = async (modelsDir: string, known = formats): Promise<ReadPacks> => {
+export const readPacks = async (
+  { modelsDir, cacheDir }: PackPlaces,
+  known = formats,
+  trials?: Trials,
+): Promise<ReadPacks> => {
   const files: number[] = [];
+  const derived = derivedIn(cacheDir);
   try {
-    const names = await packNames(modelsDir);
-    if (names.length === 0) throw new VoicePackError(`${modelsDir}: the folder has no voice pack`);
+    const entries = await entriesIn(modelsDir);
     const packs: VoicePack[] = [];
     const owners = new Map<string, string>();
     const findings: PackFinding[] = [];
-    for (const name of names) {
-      let fault: string | null = null;
+    const isDefault = ({ name }: PackEntry) => name === defaultPack;
+    for (const entry of [...entries.packs].sort((a, b) => Number(isDefault(b)) - Number(isDefault(a)))) {
+      const mark = files.length;
       try {
-        const folder = await PackFolder.open(join(modelsDir, name), files);
-        const pack = await readPack(folder, name, known);
+        const { pack, identity } = await readEntry(entry, { derived }, files, known);
         for (const { id } of pack.voices) {
           const owner = owners.get(id);
           if (owner !== undefined)
-            throw new VoicePackError(`${folder.path}: voice "${id}" is in ${owner} already`);
-          owners.set(id, folder.path);
+            throw new VoicePackError(
+              `${entry.path}: voice "${id}" is in ${owner} already: rename one of the two`,
+            );
         }
-        packs.push(pack);
+        const needsTrial = trials !== undefined && !isDefault(entry);
+        const trial = needsTrial ? await tried(entry, identity, trials) : undefined;
+        for (const { id } of pack.voices) owners.set(id, entry.path);
+        packs.push(trial === undefined ? pack : { ...pack, trial });
       } catch (error) {
         if (!(error instanceof VoicePackError)) throw error;
-        fault = error.message;
+        closeFiles(files, mark);
+        findings.push({ pack: entry.name, fault: error.message });
       }
-      findings.push({ pack: name, fault });
     }
-    for (const { fault } of findings) if (fault !== null) throw new VoicePackError(fault, findings);
-    return { packs, files };
+    findings.push(...entries.findings);
+    trials?.kept.write();
+    await derived.prune();
+    const [first] = findings;
+    if (first !== undefined && (packs.length === 0 || first.pack === defaultPack))
+      throw new VoicePackError(first.fault, findings);
+    if (packs.length === 0) throw new VoicePackError(`${modelsDir}: the folder has no voice pack`);
+    return { packs, findings, files };
   } catch (error) {
     closeFiles(files);
     throw error;
@@ -87,12 +147,17 @@ export const readPacks = async (modelsDir: string, known = formats): Promise<Rea
 /** What the thread does that reads the packs: it answers once, and ends. */
 export const answerWithPacks = async (
   port: MessagePort,
-  modelsDir: string,
+  { modelsDir, cacheDir, bounds }: PacksThreadData,
   known = formats,
+  trial: Trial | null = tryPack,
 ): Promise<void> => {
   let answer: PacksAnswer;
   try {
-    answer = await readPacks(modelsDir, known);
+    const trials = trial !== null && {
+      run: (entry: PackEntry) => trial({ entry, cacheDir, isPolite: true }, bounds),
+      kept: new KeptTrials(cacheDir),
+    };
+    answer = await readPacks({ modelsDir, cacheDir }, known, trials || undefined);
   } catch (error) {
     if (!(error instanceof VoicePackError)) throw error;
     answer = { fault: error.message, findings: error.findings };
@@ -122,6 +187,7 @@ export const loadPacks = async (
     executionProvider: engines.every(({ executionProvider }) => executionProvider === 'cuda')
       ? 'cuda'
       : 'cpu',
+    crowded: engines.filter(({ segmentsMax }) => segmentsMax !== undefined),
     open: (request) => {
       const engine = byVoice.get(request.settings.voiceId);
       if (engine === undefined) throw new RangeError(`unknown voice "${request.settings.voiceId}"`);

@@ -70,7 +70,7 @@ const cases: readonly Case[] = [
   ...[12_000, 16_000, 24_000].map((hz) => opus(hz, 64, { db: 35, worstDb: 33 })),
   [{ encoding: 'mulaw', sampleRateHz: 8_000 }, 8_000, g711],
   [{ encoding: 'alaw', sampleRateHz: 8_000 }, 8_000, g711],
-  ...(['wav', 'pcm', 'linear16'] as const).flatMap((encoding) =>
+  ...(['wav', 'pcm', 'linear16', 'flac'] as const).flatMap((encoding) =>
     [8_000, 32_000, 48_000].map((sampleRateHz): Case => [{ encoding, sampleRateHz }, sampleRateHz, exact]),
   ),
 ];

@@ -43,6 +43,7 @@ const formats: readonly (readonly [AudioFormat, decodedHz: number])[] = [
   [{ encoding: 'alaw', sampleRateHz: 8_000 }, 8_000],
   [{ encoding: 'pcm', sampleRateHz: 24_000 }, 24_000],
   [{ encoding: 'pcm', sampleRateHz: 44_100 }, 44_100],
+  [{ encoding: 'flac', sampleRateHz: 24_000 }, 24_000],
 ];
 
 const nameOf = (format: AudioFormat) =>

@@ -5,12 +5,20 @@ import t, { type Test } from 'tap';
 import type { SpeechSettings } from '../../../src/api/speech-settings.js';
 import { limits } from '../../../src/limits.js';
 import type { Speech } from '../../../src/speech/speech.js';
-import { VoicePackError, readVoices } from '../../../src/threads/voices.js';
+import { closeFiles, readVoices } from '../../../src/threads/voices.js';
 import { formats, readPacks } from '../../../workers/engines/registry.js';
 import { tones } from '../../support/engines/tones/format.js';
 import { lease, start, until } from '../../support/dispatch-bench.js';
-import { loadVoices, median, modelsDir, pitchOf, speak as speakAlone } from '../../support/voices.js';
+import {
+  cacheDir,
+  loadVoices,
+  median,
+  modelsDir,
+  pitchOf,
+  speak as speakAlone,
+} from '../../support/voices.js';
 
+const packsIn = (modelsDir: string) => ({ modelsDir, cacheDir, bounds: limits });
 const packsEntry = new URL('../../support/engines/tones/packs.js', import.meta.url);
 const synthesisEntry = new URL('../../support/engines/tones/synthesis.js', import.meta.url);
 const outputHz = 24_000;
@@ -67,7 +75,7 @@ const seconds = (pcm: Int16Array) => pcm.length / outputHz;
 const within = (value: number, wanted: number, share: number) => Math.abs(value / wanted - 1) <= share;
 
 t.test('voices of two formats speak side by side, each at its own rate', async (t) => {
-  const voices = await readVoices(bothFormats(t), packsEntry);
+  const voices = await readVoices(packsIn(bothFormats(t)), packsEntry);
   const { catalogue, packs } = voices;
   t.equal(catalogue.speakerIds.length, 11);
   t.equal(catalogue.speakerIds[0], 'wren');
@@ -119,7 +127,7 @@ t.test('voices of two formats speak side by side, each at its own rate', async (
 
 t.test('the files of the packs stay open until they are released', async (t) => {
   const folder = bothFormats(t);
-  const voices = await readVoices(folder, packsEntry);
+  const voices = await readVoices(packsIn(folder), packsEntry);
   const files = openFiles(folder);
   t.equal(files.length, 4, 'three graphs and the tones');
   voices.release();
@@ -128,28 +136,38 @@ t.test('the files of the packs stay open until they are released', async (t) => 
   t.strictSame(openFiles(folder), []);
 });
 
-t.test('a folder of no known format is named, with the files that are looked for', async (t) => {
+t.test('a folder of no known format is a finding, and the other packs are there', async (t) => {
   const folder = bothFormats(t);
-  mkdirSync(join(folder, 'other'));
-  writeFileSync(join(folder, 'other', 'model.onnx'), '');
   const path = join(folder, 'other');
-  await t.rejects(
-    readVoices(folder, packsEntry),
-    new VoicePackError(`${path}/manifest.json or ${path}/NAME.tones.json: the file is missing`),
+  mkdirSync(path);
+  writeFileSync(join(path, 'notes.xml'), '');
+  const voices = await readVoices(packsIn(folder), packsEntry);
+  t.strictSame(voices.findings, [
+    {
+      pack: 'other',
+      fault:
+        `${path}: no voice format that this service knows. A pack has ` +
+        [...formats, tones].map(({ looksFor }) => looksFor).join('; or '),
+    },
+  ]);
+  t.equal(voices.packs.length, 2);
+  t.equal(openFiles(folder).length, 4);
+  voices.release();
+  const known = await readPacks(packsIn(folder));
+  closeFiles(known.files);
+  t.strictSame(
+    known.findings.map(({ pack }) => pack),
+    ['chime-fr', 'other'],
   );
-  await t.rejects(readPacks(folder), {
-    message: `${join(folder, 'chime-fr')}/manifest.json: the file is missing`,
-  });
-  await t.rejects(readPacks(folder, [...formats, tones]), VoicePackError);
   await until(() => openFiles(folder).length === 0);
   t.strictSame(openFiles(folder), [], 'nothing stays open');
 });
 
 t.test('a thread that ends before it has read the voices is a fault', async (t) => {
-  await t.rejects(readVoices(modelsDir, new URL('data:text/javascript,process.exit(3)')), {
+  await t.rejects(readVoices(packsIn(modelsDir), new URL('data:text/javascript,process.exit(3)')), {
     message: 'the thread that reads the voices ended with code 3',
   });
-  await t.rejects(readVoices(modelsDir, new URL('data:text/javascript,throw new Error("broken")')), {
+  await t.rejects(readVoices(packsIn(modelsDir), new URL('data:text/javascript,throw new Error("broken")')), {
     message: 'broken',
   });
 });

@@ -5,7 +5,7 @@ import t from 'tap';
 import { VoicePackError, catalogueOf, closeFiles } from '../../../src/threads/voices.js';
 import type { EngineLog } from '../../../workers/engines/engine.js';
 import { readPacks } from '../../../workers/engines/registry.js';
-import { loadFrom, modelsDir, requestOf, stepOf } from '../../support/voices.js';
+import { cacheDir, loadFrom, modelsDir, requestOf, stepOf } from '../../support/voices.js';
 
 type Json = Record<string, unknown>;
 
@@ -27,7 +27,7 @@ const editManifest = (folder: string, edit: (manifest: Json) => void): void => {
 };
 
 const readCatalogue = async (folder: string) => {
-  const { packs, files } = await readPacks(folder);
+  const { packs, files } = await readPacks({ modelsDir: folder, cacheDir });
   closeFiles(files);
   return catalogueOf(packs);
 };
@@ -179,7 +179,16 @@ t.test('graphs of another shape than the manifest says are a fault at load', asy
 
 t.test('the default pack comes first, and no two packs share a voice', async (t) => {
   const folder = copyModels(t.testdir(), ['another', 'syrinx-en']);
-  t.match(await faultOf(readCatalogue(folder)), /another: voice "\w+" is in \S+syrinx-en already$/);
+  const { packs, findings, files } = await readPacks({ modelsDir: folder, cacheDir });
+  closeFiles(files);
+  t.strictSame(
+    packs.map(({ name }) => name),
+    ['syrinx-en'],
+    'the first in order has the voice',
+  );
+  t.match(findings, [
+    { pack: 'another', fault: /another: voice "\w+" is in \S+syrinx-en already: rename one of the two$/ },
+  ]);
   const path = join(folder, 'another', 'manifest.json');
   const manifest = JSON.parse(readFileSync(path, 'utf8')) as { speakers: { id: string }[] };
   manifest.speakers = manifest.speakers.slice(0, 1).map((speaker) => ({ ...speaker, id: 'another' }));

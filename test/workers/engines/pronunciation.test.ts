@@ -2,6 +2,7 @@ import { queryObjects } from 'node:v8';
 import fc from 'fast-check';
 import t from 'tap';
 import { limits } from '../../../src/limits.js';
+import { ipaPlace } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
 import { alignWords } from '../../../workers/engines/g2p/alignment.js';
 import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
@@ -52,6 +53,27 @@ t.test('words that espeak-ng joins are separated', (t) => {
     part: '|p aa r t',
     of: /^\|a[hx] v$/,
   });
+  t.end();
+});
+
+t.test('phonemes that a lexicon gives are the phones of their word, with its stress', (t) => {
+  const text = 'Ms. Nguyen, welcome.';
+  const words = wordSpans(text);
+  const spoken = [{ first: 1, last: 1, spoken: `${ipaPlace},`, ipa: 'ˈwɪn ɪˈɡɛn' }];
+  const clauses = clausesOf(text, words, spoken);
+  t.strictSame(
+    clauses.map(({ atoms, ending }) => [atoms.map((atom) => atom.word), ending]),
+    [
+      [[0, 1], 'clause'],
+      [[2], 'sentence'],
+    ],
+  );
+  const track = new PhoneTrack(clauses, words.length, trackMeans, spoken);
+  while (!track.complete) track.advance();
+  const [first, last] = [track.wordFirst[1]!, track.wordLast[1]!];
+  const named = track.ids.slice(first, last + 1).map((id, i) => `${names[id]}${track.stress[first + i]}`);
+  t.equal(named.join(' '), 'w1 ih1 n1 ih0 g1 eh1 n1');
+  t.ok(track.wordFirst[2]! > last, 'the next word follows');
   t.end();
 });
 

@@ -59,7 +59,7 @@ t.test('phones of a clause that other segments speak surround those of this one'
   );
   for (let phone = part.first; phone < part.end; phone++) {
     t.ok(phone - part.clauseStart[phone]! >= placeMax, 'the clause began long before');
-    t.ok(part.clauseEnd(phone) - 1 - phone >= placeMax, 'and ends long after');
+    t.equal(part.phonesToEnd(phone), placeMax, 'and ends long after');
   }
   t.equal(part.wordFirst[0], part.first);
   t.equal(part.wordLast[2], part.end - 1);
@@ -70,6 +70,21 @@ t.test('phones of a clause that other segments speak surround those of this one'
     [second.ids, second.clauseStart],
     [sentence.ids, sentence.clauseStart],
     'after the whole start of a clause each phone has its true place',
+  );
+
+  const toEnd = Array.from({ length: second.length - 1 }, (_, phone) => second.phonesToEnd(phone));
+  t.equal(toEnd[0], 0, 'a pause is a clause of its own');
+  t.ok(
+    toEnd.slice(1, second.first + 1).every((phones) => phones === placeMax),
+    'as far as the first segment could see, the clause went on',
+  );
+  t.equal(toEnd.at(-1), 0);
+  const steps = toEnd.slice(second.first).map((phones, i, all) => (i === 0 ? 0 : all[i - 1]! - phones));
+  t.ok(Math.max(...steps) - Math.min(...steps.slice(1)) < 1e-9, 'it comes to the true distance step by step');
+  t.strictSame(
+    [sentence.phonesToEnd(1), sentence.phonesToEnd(sentence.length - 2)],
+    [sentence.length - 3, 0],
+    'a clause in one segment has true distances',
   );
 
   const last = complete(trackOf('the kitchen.', 'so. we sat down in ', ''));

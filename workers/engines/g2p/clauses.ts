@@ -3,12 +3,23 @@
  * voice each.
  */
 import type { Replacement, SegmentRequest, Span } from '../../../src/threads/messages.js';
+import { ipaPlace } from '../../../src/text/replacements.js';
 import { fullStopAfter, goesOnAfter } from '../../../src/text/full-stop.js';
-import { type EspeakVoice, defaultVoice, isUnspaced, readingOf, refineVoice } from './languages.js';
+import {
+  type EspeakVoice,
+  type SpokenLanguage,
+  defaultVoice,
+  english,
+  ipaVoice,
+  isUnspaced,
+  readingOf,
+  voiceFor,
+} from './languages.js';
 import { type Terminal, cleanText, lex, terminals } from './lexer.js';
 
 /** The smallest piece of text that is aligned with phonemes: a word, a part of a word, or a sign. */
 export interface Atom {
+  /** Phonemes if its voice is `ipaVoice`. */
   readonly spoken: string;
   readonly voice: EspeakVoice;
   /** Index into the request's words, the first one of words spoken as one; -1 for text outside all words. */
@@ -17,6 +28,9 @@ export interface Atom {
   readonly glued: boolean;
   /** Another segment speaks it: here it only affects its neighbours. */
   readonly aside: boolean;
+  /** The punctuation directly before and after it. */
+  readonly before: string;
+  readonly after: string;
 }
 
 export type Ending = 'sentence' | 'clause';
@@ -42,7 +56,12 @@ interface Draft {
   readonly word: number;
   readonly glued: boolean;
   readonly aside: boolean;
+  readonly before: string;
+  after: string;
 }
+
+/** Marks that belong to the word after them. */
+const opening = /^[\p{Ps}\p{Pi}¡¿„‚]$/u;
 
 /** The strongest mark since the last atom; a later, weaker mark (`?"`, `).`) does not replace it. */
 const strongest = (a: Terminal | null, b: Terminal): Terminal =>
@@ -53,27 +72,59 @@ class Reader {
   aside = false;
   readonly #clauses: Clause[] = [];
   readonly #text: string;
+  readonly #language: SpokenLanguage;
   /** Nothing read so far ends the clause that an earlier segment began. */
   #continues: boolean;
   #drafts: Draft[] = [];
   #voice: EspeakVoice | null = null;
   #break: Terminal | null = null;
+  /** Punctuation before the next atom. */
+  #before = '';
 
-  constructor(text: string, continues: boolean) {
+  constructor(text: string, continues: boolean, language: SpokenLanguage) {
     this.#text = text;
+    this.#language = language;
     this.#continues = continues;
   }
 
   /** Reads the next token. @param next the code point after the white space that follows the token */
   token(token: string, word: number, afterSpace: boolean, isFirst: boolean, next: string): void {
-    const lexemes = lex(token);
+    const { code } = this.#language;
+    const lexemes = lex(token, code);
     let glued = !afterSpace;
+    let isOpen = afterSpace;
     for (const [place, lexeme] of lexemes.entries()) {
+      if (lexeme.kind === 'spoken') {
+        if (this.#spoken(lexeme.text, word, glued)) glued = isOpen = false;
+        continue;
+      }
       if (lexeme.kind === 'break') {
-        const silent = place === lexemes.length - 1 && goesOnAfter(fullStopAfter(token, isFirst), next);
-        if (!silent || lexeme.terminal !== terminals.period) this.breakHere(lexeme.terminal);
-      } else if (this.#spoken(lexeme.text, word, glued)) glued = false;
+        const silent = place === lexemes.length - 1 && goesOnAfter(fullStopAfter(token, isFirst, code), next);
+        if (silent && lexeme.terminal === terminals.period) continue;
+        this.breakHere(lexeme.terminal);
+      }
+      this.#mark(lexeme.text, isOpen);
     }
+  }
+
+  /** Reads phonemes in the place of a word. */
+  phonemes(text: string, word: number): void {
+    this.#draft(text, ipaVoice, word, false);
+  }
+
+  /** A line ends. */
+  lineBreak(isParagraph: boolean): void {
+    this.breakHere(isParagraph ? terminals.period : terminals.continuing);
+    const last = this.#drafts.at(-1);
+    if (last?.after === '') last.after = isParagraph ? '.' : ',';
+  }
+
+  /** @param isOpen no word stands directly before it */
+  #mark(text: string, isOpen: boolean): void {
+    const last = this.#drafts.at(-1);
+    for (const mark of text)
+      if (last === undefined || opening.test(mark) || (isOpen && /["']/.test(mark))) this.#before += mark;
+      else last.after += mark;
   }
 
   breakHere(terminal: Terminal): void {
@@ -92,31 +143,37 @@ class Reader {
   }
 
   #spoken(text: string, word: number, glued: boolean): boolean {
-    const runs = runsOf(text);
-    for (const [place, run] of runs.entries()) {
-      if (this.#break !== null) {
-        this.#close(this.#break);
-        this.#break = null;
-      }
-      const voice = run.voice === null ? null : refineVoice(run.voice, this.#text);
-      const joined = place === 0 ? glued : true;
-      this.#drafts.push({ text: run.text, voice, word, glued: joined, aside: this.aside });
-    }
+    const runs = runsOf(text, this.#language, this.#text);
+    for (const [place, run] of runs.entries())
+      this.#draft(run.text, run.voice, word, place === 0 ? glued : true);
     return runs.length > 0;
+  }
+
+  #draft(text: string, voice: EspeakVoice | null, word: number, glued: boolean): void {
+    if (this.#break !== null) {
+      this.#close(this.#break);
+      this.#break = null;
+    }
+    this.#drafts.push({ text, voice, word, glued, aside: this.aside, before: this.#before, after: '' });
+    this.#before = '';
   }
 
   #close(terminal: Terminal): void {
     if (this.#drafts.length === 0) return;
-    const first = this.#drafts.find(({ voice }) => voice !== null)?.voice;
+    const first = this.#drafts.find(({ voice }) => voice !== null && voice !== ipaVoice)?.voice;
     const atoms: Atom[] = [];
-    for (const { text, voice, word, glued, aside } of this.#drafts) {
+    for (const { text, voice: own, word, glued, aside, before, after } of this.#drafts) {
       // Digits and signs are read in the language of the atom before them; at the start, in that of the atom after.
-      this.#voice = voice ?? this.#voice ?? first ?? defaultVoice;
-      const joined = glued && isUnspaced(this.#voice);
-      for (const [place, spoken] of partsOf(text).entries()) {
-        const follows = place > 0 ? isUnspaced(this.#voice) : joined;
-        atoms.push({ spoken, voice: this.#voice, word, glued: follows, aside });
-      }
+      const voice = own ?? this.#voice ?? first ?? this.#language.voice;
+      if (voice !== ipaVoice) this.#voice = voice;
+      const joined = glued && isUnspaced(voice);
+      const parts = partsOf(text);
+      for (const [place, spoken] of parts.entries())
+        atoms.push({
+          ...{ spoken, voice, word, glued: place > 0 ? isUnspaced(voice) : joined, aside },
+          before: place === 0 ? before : '',
+          after: place === parts.length - 1 ? after : '',
+        });
     }
     this.#clauses.push({
       atoms,
@@ -140,8 +197,15 @@ const partsOf = (text: string): string[] => {
 };
 
 /** Splits the text into runs of one script each. A run of a script that has no voice becomes the script's name. */
-const runsOf = (text: string): { text: string; voice: EspeakVoice | null }[] => {
-  if (/^[ -~]*$/.test(text)) return [{ text, voice: /[a-z]/i.test(text) ? defaultVoice : null }];
+const runsOf = (
+  text: string,
+  language: SpokenLanguage,
+  whole: string,
+): { text: string; voice: EspeakVoice | null }[] => {
+  if (/^[ -~]*$/.test(text)) {
+    const reading = readingOf(/[a-z]/i.test(text) ? 'a' : ' ');
+    return [{ text, voice: reading.kind === 'voice' ? voiceFor(reading, language, whole) : null }];
+  }
   const runs: { text: string; voice: EspeakVoice | null }[] = [];
   let unread = '';
   for (const character of text) {
@@ -153,7 +217,7 @@ const runsOf = (text: string): { text: string; voice: EspeakVoice | null }[] => 
       unread = reading.name;
       continue;
     }
-    const voice = reading.kind === 'voice' ? reading.voice : null;
+    const voice = reading.kind === 'voice' ? voiceFor(reading, language, whole) : null;
     if (run === undefined || unread !== '' || (voice !== null && run.voice !== null && run.voice !== voice))
       runs.push({ text: character, voice });
     else {
@@ -173,6 +237,7 @@ const lineBreak = /[\n\u2028\u2029]/;
  * @param words its tokens
  * @param spoken replacements for some of the tokens, in order
  * @param edges what other segments speak before and after it
+ * @param language of the speaker
  * @returns the clauses in order, none of them empty
  */
 export const clausesOf = (
@@ -180,8 +245,9 @@ export const clausesOf = (
   words: readonly Span[],
   spoken: readonly Replacement[] = [],
   { before, after, beforeIsWhole = false }: Edges = { before: '', after: '' },
+  language: SpokenLanguage = english,
 ): Clause[] => {
-  const reader = new Reader(text, before !== '' && !beforeIsWhole);
+  const reader = new Reader(text, before !== '' && !beforeIsWhole, language);
   let isFirst = true;
   let afterSpace = true;
   const speak = (token: string, word: number, following: string) => {
@@ -203,7 +269,7 @@ export const clausesOf = (
       speak(token, -1, gap.slice(index + token.length) + following);
     }
     afterSpace ||= /\s$/.test(gap);
-    if (lineBreak.test(gap)) reader.breakHere(blankLine.test(gap) ? terminals.period : terminals.continuing);
+    if (lineBreak.test(gap)) reader.lineBreak(blankLine.test(gap));
   };
   const beside = (context: string, following: string) => {
     reader.aside = true;
@@ -220,12 +286,19 @@ export const clausesOf = (
     const { start } = words[index]!;
     between(text.slice(end, start), from(start));
     end = words[last]!.end;
-    speak(replacement?.spoken ?? text.slice(start, end), index, from(end));
+    const form = replacement?.spoken ?? text.slice(start, end);
+    if (replacement?.ipa === undefined) speak(form, index, from(end));
+    else {
+      const [lead = '', tail = ''] = form.split(ipaPlace);
+      speak(lead, index, tail);
+      reader.phonemes(replacement.ipa, index);
+      speak(tail, index, from(end));
+    }
     index = last + 1;
   }
   const rest = text.slice(end);
   between(rest, after);
-  if (lineBreak.test(rest)) reader.breakHere(terminals.period);
+  if (lineBreak.test(rest)) reader.lineBreak(true);
   beside(after, '');
   return reader.end();
 };

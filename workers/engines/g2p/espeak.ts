@@ -10,17 +10,20 @@ import initialise, {
   type Worker,
 } from '@echogarden/espeak-ng-emscripten';
 import type { Bounds } from '../../../src/limits.js';
-import { allVoices } from './languages.js';
+import { defaultVoice } from './languages.js';
 
-/**
- * Files that describe espeak-ng's voices. It reads all of them when it starts, which takes as long as everything
- * else.
- */
-const description = /^\/usr\/share\/espeak-ng-data\/(?:voices|lang)\/(?:.*\/)?([^/]*)$/;
-const wanted: ReadonlySet<string> = new Set(allVoices.map((voice) => voice.toLowerCase()));
+/** Files that describe espeak-ng's voices. It would read all of them when it starts, which takes most of its start. */
+const description = /^\/usr\/share\/espeak-ng-data\/(?:voices|lang)\/((?:.*\/)?([^/]*))$/;
 
-/** Keeps the descriptions of voices that nothing uses out of the module. */
-const trimmed = (): Partial<Module> => {
+/** A description that is not in the module yet. */
+interface Description {
+  /** espeak-ng finds a file that came later only by its path. */
+  readonly path: string;
+  readonly create: () => void;
+}
+
+/** Keeps the descriptions of voices out of the module until they are used. */
+const trimmed = (withheld: Map<string, Description>): Partial<Module> => {
   let create: CreateDataFile = () => undefined;
   return {
     get FS_createDataFile() {
@@ -28,8 +31,19 @@ const trimmed = (): Partial<Module> => {
     },
     set FS_createDataFile(original: CreateDataFile) {
       create = (path, ...more) => {
-        const voice = description.exec(path)?.[1];
-        if (voice === undefined || wanted.has(voice.toLowerCase())) original(path, ...more);
+        const [, file, name = ''] = description.exec(path) ?? [];
+        const voice = name.toLowerCase();
+        if (file === undefined || voice === defaultVoice) original(path, ...more);
+        else {
+          // espeak-ng asks for paths in lower case.
+          const late = path.replace(name, voice);
+          withheld.set(voice, {
+            path: file.toLowerCase(),
+            create: () => {
+              original(late, ...more);
+            },
+          });
+        }
       };
     },
   };
@@ -45,17 +59,24 @@ export class Espeak {
   readonly #module: Module;
   readonly #worker: Worker;
   readonly #textMax: number;
+  readonly #withheld: Map<string, Description>;
+  /** Paths of the voices that were used. */
+  readonly #paths = new Map<string, string>();
   #voice = '';
 
-  private constructor(module: Module, textMax: number) {
+  private constructor(module: Module, withheld: Map<string, Description>, textMax: number) {
     this.#module = module;
+    this.#withheld = withheld;
     this.#worker = new module.eSpeakNGWorker();
     this.#textMax = textMax;
   }
 
   /** @returns the thread's only instance, shared by all engines */
   static load({ phonemeTextMax }: EspeakBounds): Promise<Espeak> {
-    const make = async () => new Espeak(await initialise(trimmed()), phonemeTextMax);
+    const make = async () => {
+      const withheld = new Map<string, Description>();
+      return new Espeak(await initialise(trimmed(withheld)), withheld, phonemeTextMax);
+    };
     loaded ??= make().catch((error: unknown) => {
       loaded = undefined;
       throw error;
@@ -70,13 +91,22 @@ export class Espeak {
    */
   groups(text: string, voice: string): string[] {
     assert(text.length <= this.#textMax, 'text for espeak-ng is over its bound');
-    if (voice !== this.#voice) {
-      assert.equal(this.#worker.set_voice(voice), 0, `espeak-ng has no voice "${voice}"`);
-      this.#voice = voice;
-    }
+    if (voice !== this.#voice) this.#setVoice(voice);
     const ipa = this.#take(this.#worker.convert_to_phonemes(text, true));
     // Clause marks are dropped: pauses follow the punctuation of the text, not espeak-ng's reading of it.
     return ipa.split(/[\s|]+/).filter((group) => group !== '' && !/^_+$/.test(group));
+  }
+
+  #setVoice(voice: string): void {
+    const description = this.#withheld.get(voice);
+    if (description !== undefined) {
+      description.create();
+      this.#paths.set(voice, description.path);
+      this.#withheld.delete(voice);
+    }
+    const name = this.#paths.get(voice) ?? voice;
+    assert.equal(this.#worker.set_voice(name), 0, `espeak-ng has no voice "${voice}"`);
+    this.#voice = voice;
   }
 
   #take(pointer: Pointer): string {

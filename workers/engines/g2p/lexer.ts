@@ -1,4 +1,5 @@
 /** Cleans text for a phonemiser, and splits tokens into what is spoken and the marks that make pauses. */
+import { type SpokenSigns, signsOf } from './signs.js';
 
 /**
  * Characters without a glyph, except line breaks and tabs: control characters, lone surrogates, private and
@@ -28,7 +29,9 @@ export type Terminal = (typeof terminals)[keyof typeof terminals];
 
 export type Lexeme =
   | { readonly kind: 'spoken'; readonly text: string }
-  | { readonly kind: 'break'; readonly terminal: Terminal };
+  | { readonly kind: 'break'; readonly terminal: Terminal; readonly text: string }
+  /** A quote: no sound and no pause. */
+  | { readonly kind: 'mark'; readonly text: string };
 
 // Letters, digits and marks, and what may be inside a word: 3.14, don't, well-known, 10:30, 1,000, example.com.
 const letter = String.raw`[\p{L}\p{M}\p{N}\u200c\u200d]`;
@@ -54,40 +57,6 @@ const lexemes = new RegExp(
   'gisu',
 );
 
-/** Signs that espeak-ng would take for markup or leave out. It reads all others itself. */
-const spokenSigns: Readonly<Record<string, string>> = {
-  '<': 'less than',
-  '>': 'greater than',
-  '|': 'bar',
-  '^': 'caret',
-  '≤': 'at most',
-  '≥': 'at least',
-  '≠': 'is not',
-  '≈': 'about',
-  '→': 'to',
-};
-
-const currencies: Readonly<Record<string, readonly [one: string, many: string]>> = {
-  $: ['dollar', 'dollars'],
-  '€': ['euro', 'euros'],
-  '£': ['pound', 'pounds'],
-  '¥': ['yen', 'yen'],
-  '₹': ['rupee', 'rupees'],
-  '₽': ['rouble', 'roubles'],
-  '₩': ['won', 'won'],
-};
-
-const scales: Readonly<Record<string, string>> = { k: 'thousand', m: 'million', b: 'billion', bn: 'billion' };
-
-const money = (currency: string, amount: string, scale: string | undefined): string => {
-  const [one, many] = currencies[currency] ?? ['', ''];
-  if (scale !== undefined) return `${amount} ${scales[scale.toLowerCase()] ?? ''} ${many}`;
-  const cents = /^(.*)\.(\p{Nd}\p{Nd})$/u.exec(amount);
-  const whole = cents?.[1] ?? amount;
-  const name = whole === '1' ? one : many;
-  return cents === null ? `${whole} ${name}` : `${whole} ${name} ${cents[2]}`;
-};
-
 const terminalOf = (stop: string): Terminal => {
   if (/[?؟፧‽]/.test(stop)) return terminals.question;
   return stop.includes('!') ? terminals.exclamation : terminals.period;
@@ -96,25 +65,26 @@ const terminalOf = (stop: string): Terminal => {
 type Parts = Readonly<Record<string, string | undefined>>;
 
 /** The lexeme of a match, or `null` if it is silent. */
-const lexemeOf = (text: string, part: Parts): Lexeme | null => {
-  const spoken = (words: string): Lexeme => ({ kind: 'spoken', text: words });
+const lexemeOf = (text: string, part: Parts, signs: SpokenSigns): Lexeme | null => {
+  const spoken = (words: string): Lexeme | null => (words === '' ? null : { kind: 'spoken', text: words });
   if (part['currency'] !== undefined)
-    return spoken(money(part['currency'], part['amount'] ?? '', part['scale']));
+    return spoken(signs.money(part['currency'], part['amount'] ?? '', part['scale']));
   if (part['initials'] !== undefined) return spoken(`${text}.`);
   if (part['word'] !== undefined) return spoken(text.replace(/’/g, "'").replace(/[\ufe0e\ufe0f\u20e3]/g, ''));
   if (part['emoji'] !== undefined) return spoken(text);
-  if (part['query'] !== undefined) return spoken('question mark');
-  if (part['scheme'] !== undefined) return spoken('colon');
-  if (part['stop'] !== undefined) return { kind: 'break', terminal: terminalOf(text) };
-  if (part['minus'] !== undefined) return spoken('minus');
-  if (part['pause'] !== undefined && /^\[\[|\]\]$/.test(text)) return spoken('double bracket');
-  if (part['pause'] !== undefined) return { kind: 'break', terminal: terminals.continuing };
-  if (part['sign'] !== undefined) return spoken(spokenSigns[text] ?? text);
-  return null;
+  if (part['query'] !== undefined) return spoken(signs.of('?'));
+  if (part['scheme'] !== undefined) return spoken(signs.of(':'));
+  if (part['stop'] !== undefined) return { kind: 'break', terminal: terminalOf(text), text };
+  if (part['minus'] !== undefined) return spoken(signs.of('-'));
+  if (part['pause'] !== undefined && /^\[\[|\]\]$/.test(text)) return spoken(signs.of('[['));
+  if (part['pause'] !== undefined) return { kind: 'break', terminal: terminals.continuing, text };
+  if (part['sign'] !== undefined) return spoken(signs.of(text));
+  return /^["'«»“”„‘’‹›¡¿]$/.test(text) ? { kind: 'mark', text } : null;
 };
 
-/** @param token cleaned text without white space */
-export const lex = (token: string): Lexeme[] => {
+/** @param token cleaned text without white space @param code of the language that signs are read in */
+export const lex = (token: string, code = 'en'): Lexeme[] => {
+  const signs = signsOf(code);
   const result: Lexeme[] = [];
   let emojiBefore = '';
   for (const match of token.matchAll(lexemes)) {
@@ -122,7 +92,7 @@ export const lex = (token: string): Lexeme[] => {
     // Five laughing faces in a row are spoken once.
     if (part['emoji'] !== undefined && match[0] === emojiBefore) continue;
     emojiBefore = part['emoji'] ?? '';
-    const lexeme = lexemeOf(match[0], part);
+    const lexeme = lexemeOf(match[0], part, signs);
     if (lexeme !== null) result.push(lexeme);
   }
   return result;

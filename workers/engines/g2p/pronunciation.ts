@@ -4,7 +4,7 @@ import type { Bounds } from '../../../src/limits.js';
 import { alignWords } from './alignment.js';
 import type { Atom } from './clauses.js';
 import type { Espeak } from './espeak.js';
-import type { EspeakVoice } from './languages.js';
+import { type EspeakVoice, ipaVoice } from './languages.js';
 
 /** Phones in parallel arrays. Stress is 0 or 1. */
 export interface PhoneString {
@@ -36,6 +36,28 @@ interface Sequence extends PhoneString {
   readonly startsGroup: boolean[];
 }
 
+/**
+ * The next atoms to pronounce at once: of one voice and within the bound. They do not end after a short word: its sound
+ * depends on the next ("a", "the").
+ */
+export const pieceOf = (atoms: readonly Atom[], from: number, lengthMax: number): Atom[] => {
+  const first = atoms[from]!;
+  const piece = [first];
+  let length = first.spoken.length;
+  for (let at = from + 1; at < atoms.length; at++) {
+    const atom = atoms[at]!;
+    if (atom.voice !== first.voice) return piece;
+    length += atom.spoken.length + (atom.glued ? 0 : 1);
+    if (length > lengthMax) {
+      for (let back = 0; back < 3 && piece.length > 1 && piece.at(-1)!.spoken.length <= 3; back++)
+        piece.pop();
+      return piece;
+    }
+    piece.push(atom);
+  }
+  return piece;
+};
+
 type PronunciationBounds = Pick<Bounds, 'pronunciationsKeptMs' | 'pronunciationsCachedMax'>;
 
 export class Pronouncer {
@@ -62,7 +84,7 @@ export class Pronouncer {
     this.#forgetting ??= setTimeout(() => this.#forget(), this.#bounds.pronunciationsKeptMs).unref();
     this.#forgetting.refresh();
     if (atoms.length === 1) return [this.#spell(this.#pronounceAlone(first))];
-    const groups = this.#espeak.groups(textOf(atoms), first.voice);
+    const groups = this.#groups(textOf(atoms), first.voice);
     if (groups.length === atoms.length && atoms.every(({ spoken }) => plainWord.test(spoken)))
       return groups.map((group) => this.#spell(this.#sequence([group], first.voice)));
     const sequence = this.#sequence(groups, first.voice);
@@ -71,6 +93,12 @@ export class Pronouncer {
     return starts.map((start, place) =>
       this.#spell(sequence, start, starts[place + 1] ?? sequence.ids.length),
     );
+  }
+
+  #groups(text: string, voice: EspeakVoice): string[] {
+    if (voice !== ipaVoice) return this.#espeak.groups(text, voice);
+    // A stress mark begins a symbol of its own, as in what espeak-ng writes.
+    return text.split(/\s+/).map((group) => group.replace(/(?<!^)(?=[ˈˌ])/g, '_'));
   }
 
   #sequence(groups: readonly string[], voice: EspeakVoice): Sequence {
@@ -114,7 +142,7 @@ export class Pronouncer {
     const key = `${voice} ${spoken}`;
     const known = this.#alone.get(key);
     if (known !== undefined) this.#alone.delete(key);
-    const sequence = known ?? this.#sequence(this.#espeak.groups(spoken, voice), voice);
+    const sequence = known ?? this.#sequence(this.#groups(spoken, voice), voice);
     this.#alone.set(key, sequence);
     if (this.#alone.size > this.#bounds.pronunciationsCachedMax) {
       const [oldest] = this.#alone.keys();

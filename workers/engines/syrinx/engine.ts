@@ -11,7 +11,7 @@ import { Graphs } from './graphs.js';
 import type { GraphName, Manifest, Speaker, SyrinxData } from './manifest.js';
 import { PhoneSet } from './phones.js';
 import { type Melody, Prosody } from './prosody.js';
-import { mixingOf } from './random.js';
+import { mixingOf } from './mixing.js';
 import { Segment, StepLock } from './segment.js';
 import { Timeline } from './timeline.js';
 import { PhoneTrack, type TrackMeans } from './track.js';

@@ -3,7 +3,7 @@ import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { HeldFile } from '../pack.js';
 import { missingPhones } from './phones.js';
-import { mixingOf } from './random.js';
+import { mixingOf } from './mixing.js';
 
 /** A file in the pack's own folder. */
 interface GraphFile {

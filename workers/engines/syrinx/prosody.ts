@@ -6,7 +6,7 @@
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Terminal, terminals } from '../g2p/lexer.js';
 import type { Speaker } from './manifest.js';
-import { gaussian, randomAt } from './random.js';
+import { gaussian, randomAt } from '../random.js';
 
 /** What numbers are drawn for. */
 const draws = { mood: 0, clause: 1, cutClause: 2, sound: 3, silence: 4, frame: 5, decoder: 6 } as const;

@@ -108,7 +108,7 @@ export class Timeline {
       ids[3 * count + i] = toBigInt(terminal);
       for (const [row, value] of values.entries()) style[row * count + i] = value;
       place[i] = Math.min(phone - track.clauseStart[phone]!, placeMax) / placeMax;
-      place[count + i] = Math.min(track.clauseEnd(phone) - 1 - phone, placeMax) / placeMax;
+      place[count + i] = track.phonesToEnd(phone) / placeMax;
     }
     const { hidden, duration, spread } = await this.#graphs.encode(feeds);
     this.#windows.push({ hidden, first, count, to });

@@ -9,7 +9,7 @@ import type { Bounds } from '../../../src/limits.js';
 import type { Replacement } from '../../../src/threads/messages.js';
 import type { Atom, Clause, Ending } from '../g2p/clauses.js';
 import { type Terminal, terminals } from '../g2p/lexer.js';
-import type { Pronouncer, SpokenAtom } from '../g2p/pronunciation.js';
+import { type Pronouncer, type SpokenAtom, pieceOf } from '../g2p/pronunciation.js';
 
 /** Phones from a clause's start or end beyond which the nets see no difference. */
 export const placeMax = 40;
@@ -122,9 +122,21 @@ export class PhoneTrack {
     return this.#joined.get(word) ?? { first: word, last: word };
   }
 
-  /** Where the clause of a phone ends. Final for phones before `ready`, or further away than the nets can tell. */
-  clauseEnd(phone: number): number {
-    return this.#clauseEnds[this.#spanOf[phone]!] ?? this.length + placeMax;
+  /**
+   * Phones between this one and the end of its clause, an input of the encoder; at most `placeMax`. Final for phones before
+   * `ready`. The segment that spoke the start of a cut clause could not see its end, and spoke as if it were far away. So
+   * this one begins as if it were: otherwise F0 would jump at the cut.
+   */
+  phonesToEnd(phone: number): number {
+    const isAfterCut = this.#first > 0 && this.clauseStart[phone]! <= this.#first;
+    if (!isAfterCut) return this.#knownToEnd(phone);
+    const stretch = placeMax / Math.max(1, this.#knownToEnd(this.#first));
+    return Math.min(this.#knownToEnd(phone) * stretch, placeMax);
+  }
+
+  #knownToEnd(phone: number): number {
+    const end = this.#clauseEnds[this.#spanOf[phone]!] ?? this.length + placeMax;
+    return Math.min(end - 1 - phone, placeMax);
   }
 
   /** The clause of a sound. */
@@ -142,36 +154,12 @@ export class PhoneTrack {
   advance(): void {
     const { atoms, terminal, ending, continues } = this.#clauses[this.#clause]!;
     if (continues) this.#phonesBefore = placeMax;
-    const piece = this.#nextPiece(atoms);
-    this.#pieces++;
+    const { firstPhonemeTextMax, phonemeTextMax } = this.#means.bounds;
+    const piece = pieceOf(atoms, this.#atom, this.#pieces++ === 0 ? firstPhonemeTextMax : phonemeTextMax);
     this.#atom += piece.length;
     for (const [place, spoken] of this.#means.pronouncer.pronounce(piece).entries())
       this.#addAtom(piece[place]!, spoken, terminal);
     if (this.#atom === atoms.length) this.#endClause(ending);
-  }
-
-  /**
-   * Atoms of one voice within the bound. It does not end after a short word: its sound depends on the next ("a",
-   * "the").
-   */
-  #nextPiece(atoms: readonly Atom[]): Atom[] {
-    const { firstPhonemeTextMax, phonemeTextMax } = this.#means.bounds;
-    const max = this.#pieces === 0 ? firstPhonemeTextMax : phonemeTextMax;
-    const first = atoms[this.#atom]!;
-    const piece = [first];
-    let length = first.spoken.length;
-    for (let at = this.#atom + 1; at < atoms.length; at++) {
-      const atom = atoms[at]!;
-      if (atom.voice !== first.voice) return piece;
-      length += atom.spoken.length + (atom.glued ? 0 : 1);
-      if (length > max) {
-        for (let back = 0; back < 3 && piece.length > 1 && piece.at(-1)!.spoken.length <= 3; back++)
-          piece.pop();
-        return piece;
-      }
-      piece.push(atom);
-    }
-    return piece;
   }
 
   #addAtom({ word, aside }: Atom, { ids, stress, wordStart }: SpokenAtom, terminal: number): void {

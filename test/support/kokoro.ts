@@ -1,0 +1,126 @@
+/** Packs of Kokoro and KittenTTS with graphs that echo their inputs, and what is heard of them. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { deflateRawSync } from 'node:zlib';
+import type { Test } from 'tap';
+import { limits } from '../../src/limits.js';
+import { unguarded } from '../../src/threads/vitals.js';
+import { closeFiles, type VoicePack } from '../../src/threads/voices.js';
+import type { EngineMeans, LoadedVoices } from '../../workers/engines/engine.js';
+import { kokoro } from '../../workers/engines/kokoro/format.js';
+import { loadPacks, readPacks } from '../../workers/engines/registry.js';
+import {
+  type EchoOptions,
+  echoModel,
+  echoTable,
+  levelOfId,
+  unitSamples,
+  unitsOfId,
+  writeModel,
+} from '../../scripts/voices/fixtures/kokoro.js';
+
+export type PackFiles = Readonly<Record<string, EchoOptions | Buffer | string>>;
+
+/** Writes a pack: models by their options, other files by their content. */
+export const writePack = (folder: string, files: PackFiles): void => {
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(folder, name);
+    mkdirSync(dirname(path), { recursive: true });
+    if (typeof content === 'string' || Buffer.isBuffer(content)) writeFileSync(path, content);
+    else writeModel(path, echoModel(content));
+  }
+};
+
+export const rawTable = (voice: number, rows = 510): Buffer => {
+  const table = echoTable(voice, rows);
+  return Buffer.from(table.buffer);
+};
+
+/** `np.savez` of voices, the first stored, the others packed. */
+export const npzOf = (names: readonly string[], shape: readonly number[]): Buffer => {
+  const locals: Buffer[] = [];
+  const directory: Buffer[] = [];
+  let at = 0;
+  for (const [place, name] of names.entries()) {
+    const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${shape.join(', ')},), }`;
+    const padded = header.padEnd(118 - 1) + '\n';
+    const start = Buffer.from('\x93NUMPY\x01\x00\x76\x00', 'latin1');
+    const rows = shape.reduce((product, size) => product * size, 1) / 256;
+    const content = Buffer.concat([start, Buffer.from(padded, 'latin1'), rawTable(place, rows)]);
+    const packed = place === 0 ? content : deflateRawSync(content);
+    const file = Buffer.from(`${name}.npy`);
+    const local = Buffer.alloc(30);
+    local.writeUInt32LE(0x0403_4b50, 0);
+    local.writeUInt16LE(file.length, 26);
+    const entry = Buffer.alloc(46);
+    entry.writeUInt32LE(0x0201_4b50, 0);
+    entry.writeUInt16LE(place === 0 ? 0 : 8, 10);
+    entry.writeUInt32LE(packed.length, 20);
+    entry.writeUInt32LE(content.length, 24);
+    entry.writeUInt16LE(file.length, 28);
+    entry.writeUInt32LE(at, 42);
+    locals.push(local, file, packed);
+    directory.push(entry, file);
+    at += local.length + file.length + packed.length;
+  }
+  const size = directory.reduce((sum, { length }) => sum + length, 0);
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x0605_4b50, 0);
+  end.writeUInt16LE(names.length, 10);
+  end.writeUInt32LE(size, 12);
+  end.writeUInt32LE(at, 16);
+  return Buffer.concat([...locals, ...directory, end]);
+};
+
+/** Reads a pack of that name. @throws {VoicePackError} */
+export const readPack = async (t: Test, files: PackFiles, name = 'pack') => {
+  const modelsDir = mkdtempSync(join(tmpdir(), 'syrinx-kokoro-'));
+  t.teardown(() => rmSync(modelsDir, { recursive: true }));
+  writePack(join(modelsDir, name), files);
+  const read = await readPacks({ modelsDir, cacheDir: join(modelsDir, '.cache') }, [kokoro]);
+  t.teardown(() => closeFiles(read.files));
+  return read.packs[0]!;
+};
+
+const quiet = { debug: () => {}, warn: () => {} };
+const means: EngineMeans = { provider: 'cpu', native: unguarded, log: quiet, bounds: limits };
+
+export const load = (pack: VoicePack): Promise<LoadedVoices> => loadPacks([pack], means, [kokoro]);
+
+/** What a run of the graph was given. */
+export interface Heard {
+  readonly ids: readonly number[];
+  /** Levels of the style's first two numbers, and of the speed. */
+  readonly row: number;
+  readonly voice: number;
+  readonly speed: number;
+  /** Samples of the ids, in order. */
+  readonly starts: readonly number[];
+}
+
+const levelsAt = (pcm: Int16Array, unit: number): number[] =>
+  [0, 1, 2, 3].map((level) => pcm[unit * unitSamples + ((2 * level + 1) * unitSamples) / 8]! / 32_767);
+
+/** Reads from the sound what the graph was given, at speed 1. */
+export const heardIn = (pcm: Int16Array): Heard => {
+  const ids: number[] = [];
+  const starts: number[] = [];
+  const [, row = 0, voice = 0, speed = 0] = levelsAt(pcm, 0);
+  for (let unit = 0; (unit + 1) * unitSamples <= pcm.length;) {
+    const [level = 0] = levelsAt(pcm, unit);
+    // The silence after the speech.
+    if (level < levelOfId(0) / 2) break;
+    const id = Math.round((level - levelOfId(0)) * 400);
+    ids.push(id);
+    starts.push(unit * unitSamples);
+    unit += unitsOfId(id);
+  }
+  return {
+    ids,
+    row: Math.round((row - 0.1) * 1000),
+    voice: Math.round((voice - 0.1) * 5000) / 100,
+    speed: Math.round(speed * 400) / 100,
+    starts,
+  };
+};

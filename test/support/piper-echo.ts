@@ -1,0 +1,82 @@
+/** A voice with the graph of Piper's exporter whose audio says what it was given. */
+import { GraphBuilder } from '../../scripts/voices/fixtures/graph-builder.js';
+import { metadataOf } from '../../scripts/voices/fixtures/piper.js';
+import { type Model, elementTypes } from '../../workers/engines/graph/model.js';
+
+/** Samples of a frame of `echo`, in their order. Ids and speakers are divided by 512, scales by 8. */
+export const echoSamples = ['one', 'id', 'speaker', 'lengthScale', 'durationNoiseScale', 'noise'] as const;
+export const echoRate = 8;
+
+/**
+ * A voice whose audio says what the graph was given: each frame has the samples of `echoSamples`. The first is 0.5, so
+ * that a reader knows the gain. Each id has as many frames as the length scale says, times two.
+ */
+export const echoModel = (): Model => {
+  const graph = new GraphBuilder(0);
+  const { int64, float32 } = elementTypes;
+  const ids = graph.input('input', int64, ['batch_size', 'phonemes']);
+  graph.input('input_lengths', int64, ['batch_size']);
+  const scales = graph.input('scales', float32, [3]);
+  const sid = graph.input('sid', int64, ['batch_size']);
+  const numbers = graph.op('Unsqueeze', [graph.op('Cast', [ids], { to: float32 }), graph.ints([1])]);
+  const zeros = graph.op('Mul', [numbers, graph.floats([0], [])]);
+  const scale = (place: number) => graph.op('Gather', [scales, graph.ints([place], [])], { axis: 0 });
+  const row = (value: string, factor: number) =>
+    graph.op('Add', [zeros, graph.op('Mul', [value, graph.floats([factor], [])])]);
+  const speaker = graph.op('Cast', [sid], { to: float32 });
+  const rows = [
+    row(graph.floats([0.5], []), 1),
+    row(numbers, 1 / 512),
+    row(speaker, 1 / 512),
+    row(scale(1), 1 / 8),
+    row(scale(2), 1 / 8),
+    zeros,
+  ];
+  const means = graph.op('Concat', rows, { axis: 1 });
+  // Only the last row has noise.
+  const silent = graph.floats([-100, -100, -100, -100, -100, -2], [1, rows.length, 1]);
+  const deviations = graph.op('Add', [graph.op('Mul', [means, graph.floats([0], [])]), silent]);
+  const frames = graph.op('Ceil', [row(scale(1), 2)]);
+  const total = graph.op('Cast', [graph.op('ReduceSum', [frames, graph.ints([0, 1, 2])], { keepdims: 0 })], {
+    to: int64,
+  });
+  const range = graph.op('Range', [graph.ints([0], []), total, graph.ints([1], [])]);
+  const places = graph.op('Unsqueeze', [graph.op('Cast', [range], { to: float32 }), graph.ints([0, 2])]);
+  const ends = graph.op('CumSum', [frames, graph.ints([2], [])]);
+  const starts = graph.op('Sub', [ends, frames]);
+  const path = graph.op('Sub', [
+    graph.op('Cast', [graph.op('Less', [places, ends])], { to: float32 }),
+    graph.op('Cast', [graph.op('Less', [places, starts])], { to: float32 }),
+  ]);
+  const turned = (value: string) => graph.op('Transpose', [value], { perm: [0, 2, 1] });
+  const mean = turned(graph.op('MatMul', [path, turned(means)]));
+  const deviation = graph.op('Exp', [turned(graph.op('MatMul', [path, turned(deviations)]))]);
+  const noise = graph.op('Mul', [
+    graph.op('Mul', [graph.op('RandomNormalLike', [mean]), deviation]),
+    scale(0),
+  ]);
+  const prior = graph.op('Add', [mean, noise]);
+  const size = rows.length;
+  const diagonal = (width: number) => (_: unknown, at: number) =>
+    Number(Math.floor(at / width) === at % width);
+  const identity = graph.floats(Array.from({ length: size * size }, diagonal(size)), [size, size, 1]);
+  const zeroed = graph.op('Conv', [graph.op('Identity', [prior]), identity], {
+    kernel_shape: [1],
+    pads: [0, 0],
+  });
+  const spread = graph.floats(Array.from({ length: size * echoRate }, diagonal(echoRate)), [
+    size,
+    1,
+    echoRate,
+  ]);
+  const audio = graph.op('ConvTranspose', [zeroed, spread], {
+    kernel_shape: [echoRate],
+    pads: [0, 0],
+    strides: [echoRate],
+  });
+  return graph.model(
+    [{ name: 'output', type: float32, dims: ['batch_size', null, null, 'time'] }],
+    [graph.op('Unsqueeze', [audio, graph.ints([1])])],
+    metadataOf(4),
+  );
+};

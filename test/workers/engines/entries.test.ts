@@ -1,0 +1,113 @@
+/** What stands in MODELS_DIR, as people put it there. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { closeFiles } from '../../../src/threads/voices.js';
+import { entriesIn, entryOf } from '../../../workers/engines/entries.js';
+import { PackFolder } from '../../../workers/engines/pack.js';
+
+t.test(
+  'folders and models with the files of their names are packs; strays are findings with a remedy',
+  async (t) => {
+    const folder = t.testdir({
+      'en_US-amy-low.onnx': '',
+      'en_US-amy-low.onnx.json': '{}',
+      'alone.onnx': '',
+      'kokoro-82m': { onnx: { 'model.onnx': '' }, '.git': { HEAD: '' } },
+      'twice.onnx': '',
+      twice: {},
+      'my voice.onnx': '',
+      'lost.onnx.json': '{}',
+      'voice.pt': '',
+      'pack.tar.bz2': '',
+      'model.onnx.crdownload': '',
+      'voices.bin': '',
+      'README.md': '',
+      LICENSE: '',
+      '.adding-x': {},
+    });
+    symlinkSync(join(folder, 'kokoro-82m'), join(folder, 'linked'));
+    const { packs, findings } = await entriesIn(folder);
+    t.strictSame(
+      packs.map(({ name, files }) => [name, files]),
+      [
+        ['alone', ['alone.onnx']],
+        ['en_US-amy-low', ['en_US-amy-low.onnx', 'en_US-amy-low.onnx.json']],
+        ['kokoro-82m', null],
+        ['linked', null],
+        ['twice', null],
+      ],
+    );
+    const expected: Readonly<Record<string, RegExp>> = {
+      'my voice.onnx': /: a name has .*: rename it$/,
+      'twice.onnx': /: a folder has the same name: remove one of the two$/,
+      'lost.onnx.json': /: the configuration of a voice without its model: /,
+      'model.onnx.crdownload': /: the download is not complete: /,
+      'pack.tar.bz2': /: an archive: unpack it here/,
+      'voice.pt': /: weights for PyTorch: .* get the ONNX export/,
+      'voices.bin': /: it belongs to no model: /,
+    };
+    t.strictSame(findings.map(({ pack }) => pack).sort(), Object.keys(expected).sort());
+    for (const { pack, fault } of findings) {
+      t.match(fault, expected[pack], pack);
+      t.ok(fault.startsWith(join(folder, pack)), 'it names the file');
+    }
+  },
+);
+
+t.test('files of a folder are found below it, but not hidden ones, and not without end', async (t) => {
+  const deep = { a: { b: { c: { d: { 'deep.txt': '' } } } }, '.cache': { x: '' }, 'top.onnx': '' };
+  const path = t.testdir({ pack: deep });
+  const open = (name: string) => PackFolder.open({ name, path: join(path, name), files: null }, []);
+  t.strictSame((await open('pack')).files, ['top.onnx'], 'more than four levels are no pack');
+  mkdirSync(join(path, 'pack', 'onnx'));
+  writeFileSync(join(path, 'pack', 'onnx', 'model.onnx'), '');
+  t.strictSame((await open('pack')).files, ['onnx/model.onnx', 'top.onnx']);
+  mkdirSync(join(path, 'many'));
+  for (let i = 0; i <= 4_096; i++) writeFileSync(join(path, 'many', `${i}.txt`), '');
+  await t.rejects(open('many'), { message: /many: more than 4096 files: this is not one voice pack$/ });
+});
+
+t.test('what is often in the place of a file is told by its first bytes', async (t) => {
+  const path = t.testdir({
+    'pointer.onnx':
+      'version https://git-lfs.github.com/spec/v1\noid sha256:d461765ae179566678c93091c5fa6f2984c31bbe990bf1aa62d92c64d91bc3f6\nsize 63201294\n',
+    'page.onnx': '\n<!DOCTYPE html><html lang="en">',
+    'good.onnx': 'bytes',
+  });
+  const held: number[] = [];
+  const folder = await PackFolder.open({ name: 'pack', path, files: null }, held);
+  const pointer = /pointer\.onnx: a Git LFS pointer, not the file itself: run "git lfs pull"/;
+  await t.rejects(folder.hold('pointer.onnx'), { message: pointer });
+  await t.rejects(folder.bytes('pointer.onnx', 1_000), { message: pointer });
+  await t.rejects(folder.hold('page.onnx'), { message: /page\.onnx: a web page, not the file: / });
+  await t.rejects(folder.bytes('good.onnx', 4), {
+    message: /the file has 5 bytes, too many for what it is$/,
+  });
+  const [first, second] = [await folder.hold('good.onnx'), await folder.hold('good.onnx')];
+  t.equal(first, second, 'a file is opened once');
+  const { identity } = folder;
+  t.equal(folder.identity, identity);
+  closeFiles(held);
+  writeFileSync(join(path, 'good.onnx'), 'other');
+  const again = await PackFolder.open({ name: 'pack', path, files: null }, held);
+  for (const name of ['good.onnx']) await again.hold(name);
+  t.not(again.identity, identity, 'a changed file is another pack');
+  closeFiles(held);
+});
+
+t.test('a path leads to a folder, or to a model with its files', async (t) => {
+  const path = t.testdir({ 'v.onnx': '', 'v.onnx.json': '', 'v.txt': '', pack: {}, 'v.pt': '' });
+  t.strictSame(await entryOf(join(path, 'v.onnx')), {
+    name: 'v',
+    path,
+    files: ['v.onnx', 'v.onnx.json', 'v.pt', 'v.txt'],
+  });
+  t.strictSame(await entryOf(`${join(path, 'pack')}/`), {
+    name: 'pack',
+    path: `${join(path, 'pack')}/`,
+    files: null,
+  });
+  await t.rejects(entryOf(join(path, 'v.pt')), { message: /v\.pt: weights for PyTorch/ });
+  await t.rejects(entryOf(join(path, 'none.onnx')), { message: /none\.onnx: the file is missing$/ });
+});

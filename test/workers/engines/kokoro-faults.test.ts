@@ -1,0 +1,117 @@
+/** Packs of Kokoro and KittenTTS that cannot work: each is refused with its reason and a remedy. */
+import t from 'tap';
+import { elementTypes } from '../../../workers/engines/graph/model.js';
+import { modelMessage } from '../../../workers/engines/graph/write.js';
+import { kokoroVocabulary } from '../../../workers/engines/kokoro/symbols.js';
+import { echoModel } from '../../../scripts/voices/fixtures/kokoro.js';
+import { load, npzOf, rawTable, readPack, type PackFiles } from '../../support/kokoro.js';
+
+const voice = { 'voices/af_heart.bin': rawTable(0) };
+const model = modelMessage(echoModel());
+const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 325532387\n';
+const archive = npzOf(['af_heart', 'bf_emma'], [510, 1, 256]);
+const sherpa = { model_type: 'kokoro', speaker_names: 'af_heart,bf_emma', style_dim: '510,1,256' };
+
+const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
+  'voices for PyTorch': [
+    { 'model.onnx': {}, 'voices/af_heart.pt': 'PK' },
+    /voices\/af_heart\.pt: a voice for PyTorch cannot be read: download voices\/af_heart\.bin/,
+  ],
+  'a pointer in the place of the model': [
+    { 'model.onnx': pointer, ...voice },
+    /model\.onnx: .*Git LFS pointer.*git lfs pull/,
+  ],
+  'a pointer in the place of a voice': [
+    { 'model.onnx': {}, 'voices/af_heart.bin': pointer },
+    /af_heart\.bin: .*Git LFS pointer.*git lfs pull/,
+  ],
+  'a truncated model': [
+    { 'model.onnx': model.subarray(0, model.length / 2), ...voice },
+    /model\.onnx: .*download it again/,
+  ],
+  'a file that is no model': [{ 'model.onnx': 'hello', ...voice }, /model\.onnx: .*download it again/],
+  'a truncated voice': [
+    { 'model.onnx': {}, 'voices/af_heart.bin': rawTable(0).subarray(0, 1_000_001 / 2) },
+    /af_heart\.bin: \d+ bytes are no rows of 256 floats: download it again/,
+  ],
+  'rows of another release': [
+    { 'model.onnx': {}, 'config.json': '{"plbert": {}}', 'voices/af_heart.bin': rawTable(0, 400) },
+    /"af_heart" has 400 rows, one of Kokoro has 510 to 511: download the voices of the same release/,
+  ],
+  'voices and model swapped between releases': [
+    { 'model.onnx': { metadata: sherpa }, 'voices.bin': rawTable(0) },
+    /voices\.bin: it has 510 rows, but the model names 2 voices of 510/,
+  ],
+  'voices without names': [
+    { 'model.onnx': {}, 'voices.bin': rawTable(0, 1_020) },
+    /voices\.bin: all its voices are in one file, and the model does not name them/,
+  ],
+  'a truncated archive': [
+    { 'model.onnx': {}, 'voices.npz': archive.subarray(0, archive.length - 30) },
+    /voices\.npz: .*not whole/,
+  ],
+  'an archive of something else': [
+    { 'model.onnx': {}, 'voices.npz': npzOf(['af_heart'], [510, 2, 128]) },
+    /voices\.npz: "af_heart" has the shape 510 x 2 x 128: rows of 256 numbers are needed/,
+  ],
+  'JSON of something else': [
+    { 'model.onnx': {}, 'voices.json': '{"af_heart": [1, "two"]}' },
+    /voices\.json: "af_heart" is no table/,
+  ],
+  'values that are no numbers in a voice': [
+    { 'model.onnx': {}, 'voices/af_heart.bin': Buffer.alloc(522_240, 0xff) },
+    /af_heart\.bin: "af_heart" has values that are no numbers/,
+  ],
+  'a model of another kind': [
+    { 'model.onnx': modelMessage({ ...echoModel(), inputs: echoModel().inputs.slice(0, 1) }), ...voice },
+    /model\.onnx: a model of Kokoro or KittenTTS takes .* this one takes input_ids/,
+  ],
+  'a speed that is no number': [
+    { 'model.onnx': { speedType: elementTypes.bool }, ...voice },
+    /its speed is no number/,
+  ],
+  'only voices that need another phonemiser': [
+    { 'model.onnx': {}, 'voices/zf_xiaobei.bin': rawTable(0) },
+    /no voice can be used: left out: zf_xiaobei: Japanese and Chinese/,
+  ],
+  'a blend of a voice that is not there': [
+    { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blends": {"warm": "af_heart+bf_emma"}}' },
+    /syrinx\.json: the blend "warm" has the unknown voice "bf_emma"/,
+  ],
+  'a blend that is written wrongly': [
+    { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blends": {"warm": "af_heart:two"}}' },
+    /syrinx\.json: the blend "warm" must be voices with weights, like af_heart:2\+bf_emma:1/,
+  ],
+  'a setting that does not exist': [
+    { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blend": {}}' },
+    /syrinx\.json: syrinx\.json\.blend must be undefined/,
+  ],
+  'a vocabulary that is none': [
+    { 'model.onnx': {}, ...voice, 'tokens.txt': 'a\nb\n' },
+    /tokens\.txt: "a" is no symbol with its id/,
+  ],
+};
+
+for (const [title, [files, reason]] of Object.entries(faults))
+  t.test(`refused: ${title}`, (t) =>
+    t.rejects(readPack(t, files), { name: 'VoicePackError', message: reason }),
+  );
+
+for (const [title, options, reason] of [
+  [
+    'values that are no numbers',
+    { brokenId: 16 },
+    /does not speak: .*no numbers, as some fp16 exports do: use the fp32/,
+  ],
+  ['silence', { isSilent: true }, /does not speak: it is silent/],
+] as const)
+  t.test(`a model that makes ${title} is refused when it is loaded`, async (t) => {
+    const pack = await readPack(t, { 'model.onnx': options, ...voice });
+    await t.rejects(load(pack), { name: 'VoicePackError', message: reason });
+  });
+
+t.test('a vocabulary of another model is noticed', async (t) => {
+  const strange = JSON.stringify({ model: { vocab: { '\u4e00': 1, '\u4e8c': kokoroVocabulary.size } } });
+  const pack = await readPack(t, { 'model.onnx': {}, 'tokenizer.json': strange, ...voice });
+  await t.rejects(load(pack), { message: /knows none of the sounds of its language/ });
+});

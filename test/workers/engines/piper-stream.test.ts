@@ -1,0 +1,130 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { InferenceSession, Tensor } from 'onnxruntime-node';
+import t from 'tap';
+import { piperModel, smallShape } from '../../../scripts/voices/fixtures/piper.js';
+import { type Model, readModel } from '../../../workers/engines/graph/model.js';
+import { inner, replaceByInputs } from '../../../workers/engines/graph/surgery.js';
+import { modelMessage, writeModels } from '../../../workers/engines/graph/write.js';
+import type { Sessions } from '../../../workers/engines/onnx.js';
+import { cutPiper } from '../../../workers/engines/piper/cut.js';
+import { type PartName, PiperGraphs, planOf } from '../../../workers/engines/piper/graphs.js';
+import { Reading } from '../../../workers/engines/piper/reading.js';
+import { gaussian, randomAt } from '../../../workers/engines/random.js';
+import { echoModel } from '../../support/piper-echo.js';
+
+const style = { speaker: 1, noiseScale: 0.667, lengthScale: 1.1, durationNoiseScale: 0.8 };
+const seed = 5;
+const idsOf = (count: number) => Array.from({ length: count }, (_, i) => (i % 2 === 0 ? (i * 37) % 150 : 0));
+
+const noiseOf = (kind: number, count: number): number[] => {
+  const random = randomAt(seed, kind, 0);
+  return Array.from({ length: count }, () => gaussian(random));
+};
+
+interface Case {
+  readonly model: Model;
+  readonly graphs: PiperGraphs;
+  readonly whole: InferenceSession;
+  readonly noises: readonly string[];
+}
+
+const prepare = async (folder: string, built: Model): Promise<Case> => {
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, 'voice.onnx');
+  await writeFile(path, modelMessage(built));
+  const model = readModel({ path, openPath: path });
+  const parts = cutPiper(model);
+  await writeModels(folder, {
+    encoder: parts.encoder.model,
+    flow: parts.flow.model,
+    generator: parts.generator.model,
+  });
+  const run = {} as Record<PartName, Sessions<PartName>['run'][PartName]>;
+  for (const name of ['encoder', 'flow', 'generator'] as const) {
+    const session = await InferenceSession.create(join(folder, `${name}.onnx`));
+    run[name] = (feeds) => session.run(feeds);
+  }
+  const random = model.nodes.filter(({ op }) => op === 'RandomNormalLike');
+  const noises = random.map(({ outputs }) => outputs[0]!);
+  const wholePath = join(folder, 'whole');
+  await mkdir(wholePath);
+  const given = replaceByInputs(
+    model,
+    random,
+    noises.map((name) => inner(name)),
+  );
+  await writeModels(wholePath, { whole: given });
+  const whole = await InferenceSession.create(join(wholePath, 'whole.onnx'));
+  return { model, graphs: new PiperGraphs({ run, executionProvider: 'cpu' }, planOf(parts)), whole, noises };
+};
+
+const readAll = async (graphs: PiperGraphs, ids: readonly number[], stepWork: number) => {
+  const words = ids.map(() => -1);
+  const reading = new Reading(graphs, { ids, words }, style, { seed, place: 0, stepWork });
+  const pieces: Float32Array[] = [];
+  do {
+    const { pcm } = await reading.advance();
+    if (pcm !== null) pieces.push(pcm);
+  } while (!reading.isOver);
+  return { pieces, samples: pieces.flatMap((piece) => [...piece]), end: reading.sampleOf(ids.length) };
+};
+
+const readWhole = async ({ graphs, whole, noises }: Case, ids: readonly number[], samples: number) => {
+  const { channels, generator } = graphs.plan;
+  const frames = samples / generator.rate;
+  const frameNoise = noiseOf(2, channels * frames);
+  const turned = Float32Array.from({ length: channels * frames }, (_, i) => {
+    const [channel, frame] = [Math.floor(i / frames), i % frames];
+    return frameNoise[frame * channels + channel]!;
+  });
+  const feeds: Record<string, Tensor> = {
+    input: new Tensor('int64', BigInt64Array.from(ids, BigInt), [1, ids.length]),
+    input_lengths: new Tensor('int64', BigInt64Array.of(BigInt(ids.length)), [1]),
+    scales: new Tensor(
+      'float32',
+      Float32Array.of(style.noiseScale, style.lengthScale, style.durationNoiseScale),
+      [3],
+    ),
+    sid: new Tensor('int64', BigInt64Array.of(1n), [1]),
+  };
+  if (noises.length > 1)
+    feeds[noises[0]!] = new Tensor('float32', Float32Array.from(noiseOf(1, 2 * ids.length)), [
+      1,
+      2,
+      ids.length,
+    ]);
+  feeds[noises.at(-1)!] = new Tensor('float32', turned, [1, channels, frames]);
+  const names = new Set(whole.inputNames);
+  const made = await whole.run(Object.fromEntries(Object.entries(feeds).filter(([name]) => names.has(name))));
+  return made['output']!.data as Float32Array;
+};
+
+const largestDifference = (a: readonly number[], b: Float32Array) =>
+  a.reduce((most, sample, i) => Math.max(most, Math.abs(sample - b[i]!)), 0);
+
+const voices: readonly (readonly [string, Model])[] = [
+  ['a voice', piperModel(smallShape)],
+  ['a voice of several speakers', piperModel({ ...smallShape, speakers: 4 })],
+  ['the echo', echoModel()],
+];
+for (const [name, built] of voices)
+  t.test(`${name}: the pieces of a sentence are what the whole graph makes of it`, async (t) => {
+    const found = await prepare(t.testdir(), built);
+    const { flow, generator } = found.graphs.plan;
+    for (const length of [1, 7, 61])
+      for (const framesAStep of [3, 20, 1_000]) {
+        const ids = idsOf(length);
+        const { samples, pieces, end } = await readAll(found.graphs, ids, framesAStep * generator.work);
+        t.equal(samples.length, end, 'as many samples as the durations say');
+        const whole = await readWhole(found, ids, samples.length);
+        t.equal(samples.length, whole.length);
+        t.ok(largestDifference(samples, whole) < 1e-4, `${length} ids, ${framesAStep} frames a step`);
+        if (length === 61 && framesAStep === 3) t.ok(pieces.length > 10, 'in many pieces');
+        t.ok(
+          whole.some((sample) => Math.abs(sample) > 0.01),
+          'that are heard',
+        );
+      }
+    t.ok(flow.lookahead < 40 && generator.lookahead < 14);
+  });

@@ -1,0 +1,176 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import t from 'tap';
+import { limits } from '../../src/limits.js';
+import { Lexicons } from '../../src/threads/lexicons.js';
+import { pronounced } from '../../src/text/lexicon.js';
+import { wordSpans } from '../../src/text/words.js';
+import { parsePlain } from '../../workers/lexicons/entries.js';
+import { parsePls } from '../../workers/lexicons/pls.js';
+
+/** A log that keeps its lines. */
+const recordedLog = () => {
+  const lines: { readonly msg: string; readonly file: string; readonly fault: string }[] = [];
+  const write = (line: string) => lines.push(JSON.parse(line) as (typeof lines)[number]);
+  return { log: pino({ base: null }, { write }), lines };
+};
+
+t.test('the plain form has two columns, comments and rules', (t) => {
+  const { entries, findings } = parsePlain(
+    [
+      '# names',
+      'Nguyen\t/ˈwɪn/',
+      'New  York = the big apple',
+      '@language de',
+      '@case exact',
+      "Chemie\t/çe'mi:/",
+      '@language any',
+      'no column',
+      'a\tb\tc',
+      'x\t/h&ello/',
+      'one two three four five six\tmany',
+      '@language german!',
+      '@case upper',
+      `${'w'.repeat(300)}\tx`,
+    ].join('\r\n'),
+    limits,
+  );
+  t.strictSame(entries, [
+    { written: 'Nguyen', caseRule: 'smart', language: null, form: { ipa: 'ˈwɪn' } },
+    { written: 'New York', caseRule: 'smart', language: null, form: { spelling: 'the big apple' } },
+    { written: 'Chemie', caseRule: 'exact', language: 'de', form: { ipa: 'çeˈmiː' } },
+  ]);
+  t.strictSame(
+    findings.map(({ line, fault }) => `${line}: ${fault}`),
+    [
+      '8: the line has not two columns: a word, then a tab or " = ", then its spoken form',
+      '9: the line has not two columns: a word, then a tab or " = ", then its spoken form',
+      '10: "&" in the phonemes of "x" is no sign of the IPA that voices know',
+      '11: "one two three four five six" has more than 5 words',
+      '12: "german!" is no language tag such as en-US',
+      '13: the case rule is smart, exact or any',
+      `14: "${'w'.repeat(20)}..." or its spoken form is longer than 200 characters`,
+    ],
+  );
+  t.end();
+});
+
+const pls = (body: string, attributes = 'alphabet="ipa" xml:lang="en-US"') =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<lexicon version="1.0" xmlns="http://www.w3.org/2005/01/pronunciation-lexicon" ${attributes}>\n${body}\n</lexicon>\n`;
+
+t.test('a lexicon of the W3C form', (t) => {
+  const { entries, findings } = parsePls(
+    pls(`<lexeme><grapheme>W3C</grapheme><alias>World Wide Web Consortium</alias></lexeme>
+<lexeme>
+  <grapheme>colour</grapheme><grapheme>color</grapheme>
+  <phoneme>ˈkʌlə</phoneme><phoneme prefer="true">ˈkʌlɚ</phoneme>
+</lexeme>
+<lexeme><grapheme>AT&amp;T</grapheme><alias>A T and T</alias></lexeme>
+<lexeme><grapheme>x</grapheme><phoneme alphabet="x-sampa">Eks</phoneme></lexeme>
+<lexeme><grapheme>alone</grapheme></lexeme>`),
+    limits,
+  );
+  const language = 'en-US';
+  t.strictSame(entries, [
+    { written: 'W3C', caseRule: 'smart', language, form: { spelling: 'World Wide Web Consortium' } },
+    { written: 'colour', caseRule: 'smart', language, form: { ipa: 'ˈkʌlɚ' } },
+    { written: 'color', caseRule: 'smart', language, form: { ipa: 'ˈkʌlɚ' } },
+    { written: 'AT&T', caseRule: 'smart', language, form: { spelling: 'A T and T' } },
+  ]);
+  t.strictSame(findings, [
+    { line: 9, fault: 'the alphabet of phonemes is "x-sampa": only "ipa" is known' },
+    { line: 10, fault: 'the <lexeme> lacks a <grapheme>, or a <phoneme> or <alias>' },
+  ]);
+  t.end();
+});
+
+t.test('a file that is no lexicon is refused with its line', (t) => {
+  const refused = (text: string, line: number, message: RegExp) =>
+    t.throws(() => parsePls(text, limits), { line, message });
+  refused('', 1, /element/i);
+  refused('<lexicon>\n<lexeme>\n</lexicon>', 3, /lexeme|tag/i);
+  refused('<html/>', 1, /root is no <lexicon>/);
+  refused('<lexicon version="1.0"/>', 1, /xml:lang/);
+  refused(
+    '<!DOCTYPE lexicon [<!ENTITY a "aaaa">]>\n<lexicon xml:lang="en">&a;</lexicon>',
+    1,
+    /document type/,
+  );
+  refused('\n\n<!doctype x SYSTEM "file:///etc/passwd"><lexicon/>', 3, /document type/);
+  refused(pls('<lexeme><grapheme>&unknown;</grapheme></lexeme>'), 3, /entity|reference/i);
+  refused(`<lexicon xml:lang="en">${'<a>'.repeat(200_000)}`, 1, /./);
+  t.end();
+});
+
+t.test(
+  'files are read for the service, a voice and an account; bad ones are reported, and a reload replaces all',
+  async (t) => {
+    const folder = join(t.testdir(), 'lexicons');
+    const { log, lines } = recordedLog();
+    const entry = new URL('../../workers/lexicons.js', import.meta.url);
+    const lexicons = new Lexicons({ folder, bounds: limits, log, entry });
+    t.teardown(() => lexicons.close());
+    const spoken = (text: string, account = 'Shop', voice = 'wren') =>
+      pronounced(lexicons.of(account, voice), text, wordSpans(text), 'en-US').map(
+        (form) => form.ipa ?? form.spoken,
+      );
+
+    await lexicons.reload();
+    t.strictSame(spoken('alpha'), [], 'there is no folder');
+
+    for (const path of ['', 'accounts/Shop', 'voices/wren', 'voices/.hidden'])
+      mkdirSync(join(folder, path), { recursive: true });
+    writeFileSync(join(folder, 'a.txt'), 'alpha\tservice\nbeta\tservice\ngamma\tservice\nbad line\n');
+    writeFileSync(
+      join(folder, 'b.pls'),
+      pls('<lexeme><grapheme>delta</grapheme><phoneme>ˈdɛltə</phoneme></lexeme>'),
+    );
+    writeFileSync(join(folder, 'broken.pls'), '<lexicon>\n<');
+    writeFileSync(join(folder, 'binary.txt'), Buffer.from([0xff, 0xfe, 0x00]));
+    writeFileSync(join(folder, 'large.txt'), `#${' '.repeat(limits.lexiconFileBytesMax)}`);
+    writeFileSync(join(folder, 'notes.md'), 'alpha\tno lexicon');
+    writeFileSync(join(folder, 'voices/wren/x.tsv'), 'alpha\tvoice\nbeta\tvoice\n');
+    writeFileSync(join(folder, 'accounts/Shop/x.tsv'), 'alpha\taccount\n');
+    await lexicons.reload();
+    t.strictSame(spoken('alpha beta gamma delta'), ['account', 'voice', 'service', 'ˈdɛltə']);
+    t.strictSame(spoken('alpha beta', 'Other', 'ada'), ['service', 'service']);
+    t.match(
+      lines.filter(({ msg }) => msg === 'lexicon').map(({ file, fault }) => `${file} ${fault}`),
+      [
+        /a\.txt:4 the line has not two columns/,
+        /binary\.txt:1 the file is no UTF-8/,
+        /broken\.pls:2 /,
+        /large\.txt:1 the file has \d+ bytes; 2097152 are allowed/,
+      ],
+    );
+
+    writeFileSync(
+      join(folder, 'a.txt'),
+      Array.from({ length: 10_000 }, (_, i) => `word${i}\tform ${i}`).join('\n'),
+    );
+    const reading = [lexicons.reload(), lexicons.reload()];
+    t.strictSame(spoken('gamma'), ['service'], 'the old ones hold until the new ones are there');
+    await Promise.all(reading);
+    t.strictSame(spoken('gamma word9999'), ['form 9999']);
+  },
+);
+
+t.test('what is too much is left out', async (t) => {
+  const folder = t.testdir({
+    'a.txt': 'one\t1\ntwo\t2\nthree\t3\n',
+    'b.txt': 'four\t4\n',
+  });
+  const { log, lines } = recordedLog();
+  const entry = new URL('../../workers/lexicons.js', import.meta.url);
+  const bounds = { ...limits, lexiconEntriesMax: 2 };
+  const lexicons = new Lexicons({ folder, bounds, log, entry });
+  t.teardown(() => lexicons.close());
+  await lexicons.reload();
+  const text = 'one two three four';
+  t.equal(pronounced(lexicons.of('', ''), text, wordSpans(text), 'en').length, 2);
+  t.match(
+    lines.find(({ msg }) => msg === 'lexicon'),
+    { fault: /too many entries/ },
+  );
+});

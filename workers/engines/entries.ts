@@ -1,0 +1,126 @@
+/** What stands in MODELS_DIR: folders, and files that belong together by their names. Each is a voice pack, or a finding. */
+import { readdir, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { type PackFinding, VoicePackError } from '../../src/threads/voices.js';
+
+/** A voice pack, as far as its name and place say. */
+export interface PackEntry {
+  readonly name: string;
+  /** The folder of its files. */
+  readonly path: string;
+  /** Its files in that folder; `null`: all of them. */
+  readonly files: readonly string[] | null;
+}
+
+export interface Entries {
+  readonly packs: readonly PackEntry[];
+  /** What is no pack and looks as if it should be one. */
+  readonly findings: readonly PackFinding[];
+}
+
+const model = '.onnx';
+/** A voice id begins with it: it stands in URLs, in lists with commas, and in file names. */
+const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+const isDocument = /^(?:readme|licen[cs]e|notice|copying|authors|changelog|model_?card)\b|\.(?:md|txt|pdf)$/i;
+
+/** The first that matches a file which belongs to no pack says what to do with it. */
+const remedies: readonly (readonly [RegExp, string])[] = [
+  [
+    /\.(?:part|partial|crdownload|download|tmp|aria2)$/i,
+    'the download is not complete: fetch the file again',
+  ],
+  [/\.(?:tar|zip|7z|rar|tar\.\w+|tgz|tbz2?)$/i, 'an archive: unpack it here, for example with tar -xf'],
+  [
+    /\.(?:pt|pth|ckpt)$/i,
+    'weights for PyTorch: this service runs ONNX models, so get the ONNX export of the voice',
+  ],
+  [/\.(?:gguf|ggml)$/i, 'a model for llama.cpp: this service runs ONNX models'],
+  [
+    /\.onnx\.json$/i,
+    'the configuration of a voice without its model: put the .onnx file of the same name beside it',
+  ],
+  [
+    /\.(?:bin|npz|npy|safetensors|json|data|model)$/i,
+    'it belongs to no model: put all files of a voice into a folder of their own',
+  ],
+];
+
+export const remedyFor = (file: string): string | undefined =>
+  remedies.find(([shape]) => shape.test(file))?.[1];
+
+export const faultOf = (error: unknown, what = 'the file'): string => {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === 'ENOENT') return `${what} is missing`;
+  return code === undefined ? String(error) : `${what} cannot be read (${code})`;
+};
+
+export const nameFault = (name: string): string | null =>
+  nameShape.test(name)
+    ? null
+    : 'a name has at most 100 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit: rename it';
+
+/** The pack that a file or a folder is. Files of the same name, up to the ending of the model, belong to it. */
+const entryAt = (folder: string, found: string, isFolder: boolean, beside: readonly string[]): PackEntry => {
+  if (isFolder) return { name: found, path: join(folder, found), files: null };
+  const name = found.slice(0, -model.length);
+  return { name, path: folder, files: beside.filter((file) => file.startsWith(`${name}.`)) };
+};
+
+const isFolderAt = async (path: string): Promise<boolean> => {
+  try {
+    // A link counts as what it leads to.
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false;
+  }
+};
+
+/** @returns the packs by name, and what belongs to none */
+export const entriesIn = async (modelsDir: string): Promise<Entries> => {
+  let names: string[];
+  try {
+    names = (await readdir(modelsDir)).filter((name) => !name.startsWith('.')).sort();
+  } catch (error) {
+    throw new VoicePackError(`${modelsDir}: ${faultOf(error, 'the folder of voices')}`);
+  }
+  const folders = new Set<string>();
+  for (const name of names) if (await isFolderAt(join(modelsDir, name))) folders.add(name);
+  const files = names.filter((name) => !folders.has(name));
+  const packs: PackEntry[] = [];
+  const findings: PackFinding[] = [];
+  const taken = new Set<string>();
+  for (const found of [...folders, ...files.filter((file) => file.endsWith(model))]) {
+    const entry = entryAt(modelsDir, found, folders.has(found), files);
+    const fault =
+      nameFault(entry.name) ??
+      (packs.some(({ name }) => name === entry.name)
+        ? 'a folder has the same name: remove one of the two'
+        : null);
+    if (fault === null) packs.push(entry);
+    else findings.push({ pack: found, fault: `${join(modelsDir, found)}: ${fault}` });
+    for (const file of entry.files ?? []) taken.add(file);
+  }
+  for (const file of files) {
+    const remedy = taken.has(file) || isDocument.test(file) ? undefined : remedyFor(file);
+    if (remedy !== undefined) findings.push({ pack: file, fault: `${join(modelsDir, file)}: ${remedy}` });
+  }
+  return { packs: packs.sort((a, b) => (a.name < b.name ? -1 : 1)), findings };
+};
+
+/** The pack at a path: a folder, or the model among loose files. */
+export const entryOf = async (path: string): Promise<PackEntry> => {
+  const [folder, found] = [dirname(path), basename(path)];
+  if (await isFolderAt(path)) return { name: found, path, files: null };
+  let beside: string[];
+  try {
+    await stat(path);
+    beside = await readdir(folder);
+  } catch (error) {
+    throw new VoicePackError(`${path}: ${faultOf(error)}`);
+  }
+  if (!found.endsWith(model))
+    throw new VoicePackError(
+      `${path}: ${remedyFor(found) ?? 'not a voice: name a folder, or a file that ends in .onnx'}`,
+    );
+  return entryAt(folder, found, false, beside.sort());
+};

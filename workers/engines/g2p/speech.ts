@@ -1,0 +1,181 @@
+/** The words of a segment as phonemes in the language of a voice, for models that were trained on espeak-ng's IPA. */
+import { ipaPlace, mergeReplacements, type Replacement } from '../../../src/text/replacements.js';
+import type { Bounds } from '../../../src/limits.js';
+import type { SegmentRequest, Span } from '../../../src/threads/messages.js';
+import { clausesOf } from './clauses.js';
+import type { Espeak } from './espeak.js';
+import { type EspeakVoice, ipaVoice, spokenLanguage } from './languages.js';
+import { type Phones, type PhoneString, Pronouncer, pieceOf } from './pronunciation.js';
+
+/** A word of a segment as espeak-ng pronounces it in the language of the voice. */
+export interface PhonemicWord {
+  /** Index in `request.words`, or `null` for what belongs to none. A number that is read as several words has several. */
+  readonly word: number | null;
+  /** IPA with stress and length marks, as espeak-ng writes it: `həlˈoʊ`. Never empty. */
+  readonly ipa: string;
+  /** The punctuation before and after it, mostly one character or none: of `;:,.!?¡¿—…"()«»“”`. */
+  readonly before: string;
+  readonly after: string;
+  /** `ipa` was given: raw phonemes of the text, or an entry of a lexicon. */
+  readonly isRaw: boolean;
+}
+
+export interface SpeechOptions {
+  /** `[[...]]` in a text holds phonemes. */
+  readonly rawPhonemes?: boolean;
+}
+
+/** espeak-ng's symbols, numbered as they come. It has a few thousand in all languages together. */
+class Symbols implements Phones {
+  readonly #ids = new Map<string, number>();
+  readonly #symbols: string[] = [];
+  readonly #vowels: boolean[] = [];
+
+  isVowel(id: number): boolean {
+    return this.#vowels[id] === true;
+  }
+
+  read(group: string, _voice: EspeakVoice): PhoneString {
+    const ids = group
+      .replace(/\([a-z-]*\)/g, '')
+      .split('_')
+      .filter((symbol) => symbol !== '')
+      .map((symbol) => this.#idOf(symbol));
+    return { ids, stress: ids.map(() => 0) };
+  }
+
+  /** The symbols carry their own stress. */
+  spreadStress({ stress }: PhoneString): number[] {
+    return stress;
+  }
+
+  ipaOf(ids: readonly number[]): string {
+    return ids.map((id) => this.#symbols[id]!).join('');
+  }
+
+  #idOf(symbol: string): number {
+    const known = this.#ids.get(symbol);
+    if (known !== undefined) return known;
+    const id = this.#symbols.push(symbol) - 1;
+    this.#vowels.push(/^[ˈˌ]?[aeiouyæøœɶɑɒɐəɚɛɜɝɞɘɨɪɔɵʉʊʌɯɤᵻᵊ]/.test(symbol.normalize('NFD')));
+    this.#ids.set(symbol, id);
+    return id;
+  }
+}
+
+type PhonemiserBounds = Pick<Bounds, 'phonemeTextMax' | 'pronunciationsKeptMs' | 'pronunciationsCachedMax'>;
+
+/** What `phonemicWords` works with: each engine has one. */
+export interface Phonemiser {
+  readonly pronouncer: Pronouncer;
+  readonly symbols: Symbols;
+  readonly phonemeTextMax: number;
+}
+
+export const createPhonemiser = (espeak: Espeak, bounds: PhonemiserBounds): Phonemiser => {
+  const symbols = new Symbols();
+  return {
+    pronouncer: new Pronouncer(espeak, symbols, bounds),
+    symbols,
+    phonemeTextMax: bounds.phonemeTextMax,
+  };
+};
+
+/** Marks that mean the same to a model. */
+const sameMarks: Readonly<Record<string, string>> = {
+  ...{ '。': '.', '｡': '.', '।': '.', '॥': '.', '۔': '.', '։': '.', '።': '.' },
+  ...{ '؟': '?', '？': '?', '፧': '?', '‽': '?', '！': '!', '،': ',', '、': ',', '，': ',', '፣': ',' },
+  ...{ '؛': ';', '；': ';', '：': ':', '·': ';' },
+  ...{ '-': '—', '–': '—', '―': '—', '[': '(', '{': '(', ']': ')', '}': ')' },
+  ...{ '„': '“', '‟': '“', '‘': '', '’': '', "'": '', '‹': '«', '›': '»' },
+};
+
+/** The punctuation that models know. */
+const modelMarks = (text: string): string =>
+  text
+    .replace(/\.{2,}/g, '…')
+    .replace(/[^\s\w]/gu, (mark) => sameMarks[mark] ?? (/[;:,.!?¡¿—…"()«»“”]/.test(mark) ? mark : ''))
+    .replace(/(.)\1+/gu, '$1');
+
+const rawForm = /(?:\[\[[^[\]]*\]\]\s*)+/g;
+
+/** `[[...]]` as replacements of the words that it covers. */
+const rawReplacements = (text: string, words: readonly Span[]): Replacement[] => {
+  const found: Replacement[] = [];
+  let next = 0;
+  for (const { 0: match, index } of text.matchAll(rawForm)) {
+    const end = index + match.trimEnd().length;
+    while (next < words.length && words[next]!.end <= index) next++;
+    const first = next;
+    while (next < words.length && words[next]!.start < end) next++;
+    const last = next - 1;
+    if (last < first) continue;
+    const lead = text.slice(words[first]!.start, Math.max(index, words[first]!.start));
+    const tail = text.slice(end, Math.max(end, words[last]!.end));
+    const ipa = match.replace(/\[\[|\]\]/g, ' ').trim();
+    found.push({ first, last, spoken: `${lead}${ipaPlace}${tail}`, ipa });
+  }
+  return found;
+};
+
+/**
+ * Pronounces a segment. Of the clauses that it begins and ends inside of, only its own part.
+ *
+ * @param language BCP 47 of the voice: `de-DE`
+ */
+export const phonemicWords = (
+  { pronouncer, symbols, phonemeTextMax }: Phonemiser,
+  { text, words, spoken = [] }: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>,
+  language: string,
+  { rawPhonemes = false }: SpeechOptions = {},
+): PhonemicWord[] => {
+  const raw = rawPhonemes ? rawReplacements(text, words) : [];
+  const forms = mergeReplacements(raw, spoken);
+  const found: PhonemicWord[] = [];
+  /** Punctuation before the next word, of a sign that has no sound. */
+  let pending = '';
+  const add = (word: number, ipas: readonly string[], before: string, after: string, isRaw: boolean) => {
+    const last = ipas.length - 1;
+    const lead = modelMarks(before);
+    const tail = modelMarks(after);
+    if (last < 0) {
+      const previous = found.at(-1);
+      if (previous === undefined) pending += lead + tail;
+      else found[found.length - 1] = { ...previous, after: modelMarks(previous.after + lead + tail) };
+    }
+    for (const [place, ipa] of ipas.entries()) {
+      found.push({
+        word: word < 0 ? null : word,
+        ipa,
+        before: place === 0 ? modelMarks(pending + lead) : '',
+        after: place === last ? tail : '',
+        isRaw,
+      });
+      pending = '';
+    }
+  };
+  for (const { atoms } of clausesOf(text, words, forms, undefined, spokenLanguage(language)))
+    for (let at = 0; at < atoms.length;) {
+      const { word, spoken: ipa, voice, before, after } = atoms[at]!;
+      if (voice === ipaVoice) {
+        add(
+          word,
+          ipa.split(/\s+/).filter((part) => part !== ''),
+          before,
+          after,
+          true,
+        );
+        at++;
+        continue;
+      }
+      const piece = pieceOf(atoms, at, phonemeTextMax);
+      for (const [place, { ids, wordStart }] of pronouncer.pronounce(piece).entries()) {
+        const atom = piece[place]!;
+        const starts = wordStart.flatMap((isStart, i) => (isStart === 1 || i === 0 ? [i] : []));
+        const ipas = starts.map((start, i) => symbols.ipaOf(ids.slice(start, starts[i + 1])));
+        add(atom.word, ipas, atom.before, atom.after, false);
+      }
+      at += piece.length;
+    }
+  return found;
+};

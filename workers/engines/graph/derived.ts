@@ -1,0 +1,100 @@
+/**
+ * Files that are derived from a model: its parts, with their weights in one file that all threads map. Each set is a
+ * folder named by a hash of its source and of its recipe, so that it is made once, and whole: it appears by a rename.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
+import type { ModelFile } from './model.js';
+
+/** Sets that no voice uses any more are kept up to so many bytes: an owner may try a voice again. */
+const unusedBytesMax = 1024 * 1024 * 1024;
+/** Milliseconds after which the folder of a set that was not finished is removed: its maker ended. */
+const unfinishedMs = 3_600_000;
+
+const hashedBytes = 256 * 1024;
+
+const hashOf = async ({ openPath }: ModelFile): Promise<string> => {
+  const hash = createHash('sha256');
+  for await (const piece of createReadStream(openPath, { highWaterMark: hashedBytes }))
+    hash.update(piece as Buffer);
+  return hash.digest('hex');
+};
+
+const bytesOf = async (folder: string): Promise<number> => {
+  let bytes = 0;
+  for (const name of await readdir(folder)) bytes += (await stat(join(folder, name))).size;
+  return bytes;
+};
+
+export class DerivedFiles {
+  readonly #folder: string;
+  readonly #used = new Set<string>();
+
+  /** @param folder made when it is needed */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /**
+   * The folder of a set.
+   *
+   * @param sources their bytes are part of the name
+   * @param recipe what is made of them, and by which version of the code
+   * @param make writes the files to an empty folder
+   */
+  async set(
+    sources: readonly ModelFile[],
+    recipe: string,
+    make: (folder: string) => Promise<void>,
+  ): Promise<string> {
+    const hash = createHash('sha256').update(recipe);
+    for (const source of sources) hash.update(await hashOf(source));
+    const name = hash.digest('hex').slice(0, 32);
+    const folder = join(this.#folder, name);
+    this.#used.add(name);
+    const now = new Date();
+    try {
+      // The time of a set tells when it was last used.
+      await utimes(folder, now, now);
+      return folder;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+    await mkdir(this.#folder, { recursive: true });
+    const unfinished = await mkdtemp(join(this.#folder, '.new-'));
+    try {
+      await make(unfinished);
+      await rename(unfinished, folder);
+    } catch (error) {
+      await rm(unfinished, { recursive: true, force: true });
+      // Another process was faster.
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
+    }
+    return folder;
+  }
+
+  /** Removes sets that this object did not give, the longest unused first, until the rest is small. */
+  async prune(): Promise<void> {
+    const unused: { folder: string; usedMs: number; bytes: number }[] = [];
+    for (const name of await readdir(this.#folder).catch(() => [])) {
+      const folder = join(this.#folder, name);
+      try {
+        const { mtimeMs: usedMs } = await stat(folder);
+        if (name.startsWith('.') && Date.now() - usedMs < unfinishedMs) continue;
+        if (!this.#used.has(name))
+          unused.push({ folder, usedMs: name.startsWith('.') ? 0 : usedMs, bytes: await bytesOf(folder) });
+      } catch {
+        // Another process removed it.
+      }
+    }
+    let bytes = unused.reduce((sum, set) => sum + set.bytes, 0);
+    for (const set of unused.toSorted((a, b) => a.usedMs - b.usedMs)) {
+      if (bytes <= unusedBytesMax && set.usedMs > 0) return;
+      await rm(set.folder, { recursive: true, force: true });
+      bytes -= set.bytes;
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/** Cuts models: parts of a graph between named values, inner values as outputs, nodes in the place of others. */
+import { type Model, type Node, type Tensor, type ValueInfo, elementTypes } from './model.js';
+
+/** A graph is not of the shape that the surgeon knows. The message says what is not. */
+export class GraphError extends Error {
+  override readonly name = 'GraphError';
+}
+
+/** Names of all values that a node takes, also those that only its subgraphs use. */
+export const usedBy = (node: Node): string[] => {
+  const used = node.inputs.filter((name) => name !== '');
+  for (const attribute of node.attributes.values())
+    if (attribute.type === 'other') used.push(...attribute.uses);
+  return used;
+};
+
+/** Which node makes a value, and which take it. */
+export class Wiring {
+  readonly maker: ReadonlyMap<string, Node>;
+  readonly takers: ReadonlyMap<string, readonly Node[]>;
+  readonly #nodes: readonly Node[];
+
+  constructor({ nodes }: Pick<Model, 'nodes'>) {
+    this.#nodes = nodes;
+    this.maker = new Map(nodes.flatMap((node) => node.outputs.map((name) => [name, node])));
+    const takers = new Map<string, Node[]>();
+    for (const node of nodes)
+      for (const name of new Set(usedBy(node))) takers.set(name, [...(takers.get(name) ?? []), node]);
+    this.takers = takers;
+  }
+
+  /** All values that depend on one of these, and these. */
+  after(names: Iterable<string>): Set<string> {
+    const found = new Set(names);
+    for (const node of this.#nodes)
+      if (usedBy(node).some((name) => found.has(name))) for (const name of node.outputs) found.add(name);
+    return found;
+  }
+
+  /** The nodes that these values depend on, in order. @param stops values that count as given */
+  before(names: Iterable<string>, stops: ReadonlySet<string> = new Set()): Node[] {
+    const needed = new Set([...names].filter((name) => !stops.has(name)));
+    const found: Node[] = [];
+    for (const node of this.#nodes.toReversed()) {
+      if (!node.outputs.some((name) => needed.has(name))) continue;
+      found.unshift(node);
+      for (const name of usedBy(node)) if (!stops.has(name)) needed.add(name);
+    }
+    return found;
+  }
+}
+
+/** A value that was inside a graph, as an input or output of it. Its shape is not known. */
+export const inner = (name: string, type: ValueInfo['type'] = elementTypes.float32): ValueInfo => ({
+  name,
+  type,
+  dims: [],
+});
+
+const initialisersOf = (model: Model, nodes: readonly Node[]): Map<string, Tensor> =>
+  new Map(
+    nodes.flatMap(usedBy).flatMap((name) => {
+      const tensor = model.initialisers.get(name);
+      return tensor === undefined ? [] : [[name, tensor]];
+    }),
+  );
+
+/** The model with more outputs: values that were inside. @throws {GraphError} if a value is unknown */
+export const withOutputs = (model: Model, added: readonly ValueInfo[]): Model => {
+  const made = new Set(model.nodes.flatMap(({ outputs }) => outputs));
+  for (const { name } of added) if (!made.has(name)) throw new GraphError(`it has no value "${name}"`);
+  return { ...model, outputs: [...model.outputs, ...added] };
+};
+
+/**
+ * The part of a model between values. Inputs of the model that it needs stay inputs.
+ * @throws {GraphError} if an output cannot be made from the inputs
+ */
+export const extract = (
+  model: Model,
+  { inputs, outputs }: { readonly inputs: readonly ValueInfo[]; readonly outputs: readonly ValueInfo[] },
+): Model => {
+  const stops = new Set(inputs.map(({ name }) => name));
+  const nodes = new Wiring(model).before(
+    outputs.map(({ name }) => name),
+    stops,
+  );
+  const made = new Set(nodes.flatMap(({ outputs: names }) => names));
+  for (const { name } of outputs)
+    if (!made.has(name) && !stops.has(name)) throw new GraphError(`it has no value "${name}"`);
+  const used = new Set(nodes.flatMap(usedBy));
+  const kept = model.inputs.filter(({ name }) => used.has(name) && !stops.has(name));
+  return {
+    ...model,
+    nodes,
+    inputs: [...inputs, ...kept],
+    outputs,
+    initialisers: initialisersOf(model, nodes),
+  };
+};
+
+/** The model without some nodes; what they made becomes inputs. */
+export const replaceByInputs = (
+  model: Model,
+  removed: readonly Node[],
+  inputs: readonly ValueInfo[],
+): Model =>
+  extract(
+    { ...model, nodes: model.nodes.filter((node) => !removed.includes(node)) },
+    {
+      inputs: [...model.inputs, ...inputs],
+      outputs: model.outputs,
+    },
+  );
+
+/** The integers of a constant: an initialiser, or what a `Constant` makes. `null` if the value is none. */
+export const constantIntegers = (model: Model, wiring: Wiring, name: string): number[] | null => {
+  let tensor = model.initialisers.get(name);
+  const maker = wiring.maker.get(name);
+  if (maker?.op === 'Identity') return constantIntegers(model, wiring, maker.inputs[0]!);
+  const value = maker?.op === 'Constant' ? maker.attributes.get('value') : undefined;
+  if (value?.type === 'tensor') tensor = value.value;
+  if (tensor === undefined || !('held' in tensor.data)) return null;
+  const { held } = tensor.data;
+  const { type } = tensor;
+  if (type === elementTypes.int64)
+    return Array.from({ length: held.length / 8 }, (_, i) => Number(held.readBigInt64LE(8 * i)));
+  if (type === elementTypes.int32)
+    return Array.from({ length: held.length / 4 }, (_, i) => held.readInt32LE(4 * i));
+  return null;
+};
+
+/** The integers of an attribute, or of one that is a single integer. */
+export const attributeIntegers = (node: Node, name: string): readonly number[] | null => {
+  const attribute = node.attributes.get(name);
+  if (attribute?.type === 'ints') return attribute.value;
+  return attribute?.type === 'int' ? [attribute.value] : null;
+};

@@ -1,0 +1,161 @@
+/** Writes models. Large weights of all models of a folder go to one file, which all threads map. */
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Attribute, type Model, type Node, type Tensor, type ValueInfo, sizeOf } from './model.js';
+import { MessageWriter } from './wire.js';
+
+/** Tensors of fewer bytes stay in the graph: shapes have to, and a mapping of its own would be a page for each. */
+const externalBytesMin = 1024;
+/** Where each tensor starts in the file of weights: a multiple of this, as vector instructions like it. */
+const alignment = 64;
+const copiedBytes = 1024 * 1024;
+
+const weightsName = 'weights.bin';
+
+const attributeTypes = { float: 1, int: 2, string: 3, tensor: 4, floats: 6, ints: 7 } as const;
+
+interface Place {
+  readonly location: string;
+  readonly offset: number;
+}
+
+type PlaceOf = (tensor: Tensor) => Place | undefined;
+
+const pair = (key: string, value: string) => new MessageWriter().text(1, key).text(2, value).finish();
+
+const tensorMessage = (tensor: Tensor, placeOf: PlaceOf): Buffer => {
+  const writer = new MessageWriter().integers(1, tensor.dims).integer(2, tensor.type).text(8, tensor.name);
+  const place = placeOf(tensor);
+  if (place !== undefined)
+    return writer
+      .bytes(13, pair('location', place.location))
+      .bytes(13, pair('offset', String(place.offset)))
+      .bytes(13, pair('length', String(sizeOf(tensor))))
+      .integer(14, 1)
+      .finish();
+  if (!('held' in tensor.data)) throw new RangeError(`the weights "${tensor.name}" have no place`);
+  return writer.bytes(9, tensor.data.held).finish();
+};
+
+const attributeMessage = (name: string, attribute: Attribute): Buffer => {
+  if (attribute.type === 'other') return attribute.bytes;
+  const writer = new MessageWriter().text(1, name).integer(20, attributeTypes[attribute.type]);
+  if (attribute.type === 'float') writer.float(2, attribute.value);
+  else if (attribute.type === 'int') writer.integer(3, attribute.value);
+  else if (attribute.type === 'string') writer.text(4, attribute.value);
+  else if (attribute.type === 'tensor')
+    writer.bytes(
+      5,
+      tensorMessage(attribute.value, () => undefined),
+    );
+  else if (attribute.type === 'floats') for (const value of attribute.value) writer.float(7, value);
+  else writer.integers(8, attribute.value);
+  return writer.finish();
+};
+
+const nodeMessage = (node: Node): Buffer => {
+  const writer = new MessageWriter();
+  for (const name of node.inputs) writer.text(1, name);
+  for (const name of node.outputs) writer.text(2, name);
+  writer.text(3, node.name).text(4, node.op);
+  for (const [name, attribute] of node.attributes) writer.bytes(5, attributeMessage(name, attribute));
+  if (node.domain !== '') writer.text(7, node.domain);
+  return writer.finish();
+};
+
+const valueMessage = ({ name, type, dims }: ValueInfo): Buffer => {
+  const tensor = new MessageWriter().integer(1, type);
+  if (dims.length > 0) {
+    const shape = new MessageWriter();
+    for (const dim of dims) {
+      const size = new MessageWriter();
+      if (typeof dim === 'number') size.integer(1, dim);
+      else if (dim !== null) size.text(2, dim);
+      shape.bytes(1, size.finish());
+    }
+    tensor.bytes(2, shape.finish());
+  }
+  const kind = new MessageWriter().bytes(1, tensor.finish()).finish();
+  return new MessageWriter().text(1, name).bytes(2, kind).finish();
+};
+
+/** The bytes of a model whose weights are all held in memory, or have a place in another file. */
+export const modelMessage = (model: Model, placeOf: PlaceOf = () => undefined): Buffer => {
+  const graph = new MessageWriter();
+  for (const node of model.nodes) graph.bytes(1, nodeMessage(node));
+  graph.text(2, 'graph');
+  for (const tensor of model.initialisers.values()) graph.bytes(5, tensorMessage(tensor, placeOf));
+  for (const value of model.inputs) graph.bytes(11, valueMessage(value));
+  for (const value of model.outputs) graph.bytes(12, valueMessage(value));
+  const writer = new MessageWriter().integer(1, model.irVersion).bytes(7, graph.finish());
+  for (const [domain, version] of model.opsets)
+    writer.bytes(8, new MessageWriter().text(1, domain).integer(2, version).finish());
+  for (const [key, value] of model.metadata) writer.bytes(14, pair(key, value));
+  for (const bytes of model.functions) writer.bytes(25, bytes);
+  return writer.finish();
+};
+
+/** The same bytes, in the same model file or held by the same buffer, are written once. */
+const keyOf = ({ data }: Tensor): Buffer | string =>
+  'held' in data ? data.held : `${data.file}:${data.offset}`;
+
+/**
+ * Writes models to a folder as `NAME.onnx`, and the weights of all of them to one file beside. Weights are copied in
+ * pieces.
+ *
+ * @returns the size of all files
+ */
+export const writeModels = async (
+  folder: string,
+  models: Readonly<Record<string, Model>>,
+): Promise<number> => {
+  const places = new Map<Buffer | string, Place>();
+  let bytes = 0;
+  let file = await open(join(folder, weightsName), 'wx');
+  try {
+    const piece = Buffer.allocUnsafe(copiedBytes);
+    for (const model of Object.values(models))
+      for (const tensor of model.initialisers.values()) {
+        const size = sizeOf(tensor);
+        if (size < externalBytesMin && 'held' in tensor.data) continue;
+        if (places.has(keyOf(tensor))) continue;
+        const offset = Math.ceil(bytes / alignment) * alignment;
+        places.set(keyOf(tensor), { location: weightsName, offset });
+        if ('held' in tensor.data) await file.write(tensor.data.held, 0, size, offset);
+        else {
+          const source = await open(tensor.data.file, 'r');
+          try {
+            for (let at = 0; at < size;) {
+              const { bytesRead } = await source.read(
+                piece,
+                0,
+                Math.min(copiedBytes, size - at),
+                tensor.data.offset + at,
+              );
+              if (bytesRead === 0) throw new RangeError(`${tensor.data.file} became shorter`);
+              await file.write(piece, 0, bytesRead, offset + at);
+              at += bytesRead;
+            }
+          } finally {
+            await source.close();
+          }
+        }
+        bytes = offset + size;
+      }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  for (const [name, model] of Object.entries(models)) {
+    const message = modelMessage(model, (tensor) => places.get(keyOf(tensor)));
+    file = await open(join(folder, `${name}.onnx`), 'wx');
+    try {
+      await file.writeFile(message);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    bytes += message.length;
+  }
+  return bytes;
+};

@@ -1,0 +1,166 @@
+/** The engine of Kokoro and KittenTTS: one graph from ids and a style to all samples of a piece. */
+import { type LongStep, type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
+import type { SegmentRequest } from '../../../src/threads/messages.js';
+import { sampleSentence } from '../../../src/text/sample-sentences.js';
+import { wordSpans } from '../../../src/text/words.js';
+import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import { Espeak } from '../g2p/espeak.js';
+import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
+import { type Sessions, createSessions } from '../onnx.js';
+import type { HeldFile } from '../pack.js';
+import { type FamilyName, families } from './families.js';
+import { type GraphShape, feedsOf } from './graph.js';
+import { type Piece, idsOfPiece, pieceIdsMax, piecesOf, tokensOf } from './pieces.js';
+import { Segment, type SegmentMeans, sampleRateHz } from './segment.js';
+import { type Sound, soundOf } from './sound.js';
+import type { Vocabulary } from './symbols.js';
+import { styleSize } from './tables.js';
+
+/** One voice of a pack, in the order of `VoicePack.voices`. */
+export interface Speaker {
+  /** In the styles of all voices. */
+  readonly firstRow: number;
+  readonly rows: number;
+  /** Factor of pace that belongs to it. */
+  readonly speedPrior: number;
+}
+
+/** `VoicePack.data` of this format. */
+export interface KokoroData {
+  readonly family: FamilyName;
+  readonly model: HeldFile;
+  readonly shape: GraphShape;
+  readonly vocabulary: readonly (readonly [symbol: string, id: number])[];
+  /** Ids after those of every text. */
+  readonly ending: readonly number[];
+  readonly speakers: readonly Speaker[];
+  /** The tables of all speakers, as floats. All threads share it. */
+  readonly styles: SharedArrayBuffer;
+}
+
+/** A step of so many times the target is short enough: no thread needs to be kept free of it. */
+const longStepFactor = 2;
+
+type NumberArray = Float32Array | Float64Array | BigInt64Array | Int32Array;
+
+export class KokoroEngine implements Engine {
+  voices: readonly Voice[];
+  readonly executionProvider: Engine['executionProvider'];
+  readonly #data: KokoroData;
+  readonly #vocabulary: Vocabulary;
+  readonly #sessions: Sessions<'model'>;
+  readonly #phonemiser: Phonemiser;
+  readonly #styles: Float32Array;
+  readonly #speakers: ReadonlyMap<string, { readonly speaker: Speaker; readonly language: string }>;
+  readonly #segmentMeans: SegmentMeans;
+
+  private constructor(pack: VoicePack, sessions: Sessions<'model'>, phonemiser: Phonemiser) {
+    const data = pack.data as KokoroData;
+    this.voices = pack.voices;
+    this.executionProvider = sessions.executionProvider;
+    this.#data = data;
+    this.#vocabulary = new Map(data.vocabulary);
+    this.#sessions = sessions;
+    this.#phonemiser = phonemiser;
+    this.#styles = new Float32Array(data.styles);
+    this.#speakers = new Map(
+      pack.voices.map(({ id, language }, place) => [id, { speaker: data.speakers[place]!, language }]),
+    );
+    this.#segmentMeans = {
+      engine: this,
+      cut: (request) => this.#cut(request),
+      run: (piece, request) => this.#run(piece, request),
+    };
+  }
+
+  /** @throws {VoicePackError} when the model cannot be loaded, or does not speak */
+  static async load(pack: VoicePack, means: EngineMeans): Promise<KokoroEngine> {
+    const { model } = pack.data as KokoroData;
+    const phonemiser = createPhonemiser(await Espeak.load(means.bounds), means.bounds);
+    const sessions = await createSessions(pack.name, { model }, means, { sharesWeights: true });
+    const engine = new KokoroEngine(pack, sessions, phonemiser);
+    try {
+      const longStep = await engine.#warmUp();
+      if (longStep.ms > longStepFactor * means.bounds.stepComputeMsTarget)
+        engine.voices = pack.voices.map((voice) => ({ ...voice, longStep }));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+      throw new VoicePackError(`${model.path}: the model does not speak: ${reason}`);
+    }
+    return engine;
+  }
+
+  open(request: SegmentRequest): Segment {
+    this.#speakerOf(request);
+    return new Segment(this.#segmentMeans, request);
+  }
+
+  async step(segments: readonly Segment[]): Promise<(EngineChunk | null)[]> {
+    const chunks: (EngineChunk | null)[] = [];
+    for (const segment of segments) chunks.push(await segment.step());
+    return chunks;
+  }
+
+  #speakerOf({ settings: { voiceId } }: SegmentRequest): { speaker: Speaker; language: string } {
+    const known = this.#speakers.get(voiceId);
+    if (known === undefined) throw new RangeError(`unknown voice "${voiceId}"`);
+    return known;
+  }
+
+  #cut(request: SegmentRequest): Piece[] {
+    const { language } = this.#speakerOf(request);
+    const { spell } = families[this.#data.family];
+    const words = phonemicWords(this.#phonemiser, request, language);
+    const tokens = tokensOf(words, language, spell, this.#vocabulary);
+    if (tokens.every(({ sounds }) => sounds.length === 0)) return [];
+    return piecesOf(tokens, request.isFirst === true, request);
+  }
+
+  async #run(piece: Piece, request: SegmentRequest): Promise<Sound> {
+    const { shape, ending, family } = this.#data;
+    const { closing, rowOf, trimmedSamples } = families[family];
+    const { speaker } = this.#speakerOf(request);
+    const pieceIds = idsOfPiece(piece, this.#vocabulary, closing);
+    const row = Math.min(rowOf(pieceIds.ids.length, piece.textUnits), speaker.rows - 1);
+    const at = (speaker.firstRow + row) * styleSize;
+    const style = this.#styles.slice(at, at + styleSize);
+    const speed = (request.settings.speed ?? 1) * speaker.speedPrior;
+    const made = await this.#sessions.run.model(feedsOf(shape, pieceIds.ids, ending, style, speed));
+    const raw = made[shape.audio]?.data;
+    if (!(raw instanceof Float32Array)) throw new Error(`it made no "${shape.audio}"`);
+    if (!raw.every(Number.isFinite))
+      throw new Error(
+        'it makes values that are no numbers, as some fp16 exports do: use the fp32 or a quantised one',
+      );
+    const values = shape.durations === null ? undefined : made[shape.durations]?.data;
+    const durations = values === undefined ? null : Array.from(values as NumberArray, Number);
+    const isWhole = durations?.length === 1 + pieceIds.ids.length + ending.length;
+    return soundOf(raw, trimmedSamples, pieceIds, isWhole ? durations : null);
+  }
+
+  /**
+   * Speaks twice, because the first run takes many times as long.
+   * @returns the longest step, as the second run lets expect: the time grows with the ids, or faster for a few
+   */
+  async #warmUp(): Promise<LongStep> {
+    const [voice] = this.voices;
+    const text = sampleSentence(voice!.language);
+    const request: SegmentRequest = {
+      ...{ text, words: wordSpans(text), before: '', after: '', seed: 0, utteranceSeed: 0 },
+      settings: { voiceId: voice!.id, temperature: 1, normalizeText: false },
+      isFirst: true,
+    };
+    const [piece] = this.#cut(request);
+    if (piece === undefined) throw new Error('it knows none of the sounds of its language');
+    await this.#run(piece, request);
+    const startMs = performance.now();
+    const { pcm } = await this.#run(piece, request);
+    if (pcm.every((sample) => sample === 0)) throw new Error('it is silent');
+    const { ids } = idsOfPiece(piece, this.#vocabulary, '');
+    const factor = pieceIdsMax / ids.length;
+    return {
+      ms: (performance.now() - startMs) * factor,
+      speechMs: (pcm.length * 1_000 * factor) / sampleRateHz,
+    };
+  }
+}

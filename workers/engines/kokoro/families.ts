@@ -1,0 +1,75 @@
+/** What differs between the models that have the same graph. */
+import {
+  type Speller,
+  type Vocabulary,
+  kittenVocabulary,
+  kokoroVocabulary,
+  spellForKitten,
+  spellForKokoro,
+} from './symbols.js';
+
+export type FamilyName = 'kokoro' | 'kitten';
+
+export interface Family {
+  /** For people. */
+  readonly title: string;
+  /** Of models that bring none. */
+  readonly vocabulary: Vocabulary;
+  readonly spell: Speller;
+  /** After a text without a mark at its end. */
+  readonly closing: string;
+  /** The row of a voice's table for a piece. */
+  readonly rowOf: (ids: number, textUnits: number) => number;
+  /** Samples at the end of every run that are no part of the speech. */
+  readonly trimmedSamples: number;
+  /** Rows that a table may have. */
+  readonly rows: { readonly min: number; readonly max: number };
+  /** Of all its voices; `null`: the first letter of a name tells. */
+  readonly language: string | null;
+}
+
+export const families: Readonly<Record<FamilyName, Family>> = {
+  kokoro: {
+    title: 'Kokoro',
+    vocabulary: kokoroVocabulary,
+    spell: spellForKokoro,
+    closing: '',
+    rowOf: (ids) => ids,
+    trimmedSamples: 0,
+    // 511 is version 0.19.
+    rows: { min: 510, max: 511 },
+    language: null,
+  },
+  kitten: {
+    title: 'KittenTTS',
+    vocabulary: kittenVocabulary,
+    spell: spellForKitten,
+    closing: ' ,',
+    rowOf: (_, textUnits) => textUnits,
+    trimmedSamples: 5_000,
+    rows: { min: 1, max: 509 },
+    language: 'en-US',
+  },
+};
+
+/** By the first letter of a voice of Kokoro. */
+const prefixes: Readonly<Record<string, string>> = {
+  a: 'en-US',
+  b: 'en-GB',
+  e: 'es-ES',
+  f: 'fr-FR',
+  h: 'hi-IN',
+  i: 'it-IT',
+  j: 'ja-JP',
+  p: 'pt-BR',
+  z: 'cmn-CN',
+};
+
+/** Languages whose voices were trained on sounds that espeak-ng does not make. */
+export const unspoken: ReadonlySet<string> = new Set(['ja-JP', 'cmn-CN']);
+
+/** `af_heart`, or `af`: a language, and female or male. `null` if the name does not tell */
+export const languageOfName = (name: string): string | null => {
+  const [, prefix] = /^([a-z])[fm](?:_|$)/.exec(name) ?? [];
+  return prefix === undefined ? null : (prefixes[prefix] ?? null);
+};

@@ -1,0 +1,222 @@
+/** Kokoro and KittenTTS, as people download them: a model, and tables of voices beside it. */
+import { join } from 'node:path';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import type { VoiceFormat } from '../engine.js';
+import type { PackFolder } from '../pack.js';
+import type { KokoroData, Speaker } from './engine.js';
+import { type FamilyName, families, languageOfName, unspoken } from './families.js';
+import type { PackSettings } from './settings.js';
+import { type RawNames, type Tables, blend, readTables, styleSize, tableFiles } from './tables.js';
+
+/** Changes with what is made of a graph. */
+const recipe = 'kokoro 1';
+
+interface NamedTable {
+  readonly name: string;
+  readonly table: Float32Array;
+  readonly language: string;
+  readonly speedPrior: number;
+}
+
+/** Files of other formats that have voices beside a model, too. */
+const isOtherModel = (file: string): boolean =>
+  /\.onnx\.json$|(?:^|\/)(?:flow_lm|mimi_|text_conditioner)/.test(file);
+
+const modelsIn = (files: readonly string[]): string[] => files.filter((file) => file.endsWith('.onnx'));
+
+/** Of several exports of one model, the first of these: others are smaller, and not faster on a CPU. */
+const modelOrder = [
+  'model.onnx',
+  'model_quantized.onnx',
+  'model_uint8.onnx',
+  'model_q8f16.onnx',
+  'model_fp16.onnx',
+];
+
+const chooseModel = (files: readonly string[], named: string | null): string => {
+  const models = modelsIn(files);
+  const rankOf = (file: string) => {
+    const rank = modelOrder.indexOf(file.replace(/^.*\//, ''));
+    return rank < 0 ? modelOrder.length : rank;
+  };
+  if (named !== null && models.includes(named)) return named;
+  return models.toSorted((a, b) => rankOf(a) - rankOf(b))[0]!;
+};
+
+/** What the metadata of sherpa's packages say of tables without names. */
+const rawNamesOf = (metadata: ReadonlyMap<string, string>): RawNames | null => {
+  const names = metadata.get('speaker_names');
+  const rows = Number(metadata.get('style_dim')?.split(',')[0]);
+  return names === undefined || !Number.isInteger(rows) ? null : { names: names.split(','), rows };
+};
+
+const familyOf = (settings: PackSettings, tables: Tables): FamilyName => {
+  if (settings.family !== null) return settings.family;
+  const rows = Math.max(...[...tables.values()].map(({ length }) => length / styleSize));
+  return rows >= families.kokoro.rows.min ? 'kokoro' : 'kitten';
+};
+
+const refuseRows = (folder: PackFolder, family: FamilyName, tables: Tables): void => {
+  const { title, rows } = families[family];
+  for (const [name, { length }] of tables) {
+    const count = length / styleSize;
+    if (count >= rows.min && count <= rows.max) continue;
+    throw new VoicePackError(
+      `${folder.path}: the voice "${name}" has ${count} rows, one of ${title} has ${rows.min} to ${rows.max}: ` +
+        'download the voices of the same release as the model',
+    );
+  }
+};
+
+const namesShown = 3;
+
+const listOf = (names: readonly string[]): string => {
+  const more = names.length - namesShown;
+  return names.slice(0, namesShown).join(', ') + (more > 0 ? ` and ${more} more` : '');
+};
+
+/** The voices that can speak, and notes about the others. */
+const speakable = (
+  folder: PackFolder,
+  family: FamilyName,
+  tables: Tables,
+  settings: PackSettings,
+): { readonly found: NamedTable[]; readonly notes: string[] } => {
+  const languageOf = (name: string): string | null =>
+    families[family].language ?? languageOfName(name) ?? settings.language;
+  const titles = new Map(Object.entries(settings.aliases).map(([alias, name]) => [name, alias]));
+  const found: NamedTable[] = [];
+  const foreign: string[] = [];
+  const nameless: string[] = [];
+  const add = (name: string, source: string, table: Float32Array, speedPrior: number) => {
+    const language = languageOf(source);
+    if (language === null) nameless.push(name);
+    else if (unspoken.has(language)) foreign.push(name);
+    else found.push({ name, table, language, speedPrior });
+  };
+  for (const [name, table] of tables)
+    add(titles.get(name) ?? name, name, table, settings.speedPriors[name] ?? 1);
+  for (const { name, parts } of settings.blends) {
+    const mixed = parts.map(({ voice, weight }) => {
+      const table = tables.get(settings.aliases[voice] ?? voice);
+      if (table === undefined)
+        throw new VoicePackError(
+          `${folder.pathOf('syrinx.json')}: the blend "${name}" has the unknown voice "${voice}"`,
+        );
+      return { table, weight };
+    });
+    if (tables.has(name) || mixed.some(({ table }) => table.length !== mixed[0]!.table.length))
+      throw new VoicePackError(
+        `${folder.pathOf('syrinx.json')}: the blend "${name}" needs another name, or voices of one release`,
+      );
+    add(name, parts[0]!.voice, blend(mixed), 1);
+  }
+  const notes = [];
+  if (foreign.length > 0)
+    notes.push(
+      `left out: ${listOf(foreign)}: Japanese and Chinese need the phonemes of misaki, which espeak-ng does not make`,
+    );
+  if (nameless.length > 0)
+    notes.push(`left out: ${listOf(nameless)}: the name tells no language; set "language" in syrinx.json`);
+  if (found.length === 0)
+    throw new VoicePackError(`${folder.path}: no voice can be used: ${notes.join('; ') || 'there is none'}`);
+  return { found, notes };
+};
+
+/** Puts all tables into memory that threads share. */
+const sharedStyles = (tables: readonly NamedTable[]): { styles: SharedArrayBuffer; speakers: Speaker[] } => {
+  const size = tables.reduce((sum, { table }) => sum + table.length, 0);
+  const styles = new SharedArrayBuffer(size * Float32Array.BYTES_PER_ELEMENT);
+  const all = new Float32Array(styles);
+  let at = 0;
+  const speakers = tables.map(({ table, speedPrior }) => {
+    all.set(table, at);
+    const firstRow = at / styleSize;
+    at += table.length;
+    return { firstRow, rows: table.length / styleSize, speedPrior };
+  });
+  return { styles, speakers };
+};
+
+/** What a thread keeps of a loaded model for itself: the graph, and its weights of less than a page. */
+const threadBytes = 8 * 1024 * 1024;
+
+const readmeBytesMax = 1024 * 1024;
+
+/** What the owner of a Hugging Face repository says at the top of its README. */
+const licenceIn = async (folder: PackFolder): Promise<string | undefined> => {
+  if (!folder.files.includes('README.md')) return undefined;
+  // A README that cannot be read is no fault of the voice.
+  const text = await folder.bytes('README.md', readmeBytesMax).catch(() => '');
+  return /^---\n(?:.*\n)*?license: *(\S+)/.exec(text.toString())?.[1];
+};
+
+/** The most usual voice first. */
+const isDefault = ({ name }: NamedTable): boolean => name === 'af_heart' || name === 'af';
+
+export const kokoro: VoiceFormat = {
+  name: 'kokoro',
+  looksFor: 'MODEL.onnx with voices/NAME.bin or voices.npz',
+  recognises({ files }) {
+    const { read, torch } = tableFiles(files);
+    return modelsIn(files).length > 0 && read.length + torch.length > 0 && !files.some(isOtherModel);
+  },
+
+  async read(folder, { derived }) {
+    const { namedModel, readSettings } = await import('./settings.js');
+    const { hasWholeSpeed, shapeOf } = await import('./graph.js');
+    const { writeModels } = await import('../graph/write.js');
+    const chosen = chooseModel(folder.files, await namedModel(folder));
+    const file = await folder.hold(chosen);
+    const source = await folder.model(chosen);
+    const settings = await readSettings(folder, source.metadata);
+    const tables = await readTables(folder, rawNamesOf(source.metadata));
+    const family = familyOf(settings, tables);
+    refuseRows(folder, family, tables);
+    let graph;
+    try {
+      graph = shapeOf(source);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw new VoicePackError(`${file.path}: ${error.message}`);
+    }
+    const { shape, model } = graph;
+    const { found, notes } = speakable(folder, family, tables, settings);
+    const voices = found.toSorted((a, b) => Number(isDefault(b)) - Number(isDefault(a)));
+    if (shape.durations === null) notes.push('word times are estimates: the model has no durations');
+    if (hasWholeSpeed(shape))
+      notes.push('the pace can only be a whole number: this export takes no other speed');
+    const made = await derived.set([file], recipe, async (target) => {
+      await writeModels(target, { model });
+    });
+    const path = join(made, 'model.onnx');
+    const { styles, speakers } = sharedStyles(voices);
+    const hasEndMark = family === 'kitten' && speakers.some(({ rows }) => rows > 1);
+    const licence = await licenceIn(folder);
+    return {
+      voices: voices.map(({ name, language }) => ({
+        id: voices.length === 1 ? folder.name : `${folder.name}-${name}`,
+        sampleRateHz: 24_000,
+        language,
+      })),
+      ...(licence !== undefined && { licence }),
+      modelBytes: threadBytes,
+      sharedBytes: file.bytes + styles.byteLength,
+      notes,
+      data: {
+        family,
+        model: { path: file.path, openPath: path, bytes: file.bytes },
+        shape,
+        vocabulary: [...(settings.vocabulary ?? families[family].vocabulary)],
+        ending: hasEndMark ? [10, 0] : [0],
+        speakers,
+        styles,
+      } satisfies KokoroData,
+    };
+  },
+
+  async load(pack, means) {
+    const { KokoroEngine } = await import('./engine.js');
+    return KokoroEngine.load(pack, means);
+  },
+};

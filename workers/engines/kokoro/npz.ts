@@ -1,0 +1,89 @@
+/** NPZ, the archives in which NumPy saves arrays: a zip file with a `.npy` file for each array. */
+import { inflateRawSync } from 'node:zlib';
+
+export interface FloatArray {
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+const localHeader = 0x0403_4b50;
+const directoryHeader = 0x0201_4b50;
+const directoryEnd = 0x0605_4b50;
+/** The end of the directory may have a comment after it, of 64 KiB at most. */
+const endBytes = 22;
+const longestComment = 65_535;
+/** Compression methods of zip. */
+const stored = 0;
+const deflated = 8;
+
+const npyMagic = '\x93NUMPY';
+
+export const isZip = (bytes: Buffer): boolean =>
+  bytes.length >= endBytes && bytes.readUInt32LE(0) === localHeader;
+
+const directoryOf = (bytes: Buffer): { entries: number; at: number } => {
+  const first = Math.max(0, bytes.length - endBytes - longestComment);
+  for (let at = bytes.length - endBytes; at >= first; at--)
+    if (bytes.readUInt32LE(at) === directoryEnd)
+      return { entries: bytes.readUInt16LE(at + 10), at: bytes.readUInt32LE(at + 16) };
+  throw new RangeError('the archive has no directory: it is not whole');
+};
+
+/** @param bytesMax of an array when it is unpacked */
+function* filesOf(bytes: Buffer, bytesMax: number): Generator<readonly [name: string, content: Buffer]> {
+  const directory = directoryOf(bytes);
+  let { at } = directory;
+  for (let entry = 0; entry < directory.entries; entry++) {
+    if (bytes.readUInt32LE(at) !== directoryHeader)
+      throw new RangeError('the directory of the archive is damaged');
+    const method = bytes.readUInt16LE(at + 10);
+    const packedBytes = bytes.readUInt32LE(at + 20);
+    const nameBytes = bytes.readUInt16LE(at + 28);
+    const name = bytes.toString('utf8', at + 46, at + 46 + nameBytes);
+    const local = bytes.readUInt32LE(at + 42);
+    const from = local + 30 + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28);
+    if (from + packedBytes > bytes.length)
+      throw new RangeError(`"${name}" goes beyond the end of the archive`);
+    const packed = bytes.subarray(from, from + packedBytes);
+    if (method !== stored && method !== deflated)
+      throw new RangeError(`"${name}" is packed in an unknown way`);
+    yield [name, method === stored ? packed : inflateRawSync(packed, { maxOutputLength: bytesMax })];
+    at += 46 + nameBytes + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
+  }
+}
+
+/** Reads a `.npy` file of 32-bit floats. */
+const arrayOf = (name: string, bytes: Buffer): FloatArray => {
+  if (bytes.toString('latin1', 0, npyMagic.length) !== npyMagic)
+    throw new RangeError(`"${name}" is no NumPy array`);
+  const isOld = bytes[6] === 1;
+  const headerBytes = isOld ? bytes.readUInt16LE(8) : bytes.readUInt32LE(8);
+  const from = (isOld ? 10 : 12) + headerBytes;
+  const header = bytes.toString('latin1', isOld ? 10 : 12, from);
+  const type = /'descr': '([^']*)'/.exec(header)?.[1];
+  const shape = /'shape': \(([^)]*)\)/.exec(header)?.[1];
+  if (type !== '<f4' || shape === undefined || /'fortran_order': True/.test(header))
+    throw new RangeError(`"${name}" is no array of 32-bit floats by rows`);
+  const sizes = shape
+    .split(',')
+    .filter((size) => size.trim() !== '')
+    .map(Number);
+  const count = sizes.reduce((product, size) => product * size, 1);
+  if (bytes.length - from !== 4 * count) throw new RangeError(`"${name}" has not the size that it says`);
+  return { shape: sizes, values: floatsOf(bytes.subarray(from)) };
+};
+
+/** Copies little-endian floats, which may be at any place of a buffer. */
+export const floatsOf = (bytes: Buffer): Float32Array => {
+  const values = new Float32Array(bytes.length / 4);
+  Buffer.from(values.buffer).set(bytes);
+  return values;
+};
+
+/** @throws {RangeError} if it is no whole archive of float arrays */
+export const readNpz = (bytes: Buffer, bytesMax: number): Map<string, FloatArray> => {
+  const arrays = new Map<string, FloatArray>();
+  for (const [name, content] of filesOf(bytes, bytesMax))
+    if (name.endsWith('.npy')) arrays.set(name.slice(0, -'.npy'.length), arrayOf(name, content));
+  return arrays;
+};

@@ -1,0 +1,120 @@
+/** Speaks one segment: a run of the model for each piece. */
+import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
+import type { EngineChunk, SegmentSynthesis } from '../engine.js';
+import { toInt16 } from '../pcm.js';
+import type { Pause, Piece } from './pieces.js';
+import type { Sound } from './sound.js';
+
+export const sampleRateHz = 24_000;
+const samplesOf = (milliseconds: number) => (milliseconds * sampleRateHz) / 1_000;
+
+/** Milliseconds of silence after a piece, less what its sound keeps: by its last mark. */
+const pausesMs: Readonly<Record<Pause, number>> = { sentence: 220, clause: 90 };
+/** Milliseconds of silence for a text without a sound. */
+const blankMs = 300;
+
+/** What a segment needs of its engine. */
+export interface SegmentMeans {
+  readonly engine: SegmentSynthesis['engine'];
+  /** Cheap: no model runs. */
+  readonly cut: (request: SegmentRequest) => readonly Piece[];
+  readonly run: (piece: Piece, request: SegmentRequest) => Promise<Sound>;
+}
+
+/** The times of the words of a request, from those of the pieces. */
+class WordTimer {
+  readonly #request: Pick<SegmentRequest, 'words' | 'spoken'>;
+  readonly #spans: ({ start: number; end: number } | undefined)[] = [];
+  #next = 0;
+  #end = 0;
+
+  constructor(request: Pick<SegmentRequest, 'words' | 'spoken'>) {
+    this.#request = request;
+  }
+
+  /** A part of a word sounds from here to there. */
+  add(word: number, start: number, end: number): void {
+    this.#spans[word] = { start: this.#spans[word]?.start ?? start, end };
+  }
+
+  /** The times of all words before this one that were not reported. */
+  until(word: number): WordTime[] {
+    const times: WordTime[] = [];
+    for (; this.#next < word; this.#next++) {
+      const { start, end } = this.#timeOf(this.#next);
+      const startSample = Math.max(this.#end, start);
+      this.#end = Math.max(startSample, end);
+      times.push({ word: this.#next, startSample, endSample: this.#end });
+    }
+    return times;
+  }
+
+  /** Words that are spoken as one share its time. One without a sound has none. */
+  #timeOf(word: number): { start: number; end: number } {
+    const joined = this.#request.spoken?.find(({ first, last }) => first <= word && word <= last);
+    const first = joined?.first ?? word;
+    const span = this.#spans[first];
+    if (span === undefined) return { start: this.#end, end: this.#end };
+    const share = (span.end - span.start) / ((joined?.last ?? word) - first + 1);
+    const start = span.start + (word - first) * share;
+    return { start: Math.round(start), end: Math.round(start + share) };
+  }
+}
+
+export class Segment implements SegmentSynthesis {
+  readonly engine: SegmentSynthesis['engine'];
+  readonly sampleRateHz = sampleRateHz;
+  readonly #means: SegmentMeans;
+  readonly #request: SegmentRequest;
+  readonly #timer: WordTimer;
+  #pieces: readonly Piece[] | undefined;
+  #made = 0;
+  #samples = 0;
+
+  constructor(means: SegmentMeans, request: SegmentRequest) {
+    this.engine = means.engine;
+    this.#means = means;
+    this.#request = request;
+    this.#timer = new WordTimer(request);
+  }
+
+  async step(): Promise<EngineChunk | null> {
+    const pieces = (this.#pieces ??= this.#means.cut(this.#request));
+    const piece = pieces[this.#made++];
+    if (piece === undefined) return this.#made === 1 ? this.#blank() : null;
+    const next = pieces[this.#made];
+    const { pcm, spans } = await this.#means.run(piece, this.#request);
+    for (const [place, { word }] of piece.tokens.entries()) {
+      const span = spans[place];
+      if (word !== null && span !== null && span !== undefined)
+        this.#timer.add(word, this.#samples + span.start, this.#samples + span.end);
+    }
+    const silence = samplesOf(this.#pauseMsAfter(piece, next));
+    const all = new Float32Array(Math.max(1, pcm.length + silence));
+    all.set(pcm);
+    this.#samples += all.length;
+    const words = this.#timer.until(this.#firstWordFrom(this.#made));
+    return { pcm: toInt16(all), words, last: next === undefined };
+  }
+
+  /** The first word of the pieces from this one on. */
+  #firstWordFrom(place: number): number {
+    for (const { tokens } of this.#pieces!.slice(place))
+      for (const { word } of tokens) if (word !== null) return word;
+    return this.#request.words.length;
+  }
+
+  /** A text without a mark at its end is a sentence, unless another segment goes on with it. */
+  #pauseMsAfter({ pause }: Piece, next: Piece | undefined): number {
+    if (pause !== null) return pausesMs[pause];
+    return next === undefined && this.#request.after === '' ? pausesMs.sentence : 0;
+  }
+
+  #blank(): EngineChunk {
+    return {
+      pcm: new Int16Array(samplesOf(blankMs)),
+      words: this.#timer.until(this.#request.words.length),
+      last: true,
+    };
+  }
+}

@@ -1,0 +1,158 @@
+/** The JSON files of a pack: what the makers of a model say, and what its owner adds in `syrinx.json`. */
+import typia, { type tags } from 'typia';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import type { PackFolder } from '../pack.js';
+import type { FamilyName } from './families.js';
+import type { Vocabulary } from './symbols.js';
+
+/** `config.json`, as far as it is used. */
+interface Config {
+  /** KittenTTS: `ONNX1` or `ONNX2`. */
+  readonly type?: unknown;
+  readonly model_file?: string;
+  /** Factors of pace, by voice. */
+  readonly speed_priors?: Record<string, number & tags.ExclusiveMinimum<0> & tags.Maximum<10>>;
+  /** Names for people, and the voices that they stand for. */
+  readonly voice_aliases?: Record<string, string>;
+  /** Kokoro. */
+  readonly vocab?: Record<string, number & tags.Type<'uint32'>>;
+  readonly plbert?: unknown;
+}
+
+interface Tokenizer {
+  readonly model: { readonly vocab: Record<string, number & tags.Type<'uint32'>> };
+}
+
+/** `syrinx.json`: what the owner of the pack decides. */
+interface OwnerSettings {
+  /** BCP 47, of voices whose names do not tell. */
+  readonly language?: string & tags.Pattern<'^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$'>;
+  /** Further voices, as mixtures: `{ "warm": "af_heart:2+bf_emma:1" }`. */
+  readonly blends?: Record<string, string>;
+}
+
+export interface Blend {
+  readonly name: string;
+  readonly parts: readonly { readonly voice: string; readonly weight: number }[];
+}
+
+/** What is known of a pack before its voices are read. */
+export interface PackSettings {
+  readonly family: FamilyName | null;
+  readonly vocabulary: Vocabulary | null;
+  readonly speedPriors: Readonly<Record<string, number>>;
+  readonly aliases: Readonly<Record<string, string>>;
+  readonly language: string | null;
+  readonly blends: readonly Blend[];
+}
+
+export const ownerFile = 'syrinx.json';
+
+const validateConfig = typia.createValidate<Config>();
+const validateTokenizer = typia.createValidate<Tokenizer>();
+const validateOwner = typia.createValidateEquals<OwnerSettings>();
+
+const read = async <T>(
+  folder: PackFolder,
+  name: string,
+  validate: (value: unknown) => typia.IValidation<T>,
+): Promise<T | null> => {
+  if (!folder.files.includes(name)) return null;
+  const result = validate(await folder.json(name));
+  if (result.success) return result.data;
+  const [first] = result.errors;
+  throw new VoicePackError(
+    `${folder.pathOf(name)}: ${first?.path.replace('$input', name)} must be ${first?.expected}`,
+  );
+};
+
+const blendName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+const blendPart = /^([^:+]+)(?::(\d+(?:\.\d+)?))?$/;
+
+/** @throws {VoicePackError} if it is not written like `af_heart:2+bf_emma:1` */
+const parseBlend = (path: string, name: string, recipe: string): Blend => {
+  if (!blendName.test(name))
+    throw new VoicePackError(
+      `${path}: "${name}" cannot be the name of a voice: use letters, digits, _ and -`,
+    );
+  const parts = recipe.split('+').map((part) => {
+    const [, voice = '', weight = '1'] = blendPart.exec(part.trim()) ?? [];
+    return { voice, weight: Number(weight) };
+  });
+  if (parts.some(({ voice, weight }) => voice === '' || weight <= 0))
+    throw new VoicePackError(
+      `${path}: the blend "${name}" must be voices with weights, like af_heart:2+bf_emma:1`,
+    );
+  return { name, parts };
+};
+
+/** Vocabularies of sherpa's packages: a symbol and its id in each line. The symbol can be a space. */
+const parseTokens = (path: string, text: string): Vocabulary => {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
+  return new Map(
+    lines.map((line) => {
+      const [, symbol, id] = /^(.+?)[ \t](\d+)$/u.exec(line) ?? [];
+      if (symbol === undefined)
+        throw new VoicePackError(`${path}: "${line.slice(0, 40)}" is no symbol with its id`);
+      return [symbol, Number(id)];
+    }),
+  );
+};
+
+const tokensFile = 'tokens.txt';
+const tokenizerFile = 'tokenizer.json';
+const tokensBytesMax = 1024 * 1024;
+
+const familyOf = (config: Config | null, metadata: ReadonlyMap<string, string>): FamilyName | null => {
+  const type = metadata.get('model_type') ?? '';
+  if (type.startsWith('kokoro') || metadata.has('kokoro_config')) return 'kokoro';
+  if (type.startsWith('kitten')) return 'kitten';
+  if (typeof config?.type === 'string' && /^ONNX\d/.test(config.type)) return 'kitten';
+  return config?.plbert === undefined ? null : 'kokoro';
+};
+
+const vocabularyOf = async (
+  folder: PackFolder,
+  config: Config | null,
+  metadata: ReadonlyMap<string, string>,
+): Promise<Vocabulary | null> => {
+  const inside = metadata.get('kokoro_config');
+  if (inside !== undefined) {
+    const result = validateConfig(JSON.parse(inside));
+    if (result.success && result.data.vocab !== undefined) return new Map(Object.entries(result.data.vocab));
+  }
+  if (config?.vocab !== undefined) return new Map(Object.entries(config.vocab));
+  const tokenizer = await read(folder, tokenizerFile, validateTokenizer);
+  if (tokenizer !== null) return new Map(Object.entries(tokenizer.model.vocab));
+  if (!folder.files.includes(tokensFile)) return null;
+  const text = (await folder.bytes(tokensFile, tokensBytesMax)).toString('utf8');
+  return parseTokens(folder.pathOf(tokensFile), text);
+};
+
+/** The model that `config.json` names, before its metadata are known. */
+export const namedModel = async (folder: PackFolder): Promise<string | null> =>
+  (await read(folder, 'config.json', validateConfig))?.model_file ?? null;
+
+/** @throws {VoicePackError} in one line that names the file */
+export const readSettings = async (
+  folder: PackFolder,
+  metadata: ReadonlyMap<string, string>,
+): Promise<PackSettings> => {
+  const config = await read(folder, 'config.json', validateConfig);
+  const owner = await read(folder, ownerFile, validateOwner);
+  const names = (metadata.get('speaker_names') ?? '').split(',');
+  const priors = (metadata.get('speaker_speed_priors') ?? '').split(',').map(Number);
+  const ofMetadata = names.flatMap((name, place) =>
+    priors[place]! > 0 ? [[name, priors[place]!] as const] : [],
+  );
+  return {
+    family: familyOf(config, metadata),
+    vocabulary: await vocabularyOf(folder, config, metadata),
+    speedPriors: { ...Object.fromEntries(ofMetadata), ...config?.speed_priors },
+    aliases: config?.voice_aliases ?? {},
+    language: owner?.language ?? null,
+    blends: Object.entries(owner?.blends ?? {}).map(([name, recipe]) =>
+      parseBlend(folder.pathOf(ownerFile), name, recipe),
+    ),
+  };
+};

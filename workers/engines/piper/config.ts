@@ -1,0 +1,102 @@
+/** The file that stands beside every Piper voice, `NAME.onnx.json`. */
+import typia, { type tags } from 'typia';
+import { VoicePackError } from '../../../src/threads/voices.js';
+
+type Positive = number & tags.ExclusiveMinimum<0>;
+type Id = number & tags.Type<'uint32'>;
+
+/** What of it is used, under its own names. */
+export interface PiperConfig {
+  readonly audio: {
+    readonly sample_rate: number & tags.Type<'uint32'> & tags.Minimum<8000> & tags.Maximum<48000>;
+  };
+  readonly espeak?: { readonly voice?: string };
+  readonly language?: { readonly code?: string };
+  readonly inference?: {
+    readonly noise_scale?: number & tags.Minimum<0>;
+    readonly length_scale?: Positive;
+    readonly noise_w?: number & tags.Minimum<0>;
+  };
+  readonly phoneme_type?: string;
+  readonly phoneme_id_map: Readonly<Record<string, Id | readonly Id[]>>;
+  readonly vowel_clusters?: readonly (readonly string[])[] | null;
+  readonly num_speakers?: number & tags.Type<'uint32'>;
+  readonly speaker_id_map?: Readonly<Record<string, Id>>;
+  readonly default_speaker_id?: Id | null;
+  readonly hop_length?: number & tags.Type<'uint32'> & tags.Minimum<1>;
+  readonly dataset?: string;
+}
+
+const validate = typia.createValidate<PiperConfig>();
+
+/** Phonemes that need a program that this service does not have. */
+const otherPhonemes: Readonly<Record<string, string>> = {
+  pinyin: 'take a Chinese voice with espeak phonemes (such as zh_CN-huayan)',
+  hebrew: 'take a Hebrew voice with text or espeak phonemes',
+  japanese: 'take a Japanese voice with text or espeak phonemes',
+};
+
+/** @throws {VoicePackError} in one line that names the file */
+export const parseConfig = (path: string, value: unknown): PiperConfig => {
+  const result = validate(value);
+  if (!result.success) {
+    const { path: place, expected } = result.errors[0]!;
+    throw new VoicePackError(`${path}: ${place.replace('$input.', '')} is not ${expected}`);
+  }
+  const config = result.data;
+  const type = config.phoneme_type ?? 'espeak';
+  if (type !== 'espeak' && type !== 'text')
+    throw new VoicePackError(
+      `${path}: its phonemes are of the type "${type}", which cannot be made here: ${otherPhonemes[type] ?? 'take a voice with espeak phonemes'}`,
+    );
+  if (type === 'espeak' && !config.espeak?.voice)
+    throw new VoicePackError(`${path}: espeak.voice is missing: it says in which language the voice speaks`);
+  for (const symbol of ['^', '$', '_'])
+    if (config.phoneme_id_map[symbol] === undefined)
+      throw new VoicePackError(
+        `${path}: phoneme_id_map has no "${symbol}": take the file that belongs to the voice`,
+      );
+  const speakers = config.num_speakers ?? 1;
+  for (const id of [config.default_speaker_id ?? 0, ...Object.values(config.speaker_id_map ?? {})])
+    if (id >= Math.max(1, speakers))
+      throw new VoicePackError(`${path}: speaker ${id} is not one of its ${speakers} speakers`);
+  return config;
+};
+
+/** The configuration of a voice without that file, as sherpa-onnx packages it: metadata of the model, and `tokens.txt`. */
+export const configOfPackage = (metadata: ReadonlyMap<string, string>, tokens: string): unknown => ({
+  audio: { sample_rate: Number(metadata.get('sample_rate')) },
+  espeak: { voice: metadata.get('voice') },
+  num_speakers: Number(metadata.get('n_speakers') ?? 1),
+  phoneme_id_map: Object.fromEntries(
+    tokens.split(/\r?\n/).flatMap((line) => {
+      const [, symbol, id] = /^(.+) (\d+)$/u.exec(line) ?? [];
+      return symbol === undefined ? [] : [[symbol, [Number(id)]]];
+    }),
+  ),
+});
+
+/** A voice of a pack: its id in the graph, and its name; `null` where a pack has one voice. */
+export interface PiperSpeaker {
+  readonly id: number;
+  readonly name: string | null;
+}
+
+/** The default first. */
+export const speakersOf = ({
+  num_speakers: count = 1,
+  speaker_id_map: map = {},
+  default_speaker_id: first,
+}: PiperConfig): PiperSpeaker[] => {
+  if (count <= 1) return [{ id: 0, name: null }];
+  const names = new Map(Object.entries(map).map(([name, id]) => [id, name]));
+  const speakers = Array.from({ length: count }, (_, id) => ({ id, name: names.get(id) ?? String(id) }));
+  const [chosen] = speakers.splice(first ?? 0, 1);
+  return [chosen!, ...speakers];
+};
+
+/** BCP 47 of a language as Piper writes it (`en_US`), or of a voice of espeak-ng (`en-us`, `cmn`). */
+export const languageOf = ({ language, espeak }: PiperConfig): string => {
+  const [code = 'und', region] = (language?.code ?? espeak?.voice ?? '').split(/[_-]/);
+  return region === undefined || !/^[a-z]{2}$/i.test(region) ? code : `${code}-${region.toUpperCase()}`;
+};

@@ -1,0 +1,171 @@
+/**
+ * Cuts Piper's graph (VITS) into the parts that run one after the other. They are found by how they are wired, because
+ * names differ from exporter to exporter:
+ *
+ *   ids ─► encoder ─► frames of each id, means, deviations ─► (noise added here) ─► flow ─► generator ─► samples
+ *
+ * The encoder sees the whole sentence. Flow and generator run piece by piece.
+ */
+import type { Model, Node } from '../graph/model.js';
+import { type StreamedModel, streamed } from '../graph/stream.js';
+import { GraphError, Wiring, extract, inner } from '../graph/surgery.js';
+
+export interface PiperParts {
+  readonly encoder: {
+    readonly model: Model;
+    /** The input that takes the noise of the durations, [1, 2, ids]; `null` if the durations have none. */
+    readonly noise: string | null;
+    /** The outputs: frames of each id [1, 1, ids]; means and logarithms of deviations [1, ids, channels]. */
+    readonly durations: string;
+    readonly means: string;
+    readonly logDeviations: string;
+    /** Multiplications for an id. */
+    readonly work: number;
+  };
+  readonly flow: PiperStream;
+  readonly generator: PiperStream;
+  readonly channels: number;
+}
+
+export interface PiperStream extends StreamedModel {
+  readonly input: string;
+  readonly output: string;
+}
+
+const wrappers = new Set(['Unsqueeze', 'Squeeze', 'Identity', 'Reshape']);
+const isNoise = ({ op }: Node) => op === 'RandomNormalLike' || op === 'RandomNormal';
+
+const only = <T>(items: readonly T[], what: string): T => {
+  if (items.length !== 1) throw new GraphError(`it has ${items.length} ${what}, a Piper voice has one`);
+  return items[0]!;
+};
+
+class Cutter {
+  readonly #model: Model;
+  readonly #wiring: Wiring;
+  readonly #ceil: Node;
+  /** What depends on the number of frames. */
+  readonly #framed: ReadonlySet<string>;
+
+  constructor(model: Model) {
+    this.#model = model;
+    this.#wiring = new Wiring(model);
+    this.#ceil = only(
+      model.nodes.filter(({ op }) => op === 'Ceil'),
+      'operators "Ceil", which makes the durations',
+    );
+    this.#framed = this.#wiring.after(this.#ceil.outputs);
+  }
+
+  cut(): PiperParts {
+    const noises = this.#model.nodes.filter(isNoise);
+    const frameNoise = only(
+      noises.filter(({ outputs }) => this.#framed.has(outputs[0]!)),
+      'sources of noise for frames',
+    );
+    const durationNoises = noises.filter((node) => node !== frameNoise);
+    if (durationNoises.length > 1) only(durationNoises, 'sources of noise for durations');
+    const prior = this.#prior(frameNoise);
+    const afterPrior = this.#wiring.after([prior.output]);
+    const masks = this.#masks(prior.output, afterPrior);
+    const middle = this.#generatorInput(afterPrior);
+    const channels =
+      middle.conv === undefined ? 0 : (this.#model.initialisers.get(middle.conv)?.dims[1] ?? 0);
+    if (channels === 0) throw new GraphError('the first weights of its generator are not found');
+    return {
+      encoder: this.#encoder(durationNoises[0]?.outputs[0] ?? null, prior.means, prior.logDeviations),
+      flow: this.#stream(prior.output, middle.value, channels, masks),
+      generator: this.#stream(middle.value, this.#audio(), channels, masks),
+      channels,
+    };
+  }
+
+  #encoder(noise: string | null, means: string, logDeviations: string): PiperParts['encoder'] {
+    const durations = this.#ceil.outputs[0]!;
+    const given = noise === null ? [] : [inner(noise)];
+    const outputs = [durations, means, logDeviations].map((name) => inner(name));
+    const model = extract(this.#model, { inputs: given, outputs });
+    let work = 0;
+    for (const { op, inputs } of model.nodes)
+      if (op === 'Conv' || op === 'MatMul')
+        work += (model.initialisers.get(inputs[1]!)?.dims ?? [0]).reduce((all, size) => all * size, 1);
+    return { model, noise, durations, means, logDeviations, work };
+  }
+
+  /** Where noise is added to means: `means + noise * exp(logDeviations) * scale`. */
+  #prior(frameNoise: Node): { output: string; means: string; logDeviations: string } {
+    let value = frameNoise.outputs[0]!;
+    let deviations: string | undefined;
+    for (;;) {
+      const node = only(this.#wiring.takers.get(value) ?? [], 'uses of the noise for frames');
+      const other = node.inputs.find((name) => name !== value) ?? '';
+      value = node.outputs[0]!;
+      if (node.op === 'Mul' && this.#framed.has(other)) deviations = other;
+      if (node.op === 'Mul') continue;
+      const exp = deviations === undefined ? undefined : this.#wiring.maker.get(deviations);
+      if (node.op !== 'Add' || exp?.op !== 'Exp')
+        throw new GraphError('its noise is not added to means as Piper does');
+      return {
+        output: value,
+        means: this.#beforeFrames(other),
+        logDeviations: this.#beforeFrames(exp.inputs[0]!),
+      };
+    }
+  }
+
+  /** The value for each id [1, ids, channels] of one for each frame, which a product with the alignment makes. */
+  #beforeFrames(value: string): string {
+    const transpose = this.#wiring.maker.get(value);
+    const product = this.#wiring.maker.get(transpose?.inputs[0] ?? '');
+    const [alignment = '', perId = ''] = product?.inputs ?? [];
+    if (
+      transpose?.op !== 'Transpose' ||
+      product?.op !== 'MatMul' ||
+      !this.#framed.has(alignment) ||
+      this.#framed.has(perId)
+    )
+      throw new GraphError('its ids are not spread over frames as Piper does');
+    return perId;
+  }
+
+  /** Values that only say which frames there are: all that run here. */
+  #masks(prior: string, afterPrior: ReadonlySet<string>): string[] {
+    const masks = new Set<string>();
+    for (const { inputs, outputs } of this.#model.nodes)
+      if (outputs.some((name) => name !== prior && afterPrior.has(name)))
+        for (const name of inputs) if (this.#framed.has(name) && !afterPrior.has(name)) masks.add(name);
+    return [...masks];
+  }
+
+  /** What goes into the convolution before the first that makes more samples of a frame. */
+  #generatorInput(afterPrior: ReadonlySet<string>): { value: string; conv: string | undefined } {
+    const up = this.#model.nodes.find(
+      ({ op, inputs }) => op === 'ConvTranspose' && afterPrior.has(inputs[0]!),
+    );
+    for (let value = up?.inputs[0]; value !== undefined;) {
+      const node = this.#wiring.maker.get(value);
+      if (node?.op === 'Conv') return { value: node.inputs[0]!, conv: node.inputs[1] };
+      value = node?.inputs.find((name) => afterPrior.has(name));
+    }
+    throw new GraphError('it has no generator as Piper has');
+  }
+
+  /** The samples [1, 1, samples], before dimensions are added. */
+  #audio(): string {
+    let value = this.#model.outputs[0]!.name;
+    for (let node = this.#wiring.maker.get(value); node !== undefined && wrappers.has(node.op);) {
+      value = node.inputs[0]!;
+      node = this.#wiring.maker.get(value);
+    }
+    return value;
+  }
+
+  #stream(input: string, output: string, channels: number, masks: readonly string[]): PiperStream {
+    const given = [input, ...masks].map((name) => inner(name));
+    const part = extract(this.#model, { inputs: given, outputs: [inner(output)] });
+    return { input, output, ...streamed(part, { name: input, channels }, masks) };
+  }
+}
+
+/** @throws {GraphError} if the graph is not wired as Piper's are */
+export const cutPiper = (model: Model): PiperParts => new Cutter(model).cut();

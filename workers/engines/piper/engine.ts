@@ -1,0 +1,141 @@
+/** The engine of Piper's voices. */
+import { wordSpans } from '../../../src/text/words.js';
+import type { SegmentRequest } from '../../../src/threads/messages.js';
+import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
+import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import { Espeak } from '../g2p/espeak.js';
+import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
+import { createSessions } from '../onnx.js';
+import type { HeldFile } from '../pack.js';
+import { type PiperConfig, languageOf } from './config.js';
+import { type PartName, PiperGraphs, type PiperPlan, segmentsAtOnceMax } from './graphs.js';
+import { IdMaker, type Sentence } from './ids.js';
+import { Reading, type ReadingStyle } from './reading.js';
+import { PiperSegment } from './segment.js';
+
+/** `VoicePack.data` of this format. */
+export interface PiperData {
+  readonly config: PiperConfig;
+  readonly modelPath: string;
+  readonly parts: Readonly<Record<PartName, HeldFile>>;
+  readonly plan: PiperPlan;
+  /** The id of each voice in the graph, in the order of the voices. */
+  readonly speakers: readonly number[];
+}
+
+/** Multiplications in a millisecond of one core, as it runs these graphs. */
+const workPerMs = 24_000_000;
+
+/** The level that the peak of a sentence is brought to; louder sentences of the voice are compressed. */
+const peakLevel = 0.8;
+const gainRange = [0.25, 8] as const;
+
+/** Spoken at load: the first runs take many times as long, and its peak is the measure of the voice's level. */
+const warmUpText = 'The evening was calm, and nobody spoke.';
+
+export class PiperEngine implements Engine {
+  readonly voices: readonly Voice[];
+  readonly executionProvider: Engine['executionProvider'];
+  readonly #data: PiperData;
+  readonly segmentsMax = segmentsAtOnceMax;
+  readonly #graphs: PiperGraphs;
+  readonly #ids: IdMaker;
+  readonly #phonemiser: Phonemiser;
+  readonly #stepWork: number;
+  #gain = 1;
+
+  private constructor(
+    { voices, data }: VoicePack,
+    graphs: PiperGraphs,
+    executionProvider: Engine['executionProvider'],
+    phonemiser: Phonemiser,
+    stepWork: number,
+  ) {
+    this.voices = voices;
+    this.executionProvider = executionProvider;
+    this.#data = data as PiperData;
+    this.#graphs = graphs;
+    this.#ids = new IdMaker(this.#data.config);
+    this.#phonemiser = phonemiser;
+    this.#stepWork = stepWork;
+  }
+
+  /** @throws {VoicePackError} when a part cannot be loaded, or speaks no sound */
+  static async load(pack: VoicePack, means: EngineMeans): Promise<PiperEngine> {
+    const { modelPath, parts, plan } = pack.data as PiperData;
+    const { bounds } = means;
+    const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
+    const sessions = await createSessions(pack.name, parts, means, { sharesWeights: true });
+    const graphs = new PiperGraphs(sessions, plan);
+    const stepWork = bounds.stepComputeMsTarget * workPerMs;
+    const engine = new PiperEngine(pack, graphs, sessions.executionProvider, phonemiser, stepWork);
+    try {
+      await engine.#warmUp();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+      throw new VoicePackError(`${modelPath}: the model does not speak as a Piper voice: ${reason}`);
+    }
+    return engine;
+  }
+
+  open(request: SegmentRequest): PiperSegment {
+    const { voiceId, temperature, speed = 1 } = request.settings;
+    const voice = this.voices.findIndex(({ id }) => id === voiceId);
+    if (voice < 0) throw new RangeError(`unknown voice "${voiceId}"`);
+    const { config, speakers } = this.#data;
+    const {
+      noise_scale: noise = 0.667,
+      length_scale: length = 1,
+      noise_w: durationNoise = 0.8,
+    } = config.inference ?? {};
+    const style: ReadingStyle = {
+      speaker: speakers[voice]!,
+      noiseScale: noise * temperature,
+      lengthScale: length / speed,
+      durationNoiseScale: durationNoise * temperature,
+    };
+    const stepWork = this.#stepWork;
+    return new PiperSegment({
+      engine: this,
+      sampleRateHz: config.audio.sample_rate,
+      request,
+      gain: this.#gain,
+      stepWork,
+      sentences: () => this.#sentences(request),
+      read: (sentence, place) =>
+        new Reading(this.#graphs, sentence, style, { seed: request.seed, place, stepWork }),
+    });
+  }
+
+  async step(segments: readonly PiperSegment[]): Promise<(EngineChunk | null)[]> {
+    const chunks: (EngineChunk | null)[] = [];
+    for (const segment of segments) chunks.push(await segment.step());
+    return chunks;
+  }
+
+  #sentences(request: SegmentRequest): Sentence[] {
+    const { config } = this.#data;
+    if (config.phoneme_type === 'text') return this.#ids.ofText(request);
+    const language = config.espeak?.voice ?? languageOf(config);
+    return this.#ids.ofPhonemes(phonemicWords(this.#phonemiser, request, language, { rawPhonemes: true }));
+  }
+
+  async #warmUp(): Promise<void> {
+    const settings = { voiceId: this.voices[0]!.id, temperature: 1, normalizeText: false };
+    const request = {
+      text: warmUpText,
+      words: wordSpans(warmUpText),
+      before: '',
+      after: '',
+      settings,
+      seed: 0,
+      utteranceSeed: 0,
+    };
+    const segment = this.open(request);
+    let peak = 0;
+    for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
+      for (const sample of chunk.pcm) peak = Math.max(peak, Math.abs(sample) / 32_767);
+    if (peak === 0) throw new Error('it is silent');
+    this.#gain = Math.max(gainRange[0], Math.min(gainRange[1], peakLevel / peak));
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Piper's voices, as people download them: `NAME.onnx` and `NAME.onnx.json`, or sherpa-onnx's packages, where
+ * `tokens.txt` and the metadata of the model can take the place of the latter.
+ */
+import { join } from 'node:path';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import type { VoiceFormat } from '../engine.js';
+import type { PackFolder } from '../pack.js';
+import type { PiperData } from './engine.js';
+
+/** Changes with what `cut.ts` and `stream.ts` make of a graph. */
+const recipe = 'piper 1';
+
+const configEnding = '.onnx.json';
+const tokensName = 'tokens.txt';
+const tokensBytesMax = 256 * 1024;
+/** A thread keeps so much of a loaded voice for itself: measured with 62 MB of weights, which all threads share. */
+const threadBytes = 16_000_000;
+const inputNames = ['input', 'input_lengths', 'scales'];
+
+const configsOf = ({ files }: PackFolder) => files.filter((file) => file.endsWith(configEnding));
+const modelsOf = ({ files }: PackFolder) => files.filter((file) => file.endsWith('.onnx'));
+
+export const piper: VoiceFormat = {
+  name: 'piper',
+  looksFor: `NAME${configEnding} (Piper)`,
+
+  async recognises(folder) {
+    if (configsOf(folder).length > 0) return true;
+    const [model, ...others] = modelsOf(folder);
+    if (model === undefined || others.length > 0 || !folder.files.includes(tokensName)) return false;
+    const { inputs } = await folder.model(model);
+    return inputNames.every((name) => inputs.some((input) => input.name === name));
+  },
+
+  async read(folder, { derived }) {
+    const { configOfPackage, languageOf, parseConfig, speakersOf } = await import('./config.js');
+    const { cutPiper } = await import('./cut.js');
+    const { planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
+    const { GraphError } = await import('../graph/surgery.js');
+    const { writeModels } = await import('../graph/write.js');
+    const [configName, ...others] = configsOf(folder);
+    if (others.length > 0)
+      throw new VoicePackError(
+        `${folder.path}: it has ${others.length + 1} voices: put each into a folder of its own`,
+      );
+    const modelName = configName?.slice(0, -'.json'.length) ?? modelsOf(folder)[0]!;
+    const file = await folder.hold(modelName);
+    const model = await folder.model(modelName);
+    const config = parseConfig(
+      folder.pathOf(configName ?? tokensName),
+      configName === undefined
+        ? configOfPackage(model.metadata, (await folder.bytes(tokensName, tokensBytesMax)).toString('utf8'))
+        : await folder.json(configName),
+    );
+    const parts = (() => {
+      try {
+        return cutPiper(model);
+      } catch (error) {
+        if (!(error instanceof GraphError)) throw error;
+        throw new VoicePackError(
+          `${file.path}: this is not the graph of a Piper voice: ${error.message}. Take the float32 model as it was published`,
+        );
+      }
+    })();
+    const { encoder, flow, generator } = parts;
+    const cut = await derived.set([file], recipe, async (target) => {
+      await writeModels(target, { encoder: encoder.model, flow: flow.model, generator: generator.model });
+    });
+    const partOf = (name: string) => {
+      const path = join(cut, `${name}.onnx`);
+      return { path, openPath: path, bytes: file.bytes };
+    };
+    const speakers = speakersOf(config);
+    const data: PiperData = {
+      config,
+      modelPath: file.path,
+      plan: planOf(parts),
+      parts: { encoder: partOf('encoder'), flow: partOf('flow'), generator: partOf('generator') },
+      speakers: speakers.map(({ id }) => id),
+    };
+    return {
+      voices: speakers.map(({ name }) => ({
+        id: name === null ? folder.name : `${folder.name}-${name}`,
+        sampleRateHz: config.audio.sample_rate,
+        language: languageOf(config),
+      })),
+      modelBytes: threadBytes,
+      sharedBytes: file.bytes,
+      stateBytes: segmentsAtOnceMax * segmentBytes,
+      data,
+    };
+  },
+
+  async load(pack, means) {
+    const { PiperEngine } = await import('./engine.js');
+    return PiperEngine.load(pack, means);
+  },
+};

@@ -1,0 +1,112 @@
+/** Turns what is to be spoken into the ids that a Piper voice was trained on. */
+import type { SegmentRequest } from '../../../src/threads/messages.js';
+import type { PhonemicWord } from '../g2p/speech.js';
+import type { PiperConfig } from './config.js';
+
+const begin = '^';
+const end = '$';
+const pad = '_';
+
+/** Piper's phonemes have these; espeak-ng pauses at others as at a semicolon, or not at all. */
+const marks: Readonly<Record<string, string>> = {
+  ...{ ',': ',', ':': ':', ';': ';', '.': '.', '?': '?', '!': '!' },
+  ...{ '…': ';', '—': ';' },
+};
+const sentenceEnds = new Set(['.', '?', '!']);
+
+/** One run of the model: a sentence, or what a segment has of it. */
+export interface Sentence {
+  readonly ids: readonly number[];
+  /** For each id the word that it belongs to; -1 for those of none. */
+  readonly words: readonly number[];
+}
+
+interface Symbol {
+  readonly text: string;
+  readonly word: number;
+}
+
+/** Merges neighbours that the voice has one symbol for: the longest that match. */
+const merged = (symbols: readonly Symbol[], clusters: ReadonlySet<string>, longest: number): Symbol[] => {
+  const result: Symbol[] = [];
+  for (let at = 0; at < symbols.length;) {
+    let count = Math.min(longest, symbols.length - at);
+    const textOf = () =>
+      symbols
+        .slice(at, at + count)
+        .map(({ text }) => text)
+        .join('');
+    while (count > 1 && !clusters.has(textOf())) count--;
+    result.push({ text: textOf(), word: symbols[at]!.word });
+    at += count;
+  }
+  return result;
+};
+
+export class IdMaker {
+  readonly #map: ReadonlyMap<string, readonly number[]>;
+  readonly #clusters: ReadonlySet<string>;
+  readonly #longestCluster: number;
+
+  constructor({ phoneme_id_map: map, vowel_clusters: clusters }: PiperConfig) {
+    this.#map = new Map(Object.entries(map).map(([symbol, ids]) => [symbol, [ids].flat()]));
+    const known = (clusters ?? []).filter((cluster) => this.#map.has(cluster.join('')));
+    this.#clusters = new Set(known.map((cluster) => cluster.join('')));
+    this.#longestCluster = known.reduce((most, cluster) => Math.max(most, cluster.length), 1);
+  }
+
+  /** Sentences of words as espeak-ng pronounces them. */
+  ofPhonemes(words: readonly PhonemicWord[]): Sentence[] {
+    const sentences: Sentence[] = [];
+    let symbols: Symbol[] = [];
+    for (const [place, { word, ipa, after }] of words.entries()) {
+      symbols.push(...symbolsOf(ipa, word ?? -1));
+      const mark = Array.from(after, (sign) => marks[sign]).find((found) => found !== undefined);
+      if (mark !== undefined) symbols.push({ text: mark, word: -1 });
+      if (mark !== undefined && sentenceEnds.has(mark)) {
+        sentences.push(this.#sentence(symbols));
+        symbols = [];
+      } else if (place < words.length - 1 || mark !== undefined) symbols.push({ text: ' ', word: -1 });
+    }
+    if (symbols.length > 0) sentences.push(this.#sentence(symbols));
+    return sentences;
+  }
+
+  /** The one sentence of a voice that was trained on characters. */
+  ofText({ text, words }: Pick<SegmentRequest, 'text' | 'words'>): Sentence[] {
+    const symbols: Symbol[] = [];
+    let next = 0;
+    let at = 0;
+    for (const character of text) {
+      while (next < words.length && words[next]!.end <= at) next++;
+      const isInWord = next < words.length && words[next]!.start <= at;
+      symbols.push(...symbolsOf(character, isInWord ? next : -1));
+      at += character.length;
+    }
+    const sentence = this.#sentence(symbols);
+    return sentence.words.some((word) => word >= 0) ? [sentence] : [];
+  }
+
+  #sentence(symbols: readonly Symbol[]): Sentence {
+    const ids: number[] = [];
+    const words: number[] = [];
+    const add = (text: string, word: number): boolean => {
+      const found = this.#map.get(text);
+      for (const id of found ?? []) {
+        ids.push(id);
+        words.push(word);
+      }
+      return found !== undefined;
+    };
+    add(begin, -1);
+    add(pad, -1);
+    for (const { text, word } of merged(symbols, this.#clusters, this.#longestCluster))
+      // Symbols that the voice does not know are left out.
+      if (add(text, word)) add(pad, word);
+    add(end, -1);
+    return { ids, words };
+  }
+}
+
+const symbolsOf = (text: string, word: number): Symbol[] =>
+  Array.from(text.normalize('NFD'), (character) => ({ text: character, word }));

@@ -1,0 +1,197 @@
+/** Speaks one sentence, piece by piece: encoder, then flow and generator in turns. */
+import { gaussian, randomAt } from '../random.js';
+import type { Encoded, PiperGraphs, StreamRun } from './graphs.js';
+import type { Sentence } from './ids.js';
+
+/** Frames of the first piece of sound: 70 ms at 22 kHz. mp3 needs as much for its first frame. */
+const firstFrames = 6;
+/** A healthy voice makes about 1,000 frames of a segment. */
+const framesMax = 100_000;
+
+/** What the numbers of noise are for. */
+const durationNoise = 1;
+const frameNoise = 2;
+
+export interface ReadingStyle {
+  readonly speaker: number;
+  readonly noiseScale: number;
+  readonly lengthScale: number;
+  readonly durationNoiseScale: number;
+}
+
+/** Frames that were made and not used yet. */
+class FrameQueue {
+  readonly #channels: number;
+  #pieces: Float32Array[] = [];
+  #from = 0;
+  frames = 0;
+
+  constructor(channels: number) {
+    this.#channels = channels;
+  }
+
+  add(piece: Float32Array): void {
+    this.#pieces.push(piece);
+    this.frames += piece.length / this.#channels;
+  }
+
+  /** [channels, count] */
+  take(count: number): Float32Array {
+    const taken = new Float32Array(this.#channels * count);
+    for (let at = 0; at < count;) {
+      const piece = this.#pieces[0]!;
+      const length = piece.length / this.#channels;
+      const used = Math.min(count - at, length - this.#from);
+      for (let channel = 0; channel < this.#channels; channel++) {
+        const from = channel * length + this.#from;
+        taken.set(piece.subarray(from, from + used), channel * count + at);
+      }
+      at += used;
+      this.#from += used;
+      if (this.#from === length) {
+        this.#pieces.shift();
+        this.#from = 0;
+      }
+    }
+    this.frames -= count;
+    return taken;
+  }
+}
+
+export class Reading {
+  readonly sentence: Sentence;
+  readonly #graphs: PiperGraphs;
+  readonly #style: ReadingStyle;
+  readonly #seed: number;
+  readonly #place: number;
+  readonly #stepWork: number;
+  readonly #random: () => number;
+  readonly #queue: FrameQueue;
+  readonly #flow: StreamRun;
+  readonly #generator: StreamRun;
+  #encoded: Encoded | undefined;
+  /** The first frame of each id, and the number of frames. */
+  #starts: number[] = [];
+  #id = 0;
+  /** Frames that went into the flow, and into the generator. */
+  #flowed = 0;
+  #generated = 0;
+
+  /**
+   * @param seed equal seeds give equal samples
+   * @param place of the sentence in its segment
+   * @param stepWork multiplications of a step
+   */
+  constructor(
+    graphs: PiperGraphs,
+    sentence: Sentence,
+    style: ReadingStyle,
+    { seed, place, stepWork }: { readonly seed: number; readonly place: number; readonly stepWork: number },
+  ) {
+    this.sentence = sentence;
+    this.#graphs = graphs;
+    this.#style = style;
+    this.#seed = seed;
+    this.#place = place;
+    this.#stepWork = stepWork;
+    this.#random = randomAt(seed, frameNoise, place);
+    this.#queue = new FrameQueue(graphs.plan.channels);
+    this.#flow = graphs.open('flow', style.speaker);
+    this.#generator = graphs.open('generator', style.speaker);
+  }
+
+  /** The durations are known. */
+  get isEncoded(): boolean {
+    return this.#encoded !== undefined;
+  }
+
+  get isOver(): boolean {
+    return this.isEncoded && this.#generated === this.#frames;
+  }
+
+  get #frames(): number {
+    return this.#starts.at(-1)!;
+  }
+
+  /** Where an id begins, in samples of the sentence. The one after the last is the sentence's end. */
+  sampleOf(id: number): number {
+    return this.#starts[id]! * this.#graphs.plan.generator.rate;
+  }
+
+  /** Runs one graph once. @returns the multiplications that it took, and the samples, if it was the generator */
+  async advance(): Promise<{ readonly work: number; readonly pcm: Float32Array | null }> {
+    const { encoder, flow, generator } = this.#graphs.plan;
+    if (this.#encoded === undefined) {
+      await this.#encode();
+      return { work: encoder.work * this.sentence.ids.length, pcm: null };
+    }
+    const isFirst = this.#generated === 0;
+    const wanted = this.#sizeOf(
+      generator.work,
+      isFirst ? generator.lookahead + firstFrames : 1,
+      this.#generated,
+    );
+    if (this.#queue.frames < wanted && this.#flowed < this.#frames) {
+      const lead = this.#flowed === 0 ? flow.lookahead + wanted : 1;
+      const count = this.#sizeOf(flow.work, lead, this.#flowed);
+      const piece = this.#prior(this.#flowed, count);
+      this.#flowed += count;
+      this.#queue.add(await this.#flow.push(piece, count, this.#flowed === this.#frames));
+      return { work: flow.work * count, pcm: null };
+    }
+    this.#generated += wanted;
+    const pcm = await this.#generator.push(
+      this.#queue.take(wanted),
+      wanted,
+      this.#generated === this.#frames,
+    );
+    for (const sample of pcm)
+      if (Number.isNaN(sample)) throw new Error('the model of the voice gave no number');
+    return { work: generator.work * wanted, pcm };
+  }
+
+  /** Frames of the next piece. The first is as short as it can be, because a listener waits for it. */
+  #sizeOf(work: number, least: number, done: number): number {
+    const left = this.#frames - done;
+    const size = least > 1 ? least : Math.max(1, Math.round(this.#stepWork / work));
+    // No short rest: it would take a run of its own.
+    return left < 1.25 * size ? left : size;
+  }
+
+  async #encode(): Promise<void> {
+    const { ids } = this.sentence;
+    const { speaker, lengthScale, durationNoiseScale } = this.#style;
+    const random = randomAt(this.#seed, durationNoise, this.#place);
+    const noise = Float32Array.from({ length: 2 * ids.length }, () => gaussian(random));
+    const encoded = await this.#graphs.encode({ ids, speaker, lengthScale, durationNoiseScale, noise });
+    let frame = 0;
+    for (const count of encoded.durations) {
+      this.#starts.push(frame);
+      frame += count;
+    }
+    // As the graph itself has it: a sentence is never empty.
+    this.#starts.push(Math.max(1, frame));
+    if (this.#starts.length !== ids.length + 1 || !(this.#frames <= framesMax))
+      throw new Error('the model of the voice gave impossible durations');
+    this.#encoded = encoded;
+  }
+
+  /** Means and noise of some frames, [channels, count]. */
+  #prior(from: number, count: number): Float32Array {
+    const { channels } = this.#graphs.plan;
+    const { means, logDeviations } = this.#encoded!;
+    const { noiseScale } = this.#style;
+    const piece = new Float32Array(channels * count);
+    for (let place = 0; place < count; place++) {
+      while (this.#id < this.sentence.ids.length && this.#starts[this.#id + 1]! <= from + place) this.#id++;
+      const row = this.#id * channels;
+      // Without a duration there is one frame that belongs to no id.
+      if (this.#id === this.sentence.ids.length) continue;
+      for (let channel = 0; channel < channels; channel++) {
+        const noise = Math.fround(gaussian(this.#random) * Math.exp(logDeviations[row + channel]!));
+        piece[channel * count + place] = means[row + channel]! + noise * noiseScale;
+      }
+    }
+    return piece;
+  }
+}

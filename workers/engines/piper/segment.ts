@@ -1,0 +1,140 @@
+/** Speaks one segment: its sentences one after the other. */
+import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
+import type { EngineChunk, SegmentSynthesis } from '../engine.js';
+import { joinFloats, toInt16 } from '../pcm.js';
+import type { Sentence } from './ids.js';
+import type { Reading } from './reading.js';
+
+/** Milliseconds of silence for a text without a sound. */
+const blankMs = 300;
+
+/** What belongs to one segment. */
+export interface PiperSegmentParts {
+  readonly engine: SegmentSynthesis['engine'];
+  readonly sampleRateHz: number;
+  readonly request: Pick<SegmentRequest, 'words' | 'spoken'>;
+  /** Brings the voice to the usual level. */
+  readonly gain: number;
+  /** Multiplications of a step. */
+  readonly stepWork: number;
+  /** Asked once, in the first step. */
+  readonly sentences: () => readonly Sentence[];
+  readonly read: (sentence: Sentence, place: number) => Reading;
+}
+
+/** The ids of a word: the first, and the one after the last. They can be in different sentences. */
+interface WordPlace {
+  readonly first: { readonly sentence: number; readonly id: number };
+  end: { readonly sentence: number; readonly id: number };
+}
+
+export class PiperSegment implements SegmentSynthesis {
+  readonly engine: SegmentSynthesis['engine'];
+  readonly sampleRateHz: number;
+  readonly #parts: PiperSegmentParts;
+  #sentences: readonly Sentence[] | undefined;
+  readonly #readings: Reading[] = [];
+  /** The first sample of each sentence that was begun. */
+  readonly #starts: number[] = [];
+  readonly #places = new Map<number, WordPlace>();
+  #samples = 0;
+  #word = 0;
+  #wordEnd = 0;
+  #isOver = false;
+
+  constructor(parts: PiperSegmentParts) {
+    this.#parts = parts;
+    this.engine = parts.engine;
+    this.sampleRateHz = parts.sampleRateHz;
+  }
+
+  async step(): Promise<EngineChunk | null> {
+    if (this.#isOver) return null;
+    if (this.#sentences === undefined) {
+      this.#sentences = this.#parts.sentences();
+      for (const [sentence, { words }] of this.#sentences.entries())
+        for (const [id, word] of words.entries()) this.#place(word, sentence, id);
+    }
+    const pieces: Float32Array[] = [];
+    let work = 0;
+    // A run that is short leaves time for the next: a small voice has its first sound in its first step.
+    do {
+      const reading = this.#current();
+      if (reading === null) break;
+      const made = await reading.advance();
+      work += made.work;
+      if (made.pcm !== null) pieces.push(made.pcm);
+    } while (pieces.length === 0 && work < this.#parts.stepWork);
+    this.#isOver = this.#current() === null;
+    if (this.#isOver && this.#samples === 0 && pieces.length === 0)
+      pieces.push(new Float32Array((blankMs * this.sampleRateHz) / 1_000));
+    return this.#chunk(joinFloats(pieces));
+  }
+
+  #chunk(pcm: Float32Array): EngineChunk {
+    const { gain } = this.#parts;
+    for (let i = 0; i < pcm.length; i++) pcm[i]! *= gain;
+    this.#samples += pcm.length;
+    return {
+      pcm: toInt16(pcm),
+      words: pcm.length === 0 ? [] : this.#wordsUntil(this.#samples),
+      last: this.#isOver,
+    };
+  }
+
+  /** The sentence that is being spoken, or `null` at the end. */
+  #current(): Reading | null {
+    const last = this.#readings.at(-1);
+    if (last !== undefined && !last.isOver) return last;
+    const place = this.#readings.length;
+    const sentence = this.#sentences![place];
+    if (sentence === undefined) return null;
+    const start = last === undefined ? 0 : this.#starts.at(-1)! + last.sampleOf(last.sentence.ids.length);
+    this.#starts.push(start);
+    const reading = this.#parts.read(sentence, place);
+    this.#readings.push(reading);
+    return reading;
+  }
+
+  #place(word: number, sentence: number, id: number): void {
+    if (word < 0) return;
+    const end = { sentence, id: id + 1 };
+    const known = this.#places.get(word);
+    if (known === undefined) this.#places.set(word, { first: { sentence, id }, end });
+    else known.end = end;
+  }
+
+  #sampleAt({ sentence, id }: WordPlace['end']): number | null {
+    const reading = this.#readings[sentence];
+    return reading?.isEncoded === true ? this.#starts[sentence]! + reading.sampleOf(id) : null;
+  }
+
+  /** Words that end before this sample and have not been reported. */
+  #wordsUntil(sample: number): WordTime[] {
+    const found: WordTime[] = [];
+    for (; this.#word < this.#parts.request.words.length; this.#word++) {
+      const time = this.#timeOf(this.#word);
+      if (time === null || (time.endSample > sample && !this.#isOver)) break;
+      this.#wordEnd = time.endSample;
+      found.push({ word: this.#word, ...time });
+    }
+    return found;
+  }
+
+  /** Words that are spoken as one have equal shares. `null` while a time is not known. */
+  #timeOf(word: number): Omit<WordTime, 'word'> | null {
+    const { spoken = [] } = this.#parts.request;
+    const { first, last } = spoken.find((form) => form.first <= word && word <= form.last) ?? {
+      first: word,
+      last: word,
+    };
+    const place = this.#places.get(first);
+    if (place === undefined) return { startSample: this.#wordEnd, endSample: this.#wordEnd };
+    const start = this.#sampleAt(place.first);
+    const end = this.#sampleAt(place.end);
+    if (start === null || end === null) return null;
+    const share = (end - start) / (last - first + 1);
+    const at = (count: number) => Math.max(this.#wordEnd, start + Math.round(count * share));
+    return { startSample: at(word - first), endSample: at(word - first + 1) };
+  }
+}

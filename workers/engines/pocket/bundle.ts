@@ -1,0 +1,219 @@
+/** The files of an export in five graphs. */
+import typia, { type tags } from 'typia';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import { type Model, type ValueInfo, elementTypes } from '../graph/model.js';
+import type { HeldFile, PackContent, PackFolder } from '../pack.js';
+import { type Prompts, checked, contentOf, languageOf, named } from './content.js';
+import type { FiveGraphName, PocketData } from './models.js';
+import { type StateSpec, type StateType, bytesOf } from './states.js';
+import { type Vocabulary, parseSentencePiece, parseVocabulary } from './tokeniser.js';
+import { parseNumpy, parseSafetensors, parseVoiceTable } from './voices.js';
+
+const voiceBytesMax = 64 * 1024 * 1024;
+const tokeniserBytesMax = 16 * 1024 * 1024;
+
+type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<100_000>;
+type FileName = string & tags.Pattern<'^[A-Za-z0-9_][A-Za-z0-9._-]*$'>;
+
+interface BundleState {
+  readonly input_name: string;
+  readonly shape: (number & tags.Type<'uint32'>)[];
+  readonly fill: string;
+  readonly path?: string;
+}
+
+/** `bundle.json` of an export in five graphs. */
+interface Bundle {
+  readonly sample_rate: Size;
+  readonly frame_rate: number & tags.ExclusiveMinimum<0>;
+  readonly language?: string;
+  readonly pad_with_spaces_for_short_inputs?: boolean;
+  readonly remove_semicolons?: boolean;
+  readonly model_recommended_frames_after_eos?: (number & tags.Type<'uint32'>) | null;
+  readonly max_token_per_chunk?: Size;
+  readonly insert_bos_before_voice?: boolean;
+  readonly tokenizer_file?: FileName;
+  readonly bos_before_voice_file?: FileName | null;
+  readonly flow_lm_state_manifest?: BundleState[];
+  readonly mimi_state_manifest?: BundleState[];
+}
+
+const validateBundle = typia.createValidate<Bundle>();
+const baseOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1);
+const folderOf = (file: string): string => file.slice(0, file.lastIndexOf('/') + 1);
+
+/** Names of the graphs, the one to prefer first. */
+const fileNames: Readonly<Record<FiveGraphName, readonly string[]>> = {
+  main: ['flow_lm_main_int8.onnx', 'flow_lm_main.onnx', 'lm_main.int8.onnx', 'lm_main.onnx'],
+  flow: ['flow_lm_flow_int8.onnx', 'flow_lm_flow.onnx', 'lm_flow.int8.onnx', 'lm_flow.onnx'],
+  decoder: ['mimi_decoder_int8.onnx', 'mimi_decoder.onnx', 'decoder.int8.onnx', 'decoder.onnx'],
+  text: ['text_conditioner_int8.onnx', 'text_conditioner.onnx'],
+};
+
+/** The inputs and outputs that are no state. */
+const plain: Readonly<
+  Record<FiveGraphName, readonly [inputs: readonly string[], outputs: readonly string[]]>
+> = {
+  main: [
+    ['sequence', 'text_embeddings'],
+    ['conditioning', 'eos_logit'],
+  ],
+  flow: [['c', 's', 't', 'x'], ['flow_dir']],
+  decoder: [['latent'], ['audio_frame']],
+  text: [['token_ids'], ['embeddings']],
+};
+
+const isMain = (file: string): boolean => fileNames.main.includes(baseOf(file));
+
+/** The folders of exports in five graphs. */
+export const bundlesIn = ({ files }: PackFolder): string[] => [
+  ...new Set(files.filter(isMain).map(folderOf)),
+];
+
+const stateTypes: Readonly<Record<number, StateType>> = {
+  [elementTypes.float32]: 'float32',
+  [elementTypes.int64]: 'int64',
+  [elementTypes.bool]: 'bool',
+};
+
+const nameList = (values: readonly ValueInfo[]): string => values.map(({ name }) => name).join(', ');
+
+/** @throws {VoicePackError} the graph is not that of a known export */
+const checkNames = (path: string, { inputs, outputs }: Model, graph: FiveGraphName): void => {
+  const [wantedInputs, wantedOutputs] = plain[graph];
+  const has = (values: readonly ValueInfo[], names: readonly string[]) =>
+    names.every((wanted) => values.some(({ name }) => name === wanted));
+  if (has(inputs, wantedInputs) && has(outputs, wantedOutputs)) return;
+  throw new VoicePackError(
+    `${path}: takes ${nameList(inputs)} and gives ${nameList(outputs)}: ` +
+      `an export of Pocket TTS takes ${wantedInputs.join(', ')} and gives ${wantedOutputs.join(', ')} here`,
+  );
+};
+
+/** The state of a graph, by what it takes and gives; `bundle.json` tells what it holds at first. */
+const statesOf = (
+  path: string,
+  { inputs, outputs }: Model,
+  graph: FiveGraphName,
+  known: readonly BundleState[] = [],
+): StateSpec[] => {
+  const [plainInputs, plainOutputs] = plain[graph];
+  const given = outputs.filter(({ name }) => !plainOutputs.includes(name));
+  const taken = inputs.filter(({ name }) => !plainInputs.includes(name));
+  return taken.map(({ name, type, dims }, place) => {
+    const entry = known.find(({ input_name }) => input_name === name);
+    const output = given.find((value) => value.name === `out_${name}`) ?? given[place];
+    const stateType = stateTypes[type];
+    if (output === undefined || stateType === undefined || given.length !== taken.length)
+      throw new VoicePackError(`${path}: its state "${name}" is of a kind that is not supported`);
+    const shape = dims.map((size, i) => (typeof size === 'number' ? size : (entry?.shape[i] ?? 0)));
+    return {
+      input: name,
+      output: output.name,
+      type: stateType,
+      dims: shape,
+      fill: entry?.fill === 'nan' ? Number.NaN : entry?.fill === 'ones' ? 1 : 0,
+      ...(entry?.path !== undefined && { path: entry.path }),
+    };
+  });
+};
+
+const lastSize = (path: string, values: readonly ValueInfo[], name: string): number => {
+  const size = values.find((value) => value.name === name)?.dims.at(-1);
+  if (typeof size === 'number' && size > 0) return size;
+  throw new VoicePackError(`${path}: the size of "${name}" is not fixed`);
+};
+
+const readTokeniser = async (folder: PackFolder, at: string, name: string): Promise<Vocabulary> => {
+  const [model, table, scores] = [name, 'vocab.json', 'token_scores.json'].map((file) => at + file);
+  if (folder.files.includes(model!))
+    return parseSentencePiece(folder.pathOf(model!), await folder.bytes(model!, tokeniserBytesMax));
+  if (folder.files.includes(table!) && folder.files.includes(scores!))
+    return parseVocabulary(folder.pathOf(table!), await folder.json(table!), await folder.json(scores!));
+  throw new VoicePackError(`${folder.pathOf(model!)}: the file is missing: it is the tokeniser of the model`);
+};
+
+/** Files of voices in the bundle's folder and below it. */
+const readVoices = async (folder: PackFolder, at: string, width: number): Promise<Prompts> => {
+  const prompts: Prompts = new Map();
+  for (const file of folder.files) {
+    if (!file.startsWith(at) || baseOf(file) === 'bos_before_voice.npy') continue;
+    const [, name = '', ending] = /^(?:voice[-_])?([\w-]+)\.(bin|npy|safetensors)$/.exec(baseOf(file)) ?? [];
+    const path = folder.pathOf(file);
+    if (ending === 'bin' && name === 'voices')
+      for (const [id, prompt] of parseVoiceTable(path, await folder.bytes(file, voiceBytesMax), width))
+        prompts.set(id, prompt);
+    else if (ending === 'safetensors') prompts.set(name, parseSafetensors(await folder.hold(file), width));
+    else if (ending === 'npy') {
+      const prompt = parseNumpy(await folder.bytes(file, voiceBytesMax), width);
+      if (prompt === null)
+        throw new VoicePackError(`${path}: not a voice: an array of 32-bit vectors of ${width} numbers`);
+      prompts.set(name, prompt);
+    }
+  }
+  return prompts;
+};
+
+export const readFive = async (folder: PackFolder, at: string): Promise<PackContent> => {
+  const held = {} as Record<FiveGraphName, HeldFile>;
+  const models = {} as Record<FiveGraphName, Model>;
+  for (const graph of ['text', 'main', 'flow', 'decoder'] as const) {
+    const file = fileNames[graph].map((name) => at + name).find((name) => folder.files.includes(name));
+    if (file === undefined)
+      throw new VoicePackError(`${folder.pathOf(at + fileNames[graph][1]!)}: the file is missing`);
+    models[graph] = await folder.model(file);
+    held[graph] = await folder.hold(file);
+    checkNames(held[graph].path, models[graph], graph);
+  }
+  const path = folder.pathOf(`${at}bundle.json`);
+  const bundle = folder.files.includes(`${at}bundle.json`)
+    ? checked(path, 'bundle', validateBundle(await folder.json(`${at}bundle.json`)))
+    : null;
+  const width = lastSize(held.main.path, models.main.inputs, 'text_embeddings');
+  const latentSize = lastSize(held.main.path, models.main.inputs, 'sequence');
+  const prompts = await readVoices(folder, at, width);
+  if (prompts.size === 0)
+    throw new VoicePackError(
+      `${folder.pathOf(at)}: there is no voice: put voices.bin, or NAME.safetensors or NAME.npy of a voice, beside the ` +
+        'graphs. Recordings are not made into voices here',
+    );
+  const [main, decoder] = (['main', 'decoder'] as const).map((graph) =>
+    statesOf(
+      held[graph].path,
+      models[graph],
+      graph,
+      graph === 'main' ? bundle?.flow_lm_state_manifest : bundle?.mimi_state_manifest,
+    ),
+  );
+  const isNamed = main!.some(({ path: name }) => name !== undefined);
+  if (!isNamed && [...prompts.values()].some(({ kind }) => kind === 'state'))
+    throw new VoicePackError(
+      `${path}: the file is missing: without it a voice in a file of states cannot be read`,
+    );
+  const beforeFile = `${at}${bundle?.bos_before_voice_file ?? 'bos_before_voice.npy'}`;
+  const hasBefore = bundle?.insert_bos_before_voice === true && folder.files.includes(beforeFile);
+  const before = hasBefore ? parseNumpy(await folder.bytes(beforeFile, voiceBytesMax), width) : null;
+  const sampleRateHz = bundle?.sample_rate ?? 24_000;
+  const frameRateHz = bundle?.frame_rate ?? 12.5;
+  const data: PocketData = {
+    basics: {
+      ...{ sampleRateHz, frameRateHz, latentSize, width },
+      frameSamples: Math.round(sampleRateHz / frameRateHz),
+      ...{ temperature: 0.7, noiseMax: null, endThreshold: -4 },
+      framesAfterEnd: bundle?.model_recommended_frames_after_eos ?? null,
+      ...{ tokensPerSecond: 3, secondsMore: 2 },
+      text: {
+        tokensMax: bundle?.max_token_per_chunk ?? 50,
+        padsShortTexts: bundle?.pad_with_spaces_for_short_inputs ?? true,
+        avoidsSemicolons: bundle?.remove_semicolons ?? false,
+      },
+      vocabulary: await readTokeniser(folder, at, bundle?.tokenizer_file ?? 'tokenizer.model'),
+      voices: named(folder.name, prompts),
+    },
+    five: { main: main!, decoder: decoder!, flowSteps: 1, before: before?.values ?? null },
+    files: held,
+  };
+  const bytes = Object.values(held).reduce((sum, file) => sum + file.bytes, 0);
+  const mainBytes = bytesOf(main!);
+  return contentOf(data, languageOf(bundle?.language), bytes, mainBytes + bytesOf(decoder!), mainBytes / 2);
+};

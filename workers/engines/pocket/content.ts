@@ -1,0 +1,57 @@
+/** What both exports of Pocket TTS tell about themselves. */
+import type typia from 'typia';
+import { type Voice, VoicePackError } from '../../../src/threads/voices.js';
+import type { PackContent } from '../pack.js';
+import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
+import type { VoicePrompt } from './voices.js';
+
+/** A run makes a new state beside the old one, and the one before may not be collected yet. */
+const statesOfSegment = 3;
+
+export const checked = <T>(path: string, name: string, result: typia.IValidation<T>): T => {
+  if (result.success) return result.data;
+  const [first] = result.errors;
+  throw new VoicePackError(`${path}: ${first?.path.replace('$input', name)} must be ${first?.expected}`);
+};
+
+/** BCP 47, by the names of the exports. */
+const languages: Readonly<Record<string, string>> = {
+  ...{ english: 'en-US', french: 'fr-FR', german: 'de-DE', italian: 'it-IT' },
+  ...{ portuguese: 'pt-PT', spanish: 'es-ES', hebrew: 'he-IL' },
+};
+
+export const languageOf = (name: string | null | undefined): string | null =>
+  languages[name?.split('_')[0] ?? ''] ?? null;
+
+const always = [
+  'word times are estimates by the length of the words: the model gives none',
+  'it has no speed of its own: a wish for another speed is ignored',
+];
+const languageNote = 'the files do not say the language: taken for English';
+
+export type Prompts = Map<string, VoicePrompt>;
+
+/** Ids of voices, as `PocketBasics` and the catalogue have them. */
+export const named = (packName: string, prompts: Prompts): PocketBasics['voices'] =>
+  [...prompts].map(([name, prompt]) => ({
+    id: prompts.size === 1 ? packName : `${packName}-${name}`,
+    prompt,
+  }));
+
+export const contentOf = (
+  data: PocketData,
+  language: string | null,
+  bytes: number,
+  stateBytes: number,
+  keptBytes: number,
+): PackContent => {
+  const { voices, sampleRateHz } = data.basics;
+  return {
+    voices: voices.map(({ id }): Voice => ({ id, sampleRateHz, language: language ?? 'en-US' })),
+    modelBytes: bytes,
+    stateBytes:
+      segmentsAtOnceMax * statesOfSegment * stateBytes + Math.min(voicesKeptMax, voices.length) * keptBytes,
+    notes: language === null ? [...always, languageNote] : always,
+    data,
+  };
+};

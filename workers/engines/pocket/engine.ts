@@ -1,0 +1,119 @@
+/** Speaks with an export of Pocket TTS: a step is one frame of 80 ms. */
+import type { SegmentRequest } from '../../../src/threads/messages.js';
+import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
+import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import { createSessions } from '../onnx.js';
+import { FiveGraphModel } from './five.js';
+import {
+  type Heard,
+  type PocketBasics,
+  type PocketData,
+  type PocketModel,
+  segmentsAtOnceMax,
+  voicesKeptMax,
+} from './models.js';
+import { OneGraphModel } from './one.js';
+import { PocketSegment } from './segment.js';
+import { Tokeniser } from './tokeniser.js';
+
+const warmUpText = 'Yes.';
+
+/** What the model made of the voices that were used last. */
+class HeardVoices {
+  readonly #model: PocketModel;
+  readonly #voices: PocketBasics['voices'];
+  readonly #heard = new Map<string, Promise<Heard>>();
+
+  constructor(model: PocketModel, { voices }: PocketBasics) {
+    this.#model = model;
+    this.#voices = voices;
+  }
+
+  get(voiceId: string): Promise<Heard> {
+    const { prompt } = this.#voices.find(({ id }) => id === voiceId)!;
+    const heard = this.#heard.get(voiceId) ?? this.#model.hear(prompt);
+    // The one that was used last stands last.
+    this.#heard.delete(voiceId);
+    this.#heard.set(voiceId, heard);
+    const [oldest] = this.#heard.keys();
+    if (this.#heard.size > voicesKeptMax && oldest !== undefined) this.#heard.delete(oldest);
+    heard.catch(() => this.#heard.delete(voiceId));
+    return heard;
+  }
+}
+
+export class PocketEngine implements Engine {
+  readonly voices: readonly Voice[];
+  readonly executionProvider: Engine['executionProvider'];
+  readonly segmentsMax = segmentsAtOnceMax;
+  readonly #basics: PocketBasics;
+  readonly #model: PocketModel;
+  readonly #tokeniser: Tokeniser;
+  readonly #heard: HeardVoices;
+
+  private constructor(
+    voices: readonly Voice[],
+    executionProvider: Engine['executionProvider'],
+    basics: PocketBasics,
+    model: PocketModel,
+  ) {
+    this.voices = voices;
+    this.executionProvider = executionProvider;
+    this.#basics = basics;
+    this.#model = model;
+    this.#tokeniser = new Tokeniser(basics.vocabulary);
+    this.#heard = new HeardVoices(model, basics);
+  }
+
+  /** @throws {VoicePackError} when a graph cannot be loaded, or does not run as its inputs say */
+  static async load(pack: VoicePack, means: EngineMeans): Promise<PocketEngine> {
+    const data = pack.data as PocketData;
+    let model: PocketModel;
+    let provider: Engine['executionProvider'];
+    if ('five' in data) {
+      const sessions = await createSessions(pack.name, data.files, means);
+      provider = sessions.executionProvider;
+      model = new FiveGraphModel(sessions, data.basics, data.five);
+    } else {
+      const sessions = await createSessions(pack.name, data.files, means);
+      provider = sessions.executionProvider;
+      model = new OneGraphModel(sessions, data.basics, data.one);
+    }
+    const engine = new PocketEngine(pack.voices, provider, data.basics, model);
+    try {
+      await engine.#warmUp();
+    } catch (error) {
+      const [path] = Object.values(data.files).map((file) => file.path);
+      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+      throw new VoicePackError(`${path}: the models do not run: ${reason}`);
+    }
+    return engine;
+  }
+
+  open(request: SegmentRequest): PocketSegment {
+    const { voiceId } = request.settings;
+    if (!this.voices.some(({ id }) => id === voiceId)) throw new RangeError(`unknown voice "${voiceId}"`);
+    return new PocketSegment(request, {
+      engine: this,
+      basics: this.#basics,
+      model: this.#model,
+      tokeniser: this.#tokeniser,
+      heard: () => this.#heard.get(voiceId),
+    });
+  }
+
+  async step(segments: readonly PocketSegment[]): Promise<(EngineChunk | null)[]> {
+    const chunks: (EngineChunk | null)[] = [];
+    for (const segment of segments) chunks.push(await segment.step());
+    return chunks;
+  }
+
+  async #warmUp(): Promise<void> {
+    const segment = this.open({
+      ...{ text: warmUpText, words: [{ start: 0, end: warmUpText.length }], before: '', after: '' },
+      settings: { voiceId: this.voices[0]!.id, temperature: 1, normalizeText: false },
+      ...{ seed: 0, utteranceSeed: 0 },
+    });
+    for (let chunk = await segment.step(); chunk?.last === false;) chunk = await segment.step();
+  }
+}

@@ -1,0 +1,121 @@
+/** The export in five graphs: text, speech model, flow, decoder, and an encoder of recordings that is not used. */
+import { Tensor } from 'onnxruntime-node';
+import type { Sessions } from '../onnx.js';
+import type { FiveGraphName, FiveGraphs, Heard, PocketBasics, PocketModel, Reading } from './models.js';
+import { type Corner, type State, compactOf, stateAfter, stateFrom } from './states.js';
+import { type VoicePrompt, readState } from './voices.js';
+
+const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
+
+const dataOf = (tensor: Tensor | undefined, name: string): Float32Array => {
+  if (!(tensor?.data instanceof Float32Array)) throw new Error(`the graph gave no ${name}`);
+  return tensor.data;
+};
+
+interface FiveHeard extends Heard {
+  readonly corners: ReadonlyMap<string, Corner>;
+}
+
+/** Positions that a state has taken: the largest of its counters. */
+const positionsOf = (corners: ReadonlyMap<string, Corner>): number => {
+  let positions = 0;
+  for (const { values } of corners.values())
+    if (values instanceof BigInt64Array && values.length === 1)
+      positions = Math.max(positions, Number(values[0]));
+  return positions;
+};
+
+export class FiveGraphModel implements PocketModel {
+  readonly latentSize: number;
+  readonly #run: Sessions<FiveGraphName>['run'];
+  readonly #basics: PocketBasics;
+  readonly #graphs: FiveGraphs;
+  /** Positions of the smallest cache. */
+  readonly #capacity: number;
+  readonly #noText: Tensor;
+  readonly #noSpeech: Tensor;
+
+  constructor({ run }: Sessions<FiveGraphName>, basics: PocketBasics, graphs: FiveGraphs) {
+    this.latentSize = basics.latentSize;
+    this.#run = run;
+    this.#basics = basics;
+    this.#graphs = graphs;
+    const caches = graphs.main.filter(({ type, dims }) => type === 'float32' && dims.length > 2);
+    this.#capacity = Math.min(...caches.map(({ dims }) => Math.max(...dims)));
+    this.#noText = float(new Float32Array(0), [1, 0, basics.width]);
+    this.#noSpeech = float(new Float32Array(0), [1, 0, basics.latentSize]);
+  }
+
+  async hear(voice: VoicePrompt): Promise<FiveHeard> {
+    const { main, before } = this.#graphs;
+    if (voice.kind === 'state') {
+      const corners = readState(voice, main);
+      return { corners, positions: positionsOf(corners) };
+    }
+    const { width } = this.#basics;
+    const parts = before === null ? [voice.values] : [before, voice.values];
+    const heard = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const part of parts) {
+      heard.set(part, at);
+      at += part.length;
+    }
+    const state = await this.#prompt(float(heard, [1, heard.length / width, width]), stateFrom(main));
+    const corners = compactOf(main, state);
+    return { corners, positions: heard.length / width };
+  }
+
+  async read({ corners, positions }: FiveHeard, tokens: readonly number[]): Promise<Reading> {
+    const { main, decoder } = this.#graphs;
+    const ids = new Tensor('int64', BigInt64Array.from(tokens, BigInt), [1, tokens.length]);
+    const { width } = this.#basics;
+    const embeddings = dataOf((await this.#run.text({ token_ids: ids }))['embeddings'], 'embeddings');
+    const text = float(embeddings, [1, embeddings.length / width, width]);
+    let state = await this.#prompt(text, stateFrom(main, corners));
+    let decoderState = stateFrom(decoder);
+    // The model's sign for the beginning.
+    let latent = new Float32Array(this.latentSize).fill(Number.NaN);
+    return {
+      framesMax: this.#capacity - positions - tokens.length,
+      next: async (noise) => {
+        const spoken = await this.#run.main({
+          sequence: float(latent, [1, 1, this.latentSize]),
+          text_embeddings: this.#noText,
+          ...state,
+        });
+        state = stateAfter(main, spoken);
+        const isEnd = dataOf(spoken['eos_logit'], 'eos_logit')[0]! > this.#basics.endThreshold;
+        latent = await this.#flow(dataOf(spoken['conditioning'], 'conditioning'), noise);
+        const decoded = await this.#run.decoder({
+          latent: float(latent, [1, 1, this.latentSize]),
+          ...decoderState,
+        });
+        decoderState = stateAfter(decoder, decoded);
+        return { pcm: dataOf(decoded['audio_frame'], 'audio_frame'), isEnd };
+      },
+    };
+  }
+
+  async #prompt(text: Tensor, state: State): Promise<State> {
+    const outputs = await this.#run.main({ sequence: this.#noSpeech, text_embeddings: text, ...state });
+    return stateAfter(this.#graphs.main, outputs);
+  }
+
+  /** From noise to a latent, in a few straight steps. */
+  async #flow(conditioning: Float32Array, noise: Float32Array): Promise<Float32Array<ArrayBuffer>> {
+    const { flowSteps } = this.#graphs;
+    const x = new Float32Array(noise);
+    const c = float(conditioning, [1, conditioning.length]);
+    for (let step = 0; step < flowSteps; step++) {
+      const outputs = await this.#run.flow({
+        c,
+        s: float(Float32Array.of(step / flowSteps), [1, 1]),
+        t: float(Float32Array.of((step + 1) / flowSteps), [1, 1]),
+        x: float(x, [1, x.length]),
+      });
+      const direction = dataOf(outputs['flow_dir'], 'flow_dir');
+      for (let i = 0; i < x.length; i++) x[i]! += direction[i]! / flowSteps;
+    }
+    return x;
+  }
+}

@@ -1,0 +1,147 @@
+/** The format of Pocket TTS: exports in five graphs or in one, with their tokeniser and voices. */
+import typia, { type tags } from 'typia';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import type { VoiceFormat } from '../engine.js';
+import type { PackContent, PackFolder } from '../pack.js';
+import { bundlesIn, readFive } from './bundle.js';
+import { type Prompts, checked, contentOf, languageOf, named } from './content.js';
+import type { OneGraph, PocketData } from './models.js';
+import { sizeOf } from './states.js';
+import { parseSentencePiece } from './tokeniser.js';
+import { halfEmbedding } from './voices.js';
+
+/** Positions that a voice's prompt takes at most, in the reckoning of memory: half a minute. */
+const promptPositions = 375;
+const configKey = 'pocket_tts_config';
+const metadataVoice = 'pocket_tts_voice/';
+
+type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<100_000>;
+
+/** The configuration in the metadata of an export in one graph. */
+interface OneConfig {
+  readonly sample_rate: Size;
+  readonly frame_size: Size;
+  readonly frame_rate: number & tags.ExclusiveMinimum<0>;
+  readonly latent_dim: Size;
+  readonly model_dim: Size;
+  readonly flow_layers: Size;
+  readonly flow_heads: Size;
+  readonly flow_head_dim: Size;
+  readonly mimi_layers: Size;
+  readonly mimi_heads: Size;
+  readonly mimi_head_dim: Size;
+  readonly mimi_kv_len: Size;
+  readonly conv_state_size: number & tags.Type<'uint32'>;
+  readonly sampler_decode_steps: Size;
+  readonly temperature: number & tags.Minimum<0> & tags.Maximum<4>;
+  readonly noise_clamp: (number & tags.ExclusiveMinimum<0>) | null;
+  readonly eos_threshold: number;
+  readonly max_tokens_per_chunk: Size;
+  readonly pad_with_spaces_for_short_inputs: boolean;
+  readonly remove_semicolons: boolean;
+  readonly frames_after_eos: (number & tags.Type<'uint32'>) | null;
+  readonly tokens_per_second_estimate: number & tags.ExclusiveMinimum<0>;
+  readonly gen_seconds_padding: number & tags.Minimum<0>;
+  readonly language: string | null;
+}
+
+const validateConfig = typia.createValidate<OneConfig>();
+
+/** A model in one graph: alone, or beside the same in another precision. */
+const oneGraphIn = async (folder: PackFolder): Promise<string | undefined> => {
+  const models = folder.files.filter((file) => file.endsWith('.onnx'));
+  if (models.length > 2) return undefined;
+  for (const file of models) if ((await folder.model(file)).metadata.has(configKey)) return file;
+  return undefined;
+};
+
+const readOne = async (folder: PackFolder, file: string): Promise<PackContent> => {
+  const { metadata, inputs } = await folder.model(file);
+  const step = await folder.hold(file);
+  const value = (key: string): string => {
+    const text = metadata.get(key);
+    if (text === undefined)
+      throw new VoicePackError(`${step.path}: its metadata lack ${key}: export it again`);
+    return text;
+  };
+  let config: OneConfig;
+  try {
+    config = checked(step.path, configKey, validateConfig(JSON.parse(value(configKey))));
+  } catch (error) {
+    if (error instanceof SyntaxError)
+      throw new VoicePackError(`${step.path}: ${configKey} is not valid JSON`);
+    throw error;
+  }
+  const width = config.model_dim;
+  const prompts: Prompts = new Map();
+  for (const [key, text] of metadata) {
+    if (!key.startsWith(metadataVoice)) continue;
+    const prompt = halfEmbedding(Buffer.from(text, 'base64'), width);
+    if (prompt === null)
+      throw new VoicePackError(`${step.path}: ${key} is no list of vectors of ${width} numbers`);
+    prompts.set(key.slice(metadataVoice.length), prompt);
+  }
+  if (prompts.size === 0)
+    throw new VoicePackError(`${step.path}: its metadata have no voice (${metadataVoice}NAME)`);
+  const one: OneGraph = {
+    inputs: inputs.map(({ name }) => name),
+    flowDims: [config.flow_layers, 2, 1, config.flow_heads, config.flow_head_dim],
+    decoderDims: [config.mimi_layers, 2, 1, config.mimi_heads, config.mimi_head_dim],
+    decoderPositions: config.mimi_kv_len,
+    convolutionSize: config.conv_state_size,
+    decodeSteps: config.sampler_decode_steps,
+  };
+  const data: PocketData = {
+    basics: {
+      ...{ sampleRateHz: config.sample_rate, frameRateHz: config.frame_rate, width },
+      ...{ frameSamples: config.frame_size, latentSize: config.latent_dim },
+      ...{
+        temperature: config.temperature,
+        noiseMax: config.noise_clamp,
+        endThreshold: config.eos_threshold,
+      },
+      framesAfterEnd: config.frames_after_eos,
+      ...{ tokensPerSecond: config.tokens_per_second_estimate, secondsMore: config.gen_seconds_padding },
+      text: {
+        tokensMax: config.max_tokens_per_chunk,
+        padsShortTexts: config.pad_with_spaces_for_short_inputs,
+        avoidsSemicolons: config.remove_semicolons,
+      },
+      vocabulary: parseSentencePiece(step.path, Buffer.from(value('pocket_tts_tokenizer'), 'base64')),
+      voices: named(folder.name, prompts),
+    },
+    one,
+    files: { step },
+  };
+  const positions = promptPositions + config.max_tokens_per_chunk * (1 + config.frame_rate);
+  const stateBytes = 4 * (positions * sizeOf(one.flowDims) + config.mimi_kv_len * sizeOf(one.decoderDims));
+  return contentOf(
+    data,
+    languageOf(config.language),
+    step.bytes,
+    stateBytes,
+    4 * promptPositions * sizeOf(one.flowDims),
+  );
+};
+
+export const pocket: VoiceFormat = {
+  name: 'pocket',
+  looksFor: 'flow_lm_main.onnx and its companions, or one graph with its configuration inside (Pocket TTS)',
+  recognises: async (folder) => bundlesIn(folder).length > 0 || (await oneGraphIn(folder)) !== undefined,
+
+  async read(folder) {
+    const [bundle, ...others] = bundlesIn(folder);
+    if (bundle === undefined) return readOne(folder, (await oneGraphIn(folder))!);
+    if (others.length > 0)
+      throw new VoicePackError(
+        `${folder.path}: it has the models of several languages (${[bundle, ...others].join(', ')}): ` +
+          'put each folder of them into MODELS_DIR by itself',
+      );
+    return readFive(folder, bundle);
+  },
+
+  async load(pack, means) {
+    const { PocketEngine } = await import('./engine.js');
+    return PocketEngine.load(pack, means);
+  },
+};

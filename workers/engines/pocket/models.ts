@@ -1,0 +1,88 @@
+/** What the engine asks of an export of Pocket TTS, whether it is five graphs or one. */
+import type { HeldFile } from '../pack.js';
+import type { StateSpec } from './states.js';
+import type { TextRules } from './text.js';
+import type { Vocabulary } from './tokeniser.js';
+import type { VoicePrompt } from './voices.js';
+
+/** What the model made of a voice. */
+export interface Heard {
+  /** Positions of the model's memory that it takes. */
+  readonly positions: number;
+}
+
+/** A piece of text that is being read: its own state, which nothing else sees. */
+export interface Reading {
+  /** Frames that the model has room for. */
+  readonly framesMax: number;
+  /**
+   * Makes the next frame.
+   *
+   * @param noise for it, as long as a latent
+   * @returns its samples, and whether the model says that speech ends here
+   */
+  next(noise: Float32Array): Promise<{ readonly pcm: Float32Array; readonly isEnd: boolean }>;
+}
+
+/** An export, loaded. */
+export interface PocketModel {
+  readonly latentSize: number;
+  hear(voice: VoicePrompt): Promise<Heard>;
+  /** Reads tokens in a voice that this model heard. */
+  read(heard: Heard, tokens: readonly number[]): Promise<Reading>;
+}
+
+/** What both exports have in common; can be cloned. */
+export interface PocketBasics {
+  readonly sampleRateHz: number;
+  readonly frameSamples: number;
+  readonly frameRateHz: number;
+  readonly latentSize: number;
+  readonly width: number;
+  readonly temperature: number;
+  /** Noise beyond it is drawn again; `null`: nothing is. */
+  readonly noiseMax: number | null;
+  readonly endThreshold: number;
+  /** `null`: by the length of the text. */
+  readonly framesAfterEnd: number | null;
+  readonly tokensPerSecond: number;
+  readonly secondsMore: number;
+  readonly text: TextRules;
+  readonly vocabulary: Vocabulary;
+  readonly voices: readonly { readonly id: string; readonly prompt: VoicePrompt }[];
+}
+
+/** Of five graphs. */
+export interface FiveGraphs {
+  readonly main: readonly StateSpec[];
+  readonly decoder: readonly StateSpec[];
+  readonly flowSteps: number;
+  /** Heard before each voice that is given by vectors; `null`: nothing is. */
+  readonly before: Float32Array | null;
+}
+
+/** Of one graph: sizes of its memory. */
+export interface OneGraph {
+  /** Names of its inputs: older exports lack some. */
+  readonly inputs: readonly string[];
+  /** Numbers for one position of the speech model's memory, and of the decoder's. */
+  readonly flowDims: readonly number[];
+  readonly decoderDims: readonly number[];
+  readonly decoderPositions: number;
+  readonly convolutionSize: number;
+  readonly decodeSteps: number;
+}
+
+export type FiveGraphName = 'text' | 'main' | 'flow' | 'decoder';
+export type OneGraphName = 'step';
+
+/** `VoicePack.data` of this format. */
+export type PocketData = { readonly basics: PocketBasics } & (
+  | { readonly five: FiveGraphs; readonly files: Readonly<Record<FiveGraphName, HeldFile>> }
+  | { readonly one: OneGraph; readonly files: Readonly<Record<OneGraphName, HeldFile>> }
+);
+
+/** Segments that a thread speaks at once: each keeps tens of megabytes. */
+export const segmentsAtOnceMax = 4;
+/** Voices whose prompt a thread keeps. */
+export const voicesKeptMax = 8;

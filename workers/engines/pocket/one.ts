@@ -1,0 +1,179 @@
+/** The export in one graph: a step takes text, a voice or the last latent, and gives a latent and a frame of audio. */
+import { Tensor } from 'onnxruntime-node';
+import type { Sessions } from '../onnx.js';
+import type { Heard, OneGraph, OneGraphName, PocketBasics, PocketModel, Reading } from './models.js';
+import { sizeOf } from './states.js';
+import type { VoicePrompt } from './voices.js';
+
+/** Which of the inputs a step listens to. */
+const gates = { text: [1, 0, 0], latent: [0, 1, 0], voice: [0, 0, 1] } as const;
+
+interface OneHeard extends Heard {
+  readonly memory: Float32Array;
+}
+
+interface Inputs {
+  readonly gate: keyof typeof gates;
+  /** Positions of what it listens to. */
+  readonly length: number;
+  readonly tokens?: BigInt64Array;
+  readonly latent?: Float32Array;
+  readonly isFirst?: boolean;
+  readonly voice?: Float32Array;
+  readonly noise?: Float32Array;
+}
+
+const float = (data: Float32Array, dims: readonly number[]) => new Tensor('float32', data, dims);
+const integer = (value: number) => new Tensor('int64', BigInt64Array.of(BigInt(value)), []);
+
+/** The decoder's memory of one piece of text. */
+interface Decoder {
+  readonly memory: Memory;
+  convolutions: Tensor;
+  offset: Tensor;
+}
+
+/** What the model remembers: positions that are appended. */
+class Memory {
+  readonly #size: number;
+  #values: Float32Array;
+  length = 0;
+
+  constructor(size: number, positions: number) {
+    this.#size = size;
+    this.#values = new Float32Array(size * positions);
+  }
+
+  append(values: Float32Array): void {
+    const end = this.length * this.#size + values.length;
+    if (end > this.#values.length) {
+      const larger = new Float32Array(Math.max(end, 2 * this.#values.length));
+      larger.set(this.#values);
+      this.#values = larger;
+    }
+    this.#values.set(values, this.length * this.#size);
+    this.length = end / this.#size;
+  }
+
+  get all(): Float32Array {
+    return this.#values.subarray(0, this.length * this.#size);
+  }
+
+  /** The last so many positions; zeros stand before the first. */
+  last(positions: number): Float32Array {
+    const from = this.length - positions;
+    if (from >= 0) return this.#values.subarray(from * this.#size, this.length * this.#size);
+    const padded = new Float32Array(positions * this.#size);
+    padded.set(this.all, -from * this.#size);
+    return padded;
+  }
+}
+
+export class OneGraphModel implements PocketModel {
+  readonly latentSize: number;
+  readonly #run: Sessions<OneGraphName>['run']['step'];
+  readonly #basics: PocketBasics;
+  readonly #graph: OneGraph;
+  readonly #flowSize: number;
+  readonly #decoderSize: number;
+
+  constructor({ run }: Sessions<OneGraphName>, basics: PocketBasics, graph: OneGraph) {
+    this.latentSize = basics.latentSize;
+    this.#run = run.step;
+    this.#basics = basics;
+    this.#graph = graph;
+    this.#flowSize = sizeOf(graph.flowDims);
+    this.#decoderSize = sizeOf(graph.decoderDims);
+  }
+
+  async hear(voice: VoicePrompt): Promise<OneHeard> {
+    if (voice.kind === 'state')
+      throw new Error('a voice in a file of states is for the export in five graphs');
+    const memory = new Memory(this.#flowSize, voice.frames);
+    const decoder = this.#newDecoder();
+    // A copy: onnxruntime takes no shared memory.
+    const values = new Float32Array(voice.values);
+    const outputs = await this.#step(memory, decoder, { gate: 'voice', length: voice.frames, voice: values });
+    memory.append(this.#floats(outputs, 'flow_kv_new'));
+    return { memory: memory.all.slice(), positions: voice.frames };
+  }
+
+  async read({ memory: heard, positions }: OneHeard, tokens: readonly number[]): Promise<Reading> {
+    const { tokensPerSecond, secondsMore, frameRateHz, endThreshold } = this.#basics;
+    const framesMax = Math.ceil((tokens.length / tokensPerSecond + secondsMore) * frameRateHz);
+    const memory = new Memory(this.#flowSize, positions + tokens.length + framesMax);
+    memory.append(heard);
+    const decoder = this.#newDecoder();
+    const ids = BigInt64Array.from(tokens, BigInt);
+    const prompted = await this.#step(memory, decoder, { gate: 'text', length: tokens.length, tokens: ids });
+    memory.append(this.#floats(prompted, 'flow_kv_new'));
+    let latent: Float32Array = new Float32Array(this.latentSize);
+    let isFirst = true;
+    return {
+      framesMax,
+      next: async (noise) => {
+        const outputs = await this.#step(memory, decoder, {
+          gate: 'latent',
+          length: 1,
+          latent,
+          isFirst,
+          noise,
+        });
+        memory.append(this.#floats(outputs, 'flow_kv_new'));
+        decoder.memory.append(this.#floats(outputs, 'mimi_kv_new'));
+        decoder.convolutions = this.#tensor(outputs, 'mimi_conv_out', 'mimi_conv_new');
+        decoder.offset = this.#tensor(outputs, 'mimi_offset_out', 'mimi_offset_new');
+        latent = this.#floats(outputs, 'next_latent', 'latent');
+        isFirst = false;
+        const pcm = this.#floats(outputs, 'audio');
+        return { pcm, isEnd: this.#floats(outputs, 'eos_logit', 'eos')[0]! > endThreshold };
+      },
+    };
+  }
+
+  #newDecoder(): Decoder {
+    const { convolutionSize, decoderPositions } = this.#graph;
+    return {
+      memory: new Memory(this.#decoderSize, decoderPositions),
+      convolutions: float(new Float32Array(convolutionSize), [convolutionSize]),
+      offset: integer(0),
+    };
+  }
+
+  #step(
+    memory: Memory,
+    decoder: Decoder,
+    { gate, length, tokens, latent, isFirst = false, voice, noise }: Inputs,
+  ) {
+    const { latentSize, width } = this.#basics;
+    const { flowDims, decoderDims, decoderPositions, decodeSteps, inputs } = this.#graph;
+    const feeds: Record<string, Tensor> = {
+      tokens: new Tensor('int64', tokens ?? new BigInt64Array(length), [1, length]),
+      latent: float(latent ?? new Float32Array(length * latentSize), [1, length, latentSize]),
+      is_bos: float(new Float32Array(length).fill(isFirst ? 1 : 0), [1, length, 1]),
+      cond: float(voice ?? new Float32Array(length * width), [1, length, width]),
+      gates: float(Float32Array.from(gates[gate]), [3]),
+      noise: float(noise ?? new Float32Array(latentSize), [1, latentSize]),
+      flow_kv: float(memory.all, [memory.length, ...flowDims]),
+      flow_offset: integer(memory.length),
+      mimi_kv: float(decoder.memory.last(decoderPositions), [decoderPositions, ...decoderDims]),
+      mimi_offset: decoder.offset,
+      mimi_conv: decoder.convolutions,
+      decode_steps: float(Float32Array.of(decodeSteps), []),
+      // The adapter that reads phonemes stays off: the text is spelt.
+      lora: float(Float32Array.of(0), []),
+    };
+    return this.#run(Object.fromEntries(inputs.map((name) => [name, feeds[name]!])));
+  }
+
+  /** An output, by the names that exports give it. */
+  #tensor(outputs: Readonly<Record<string, Tensor>>, ...names: readonly string[]): Tensor {
+    const found = names.map((name) => outputs[name]).find((tensor) => tensor !== undefined);
+    if (found === undefined) throw new Error(`the graph gave no ${names.join(' or ')}`);
+    return found;
+  }
+
+  #floats(outputs: Readonly<Record<string, Tensor>>, ...names: readonly string[]): Float32Array {
+    return this.#tensor(outputs, ...names).data as Float32Array;
+  }
+}

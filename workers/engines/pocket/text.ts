@@ -1,0 +1,111 @@
+/** The text of a segment as Pocket TTS wants it: in pieces of at most so many tokens, each with the words that it speaks. */
+import type { SegmentRequest } from '../../../src/threads/messages.js';
+
+/** What the exports say about preparing a text. */
+export interface TextRules {
+  readonly tokensMax: number;
+  /** Older models speak a few words better after spaces. */
+  readonly padsShortTexts: boolean;
+  readonly avoidsSemicolons: boolean;
+}
+
+/** A word of the segment within a text. */
+interface PlacedWord {
+  readonly word: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Piece {
+  /** Prepared for the tokeniser. */
+  readonly text: string;
+  /** Its words: index, and its weight in time, which is its length. */
+  readonly words: readonly { readonly word: number; readonly weight: number }[];
+  /** Frames after the model's end of speech that still belong to it, by the length of the text. */
+  readonly framesAfterEnd: number;
+}
+
+const shortWordsMax = 4;
+const padding = ' '.repeat(8);
+const letter = /[\p{L}\p{N}]/u;
+
+/** Joins words, in their spoken forms. */
+const placeWords = ({ text, words, spoken = [] }: SegmentRequest): { text: string; words: PlacedWord[] } => {
+  let joined = '';
+  const placed: PlacedWord[] = [];
+  let replacement = 0;
+  for (let at = 0; at < words.length; at++) {
+    const instead = spoken[replacement];
+    const isReplaced = instead !== undefined && instead.first === at;
+    const last = isReplaced ? instead.last : at;
+    const form = isReplaced ? instead.spoken : text.slice(words[at]!.start, words[at]!.end);
+    const gap = at === 0 ? '' : text.slice(words[at - 1]!.end, words[at]!.start);
+    if (at > 0) joined += gap === '' ? '' : ' ';
+    const start = joined.length;
+    joined += form;
+    for (let word = at; word <= last; word++) placed.push({ word, start, end: joined.length });
+    if (isReplaced) replacement++;
+    at = last;
+  }
+  return { text: joined, words: placed };
+};
+
+const prepare = (
+  text: string,
+  { padsShortTexts, avoidsSemicolons }: TextRules,
+): { text: string; framesAfterEnd: number } => {
+  let prepared = text.trim().replaceAll(/\s+/g, ' ');
+  if (avoidsSemicolons) prepared = prepared.replaceAll(';', ',');
+  const words = prepared.split(' ').length;
+  prepared = prepared.charAt(0).toUpperCase() + prepared.slice(1);
+  if (/[\p{L}\p{N}]$/u.test(prepared)) prepared += '.';
+  if (padsShortTexts && words <= shortWordsMax) prepared = padding + prepared;
+  return { text: prepared, framesAfterEnd: (words <= shortWordsMax ? 3 : 1) + 2 };
+};
+
+/** Ends of parts that begin after such marks and white space. */
+const cutAfter = (text: string, marks: RegExp): string[] => text.split(marks).filter((part) => part !== '');
+const sentenceEnds = /(?<=[.!?…]["'”’)\]]*\s+)(?=\S)/u;
+const clauseEnds = /(?<=[,;:]["'”’)\]]*\s+)(?=\S)/u;
+const spaces = /(?<=\s)(?=\S)/u;
+
+/** Parts of at most so many tokens, if they can be cut: at sentences, else at clauses, else at spaces. */
+const partsOf = (text: string, tokensMax: number, countOf: (text: string) => number): string[] => {
+  const cut = (whole: string, [marks, ...finer]: readonly RegExp[]): string[] => {
+    if (marks === undefined || countOf(whole) <= tokensMax) return [whole];
+    const parts = cutAfter(whole, marks).flatMap((part) => cut(part, finer));
+    const joined: string[] = [];
+    for (const part of parts) {
+      const before = joined.at(-1);
+      if (before !== undefined && countOf(before + part) <= tokensMax)
+        joined[joined.length - 1] = before + part;
+      else joined.push(part);
+    }
+    return joined;
+  };
+  return cut(text, [sentenceEnds, clauseEnds, spaces]);
+};
+
+/** @returns none where there is nothing to say */
+export const piecesOf = (
+  request: SegmentRequest,
+  rules: TextRules,
+  countOf: (text: string) => number,
+): Piece[] => {
+  const { text, words } = placeWords(request);
+  let from = 0;
+  const pieces: Piece[] = [];
+  for (const part of partsOf(text, rules.tokensMax, countOf)) {
+    const to = from + part.length;
+    const inside = words
+      .filter(({ start }) => start >= from && start < to)
+      .map(({ word, start, end }) => ({ word, weight: Math.max(1, end - start) }));
+    from = to;
+    if (letter.test(part)) pieces.push({ ...prepare(part, rules), words: inside });
+    else if (pieces.length > 0) {
+      const last = pieces.at(-1)!;
+      pieces[pieces.length - 1] = { ...last, words: [...last.words, ...inside] };
+    }
+  }
+  return pieces;
+};

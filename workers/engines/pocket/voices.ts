@@ -1,0 +1,216 @@
+/**
+ * Voices of Pocket TTS: what the model hears before it speaks. A prompt is either a list of vectors, or the state of the
+ * model after it heard them.
+ */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import type { HeldFile } from '../pack.js';
+import type { Corner, StateSpec } from './states.js';
+import { sizeOf } from './states.js';
+
+/** Vectors: frames x width. Shared by all threads. */
+export interface Embedding {
+  readonly kind: 'embedding';
+  readonly frames: number;
+  readonly values: Float32Array;
+}
+
+interface StoredTensor {
+  readonly name: string;
+  readonly type: string;
+  readonly dims: readonly number[];
+  /** In the file. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A state in a file, which a thread reads when it needs the voice. */
+export interface StoredState {
+  readonly kind: 'state';
+  readonly file: HeldFile;
+  readonly tensors: readonly StoredTensor[];
+}
+
+export type VoicePrompt = Embedding | StoredState;
+
+/** Seconds of a prompt: longer ones would fill the model's memory. */
+const frameMax = 1_000;
+const headerBytesMax = 1024 * 1024;
+const nameBytes = 32;
+
+const shared = (frames: number, width: number): Float32Array =>
+  new Float32Array(new SharedArrayBuffer(4 * frames * width));
+
+/** Little-endian, at any offset. */
+const floats = (bytes: Buffer, from: number, frames: number, width: number): Embedding => {
+  const values = shared(frames, width);
+  for (let i = 0; i < values.length; i++) values[i] = bytes.readFloatLE(from + 4 * i);
+  return { kind: 'embedding', frames, values };
+};
+
+const halfToFloat = (half: number): number => {
+  const sign = half & 0x8000 ? -1 : 1;
+  const exponent = (half >> 10) & 0x1f;
+  const fraction = half & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : Number.NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+};
+
+/** Numbers of 16 bits, as the metadata of a model has them. */
+export const halfEmbedding = (bytes: Buffer, width: number): Embedding | null => {
+  const frames = bytes.length / 2 / width;
+  if (!Number.isInteger(frames) || frames < 1 || frames > frameMax) return null;
+  const values = shared(frames, width);
+  for (let i = 0; i < values.length; i++) values[i] = halfToFloat(bytes.readUInt16LE(2 * i));
+  return { kind: 'embedding', frames, values };
+};
+
+/** A table: count; then, for each, a name of 32 bytes, frames, width, numbers. @throws {VoicePackError} */
+export const parseVoiceTable = (path: string, bytes: Buffer, width: number): Map<string, Embedding> => {
+  const voices = new Map<string, Embedding>();
+  const wrong = (): VoicePackError =>
+    new VoicePackError(
+      `${path}: not a table of voices of width ${width}, or a part of one: download it again`,
+    );
+  if (bytes.length < 4) throw wrong();
+  let at = 4;
+  for (let rest = bytes.readUInt32LE(0); rest > 0; rest--) {
+    if (bytes.length < at + nameBytes + 8) throw wrong();
+    const name = bytes.toString('utf8', at, at + nameBytes).replace(/\0.*$/s, '');
+    const frames = bytes.readUInt32LE(at + nameBytes);
+    const found = bytes.readUInt32LE(at + nameBytes + 4);
+    at += nameBytes + 8;
+    if (found !== width || frames < 1 || frames > frameMax || bytes.length < at + 4 * frames * width)
+      throw wrong();
+    voices.set(name, floats(bytes, at, frames, width));
+    at += 4 * frames * width;
+  }
+  if (at !== bytes.length || voices.size === 0) throw wrong();
+  return voices;
+};
+
+/** A NumPy array of 32-bit numbers. @returns `null` if it has another width */
+export const parseNumpy = (bytes: Buffer, width: number): Embedding | null => {
+  if (bytes.toString('latin1', 0, 6) !== '\x93NUMPY' || bytes.length < 12) return null;
+  const isLong = bytes[6]! > 1;
+  const length = isLong ? bytes.readUInt32LE(8) : bytes.readUInt16LE(8);
+  const from = (isLong ? 12 : 10) + length;
+  const header = bytes.toString('latin1', isLong ? 12 : 10, from);
+  const dims = (/'shape': *\(([^)]*)\)/.exec(header)?.[1] ?? '')
+    .split(',')
+    .filter((size) => size.trim() !== '')
+    .map(Number);
+  const frames = sizeOf(dims) / width;
+  const isPlain = header.includes("'<f4'") && header.includes("'fortran_order': False");
+  if (
+    !isPlain ||
+    dims.at(-1) !== width ||
+    frames < 1 ||
+    frames > frameMax ||
+    bytes.length < from + 4 * frames * width
+  )
+    return null;
+  return floats(bytes, from, frames, width);
+};
+
+const readRange = (file: number, from: number, to: number): Buffer => {
+  const bytes = Buffer.alloc(to - from);
+  for (let at = 0; at < bytes.length;) {
+    const count = readSync(file, bytes, at, bytes.length - at, from + at);
+    if (count === 0) throw new RangeError('the file ends early');
+    at += count;
+  }
+  return bytes;
+};
+
+interface Header {
+  readonly [name: string]: {
+    readonly dtype: string;
+    readonly shape: readonly number[];
+    readonly data_offsets: readonly [number, number];
+  };
+}
+
+/**
+ * A file of Safetensors: a state by names such as `layer/cache`, or one array of vectors.
+ *
+ * @throws {VoicePackError}
+ */
+export const parseSafetensors = (held: HeldFile, width: number): VoicePrompt => {
+  const file = openSync(held.openPath, 'r');
+  try {
+    const length = Number(readRange(file, 0, 8).readBigUInt64LE());
+    if (length > headerBytesMax) throw new RangeError('its header is too long');
+    const header = JSON.parse(readRange(file, 8, 8 + length).toString('utf8')) as Header;
+    const tensors = Object.entries(header)
+      .filter(([name]) => name !== '__metadata__')
+      .map(
+        ([
+          name,
+          {
+            dtype,
+            shape,
+            data_offsets: [from, to],
+          },
+        ]) => {
+          const stored = { name, type: dtype, dims: shape, from: 8 + length + from, to: 8 + length + to };
+          if (!(from >= 0 && to >= from && stored.to <= held.bytes))
+            throw new RangeError('it is a part of a file');
+          return stored;
+        },
+      );
+    const [first] = tensors;
+    if (tensors.some(({ name }) => name.includes('/'))) return { kind: 'state', file: held, tensors };
+    const frames = sizeOf(first?.dims ?? []) / width;
+    if (tensors.length !== 1 || first!.type !== 'F32' || first!.dims.at(-1) !== width || frames > frameMax)
+      throw new RangeError(`it is no voice of width ${width} in 32 bits`);
+    return floats(readRange(file, first!.from, first!.to), 0, frames, width);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new VoicePackError(`${held.path}: not a voice that can be read: ${reason}`);
+  } finally {
+    closeSync(file);
+  }
+};
+
+const valuesOf = (bytes: Buffer, type: string): Corner['values'] => {
+  const { buffer, byteOffset, length } = bytes;
+  const copy = buffer.slice(byteOffset, byteOffset + length) as ArrayBuffer;
+  if (type === 'F32') return new Float32Array(copy);
+  if (type === 'I64') return new BigInt64Array(copy);
+  if (type === 'BOOL' || type === 'U8') return new Uint8Array(copy);
+  throw new RangeError(`numbers of type ${type} are not supported`);
+};
+
+/** Reads the state of a voice, as far as the model has the same. */
+export const readState = (
+  { file, tensors }: StoredState,
+  specs: readonly StateSpec[],
+): Map<string, Corner> => {
+  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const opened = openSync(file.openPath, 'r');
+  try {
+    const corners = new Map<string, Corner>();
+    for (const { input, path = '', type } of specs) {
+      const found = byName.get(path);
+      const module = path.replace(/\/[^/]*$/, '');
+      if (found !== undefined)
+        corners.set(input, {
+          dims: found.dims,
+          values: valuesOf(readRange(opened, found.from, found.to), found.type),
+        });
+      else if (type === 'int64' && path.endsWith('/step')) {
+        // Older files tell the number of steps by another name, or by the length of an empty array.
+        const offset = byName.get(`${module}/offset`);
+        const end = byName.get(`${module}/current_end`)?.dims[0] ?? 0;
+        const steps =
+          offset === undefined ? BigInt(end) : readRange(opened, offset.from, offset.to).readBigInt64LE();
+        corners.set(input, { dims: [1], values: BigInt64Array.of(steps) });
+      }
+    }
+    return corners;
+  } finally {
+    closeSync(opened);
+  }
+};

@@ -1,0 +1,148 @@
+/**
+ * Tries a pack in a process of its own before a thread of the service loads it. A model is a program: one that never ends
+ * or wants more memory than the machine has would hang or end the service. The result is kept until its files change.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { dirname, join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import type { Bounds } from '../../src/limits.js';
+import type { TrialResult } from '../../src/threads/voices.js';
+import type { PackEntry } from './entries.js';
+
+/** What the service writes to the standard input of the process. */
+export interface TrialOrder {
+  readonly entry: PackEntry;
+  readonly cacheDir: string;
+  readonly bounds: Bounds;
+  /** It leaves the processor to others. */
+  readonly isPolite: boolean;
+}
+
+/** The last line of its standard output. */
+export type TrialOutcome = { readonly result: TrialResult } | { readonly fault: string };
+
+export type Trial = (
+  order: Omit<TrialOrder, 'bounds'>,
+  bounds: Bounds,
+) => Promise<TrialOutcome & { readonly isFinal: boolean }>;
+
+const MiB = 1024 * 1024;
+/** Share of the free memory that a trial may take. */
+const FREE_PART = 0.8;
+
+/** Sets limits that the process cannot lift: seconds of processor time, and KiB of memory that it writes to. */
+const limited = ['-c', 'ulimit -t "$1" && ulimit -d "$2"; shift 2; exec "$@"', 'sh'];
+const memoryFault = /bad_alloc|bad allocation|allocate memory|out of memory/i;
+
+interface End {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly isLate: boolean;
+}
+
+const faultOf = ({ code, signal, isLate }: End, memoryMiB: number, bounds: Bounds): string => {
+  if (isLate) return `it did not speak a sentence within ${bounds.voiceTrialMsMax / 1000} s`;
+  if (signal === 'SIGXCPU' || signal === 'SIGKILL')
+    return (
+      `it took more than ${bounds.voiceTrialCpuSecondsMax} s of processor time for a sentence, ` +
+      'and may never end: use a smaller model'
+    );
+  return `it ended the process that tried it (${signal ?? code}): it is damaged, or needs more than ${memoryMiB} MiB`;
+};
+
+/** Loads the pack and speaks a sentence, in a process with limits. */
+export const tryPack: Trial = async (order, bounds) => {
+  const memoryMiB = Math.floor(
+    Math.min(bounds.voiceTrialMiBMax, (FREE_PART * process.availableMemory()) / MiB),
+  );
+  const program = [process.execPath, fileURLToPath(new URL('../trial.js', import.meta.url))];
+  const [command, ...args] =
+    process.platform === 'win32'
+      ? program
+      : ['sh', ...limited, String(bounds.voiceTrialCpuSecondsMax), String(memoryMiB * 1024), ...program];
+  const child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'ignore'] });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGKILL');
+  }, bounds.voiceTrialMsMax);
+  // It may end before it has read all.
+  child.stdin.on('error', () => undefined).end(JSON.stringify({ ...order, bounds } satisfies TrialOrder));
+  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  const output = await readAll(child.stdout);
+  const [code, signal] = await ended;
+  clearTimeout(timer);
+  if (code !== 0) return { fault: faultOf({ code, signal, isLate }, memoryMiB, bounds), isFinal: !isLate };
+  const outcome = JSON.parse(output.trim().split('\n').at(-1) ?? '') as TrialOutcome;
+  const isMemory = 'fault' in outcome && memoryFault.test(outcome.fault);
+  return isMemory
+    ? { fault: `${outcome.fault} (it may have ${memoryMiB} MiB)`, isFinal: false }
+    : { ...outcome, isFinal: true };
+};
+
+/** What a result depends on besides the files of the pack. */
+const surroundings = (): string => {
+  const path = new URL('../../../package.json', import.meta.url);
+  const { version, dependencies } = JSON.parse(readFileSync(path, 'utf8')) as {
+    version: string;
+    dependencies: Record<string, string>;
+  };
+  return [version, dependencies['onnxruntime-node'], process.version, cpus()[0]?.model].join(' ');
+};
+
+type Kept = Readonly<Record<string, TrialOutcome>>;
+
+/** The results of earlier trials: a file, which keeps those of the packs that are there. */
+export class KeptTrials {
+  readonly #path: string;
+  readonly #surroundings = surroundings();
+  readonly #before: Kept;
+  readonly #now: Record<string, TrialOutcome> = {};
+
+  constructor(cacheDir: string) {
+    this.#path = join(cacheDir, 'trials.json');
+    this.#before = this.#read();
+  }
+
+  /** @param identity of the pack's files */
+  find(identity: string): TrialOutcome | undefined {
+    const key = this.#keyOf(identity);
+    const found = this.#before[key];
+    if (found !== undefined) this.#now[key] = found;
+    return found;
+  }
+
+  add(identity: string, outcome: TrialOutcome): void {
+    this.#now[this.#keyOf(identity)] = outcome;
+  }
+
+  /** @param all keeps earlier results too */
+  write(all = false): void {
+    const kept = all ? { ...this.#before, ...this.#now } : this.#now;
+    if (JSON.stringify(kept) === JSON.stringify(this.#before)) return;
+    try {
+      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
+      writeFileSync(`${this.#path}.new`, JSON.stringify(kept));
+      renameSync(`${this.#path}.new`, this.#path);
+    } catch {
+      // Without them the next reading tries the packs again. The store reports a data folder that cannot be written.
+    }
+  }
+
+  #keyOf(identity: string): string {
+    return `${identity} ${this.#surroundings}`;
+  }
+
+  #read(): Kept {
+    try {
+      return JSON.parse(readFileSync(this.#path, 'utf8')) as Kept;
+    } catch {
+      // Nothing was tried yet, or the file is damaged: everything is tried again.
+      return {};
+    }
+  }
+}

@@ -1,0 +1,130 @@
+/** Entries of lexicons and the check of their phonemes, for all forms of files; and the plain form. */
+import { phraseWordsMax, type CaseRule, type LexiconEntry } from '../../src/text/lexicon.js';
+import type { Bounds } from '../../src/limits.js';
+
+/** A fault in a file. The rest of the file counts. */
+export interface LineFinding {
+  readonly line: number;
+  readonly fault: string;
+}
+
+export interface ParsedFile {
+  readonly entries: readonly LexiconEntry[];
+  readonly findings: readonly LineFinding[];
+}
+
+/** A file that cannot be used at all. */
+export class LexiconFileError extends Error {
+  override readonly name = 'LexiconFileError';
+  readonly line: number;
+
+  constructor(line: number, fault: string) {
+    super(fault);
+    this.line = line;
+  }
+}
+
+export type EntryBounds = Pick<Bounds, 'lexiconTextMax'>;
+
+const ipaLetters = new Set(
+  'abcdefghijklmnopqrstuvwxyzæçðøħŋœǀǁǂǃɐɑɒɓɔɕɖɗɘəɚɛɜɝɞɟɠɡɢɣɤɥɦɧɨɪɫɬɭɮɯɰɱɲɳɴɵɶɸɹɺɻɽɾʀʁʂʃʄʈʉʊʋʌʍʎʏʐʑʒʔʕʘʙʛʜʝʟʡʢβθχᵻᵊᵿ' +
+    'ˈˌːˑ˞ʰʲʷˠˤⁿˡʼ ',
+);
+
+/** Signs that people type for others, and marks that do not change the sound. */
+const sameSigns: Readonly<Record<string, string>> = {
+  ...{ "'": 'ˈ', '’': 'ˈ', '´': 'ˈ', ':': 'ː', g: 'ɡ', ʤ: 'dʒ', ʧ: 'tʃ', ʦ: 'ts', ʣ: 'dz' },
+  ...{ '.': '', '-': '', '‿': '', '|': '', '\u0361': '', '\u035c': '' },
+};
+
+/** Phonemes as espeak-ng writes them; `null` with the first sign that is none. */
+const ipaOf = (text: string): { readonly ipa: string } | { readonly sign: string } => {
+  let ipa = '';
+  for (const character of text.normalize('NFD')) {
+    const sign = sameSigns[character] ?? character;
+    if (sign === character && !ipaLetters.has(sign) && !/[\u0300-\u036f]/.test(sign)) return { sign };
+    ipa += sign;
+  }
+  return { ipa: ipa.normalize('NFC').replace(/\s+/g, ' ').trim() };
+};
+
+export interface WrittenEntry {
+  readonly written: string;
+  readonly spoken: string;
+  readonly isIpa: boolean;
+  readonly caseRule: CaseRule;
+  readonly language: string | null;
+}
+
+/** Checks an entry. @returns the entry, or what is wrong with it */
+export const entryOf = (
+  { written, spoken, isIpa, caseRule, language }: WrittenEntry,
+  { lexiconTextMax }: EntryBounds,
+): LexiconEntry | string => {
+  const phrase = written.normalize('NFC').trim().replace(/\s+/g, ' ');
+  const sound = spoken.normalize('NFC').trim().replace(/\s+/g, ' ');
+  if (phrase === '') return 'the word is empty';
+  if (sound === '') return `"${phrase}" has no spoken form`;
+  if (Math.max(phrase.length, sound.length) > lexiconTextMax)
+    return `"${phrase.slice(0, 20)}..." or its spoken form is longer than ${lexiconTextMax} characters`;
+  if (/[\p{Cc}\p{Cs}\p{Co}\ufffc]/u.test(phrase + sound)) return `"${phrase}" has a control character`;
+  if (phrase.split(' ').length > phraseWordsMax) return `"${phrase}" has more than ${phraseWordsMax} words`;
+  if (!isIpa) return { written: phrase, caseRule, language, form: { spelling: sound } };
+  const phonemes = ipaOf(sound);
+  if ('sign' in phonemes)
+    return `"${phonemes.sign}" in the phonemes of "${phrase}" is no sign of the IPA that voices know`;
+  return { written: phrase, caseRule, language, form: { ipa: phonemes.ipa } };
+};
+
+/** A BCP 47 tag, by its form. */
+export const isLanguageTag = (text: string): boolean =>
+  /^[a-zA-Z]{2,3}(?:-[a-zA-Z0-9]{2,8}){0,3}$/.test(text);
+
+/*
+ * The plain form: a word and its spoken form in each line, with a tab or ` = ` between them. Phonemes stand between slashes.
+ * `#` begins a comment, `@language` and `@case` hold for the lines after them.
+ */
+
+const caseRules: ReadonlySet<string> = new Set(['smart', 'exact', 'any'] satisfies CaseRule[]);
+
+export const parsePlain = (text: string, bounds: EntryBounds): ParsedFile => {
+  const entries: LexiconEntry[] = [];
+  const findings: LineFinding[] = [];
+  let language: string | null = null;
+  let caseRule: CaseRule = 'smart';
+  for (const [index, raw] of text
+    .replace(/^\ufeff/, '')
+    .split(/\r\n|\n|\r/)
+    .entries()) {
+    const line = index + 1;
+    const find = (fault: string) => findings.push({ line, fault });
+    const content = raw.trim();
+    if (content === '' || content.startsWith('#')) continue;
+    const [, directive, value = ''] = /^@(\w+)\s+(\S+)$/.exec(content) ?? [];
+    if (directive === 'language') {
+      if (value === 'any') language = null;
+      else if (isLanguageTag(value)) language = value;
+      else find(`"${value.slice(0, 20)}" is no language tag such as en-US`);
+      continue;
+    }
+    if (directive === 'case') {
+      if (caseRules.has(value)) caseRule = value as CaseRule;
+      else find('the case rule is smart, exact or any');
+      continue;
+    }
+    const parts = raw.includes('\t') ? raw.split(/\t+/) : raw.split(/\s+=\s+/);
+    const [written = '', spoken = '', ...more] = parts
+      .map((part) => part.trim())
+      .filter((part) => part !== '');
+    if (spoken === '' || more.length > 0) {
+      find('the line has not two columns: a word, then a tab or " = ", then its spoken form');
+      continue;
+    }
+    const phonemes = /^\/(.+)\/$/.exec(spoken)?.[1];
+    const isIpa = phonemes !== undefined;
+    const entry = entryOf({ written, spoken: phonemes ?? spoken, isIpa, caseRule, language }, bounds);
+    if (typeof entry === 'string') find(entry);
+    else entries.push(entry);
+  }
+  return { entries, findings };
+};

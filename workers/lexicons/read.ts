@@ -1,0 +1,122 @@
+/** Reads the files of lexicons, and sends their entries in parts: the front thread must not wait for all of them. */
+import { lstat, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { MessagePort } from 'node:worker_threads';
+import type { LexiconEntry } from '../../src/text/lexicon.js';
+import type { LexiconFinding, LexiconMail, LexiconThreadData, Scope } from '../../src/threads/lexicons.js';
+import { LexiconFileError, parsePlain, type ParsedFile } from './entries.js';
+import { parsePls } from './pls.js';
+
+/** Entries of a message: building what they become takes the front thread about 0.3 ms. */
+const partMax = 250;
+
+/** Folders of the scopes, beside the files of the whole service. */
+const scopeFolders = { accounts: 'account', voices: 'voice' } as const;
+
+interface File {
+  readonly path: string;
+  readonly scope: Scope;
+}
+
+const isNamed = (name: string): boolean => !name.startsWith('.') && /\.(?:pls|xml|txt|tsv)$/i.test(name);
+
+const filesIn = async (folder: string, scope: Scope): Promise<File[]> => {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile() && isNamed(entry.name))
+    .map(({ name }) => ({ path: join(folder, name), scope }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
+};
+
+/** Missing folders have no files. */
+const foldersIn = async (folder: string): Promise<string[]> => {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+};
+
+const allFiles = async (folder: string): Promise<File[]> => {
+  const files = await filesIn(folder, { kind: 'service' });
+  for (const [parent, kind] of Object.entries(scopeFolders))
+    for (const name of (await foldersIn(join(folder, parent))).sort())
+      files.push(...(await filesIn(join(folder, parent, name), { kind, name })));
+  return files;
+};
+
+/** Counts what all files together may hold. */
+class Room {
+  readonly #bounds: LexiconThreadData['bounds'];
+  #entries = 0;
+  #units = 0;
+
+  constructor(bounds: LexiconThreadData['bounds']) {
+    this.#bounds = bounds;
+  }
+
+  takes({ written, form }: LexiconEntry): boolean {
+    this.#entries++;
+    this.#units += written.length + ('ipa' in form ? form.ipa : form.spelling).length;
+    const { lexiconEntriesMax, lexiconUnitsMax } = this.#bounds;
+    return this.#entries <= lexiconEntriesMax && this.#units <= lexiconUnitsMax;
+  }
+}
+
+const parse = async (path: string, bounds: LexiconThreadData['bounds']): Promise<ParsedFile> => {
+  const { size } = await lstat(path);
+  if (size > bounds.lexiconFileBytesMax)
+    throw new LexiconFileError(1, `the file has ${size} bytes; ${bounds.lexiconFileBytesMax} are allowed`);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path));
+  } catch (error) {
+    if (error instanceof TypeError) throw new LexiconFileError(1, 'the file is no UTF-8');
+    throw error;
+  }
+  return /\.(?:pls|xml)$/i.test(path) ? parsePls(text, bounds) : parsePlain(text, bounds);
+};
+
+/** Never rejects: what cannot be read is a finding. */
+export const sendLexicons = async (
+  port: MessagePort,
+  { folder, bounds }: LexiconThreadData,
+): Promise<void> => {
+  const findings: LexiconFinding[] = [];
+  let left = 0;
+  const find = (path: string, line: number, fault: string) => {
+    if (findings.length < bounds.lexiconFindingsMax) findings.push({ path, line, fault });
+    else left++;
+  };
+  const send = (mail: LexiconMail) => {
+    port.postMessage(mail);
+  };
+  const room = new Room(bounds);
+  let files = 0;
+  try {
+    const found = await allFiles(folder);
+    for (const { path } of found.slice(bounds.lexiconFilesMax))
+      find(path, 1, `more than ${bounds.lexiconFilesMax} files: this one is left out`);
+    for (const { path, scope } of found.slice(0, bounds.lexiconFilesMax)) {
+      try {
+        const parsed = await parse(path, bounds);
+        for (const { line, fault } of parsed.findings) find(path, line, fault);
+        const full = parsed.entries.findIndex((entry) => !room.takes(entry));
+        const entries = full < 0 ? parsed.entries : parsed.entries.slice(0, full);
+        if (full >= 0) find(path, 1, 'there are too many entries in all: this file is not read to its end');
+        for (let at = 0; at < entries.length; at += partMax)
+          send({ type: 'entries', scope, path, entries: entries.slice(at, at + partMax) });
+        files++;
+        if (full >= 0) break;
+      } catch (error) {
+        if (error instanceof LexiconFileError) find(path, error.line, error.message);
+        else find(path, 1, error instanceof Error ? error.message : String(error));
+      }
+    }
+  } catch (error) {
+    find(folder, 1, error instanceof Error ? error.message : String(error));
+  }
+  send({ type: 'done', files, findings, findingsLeft: left });
+};

@@ -1,0 +1,78 @@
+/** Entry of the process that tries a voice pack: reads its order from standard input, and answers in one line. */
+import { setPriority } from 'node:os';
+import { text as readAll } from 'node:stream/consumers';
+import { sampleSentence } from '../src/text/sample-sentences.js';
+import { wordSpans } from '../src/text/words.js';
+import { unguarded } from '../src/threads/vitals.js';
+import { type VoicePack, closeFiles } from '../src/threads/voices.js';
+import type { EngineMeans } from './engines/engine.js';
+import { derivedIn, loadPacks, readEntry } from './engines/registry.js';
+import type { TrialOrder, TrialOutcome } from './engines/trial.js';
+
+const quiet = { debug: () => undefined, warn: () => undefined };
+/** The loudest sample of less is silence: -60 dB of full scale. */
+const audible = 33;
+
+/** Loads the pack and speaks a sentence with its first voice. */
+const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcome> => {
+  const startedMs = performance.now();
+  const engine = await loadPacks([pack], means);
+  const loadMs = performance.now() - startedMs;
+  const [voice] = pack.voices;
+  if (voice === undefined) return { fault: 'it has no voice' };
+  const text = sampleSentence(voice.language);
+  const segment = engine.open({
+    ...{ text, words: wordSpans(text), before: '', after: '', seed: 1, utteranceSeed: 1 },
+    settings: { voiceId: voice.id, temperature: 1, normalizeText: false },
+    isFirst: true,
+  });
+  let samples = 0;
+  let loudest = 0;
+  let firstChunkMs = 0;
+  let stepMsMax = 0;
+  const speakingMs = performance.now();
+  for (let isLast = false; !isLast;) {
+    const stepMs = performance.now();
+    const [chunk] = await segment.engine.step([segment]);
+    stepMsMax = Math.max(stepMsMax, performance.now() - stepMs);
+    if (chunk === undefined || chunk === null) break;
+    if (samples === 0) firstChunkMs = performance.now() - speakingMs;
+    samples += chunk.pcm.length;
+    for (const sample of chunk.pcm) loudest = Math.max(loudest, Math.abs(sample));
+    isLast = chunk.last;
+  }
+  if (loudest < audible)
+    return {
+      fault:
+        'it makes only silence, or numbers that are none: exports in 16 bits do that on some machines, ' +
+        'so take the one in 32 or 8 bits',
+    };
+  const round = (value: number, digits = 0) => Number(value.toFixed(digits));
+  return {
+    result: {
+      loadMs: round(loadMs),
+      firstChunkMs: round(firstChunkMs, 1),
+      stepMsMax: round(stepMsMax, 1),
+      realTimeFactor: round((performance.now() - speakingMs) / ((1000 * samples) / segment.sampleRateHz), 3),
+      peakMiB: round(process.resourceUsage().maxRSS / 1024),
+    },
+  };
+};
+
+const answer = async ({ entry, cacheDir, bounds, isPolite }: TrialOrder): Promise<TrialOutcome> => {
+  if (isPolite) setPriority(10);
+  const files: number[] = [];
+  try {
+    const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
+    return await measure(pack, { provider: 'cpu', native: unguarded, log: quiet, bounds });
+  } catch (error) {
+    // Any other error is the engine's: its message quotes the sentence at most.
+    return { fault: error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error) };
+  } finally {
+    closeFiles(files);
+  }
+};
+
+process.env['ORT_DISABLE_TELEMETRY'] = '1';
+const outcome = await answer(JSON.parse(await readAll(process.stdin)) as TrialOrder);
+process.stdout.write(`${JSON.stringify(outcome)}\n`, () => process.exit(0));
