@@ -20,6 +20,7 @@
  */
 import type { Encoding } from '../api/formats.js';
 import type { Effort } from '../threads/effort.js';
+import type { LongStep } from '../threads/voices.js';
 
 /** What a context still needs. */
 export interface Demand {
@@ -48,6 +49,8 @@ export interface WorkSample {
 
 export interface Supply {
   readonly synthesisThreads: number;
+  /** Those of them that run long steps. */
+  readonly longThreads: number;
   readonly actorThreads: number;
   readonly cores: number;
 }
@@ -129,17 +132,20 @@ class Cost {
 
 interface Work {
   readonly synthesisCores: number;
+  /** The part of these that only threads for long steps can do. */
+  readonly longCores: number;
   readonly encodingCores: number;
   /** Time of the first steps that listeners wait for. */
   readonly beginMs: number;
 }
 
-const noWork: Work = { synthesisCores: 0, encodingCores: 0, beginMs: 0 };
+const noWork: Work = { synthesisCores: 0, longCores: 0, encodingCores: 0, beginMs: 0 };
 
 const combine =
   (one: (a: number, b: number) => number) =>
   (a: Work, b: Work): Work => ({
     synthesisCores: one(a.synthesisCores, b.synthesisCores),
+    longCores: one(a.longCores, b.longCores),
     encodingCores: one(a.encodingCores, b.encodingCores),
     beginMs: one(a.beginMs, b.beginMs),
   });
@@ -165,10 +171,12 @@ interface GroupLoad {
   readonly playing: Playing | null;
 }
 
+const laneOf = ({ longCores }: Work): 'long' | 'short' => (longCores > 0 ? 'long' : 'short');
+
 /** Sums over the demands. */
 class Load {
-  /** Contexts with speech to be made. */
-  busy = 0;
+  /** Contexts with speech to be made, by whether their voice has long steps. */
+  readonly busy = { short: 0, long: 0 };
   /** Groups of one context that play, and those of them that may run dry. Several contexts may ask for more than a slot. */
   playing = 0;
   tight = 0;
@@ -186,7 +194,7 @@ class Load {
   }
 
   add(group: object, work: Work, playing: Playing | null): void {
-    this.busy++;
+    this.busy[laneOf(work)]++;
     const known = this.#groups.get(group);
     if (known === undefined) {
       this.#groups.set(group, { whole: work, most: work, playing });
@@ -218,6 +226,7 @@ const costOf = <Key>(costs: Map<Key, Cost>, key: Key): Cost => {
 export class Capacity {
   readonly #demands: () => Iterable<Demand>;
   readonly #supply: () => Supply;
+  readonly #longStepOf: (voiceId: string) => LongStep | undefined;
   readonly #voices = new Map<string, Cost>();
   readonly #encodings = new Map<Encoding, Cost>();
   /** Time that passes for each millisecond of CPU: above 1 when a thread waits for a core. */
@@ -230,10 +239,18 @@ export class Capacity {
   /** Less is asked for than was counted. */
   #isStale = false;
 
-  /** @param demands of all contexts that have speech to be made */
-  constructor(demands: () => Iterable<Demand>, supply: () => Supply) {
+  /**
+   * @param demands of all contexts that have speech to be made
+   * @param longStepOf the longest step of a voice whose steps are long
+   */
+  constructor(
+    demands: () => Iterable<Demand>,
+    supply: () => Supply,
+    longStepOf: (voiceId: string) => LongStep | undefined = () => undefined,
+  ) {
     this.#demands = demands;
     this.#supply = supply;
+    this.#longStepOf = longStepOf;
   }
 
   measure({ elapsedMs, voices, encodings, spareCpuMs }: WorkSample): void {
@@ -257,7 +274,7 @@ export class Capacity {
   /** What is in use of what can be promised: at 1 no further utterance is admitted. */
   ratio(nowMs: number): number {
     const load = this.#count(nowMs);
-    return this.#ratioOf(load, load.fair);
+    return Math.max(this.#ratioOf(load, load.fair), this.#longRatioOf(load.fair));
   }
 
   /** @returns false if an utterance like this would come late, or make others late. One that is admitted counts from now on */
@@ -270,8 +287,17 @@ export class Capacity {
   }
 
   #fits(load: Load, group: object, work: Work): boolean {
-    const isAlwaysAdmitted = load.busy < this.#supply().synthesisThreads;
-    if (!isAlwaysAdmitted && this.#ratioOf(load, load.with(group, work)) > 1) return false;
+    const lane = laneOf(work);
+    const { synthesisThreads, longThreads } = this.#supply();
+    const threads = {
+      short: synthesisThreads - Math.min(load.busy.long, longThreads),
+      long: longThreads,
+    };
+    const isAlwaysAdmitted = load.busy[lane] < threads[lane];
+    if (!isAlwaysAdmitted) {
+      const all = load.with(group, work);
+      if (this.#ratioOf(load, all) > 1 || (lane === 'long' && this.#longRatioOf(all) > 1)) return false;
+    }
     load.add(group, work, null);
     return true;
   }
@@ -300,17 +326,28 @@ export class Capacity {
       Math.min(remainingMs, CHUNK_MS) / (waitMs + CHUNK_MS / 2),
     );
     const voice = this.#voices.get(voiceId);
+    const long = this.#longStepOf(voiceId);
+    const unknownCost = long === undefined ? UNKNOWN_COST.synthesis : long.ms / long.speechMs;
+    const synthesisCores = need * (voice?.cpu ?? unknownCost);
     return {
-      synthesisCores: need * (voice?.cpu ?? UNKNOWN_COST.synthesis),
+      synthesisCores,
+      longCores: long === undefined ? 0 : synthesisCores,
       encodingCores: need * (this.#encodings.get(encoding)?.cpu ?? UNKNOWN_COST.encoding),
-      beginMs: awaited === 'first' ? (voice?.beginMs ?? UNKNOWN_COST.beginMs) : 0,
+      // First steps that are long hold up only each other.
+      beginMs: awaited === 'first' && long === undefined ? (voice?.beginMs ?? UNKNOWN_COST.beginMs) : 0,
     };
   }
 
   #playingOf({ voiceId, slackMs, awaited }: Demand): Playing | null {
-    if (awaited !== 'later') return null;
+    // A listener of a voice with long steps has little audio before each of them.
+    if (awaited !== 'later' || this.#longStepOf(voiceId) !== undefined) return null;
     const cpu = this.#voices.get(voiceId)?.cpu ?? UNKNOWN_COST.synthesis;
     return { slackMs, chunkMs: (cpu * CHUNK_MS) / 2 };
+  }
+
+  /** What is in use of the threads that run long steps. */
+  #longRatioOf({ longCores }: Work): number {
+    return (longCores * (this.#synthesisDelay.value ?? 1)) / this.#supply().longThreads / PROMISED;
   }
 
   #ratioOf({ playing, tight, tightMs }: Load, { synthesisCores, encodingCores, beginMs }: Work): number {

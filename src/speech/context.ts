@@ -11,7 +11,8 @@ import type { Log } from '../log.js';
 import type { OneByOne } from '../slices.js';
 import type { ActorThreads } from '../threads/actor-threads.js';
 import type { Generation, Generations } from '../threads/generations.js';
-import { actorOfContext, type FailureCode, type Frame } from '../threads/messages.js';
+import type { Lexicons } from '../threads/lexicons.js';
+import { actorOfContext, isWholeFraming, type FailureCode, type Frame } from '../threads/messages.js';
 import type { Job, JobOutcome } from '../threads/synthesis-thread.js';
 import { heldBytesPerMs } from './audio-budget.js';
 import type { Demand } from './capacity.js';
@@ -20,7 +21,7 @@ import type { ContextMeter } from './playback.js';
 import type { ContextSchedule, ScheduledSegment, SegmentOwner } from './schedule.js';
 import type { Scheduler } from './scheduler.js';
 import type { Activity, ContextOptions, FrameSink, SpeechContext, Utterance } from './speech.js';
-import { requestOf, Utterances } from './utterances.js';
+import { tokensOf, Utterances } from './utterances.js';
 
 /** Segments cut ahead of the scheduler: enough that it never waits for the cutter. */
 const SEGMENTS_AHEAD = 4;
@@ -33,6 +34,7 @@ export interface ContextParts {
   readonly generations: Generations;
   readonly actors: ActorThreads;
   readonly bounds: Bounds;
+  readonly lexicons: Lexicons['of'];
   readonly meter: ContextMeter;
   readonly log: Pick<Log, 'error'>;
   readonly admits: (utterance: Utterance) => boolean;
@@ -46,7 +48,6 @@ export class Context implements SpeechContext, SegmentOwner {
   readonly schedule: ContextSchedule;
   readonly #parts: ContextParts;
   readonly #sampleRateHz: number;
-  /** The voice generation that this context uses. */
   #generation: Generation;
   readonly #utterances: Utterances;
   readonly #jobs = new Map<ScheduledSegment, Job>();
@@ -68,11 +69,12 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#parts = parts;
     this.id = parts.id;
     const { format, framing, timestamps, clientContextId, settings, group, lease } = parts.options;
-    // A request has its whole text at once, and one for blank text is answered by a short silence. On a socket text
-    // arrives in pieces, and blank text is no request.
-    this.#utterances = new Utterances(parts.bounds, framing === 'socket');
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
+    const language = this.#generation.voices.language(settings.voiceId);
+    this.#utterances = new Utterances(parts.bounds, framing, settings, language, () =>
+      parts.lexicons(lease.account, settings.voiceId),
+    );
     const bytesPerMs = heldBytesPerMs(format, this.#sampleRateHz);
     this.#demand = new DemandMeter(parts.options, () => parts.scheduler.nowMs());
     this.schedule = parts.scheduler.open(
@@ -160,7 +162,7 @@ export class Context implements SpeechContext, SegmentOwner {
     }
     this.#parts.options.lease.heard(frame.durationMs, this.#parts.options.settings.voiceId);
     // A whole result is charged when it is complete: one that fails is free.
-    if (this.#parts.options.framing !== 'whole') this.#chargeUpTo(frame.segment);
+    if (!isWholeFraming(this.#parts.options.framing)) this.#chargeUpTo(frame.segment);
     this.renew();
   }
 
@@ -188,7 +190,7 @@ export class Context implements SpeechContext, SegmentOwner {
         this.#openFlushes--;
         break;
       case 'closed':
-        if (this.#parts.options.framing === 'whole') this.#chargeUpTo(this.#utterances.cutSegments - 1);
+        if (isWholeFraming(this.#parts.options.framing)) this.#chargeUpTo(this.#utterances.cutSegments - 1);
         this.#finish();
         break;
       case 'failed':
@@ -245,13 +247,13 @@ export class Context implements SpeechContext, SegmentOwner {
       this.#sendFlushes();
       this.#announce(segment);
     }
-    const { bounds, options } = this.#parts;
+    const { options } = this.#parts;
     const attempt = this.#attempts.get(segment) ?? { seed: randomInt(2 ** 32), retries: 0 };
     this.#attempts.set(segment, attempt);
     const job = {
       contextId: this.id,
       segment: segment.index,
-      ...requestOf(segment, options.settings, bounds),
+      ...this.#utterances.requestOf(segment),
       seed: attempt.seed,
       utteranceSeed: this.#utteranceSeed,
       actor: actorOfContext(this.id),
@@ -347,10 +349,10 @@ export class Context implements SpeechContext, SegmentOwner {
   #sendFlushes(): void {
     if (this.#over) return;
     for (;;) {
-      const flushId = this.#utterances.takeFlush(this.#announced);
-      if (flushId === undefined) return;
+      const flush = this.#utterances.takeFlush(this.#announced);
+      if (flush === undefined) return;
       this.schedule.tailAsked(this.#announced - 1);
-      this.#parts.actors.send({ type: 'flush', contextId: this.id, flushId });
+      this.#parts.actors.send({ type: 'flush', contextId: this.id, ...flush });
     }
   }
 
@@ -360,7 +362,7 @@ export class Context implements SpeechContext, SegmentOwner {
     if (this.#announced < this.#utterances.cutSegments) return;
     this.#closeSent = true;
     this.schedule.tailAsked(this.#announced - 1);
-    this.#parts.actors.send({ type: 'close', contextId: this.id });
+    this.#parts.actors.send({ type: 'close', contextId: this.id, ...this.#utterances.takeBlank() });
   }
 
   #announce(segment: ScheduledSegment): void {
@@ -369,9 +371,7 @@ export class Context implements SpeechContext, SegmentOwner {
       type: 'segment',
       contextId: this.id,
       segment: segment.index,
-      words: this.#parts.options.timestamps
-        ? segment.words.map(({ start, end }) => segment.text.slice(start, end))
-        : [],
+      ...tokensOf(segment, this.#parts.options),
       tokenContinues: segment.tokenContinues,
     });
   }

@@ -1,5 +1,6 @@
 /** What one context still needs of the machine, and by when. */
 import type { Clock } from '../monotonic.js';
+import { isSocketFraming, isWholeFraming } from '../threads/messages.js';
 import type { Demand } from './capacity.js';
 import { estimateSpeechMs, type ContextSchedule } from './schedule.js';
 import type { ContextOptions, Utterance } from './speech.js';
@@ -12,7 +13,7 @@ const WHOLE_LEAD_MS = 10_000;
 
 /** Milliseconds by which the first sample of a context is due later than at once. */
 export const leadMsOf = ({ framing }: Pick<ContextOptions, 'framing'>): number =>
-  framing === 'whole' ? WHOLE_LEAD_MS : 0;
+  isWholeFraming(framing) ? WHOLE_LEAD_MS : 0;
 
 /** Text that comes word by word counts, before its first segment is complete, as at least so much speech. */
 const COMING_MS_MIN = 2_000;
@@ -25,10 +26,10 @@ export const demandOf = ({ group = {}, settings, format, framing, textUnits }: U
   // Text on a WebSocket goes on.
   remainingMs: Math.max(
     estimateSpeechMs(textUnits, settings.speed),
-    framing === 'socket' ? COMING_MS_MIN : 0,
+    isSocketFraming(framing) ? COMING_MS_MIN : 0,
   ),
   slackMs: leadMsOf({ framing }),
-  awaited: framing === 'whole' ? 'none' : 'first',
+  awaited: isWholeFraming(framing) ? 'none' : 'first',
 });
 
 /** Text after which so long no other came waits for its client: it needs nothing now. */
@@ -83,7 +84,7 @@ export class DemandMeter {
     // Its listener has much to play, and takes nothing.
     if (schedule.runningSegments === 0 && schedule.isShutByListener) return null;
     const { group, lease, format, settings, framing } = this.#options;
-    const isPlayed = framing !== 'whole';
+    const isPlayed = !isWholeFraming(framing);
     const isAwaited = isToBeMade ? this.#isAwaited : this.#dryMs <= nowMs;
     const remainingMs = schedule.expectedMs + schedule.estimateMs(uncutUnits) - this.#arrivedMs;
     return {

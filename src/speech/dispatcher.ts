@@ -11,7 +11,9 @@ import type { Log } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { monotonicMs } from '../monotonic.js';
 import { inSlices, OneByOne } from '../slices.js';
+import type { Lexicons } from '../threads/lexicons.js';
 import { actorOfContext, type Frame } from '../threads/messages.js';
+import { longThreadsOf } from '../threads/synthesis-pool.js';
 import { Threads, type ThreadsOptions } from '../threads/threads.js';
 import type { VoiceCatalogue } from '../threads/voices.js';
 import { Capacity, type Demand } from './capacity.js';
@@ -24,6 +26,8 @@ import type { ContextOptions, FrameSink, Speech, SpeechContext, Utterance } from
 export interface DispatcherOptions extends ThreadsOptions {
   readonly config: ThreadsOptions['config'] & Pick<Config, 'overload'>;
   readonly metrics: Metrics;
+  /** None by default. */
+  readonly lexicons?: Pick<Lexicons, 'of'>;
 }
 
 /** Milliseconds between two measurements of the work: a neighbour that takes the CPU counts within seconds. */
@@ -36,6 +40,7 @@ export class Dispatcher implements Speech {
   readonly #bounds: Bounds;
   readonly #log: Log;
   readonly #metrics: Metrics;
+  readonly #lexicons: Lexicons['of'];
   readonly #scheduler: Scheduler;
   readonly #contexts = new Map<number, Context>();
   readonly #capacity: Capacity;
@@ -54,6 +59,7 @@ export class Dispatcher implements Speech {
     this.#bounds = bounds;
     this.#log = log;
     this.#metrics = options.metrics;
+    this.#lexicons = (account, voiceId) => options.lexicons?.of(account, voiceId) ?? [];
     this.threads = new Threads(options);
     this.#scheduler = new Scheduler({
       clock: monotonicMs,
@@ -68,8 +74,14 @@ export class Dispatcher implements Speech {
       () => this.#demands(),
       () => {
         const { synthesis, actor } = this.threads.counts;
-        return { synthesisThreads: Math.max(1, synthesis), actorThreads: Math.max(1, actor), cores };
+        return {
+          synthesisThreads: Math.max(1, synthesis),
+          longThreads: longThreadsOf(synthesis),
+          actorThreads: Math.max(1, actor),
+          cores,
+        };
       },
+      (voiceId) => this.threads.generations.current.pool.longStep(voiceId),
     );
     this.#measuring = setInterval(() => {
       this.#measure().catch((error: unknown) =>
@@ -147,6 +159,7 @@ export class Dispatcher implements Speech {
       generations,
       actors,
       bounds: this.#bounds,
+      lexicons: this.#lexicons,
       meter: new ContextMeter(this.#metrics, monotonicMs, options),
       log: this.#log,
       later: this.#later,

@@ -1,7 +1,7 @@
 /** What the metrics count of one context, and how late its audio is for its listener. */
 import type { Metrics } from '../metrics.js';
 import type { Clock } from '../monotonic.js';
-import type { Frame, SynthesisEffort } from '../threads/messages.js';
+import { isWholeFraming, type Frame, type SynthesisEffort } from '../threads/messages.js';
 import type { ContextOptions } from './speech.js';
 
 type AudioFrame = Extract<Frame, { type: 'audio' }>;
@@ -66,7 +66,7 @@ export class ContextMeter {
     this.#metrics = metrics;
     this.#clock = clock;
     this.#speech = metrics.speechIn(format.encoding);
-    this.#playback = framing === 'whole' ? null : new Playback();
+    this.#playback = isWholeFraming(framing) ? null : new Playback();
   }
 
   /** There is something to make again, from this segment on. */

@@ -20,6 +20,8 @@ const HELD_BACK_MS = 250;
 export interface ScheduledSegment extends Segment {
   /** 0, 1, 2 ... within its context. */
   readonly index: number;
+  /** White space before it that is in no segment, where the times of characters are reported. */
+  readonly blank?: string;
 }
 
 /** The context that a schedule belongs to. */

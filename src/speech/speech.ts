@@ -17,7 +17,7 @@ export interface ContextOptions {
   readonly format: AudioFormat;
   readonly framing: Framing;
   readonly timestamps: boolean;
-  /** `socket` framing: part of every message. Absent if the client gave none. */
+  /** WebSockets: part of every message. Absent if the client gave none. */
   readonly clientContextId?: string;
 }
 
@@ -48,7 +48,7 @@ export interface SpeechContext {
    * @returns the code points dropped, blanks included
    */
   dropUtterance(): number;
-  /** Of `socket` framing only. It changes only with calls and with frames. */
+  /** Of WebSockets only. It changes only with calls and with frames. */
   readonly activity: Activity;
   /** No text follows: the rest is spoken, then `closed` is emitted. Idempotent. */
   end(): void;

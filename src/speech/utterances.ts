@@ -5,35 +5,86 @@
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import { codePointCount, endOfSlice } from '../text/code-points.js';
+import { pronounced, type Lexicon } from '../text/lexicon.js';
 import { normalise } from '../text/normalise/normalise.js';
+import { mergeReplacements, type Replacement } from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
-import type { SegmentRequest } from '../threads/messages.js';
+import {
+  isSocketFraming,
+  timesCharacters,
+  type ActorCommand,
+  type Framing,
+  type SegmentRequest,
+} from '../threads/messages.js';
 import type { ScheduledSegment } from './schedule.js';
+import type { ContextOptions } from './speech.js';
 
 /** UTF-16 units cut at a time: about 0.05 ms of work, so that the first segment starts before the rest is looked at. */
 const SLICE_UNITS = 512;
 
-/** What an engine is asked to speak. The caller adds the seeds. */
+/** A flush whose text is cut, with the white space that comes before it and is in no segment. */
+interface FlushEnd {
+  readonly flushId: string;
+  readonly blank?: string;
+}
+
+/**
+ * What an engine is asked to speak. The caller adds the seeds.
+ *
+ * @param language of the voice, BCP 47
+ * @param lexicons the strongest first; an entry of theirs counts for more than the reading of a number
+ */
 export const requestOf = (
-  { text, words, before, beforeIsWhole, after }: Segment,
+  { text, words, before, beforeIsWhole, after, index }: Segment & Pick<ScheduledSegment, 'index'>,
   settings: SpeechSettings,
   bounds: Bounds,
+  language: string,
+  lexicons: readonly Lexicon[] = [],
 ): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => ({
   text,
   words,
-  ...(settings.normalizeText && { spoken: normalise(text, words, bounds) }),
+  ...spokenForms(
+    pronounced(lexicons, text, words, language),
+    settings.normalizeText ? normalise(text, words, bounds, language) : [],
+  ),
   before,
   beforeIsWhole: beforeIsWhole === true,
   after,
+  isFirst: index === 0,
   settings,
 });
 
+const spokenForms = (
+  ofLexicons: readonly Replacement[],
+  normalised: readonly Replacement[],
+): Pick<SegmentRequest, 'spoken'> => {
+  const spoken = mergeReplacements(ofLexicons, normalised);
+  return spoken.length === 0 ? {} : { spoken };
+};
+
+/** What the actor learns of the tokens of a segment, to report their times. */
+export const tokensOf = (
+  { text, words, blank }: ScheduledSegment,
+  { framing, timestamps }: Pick<ContextOptions, 'framing' | 'timestamps'>,
+): Pick<Extract<ActorCommand, { type: 'segment' }>, 'words' | 'gaps'> => {
+  if (!timestamps) return { words: [] };
+  const tokens = words.map(({ start, end }) => text.slice(start, end));
+  if (!timesCharacters(framing)) return { words: tokens };
+  const ends = [0, ...words.map(({ end }) => end)];
+  const gaps = ends.map((end, index) => text.slice(end, words[index]?.start));
+  return { words: tokens, gaps: [(blank ?? '') + gaps[0]!, ...gaps.slice(1)] };
+};
+
 export class Utterances {
   readonly #segmenter: Segmenter;
+  readonly #bounds: Bounds;
+  readonly #settings: SpeechSettings;
+  readonly #language: string;
+  readonly #lexicons: () => readonly Lexicon[];
   readonly #speaksBlankText: boolean;
   readonly #pending: (string | { readonly flushId: string })[] = [];
   /** Flushes whose text is cut, with the number of segments before them. */
-  readonly #flushes: { readonly flushId: string; readonly segments: number }[] = [];
+  readonly #flushes: { readonly flush: FlushEnd; readonly segments: number }[] = [];
   /** Code points to charge, of the segments from `#charged` on. White space is charged with the text after it. */
   readonly #charges: number[] = [];
   #charged = 0;
@@ -46,11 +97,32 @@ export class Utterances {
   #utteranceStart = 0;
   #isEnded = false;
   #isCutToEnd = false;
+  readonly #keepsBlanks: boolean;
+  /** White space after the last segment, if it is to be reported. */
+  #blank = '';
 
-  /** @param arrivesInPieces speech starts early; without it, a context without a word is answered by a short silence */
-  constructor(bounds: Bounds, arrivesInPieces: boolean) {
-    this.#segmenter = new Segmenter(bounds, arrivesInPieces);
+  /**
+   * A request has its whole text at once, and one for blank text is answered by a short silence. On a socket text arrives
+   * in pieces: speech starts early, and blank text is no request.
+   *
+   * @param language of the voice, BCP 47
+   * @param lexicons asked for each segment: a reload counts from the next one on
+   */
+  constructor(
+    bounds: Bounds,
+    framing: Framing,
+    settings: SpeechSettings,
+    language: string,
+    lexicons: () => readonly Lexicon[] = () => [],
+  ) {
+    const arrivesInPieces = isSocketFraming(framing);
+    this.#bounds = bounds;
+    this.#settings = settings;
+    this.#language = language;
+    this.#lexicons = lexicons;
+    this.#segmenter = new Segmenter(bounds, arrivesInPieces, language);
     this.#speaksBlankText = !arrivesInPieces;
+    this.#keepsBlanks = timesCharacters(framing);
   }
 
   /** Segments cut so far, but for dropped ones. */
@@ -119,7 +191,8 @@ export class Utterances {
     if (next !== undefined) {
       const segments = this.#number(this.#segmenter.flush());
       this.#utteranceStart = this.#cutSegments;
-      this.#flushes.push({ flushId: next.flushId, segments: this.#cutSegments });
+      const flush = { flushId: next.flushId, ...this.takeBlank() };
+      this.#flushes.push({ flush, segments: this.#cutSegments });
       return segments;
     }
     if (!this.#isEnded || this.#isCutToEnd) return null;
@@ -127,12 +200,24 @@ export class Utterances {
     return this.#number(this.#segmenter[this.#speaksBlankText ? 'end' : 'flush']());
   }
 
-  /** @returns the id of the next flush, once, if no more than `announced` segments come before it */
-  takeFlush(announced: number): string | undefined {
+  /** What an engine is asked to speak. */
+  requestOf(segment: ScheduledSegment): ReturnType<typeof requestOf> {
+    return requestOf(segment, this.#settings, this.#bounds, this.#language, this.#lexicons());
+  }
+
+  /** @returns the next flush, once, if no more than `announced` segments come before it */
+  takeFlush(announced: number): FlushEnd | undefined {
     const next = this.#flushes[0];
     if (next === undefined || next.segments > announced) return undefined;
     this.#flushes.shift();
-    return next.flushId;
+    return next.flush;
+  }
+
+  /** White space after the last segment that was cut, once. */
+  takeBlank(): { readonly blank?: string } {
+    const blank = this.#blank;
+    this.#blank = '';
+    return blank === '' ? {} : { blank };
   }
 
   /**
@@ -159,6 +244,7 @@ export class Utterances {
     for (const charge of this.#charges.splice(kept - this.#charged)) characters += charge;
     characters += this.#uncharged;
     this.#uncharged = 0;
+    this.#blank = '';
     this.#cutSegments = kept;
     return characters;
   }
@@ -182,10 +268,13 @@ export class Utterances {
     for (const segment of segments) {
       this.#uncharged += codePointCount(segment.text);
       this.#uncutUnits -= segment.text.length;
-      if (!segment.speak) continue;
+      if (!segment.speak) {
+        if (this.#keepsBlanks) this.#blank += segment.text;
+        continue;
+      }
       this.#charges.push(this.#uncharged);
       this.#uncharged = 0;
-      spoken.push({ ...segment, index: this.#cutSegments++ });
+      spoken.push({ ...segment, ...this.takeBlank(), index: this.#cutSegments++ });
     }
     return spoken;
   }

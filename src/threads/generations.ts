@@ -13,7 +13,7 @@ import type { Log } from '../log.js';
 import type { Effort } from './effort.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
-import type { VoiceCatalogue, VoicePack, Voices } from './voices.js';
+import type { PackFinding, VoiceCatalogue, VoicePack, Voices } from './voices.js';
 
 export type GenerationsOptions = Omit<SynthesisPoolOptions, 'packs' | 'hungThreads'>;
 
@@ -22,6 +22,8 @@ export interface Generation {
   readonly number: number;
   readonly voices: VoiceCatalogue;
   readonly packs: readonly VoicePack[];
+  /** What was found beside the packs and cannot be used. */
+  readonly findings: readonly PackFinding[];
   readonly pool: SynthesisPool;
 }
 
@@ -57,6 +59,9 @@ interface GenerationsEvents {
   /** The older generation is closed. */
   closed: [];
 }
+
+/** Packs that cannot be used and that a warning names; the log has all. */
+const FINDINGS_SHOWN_MAX = 8;
 
 /** Milliseconds between two checks for overdue contexts. */
 const OVERDUE_LOOK_MS = 1_000;
@@ -133,6 +138,8 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       warnings.push(
         `${contextsOfOlderVoices} contexts keep the voices from before a reload: their memory, and the next reload, wait`,
       );
+    for (const { fault } of this.#current.findings.slice(0, FINDINGS_SHOWN_MAX))
+      warnings.push(`voices: ${fault}`);
     return warnings;
   }
 
@@ -232,12 +239,13 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return [this.#current, this.#older, this.#loading].filter((live) => live !== undefined);
   }
 
-  #begin({ catalogue, packs, release }: Voices): Live {
+  #begin({ catalogue, packs, findings, release }: Voices): Live {
     const pool = new SynthesisPool({ ...this.#options, packs, hungThreads: this.#hungThreads });
     const live: Live = {
       number: ++this.#numbers,
       voices: catalogue,
       packs,
+      findings,
       pool,
       release,
       contexts: 0,

@@ -11,9 +11,9 @@ import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
 import type { ExecutionProvider, LogLevel } from '../config.js';
 import type { Bounds } from '../limits.js';
-import type { Replacement } from '../text/normalise/normalise.js';
+import type { Replacement } from '../text/replacements.js';
 import type { Span } from '../text/words.js';
-import type { VoicePack } from './voices.js';
+import type { LongStep, VoicePack } from './voices.js';
 
 /** `Span`: a range of UTF-16 offsets into a segment's text. `Replacement`: the spoken form of some of its tokens. */
 export type { Replacement, Span };
@@ -70,6 +70,8 @@ export interface SegmentRequest {
   readonly after: string;
   /** `before` reaches back to the start of its clause. */
   readonly beforeIsWhole?: boolean;
+  /** The first of its context: first audio waits for it. */
+  readonly isFirst?: boolean;
   readonly settings: SpeechSettings;
   /** Equal requests with equal seeds give equal samples, however their steps are scheduled. So a retry can resume. */
   readonly seed: number;
@@ -121,6 +123,8 @@ export type SynthesisHello =
       readonly loadMs: number;
       /** The provider that runs the models. */
       readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
+      /** The long step of each voice that has one, by voice id. */
+      readonly longSteps: ReadonlyMap<string, LongStep>;
     }
   | { readonly type: 'load-failed'; readonly threadId: number; readonly message: string };
 
@@ -166,8 +170,30 @@ export type ActorThreadMessage =
   /** The port for the chunks of one synthesis thread. */
   | { readonly type: 'synthesis'; readonly port: MessagePort };
 
-/** How frames are built: records of a stream, pieces of one JSON response, bare audio bytes, or WebSocket messages. */
-export type Framing = 'stream' | 'whole' | 'raw' | 'socket';
+/** Framings of WebSockets, and `raw-pieces`, which is `raw` for text that arrives in pieces as theirs does. */
+export type SocketFraming = 'socket' | 'elevenlabs' | 'elevenlabs-sync' | 'raw-pieces';
+
+/**
+ * How frames are built: records of a stream, pieces of one JSON response, bare audio bytes, or WebSocket messages. Those of
+ * ElevenLabs report the times of characters, the events of OpenAI none.
+ */
+export type Framing =
+  'stream' | 'whole' | 'raw' | 'elevenlabs-lines' | 'elevenlabs-whole' | 'openai-events' | SocketFraming;
+
+const socketFramings: ReadonlySet<Framing> = new Set<SocketFraming>([
+  'socket',
+  'elevenlabs',
+  'elevenlabs-sync',
+  'raw-pieces',
+]);
+
+export const isSocketFraming = (framing: Framing): framing is SocketFraming => socketFramings.has(framing);
+
+/** The service sends the response only when it is complete. */
+export const isWholeFraming = (framing: Framing): framing is 'whole' | 'elevenlabs-whole' =>
+  framing === 'whole' || framing === 'elevenlabs-whole';
+
+export const timesCharacters = (framing: Framing): boolean => framing.startsWith('elevenlabs');
 
 /** Front thread to actor thread, in batches of one tick. */
 export type ActorCommand =
@@ -179,7 +205,7 @@ export type ActorCommand =
       readonly timestamps: boolean;
       /** The rate of the chunks. */
       readonly engineSampleRateHz: number;
-      /** `socket` framing: the client's name for the context, part of every message. Absent if it gave none. */
+      /** WebSockets: the client's name for the context, part of every message. Absent if it gave none. */
       readonly clientContextId?: string;
     }
   | {
@@ -188,15 +214,23 @@ export type ActorCommand =
       readonly segment: number;
       /** Token texts; empty if the context reports no timestamps. */
       readonly words: readonly string[];
+      /** The white space before each token and after the last one, with a framing that times characters. */
+      readonly gaps?: readonly string[];
       /** The last token continues in the next segment. */
       readonly tokenContinues: boolean;
     }
-  | { readonly type: 'flush'; readonly contextId: number; readonly flushId: string }
-  | { readonly type: 'close'; readonly contextId: number }
+  | {
+      readonly type: 'flush';
+      readonly contextId: number;
+      readonly flushId: string;
+      /** White space after the last segment, with a framing that times characters. */
+      readonly blank?: string;
+    }
+  | { readonly type: 'close'; readonly contextId: number; readonly blank?: string }
   /** Drops all data of the context. No frame follows. */
   | { readonly type: 'cancel'; readonly contextId: number };
 
-/** Words with final times, in seconds from the context's first sample. */
+/** Words, or characters, with final times, in seconds from the context's first sample. */
 export interface WordTimings {
   readonly words: string[];
   readonly start_seconds: number[];
@@ -234,16 +268,16 @@ export type Frame =
       readonly onset?: Onset;
       readonly bytes: Uint8Array;
     }
-  /** `whole` framing: base64 to put before all audio: a header whose sizes are known only at the end. */
+  /** A response that is collected: base64 to put before all audio: a header whose sizes are known only at the end. */
   | { readonly type: 'head'; readonly contextId: number; readonly bytes: Uint8Array }
-  /** A `stream` record, a `socket` message, or only the timings (`whole`). */
+  /** A record, a message, or only the timings if the response is collected. */
   | {
       readonly type: 'timestamps';
       readonly contextId: number;
       readonly timings: WordTimings;
       readonly bytes: Uint8Array;
     }
-  /** `socket` framing: all audio of the segment has been sent, except what an encoder holds back. */
+  /** WebSockets: all audio of the segment has been sent, except what an encoder holds back. */
   | { readonly type: 'spoken'; readonly contextId: number; readonly segment: number }
   | { readonly type: 'flushed'; readonly contextId: number; readonly flushId: string }
   /** Last: all audio has been sent. */

@@ -14,6 +14,8 @@ export interface VoiceReloadParts {
   readonly generations: Pick<Generations, 'settled' | 'load' | 'status' | 'current'>;
   /** Reads and verifies the voices without blocking the thread. Rejects with one line that names the file. */
   readonly read: () => Promise<Voices>;
+  /** What else an operator expects of a reload. It does not wait for older voices. */
+  readonly onRequest?: () => void;
   readonly log: Log;
 }
 
@@ -22,9 +24,14 @@ export interface ReloadResult {
   readonly atMs: number;
   /** Why the voices were not reloaded; `null` if they were. */
   readonly fault: string | null;
-  /** The packs that were found, if one of them is at fault. */
+  /** What cannot be used, where the reload failed for it. */
   readonly findings: readonly PackFinding[];
 }
+
+/** A line for each pack that cannot be used. The others speak. */
+export const logFindings = (findings: readonly PackFinding[], log: Log): void => {
+  for (const { pack, fault } of findings) log.warn({ pack, reason: fault }, 'a voice pack cannot be used');
+};
 
 export class VoiceReload {
   readonly #parts: VoiceReloadParts;
@@ -48,6 +55,7 @@ export class VoiceReload {
 
   request(): void {
     if (this.#isClosed) return;
+    this.#parts.onRequest?.();
     if (this.#running) {
       this.#again = true;
       this.#parts.log.info('the voices are being reloaded: they will be read once more after that');
@@ -90,12 +98,14 @@ export class VoiceReload {
       this.#last = { atMs: Date.now(), fault: null, findings: [] };
       const now = generations.current.voices.speakerIds;
       const { generation, executionProviders } = generations.status();
+      logFindings(voices.findings, log);
       log.info(
         {
           generation,
           voices: now.length,
           added: now.filter((id) => !before.includes(id)),
           removed: before.filter((id) => !now.includes(id)),
+          refusedPacks: voices.findings.length,
           executionProviders,
           reloadMs: Math.round(performance.now() - startedMs),
         },

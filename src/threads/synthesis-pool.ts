@@ -6,8 +6,10 @@
  * replaced: the pool is then useless.
  */
 import { EventEmitter, once } from 'node:events';
+import type { Clock } from '../monotonic.js';
 import { Job, SynthesisThread } from './synthesis-thread.js';
 import type { JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
+import type { LongStep } from './voices.js';
 
 /**
  * The threads of a process that hang inside native code. They cannot be ended without ending the process, and they keep
@@ -45,6 +47,8 @@ export interface SynthesisPoolOptions extends SynthesisThreadOptions {
   readonly threads: number;
   /** Shared by all pools of the process. */
   readonly hungThreads: HungThreads;
+  /** Of playback deadlines. */
+  readonly clock: Clock;
 }
 
 interface SynthesisPoolEvents {
@@ -56,6 +60,8 @@ interface SynthesisPoolEvents {
   restart: [];
 }
 
+/** The end of a thread waits for so many of its longest steps: one was measured while nothing else ran. */
+const LONG_STEP_FACTOR = 2;
 /** Milliseconds before a thread that died while it loaded is replaced: the next one may well die too. */
 const RESTART_DELAY_MS = 1_000;
 
@@ -73,6 +79,16 @@ const within = async (ms: number, event: Promise<unknown>): Promise<boolean> => 
   const inTime = await Promise.race([event.then(() => true), timeout]);
   clearTimeout(timer);
   return inTime;
+};
+
+/** So many of the threads run long steps at most. */
+export const longThreadsOf = (threads: number): number => Math.max(1, threads - 1);
+
+const fewestJobs = (threads: readonly SynthesisThread[]): SynthesisThread | undefined => {
+  let best: SynthesisThread | undefined;
+  for (const thread of threads)
+    if (thread.hasRoom && (best === undefined || thread.jobs < best.jobs)) best = thread;
+  return best;
 };
 
 export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
@@ -130,9 +146,19 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     this.#serveWaiting();
   }
 
+  /** The longest step of a voice, if its steps are long. */
+  longStep(voiceId: string): LongStep | undefined {
+    let longest: LongStep | undefined;
+    for (const { longSteps } of this.ready) {
+      const step = longSteps.get(voiceId);
+      if (step !== undefined && (longest === undefined || step.ms > longest.ms)) longest = step;
+    }
+    return longest;
+  }
+
   /** Runs a job as soon as a thread has room. */
   run(request: JobRequest, playFromMs: number): Job {
-    const job = new Job(request, playFromMs);
+    const job = new Job(request, playFromMs, this.longStep(request.settings.voiceId) !== undefined);
     void job.outcome.then(() => this.#serveWaiting());
     this.#waiting.push(job);
     this.#serveWaiting();
@@ -151,7 +177,14 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     const threads = [...this.#threads];
     await within(timeoutMs / 2, Promise.all(threads.map((thread) => thread.idle())));
     // A thread outside native code ends now, even in the middle of a step.
-    return within(timeoutMs / 2, Promise.all(threads.map((thread) => this.#end(thread))));
+    const longMs = Math.min(LONG_STEP_FACTOR * this.#longestStepMs, this.#options.bounds.longStepEndMsMax);
+    const endMs = timeoutMs / 2 + longMs;
+    return within(endMs, Promise.all(threads.map((thread) => this.#end(thread))));
+  }
+
+  get #longestStepMs(): number {
+    const steps = [...this.#threads].flatMap(({ longSteps }) => [...longSteps.values()]);
+    return Math.max(0, ...steps.map(({ ms }) => ms));
   }
 
   async #end(thread: SynthesisThread): Promise<void> {
@@ -165,14 +198,24 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
         job.settle({ type: 'failed', reason: 'the threads of its voices hang' });
     for (let job = this.#waiting[0]; job !== undefined; job = this.#waiting[0]) {
       if (!job.isSettled) {
-        let best: SynthesisThread | undefined;
-        for (const thread of this.#threads)
-          if (thread.hasRoom && (best === undefined || thread.jobs < best.jobs)) best = thread;
-        if (best === undefined) return;
-        best.start(job);
+        const thread = this.#threadFor(job);
+        if (thread === undefined) return;
+        thread.start(job);
       }
       this.#waiting.shift();
     }
+  }
+
+  /**
+   * The thread with the fewest jobs. Long steps run on all threads but the last, if there are several: so there is a thread
+   * on which a short step never waits for a long one, and jobs go there that are due before a long step would end.
+   */
+  #threadFor(job: Job): SynthesisThread | undefined {
+    const threads = this.ready;
+    if (job.isLong) return fewestJobs(threads.slice(0, longThreadsOf(threads.length)));
+    const isUrgent = job.playFromMs < this.#options.clock() + this.#longestStepMs;
+    const free = isUrgent ? fewestJobs(threads.filter(({ hasLongJobs }) => !hasLongJobs)) : undefined;
+    return free ?? fewestJobs(threads);
   }
 
   #start(): void {

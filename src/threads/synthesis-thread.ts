@@ -35,6 +35,7 @@ import type {
   SynthesisThreadData,
 } from './messages.js';
 import { Vitals } from './vitals.js';
+import type { LongStep } from './voices.js';
 import type { Watchdog } from './watchdog.js';
 
 /** A segment to speak. The thread that runs it adds the slot. */
@@ -49,6 +50,8 @@ export type JobOutcome =
 /** A segment that was given to a pool. It waits until a thread has room. */
 export class Job {
   readonly request: JobRequest;
+  /** Its steps are long. */
+  readonly isLong: boolean;
   /** Never rejects. */
   readonly outcome: Promise<JobOutcome>;
   readonly #resolve: (outcome: JobOutcome) => void;
@@ -57,8 +60,9 @@ export class Job {
   #place: { readonly control: JobControl; readonly slot: number } | undefined;
   #isSettled = false;
 
-  constructor(request: JobRequest, playFromMs: number) {
+  constructor(request: JobRequest, playFromMs: number, isLong = false) {
     this.request = request;
+    this.isLong = isLong;
     this.#playFromMs = playFromMs;
     ({ promise: this.outcome, resolve: this.#resolve } = Promise.withResolvers<JobOutcome>());
   }
@@ -67,16 +71,24 @@ export class Job {
     return this.#isSettled;
   }
 
+  /** When its listener wants its first sample. */
+  get playFromMs(): number {
+    return this.#playFromMs;
+  }
+
   /** The listener's playback clock moved. */
   setPlayFrom(playFromMs: number): void {
     this.#playFromMs = playFromMs;
     if (!this.#isSettled) this.#place?.control.setPlayFrom(this.#place.slot, playFromMs);
   }
 
-  /** Asks the job to end at its next step. A job that waits ends at once. */
+  /**
+   * Asks the job to end at its next step. A job that waits ends at once. So does one with long steps, for its owner: the
+   * thread discards what the step makes.
+   */
   cancel(): void {
-    if (this.#place === undefined) this.settle({ type: 'cancelled', effort: null });
-    else if (!this.#isSettled) this.#place.control.cancel(this.#place.slot);
+    if (!this.#isSettled) this.#place?.control.cancel(this.#place.slot);
+    if (this.#place === undefined || this.isLong) this.settle({ type: 'cancelled', effort: null });
   }
 
   /** Its thread: the job takes the slot. */
@@ -121,6 +133,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   readonly #freeSlots: number[];
   /** By slot. */
   readonly #jobs = new Map<number, Job>();
+  #longJobs = 0;
   readonly #piscina: Piscina;
   #hello: Extract<SynthesisHello, { type: 'ready' }> | undefined;
   #unwatch: () => void = () => undefined;
@@ -183,6 +196,15 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     return this.#jobs.size;
   }
 
+  get hasLongJobs(): boolean {
+    return this.#longJobs > 0;
+  }
+
+  /** The long step of each voice that has one, by voice id. */
+  get longSteps(): ReadonlyMap<string, LongStep> {
+    return this.#hello?.longSteps ?? new Map();
+  }
+
   get hasRoom(): boolean {
     return this.isReady && this.#freeSlots.length > 0;
   }
@@ -193,8 +215,10 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     if (slot === undefined) throw new Error('no free job slot');
     job.begin(this.#control, slot);
     this.#jobs.set(slot, job);
+    if (job.isLong) this.#longJobs++;
     void this.#run({ ...job.request, slot }).then((outcome) => {
       this.#jobs.delete(slot);
+      if (job.isLong) this.#longJobs--;
       // Not earlier: a thread that was abandoned may still read the slot.
       this.#freeSlots.push(slot);
       job.settle(outcome);
@@ -224,7 +248,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
     return isOutside;
   }
 
-  /** Asks its jobs to end at their next step. Resolves when none runs. */
+  /** Asks its jobs to end at their next step. Resolves when they have; a long step may still run. */
   async idle(): Promise<void> {
     const jobs = [...this.#jobs.values()];
     for (const job of jobs) job.cancel();

@@ -32,9 +32,11 @@ export class Threads {
     const { bounds, log, watchdog = new Watchdog(bounds, monotonicMs) } = options;
     const { synthesisThreads, actorThreads, executionProvider, logLevel } = config;
     const shared = { bounds, log, watchdog };
+    const clock = monotonicMs;
     this.#watchdog = watchdog;
     this.generations = new Generations(voices, {
       ...shared,
+      clock,
       threads: synthesisThreads,
       executionProvider,
       logLevel,

@@ -8,7 +8,8 @@
 const GUARD = 0;
 const BEATS = 1;
 const STEPS = 2;
-const FIELDS = 3;
+const STEP_MS = 3;
+const FIELDS = 4;
 
 /** Bits of the guard. */
 const INSIDE = 1;
@@ -34,8 +35,9 @@ export class Vitals {
     setInterval(() => Atomics.add(this.#fields, BEATS, 1), bounds.watchdogBeatMs / 2).unref();
   }
 
-  /** Thread: a step begins or ends. */
-  setStepping(stepping: boolean): void {
+  /** Thread: a step begins or ends. @param expectedMs what the engine declared for a long step */
+  setStepping(stepping: boolean, expectedMs = 0): void {
+    Atomics.store(this.#fields, STEP_MS, Math.ceil(expectedMs));
     if (this.isStepping !== stepping) Atomics.add(this.#fields, STEPS, 1);
   }
 
@@ -63,6 +65,11 @@ export class Vitals {
 
   get isStepping(): boolean {
     return this.steps % 2 !== 0;
+  }
+
+  /** Milliseconds that the engine declared for the step that is running, if it is a long one; else 0. */
+  get stepMs(): number {
+    return Atomics.load(this.#fields, STEP_MS);
   }
 
   /** A native call is running. */

@@ -5,24 +5,34 @@
 
 import { close } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import type { Bounds } from '../limits.js';
 
-/** A pack of a folder that was read. */
+/** Something in MODELS_DIR that cannot be used. */
 export interface PackFinding {
+  /** Name of the pack, or of the file. */
   readonly pack: string;
-  /** Why it cannot be used; `null` if it can. */
-  readonly fault: string | null;
+  /** Why, in one line that names the file, and what to do. */
+  readonly fault: string;
 }
 
 /** A voice pack that cannot be used. The message is one line that names the file or folder at fault. */
 export class VoicePackError extends Error {
   override readonly name = 'VoicePackError';
-  /** All packs of the folder, where they were read. */
+  /** All that cannot be used, where a whole folder was read. */
   readonly findings: readonly PackFinding[];
 
   constructor(message: string, findings: readonly PackFinding[] = []) {
     super(message);
     this.findings = findings;
   }
+}
+
+/** The longest step of an engine that cannot interrupt its model, as it was measured at load. */
+export interface LongStep {
+  /** Compute time. */
+  readonly ms: number;
+  /** The speech that it makes. */
+  readonly speechMs: number;
 }
 
 export interface Voice {
@@ -33,19 +43,43 @@ export interface Voice {
   readonly language: string;
   /** For people who choose a voice. */
   readonly description?: string;
+  /** Of a loaded voice whose steps take longer than `stepComputeMsTarget`. */
+  readonly longStep?: LongStep;
+}
+
+/** How fast a pack speaks on this machine, in a process of its own. */
+export interface TrialResult {
+  readonly loadMs: number;
+  readonly firstChunkMs: number;
+  /** The longest step. */
+  readonly stepMsMax: number;
+  /** Seconds of computing for a second of speech. */
+  readonly realTimeFactor: number;
+  /** Memory of the process at its highest. */
+  readonly peakMiB: number;
 }
 
 /** A pack whose files were found whole. It can be cloned: each synthesis thread loads its own copy. */
 export interface VoicePack {
   /** The format: a folder of `workers/engines`. */
   readonly engine: string;
-  /** The pack's own folder in MODELS_DIR. */
+  /** Name of its folder in MODELS_DIR, or of its model without the ending. */
   readonly name: string;
   /** The pack's default first. */
   readonly voices: readonly Voice[];
   readonly licence?: string;
   /** Size of the files that each thread loads. */
   readonly modelBytes: number;
+  /** Size of the files that all threads map: they are in memory once. */
+  readonly sharedBytes?: number;
+  /** What the segments that a thread speaks at the same time keep in memory, where it is much; absent: little. */
+  readonly stateBytes?: number;
+  /** Files that stay open for it. */
+  readonly openFiles: number;
+  /** What this pack lacks, or what the service does not support of it: a short sentence each. */
+  readonly notes?: readonly string[];
+  /** How it did when it was tried; absent: it was not tried. */
+  readonly trial?: TrialResult;
   /** What its format needs to load it. */
   readonly data: unknown;
 }
@@ -56,11 +90,15 @@ export interface VoiceCatalogue {
   readonly speakerIds: readonly string[];
   /** Rate of the samples that the voice is made with. @throws {RangeError} if there is no such voice */
   sampleRateHz(speakerId: string): number;
+  /** BCP 47. @throws {RangeError} if there is no such voice */
+  language(speakerId: string): string;
 }
 
 /** What a generation speaks with. */
 export interface Voices {
   readonly catalogue: VoiceCatalogue;
+  /** What stands beside the packs and cannot be used. */
+  readonly findings: readonly PackFinding[];
   /** What its threads load. */
   readonly packs: readonly VoicePack[];
   /** Closes the files of the packs: no thread will load them any more. Idempotent. */
@@ -69,20 +107,24 @@ export interface Voices {
 
 export const catalogueOf = (packs: readonly VoicePack[]): VoiceCatalogue => {
   const voices = new Map(packs.flatMap((pack) => pack.voices.map((voice) => [voice.id, voice])));
+  const voiceOf = (speakerId: string): Voice => {
+    const voice = voices.get(speakerId);
+    if (voice === undefined) throw new RangeError(`unknown voice "${speakerId}"`);
+    return voice;
+  };
   return {
     speakerIds: [...voices.keys()],
-    sampleRateHz: (speakerId) => {
-      const voice = voices.get(speakerId);
-      if (voice === undefined) throw new RangeError(`unknown voice "${speakerId}"`);
-      return voice.sampleRateHz;
-    },
+    sampleRateHz: (speakerId) => voiceOf(speakerId).sampleRateHz,
+    language: (speakerId) => voiceOf(speakerId).language,
   };
 };
 
-/** All packs of a folder, found whole. */
+/** The packs of a folder. */
 export interface ReadPacks {
-  /** The default one first. */
+  /** Those that were found whole, the default one first. */
   readonly packs: readonly VoicePack[];
+  /** The others. */
+  readonly findings: readonly PackFinding[];
   /** Descriptors of their files, open until `closeFiles`: what is loaded is what was verified. */
   readonly files: number[];
 }
@@ -90,28 +132,36 @@ export interface ReadPacks {
 /** What the thread that reads the packs answers: the packs, or what a `VoicePackError` says. */
 export type PacksAnswer = ReadPacks | { readonly fault: string; readonly findings: readonly PackFinding[] };
 
-/** Idempotent. */
-export const closeFiles = (files: number[]): void => {
-  for (const file of files.splice(0)) close(file, () => undefined);
+/** Closes the files from this one on. Idempotent. */
+export const closeFiles = (files: number[], from = 0): void => {
+  for (const file of files.splice(from)) close(file, () => undefined);
 };
+
+/** `workerData` of the thread that reads the packs. */
+export interface PacksThreadData {
+  readonly modelsDir: string;
+  /** Folder for what is derived from packs. */
+  readonly cacheDir: string;
+  readonly bounds: Bounds;
+}
 
 /**
  * Reads and verifies all packs of a folder in a thread of its own, which ends with that: the caller's thread must not
  * wait for the hashes of large files.
  *
  * @param entry the compiled `workers/packs.ts`
- * @throws {VoicePackError} in one line that names the file
+ * @throws {VoicePackError} in one line that names the file, if the default pack cannot be used, or none
  */
-export const readVoices = async (modelsDir: string, entry: URL): Promise<Voices> => {
+export const readVoices = async (workerData: PacksThreadData, entry: URL): Promise<Voices> => {
   const answer = await new Promise<PacksAnswer>((resolve, reject) => {
     // By default a thread closes at its end the files that it opened.
-    const thread = new Worker(entry, { workerData: modelsDir, trackUnmanagedFds: false });
+    const thread = new Worker(entry, { workerData, trackUnmanagedFds: false });
     thread.once('message', resolve).once('error', reject);
     thread.once('exit', (code) =>
       reject(new Error(`the thread that reads the voices ended with code ${code}`)),
     );
   });
   if ('fault' in answer) throw new VoicePackError(answer.fault, answer.findings);
-  const { packs, files } = answer;
-  return { packs, catalogue: catalogueOf(packs), release: () => closeFiles(files) };
+  const { packs, findings, files } = answer;
+  return { packs, findings, catalogue: catalogueOf(packs), release: () => closeFiles(files) };
 };

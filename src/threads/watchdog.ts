@@ -8,7 +8,10 @@ import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 import type { Vitals } from './vitals.js';
 
-type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping'>;
+type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping' | 'stepMs'>;
+
+/** A long step may take so many times as long as declared: it was measured while nothing else ran. */
+const LONG_STEP_FACTOR = 3;
 
 interface Deadline {
   readonly onOver: () => void;
@@ -88,7 +91,7 @@ export class Watchdog {
   }
 
   #isHung(vitals: Signs, watched: Watched): boolean {
-    const { beats, steps, isStepping } = vitals;
+    const { beats, steps, isStepping, stepMs } = vitals;
     if (beats !== watched.beats) {
       watched.beats = beats;
       watched.beatMs = this.#seenMs;
@@ -97,6 +100,7 @@ export class Watchdog {
       watched.steps = steps;
       watched.stepMs = this.#seenMs;
     }
-    return this.#seenMs - Math.min(watched.beatMs, watched.stepMs) > this.#bounds.threadHangMsMax;
+    const hangMs = this.#bounds.threadHangMsMax + LONG_STEP_FACTOR * stepMs;
+    return this.#seenMs - Math.min(watched.beatMs, watched.stepMs) > hangMs;
   }
 }

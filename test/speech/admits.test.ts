@@ -19,12 +19,12 @@ const createContext = () => {
     cancel: () => undefined,
     setPlayFrom: () => undefined,
   };
-  const voices = { speakerIds: ['ada'], sampleRateHz: () => 1_000 };
+  const voices = { speakerIds: ['ada'], sampleRateHz: () => 1_000, language: () => 'en-US' };
   const generation = { number: 1, voices, pool: { run: () => job } };
   const generations = { enter: () => generation, leave: () => undefined, isCurrent: () => true };
   const options: ContextOptions = {
     lease: {
-      keyId: 1,
+      account: 'default',
       settle: () => undefined,
       heard: () => undefined,
       close: () => undefined,
@@ -52,6 +52,7 @@ const createContext = () => {
       asked.push(textUnits);
       return false;
     },
+    lexicons: () => [],
     onOver: () => undefined,
   });
   return { asked, context, time };

@@ -17,7 +17,7 @@ const demand = (given: Partial<Demand> = {}): Demand => ({
   ...given,
 });
 
-const supply = { synthesisThreads: THREADS, actorThreads: 1, cores: 2 };
+const supply = { synthesisThreads: THREADS, longThreads: THREADS - 1, actorThreads: 1, cores: 2 };
 
 /** Work at this CPU time for a millisecond of speech. */
 const worked = (cpuPerMs: number, given: Partial<WorkSample> = {}): WorkSample => ({
@@ -46,6 +46,42 @@ t.test('one utterance for each synthesis thread is admitted, however slow the vo
   t.equal(capacity.admits(demand(), 0), true);
   t.equal(capacity.admits(demand(), 0), true);
   t.equal(capacity.admits(demand(), 0), false);
+  t.end();
+});
+
+t.test('voices with long steps fill the threads for them, and leave the others to short steps', (t) => {
+  const capacity = new Capacity(
+    () => [],
+    () => supply,
+    (voiceId) => (voiceId === 'slow' ? { ms: 2_000, speechMs: 5_000 } : undefined),
+  );
+  const slow = () => demand({ voiceId: 'slow', awaited: 'later', slackMs: 1_000 });
+  t.ok(capacity.admits(slow(), 0), 'one for each thread of theirs, in any case');
+  t.ok(capacity.admits(slow(), 0), 'the declared cost counts until one is measured: 0.4 cores x 0.8');
+  t.notOk(capacity.admits(slow(), 0), 'three would need more than nine tenths of one thread');
+  t.ok(capacity.ratio(0) > 0.7, 'which the metric shows');
+  t.ok(playersAdmitted(capacity) > 10, 'short steps still have a thread');
+  t.notOk(capacity.admits(slow(), 0));
+  t.end();
+});
+
+t.test('listeners who wait for a long first step keep nobody else out', (t) => {
+  const waiting = Array.from({ length: 3 }, () => demand({ voiceId: 'slow', remainingMs: 200 }));
+  const capacity = new Capacity(
+    () => waiting,
+    () => supply,
+    (voiceId) => (voiceId === 'slow' ? { ms: 2_000, speechMs: 20_000 } : undefined),
+  );
+  for (let i = 0; i < 4; i++)
+    capacity.measure(
+      worked(0.01, {
+        voices: new Map([
+          ['slow', { wallMs: 900, cpuMs: 900, speechMs: 9_000, begun: 1, beginMs: 900 }],
+          ['ada', { wallMs: 10, cpuMs: 10, speechMs: 1_000, begun: 1, beginMs: 4 }],
+        ]),
+      }),
+    );
+  t.ok(capacity.admits(demand(), 0));
   t.end();
 });
 

@@ -19,7 +19,7 @@ const openContext = (
   const { holds = false, ...more } = options;
   const account = { settled: 0, closed: 0 };
   const lease: Lease = {
-    keyId: 1,
+    account: 'default',
     settle: (characters) => (account.settled += characters),
     heard: () => undefined,
     close: () => account.closed++,

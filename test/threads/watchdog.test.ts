@@ -22,6 +22,7 @@ const bench = (t: Test) => {
     get isStepping() {
       return steps % 2 !== 0;
     },
+    stepMs: 0,
   };
   watchdog.watch(thread, () => hung++);
   const pass = (seconds: number, { beating = true, stepping = false } = {}) => {
@@ -43,6 +44,17 @@ const bench = (t: Test) => {
     hung: () => hung,
   };
 };
+
+t.test('a long step may take three times as long as declared, beside what a short one may', (t) => {
+  const { thread, pass, step, hung } = bench(t);
+  thread.stepMs = 4_000;
+  step();
+  pass(17, { beating: false });
+  t.equal(hung(), 0);
+  pass(1, { beating: false });
+  t.equal(hung(), 1);
+  t.end();
+});
 
 t.test('a thread that idles or steps never counts as hung', (t) => {
   const { pass, step, hung } = bench(t);

@@ -1,0 +1,160 @@
+/**
+ * The pronunciation lexicons of the service, of its accounts and of its voices. A thread reads their files at the start and
+ * at a reload, and sends the entries in parts. Speech goes on with the old ones until all are there.
+ */
+import { existsSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { describeFault } from '../fault.js';
+import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
+import { Lexicon, type LexiconEntry } from '../text/lexicon.js';
+
+/** What a lexicon applies to: the folder of its file says it. */
+export type Scope =
+  { readonly kind: 'service' } | { readonly kind: 'account' | 'voice'; readonly name: string };
+
+export interface LexiconFinding {
+  readonly path: string;
+  readonly line: number;
+  readonly fault: string;
+}
+
+type LexiconBounds = Pick<
+  Bounds,
+  | 'lexiconEntriesMax'
+  | 'lexiconUnitsMax'
+  | 'lexiconTextMax'
+  | 'lexiconFilesMax'
+  | 'lexiconFileBytesMax'
+  | 'lexiconFindingsMax'
+>;
+
+export interface LexiconThreadData {
+  readonly folder: string;
+  readonly bounds: LexiconBounds;
+}
+
+export type LexiconMail =
+  | {
+      readonly type: 'entries';
+      readonly scope: Scope;
+      readonly path: string;
+      readonly entries: readonly LexiconEntry[];
+    }
+  | {
+      readonly type: 'done';
+      readonly files: number;
+      readonly findings: readonly LexiconFinding[];
+      /** Findings beyond the bound. */
+      readonly findingsLeft: number;
+    };
+
+const keyOf = (scope: Scope): string =>
+  scope.kind === 'service' ? 'service' : `${scope.kind} ${scope.name}`;
+
+/** The thread needs this much for a file of the largest size. */
+const HEAP_MIB = 96;
+
+export interface LexiconsParts {
+  readonly folder: string;
+  readonly bounds: LexiconBounds;
+  readonly log: Log;
+  /** The compiled `workers/lexicons.ts`. */
+  readonly entry: URL;
+}
+
+export class Lexicons {
+  readonly #parts: LexiconsParts;
+  #scopes: ReadonlyMap<string, Lexicon> = new Map();
+  #reading: Promise<void> | undefined;
+  #again = false;
+  #thread: Worker | undefined;
+  #isClosed = false;
+
+  constructor(parts: LexiconsParts) {
+    this.#parts = parts;
+  }
+
+  /** Those that hold for a text, the strongest first: of the account, of the voice, of the service. */
+  of(account: string, voiceId: string): readonly Lexicon[] {
+    if (this.#scopes.size === 0) return [];
+    return [`account ${account}`, `voice ${voiceId}`, 'service'].flatMap(
+      (key) => this.#scopes.get(key) ?? [],
+    );
+  }
+
+  /**
+   * Reads the files. A second call while they are read causes one more reading after it. Never rejects: without an answer
+   * the old ones stay.
+   */
+  reload(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    if (this.#reading !== undefined) this.#again = true;
+    return (this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = undefined;
+    }));
+  }
+
+  /** Ends a reading. Idempotent. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#thread?.terminate();
+  }
+
+  async #readAll(): Promise<void> {
+    do {
+      this.#again = false;
+      try {
+        await this.#read();
+      } catch (error) {
+        if (!this.#isClosed)
+          this.#parts.log.error(describeFault(error), 'the lexicons could not be read: the old ones stay');
+      }
+    } while (this.#isWantedAgain());
+  }
+
+  #isWantedAgain(): boolean {
+    return this.#again && !this.#isClosed;
+  }
+
+  async #read(): Promise<void> {
+    const { folder, bounds, entry, log } = this.#parts;
+    if (!existsSync(folder)) {
+      this.#scopes = new Map();
+      return;
+    }
+    const next = new Map<string, Lexicon>();
+    const crowded = new Set<string>();
+    const workerData: LexiconThreadData = { folder, bounds };
+    const done = await new Promise<Extract<LexiconMail, { type: 'done' }>>((resolve, reject) => {
+      const thread = new Worker(entry, {
+        workerData,
+        resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+      });
+      this.#thread = thread;
+      thread.on('message', (mail: LexiconMail) => {
+        if (mail.type === 'done') {
+          resolve(mail);
+          return;
+        }
+        const key = keyOf(mail.scope);
+        const lexicon = next.get(key) ?? new Lexicon();
+        next.set(key, lexicon);
+        for (const one of mail.entries) if (!lexicon.add(one)) crowded.add(mail.path);
+      });
+      thread.once('error', reject);
+      thread.once('exit', (code) =>
+        reject(new Error(`the thread that reads lexicons ended with code ${code}`)),
+      );
+    });
+    this.#thread = undefined;
+    this.#scopes = next;
+    for (const { path, line, fault } of done.findings)
+      log.warn({ file: `${path}:${line}`, fault }, 'lexicon');
+    for (const path of crowded)
+      log.warn({ file: path }, 'lexicon: too many forms of one word, some are left out');
+    const entries = [...next.values()].reduce((sum, { size }) => sum + size, 0);
+    const faults = done.findings.length + done.findingsLeft;
+    log.info({ files: done.files, entries, ...(faults > 0 && { faults }) }, 'lexicons read');
+  }
+}

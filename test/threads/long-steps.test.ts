@@ -1,0 +1,114 @@
+/** Steps that cannot be short: where they run, and what a cancel and the end of the threads make of them. */
+import type { MessagePort } from 'node:worker_threads';
+import t, { type Test } from 'tap';
+import { limits } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { monotonicMs } from '../../src/monotonic.js';
+import type { ChunkMail } from '../../src/threads/messages.js';
+import { HungThreads, SynthesisPool } from '../../src/threads/synthesis-pool.js';
+import { Watchdog } from '../../src/threads/watchdog.js';
+import { longStep, longVoice, voicesOf } from '../support/scripted-voices.js';
+
+const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
+
+/** A pool whose threads are linked to one actor thread. */
+const start = async (t: Test, threads: number) => {
+  const watchdog = new Watchdog(limits, monotonicMs);
+  const pool = new SynthesisPool({
+    packs: voicesOf(['short', longVoice]).packs,
+    executionProvider: 'cpu',
+    logLevel: 'silent',
+    bounds: limits,
+    watchdog,
+    log: createLog('silent', limits),
+    entry,
+    threads,
+    hungThreads: new HungThreads(0),
+    clock: monotonicMs,
+  });
+  /** By context, the threads that made its chunks. */
+  const madeBy = new Map<number, Set<number>>();
+  const ports: MessagePort[] = [];
+  const chunks: (() => void)[] = [];
+  await pool.loaded();
+  for (const [number, thread] of pool.ready.entries()) {
+    const port = thread.link(0)!;
+    ports.push(port);
+    port.on('message', (mail: ChunkMail) => {
+      if (mail.type !== 'chunk') return;
+      madeBy.set(mail.contextId, new Set([...(madeBy.get(mail.contextId) ?? []), number]));
+      for (const resolve of chunks.splice(0)) resolve();
+    });
+  }
+  t.teardown(async () => {
+    for (const port of ports) port.close();
+    await pool.close(1_000);
+    watchdog.close();
+  });
+  let contexts = 0;
+  const run = (voiceId: string, text: string, playFromMs = monotonicMs()) => {
+    const contextId = ++contexts;
+    const job = pool.run(
+      {
+        ...{ contextId, segment: 0, actor: 0, text, words: [], before: '', after: '' },
+        ...{ settings: { voiceId, temperature: 1, normalizeText: false }, seed: 0, utteranceSeed: 0 },
+      },
+      playFromMs,
+    );
+    return { contextId, job };
+  };
+  const nextChunk = () => new Promise<void>((resolve) => chunks.push(resolve));
+  return { pool, run, madeBy, nextChunk };
+};
+
+t.test('long steps leave a thread to those that are due before they end', async (t) => {
+  const { pool, run, madeBy, nextChunk } = await start(t, 2);
+  t.same(pool.longStep(longVoice), longStep);
+  t.equal(pool.longStep('short'), undefined);
+  const long = Array.from({ length: 4 }, () => run(longVoice, 'a'.repeat(10)));
+  await nextChunk();
+  const urgent = Array.from({ length: 4 }, () => run('short', 'b'.repeat(50)));
+  const later = Array.from({ length: 4 }, () => run('short', 'c'.repeat(5), monotonicMs() + 60_000));
+  for (const { job } of [...urgent, ...later, ...long]) t.match(await job.outcome, { type: 'done' });
+  const threadsOf = async (jobs: readonly { contextId: number }[]) => {
+    // Outcomes and chunks come through different ports, in any order.
+    while (jobs.some(({ contextId }) => !madeBy.has(contextId))) await nextChunk();
+    return [...new Set(jobs.flatMap(({ contextId }) => [...madeBy.get(contextId)!]))].sort();
+  };
+  t.same(await threadsOf(long), [0], 'all but the last thread run them');
+  t.same(await threadsOf(urgent), [1]);
+  t.same(await threadsOf(later), [0, 1], 'a job with time goes where there are fewest');
+  const after = Array.from({ length: 2 }, () => run('short', 'd'));
+  for (const { job } of after) t.match(await job.outcome, { type: 'done' });
+  t.same(await threadsOf(after), [0, 1], 'without long steps every thread takes all');
+});
+
+t.test('a single thread runs long steps too', async (t) => {
+  const { run } = await start(t, 1);
+  for (const { job } of [run(longVoice, 'a'), run('short', 'b')])
+    t.match(await job.outcome, { type: 'done' });
+});
+
+t.test('a cancel ends a job with long steps at once, and what its step makes is discarded', async (t) => {
+  const { pool, run, madeBy } = await start(t, 1);
+  const { contextId, job } = run(longVoice, 'a'.repeat(50));
+  const [thread] = pool.ready;
+  t.equal(thread!.jobs, 1);
+  await new Promise((resolve) => setTimeout(resolve, longStep.ms / 3));
+  job.cancel();
+  t.same(await job.outcome, { type: 'cancelled', effort: null });
+  t.equal(thread!.jobs, 1, 'its step still runs');
+  const next = run('short', 'b');
+  t.match(await next.job.outcome, { type: 'done' });
+  t.equal(madeBy.has(contextId), false);
+  t.equal(thread!.jobs, 0);
+});
+
+t.test('the threads end cleanly while a long step runs', async (t) => {
+  const { pool, run } = await start(t, 2);
+  const { job } = run(longVoice, 'a'.repeat(50));
+  await new Promise((resolve) => setTimeout(resolve, longStep.ms / 3));
+  const closed = pool.close(2);
+  t.match(await job.outcome, { type: 'cancelled' });
+  t.ok(await closed, 'it may take as long as its step, whatever the caller allows');
+});
