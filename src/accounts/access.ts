@@ -11,7 +11,7 @@ import type { Bounds } from '../limits.js';
 import type { PeopleView, Role, StoredLink, StoredUser, User } from '../store/people.js';
 import { AdministrationError, type StoreAdministration, type StoreTransaction } from '../store/store.js';
 import { record, REFUSED_SIGN_IN, refuseMember, userById, type Actor } from './audit.js';
-import { checkName } from './checks.js';
+import { checkName, handleOf } from './checks.js';
 import type { Passwords } from './passwords.js';
 import { findAccount } from './targets.js';
 import { deviceOf, type OpenedSession, type Sessions } from './sessions.js';
@@ -37,9 +37,6 @@ export interface LinkCredentials extends Credentials {
 }
 
 const MINUTE_MS = 60_000;
-
-/** Names are compared without their case and without what only looks different. */
-const handleOf = (name: string): string => name.normalize('NFKC').toLowerCase();
 
 const wrongPassword = (): AdministrationError =>
   new AdministrationError('Name or password is wrong', 'forbidden');

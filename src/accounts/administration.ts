@@ -15,11 +15,12 @@ import {
   type StoreView,
 } from '../store/store.js';
 import { commandLine, record, refuseMember, type Actor, type FindActor } from './audit.js';
-import { checkCredits, checkName, checkProperties, CREDITS_MAX } from './checks.js';
+import { checkCredits, checkName, checkProperties, checkVoices, CREDITS_MAX, handleOf } from './checks.js';
 import { generateKey, hashKey, looksLikeKey, PLAYGROUND, prefixOf } from './keys.js';
 import { findAccount, findKey, type AccountTarget, type KeyTarget } from './targets.js';
 
-const FIRST_ACCOUNT = 'default';
+/** The account that a first start makes. */
+export const FIRST_ACCOUNT = 'default';
 
 const noProperties: KeyProperties = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
 
@@ -54,6 +55,17 @@ const freeName = async (view: StoreView): Promise<string> => {
     const name = `account-${number}`;
     if ((await view.findAccount({ name })) === null) return name;
   }
+};
+
+/** Names that differ only in their case would be mistaken for each other. */
+const refuseTaken = async (view: StoreView, name: string): Promise<void> => {
+  const taken = (await view.accountNames()).find((other) => handleOf(other) === handleOf(name));
+  if (taken !== undefined)
+    throw new AdministrationError(
+      `There is an account "${taken}" already: give another name`,
+      'conflict',
+      'name',
+    );
 };
 
 /** The name of an account is unique, and a deleted one gives its name up. */
@@ -117,6 +129,7 @@ export class Administration {
       const { store, actor } = acting;
       const isThere = name !== null && (await store.findAccount({ name })) !== null;
       if (!isThere) {
+        if (name !== null) await refuseTaken(store, name);
         const accountId = await this.#addAccount(acting, name ?? (await freeName(store)), credits);
         return this.#addKey(acting, accountId, checked);
       }
@@ -149,19 +162,19 @@ export class Administration {
     if (credits !== null) checkCredits(credits, 0);
     return this.#act(async (acting) => {
       refuseMember(acting.actor);
-      if ((await acting.store.findAccount({ name })) !== null)
-        throw new AdministrationError(
-          `There is an account "${name}" already: give another name`,
-          'conflict',
-          'name',
-        );
+      await refuseTaken(acting.store, name);
       return this.#addAccount(acting, name, credits);
     });
   }
 
-  /** Creates a key of an account that exists. */
-  async createKeyOf(accountId: number, properties: Partial<KeyProperties>): Promise<CreatedKey> {
+  /** Creates a key of an account that exists. @param installed voices: it gets no others */
+  async createKeyOf(
+    accountId: number,
+    properties: Partial<KeyProperties>,
+    installed: readonly string[],
+  ): Promise<CreatedKey> {
     const checked = checkProperties(properties, this.#nowMs());
+    checkVoices(checked, installed);
     return this.#act(async (acting) => {
       await findAccount(acting.store, acting.actor, { accountId });
       return this.#addKey(acting, accountId, checked);
@@ -169,17 +182,16 @@ export class Administration {
   }
 
   /** @returns the id of the hidden key of an account, which is made at first use */
-  async playgroundKey(accountId: number): Promise<number> {
-    const find = async (view: StoreView, actor: Actor): Promise<number | null> => {
-      await findAccount(view, actor, { accountId });
-      return view.findPlaygroundKey(accountId);
-    };
+  async playgroundKey(target: AccountTarget): Promise<number> {
+    const find = async (view: StoreView, actor: Actor): Promise<number | null> =>
+      view.findPlaygroundKey((await findAccount(view, actor, target)).accountId);
     const known = await this.#store.read(async (view) => find(view, await this.#findActor(view)));
     if (known !== null) return known;
     return this.#act(async ({ store, actor, record }) => {
       const made = await find(store, actor);
       if (made !== null) return made;
-      await record('playground.open', (await findAccount(store, actor, { accountId })).name);
+      const { accountId, name } = await findAccount(store, actor, target);
+      await record('playground.open', name);
       return store.addKey('playground', accountId, randomBytes(32), PLAYGROUND, noProperties, this.#nowMs());
     });
   }
@@ -219,9 +231,14 @@ export class Administration {
   /**
    * Changes some properties of a key, its name among them.
    *
+   * @param installed voices, where they are known: it gets no others
    * @returns the key as it is now
    */
-  async change(target: KeyTarget, changes: Partial<KeyProperties>): Promise<StoredKey> {
+  async change(
+    target: KeyTarget,
+    changes: Partial<KeyProperties>,
+    installed?: readonly string[],
+  ): Promise<StoredKey> {
     const checked = checkProperties(changes, this.#nowMs());
     return this.#act(async ({ store, actor, record }) => {
       const key = await findKey(store, actor, target);
@@ -230,6 +247,7 @@ export class Administration {
           `Key ${key.prefix}... was revoked, and stays so: create another one`,
           'conflict',
         );
+      if (installed !== undefined) checkVoices(checked, [...installed, ...(key.voices ?? [])]);
       const changed = { ...key, ...checked };
       await store.setKey(key.keyId, changed);
       await record('key.change', key.prefix, inAccount(key.account, describe(checked)));

@@ -11,7 +11,7 @@ import {
 } from '../store/store.js';
 import { Credit } from './credit.js';
 import { hashKey, looksLikeKey } from './keys.js';
-import { CreditLease, Slots, type GrowingLease, type LeaseBounds } from './lease.js';
+import { CreditLease, Slots, type GrowingLease, type LeaseBounds, type SlotHolder } from './lease.js';
 
 export type Authentication =
   | { readonly ok: true; readonly key: ActiveKey }
@@ -28,6 +28,14 @@ export type Admittance =
   | { readonly ok: true; readonly lease: GrowingLease }
   | { readonly ok: false; readonly code: 'creditExhausted' | 'slotsExhausted' | 'unavailable' };
 
+/** What a key may still do, as it is now. `admit` decides. */
+export interface Standing {
+  readonly usedCharacters: number;
+  /** `Infinity` for a key that is not metered. */
+  readonly leftCharacters: number;
+  readonly hasFreeSlot: boolean;
+}
+
 export interface Admission {
   /** @param header the value of `x-api-key`, empty if absent */
   authenticate(header: string): Authentication;
@@ -42,8 +50,11 @@ export interface Admission {
    * Reserves the credit of a text, then takes a slot; or does neither. The caller must close the lease.
    *
    * @param characters code points of the text
+   * @param slotsOf whose slots they are: by default the key's
    */
-  admit(key: ActiveKey, characters: number, requestId: string): Admittance;
+  admit(key: ActiveKey, characters: number, requestId: string, slotsOf?: SlotHolder): Admittance;
+  /** @returns `null` while the store cannot be read */
+  standing(key: ActiveKey): Standing | null;
   /** Slots taken and credits reserved over all keys. Both are 0 when every lease is closed. */
   readonly inFlight: { readonly slots: number; readonly reservedCredits: number };
 }
@@ -132,10 +143,10 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
       return now === null || hasExpired(now) ? null : now;
     },
 
-    admit: (key, characters, requestId) => {
+    admit: (key, characters, requestId, slotsOf = key.keyId) => {
       const refusal = refuse(key, characters);
       if (refusal !== null) return { ok: false, code: refusal };
-      if (!slots.take(key.keyId)) return { ok: false, code: 'slotsExhausted' };
+      if (!slots.take(slotsOf)) return { ok: false, code: 'slotsExhausted' };
       credit.reserve(key, characters * creditsPerCharacter);
       const lease = new CreditLease({
         key,
@@ -144,6 +155,7 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
         creditsPerCharacter,
         credit,
         slots,
+        slotsOf,
         ledger,
         bounds,
         nowMs: clock,
@@ -154,6 +166,20 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
         },
       });
       return { ok: true, lease };
+    },
+
+    standing: (key) => {
+      const found = read(() => ({
+        left: credit.available(key),
+        spent: reader.readCredit(key.keyId)?.spent ?? 0,
+      }));
+      if (found === null) return null;
+      const { left, spent } = found.answer;
+      return {
+        usedCharacters: creditsPerCharacter === 0 ? 0 : Math.floor(spent / creditsPerCharacter),
+        leftCharacters: creditsPerCharacter === 0 ? Infinity : Math.floor(left / creditsPerCharacter),
+        hasFreeSlot: slots.hasFree(key.keyId),
+      };
     },
 
     faults: () => {

@@ -20,6 +20,9 @@ export const checkCredits = (credits: number, min: number, field = 'credits'): v
     );
 };
 
+/** Names are compared without their case and without what only looks different. */
+export const handleOf = (name: string): string => name.normalize('NFKC').toLowerCase();
+
 export const checkName = (what: string, name: string): void => {
   if (!/^[^\s\p{C}](?:[^\p{C}]*[^\s\p{C}])?$/u.test(name) || name.length > NAME_MAX || looksLikeKey(name))
     throw new AdministrationError(
@@ -53,4 +56,17 @@ export const checkProperties = (changes: Partial<KeyProperties>, nowMs: number):
       'voices',
     );
   return { ...changes, voices: distinct };
+};
+
+/**
+ * @param known voices that are installed, and those that the key has: a pack that is missing for a while takes nothing away
+ */
+export const checkVoices = ({ voices }: Partial<KeyProperties>, known: readonly string[]): void => {
+  const unknown = voices?.filter((id) => !known.includes(id)) ?? [];
+  if (unknown.length > 0)
+    throw new AdministrationError(
+      `No voice ${unknown.join(', ')} is installed: choose from ${known.join(', ')}`,
+      'badRequest',
+      'voices',
+    );
 };

@@ -1,5 +1,5 @@
 /** What the console asks of accounts: runs on the administration thread, and speaks in terms that cross threads. */
-import type { StoreDriver, StoreAdministration, UsageQuestion } from '../store/store.js';
+import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from '../store/store.js';
 import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
 import type { ListedAccount, ListedKey } from '../store/store.js';
 import { Access, type AccessBounds, type Credentials, type LinkCredentials } from './access.js';
@@ -87,19 +87,24 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
     createKey: async (
       by: By,
       { accountId, properties }: OfAccount & { readonly properties: Partial<KeyProperties> },
+      installed: readonly string[],
     ) => {
-      const { key, keyId } = await actAs(by).createKeyOf(accountId, properties);
+      const { key, keyId } = await actAs(by).createKeyOf(accountId, properties, installed);
       return { key, view: await viewKey(by, keyId) };
     },
-    changeKey: async (by: By, { keyId, changes }: OfKey & { readonly changes: Partial<KeyProperties> }) => {
-      await actAs(by).change({ keyId }, changes);
+    changeKey: async (
+      by: By,
+      { keyId, changes }: OfKey & { readonly changes: Partial<KeyProperties> },
+      installed: readonly string[],
+    ) => {
+      await actAs(by).change({ keyId }, changes, installed);
       return viewKey(by, keyId);
     },
     revokeKey: async (by: By, { keyId }: OfKey) => {
       await actAs(by).revoke({ keyId });
       return viewKey(by, keyId);
     },
-    playgroundKey: (by: By, { accountId }: OfAccount) => actAs(by).playgroundKey(accountId),
+    playgroundKey: (by: By, { accountId }: OfAccount) => actAs(by).playgroundKey({ accountId }),
 
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),
     balance: (by: By, { accountId }: OfAccount) => viewAs(by).balance(accountId),
@@ -129,10 +134,14 @@ export type Outcome =
   /** `reason` is for the log: the store cannot be used. */
   | { readonly ok: false; readonly refusal: RefusedCall; readonly reason: string | null };
 
+/** Faults that end by themselves. */
+const passing: readonly StoreFault[] = ['busy', 'held'];
+
 const refusalOf = (error: unknown): Outcome => {
   if (error instanceof StoreError) {
     const [first = '', ...rest] = phrases[error.fault];
-    const message = `${first.toUpperCase()}${rest.join('')}: try again in a moment`;
+    const remedy = passing.includes(error.fault) ? 'Try again in a moment.' : 'An operator has to mend this.';
+    const message = `${first.toUpperCase()}${rest.join('')}. ${remedy}`;
     return { ok: false, refusal: { code: 'unavailable', message }, reason: error.message };
   }
   if (!(error instanceof AdministrationError)) throw error;

@@ -14,32 +14,38 @@ import type { LedgerQueue } from '../store/ledger.js';
 import type { ActiveKey, EntryKind } from '../store/store.js';
 import type { Credit } from './credit.js';
 
-/** Concurrency slots by key. They are kept in memory, because requests in flight end with the process. */
-export class Slots {
-  readonly #perKeyMax: number;
-  readonly #taken = new Map<number, number>();
+/** Whose speech counts together: a key, by its id, or an address of clients that have no keys. */
+export type SlotHolder = number | string;
 
-  constructor(perKeyMax: number) {
-    this.#perKeyMax = perKeyMax;
+/** Concurrency slots by holder. They are kept in memory, because requests in flight end with the process. */
+export class Slots {
+  readonly #perHolderMax: number;
+  readonly #taken = new Map<SlotHolder, number>();
+
+  constructor(perHolderMax: number) {
+    this.#perHolderMax = perHolderMax;
   }
 
-  /** @returns false if the key has no slot left */
-  take(keyId: number): boolean {
-    const taken = this.#taken.get(keyId) ?? 0;
-    if (taken >= this.#perKeyMax) return false;
-    this.#taken.set(keyId, taken + 1);
+  hasFree(holder: SlotHolder): boolean {
+    return (this.#taken.get(holder) ?? 0) < this.#perHolderMax;
+  }
+
+  /** @returns false if the holder has no slot left */
+  take(holder: SlotHolder): boolean {
+    if (!this.hasFree(holder)) return false;
+    this.#taken.set(holder, (this.#taken.get(holder) ?? 0) + 1);
     return true;
   }
 
   /** Frees a slot that was taken. */
-  give(keyId: number): void {
-    const taken = this.#taken.get(keyId);
+  give(holder: SlotHolder): void {
+    const taken = this.#taken.get(holder);
     if (taken === undefined) throw new Error('a slot was freed that was not taken');
-    if (taken === 1) this.#taken.delete(keyId);
-    else this.#taken.set(keyId, taken - 1);
+    if (taken === 1) this.#taken.delete(holder);
+    else this.#taken.set(holder, taken - 1);
   }
 
-  /** Slots taken over all keys. */
+  /** Slots taken over all holders. */
   get taken(): number {
     let sum = 0;
     for (const taken of this.#taken.values()) sum += taken;
@@ -48,7 +54,8 @@ export class Slots {
 }
 
 export interface Lease {
-  readonly keyId: number;
+  /** The name of the account that pays. */
+  readonly account: string;
   /** Charges part of the reservation, when its audio is handed over to be sent. @param voice its id */
   settle(characters: number, voice: string): void;
   /** Counts audio that was handed over, for the record of use: it costs nothing by itself. */
@@ -76,6 +83,7 @@ export interface LeaseParts {
   readonly creditsPerCharacter: number;
   readonly credit: Credit;
   readonly slots: Slots;
+  readonly slotsOf: SlotHolder;
   readonly ledger: LedgerQueue;
   readonly bounds: LeaseBounds;
   /** Wall clock. */
@@ -115,8 +123,8 @@ export class CreditLease implements GrowingLease {
     this.#reservedCharacters = parts.characters;
   }
 
-  get keyId(): number {
-    return this.#parts.key.keyId;
+  get account(): string {
+    return this.#parts.key.account;
   }
 
   reserve(characters: number): 'creditExhausted' | 'unavailable' | null {
@@ -203,9 +211,9 @@ export class CreditLease implements GrowingLease {
 
   #end(): void {
     this.#closed = true;
-    const { credit, key, slots } = this.#parts;
+    const { credit, key, slots, slotsOf } = this.#parts;
     credit.release(key, this.#toCredits(this.#reservedCharacters + this.#owedCharacters));
-    slots.give(key.keyId);
+    slots.give(slotsOf);
   }
 
   #append(kind: Exclude<EntryKind, 'grant'>, characters: number, voice: string, audioMs: number): void {

@@ -1,19 +1,19 @@
 /** What the console shows of accounts, keys, usage and balances. */
-import {
-  AdministrationError,
-  type BalanceChange,
-  type ListedAccount,
-  type ListedKey,
-  type StoreAdministration,
-  type StoreView,
-  type UsageQuestion,
-  type UsageRow,
+import type {
+  BalanceChange,
+  ListedAccount,
+  ListedKey,
+  StoreAdministration,
+  StoreView,
+  UsagePosition,
+  UsageQuestion,
+  UsageRow,
 } from '../store/store.js';
 import { refuseMember, type Actor, type FindActor } from './audit.js';
 import { findAccount, findKeyById } from './targets.js';
 
 const RECENT_MS = 30 * 86_400_000;
-/** Rows of one answer: the front thread reads and writes so many in about 10 ms. */
+/** Rows of one page: the front thread reads and writes so many in about 10 ms. */
 const USAGE_ROWS_MAX = 5_000;
 /** More than a year of days. */
 const BALANCE_ROWS_MAX = 500;
@@ -21,6 +21,12 @@ const BALANCE_ROWS_MAX = 500;
 /** A change of a balance, and the balance after it. */
 export interface BalanceRow extends BalanceChange {
   readonly balance: number;
+}
+
+export interface UsagePage {
+  readonly rows: readonly UsageRow[];
+  /** The question for the rows behind these has it as `after`; `null` if there are no more. */
+  readonly next: UsagePosition | null;
 }
 
 export class Overview {
@@ -66,16 +72,15 @@ export class Overview {
     });
   }
 
-  usage(question: UsageQuestion): Promise<readonly UsageRow[]> {
+  usage(question: UsageQuestion): Promise<UsagePage> {
     return this.#read(async (view, actor) => {
       if (question.accountId === null) refuseMember(actor);
       else await findAccount(view, actor, { accountId: question.accountId });
-      const rows = await view.readUsageRows(question, USAGE_ROWS_MAX + 1);
-      if (rows.length > USAGE_ROWS_MAX)
-        throw new AdministrationError(
-          `There are more than ${USAGE_ROWS_MAX} rows: choose a shorter time, days in place of hours, or one account`,
-        );
-      return rows;
+      const rows = await view.readUsageRows(question, USAGE_ROWS_MAX);
+      const last = rows.length < USAGE_ROWS_MAX ? undefined : rows.at(-1);
+      if (last === undefined) return { rows, next: null };
+      const { atMs, keyId, voice } = last;
+      return { rows, next: { atMs, keyId, voice } };
     });
   }
 

@@ -54,11 +54,11 @@ export interface StoredLink {
 
 export interface Act {
   readonly atMs: number;
-  /** Who did it. */
+  /** Who did it; "command line" for acts there. */
   readonly actor: string;
   /** Such as `account.credit`. */
   readonly action: string;
-  /** What it was done to. */
+  /** What it was done to, such as an account's name or a key's prefix. */
   readonly subject: string;
   readonly details: string;
 }

@@ -79,6 +79,8 @@ export interface KeyProperties {
 export interface ActiveKey extends Pick<KeyProperties, 'expiresAtMs' | 'voices'> {
   readonly keyId: number;
   readonly accountId: number;
+  /** The account's name. */
+  readonly account: string;
 }
 
 /** Credit of a key and of its account, at one moment. */
@@ -202,6 +204,13 @@ export type KeyKind = 'api' | 'playground';
 
 export type UsageStep = 'hour' | 'day';
 
+/** Where a row of usage stands among the others. */
+export interface UsagePosition {
+  readonly atMs: number;
+  readonly keyId: number;
+  readonly voice: string;
+}
+
 export interface UsageQuestion {
   /** `null` for all accounts. */
   readonly accountId: number | null;
@@ -209,6 +218,8 @@ export interface UsageQuestion {
   /** Exclusive. */
   readonly toMs: number;
   readonly step: UsageStep;
+  /** Only the rows behind this one. */
+  readonly after?: UsagePosition;
 }
 
 /** Sums over the entries of a period. */
@@ -226,12 +237,11 @@ interface Sums {
 }
 
 /** What one key spent with one voice in one step of time. */
-export interface UsageRow extends Sums {
+export interface UsageRow extends Sums, UsagePosition {
   /** Start of the hour, or of the day in UTC. */
   readonly atMs: number;
   readonly accountId: number;
-  readonly keyId: number;
-  /** The key's prefix. */
+  /** The key's prefix; "Playground" for the hidden key of an account. */
   readonly key: string;
   readonly keyName: string;
   /** Empty for speech that was charged before voices were recorded. */
@@ -250,6 +260,8 @@ export interface BalanceChange {
 /** What an administration reads, in one consistent state of the store. */
 export interface StoreView extends PeopleView {
   findAccount(by: { readonly name: string } | { readonly accountId: number }): Awaitable<Account | null>;
+  /** Deleted ones included. */
+  accountNames(): Awaitable<readonly string[]>;
   /** Deleted ones included. */
   countAccounts(): Awaitable<number>;
   /**
@@ -270,7 +282,7 @@ export interface StoreView extends PeopleView {
   hasKeys(): Awaitable<boolean>;
   /** @returns its id; `null` if the account has none yet */
   findPlaygroundKey(accountId: number): Awaitable<number | null>;
-  /** In the order of time, keys and voices. @param rowsMax one row more than this shows that there are more */
+  /** In the order of time, keys and voices. @param rowsMax the rest is behind the last of these rows */
   readUsageRows(question: UsageQuestion, rowsMax: number): Awaitable<readonly UsageRow[]>;
   /** The newest first. */
   readBalanceChanges(accountId: number, rowsMax: number): Awaitable<readonly BalanceChange[]>;

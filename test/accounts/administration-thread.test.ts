@@ -13,6 +13,8 @@ import { memoryFolder } from '../store/support.js';
 
 const ADDRESS = '203.0.113.7';
 const PASSWORD = 'correct horse battery staple';
+/** Installed. */
+const VOICES = ['wren', 'lark'];
 
 const start = (
   t: Test,
@@ -64,9 +66,9 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
   t.match(made, { name: 'bell', metered: false, keys: 0 });
   t.match(await administration.credit(root, { accountId, credits: 9 }), { metered: true, balance: 9 });
   const properties = { name: 'till', creditLimit: 5, voices: ['wren'], expiresAtMs: null };
-  const { key, view } = await administration.createKey(root, { accountId, properties });
+  const { key, view } = await administration.createKey(root, { accountId, properties }, VOICES);
   t.match(view, { ...properties, prefix: key.slice(0, 13), revokedAtMs: null, characters: 0, spent: 0 });
-  t.match(await administration.changeKey(root, { keyId: view.keyId, changes: { name: 'desk' } }), {
+  t.match(await administration.changeKey(root, { keyId: view.keyId, changes: { name: 'desk' } }, VOICES), {
     name: 'desk',
     creditLimit: 5,
   });
@@ -74,6 +76,13 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
     (await administration.keys(root, { accountId })).map(({ name }) => name),
     ['desk'],
   );
+  const withVoices = (voices: readonly string[], installed: readonly string[]) =>
+    administration.changeKey(root, { keyId: view.keyId, changes: { voices } }, installed);
+  t.match(await withVoices(['wren', 'lark'], ['lark']), { voices: ['wren', 'lark'] }, 'it keeps what it has');
+  t.match(await refusalOf(withVoices(['lark', 'nightjar'], VOICES)), {
+    ...{ code: 'badRequest', field: 'voices' },
+    message: 'No voice nightjar is installed: choose from wren, lark',
+  });
   t.match(await administration.revokeKey(root, { keyId: view.keyId }), { revokedAtMs: Number });
   t.match(await administration.suspendAccount(root, { accountId, suspended: true }), {
     suspendedAtMs: Number,
@@ -113,6 +122,7 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
     'root account.suspend bell',
     `root key.revoke ${key.slice(0, 13)}`,
     `root key.change ${key.slice(0, 13)}`,
+    `root key.change ${key.slice(0, 13)}`,
     `root key.create ${key.slice(0, 13)}`,
     'root account.credit bell',
     'root account.create bell',
@@ -130,7 +140,11 @@ t.test('what is not allowed is refused with its reason', async (t) => {
   const credentials = { token: invitation.token, name: 'mia', password: PASSWORD };
   const mia = (await administration.acceptInvitation(credentials, ADDRESS)).user;
   const other = await administration.createAccount(root, { name: 'other', credits: 5 });
-  const { view } = await administration.createKey(root, { accountId: other.accountId, properties: {} });
+  const { view } = await administration.createKey(
+    root,
+    { accountId: other.accountId, properties: {} },
+    VOICES,
+  );
   const { accountId } = other;
   const { keyId } = view;
   const hidden = await administration.playgroundKey(root, { accountId: 1 });
@@ -155,13 +169,13 @@ t.test('what is not allowed is refused with its reason', async (t) => {
       () => administration.account(mia, { accountId }),
       () => administration.keys(mia, { accountId }),
       () => administration.users(mia, { accountId }),
-      () => administration.createKey(mia, { accountId, properties: {} }),
-      () => administration.changeKey(mia, { keyId, changes: { name: 'mine' } }),
+      () => administration.createKey(mia, { accountId, properties: {} }, VOICES),
+      () => administration.changeKey(mia, { keyId, changes: { name: 'mine' } }, VOICES),
       () => administration.revokeKey(mia, { keyId }),
       () => administration.usage(mia, { ...all, accountId }),
       () => administration.balance(mia, { accountId }),
       () => administration.playgroundKey(mia, { accountId }),
-      () => administration.changeKey(root, { keyId: hidden, changes: { name: 'mine' } }),
+      () => administration.changeKey(root, { keyId: hidden, changes: { name: 'mine' } }, VOICES),
       () => administration.revokeKey(root, { keyId: hidden }),
       () => administration.revokeKey(root, { keyId: 99 }),
       () => administration.account(root, { accountId: 99 }),
@@ -172,10 +186,12 @@ t.test('what is not allowed is refused with its reason', async (t) => {
     ],
     conflict: [
       () => administration.createAccount(root, { name: 'other', credits: null }),
+      () => administration.createAccount(root, { name: 'OTHER', credits: null }),
       () => administration.removeUser(root, { userId: root.userId }),
     ],
     badRequest: [
-      () => administration.createKey(root, { accountId, properties: { expiresAtMs: 5 } }),
+      () => administration.createKey(root, { accountId, properties: { expiresAtMs: 5 } }, VOICES),
+      () => administration.createKey(root, { accountId, properties: { voices: ['nightjar'] } }, VOICES),
       () => administration.createAccount(root, { name: ' a', credits: null }),
     ],
     signedOut: [() => administration.accounts({ userId: 99 }, {})],
@@ -224,7 +240,7 @@ t.test('while the store is missing or locked, calls say so, and change nothing',
   for (let count = 0; count < 2; count += 1)
     t.match(await refusalOf(administration.claimed()), {
       code: 'unavailable',
-      message: 'The store is not where it was: try again in a moment',
+      message: 'The store is not where it was. An operator has to mend this.',
     });
   t.equal(lines.length, 1, 'one line of the log for each fault');
   t.notOk(existsSync(storePath(missing)), 'it never makes one');

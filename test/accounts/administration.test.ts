@@ -72,6 +72,7 @@ t.test(
       t.match(await administration.credit('free', 3), { becameMetered: false, account: { balance: 10 } });
       await t.rejects(administration.credit('free', CREDITS_MAX), /A balance is at most/);
       await t.rejects(administration.createKey('free', CREDITS_MAX), /A balance is at most/);
+      await t.rejects(administration.createKey('FREE', null), /There is an account "free" already/);
       t.equal((await administration.list()).length, 1, 'a refused act changes nothing');
     });
     t.strictSame(balances(dataDir), [{ name: 'free', balance: 10, sum: 10 }]);

@@ -127,7 +127,7 @@ t.test('a header is not a key, an unknown key or a key', async (t) => {
     t.strictSame(admission.authenticate(header), { ok: false, code: 'keyMissing' }, header);
   for (const header of ['svc_sk_', `${key}x`, key.slice(0, -1), 'svc_sk_\0', 'svc_sk_é'])
     t.strictSame(admission.authenticate(header), { ok: false, code: 'keyUnknown' });
-  const active = { keyId: 1, accountId: 1, expiresAtMs: null, voices: null };
+  const active = { keyId: 1, accountId: 1, account: 'account-1', expiresAtMs: null, voices: null };
   t.strictSame(admission.authenticate(key), { ok: true, key: active });
   t.strictSame(admission.renew(active), active);
   await administration.revoke(key);

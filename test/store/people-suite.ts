@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import type { Administration } from '../../src/accounts/administration.js';
 import { readUsage } from '../../src/accounts/usage.js';
 import type { LedgerEntry, LedgerWriter, StoreAdministration, StoreReader } from '../../src/store/store.js';
-import type { StoreDriver, UsageStep } from '../../src/store/store.js';
+import type { StoreDriver, UsageRow, UsageStep } from '../../src/store/store.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { HOUR_MS, randomEntries } from './random-entries.js';
 
@@ -315,7 +315,22 @@ export const peopleSuite = (
       rows.find(({ keyId }) => keyId === 3),
       { accountId: 1, key: /^svc_sk_/, keyName: 'till' },
     );
-    t.equal((await store.read(async (view) => view.readUsageRows(all, 4))).length, 4);
+    for (const question of [
+      all,
+      { ...all, step: 'hour', fromMs: hour + 1_234_567, toMs: hour + 40.5 * HOUR_MS },
+      { ...all, accountId: 1, fromMs: hour + 1_234_567 },
+    ] as const) {
+      const paged: UsageRow[] = [];
+      for (let page: readonly UsageRow[] | null = null; page?.length !== 0; paged.push(...page)) {
+        const after = paged.at(-1);
+        page = await store.read(async (view) =>
+          view.readUsageRows({ ...question, ...(after !== undefined && { after }) }, 4),
+        );
+        t.ok(page.length <= 4);
+      }
+      const whole = await store.read(async (view) => view.readUsageRows(question, 10_000));
+      t.strictSame(paged, whole, 'page by page, the same rows');
+    }
     const total = (name: 'characters' | 'credits' | 'refunded' | 'requests' | 'audioMs') =>
       rows.reduce((sum, row) => sum + row[name], 0);
     const report = await readUsage(driver, { account: null, sinceMs: null });

@@ -102,7 +102,7 @@ export const storeSuite = (
     const found = reader.findActiveKey({ hash: hashKey(key) });
     if (found === null) throw new Error('the key is not found');
     const { keyId } = found;
-    t.strictSame(found, { keyId, accountId: 1, expiresAtMs: null, voices: null });
+    t.strictSame(found, { keyId, accountId: 1, account: 'ada', expiresAtMs: null, voices: null });
     t.equal(reader.findActiveKey({ hash: hashKey(`${key}x`) }), null);
     t.strictSame(reader.findActiveKey({ keyId }), found);
     t.equal(reader.findActiveKey({ keyId: keyId + 1 }), null);

@@ -12,7 +12,7 @@ import { toVoices } from './rows.js';
 import { verifyAtStart } from './verification.js';
 
 const findActive = (column: string) => `
-  SELECT api_keys.id, account_id, expires_at_ms, voices
+  SELECT api_keys.id, account_id, accounts.name AS account, expires_at_ms, voices
   FROM api_keys JOIN accounts ON accounts.id = account_id
   WHERE api_keys.${column} = ? AND revoked_at_ms IS NULL AND suspended_at_ms IS NULL
 `;
@@ -26,6 +26,7 @@ const creditState = `
 interface ActiveRow {
   readonly id: number;
   readonly account_id: number;
+  readonly account: string;
   readonly expires_at_ms: number | null;
   readonly voices: string | null;
 }
@@ -70,6 +71,7 @@ export class SqliteReader implements StoreReader {
     return {
       keyId: row.id,
       accountId: row.account_id,
+      account: row.account,
       expiresAtMs: row.expires_at_ms,
       voices: toVoices(row.voices),
     };

@@ -60,6 +60,10 @@ export class Transaction extends People implements StoreTransaction {
     return row === undefined ? null : toAccount(row);
   }
 
+  accountNames(): string[] {
+    return this.sql.all<{ name: string }>('SELECT name FROM accounts').map(({ name }) => name);
+  }
+
   countAccounts(): number {
     return this.sql.all<{ count: number }>('SELECT count(*) AS count FROM accounts')[0]?.count ?? 0;
   }

@@ -8,6 +8,7 @@ import {
   type AccountUsage,
   type BalanceChange,
   type UsagePeriod,
+  type UsagePosition,
   type UsageQuestion,
   type UsageRow,
   type Use,
@@ -131,6 +132,7 @@ const rowsOfSteps = (stepMs: number) => `
       UNION ALL ${partOfHour(stepMs, ':tailStart', ':to')}
     ) GROUP BY 1, 2, 3
   ) JOIN api_keys ON api_keys.id = key_id
+  WHERE (step_ms, key_id, voice) > (:afterMs, :afterKey, :afterVoice)
   ORDER BY step_ms, key_id, voice LIMIT :rows
 `;
 
@@ -143,12 +145,16 @@ interface StepRow extends SumsRow {
   readonly voice: string;
 }
 
+/** Before all rows. */
+const FIRST: UsagePosition = { atMs: -1, keyId: 0, voice: '' };
+
 /** See `StoreView.readUsageRows`. */
 export const readUsageRows = (
   sql: Statements,
-  { accountId, fromMs, toMs, step }: UsageQuestion,
+  { accountId, fromMs: startMs, toMs, step, after = FIRST }: UsageQuestion,
   rowsMax: number,
 ): UsageRow[] => {
+  const fromMs = Math.max(startMs, after.atMs);
   const fromHour = Math.ceil(fromMs / HOUR_MS);
   // A period within one hour has no full hour, and the part at its start is all of it.
   const toHour = Math.max(fromHour, Math.floor(toMs / HOUR_MS));
@@ -160,6 +166,9 @@ export const readUsageRows = (
     toHour,
     tailStart: toHour * HOUR_MS,
     to: toMs,
+    afterMs: after.atMs,
+    afterKey: after.keyId,
+    afterVoice: after.voice,
     rows: rowsMax,
   });
   return rows.map((row) => ({
