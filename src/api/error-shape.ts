@@ -11,6 +11,7 @@ export interface ErrorAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
+  readonly headers?: readonly (readonly [name: string, value: string])[];
 }
 
 /** Faults of a request body have no entry here: the route's parser words them. */

@@ -13,7 +13,7 @@ export interface SpeechSettings {
   readonly voiceId: string;
   /** 1 is the voice as trained. */
   readonly temperature: Temperature;
-  /** Numbers, dates and the like are spoken as English reads them; the reported words stay as written. */
+  /** Numbers, dates and the like are spoken as the language of the voice reads them; the reported words stay as written. */
   readonly normalizeText: boolean;
   /** 1 when absent. The specification's bodies have no such field. */
   readonly speed?: Speed;

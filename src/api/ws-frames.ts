@@ -159,32 +159,41 @@ const kinds: Readonly<Record<string, readonly Field[]>> = {
 };
 const discriminators = Object.keys(kinds);
 
-const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string =>
+const pathOf = ({ loc }: Issue, bounds: ApiBounds): string =>
+  loc.map((part) => cutName(String(part), bounds)).join('.');
+
+export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string =>
   issues
     .slice(0, FAULTS_SHOWN_MAX)
-    .map(({ loc, msg }) => `${loc.map((part) => cutName(String(part), bounds)).join('.')}: ${msg}`)
+    .map((issue) => `${pathOf(issue, bounds)}: ${issue.msg}`)
     .join('; ');
 
-const textTooLong = ({ socketTextBytesMax }: ApiBounds): string =>
-  `send_text: String should have at most ${socketTextBytesMax} bytes`;
+const textTooLong = (textName: string, { socketTextBytesMax }: ApiBounds): string =>
+  `${textName}: String should have at most ${socketTextBytesMax} bytes`;
 
 /** @returns which bound the frame exceeds, apart from its types */
-const boundFault = (object: JsonObject, isTextTooLong: boolean, bounds: ApiBounds): string | null => {
+const boundFault = (
+  object: JsonObject,
+  textName: string,
+  isTextTooLong: boolean,
+  bounds: ApiBounds,
+): string | null => {
   const { socketIdMax, socketTextBytesMax } = bounds;
   for (const name of ['context_id', 'flush_id']) {
     const id = object[name];
     if (typeof id === 'string' && id.length > socketIdMax)
       return `${name}: String should have at most ${socketIdMax} characters`;
   }
-  const text = object['send_text'];
+  const text = object[textName];
   if (isTextTooLong || (typeof text === 'string' && Buffer.byteLength(text) > socketTextBytesMax))
-    return textTooLong(bounds);
+    return textTooLong(textName, bounds);
   return null;
 };
 
 /** @returns why the bytes must not be parsed */
 const scanFault = (
   { excess }: JsonScan,
+  textName: string,
   { socketFrameBytesMax, socketFrameDepthMax, socketFrameTokensMax }: ApiBounds,
 ): string | null => {
   switch (excess) {
@@ -195,7 +204,7 @@ const scanFault = (
     case 'tokens':
       return `more than ${socketFrameTokensMax} names and values`;
     case 'bytes':
-      return `more than ${socketFrameBytesMax} bytes besides the text of send_text`;
+      return `more than ${socketFrameBytesMax} bytes besides the text of ${textName}`;
   }
 };
 
@@ -233,23 +242,34 @@ const toFrame = (object: unknown, bounds: ApiBounds): ClientFrame | readonly Iss
 const textOf = (bytes: Buffer | string): string =>
   typeof bytes === 'string' ? bytes : bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8');
 
+/** The client's ids in a frame, as far as they are readable. */
+export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBounds): string | null => {
+  const value = object[name];
+  return typeof value === 'string' && value.length <= socketIdMax ? value : null;
+};
+
 /**
- * @param bytes a whole text message in UTF-8, at most `socketMessageBytesMax` long. A scan decides before anything is
- * parsed; a text beyond its bound is not parsed either.
+ * Reads a frame of any protocol. A scan decides before anything is parsed; a text beyond its bound is not parsed either.
+ *
+ * @param bytes a whole text message in UTF-8, at most `socketMessageBytesMax` long
+ * @param textName the member that may be long
+ * @returns the object and which bound it exceeds apart from its types; or why there is none
  */
-export const parseClientFrame = (bytes: Buffer, bounds: ApiBounds): ClientFrameResult => {
-  const refuse = (object: JsonObject, reason: string): ClientFrameResult => {
-    const idOf = (value: unknown) =>
-      typeof value === 'string' && value.length <= bounds.socketIdMax ? value : null;
-    return { ok: false, reason, contextId: idOf(object['context_id']), flushId: idOf(object['flush_id']) };
-  };
+export const readFrame = (
+  bytes: Buffer,
+  textName: string,
+  bounds: ApiBounds,
+):
+  | { readonly object: JsonObject; readonly fault: string | null }
+  | { readonly object: null; readonly fault: string } => {
+  const refuse = (fault: string) => ({ object: null, fault });
   const scan = scanJson(
     bytes,
     { depthMax: bounds.socketFrameDepthMax, tokensMax: bounds.socketFrameTokensMax },
-    { name: 'send_text', otherBytesMax: bounds.socketFrameBytesMax },
+    { name: textName, otherBytesMax: bounds.socketFrameBytesMax },
   );
-  const excess = scanFault(scan, bounds);
-  if (excess !== null) return refuse({}, excess);
+  const excess = scanFault(scan, textName, bounds);
+  if (excess !== null) return refuse(excess);
   const { longText } = scan;
   const isTextTooLong = longText !== null && longText.bytesMin > bounds.socketTextBytesMax;
   const parts = isTextTooLong
@@ -258,18 +278,30 @@ export const parseClientFrame = (bytes: Buffer, bounds: ApiBounds): ClientFrameR
   const json = parseJson(parts.map(textOf).join(''));
   if (!('value' in json))
     return refuse(
-      {},
-      isTextTooLong ? textTooLong(bounds) : `JSON decode error at ${json.position}: ${json.message}`,
+      isTextTooLong
+        ? textTooLong(textName, bounds)
+        : `JSON decode error at ${json.position}: ${json.message}`,
     );
-  const object = json.value;
-  if (!isObject(object)) return refuse({}, 'a frame is a JSON object');
+  if (!isObject(json.value)) return refuse('a frame is a JSON object');
+  return { object: json.value, fault: boundFault(json.value, textName, isTextTooLong, bounds) };
+};
+
+/** @param bytes a whole text message */
+export const parseClientFrame = (bytes: Buffer, bounds: ApiBounds): ClientFrameResult => {
+  const { object, fault } = readFrame(bytes, 'send_text', bounds);
+  if (object === null) return { ok: false, reason: fault, contextId: null, flushId: null };
+  const refuse = (reason: string): ClientFrameResult => ({
+    ok: false,
+    reason,
+    contextId: idIn(object, 'context_id', bounds),
+    flushId: idIn(object, 'flush_id', bounds),
+  });
   const found = discriminators.filter((name) => Object.hasOwn(object, name));
   const [kind] = found;
-  if (kind === undefined) return refuse(object, `a frame has one of ${discriminators.join(', ')}`);
-  if (found.length > 1) return refuse(object, `a frame has only one of ${found.join(', ')}`);
-  const bound = boundFault(object, isTextTooLong, bounds);
-  if (bound !== null) return refuse(object, bound);
+  if (kind === undefined) return refuse(`a frame has one of ${discriminators.join(', ')}`);
+  if (found.length > 1) return refuse(`a frame has only one of ${found.join(', ')}`);
+  if (fault !== null) return refuse(fault);
   const frame = toFrame(object, bounds);
   if (frame !== null && 'type' in frame) return { ok: true, frame };
-  return refuse(object, wordIssues(frame ?? objectIssues(kinds[kind] ?? [], object, [], bounds), bounds));
+  return refuse(wordIssues(frame ?? objectIssues(kinds[kind] ?? [], object, [], bounds), bounds));
 };

@@ -1,5 +1,5 @@
 /** Options of connections and contexts, with their defaults. */
-import type { Encoding } from '../api/formats.js';
+import type { SpecifiedEncoding as Encoding } from '../api/formats.js';
 import type { SyrinxError } from './errors.js';
 
 export type { Encoding };

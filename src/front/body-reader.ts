@@ -9,7 +9,7 @@
  * A body that is too large is read for a while longer: closing the connection of a client that is still sending destroys
  * the answer before the client reads it.
  */
-import type { KeyedRefusal } from '../byte-budget.js';
+import type { KeyedRefusal, Member } from '../byte-budget.js';
 import type { Exchange } from './exchange.js';
 import { replyError, replyUnavailable } from './reply.js';
 import type { RequestHead } from './request-head.js';
@@ -21,7 +21,7 @@ const FIRST_CAPACITY_BYTES = 4 * 1024;
 class BodyReader implements Pulsed, Inlet, Waiting {
   readonly #exchange: Exchange;
   readonly #onBody: (bytes: Uint8Array) => void;
-  readonly #keyId: number;
+  readonly #member: Member;
   readonly #turn: KeyTurn;
   /** Later by the time in which we did not read. */
   #startMs: number;
@@ -37,12 +37,12 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   /** The whole body was handed on. */
   #isWhole = false;
 
-  constructor(exchange: Exchange, head: RequestHead, keyId: number, onBody: (bytes: Uint8Array) => void) {
+  constructor(exchange: Exchange, head: RequestHead, member: Member, onBody: (bytes: Uint8Array) => void) {
     const { clock, bounds, turns } = exchange.services;
     this.#exchange = exchange;
     this.#onBody = onBody;
-    this.#keyId = keyId;
-    this.#turn = turns.of(keyId);
+    this.#member = member;
+    this.#turn = turns.of(member);
     this.#startMs = this.#lastRearmMs = clock();
     this.#discarding = (head.contentLength ?? 0) > bounds.bodyBytesMax;
     if ((head.contentLength ?? 0) > bounds.bodyDiscardBytesMax) this.#refuseTooLarge();
@@ -160,7 +160,7 @@ class BodyReader implements Pulsed, Inlet, Waiting {
     const { bounds, bodyBudget } = this.#exchange.services;
     const doubledBytes = Math.max(FIRST_CAPACITY_BYTES, 2 * this.#buffer.length, neededBytes);
     const capacityBytes = Math.min(doubledBytes, bounds.bodyBytesMax);
-    const refusal = bodyBudget.take(this.#keyId, capacityBytes - this.#buffer.length);
+    const refusal = bodyBudget.take(this.#member, capacityBytes - this.#buffer.length);
     if (refusal !== null) return refusal;
     const grown = new Uint8Array(capacityBytes);
     grown.set(this.#buffer.subarray(0, this.#length));
@@ -177,20 +177,21 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   }
 
   #giveBackBuffer(): void {
-    this.#exchange.services.bodyBudget.giveBack(this.#keyId, this.#buffer.length);
+    this.#exchange.services.bodyBudget.giveBack(this.#member, this.#buffer.length);
     this.#buffer = new Uint8Array(0);
   }
 }
 
 /**
+ * @param member whose part of the budget the body takes
  * @param onBody called once with the whole body, empty if there is none; not called if the exchange was answered here
  * (413, 503), was dropped because the body is late, or was aborted by the client
  */
 export const readBody = (
   exchange: Exchange,
   head: RequestHead,
-  keyId: number,
+  member: Member,
   onBody: (bytes: Uint8Array) => void,
 ): void => {
-  new BodyReader(exchange, head, keyId, onBody);
+  new BodyReader(exchange, head, member, onBody);
 };

@@ -70,7 +70,7 @@ export class Exchange implements InFlight {
     res.onAborted(() => this.#over('aborted'));
     this.#res = res;
     this.services = services;
-    this.route = route;
+    this.route = services.routePrefix + route;
     this.method = req.getMethod();
     this.origin = req.getHeader('origin');
     // The library, too, looks only at the length.

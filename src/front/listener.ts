@@ -22,8 +22,13 @@ import {
   type TemplatedApp,
 } from './uws.js';
 
-/** Of the variables that set an address. */
-type AddressPrefix = '' | 'OPS_' | 'CONSOLE_';
+/** The variables that set an address. */
+export interface AddressVariables {
+  readonly host: string;
+  readonly port: string;
+}
+
+const serviceAddress: AddressVariables = { host: 'HOST', port: 'PORT' };
 
 /** The address is not available. The message is one line for the operator. */
 export class ListenError extends Error {
@@ -31,18 +36,18 @@ export class ListenError extends Error {
   /** The operating system's code: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL` ... */
   readonly code: string;
 
-  constructor(host: string, port: number, code: string, prefix: AddressPrefix = '') {
-    const noAddress = `this machine has no such address; set ${prefix}HOST to one of its own, such as 127.0.0.1`;
+  constructor(host: string, port: number, code: string, variables = serviceAddress) {
+    const noAddress = `this machine has no such address; set ${variables.host} to one of its own, such as 127.0.0.1`;
     const reasons: Readonly<Record<string, string>> = {
       EADDRINUSE:
         'the port is in use, perhaps by another syrinx; end the program that uses it, ' +
-        `or set ${prefix}PORT to another port (0 picks a free one)`,
-      EACCES: `no permission for this port; set ${prefix}PORT to one from 1024 on`,
+        `or set ${variables.port} to another port (0 picks a free one)`,
+      EACCES: `no permission for this port; set ${variables.port} to one from 1024 on`,
       EADDRNOTAVAIL: noAddress,
       ENOTFOUND: noAddress,
     };
     super(
-      `cannot listen on ${host}:${port}: ${reasons[code] ?? `${code} (see ${prefix}HOST and ${prefix}PORT)`}`,
+      `cannot listen on ${host}:${port}: ${reasons[code] ?? `${code} (see ${variables.host} and ${variables.port})`}`,
     );
     this.code = code;
   }
@@ -59,6 +64,11 @@ const probe = (host: string, port: number): Promise<{ port: number } | { code: s
     });
   });
 
+/** How many connections are open, of one listener or of several that share a bound. */
+export interface ConnectionCount {
+  open: number;
+}
+
 /** Milliseconds between two log lines about refused connections. */
 const WARN_EVERY_MS = 10_000;
 
@@ -68,23 +78,20 @@ const WARN_EVERY_MS = 10_000;
  */
 class Connections {
   readonly #parts: ListenerParts;
-  #open = 0;
+  readonly #count: ConnectionCount;
   #refused = 0;
   #warnedMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
-  }
-
-  get open(): number {
-    return this.#open;
+    this.#count = parts.connections;
   }
 
   /** Counts the app's connections from now on. */
   watch(app: TemplatedApp): void {
     app.filter((res, change) => {
-      this.#open += change;
-      if (change < 0 || this.#open <= this.#parts.bounds.connectionsMax) return;
+      this.#count.open += change;
+      if (change < 0 || this.#count.open <= this.#parts.bounds.connectionsMax) return;
       // The filter is called again for this end.
       res.close();
       this.#parts.metrics.refused('connectionPoolExhausted', '*');
@@ -95,7 +102,7 @@ class Connections {
 
   /** The library reports that a WebSocket's connection opens, and not that it ends. */
   webSocketEnded(): void {
-    this.#open--;
+    this.#count.open--;
   }
 
   #warn(): void {
@@ -119,11 +126,13 @@ interface Serving {
 export interface ListenerParts {
   readonly host: string;
   readonly port: number;
-  readonly prefix?: AddressPrefix;
+  readonly variables?: AddressVariables;
   /** Called for each app. */
   readonly addRoutes: (app: TemplatedApp) => void;
   /** `null`: no TLS. */
   readonly certificate: Certificate | null;
+  /** Counts the open connections of the listeners that share `connectionsMax`. */
+  readonly connections: ConnectionCount;
   readonly bounds: Pick<Bounds, 'connectionsMax' | 'certificatesInUseMax'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -132,7 +141,6 @@ export interface ListenerParts {
 
 export class Listener {
   readonly #parts: ListenerParts;
-  readonly connections: Pick<Connections, 'open' | 'webSocketEnded'>;
   readonly #connections: Connections;
   /** The newest last. */
   readonly #serving: Serving[] = [];
@@ -141,7 +149,7 @@ export class Listener {
   /** @throws {CertificateError} the library refuses the certificate */
   constructor(parts: ListenerParts) {
     this.#parts = parts;
-    this.connections = this.#connections = new Connections(parts);
+    this.#connections = new Connections(parts);
     this.#serving.push(this.#serve(parts.certificate));
   }
 
@@ -153,7 +161,12 @@ export class Listener {
     if ('port' in probed) this.#socket = listenOn(this.#newest.app, host, probed.port, this.#isShared);
     if (this.#socket !== null) return localPort(this.#socket);
     const refused = 'code' in probed ? probed : await probe(host, port);
-    throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE', this.#parts.prefix);
+    throw new ListenError(host, port, 'code' in refused ? refused.code : 'EADDRINUSE', this.#parts.variables);
+  }
+
+  /** The connection of a WebSocket ended. */
+  webSocketEnded(): void {
+    this.#connections.webSocketEnded();
   }
 
   /**

@@ -6,8 +6,12 @@
 import type { HttpRequest } from './uws.js';
 
 export interface RequestHead {
-  /** Empty if absent. */
+  /** `x-api-key`; empty if absent. */
   readonly apiKey: string;
+  /** `xi-api-key`, the header of a dialect; empty if absent. */
+  readonly xiApiKey: string;
+  /** As sent; empty if absent. */
+  readonly authorization: string;
   readonly contentType: string | undefined;
   readonly host: string;
   /** As sent; empty if absent. */
@@ -20,6 +24,8 @@ export interface RequestHead {
   readonly isPreflight: boolean;
   /** As sent, without the question mark; empty if absent. */
   readonly query: string;
+  /** What stands in the place of the parameter of a path such as `/v1/voices/:id`; empty if the path has none. */
+  readonly parameter: string;
   /** Declared bytes of the body; `undefined` for a chunked body, 0 if nothing was declared. */
   readonly contentLength: number | undefined;
 }
@@ -28,6 +34,8 @@ export interface RequestHead {
 export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   const seen: Record<
     | 'apiKey'
+    | 'xiApiKey'
+    | 'authorization'
     | 'contentType'
     | 'requestedMethod'
     | 'cookie'
@@ -39,6 +47,8 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
     string | undefined
   > = {
     apiKey: undefined,
+    xiApiKey: undefined,
+    authorization: undefined,
     contentType: undefined,
     requestedMethod: undefined,
     cookie: undefined,
@@ -67,6 +77,12 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
       case 'x-api-key':
         seen.apiKey ??= value;
         break;
+      case 'xi-api-key':
+        seen.xiApiKey ??= value;
+        break;
+      case 'authorization':
+        seen.authorization ??= value;
+        break;
       case 'content-type':
         seen.contentType ??= value;
         break;
@@ -86,14 +102,16 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
       default:
     }
   });
-  const { apiKey, contentType, requestedMethod, cookie, fetchSite, forwardedFor, host, length, coding } =
-    seen;
+  const { apiKey, xiApiKey, authorization, contentType, requestedMethod } = seen;
+  const { cookie, fetchSite, forwardedFor, host, length, coding } = seen;
   if (repeated.length > 0 || !host) return null;
   if (length !== undefined && (coding !== undefined || !/^\d{1,15}$/.test(length))) return null;
   // The library treats any other value as chunked: for `gzip, chunked` it would hand us the gzip.
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') return null;
   return {
     apiKey: apiKey ?? '',
+    xiApiKey: xiApiKey ?? '',
+    authorization: authorization ?? '',
     contentType,
     host,
     cookie: cookie ?? '',
@@ -101,6 +119,7 @@ export const readRequestHead = (req: HttpRequest): RequestHead | null => {
     forwardedFor: forwardedFor ?? '',
     isPreflight: requestedMethod !== undefined,
     query: req.getQuery(),
+    parameter: req.getParameter(0) ?? '',
     contentLength: coding === undefined ? Number(length ?? 0) : undefined,
   };
 };

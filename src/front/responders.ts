@@ -1,10 +1,11 @@
 /** What the speech routes make of a context's frames: a stream of records, raw samples, or one JSON object. */
+import type { AudioFormat } from '../api/formats.js';
 import type { Frame, Framing } from '../threads/messages.js';
 import { FirstAudio } from '../speech/first-audio.js';
 import type { Exchange } from './exchange.js';
 import { ResponseSender, type ResponseHead } from './response-sender.js';
 import type { Responder } from './speech-route.js';
-import { WholeResult } from './whole-result.js';
+import { WholeResult, type JoinedTimings } from './whole-result.js';
 
 /** Frames of a framing, without those that only WebSockets have. */
 interface FrameHandlers {
@@ -40,15 +41,23 @@ const dispatch = (exchange: Exchange, frame: Frame, handlers: FrameHandlers): vo
 
 const noStore = ['cache-control', 'no-store'] as const;
 
-/** Frames are ready to send: complete records, or samples. */
-const streaming = (framing: Framing, head: Pick<ResponseHead, 'contentType' | 'unitBytes'>): Responder => ({
+/**
+ * Frames are ready to send: complete records, or samples.
+ *
+ * @param last what comes after all frames
+ */
+export const streamingResponder = (
+  framing: Framing,
+  headOf: (format: AudioFormat) => Pick<ResponseHead, 'contentType' | 'unitBytes'>,
+  last?: (exchange: Exchange) => string,
+): Responder => ({
   framing,
   begin(exchange, { format }, onHanded) {
     const firstAudio = exchange.expectAudio(format.encoding);
     const { clock } = exchange.services;
     // Proxies must neither keep nor collect what a client plays while it arrives.
     const headers = [noStore, ['x-accel-buffering', 'no'] as const];
-    const sender = new ResponseSender(exchange, { status: 200, headers, ...head });
+    const sender = new ResponseSender(exchange, { status: 200, headers, ...headOf(format) });
     const handlers: FrameHandlers = {
       audio(frame) {
         sender.write(frame.bytes, () => {
@@ -57,21 +66,56 @@ const streaming = (framing: Framing, head: Pick<ResponseHead, 'contentType' | 'u
         });
       },
       timestamps: (frame) => sender.write(frame.bytes),
-      closed: () => sender.end(),
+      closed() {
+        if (last !== undefined) sender.write(Buffer.from(last(exchange)));
+        sender.end();
+      },
     };
     return (frame) => dispatch(exchange, frame, handlers);
   },
 });
 
 /** `POST /v1/tts/stream` */
-export const streamResponder = streaming('stream', { contentType: 'text/plain; charset=utf-8' });
+export const streamResponder = streamingResponder('stream', () => ({
+  contentType: 'text/plain; charset=utf-8',
+}));
 
-/** The webhook. Samples have 16 bits, and a client that plays each chunk as it comes must never get half a sample. */
-export const rawResponder = streaming('raw', { contentType: 'application/octet-stream', unitBytes: 2 });
+/** Lines of JSON with audio and the times of characters. */
+export const lineResponder = streamingResponder('elevenlabs-lines', () => ({
+  contentType: 'application/json',
+}));
+
+/**
+ * Bare audio as it is made. Samples of pcm have 16 bits, and a client that plays each chunk as it comes must never get half
+ * a sample.
+ */
+export const audioResponder = (contentTypeOf: (format: AudioFormat) => string): Responder =>
+  streamingResponder('raw', (format) => ({
+    contentType: contentTypeOf(format),
+    unitBytes: format.encoding === 'pcm' ? 2 : 1,
+  }));
+
+/** The webhook. */
+export const rawResponder = audioResponder(() => 'application/octet-stream');
+
+/** The names of the members of a whole result. */
+export interface WholeShape {
+  readonly framing: 'whole' | 'elevenlabs-whole';
+  readonly audioName: 'audio' | 'audio_base64';
+  /** The members with the times, for a request that asks for them. */
+  timestamps(timings: JoinedTimings): string;
+}
+
+const specificationShape: WholeShape = {
+  framing: 'whole',
+  audioName: 'audio',
+  timestamps: ({ words, starts, ends }) =>
+    `"timestamps":{"words":${words},"start_seconds":${starts},"end_seconds":${ends}}`,
+};
 
 /** `POST /v1/tts`. Frames are base64 text that concatenates. */
-export const wholeResponder = (spoolFolder: string): Responder => ({
-  framing: 'whole',
+export const wholeResponder = (spoolFolder: string, shape = specificationShape): Responder => ({
+  framing: shape.framing,
   begin(exchange, { format, timestamps }, onHanded) {
     const { clock } = exchange.services;
     const firstAudio = exchange.expectAudio(format.encoding);
@@ -79,7 +123,8 @@ export const wholeResponder = (spoolFolder: string): Responder => ({
     const inFile = new FirstAudio(0, 0);
     const result = new WholeResult(exchange.services, {
       spoolFolder,
-      timestamps,
+      audioName: shape.audioName,
+      timestamps: timestamps ? (timings) => shape.timestamps(timings) : null,
       onFault: (error) => exchange.fail(error),
     });
     exchange.onOver(() => {

@@ -3,8 +3,7 @@
  *
  *   built --listen--> serving --stopAccepting--> lingering --(time over, or close)--> refusing --close--> closed
  *
- * A further listener with other routes and error shapes shares the budgets and the WebSockets of this one: it takes
- * `{ ...services, errors, cors, registry }`, `addRoutes` with its own table, and one more `Listener`.
+ * Listeners of other protocols (src/dialects) share its budgets, its requests in flight, its WebSockets and its drain.
  */
 import type { Admission } from '../accounts/admission.js';
 import { specificationErrors } from '../api/error-shape.js';
@@ -15,7 +14,7 @@ import { monotonicMs, type Clock } from '../monotonic.js';
 import type { Speech } from '../speech/speech.js';
 import type { Certificate } from './certificate.js';
 import { Cors } from './cors.js';
-import { Listener } from './listener.js';
+import { Listener, type ConnectionCount } from './listener.js';
 import { replyError } from './reply.js';
 import { addRoutes } from './routes.js';
 import { createServices, type Registry, type InFlight, type Services } from './services.js';
@@ -32,6 +31,8 @@ export interface ServerParts {
   };
   /** Checked; without one the server speaks plain HTTP. */
   readonly certificate?: Certificate | null;
+  /** Makes the listeners of other protocols: none by default. */
+  readonly further?: (shared: Shared) => readonly FurtherListener[];
   readonly speech: Speech;
   readonly admission: Admission;
   readonly readiness: Readiness;
@@ -41,22 +42,52 @@ export interface ServerParts {
   readonly clock?: Clock;
 }
 
+/** What all listeners share. */
+export interface Shared {
+  readonly services: Services;
+  readonly sockets: Sockets;
+  readonly isDraining: () => boolean;
+  /** Open connections to the listeners of the service. */
+  readonly connections: ConnectionCount;
+}
+
+/**
+ * A listener of another protocol. Its requests are members of `services.registry`, its WebSockets are among `sockets`, and its
+ * connections are counted in `connections`: so it drains and ends with the server.
+ */
+export interface FurtherListener {
+  readonly name: string;
+  /** Its routes that speak and those that are WebSockets, as the metrics name them. */
+  readonly speechRoutes: readonly string[];
+  readonly socketRoutes: readonly string[];
+  /** @returns the port, chosen by the system if the configured one is 0 @throws {ListenError} */
+  listen(): Promise<number>;
+  /** As `Server.renewCertificate`. */
+  renewCertificate(certificate: Certificate): void;
+  /** Takes no new connections. Idempotent. */
+  stopAccepting(): void;
+  /** Ends all connections. Idempotent. */
+  close(): void;
+}
+
+export interface Listening {
+  readonly port: number;
+  /** Of the further listeners, by name. */
+  readonly dialectPorts: Readonly<Record<string, number>>;
+}
+
 export interface Server {
   /** What is open now. */
   readonly figures: Pick<Figures, 'streams' | 'sockets' | 'bufferedBytes'>;
   /** For a further listener. */
-  readonly shared: {
-    readonly services: Services;
-    readonly sockets: Sockets;
-    readonly isDraining: () => boolean;
-  };
+  readonly shared: Shared;
   /** The readiness of the stages below, and `draining`. */
   readonly readiness: Readiness;
   /**
-   * @returns the port, chosen by the system if the configured one is 0
+   * @returns the ports, chosen by the system where the configured one is 0
    * @throws {ListenError}
    */
-  listen(): Promise<{ readonly port: number }>;
+  listen(): Promise<Listening>;
   /**
    * New connections get this certificate; open ones keep theirs. Only for a server with TLS.
    *
@@ -120,7 +151,7 @@ class Linger {
 export const figuresOf = (
   registry: Registry<InFlight>,
   speechRoutes: readonly string[],
-): Pick<Figures, 'streams' | 'bufferedBytes'> => {
+): { readonly streams: Map<string, number>; readonly bufferedBytes: number } => {
   const streams = new Map(speechRoutes.map((route) => [route, 0]));
   let bufferedBytes = 0;
   for (const { hasContext, route, sender } of registry.members) {
@@ -161,8 +192,13 @@ export const createServer = (parts: ServerParts): Server => {
     bounds,
     spoolFolder: config.dataDir,
   });
+  const connections: ConnectionCount = { open: 0 };
+  const shared: Shared = { services, sockets, isDraining, connections };
+  const further = parts.further?.(shared) ?? [];
+  const speechRoutes = [...speechPaths, ...further.flatMap((other) => other.speechRoutes)];
+  const socketRoutes = [SOCKET_PATH, ...further.flatMap((other) => other.socketRoutes)];
   const listener: Listener = new Listener({
-    ...{ host: config.host, port: config.port, certificate, bounds, clock, log, metrics },
+    ...{ host: config.host, port: config.port, certificate, bounds, clock, connections, log, metrics },
     addRoutes(app) {
       // Before the catch-all: the library takes handlers in the order of their registration.
       addSocketRoute(app, SOCKET_PATH, {
@@ -170,31 +206,42 @@ export const createServer = (parts: ServerParts): Server => {
         authenticate: byKey(admission),
         sockets,
         isDraining,
-        onEnded: () => listener.connections.webSocketEnded(),
+        onEnded: () => listener.webSocketEnded(),
       });
       addRoutes(app, services, routes);
     },
   });
   const inFlight = (): number => services.registry.size + sockets.size;
+  const stopAccepting = (): void => {
+    for (const each of [listener, ...further]) each.stopAccepting();
+    const openSockets = socketRoutes.reduce((sum, route) => sum + sockets.ofRoute(route).open, 0);
+    linger.begin(connections.open - services.registry.size - openSockets);
+  };
 
   return {
     readiness: ready,
     get figures() {
-      const { streams, bufferedBytes } = figuresOf(services.registry, speechPaths);
+      const { streams, bufferedBytes } = figuresOf(services.registry, speechRoutes);
+      for (const route of socketRoutes) streams.set(route, sockets.ofRoute(route).speaking);
       return {
-        streams: new Map([...streams, [SOCKET_PATH, sockets.ofRoute(SOCKET_PATH).speaking]]),
+        streams,
         sockets: sockets.size,
         bufferedBytes: bufferedBytes + services.resultBudget.taken + sockets.bufferedBytes,
       };
     },
-    shared: { services, sockets, isDraining },
-    listen: async () => ({ port: await listener.listen() }),
-    renewCertificate: (renewed) => listener.renew(renewed),
-    stopAccepting() {
-      listener.stopAccepting();
-      const busy = services.registry.size + sockets.ofRoute(SOCKET_PATH).open;
-      linger.begin(listener.connections.open - busy);
+    shared,
+    async listen() {
+      const port = await listener.listen();
+      const dialectPorts: Record<string, number> = {};
+      for (const other of further) dialectPorts[other.name] = await other.listen();
+      return { port, dialectPorts };
     },
+    renewCertificate(renewed) {
+      if (!listener.renew(renewed)) return false;
+      for (const other of further) other.renewCertificate(renewed);
+      return true;
+    },
+    stopAccepting,
     get inFlight() {
       return inFlight();
     },
@@ -204,13 +251,13 @@ export const createServer = (parts: ServerParts): Server => {
     },
     close() {
       if (isClosed) return;
-      listener.stopAccepting();
+      stopAccepting();
       linger.refuse();
       isClosed = true;
       sockets.shutDown();
       // The service cuts them, not the client: the log says so, and a result's charge is taken back.
       for (const exchange of services.registry.members) exchange.drop('failed');
-      listener.close();
+      for (const each of [listener, ...further]) each.close();
     },
   };
 };

@@ -28,6 +28,8 @@ export interface Services {
   readonly cors: OriginPolicy;
   /** How the listener words its errors. */
   readonly errors: ErrorShape;
+  /** Comes before the routes of the listener in the log and the metrics: '' for the public port, `elevenlabs:` ... */
+  readonly routePrefix: string;
   readonly registry: Registry<InFlight>;
   readonly pulse: Pulse;
   readonly tick: TickActions;
@@ -48,13 +50,14 @@ export interface Services {
 /** The pulse beats this often between two re-arms. */
 const BEATS_A_REARM = 4;
 
-/** A further listener takes `{ ...services, errors, cors, registry }`: the budgets are those of the process. */
+/** A further listener takes these with other errors, and with a prefix or a registry: the budgets are those of the process. */
 export const createServices = (
   parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'cors' | 'errors'>,
 ): Services => {
   const { bounds, clock } = parts;
   return {
     ...parts,
+    routePrefix: '',
     registry: new Registry(),
     pulse: new Pulse(bounds.stallRearmMs / BEATS_A_REARM, clock, bounds.sliceMsMax),
     tick: createTickActions(),

@@ -2,7 +2,6 @@
  * The specification's HTTP routes: each operation of the API with its handler. A route of the specification is an entry in
  * `operations` (src/api/operations.ts) and one here; a listener of another dialect has a table of its own.
  */
-import type { Admission } from '../accounts/admission.js';
 import { voicesOf } from '../accounts/keys.js';
 import type { ActiveKey } from '../store/store.js';
 import { openApiDocument } from '../api/openapi.js';
@@ -13,6 +12,7 @@ import { parseVoicePlatform } from '../api/voice-platform.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
 import { reply, replyError } from './reply.js';
+import type { RequestHead } from './request-head.js';
 import { rawResponder, streamResponder, wholeResponder } from './responders.js';
 import type { Handler, Route } from './routes.js';
 import { speechRoute, type Parser, type SpeechRouteParts } from './speech-route.js';
@@ -45,16 +45,19 @@ export const readyAnswer = (readiness: Readiness) => {
 };
 
 /** A route that asks for a key and answers with JSON that takes no work. */
-const keyedJson =
-  (admission: Admission, body: (key: ActiveKey) => string): Handler =>
+export const keyedJson =
+  (
+    { admission, keyOf }: Pick<SpeechRouteParts, 'admission' | 'keyOf'>,
+    body: (key: ActiveKey, head: RequestHead) => string,
+  ): Handler =>
   (exchange, head) => {
-    const caller = admission.authenticate(head.apiKey);
+    const caller = admission.authenticate(keyOf?.(head) ?? head.apiKey);
     if (!caller.ok) {
       replyError(exchange, caller.code);
       return;
     }
     exchange.keyId = caller.key.keyId;
-    reply(exchange, { status: 200, contentType: 'application/json', body: body(caller.key) });
+    reply(exchange, { status: 200, contentType: 'application/json', body: body(caller.key, head) });
   };
 
 /**
@@ -96,7 +99,7 @@ export const speechPaths: readonly string[] = [
 ];
 
 export const specificationRoutes = (parts: SpecificationParts): readonly Route[] => {
-  const { admission, bounds, readiness, speech } = parts;
+  const { bounds, readiness, speech } = parts;
   const speakers = (key: ActiveKey): string => {
     const list: SpeakerList = { speaker_ids: [...voicesOf(key, speech.voices.speakerIds)] };
     return JSON.stringify(list);
@@ -105,8 +108,8 @@ export const specificationRoutes = (parts: SpecificationParts): readonly Route[]
     createSpeech: speechRoute(parts, speechBody, wholeResponder(parts.spoolFolder)),
     streamSpeech: speechRoute(parts, speechBody, streamResponder),
     speakForVoicePlatform: speechRoute(parts, platformBody, rawResponder),
-    listSpeakers: keyedJson(admission, speakers),
-    describe: keyedJson(admission, openApi(speech, bounds)),
+    listSpeakers: keyedJson(parts, speakers),
+    describe: keyedJson(parts, openApi(speech, bounds)),
     isAlive: (exchange) => reply(exchange, healthAnswer()),
     isReady: (exchange) => reply(exchange, readyAnswer(readiness)),
   };

@@ -9,11 +9,13 @@ import { voicesOf } from '../accounts/keys.js';
 import type { Lease } from '../accounts/lease.js';
 import type { ActiveKey } from '../store/store.js';
 import type { Refusal } from '../api/body.js';
+import type { ErrorAnswer } from '../api/error-shape.js';
 import type { SpeechRequest } from '../api/speech-request.js';
 import type { ApiBounds } from '../api/issues.js';
-import type { Frame, Framing } from '../threads/messages.js';
+import { isWholeFraming, type Frame, type Framing } from '../threads/messages.js';
 import type { FrameSink, Speech } from '../speech/speech.js';
 import { errors } from '../errors.js';
+import type { RefusalReason } from '../metrics.js';
 import { codePointCount } from '../text/code-points.js';
 import { readBody } from './body-reader.js';
 import type { Exchange } from './exchange.js';
@@ -26,15 +28,22 @@ export interface SpeechRouteParts {
   readonly admission: Admission;
   /** The service takes no new speech. */
   readonly isDraining: () => boolean;
+  /** Where a request has its key: by default in `x-api-key`. */
+  readonly keyOf?: (head: RequestHead) => string;
 }
 
 /** A route's parsed body; without a request, the answer is an empty 200. */
 export type Asked =
-  | { readonly ok: true; readonly request: SpeechRequest | null }
-  | (Refusal & { readonly contentType?: string });
+  | {
+      readonly ok: true;
+      readonly request: SpeechRequest | null;
+      /** Where the body chooses it. By default it is that of the route. */
+      readonly responder?: Responder;
+    }
+  | (Refusal & Partial<ErrorAnswer> & { readonly reason?: RefusalReason });
 
 /** Parses a whole body. A dialect words its own refusals. */
-export type Parser = (body: Uint8Array, head: RequestHead, bounds: ApiBounds) => Asked;
+export type Parser = (body: Uint8Array, head: RequestHead, bounds: ApiBounds, key: ActiveKey) => Asked;
 
 type AudioFrame = Extract<Frame, { type: 'audio' }>;
 
@@ -80,7 +89,7 @@ const open = (
   // However the exchange ends, its slot is free at once.
   exchange.onOver(() => {
     // The last frame charged the text, and the service could not deliver the result.
-    if (responder.framing === 'whole' && exchange.outcome === 'failed') lease.void();
+    if (isWholeFraming(responder.framing) && exchange.outcome === 'failed') lease.void();
     context.release();
   });
   context.append(text);
@@ -97,8 +106,8 @@ export const speak = (
 ): void => {
   if (!asked.ok) {
     const isBody = asked.status === errors.bodyUnreadable.status;
-    const reason = isBody ? 'bodyUnreadable' : 'requestInvalid';
-    replyRefused(exchange, reason, { contentType: 'application/json', ...asked });
+    const { reason = isBody ? 'bodyUnreadable' : 'requestInvalid', ...answer } = asked;
+    replyRefused(exchange, reason, { contentType: 'application/json', ...answer });
     return;
   }
   const { request } = asked;
@@ -135,7 +144,7 @@ export const speak = (
   }
   const { lease } = admitted;
   try {
-    open(parts, exchange, request, lease, responder);
+    open(parts, exchange, request, lease, asked.responder ?? responder);
   } catch (error) {
     lease.void();
     throw error;
@@ -145,7 +154,7 @@ export const speak = (
 export const speechRoute =
   (parts: SpeechRouteParts, parse: Parser, responder: Responder): Handler =>
   (exchange, head) => {
-    const caller = parts.admission.authenticate(head.apiKey);
+    const caller = parts.admission.authenticate(parts.keyOf?.(head) ?? head.apiKey);
     if (!caller.ok) {
       replyError(exchange, caller.code);
       return;
@@ -158,7 +167,7 @@ export const speechRoute =
         parts,
         exchange,
         { key: caller.key, isLate },
-        parse(bytes, head, exchange.services.bounds),
+        parse(bytes, head, exchange.services.bounds, caller.key),
         responder,
       ),
     );

@@ -1,5 +1,5 @@
 /**
- * What each key may use of the front thread: a rate of frames and of milliseconds for parsing and handling them. Work
+ * What each key, or other member, may use of the front thread: a rate of frames and of milliseconds for parsing and handling them. Work
  * above it waits for the key's turn, and the key's connections are read later; nothing is refused.
  *
  *   free --above its rate, or work waits--> waiting (its connections pause) --turns--> all done, connections read--> free
@@ -8,6 +8,7 @@
  * so that a crowd of ordinary keys does not wait. They take turns by small pieces, and all of them together give the
  * thread back after each slice.
  */
+import type { Member } from '../byte-budget.js';
 import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 
@@ -56,7 +57,7 @@ const FORGET_EVERY_MS = 1_000;
 
 export class Turns {
   readonly #parts: TurnsParts;
-  readonly #keys = new Map<number, KeyTurn>();
+  readonly #keys = new Map<Member, KeyTurn>();
   /** Keys with work that waits or connections that pause, the next one first. */
   readonly #waiting = new Set<KeyTurn>();
   /** The integral of the part of one key over time, in milliseconds. */
@@ -76,12 +77,12 @@ export class Turns {
   }
 
   /** The same object while the key is in use. */
-  of(keyId: number): KeyTurn {
-    const known = this.#keys.get(keyId);
+  of(member: Member): KeyTurn {
+    const known = this.#keys.get(member);
     if (known !== undefined) return known;
     this.#forgetIdle();
     const turn = new KeyTurn(this, this.#parts);
-    this.#keys.set(keyId, turn);
+    this.#keys.set(member, turn);
     return turn;
   }
 
@@ -142,7 +143,7 @@ export class Turns {
     const nowMs = this.#parts.clock();
     if (nowMs - this.#forgotMs < FORGET_EVERY_MS) return;
     this.#forgotMs = nowMs;
-    for (const [keyId, turn] of this.#keys) if (turn.isIdle) this.#keys.delete(keyId);
+    for (const [member, turn] of this.#keys) if (turn.isIdle) this.#keys.delete(member);
   }
 }
 

@@ -14,8 +14,10 @@ import type { Services } from './services.js';
 export interface WholeResultOptions {
   /** The folder for the file: on a disk, because the file saves memory. */
   readonly spoolFolder: string;
-  /** Whether the response has a `timestamps` key. */
-  readonly timestamps: boolean;
+  /** What comes after the audio. */
+  readonly timestamps: ((timings: JoinedTimings) => string) | null;
+  /** The name of the member with the audio. */
+  readonly audioName: 'audio' | 'audio_base64';
   /** The result cannot be completed. */
   readonly onFault: (error: unknown) => void;
 }
@@ -25,7 +27,12 @@ interface Piece {
   readonly onKept: () => void;
 }
 
-const PREFIX = Buffer.from('{"audio":"');
+/** JSON arrays of all words, or characters, and of their times. */
+export interface JoinedTimings {
+  readonly words: string;
+  readonly starts: string;
+  readonly ends: string;
+}
 
 /** The members of a JSON array without its brackets, to join arrays. */
 const members = (values: readonly unknown[]): string => JSON.stringify(values).slice(1, -1);
@@ -217,7 +224,7 @@ export class WholeResult {
   }
 
   #handOver(): void {
-    const before = [PREFIX, this.#head];
+    const before = [Buffer.from(`{"${this.#options.audioName}":"`), this.#head];
     const after = Buffer.from(`"${this.#timestampsMember()}}`);
     const spool = this.#spool;
     this.#onSealed?.(
@@ -228,12 +235,10 @@ export class WholeResult {
   }
 
   #timestampsMember(): string {
-    if (!this.#options.timestamps) return '';
+    const { timestamps } = this.#options;
+    if (timestamps === null) return '';
     const array = (parts: readonly string[]): string => `[${parts.join(',')}]`;
-    return (
-      `,"timestamps":{"words":${array(this.#words)},"start_seconds":${array(this.#starts)}` +
-      `,"end_seconds":${array(this.#ends)}}`
-    );
+    return `,${timestamps({ words: array(this.#words), starts: array(this.#starts), ends: array(this.#ends) })}`;
   }
 
   #fault(error: unknown): void {

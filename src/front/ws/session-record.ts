@@ -1,5 +1,6 @@
 /** What the log says of a WebSocket when it is closed. */
 import type { Log } from '../../log.js';
+import type { RefusalReason } from '../../metrics.js';
 import type { FirstAudio } from '../../speech/first-audio.js';
 
 /** Why a socket ended. `client`: the client closed it, or went away. */
@@ -54,3 +55,17 @@ export class SessionRecord {
     );
   }
 }
+
+/** The line of a socket that was refused after its handshake: it never had a session. */
+export const logRefused = (
+  log: Log,
+  facts: {
+    readonly requestId: string;
+    readonly route: string;
+    readonly refusal: RefusalReason;
+    readonly code: number;
+  },
+): void => {
+  const outcome = facts.refusal === 'keyUnknown' ? 'key-unknown' : 'refused';
+  log.info({ ...facts, status: 101, outcome }, 'socket');
+};

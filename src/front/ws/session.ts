@@ -6,59 +6,36 @@
  * It does not depend on the server library: the caller hands in the socket, the clock and the beats.
  */
 import { voicesOf } from '../../accounts/keys.js';
-import type { ActiveKey } from '../../store/store.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
-import { parseClientFrame, type ClientFrame } from '../../api/ws-frames.js';
-import type { Speech } from '../../speech/speech.js';
-import { errors, type SocketErrorCode } from '../../errors.js';
+import { errors } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
-import type { Bounds } from '../../limits.js';
-import type { Log } from '../../log.js';
-import { refusalOf, type Metrics, type RefusalReason } from '../../metrics.js';
-import type { Clock } from '../../monotonic.js';
+import type { RefusalReason } from '../../metrics.js';
 import type { TickActions } from '../../tick.js';
-import type { ByteBudget, PartOfKey } from '../../byte-budget.js';
 import { describeFault } from '../../fault.js';
 import { Lane, type Tally } from '../sender.js';
 import { traceFields, type Trace } from '../trace.js';
 import { Outbox, type SocketBudgets, type SocketHandle } from './outbox.js';
-import { contextStarted, errorFrame } from './server-frames.js';
+import { ContextOpener, type OpenerParts, type StartFrame } from './context-opener.js';
+import type { SocketAct } from './protocol.js';
 import { SessionRecord, type SessionOutcome } from './session-record.js';
-import { SocketContext } from './socket-context.js';
+import type { SocketContext } from './socket-context.js';
 import { SignsOfLife } from './signs-of-life.js';
-import type { SocketLease } from './socket-lease.js';
 
-export interface SessionParts {
-  /** The `x-request-id` of the handshake, and its trace. */
-  readonly id: string;
+export interface SessionParts extends OpenerParts {
+  /** Of the handshake. */
   readonly trace: Trace | null;
-  /** For the log and the metrics. */
-  readonly route: string;
-  /** As it was read last. */
-  readonly key: () => ActiveKey;
   readonly socket: SocketHandle;
-  readonly speech: Speech;
-  readonly lease: SocketLease;
   readonly tick: TickActions;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly bounds: Bounds;
   readonly budgets: SocketBudgets;
   /** Bytes queued for all sockets, without the library's. */
   readonly queued: Tally;
-  /** Counts the contexts of all sockets of the key. */
-  readonly contextBudget: ByteBudget;
-  /** Ids of flushes that are not completed, in UTF-16 units. */
-  readonly flushIdBudget: PartOfKey;
   /** Whether the client has sent more than was passed to the session. */
   readonly isBehind: () => boolean;
   readonly onBeat: (nowMs: number) => void;
-  /** The service takes no new contexts. */
-  readonly isDraining: () => boolean;
   readonly onOver: (session: Session) => void;
 }
 
+const NORMAL = 1000;
 const POLICY_VIOLATION = 1008;
 const GOING_AWAY = 1001;
 
@@ -68,7 +45,10 @@ export class Session {
   /** For answers that concern no context. */
   readonly #lane = new Lane();
   readonly #contexts = new Map<string | null, SocketContext>();
+  readonly #opener: ContextOpener;
   readonly #record: SessionRecord;
+  /** The client asked for the end: it comes when no context is left. */
+  #isEnding = false;
   #isOver = false;
   readonly #life: SignsOfLife;
   /** When a context last spoke, or text came. */
@@ -87,6 +67,13 @@ export class Session {
       queued: parts.queued,
       onOverflow: () => this.flooded(),
       guard: (callback) => this.guard(callback),
+    });
+    this.#opener = new ContextOpener(parts, this.#outbox, this, {
+      guard: (callback) => this.guard(callback),
+      onFirstAudio: (reply) => this.#record.firstAudio(reply),
+      onChange: (changed) => this.#onChange(changed),
+      onAudio: (durationMs, nowMs) => this.#life.handed(durationMs, nowMs),
+      onOver: (over) => this.#onContextOver(over),
     });
   }
 
@@ -120,16 +107,15 @@ export class Session {
   message(bytes: Buffer): void {
     this.#record.frames++;
     this.heard();
-    const parsed = parseClientFrame(bytes, this.#parts.bounds);
-    if (parsed.ok) this.#onClientFrame(parsed.frame);
-    else this.#refuseFrame(parsed.reason, parsed.contextId, parsed.flushId);
+    for (const act of this.#parts.protocol.read(bytes, this.#contexts))
+      if (this.#isOver || !this.#act(act)) return;
   }
 
   /** A binary message. */
   binaryMessage(): void {
     this.#record.frames++;
     this.heard();
-    this.#refuseFrame('binary message', null, null);
+    this.#refuse('frameInvalid', 'invalid frame: binary message', null);
   }
 
   /** More came from the client, or waits for it, than the bounds allow: drops the socket. */
@@ -164,9 +150,11 @@ export class Session {
     for (const context of this.#contexts.values()) context.abandon();
     // Drops what is queued for the contexts.
     this.#outbox.close();
-    this.#parts.metrics.refused('keyUnknown', this.#parts.route);
-    this.#parts.socket.send(errorFrame(errors.keyUnknown.socketText, null));
-    this.#end('revoked', POLICY_VIOLATION, errors.keyUnknown.socketText);
+    const { metrics, protocol, route, socket } = this.#parts;
+    const { socketText } = errors.keyUnknown;
+    metrics.refused('keyUnknown', route);
+    socket.send(protocol.error('keyUnknown', socketText, null));
+    this.#end('revoked', POLICY_VIOLATION, socketText);
   }
 
   /** The key may have other voices than before: ends contexts whose voice it has lost. */
@@ -175,7 +163,7 @@ export class Session {
     const speakerIds = voicesOf(key(), speech.voices.speakerIds);
     for (const context of this.#contexts.values())
       if (key().voices?.includes(context.voiceId) === false)
-        if (context.fail(unknownVoiceMessage(context.voiceId, speakerIds, bounds)))
+        if (context.fail('voiceUnknown', unknownVoiceMessage(context.voiceId, speakerIds, bounds)))
           metrics.refused('voiceUnknown', route);
   }
 
@@ -224,97 +212,61 @@ export class Session {
     forgetLastMatch();
   }
 
-  #onClientFrame(frame: ClientFrame): void {
-    const { contextId } = frame;
+  /** @returns false if it was refused */
+  #act(act: SocketAct): boolean {
+    if (act.type === 'end') {
+      this.#isEnding = true;
+      this.#endIfAsked();
+      return true;
+    }
+    const { contextId } = act;
+    if (act.type === 'refused') return this.#refuse(act.reason, act.text, contextId, act.flushId);
     const context = this.#contexts.get(contextId);
-    if (frame.type === 'start') {
-      this.#start(frame, context !== undefined);
-      return;
-    }
+    if (act.type === 'start') return this.#start(act, context !== undefined);
     // A closing context takes no frames but a cancel.
-    if (context === undefined || !(context.isOpen || frame.type === 'cancel')) {
-      const flushId = frame.type === 'flush' ? frame.flushId : null;
-      this.#refuse('contextUnknown', `unknown context_id: ${contextId ?? 'null'}`, contextId, flushId);
-      return;
+    if (context === undefined || !(context.isOpen || act.type === 'cancel')) {
+      const flushId = act.type === 'flush' ? act.flushId : null;
+      return this.#refuse('contextUnknown', `unknown context_id: ${contextId ?? 'null'}`, contextId, flushId);
     }
-    switch (frame.type) {
+    switch (act.type) {
       case 'text':
         this.#busyMs = this.#parts.clock();
         this.#record.text(this.#busyMs);
-        context.text(frame.text);
-        return;
+        context.text(act.text);
+        // A refusal may have ended it.
+        return context.isOpen;
       case 'flush':
-        context.flush(frame.flushId ?? undefined);
-        return;
+        context.flush(act.flushId ?? undefined);
+        return true;
       case 'close':
         context.close();
-        return;
+        return true;
+      case 'finish':
+        context.finish();
+        return true;
       case 'cancel':
         context.cancel();
+        return true;
     }
   }
 
-  #start(frame: Extract<ClientFrame, { type: 'start' }>, isTaken: boolean): void {
-    const { contextId, settings, timestamps, format } = frame;
-    const { voiceId } = settings;
-    const { bounds, clock, key, lease, metrics, route, speech } = this.#parts;
-    const speakerIds = voicesOf(key(), speech.voices.speakerIds);
-    if (isTaken) this.#refuseFrame(`context_id already in use: ${contextId ?? 'null'}`, contextId, null);
-    else if (!speakerIds.includes(voiceId))
-      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds), contextId);
-    else if (this.#parts.isDraining()) this.#refuseCode('unavailable', contextId, 'draining');
-    else if (this.#contexts.size >= bounds.contextsPerSocketMax)
-      this.#refuseCode('contextsExhausted', contextId);
-    else {
-      const share = lease.share();
-      const context = new SocketContext({
-        clientContextId: contextId,
-        voiceId,
-        lease,
-        share,
-        outbox: this.#outbox,
-        flushIdBudget: this.#parts.flushIdBudget,
-        open: (sink) =>
-          speech.open(
-            {
-              lease: share,
-              group: this,
-              settings,
-              format,
-              framing: 'socket',
-              timestamps,
-              ...(contextId !== null && { clientContextId: contextId }),
-            },
-            (speechFrame) => this.guard(() => sink(speechFrame)),
-          ),
-        flushesPendingMax: bounds.flushesPendingMax,
-        clock,
-        onRefused: (code) => metrics.refused(refusalOf(code), route),
-        onFirstAudio: (reply, figure, ms) => {
-          this.#record.firstAudio(reply);
-          metrics.firstAudio(figure, route, format.encoding, ms);
-        },
-        onChange: (changed) => this.#onChange(changed),
-        onAudio: (durationMs, nowMs) => this.#life.handed(durationMs, nowMs),
-        onOver: (over) => this.#onContextOver(over),
-        onFault: (reason) => {
-          metrics.failed(route);
-          this.#parts.log.error({ requestId: this.#parts.id, reason }, 'context of a socket failed');
-        },
-      });
-      if (!context.isTaken) {
-        this.#refuseCode('unavailable', contextId, 'contextPoolExhausted');
-        return;
-      }
-      if (!this.#parts.contextBudget.take(1)) {
-        context.abandon();
-        this.#refuseCode('contextsExhausted', contextId);
-        return;
-      }
-      this.#record.openedContexts++;
-      this.#contexts.set(contextId, context);
-      context.begin(contextStarted(frame, contextId));
-    }
+  #start(frame: StartFrame, isTaken: boolean): boolean {
+    const { contextId } = frame;
+    const refusal = this.#opener.refusalOf(frame, isTaken, this.#contexts.size);
+    if (refusal !== null) return this.#refuse(refusal.reason, refusal.text, contextId);
+    const context = this.#opener.open(frame);
+    if (context === 'context')
+      return this.#refuse('contextPoolExhausted', errors.unavailable.socketText, contextId);
+    if (context === 'contextOfKey')
+      return this.#refuse('contextsExhausted', errors.contextsExhausted.socketText, contextId);
+    this.#record.openedContexts++;
+    this.#contexts.set(contextId, context);
+    context.begin(this.#parts.protocol.started(frame, contextId));
+    return true;
+  }
+
+  #endIfAsked(): void {
+    if (this.#isEnding && !this.#isOver && this.#contexts.size === 0) this.#end('client', NORMAL, '');
   }
 
   #onContextOver(context: SocketContext): void {
@@ -322,6 +274,7 @@ export class Session {
     this.#contexts.delete(context.clientContextId);
     this.#parts.contextBudget.giveBack(1);
     this.#review();
+    this.#endIfAsked();
   }
 
   #onChange(context: SocketContext): void {
@@ -363,26 +316,17 @@ export class Session {
     return false;
   }
 
-  #refuseFrame(reason: string, contextId: string | null, flushId: string | null): void {
-    this.#refuse('frameInvalid', `invalid frame: ${reason}`, contextId, flushId);
-  }
-
-  #refuseCode(
-    code: Exclude<SocketErrorCode, 'internal'>,
-    contextId: string | null,
-    reason = refusalOf(code),
-  ): void {
-    this.#refuse(reason, errors[code].socketText, contextId);
-  }
-
+  /** @returns false */
   #refuse(
     reason: RefusalReason,
     text: string,
     contextId: string | null,
     flushId: string | null = null,
-  ): void {
-    this.#parts.metrics.refused(reason, this.#parts.route);
-    this.#outbox.answer(this.#lane, errorFrame(text, contextId, flushId));
+  ): boolean {
+    const { metrics, protocol, route } = this.#parts;
+    metrics.refused(reason, route);
+    this.#outbox.answer(this.#lane, protocol.error(reason, text, contextId, flushId));
+    return false;
   }
 
   /** The library calls the close handler inside `end`. */

@@ -21,7 +21,7 @@ import { isBlank } from '../../text/words.js';
 import { codePointCount } from '../../text/code-points.js';
 import { Lane } from '../sender.js';
 import type { Outbox } from './outbox.js';
-import { contextClosed, errorFrame, flushCompleted } from './server-frames.js';
+import type { SocketErrorReason, SocketProtocol } from './protocol.js';
 import type { LeaseRefusal, LeaseShare, SocketLease } from './socket-lease.js';
 
 const isHigh = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;
@@ -52,6 +52,7 @@ export interface SocketContextParts {
   /** `null` if the client gave none. */
   readonly clientContextId: string | null;
   readonly voiceId: string;
+  readonly protocol: SocketProtocol;
   readonly lease: SocketLease;
   readonly share: LeaseShare;
   readonly outbox: Outbox;
@@ -96,6 +97,8 @@ export class SocketContext {
   /** Why text is refused until the next flush. */
   #refusal: TextRefusal | null = null;
   #characters = 0;
+  #isMidUtterance = false;
+  #hasFlushed = false;
   /** Its first answer, until the socket has it: a client may wait for it, even after a cancel. */
   #started: string | null = null;
   #spokenSegments = 0;
@@ -125,6 +128,11 @@ export class SocketContext {
     return this.#state === 'open';
   }
 
+  /** It has words that no flush has followed. */
+  get isMidUtterance(): boolean {
+    return this.#isMidUtterance;
+  }
+
   get activity(): Activity {
     // An ending context may have audio that is not handed yet: that audio is charged once it is.
     return this.#state === 'over' ? 'idle' : (this.#speech?.activity ?? 'idle');
@@ -135,8 +143,9 @@ export class SocketContext {
     return this.#characters;
   }
 
-  /** Answers the frame that opened it. */
-  begin(message: string): void {
+  /** Answers the frame that opened it. @param message `null`: its protocol has no answer */
+  begin(message: string | null): void {
+    if (message === null) return;
     this.#started = message;
     this.#parts.outbox.answer(this.#lane, message, () => {
       this.#started = null;
@@ -154,6 +163,7 @@ export class SocketContext {
     const refusal = this.#admit(text, characters);
     if (refusal !== null) {
       this.#refuse(refusal);
+      if (this.#endsRefused(refusal)) return;
       const pending = this.#flushes.at(-1);
       if (refusal === 'overloaded' && pending !== undefined && pending.refusal !== null)
         pending.refusedNext = refusal;
@@ -161,6 +171,7 @@ export class SocketContext {
       return;
     }
     this.#characters += characters;
+    this.#isMidUtterance ||= !isBlank(text);
     this.#drive((speech) => speech.append(text));
   }
 
@@ -172,7 +183,13 @@ export class SocketContext {
       return;
     }
     this.#count.reset();
-    if (this.#refusal === null) this.#cover();
+    this.#isMidUtterance = false;
+    this.#hasFlushed = true;
+    const refusal = this.#refusal === null ? this.#cover() : null;
+    if (refusal !== null && this.#endsRefused(refusal)) {
+      flushIdBudget.giveBack(flushId.length);
+      return;
+    }
     // In its place among the frames: audio begun before the refusal comes before the error.
     this.#flushes.push({ flushId, refusal: this.#refusal, refusedNext: null });
     this.#refusal = null;
@@ -182,10 +199,21 @@ export class SocketContext {
   close(): void {
     if (this.#refusal === null) {
       const refusal = this.#cover();
+      if (refusal !== null && this.#endsRefused(refusal)) return;
       if (refusal !== null) this.#answerError(refusal, null);
     }
     this.#state = 'closing';
     this.#drive((speech) => speech.end());
+  }
+
+  /** Ends after what was flushed: later text is dropped. Without a flush it ends at once. */
+  finish(): void {
+    if (this.#isMidUtterance && !this.#hasFlushed) {
+      this.cancel();
+      return;
+    }
+    if (this.#isMidUtterance) this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
+    this.close();
   }
 
   /** Drops what is queued, except the answer to its start, and answers at once. */
@@ -193,16 +221,17 @@ export class SocketContext {
     this.#state = 'over';
     this.#forgetFlushes();
     this.#speech?.release();
-    const closed = contextClosed(this.clientContextId);
+    const closed = this.#parts.protocol.cancelled(this.clientContextId);
     this.#parts.outbox.finishLane(this.#lane, this.#started === null ? [closed] : [this.#started, closed]);
     this.#parts.onOver(this);
   }
 
   /** Takes no more frames from below, and ends when the socket has this error. @returns false if it ends already */
-  fail(message: string): boolean {
+  fail(reason: SocketErrorReason, text: string): boolean {
     if (this.#state === 'over' || this.#state === 'ending') return false;
     this.#state = 'ending';
-    this.#parts.outbox.answer(this.#lane, errorFrame(message, this.clientContextId), () => this.#end());
+    const message = this.#parts.protocol.error(reason, text, this.clientContextId);
+    this.#parts.outbox.answer(this.#lane, message, () => this.#end());
     return true;
   }
 
@@ -263,8 +292,13 @@ export class SocketContext {
     this.#parts.onChange(this);
   }
 
+  /** Where a refused text ends its context: sends the error, and ends. @returns whether it does */
+  #endsRefused(code: TextRefusal): boolean {
+    return this.#parts.protocol.refusalEnds && this.fail(code, errors[code].socketText);
+  }
+
   #answerError(code: SocketErrorCode, flushId: string | null): void {
-    this.answer(errorFrame(errors[code].socketText, this.clientContextId, flushId));
+    this.answer(this.#parts.protocol.error(code, errors[code].socketText, this.clientContextId, flushId));
   }
 
   #onFrame(frame: Frame): void {
@@ -286,16 +320,14 @@ export class SocketContext {
         return;
       case 'closed':
         this.#state = 'ending';
-        outbox.answer(
-          this.#lane,
-          flushCompleted(`${this.clientContextId ?? ''}:close`, this.clientContextId),
-        );
-        outbox.answer(this.#lane, contextClosed(this.clientContextId), () => this.#end());
+        this.#parts.protocol.closed(this.clientContextId).forEach((message, index, all) => {
+          outbox.answer(this.#lane, message, index === all.length - 1 ? () => this.#end() : null);
+        });
         return;
       case 'failed':
         if (frame.code === undefined) this.#parts.onFault(frame.reason);
         else this.#parts.onRefused(frame.code);
-        this.fail(errors[frame.code ?? 'internal'].socketText);
+        this.fail(frame.code ?? 'internal', errors[frame.code ?? 'internal'].socketText);
         return;
       case 'head':
         throw new Error('a context of a socket has no head');
@@ -306,8 +338,9 @@ export class SocketContext {
     const flush = this.#flushes.shift();
     if (flush === undefined) throw new Error('a flush was completed that was never requested');
     this.#parts.flushIdBudget.giveBack(flush.flushId.length);
-    if (flush.refusal === null) this.answer(flushCompleted(flush.flushId, this.clientContextId));
-    else this.#answerError(flush.refusal, flush.flushId);
+    const completed = this.#parts.protocol.flushed(flush.flushId, this.clientContextId);
+    if (flush.refusal === null && completed !== null) this.answer(completed);
+    if (flush.refusal !== null) this.#answerError(flush.refusal, flush.flushId);
     if (flush.refusedNext !== null) this.#answerError(flush.refusedNext, null);
     this.#parts.onChange(this);
   }

@@ -49,8 +49,8 @@ export class SocketLease {
     return this.#settled;
   }
 
-  get keyId(): number {
-    return this.#parts.key.keyId;
+  get account(): string {
+    return this.#parts.key.account;
   }
 
   /** A share for a new context, which closes it when it is released. */
@@ -132,8 +132,8 @@ export class LeaseShare implements Lease {
     this.#socket = socket;
   }
 
-  get keyId(): number {
-    return this.#socket.keyId;
+  get account(): string {
+    return this.#socket.account;
   }
 
   /** @see SocketLease.add */

@@ -2,10 +2,12 @@
  * A WebSocket route: the handshake, and the library's callbacks to a session.
  *
  *   handshake: not authenticated 401, store away or draining 503 -> 101 -> key not valid: error frame, close 1008
+ *   101 -> (a dialect's clients may send the key in the first message) waiting -> open, or error frame, close 1008
  */
 import type { ActiveKey } from '../../store/store.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
+import type { RefusalReason } from '../../metrics.js';
 import type { Exchange } from '../exchange.js';
 import { replyUnavailable } from '../reply.js';
 import type { RequestHead } from '../request-head.js';
@@ -20,16 +22,27 @@ import {
   type UpgradeContext,
   type WebSocket,
 } from '../uws.js';
-import { errorFrame } from './server-frames.js';
+import { specificationProtocol, type SocketProtocol } from './protocol.js';
+import { logRefused } from './session-record.js';
 import type { Session } from './session.js';
 import type { Handshake, OpenSocket, Sockets } from './sockets.js';
 
 /** Who opens a WebSocket. */
 export interface SocketCaller {
-  /** `null`: well-formed, but not valid. */
+  /** `null`: well-formed, but not valid; or not known yet. */
   readonly key: ActiveKey | null;
+  /** By default the specification's. */
+  readonly protocol?: SocketProtocol;
+  /** The key comes with the first message. @returns the key, or why the socket is refused */
+  readonly keyIn?: (message: Buffer) => ActiveKey | RefusedSocket;
   /** The socket is open. @returns what is called when it has closed */
   readonly watch?: (session: Pick<Session, 'revoke'>) => () => void;
+}
+
+/** Why a socket is refused after its handshake. */
+export interface RefusedSocket {
+  readonly reason: RefusalReason;
+  readonly text: string;
 }
 
 /** Answers the request itself, or calls `proceed` once, now or later. */
@@ -52,7 +65,11 @@ export interface SocketRouteParts {
 interface Attached extends Handshake {
   readonly caller: SocketCaller;
   readonly reading: SocketReading;
+  readonly protocol: SocketProtocol;
   opened: OpenSocket | null;
+  /** It is refused, or the key is awaited, until then. */
+  timer: NodeJS.Timeout | undefined;
+  isRefused: boolean;
   unwatch: (() => void) | undefined;
 }
 
@@ -80,7 +97,10 @@ const handshake = (
       const attached: Attached = {
         ...{ id, route, trace, caller },
         reading: socketReading(res),
+        protocol: caller.protocol ?? specificationProtocol(parts.services.bounds),
         opened: null,
+        timer: undefined,
+        isRefused: false,
         unwatch: undefined,
       };
       res.upgrade(attached, socketKey ?? '', protocol ?? '', extensions ?? '', context);
@@ -89,36 +109,87 @@ const handshake = (
   parts.authenticate(exchange, head, exchange.guarded(upgrade));
 };
 
-const onOpen = (
-  { services, sockets }: SocketRouteParts,
+const INVALID_KEY: RefusedSocket = { reason: 'keyUnknown', text: errors.keyUnknown.socketText };
+
+/**
+ * Sends the error, and closes. @param afterMs later, because some clients come back at once and for ever: they wait for the
+ * close
+ */
+const refuse = (
+  { services }: SocketRouteParts,
   ws: WebSocket<Attached>,
   attached: Attached,
+  { reason, text }: RefusedSocket,
+  afterMs: number,
 ): void => {
-  const { key, watch } = attached.caller;
-  if (key !== null) {
-    const { reading } = attached;
-    attached.opened = sockets.open(attached, key, ws, {
-      pause: () => reading.pause(ws),
-      resume: () => reading.resume(ws),
-    });
-    attached.unwatch = watch?.(attached.opened.session);
-    return;
+  const { id, protocol, route, trace } = attached;
+  attached.isRefused = true;
+  clearTimeout(attached.timer);
+  ws.send(protocol.error(reason, text, null));
+  if (afterMs === 0) ws.end(POLICY_VIOLATION, text);
+  else attached.timer = setTimeout(() => ws.end(POLICY_VIOLATION, text), afterMs);
+  services.metrics.refused(reason, route);
+  logRefused(services.log, {
+    requestId: id,
+    ...traceFields(trace),
+    route,
+    refusal: reason,
+    code: POLICY_VIOLATION,
+  });
+};
+
+const openSession = (
+  { sockets }: SocketRouteParts,
+  ws: WebSocket<Attached>,
+  attached: Attached,
+  key: ActiveKey,
+): OpenSocket => {
+  const { caller, protocol, reading } = attached;
+  const opened = sockets.open(attached, key, protocol, ws, {
+    pause: () => reading.pause(ws),
+    resume: () => reading.resume(ws),
+  });
+  attached.opened = opened;
+  attached.unwatch = caller.watch?.(opened.session);
+  return opened;
+};
+
+const onOpen = (parts: SocketRouteParts, ws: WebSocket<Attached>, attached: Attached): void => {
+  const { key, keyIn } = attached.caller;
+  const { socketKeyMsMax } = parts.services.bounds;
+  if (key !== null) openSession(parts, ws, attached, key);
+  else if (keyIn === undefined) refuse(parts, ws, attached, INVALID_KEY, 0);
+  else attached.timer = setTimeout(() => refuse(parts, ws, attached, INVALID_KEY, 0), socketKeyMsMax);
+};
+
+/** The first message of a socket whose key is not known. */
+const onKeyMessage = (
+  parts: SocketRouteParts,
+  ws: WebSocket<Attached>,
+  message: ArrayBuffer,
+  isBinary: boolean,
+): void => {
+  const attached = ws.getUserData();
+  const { bounds } = parts.services;
+  const isReadable = !isBinary && message.byteLength <= bounds.socketFrameBytesMax;
+  const found = isReadable ? attached.caller.keyIn?.(Buffer.from(message)) : undefined;
+  const key = found !== undefined && 'keyId' in found ? found : null;
+  const full = parts.isDraining() ? 'draining' : parts.sockets.refusalOf(key);
+  if (key !== null && full === null) {
+    clearTimeout(attached.timer);
+    openSession(parts, ws, attached, key).reader.message(message, isBinary);
+  } else if (key !== null && full !== null) {
+    refuse(
+      parts,
+      ws,
+      attached,
+      { reason: full, text: errors.unavailable.socketText },
+      bounds.socketRefusedMs,
+    );
+  } else {
+    const why = found !== undefined && 'reason' in found ? found : INVALID_KEY;
+    refuse(parts, ws, attached, why, bounds.socketRefusedMs);
   }
-  const { socketText } = errors.keyUnknown;
-  ws.send(errorFrame(socketText, null));
-  ws.end(POLICY_VIOLATION, socketText);
-  services.metrics.refused('keyUnknown', attached.route);
-  services.log.info(
-    {
-      requestId: attached.id,
-      ...traceFields(attached.trace),
-      route: attached.route,
-      status: 101,
-      outcome: 'key-unknown',
-      code: POLICY_VIOLATION,
-    },
-    'socket',
-  );
 };
 
 /** The library throws if the socket has ended. */
@@ -138,6 +209,10 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
     const { opened } = ws.getUserData();
     opened?.session.guard(() => react(opened));
   };
+  const fail = (ws: WebSocket<Attached>, attached: Attached, error: unknown): void => {
+    log.error({ requestId: attached.id, ...describeFault(error) }, 'socket failed');
+    closeIfOpen(ws);
+  };
   app.ws<Attached>(path, {
     compression: 0,
     maxPayloadLength: bounds.socketMessageBytesMax,
@@ -155,17 +230,26 @@ export const addSocketRoute = (app: TemplatedApp, path: string, parts: SocketRou
       try {
         onOpen(parts, ws, attached);
       } catch (error) {
-        log.error({ requestId: attached.id, ...describeFault(error) }, 'socket failed');
-        closeIfOpen(ws);
+        fail(ws, attached, error);
       }
     },
-    message: (ws, message, isBinary) => guard(ws, ({ reader }) => reader.message(message, isBinary)),
+    message(ws, message, isBinary) {
+      const attached = ws.getUserData();
+      if (attached.opened === null && !attached.isRefused) {
+        try {
+          onKeyMessage(parts, ws, message, isBinary);
+        } catch (error) {
+          fail(ws, attached, error);
+        }
+      } else guard(ws, ({ reader }) => reader.message(message, isBinary));
+    },
     ping: (ws) => guard(ws, ({ reader }) => reader.control(null)),
     pong: (ws, payload) => guard(ws, ({ reader }) => reader.control(Buffer.from(payload).toString('latin1'))),
     drain: (ws) => guard(ws, ({ session }) => session.drained()),
     close: (ws, code) => {
       parts.onEnded();
       const attached = ws.getUserData();
+      clearTimeout(attached.timer);
       try {
         attached.unwatch?.();
         attached.opened?.reader.close();

@@ -13,6 +13,7 @@ import { inSlices } from '../../slices.js';
 import { Registry, type Services } from '../services.js';
 import type { Trace } from '../trace.js';
 import type { SocketBudgets, SocketHandle } from './outbox.js';
+import type { SocketProtocol } from './protocol.js';
 import { Session } from './session.js';
 import { SocketLease } from './socket-lease.js';
 import { SocketReader, type ReadHandle } from './socket-reader.js';
@@ -123,6 +124,7 @@ export class Sockets {
   open(
     { id, trace, route }: Handshake,
     key: ActiveKey,
+    protocol: SocketProtocol,
     socket: SocketHandle,
     reading: Pick<ReadHandle, 'pause' | 'resume'>,
   ): OpenSocket {
@@ -150,6 +152,7 @@ export class Sockets {
       trace,
       route,
       key: () => ofKey.key,
+      protocol,
       socket,
       speech,
       lease,

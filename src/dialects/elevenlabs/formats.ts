@@ -1,0 +1,32 @@
+/** The names of formats: `mp3_44100_128`, `pcm_24000`, `ulaw_8000` ... are formats of the common table. */
+import { resolveFormat, type AudioFormat, type Encoding } from '../../api/formats.js';
+import { cutName, valueError, type ApiBounds, type Issue } from '../../api/issues.js';
+
+const DEFAULT_FORMAT = 'mp3_44100_128';
+
+const contentTypes: Readonly<Record<Encoding, string>> = {
+  mp3: 'audio/mpeg',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+  linear16: 'audio/wav',
+  opus: 'audio/ogg',
+  mulaw: 'audio/basic',
+  alaw: 'audio/basic',
+  flac: 'audio/flac',
+};
+
+export const contentTypeOf = ({ encoding }: AudioFormat): string => contentTypes[encoding];
+
+const shape = /^(mp3|pcm|ulaw|alaw|opus|wav)_(\d{1,6})(?:_(\d{1,4}))?$/;
+
+/** @param query of the request @returns the format, or what is wrong with its name */
+export const formatIn = (query: URLSearchParams, bounds: ApiBounds): AudioFormat | Issue => {
+  const name = query.get('output_format') || DEFAULT_FORMAT;
+  const loc = ['query', 'output_format'];
+  const [, encoding, rate, bitrate] = shape.exec(name) ?? [];
+  const fields = { encoding, sample_rate: Number(rate), bitrate: bitrate ?? null };
+  const resolved = encoding === undefined ? null : resolveFormat(fields, bounds);
+  if (resolved?.ok === true) return resolved.format;
+  const why = resolved?.faults[0]?.message ?? 'mp3, pcm, ulaw, alaw, opus and wav can be made';
+  return valueError(loc, name, `Unsupported output_format ${cutName(name, bounds)}: ${why}`);
+};

@@ -1,0 +1,86 @@
+/** Who may open a WebSocket of the ElevenLabs API, and with what. Refusals come before the socket opens, where clients retry. */
+import { voicesOf } from '../../accounts/keys.js';
+import { unknownVoiceMessage } from '../../api/error-shape.js';
+import { refuse, type Refusal } from '../../api/body.js';
+import { errors } from '../../errors.js';
+import { replyError, replyRefused } from '../../front/reply.js';
+import type { RefusedSocket, SocketAuthentication } from '../../front/ws/socket-route.js';
+import type { ActiveKey } from '../../store/store.js';
+import type { DialectParts } from '../http-listener.js';
+import { formatIn } from './formats.js';
+import { keyIn, normalizes, voiceIn, withoutBearer } from './request.js';
+import { ElevenLabsProtocol, keyInMessage } from './socket.js';
+
+export interface HandshakeParts extends Pick<DialectParts, 'admission' | 'bounds' | 'speech'> {
+  readonly voices: ReadonlyMap<string, string>;
+  /** Contexts have ids. */
+  readonly isMulti: boolean;
+}
+
+type Code = 'creditExhausted' | 'slotsExhausted' | 'unavailable';
+
+/** Why a key may not speak now: a socket on which every text would be refused is of no use. */
+const refusalOf = ({ admission }: HandshakeParts, key: ActiveKey): Code | null => {
+  const standing = admission.standing(key);
+  if (standing === null) return 'unavailable';
+  if (standing.leftCharacters < 1) return 'creditExhausted';
+  return standing.hasFreeSlot ? null : 'slotsExhausted';
+};
+
+export const socketAuthentication =
+  (parts: HandshakeParts): SocketAuthentication =>
+  (exchange, head, proceed) => {
+    const { admission, bounds, speech } = parts;
+    const query = new URLSearchParams(head.query);
+    const format = formatIn(query, bounds);
+    if ('loc' in format) {
+      const { status, body }: Refusal = refuse([format], bounds);
+      replyRefused(exchange, 'requestInvalid', { status, body, contentType: 'application/json' });
+      return;
+    }
+    const voiceId = voiceIn(head, parts.voices);
+    const protocol = new ElevenLabsProtocol(
+      {
+        ...{ voiceId, format, isMulti: parts.isMulti },
+        normalizeText: normalizes(query.get('apply_text_normalization')),
+        isAuto: query.get('auto_mode') === 'true',
+        isSync: query.get('sync_alignment') === 'true',
+      },
+      bounds,
+    );
+    const speakerIdsOf = (key: ActiveKey) => voicesOf(key, speech.voices.speakerIds);
+
+    const keyOf = (message: Buffer): ActiveKey | RefusedSocket => {
+      const caller = admission.authenticate(withoutBearer(keyInMessage(message, bounds)));
+      if (!caller.ok) {
+        const isAway = caller.code === 'unavailable';
+        return { reason: isAway ? 'storeUnavailable' : caller.code, text: errors.keyUnknown.socketText };
+      }
+      const { key } = caller;
+      const speakerIds = speakerIdsOf(key);
+      if (!speakerIds.includes(voiceId))
+        return { reason: 'voiceUnknown', text: unknownVoiceMessage(voiceId, speakerIds, bounds) };
+      const code = refusalOf(parts, key);
+      if (code === null) return key;
+      return { reason: code === 'unavailable' ? 'storeUnavailable' : code, text: errors[code].socketText };
+    };
+
+    const token = keyIn(head) || withoutBearer(query.get('authorization') ?? '');
+    if (token === '') {
+      proceed({ key: null, protocol, keyIn: keyOf });
+      return;
+    }
+    const caller = admission.authenticate(token);
+    if (!caller.ok) {
+      replyError(exchange, caller.code, { close: true });
+      return;
+    }
+    const { key } = caller;
+    exchange.keyId = key.keyId;
+    const speakerIds = speakerIdsOf(key);
+    const code = refusalOf(parts, key);
+    if (!speakerIds.includes(voiceId))
+      replyRefused(exchange, 'voiceUnknown', exchange.services.errors.unknownVoice(voiceId, speakerIds));
+    else if (code === null) proceed({ key, protocol });
+    else replyError(exchange, code, { close: true });
+  };

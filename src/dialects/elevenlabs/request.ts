@@ -1,0 +1,125 @@
+/**
+ * The body of a request for speech. Its clients send many further fields (models, seeds, dictionaries, neighbouring texts):
+ * they are accepted and do nothing.
+ */
+import typia from 'typia';
+import { parseJsonBody, refuse, type JsonBody } from '../../api/body.js';
+import {
+  fieldIssues,
+  isObject,
+  notAnObject,
+  notANumber,
+  tooLarge,
+  tooSmall,
+  valueError,
+  type ApiBounds,
+  type Field,
+  type Issue,
+  type Loc,
+} from '../../api/issues.js';
+import { stringField, type SpeechRequest } from '../../api/speech-request.js';
+import { DEFAULT_TEMPERATURE, type Speed } from '../../api/speech-settings.js';
+import type { RequestHead } from '../../front/request-head.js';
+import type { Asked } from '../../front/speech-route.js';
+import { formatIn } from './formats.js';
+
+/** Further settings are accepted and do nothing. */
+export interface VoiceSettings {
+  speed?: Speed | null;
+}
+
+type Normalization = 'auto' | 'on' | 'off';
+
+interface SpeechBody {
+  text: string;
+  voice_settings?: VoiceSettings | null;
+  apply_text_normalization?: Normalization | null;
+}
+
+const isSpeechBody = typia.createIs<SpeechBody>();
+const isSpeed = typia.createIs<Speed | null>();
+const isNormalization = typia.createIs<Normalization | null>();
+
+const speedIssue = (loc: Loc, value: unknown): Issue => {
+  if (typeof value !== 'number') return notANumber(loc, value);
+  return value < 1 ? tooSmall(loc, value, 0.5) : tooLarge(loc, value, 2);
+};
+
+const speedField: Field = {
+  name: 'speed',
+  required: false,
+  accepts: isSpeed,
+  issues: (loc, value) => [speedIssue(loc, value)],
+};
+
+/** Items of the fields that are looked at; others may be there. */
+const openIssues = (
+  fields: readonly Field[],
+  value: unknown,
+  loc: Loc,
+  bounds: ApiBounds,
+): readonly Issue[] =>
+  isObject(value)
+    ? fieldIssues(fields, value, loc, bounds).flatMap((issues) => issues ?? [])
+    : [notAnObject(loc, value)];
+
+export const voiceSettingsField: Field = {
+  name: 'voice_settings',
+  required: false,
+  accepts: typia.createIs<SpeechBody['voice_settings']>(),
+  issues: (loc, value, bounds) => openIssues([speedField], value, loc, bounds),
+};
+
+const normalizationField: Field = {
+  name: 'apply_text_normalization',
+  required: false,
+  accepts: isNormalization,
+  issues: (loc, value) => [valueError(loc, value, 'apply_text_normalization must be auto, on or off')],
+};
+
+const bodyFields: readonly Field[] = [stringField('text'), voiceSettingsField, normalizationField];
+
+/** Its API leaves it to the model by default; here numbers are then read as words. */
+export const normalizes = (wanted: string | null | undefined): boolean => wanted !== 'off';
+
+export const withoutBearer = (authorization: string): string => authorization.replace(/^Bearer +/i, '');
+
+/** The key, in the header of this API, in a common one, or in that of the public port. */
+export const keyIn = ({ apiKey, authorization, xiApiKey }: RequestHead): string =>
+  xiApiKey || withoutBearer(authorization) || apiKey;
+
+export interface Reading {
+  /** Names of its clients for our voices. */
+  readonly voices: ReadonlyMap<string, string>;
+  /** The answer has the times of characters. */
+  readonly timestamps: boolean;
+}
+
+/** The voice in the path, under our own name. */
+export const voiceIn = (head: RequestHead, voices: ReadonlyMap<string, string>): string =>
+  voices.get(head.parameter) ?? head.parameter;
+
+export const parseSpeechBody =
+  ({ voices, timestamps }: Reading) =>
+  (bytes: Uint8Array, head: RequestHead, bounds: ApiBounds): Asked => {
+    const format = formatIn(new URLSearchParams(head.query), bounds);
+    const before: readonly Issue[] = 'loc' in format ? [format] : [];
+    const json: JsonBody = parseJsonBody(bytes, head.contentType, bounds, before);
+    if (!json.ok) return json;
+    const body = json.value;
+    if ('loc' in format || !isSpeechBody(body))
+      return refuse([...before, ...openIssues(bodyFields, body, ['body'], bounds)], bounds);
+    const speed = body.voice_settings?.speed ?? null;
+    const request: SpeechRequest = {
+      text: body.text,
+      settings: {
+        voiceId: voiceIn(head, voices),
+        temperature: DEFAULT_TEMPERATURE,
+        normalizeText: normalizes(body.apply_text_normalization),
+        ...(speed !== null && { speed }),
+      },
+      format,
+      timestamps,
+    };
+    return { ok: true, request };
+  };

@@ -1,0 +1,199 @@
+/**
+ * The WebSockets of the ElevenLabs API: what its clients' messages ask for, and how its answers are worded.
+ *
+ * - `stream-input`: one context without an id. An empty text is its end, and then the socket's.
+ * - `multi-stream-input`: contexts by id. A context begins with its first text, and ends with `close_context`: what was flushed
+ *   is spoken to its end, what was not is dropped; a second `close_context` drops that too. An empty text keeps alive.
+ *
+ * `isFinal` comes once for each context, and only when it is over: clients stop listening at it.
+ */
+import typia from 'typia';
+import type { AudioFormat } from '../../api/formats.js';
+import { fieldIssues, valueError, type ApiBounds, type Field } from '../../api/issues.js';
+import { DEFAULT_TEMPERATURE } from '../../api/speech-settings.js';
+import { idIn, readFrame, wordIssues, type ClientFrame } from '../../api/ws-frames.js';
+import type { OpenContexts, SocketAct, SocketErrorReason, SocketProtocol } from '../../front/ws/protocol.js';
+import type { Bounds } from '../../limits.js';
+import type { SocketFraming } from '../../threads/messages.js';
+import { isBlank } from '../../text/words.js';
+import { wordsOf } from './errors.js';
+import { voiceSettingsField, type VoiceSettings } from './request.js';
+
+/** Further members are accepted and do nothing: generation_config, try_trigger_generation, dictionaries ... */
+interface ClientMessage {
+  text?: string | null;
+  context_id?: string | null;
+  flush?: boolean | null;
+  close_context?: boolean | null;
+  close_socket?: boolean | null;
+  voice_settings?: VoiceSettings | null;
+}
+
+const isMessage = typia.createIs<ClientMessage>();
+const isFlag = typia.createIs<boolean | null>();
+
+const optional = (name: string, accepts: Field['accepts'], expected: string): Field => ({
+  name,
+  required: false,
+  accepts,
+  issues: (loc, value) => [valueError(loc, value, `must be ${expected}`)],
+});
+
+const textOrNull = typia.createIs<string | null>();
+
+const messageFields: readonly Field[] = [
+  optional('text', textOrNull, 'a string'),
+  optional('context_id', textOrNull, 'a string'),
+  ...['flush', 'close_context', 'close_socket'].map((name) => optional(name, isFlag, 'true or false')),
+  voiceSettingsField,
+];
+
+/** Where a client that sends sentence by sentence ends one without a space after it: the next would be its last word. */
+const endsSentence = /[.!?…,;:]["'”’)\]]*$/u;
+
+/** What the handshake has decided for all contexts of a socket. */
+export interface SocketSettings {
+  readonly voiceId: string;
+  readonly format: AudioFormat;
+  readonly normalizeText: boolean;
+  readonly isMulti: boolean;
+  /** The texts are sentences. */
+  readonly isAuto: boolean;
+  /** Times count from the start of the context. */
+  readonly isSync: boolean;
+}
+
+/** The key in the first message, for clients that send no header. */
+export const keyInMessage = (message: Buffer, bounds: ApiBounds): string => {
+  const { object } = readFrame(message, 'text', bounds);
+  const keyOf = (name: string): string => {
+    const value = object?.[name];
+    return typeof value === 'string' ? value : '';
+  };
+  return keyOf('xi_api_key') || keyOf('xi-api-key') || keyOf('authorization');
+};
+
+type ProtocolBounds = ApiBounds & Pick<Bounds, 'contextsPerSocketMax'>;
+
+export class ElevenLabsProtocol implements SocketProtocol {
+  readonly refusalEnds = true;
+  readonly framing: SocketFraming;
+  readonly #settings: SocketSettings;
+  readonly #bounds: ProtocolBounds;
+  /** Contexts that ended with an error: what their clients have sent meanwhile must not begin them again. */
+  readonly #failed = new Set<string | null>();
+
+  constructor(settings: SocketSettings, bounds: ProtocolBounds) {
+    this.framing = settings.isSync ? 'elevenlabs-sync' : 'elevenlabs';
+    this.#settings = settings;
+    this.#bounds = bounds;
+  }
+
+  read(message: Buffer, contexts: OpenContexts): readonly SocketAct[] {
+    const { object, fault } = readFrame(message, 'text', this.#bounds);
+    const refuse = (text: string): readonly SocketAct[] => {
+      const contextId = object === null ? null : idIn(object, 'context_id', this.#bounds);
+      return [{ type: 'refused', reason: 'frameInvalid', text, contextId, flushId: null }];
+    };
+    if (object === null || fault !== null) return refuse(fault ?? '');
+    if (!isMessage(object)) {
+      const issues = fieldIssues(messageFields, object, [], this.#bounds).flatMap((found) => found ?? []);
+      return refuse(wordIssues(issues, this.#bounds));
+    }
+    return this.#settings.isMulti ? this.#readMulti(object, contexts) : this.#readSingle(object, contexts);
+  }
+
+  started(): null {
+    return null;
+  }
+
+  flushed(): null {
+    return null;
+  }
+
+  closed(contextId: string | null): readonly string[] {
+    return [this.cancelled(contextId)];
+  }
+
+  cancelled(contextId: string | null): string {
+    return JSON.stringify({ audio: null, isFinal: true, ...this.#named(contextId) });
+  }
+
+  error(reason: SocketErrorReason, text: string, contextId: string | null): string {
+    const { message, status } = wordsOf(reason);
+    const isOfMessage = reason === 'frameInvalid' || reason === 'contextUnknown';
+    if (!isOfMessage) this.#noteFailed(contextId);
+    // The words of what is wrong with a message or a voice name it.
+    const said = reason === 'frameInvalid' || reason === 'voiceUnknown' ? text : message;
+    return JSON.stringify({ message: said, error: status, code: 1008, ...this.#named(contextId) });
+  }
+
+  #noteFailed(contextId: string | null): void {
+    this.#failed.add(contextId);
+    const [oldest = null] = this.#failed;
+    if (this.#failed.size > this.#bounds.contextsPerSocketMax) this.#failed.delete(oldest);
+  }
+
+  #named(contextId: string | null) {
+    return contextId === null ? {} : { contextId };
+  }
+
+  #readMulti(message: ClientMessage, contexts: OpenContexts): readonly SocketAct[] {
+    const contextId = message.context_id ?? null;
+    if (message.close_socket === true) {
+      const finishes = [...contexts].flatMap(([id, { isOpen }]) =>
+        isOpen ? [{ type: 'finish', contextId: id } as const] : [],
+      );
+      return [...finishes, { type: 'end' }];
+    }
+    const context = contexts.get(contextId);
+    if (message.close_context === true) {
+      if (this.#failed.delete(contextId) || context === undefined) return [];
+      return [{ type: context.isOpen ? 'finish' : 'cancel', contextId }];
+    }
+    return this.#readText(message, contextId, contexts);
+  }
+
+  #readSingle(message: ClientMessage, contexts: OpenContexts): readonly SocketAct[] {
+    const context = contexts.get(null);
+    if (message.text === '' || message.close_socket === true)
+      return context?.isOpen === true
+        ? [{ type: 'close', contextId: null }, { type: 'end' }]
+        : [{ type: 'end' }];
+    // A text after the end is a mistake of a client that keeps alive with it.
+    return context?.isOpen === false ? [] : this.#readText(message, null, contexts);
+  }
+
+  #readText(message: ClientMessage, contextId: string | null, contexts: OpenContexts): readonly SocketAct[] {
+    const context = contexts.get(contextId);
+    const text = message.text ?? '';
+    if (this.#failed.has(contextId)) return [];
+    // Clients flush and keep alive what they have closed.
+    if (context?.isOpen !== true && (text === '' || (context !== undefined && isBlank(text)))) return [];
+    const acts: SocketAct[] = context === undefined ? [this.#start(message, contextId)] : [];
+    // White space keeps alive, unless it stands between two words.
+    if (!isBlank(text) || (context?.isMidUtterance === true && text !== ''))
+      acts.push({ type: 'text', contextId, text: this.#spaced(text) });
+    if (message.flush === true) acts.push({ type: 'flush', contextId, flushId: null });
+    return acts;
+  }
+
+  #spaced(text: string): string {
+    return this.#settings.isAuto && endsSentence.test(text) ? `${text} ` : text;
+  }
+
+  #start({ voice_settings }: ClientMessage, contextId: string | null): ClientFrame {
+    const { format, normalizeText, voiceId } = this.#settings;
+    const speed = voice_settings?.speed ?? null;
+    return {
+      type: 'start',
+      contextId,
+      settings: {
+        ...{ voiceId, temperature: DEFAULT_TEMPERATURE, normalizeText },
+        ...(speed !== null && { speed }),
+      },
+      timestamps: true,
+      format,
+    };
+  }
+}

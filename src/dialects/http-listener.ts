@@ -1,0 +1,86 @@
+/**
+ * The listener of a dialect over HTTP: the routes and the error bodies of another service's API, over the services of this
+ * one. Address and certificate are those of the public port.
+ */
+import type { Admission } from '../accounts/admission.js';
+import type { ErrorShape } from '../api/error-shape.js';
+import type { Config } from '../config.js';
+import type { Certificate } from '../front/certificate.js';
+import { Listener, type AddressVariables } from '../front/listener.js';
+import { addRoutes, type Route } from '../front/routes.js';
+import type { FurtherListener, Shared } from '../front/server.js';
+import type { Services } from '../front/services.js';
+import { addSocketRoute, type SocketRouteParts } from '../front/ws/socket-route.js';
+import type { Bounds } from '../limits.js';
+import type { Speech } from '../speech/speech.js';
+
+/** What every dialect is built of. */
+export interface DialectParts {
+  readonly config: Pick<Config, 'host' | 'dataDir'>;
+  /** `null`: no TLS. */
+  readonly certificate: Certificate | null;
+  readonly shared: Shared;
+  readonly speech: Speech;
+  readonly admission: Admission;
+  readonly bounds: Bounds;
+}
+
+export interface SocketPath extends Pick<SocketRouteParts, 'authenticate'> {
+  readonly path: string;
+}
+
+export interface HttpDialect {
+  /** Its routes are counted and logged as `name:/path`. */
+  readonly name: string;
+  readonly variables: AddressVariables;
+  readonly port: number;
+  readonly errors: ErrorShape;
+  readonly routes: readonly Route[];
+  /** Those of its paths that speak. */
+  readonly speechPaths: readonly string[];
+  readonly socketPaths: readonly SocketPath[];
+}
+
+export class HttpListener implements FurtherListener {
+  readonly name: string;
+  readonly speechRoutes: readonly string[];
+  readonly socketRoutes: readonly string[];
+  readonly #listener: Listener;
+
+  constructor({ bounds, certificate, config, shared }: DialectParts, dialect: HttpDialect) {
+    const { connections, isDraining, sockets } = shared;
+    const routePrefix = `${dialect.name}:`;
+    const services: Services = { ...shared.services, errors: dialect.errors, routePrefix };
+    const { clock, log, metrics } = services;
+    this.name = dialect.name;
+    this.speechRoutes = dialect.speechPaths.map((path) => routePrefix + path);
+    this.socketRoutes = dialect.socketPaths.map(({ path }) => routePrefix + path);
+    const listener: Listener = new Listener({
+      ...{ host: config.host, port: dialect.port, variables: dialect.variables, certificate },
+      ...{ bounds, clock, connections, log, metrics },
+      addRoutes(app) {
+        const onEnded = () => listener.webSocketEnded();
+        for (const { path, ...socket } of dialect.socketPaths)
+          addSocketRoute(app, path, { services, sockets, isDraining, onEnded, ...socket });
+        addRoutes(app, services, dialect.routes);
+      },
+    });
+    this.#listener = listener;
+  }
+
+  listen(): Promise<number> {
+    return this.#listener.listen();
+  }
+
+  renewCertificate(certificate: Certificate): void {
+    this.#listener.renew(certificate);
+  }
+
+  stopAccepting(): void {
+    this.#listener.stopAccepting();
+  }
+
+  close(): void {
+    this.#listener.close();
+  }
+}

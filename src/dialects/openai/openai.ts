@@ -1,0 +1,103 @@
+/** The HTTP API of OpenAI, as far as its clients use it to speak. */
+import { voicesOf } from '../../accounts/keys.js';
+import type { AudioFormat, Encoding } from '../../api/formats.js';
+import type { HttpDialectConfig } from '../../config.js';
+import { reply, replyError } from '../../front/reply.js';
+import type { RequestHead } from '../../front/request-head.js';
+import { audioResponder, streamingResponder } from '../../front/responders.js';
+import type { Handler, Route } from '../../front/routes.js';
+import { keyedJson } from '../../front/specification.js';
+import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
+import type { DialectParts, HttpDialect } from '../http-listener.js';
+import { openAiErrors } from './errors.js';
+import { speechParser } from './request.js';
+import { aliasesOf } from './voices.js';
+
+const SPEECH_PATH = '/v1/audio/speech';
+
+const BEARER = /^Bearer +/i;
+
+/** The header of this API, or that of the public port. */
+const keyIn = ({ apiKey, authorization }: RequestHead): string =>
+  authorization === '' ? apiKey : authorization.replace(BEARER, '');
+
+const contentTypes: Readonly<Partial<Record<Encoding, string>>> = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/ogg',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+};
+
+const contentTypeOf = ({ encoding }: AudioFormat): string =>
+  contentTypes[encoding] ?? 'application/octet-stream';
+
+/** The service counts characters where OpenAI counts tokens. */
+const doneEvent = (characters: number): string => {
+  const usage = { input_tokens: characters, output_tokens: 0, total_tokens: characters };
+  return `data: ${JSON.stringify({ type: 'speech.audio.done', usage })}\n\n`;
+};
+
+const responders = {
+  audio: audioResponder(contentTypeOf),
+  sse: streamingResponder(
+    'openai-events',
+    () => ({ contentType: 'text/event-stream; charset=utf-8' }),
+    ({ characters = 0 }) => doneEvent(characters),
+  ),
+};
+
+/** Any model is accepted, and none makes a difference: these are the ones that its clients ask for. */
+const modelIds = ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'];
+
+/** `GET /v1/models`. The time is that of OpenAI's first model for speech. */
+const modelList = JSON.stringify({
+  object: 'list',
+  data: modelIds.map((id) => ({ id, object: 'model', created: 1_699_053_241, owned_by: 'syrinx' })),
+});
+
+/** `GET /v1/audio/models`, as Open WebUI reads it. */
+const audioModelList = JSON.stringify({ models: modelIds.map((id) => ({ id })) });
+
+/** `GET /v1/audio/voices`, as Open WebUI reads it. */
+const voiceList = (names: readonly string[]): string =>
+  JSON.stringify({ voices: names.map((name) => ({ id: name, name })) });
+
+const json = (body: string) => ({ status: 200, contentType: 'application/json', body });
+
+export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts): HttpDialect => {
+  const { admission, bounds, shared, speech } = parts;
+  const keyed: SpeechRouteParts = { admission, speech, isDraining: shared.isDraining, keyOf: keyIn };
+  const speakerIds = (): readonly string[] => speech.voices.speakerIds;
+  /** Open WebUI asks without a key, and then gets the voices of all packs. */
+  const voicesRoute: Handler = (exchange, head) => {
+    const caller = keyIn(head) === '' ? null : admission.authenticate(keyIn(head));
+    if (caller?.ok === false) {
+      replyError(exchange, caller.code);
+      return;
+    }
+    if (caller !== null) exchange.keyId = caller.key.keyId;
+    const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
+    const names = new Set([...own, ...aliasesOf(voices)]);
+    reply(exchange, json(voiceList([...names])));
+  };
+  const routes: readonly Route[] = [
+    {
+      path: SPEECH_PATH,
+      method: 'post',
+      handler: speechRoute(keyed, speechParser(voices, speakerIds, responders), responders.audio),
+    },
+    { path: '/v1/models', method: 'get', handler: keyedJson(keyed, () => modelList) },
+    { path: '/v1/audio/models', method: 'get', handler: (exchange) => reply(exchange, json(audioModelList)) },
+    { path: '/v1/audio/voices', method: 'get', handler: voicesRoute },
+  ];
+  return {
+    name: 'openai',
+    variables: { host: 'HOST', port: 'OPENAI_PORT' },
+    port,
+    errors: openAiErrors(bounds),
+    routes,
+    speechPaths: [SPEECH_PATH],
+    socketPaths: [],
+  };
+};

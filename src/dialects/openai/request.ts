@@ -1,0 +1,149 @@
+/**
+ * The body of `POST /v1/audio/speech`. Clients send fields that mean nothing here (`instructions`, a model): they are accepted
+ * and do nothing.
+ */
+import typia, { type tags } from 'typia';
+import { voicesOf } from '../../accounts/keys.js';
+import { parseJsonBody } from '../../api/body.js';
+import type { ErrorAnswer } from '../../api/error-shape.js';
+import type { AudioFormat } from '../../api/formats.js';
+import { cutName, isObject, type ApiBounds } from '../../api/issues.js';
+import { DEFAULT_TEMPERATURE, type Speed } from '../../api/speech-settings.js';
+import { errors } from '../../errors.js';
+import type { Asked, Parser, Responder } from '../../front/speech-route.js';
+import { invalidRequest } from './errors.js';
+import { voiceFor } from './voices.js';
+
+/** All audio of this API has this rate. */
+const SAMPLE_RATE_HZ = 24_000;
+
+const formats = {
+  mp3: { encoding: 'mp3', sampleRateHz: SAMPLE_RATE_HZ, bitrateKbps: 128 },
+  opus: { encoding: 'opus', sampleRateHz: SAMPLE_RATE_HZ, bitrateKbps: 64 },
+  flac: { encoding: 'flac', sampleRateHz: SAMPLE_RATE_HZ },
+  wav: { encoding: 'wav', sampleRateHz: SAMPLE_RATE_HZ },
+  pcm: { encoding: 'pcm', sampleRateHz: SAMPLE_RATE_HZ },
+} as const satisfies Readonly<Record<string, AudioFormat>>;
+
+export type StreamFormat = 'audio' | 'sse';
+
+const SLOWEST = 0.25;
+const FASTEST = 4;
+/** What the voices can do. A speed beyond it is spoken at the nearest, because clients offer the whole range. */
+const VOICE_SLOWEST = 0.5;
+const VOICE_FASTEST = 2;
+
+interface SpeechBody {
+  input: string & tags.MinLength<1>;
+  voice: string | { id: string };
+  response_format?: keyof typeof formats | null;
+  speed?: (number & tags.Minimum<typeof SLOWEST> & tags.Maximum<typeof FASTEST>) | null;
+  stream_format?: StreamFormat | null;
+}
+
+const isSpeechBody = typia.createIs<SpeechBody>();
+
+const kindOf = (value: unknown): string => {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+};
+
+const wrongType = (param: string, expected: string, value: unknown): ErrorAnswer =>
+  value === undefined
+    ? invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter')
+    : invalidRequest(
+        `Invalid type for '${param}': expected ${expected}, but got ${kindOf(value)} instead.`,
+        param,
+        'invalid_type',
+      );
+
+const wrongName = (
+  param: string,
+  value: unknown,
+  names: readonly string[],
+  bounds: ApiBounds,
+): ErrorAnswer => {
+  if (typeof value !== 'string') return wrongType(param, 'a string', value);
+  const supported = names.map((name) => `'${name}'`).join(', ');
+  const message = `Invalid value: '${cutName(value, bounds)}'. Supported values are: ${supported}.`;
+  return invalidRequest(message, param, 'invalid_value');
+};
+
+const wrongSpeed = (value: unknown): ErrorAnswer => {
+  if (typeof value !== 'number') return wrongType('speed', 'a number', value);
+  const isLow = value < SLOWEST;
+  const [place, expected] = isLow ? ['below minimum', `>= ${SLOWEST}`] : ['above maximum', `<= ${FASTEST}`];
+  return invalidRequest(
+    `Invalid 'speed': decimal ${place} value. Expected a value ${expected}, but got ${value} instead.`,
+    'speed',
+    isLow ? 'decimal_below_min_value' : 'decimal_above_max_value',
+  );
+};
+
+const validators = {
+  input: typia.createIs<string>(),
+  voice: typia.createIs<SpeechBody['voice']>(),
+  response_format: typia.createIs<SpeechBody['response_format']>(),
+  speed: typia.createIs<SpeechBody['speed']>(),
+  stream_format: typia.createIs<SpeechBody['stream_format']>(),
+};
+
+/** The first fault, as this API reports one at a time. */
+const faultOf = (body: unknown, bounds: ApiBounds): ErrorAnswer => {
+  if (!isObject(body)) return invalidRequest('The body must be a JSON object.');
+  const { input, voice, response_format: format, speed, stream_format: stream } = body;
+  if (!validators.input(input)) return wrongType('input', 'a string', input);
+  if (input === '')
+    return invalidRequest(
+      "Invalid 'input': empty string. Expected a string with minimum length 1, but got an empty string instead.",
+      'input',
+      'empty_string',
+    );
+  if (!validators.voice(voice)) return wrongType('voice', 'a string or an object with an id', voice);
+  if (!validators.response_format(format))
+    return wrongName('response_format', format, Object.keys(formats), bounds);
+  if (!validators.speed(speed)) return wrongSpeed(speed);
+  if (!validators.stream_format(stream)) return wrongName('stream_format', stream, ['audio', 'sse'], bounds);
+  throw new Error('no fault says why a body was refused');
+};
+
+const refusal = (fault: ErrorAnswer): Asked => ({ ok: false, reason: 'requestInvalid', ...fault });
+
+const clampSpeed = (speed: number): Speed => Math.min(VOICE_FASTEST, Math.max(VOICE_SLOWEST, speed));
+
+/** @param configured names of voices that the operator has mapped */
+export const speechParser =
+  (
+    configured: ReadonlyMap<string, string>,
+    speakerIds: () => readonly string[],
+    responders: Readonly<Record<StreamFormat, Responder>>,
+  ): Parser =>
+  (bytes, head, bounds, key) => {
+    const json = parseJsonBody(bytes, head.contentType, bounds);
+    if (!json.ok)
+      return json.status === errors.bodyUnreadable.status
+        ? { ...json, ...invalidRequest('The body is no JSON in UTF-8, or nests too deep.') }
+        : refusal(invalidRequest('We could not parse the JSON body of your request.'));
+    const body = json.value;
+    if (!isSpeechBody(body)) return refusal(faultOf(body, bounds));
+    const name = typeof body.voice === 'string' ? body.voice : body.voice.id;
+    const voiceId = voiceFor(name, configured, voicesOf(key, speakerIds()));
+    const speed = body.speed ?? 1;
+    return {
+      ok: true,
+      responder: responders[body.stream_format ?? 'audio'],
+      request: {
+        text: body.input,
+        settings: {
+          voiceId,
+          temperature: DEFAULT_TEMPERATURE,
+          // Its voices read numbers and dates as words.
+          normalizeText: true,
+          ...(speed !== 1 && { speed: clampSpeed(speed) }),
+        },
+        format: formats[body.response_format ?? 'mp3'],
+        timestamps: false,
+      },
+    };
+  };

@@ -1,0 +1,285 @@
+/**
+ * One connection: cuts its bytes into events, handles them in order, and sends what answers them.
+ *
+ *   reading --text is complete--> speaking (further events wait) --all sent--> reading
+ *   any --(refused, fault, silent, reader stalled, drained, client gone)--> closed
+ *
+ * A client that closes its side has gone: what it asked for is cancelled.
+ */
+import type { Socket } from 'node:net';
+import typia from 'typia';
+import type { Admission } from '../../accounts/admission.js';
+import { voicesOf } from '../../accounts/keys.js';
+import { unknownVoiceMessage } from '../../api/error-shape.js';
+import { DEFAULT_TEMPERATURE } from '../../api/speech-settings.js';
+import { errors } from '../../errors.js';
+import { describeFault } from '../../fault.js';
+import type { Pulsed, Services } from '../../front/services.js';
+import type { Inlet, KeyTurn } from '../../front/turns.js';
+import type { RefusalReason } from '../../metrics.js';
+import type { Speech } from '../../speech/speech.js';
+import { encodeEvent, EventFault, EventReader, type WyomingEvent } from './events.js';
+import { infoOf, voiceFor, type WantedVoice } from './info.js';
+import { Utterance, type UtteranceOutcome } from './utterance.js';
+
+interface TextData {
+  text: string;
+}
+
+interface VoiceData {
+  voice?: WantedVoice | null;
+}
+
+const isText = typia.createIs<TextData>();
+const isVoice = typia.createIs<VoiceData>();
+const isSynthesize = typia.createIs<TextData & VoiceData>();
+
+export interface ConnectionParts {
+  readonly services: Services;
+  readonly speech: Speech;
+  readonly admission: Admission;
+  /** The hidden key of the account that pays. */
+  readonly keyId: number;
+  /** The client's. */
+  readonly address: string;
+  readonly isDraining: () => boolean;
+}
+
+/** Routes in the log and the metrics. */
+export const WHOLE_ROUTE = 'wyoming:synthesize';
+export const STREAMED_ROUTE = 'wyoming:synthesize-start';
+
+export class Connection implements Pulsed, Inlet {
+  readonly #parts: ConnectionParts;
+  readonly #socket: Socket;
+  readonly #turn: KeyTurn;
+  readonly #reader: EventReader;
+  #utterance: Utterance | null = null;
+  /** The last event came, or the socket took audio. */
+  #busyMs: number;
+  /** The socket took something, or had nothing to take. */
+  #progressMs: number;
+  #unsentWrites = 0;
+  /** Its key is above its part of this thread. */
+  #isHeld = false;
+  /** As much waits as may wait. */
+  #isBehind = false;
+  #isClosed = false;
+
+  constructor(parts: ConnectionParts, socket: Socket) {
+    const { keyId, services } = parts;
+    const { bodyBudget, bounds, clock, pulse, turns } = services;
+    this.#parts = parts;
+    this.#socket = socket;
+    this.#busyMs = this.#progressMs = clock();
+    this.#turn = turns.of(keyId);
+    this.#reader = new EventReader(bounds, bodyBudget.of(keyId));
+    this.#turn.open(this);
+    pulse.add(this);
+    socket.setNoDelay(true);
+    socket.on('data', (bytes) => this.#guard(() => this.#onData(bytes)));
+    socket.on('end', () => this.#close('aborted'));
+    // 'close' follows an error.
+    socket.on('error', () => undefined);
+    socket.on('close', () => this.#close('aborted'));
+  }
+
+  pause(): void {
+    this.#isHeld = true;
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#isHeld = false;
+    if (!this.#isBehind) this.#socket.resume();
+  }
+
+  beat(nowMs: number): void {
+    const { readerStallMsMax, socketSilenceMsMax, wyomingIdleMsMax } = this.#parts.services.bounds;
+    if (this.#unsentWrites > 0) {
+      if (nowMs - this.#progressMs >= readerStallMsMax) this.#close('reader-stalled');
+      return;
+    }
+    if (this.#utterance?.isEnding === true || this.#isHeld) return;
+    // Between two events a client may rest; within one it may not.
+    const isResting = this.#utterance === null && this.#reader.heldBytes === 0;
+    const idleMsMax = isResting ? wyomingIdleMsMax : socketSilenceMsMax;
+    if (nowMs - this.#busyMs >= idleMsMax) this.#close('silent');
+  }
+
+  /** Ends it now. Idempotent. */
+  close(): void {
+    this.#close('failed');
+  }
+
+  /** An exception ends this connection and no other. */
+  #guard(react: () => void): void {
+    if (this.#isClosed) return;
+    try {
+      react();
+    } catch (error) {
+      if (error instanceof EventFault) this.#refuse('frameInvalid', `invalid event: ${error.message}`);
+      else if (this.#utterance !== null) this.#utterance.fail(describeFault(error));
+      else {
+        this.#parts.services.log.error(describeFault(error), 'connection of Wyoming failed');
+        this.#close('failed');
+      }
+    }
+  }
+
+  #onData(bytes: Buffer): void {
+    if (!this.#reader.push(bytes)) {
+      this.#refuse('bodiesOfKeyExhausted', errors.unavailable.socketText);
+      return;
+    }
+    this.#turn.run(bytes.length, () => this.#readOn());
+    if (!this.#isClosed && !this.#turn.isFree) this.#turn.pause(this);
+  }
+
+  /** Handles the events that are there, up to one whose speech must end first. */
+  #readOn(): void {
+    while (!this.#isClosed && this.#utterance?.isEnding !== true) {
+      const event = this.#reader.next();
+      if (event === null) break;
+      this.#busyMs = this.#parts.services.clock();
+      this.#onEvent(event);
+    }
+    if (this.#isClosed) return;
+    this.#reader.trim();
+    const isBehind = this.#reader.heldBytes > this.#parts.services.bounds.bodyBytesMax;
+    const wasBehind = this.#isBehind;
+    this.#isBehind = isBehind;
+    if (isBehind) this.#socket.pause();
+    else if (wasBehind && !this.#isHeld) this.#socket.resume();
+  }
+
+  #onEvent(event: WyomingEvent): void {
+    const data: unknown = event.data;
+    switch (event.type) {
+      case 'describe':
+        this.#send(encodeEvent('info', this.#info()));
+        return;
+      case 'ping':
+        this.#send(encodeEvent('pong', isText(data) ? { text: data.text } : {}));
+        return;
+      case 'synthesize':
+        // Within a stream it is the whole text once more, for services without streams.
+        if (this.#utterance !== null) return;
+        if (!isSynthesize(data)) throw new EventFault('synthesize needs a text, and a voice may have a name');
+        this.#begin(WHOLE_ROUTE, data.voice, data.text);
+        return;
+      case 'synthesize-start':
+        if (!isVoice(data))
+          throw new EventFault('the voice of synthesize-start may have a name and a language');
+        // A new stream replaces one that was never stopped.
+        this.#utterance?.abandon('aborted');
+        this.#begin(STREAMED_ROUTE, data.voice);
+        return;
+      case 'synthesize-chunk':
+        if (!isText(data)) throw new EventFault('synthesize-chunk needs a text');
+        this.#utterance?.text(data.text);
+        return;
+      case 'synthesize-stop':
+        this.#utterance?.end();
+        return;
+      default:
+      // Events of other kinds of services.
+    }
+  }
+
+  #info(): object {
+    const { admission, keyId, speech } = this.#parts;
+    const payer = admission.byId(keyId);
+    const { voices } = speech;
+    return infoOf(voices, payer.ok ? voicesOf(payer.key, voices.speakerIds) : voices.speakerIds);
+  }
+
+  /** @param text all of it, if it is known */
+  #begin(route: string, wanted: WantedVoice | null | undefined, text?: string): void {
+    const { address, admission, isDraining, keyId, services, speech } = this.#parts;
+    const { bounds } = services;
+    const payer = admission.byId(keyId);
+    if (!payer.ok) {
+      const isAway = payer.code === 'unavailable';
+      this.#refuse(
+        isAway ? 'storeUnavailable' : payer.code,
+        isAway ? errors.unavailable.socketText : 'The account that pays for Wyoming is suspended or deleted',
+      );
+      return;
+    }
+    const speakerIds = voicesOf(payer.key, speech.voices.speakerIds);
+    const voiceId = voiceFor(wanted ?? {}, speech.voices, speakerIds);
+    if (!speakerIds.includes(voiceId)) {
+      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds));
+      return;
+    }
+    if (isDraining()) {
+      this.#refuse('draining', errors.unavailable.socketText);
+      return;
+    }
+    const utterance = new Utterance({
+      ...{ services, speech, admission, address, route },
+      key: payer.key,
+      // An assistant speaks of times and temperatures.
+      settings: { voiceId, temperature: DEFAULT_TEMPERATURE, normalizeText: true },
+      isStreamed: route === STREAMED_ROUTE,
+      send: (bytes, onHanded) => this.#send(bytes, onHanded),
+      queuedBytes: () => this.#socket.writableLength,
+      onFailed: () => this.#end(),
+      onOver: () => {
+        if (this.#utterance !== utterance) return;
+        this.#utterance = null;
+        // Not at once: the transport may be in the middle of an event.
+        setImmediate(() => this.#guard(() => this.#turn.run(0, () => this.#readOn())));
+      },
+    });
+    this.#utterance = utterance;
+    utterance.begin();
+    if (text === undefined) return;
+    utterance.text(text);
+    utterance.end();
+  }
+
+  #refuse(reason: RefusalReason, text: string): void {
+    this.#parts.services.metrics.refused(reason, WHOLE_ROUTE);
+    this.#send(encodeEvent('error', { text, code: reason }));
+    this.#end();
+  }
+
+  #send(bytes: Buffer, onHanded: () => void = () => undefined): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#parts.services;
+    if (this.#unsentWrites++ === 0) this.#progressMs = clock();
+    this.#socket.write(bytes, (error) => {
+      this.#unsentWrites--;
+      if (error || this.#isClosed) return;
+      this.#busyMs = this.#progressMs = clock();
+      this.#guard(onHanded);
+    });
+  }
+
+  /** Sends what waits, and closes. */
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#release('failed');
+    this.#socket.end();
+    // What still comes is read and dropped: to close at once would destroy what the client has not read yet.
+    const timer = setTimeout(() => this.#socket.destroy(), this.#parts.services.bounds.wyomingEndMsMax);
+    this.#socket.once('close', () => clearTimeout(timer));
+  }
+
+  #close(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
+    if (!this.#isClosed) this.#release(outcome);
+    this.#socket.destroy();
+  }
+
+  #release(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
+    this.#isClosed = true;
+    this.#parts.services.pulse.delete(this);
+    this.#turn.close(this);
+    this.#reader.close();
+    const utterance = this.#utterance;
+    this.#utterance = null;
+    utterance?.abandon(outcome);
+  }
+}

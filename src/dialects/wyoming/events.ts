@@ -1,0 +1,175 @@
+/**
+ * Events of the Wyoming protocol: a line of JSON, then as many bytes of JSON data and of payload as the line says.
+ *
+ *   {"type": "synthesize", "version": "1.8.0", "data_length": 17}\n{"text": "Hello"}
+ */
+import typia, { type tags } from 'typia';
+import { parseJson } from '../../api/body.js';
+import { isObject } from '../../api/issues.js';
+import { scanJson } from '../../api/json.js';
+import type { PartOfKey } from '../../byte-budget.js';
+import type { Bounds } from '../../limits.js';
+
+/** Of the protocol. */
+const VERSION = '1.8.0';
+
+export interface WyomingEvent {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** @param data JSON values @param payload bytes of audio */
+export const encodeEvent = (type: string, data: object = {}, payload?: Uint8Array): Buffer => {
+  const json = Buffer.from(Object.keys(data).length === 0 ? '' : JSON.stringify(data));
+  const line = {
+    type,
+    version: VERSION,
+    ...(json.length > 0 && { data_length: json.length }),
+    ...(payload !== undefined && { payload_length: payload.length }),
+  };
+  return Buffer.concat([Buffer.from(`${JSON.stringify(line)}\n`), json, payload ?? Buffer.alloc(0)]);
+};
+
+/** What came is no event: where the next one begins is not known. */
+export class EventFault extends Error {
+  override readonly name = 'EventFault';
+}
+
+type Length = number & tags.Type<'uint32'>;
+
+interface Line {
+  type: string;
+  data?: Record<string, unknown> | null;
+  data_length?: Length | null;
+  payload_length?: Length | null;
+}
+
+const isLine = typia.createIs<Line>();
+
+/** The head of an event whose data have not come yet. */
+interface Head extends WyomingEvent {
+  readonly dataBytes: number;
+  readonly payloadBytes: number;
+}
+
+export type EventBounds = Pick<Bounds, 'bodyBytesMax' | 'bodyDepthMax' | 'bodyTokensMax'>;
+
+const NEWLINE = 0x0a;
+const FIRST_CAPACITY_BYTES = 4 * 1024;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Cuts the bytes of a connection into events. It drops payloads unread: nothing that is sent here needs one. */
+export class EventReader {
+  readonly #bounds: EventBounds;
+  readonly #budget: PartOfKey;
+  /** Doubles as it grows. */
+  #buffer = Buffer.alloc(0);
+  #from = 0;
+  #to = 0;
+  /** Bytes from `#from` on that have no end of a line. */
+  #scanned = 0;
+  #head: Head | null = null;
+  #payloadLeft = 0;
+
+  /** @param budget of the memory for what waits */
+  constructor(bounds: EventBounds, budget: PartOfKey) {
+    this.#bounds = bounds;
+    this.#budget = budget;
+  }
+
+  /** Bytes that came and are in no event yet. */
+  get heldBytes(): number {
+    return this.#to - this.#from;
+  }
+
+  /** Gives back what it needs no more: all if nothing is held. */
+  trim(): void {
+    if (this.heldBytes === 0) this.close();
+  }
+
+  /** Drops what is held. Idempotent. */
+  close(): void {
+    this.#budget.giveBack(this.#buffer.length);
+    this.#buffer = Buffer.alloc(0);
+    this.#from = this.#to = this.#scanned = 0;
+  }
+
+  /** @returns false if there is no memory for these bytes */
+  push(bytes: Buffer): boolean {
+    const skipped = this.heldBytes === 0 ? Math.min(this.#payloadLeft, bytes.length) : 0;
+    this.#payloadLeft -= skipped;
+    const rest = bytes.subarray(skipped);
+    if (!this.#makeRoom(rest.length)) return false;
+    this.#to += rest.copy(this.#buffer, this.#to);
+    return true;
+  }
+
+  /** @returns the next whole event, `null` until it is there @throws {EventFault} */
+  next(): WyomingEvent | null {
+    const skipped = Math.min(this.#payloadLeft, this.heldBytes);
+    this.#payloadLeft -= skipped;
+    this.#from += skipped;
+    if (this.#payloadLeft > 0) return null;
+    this.#head ??= this.#readLine();
+    if (this.#head === null || this.heldBytes < this.#head.dataBytes) return null;
+    const { dataBytes, payloadBytes, type, data } = this.#head;
+    const more = dataBytes === 0 ? {} : this.#json(this.#cut(dataBytes));
+    if (!isObject(more)) throw new EventFault('the data of an event must be a JSON object');
+    this.#head = null;
+    this.#payloadLeft = payloadBytes;
+    return { type, data: { ...data, ...more } };
+  }
+
+  #readLine(): Head | null {
+    const held = this.#buffer.subarray(this.#from, this.#to);
+    const end = held.indexOf(NEWLINE, this.#scanned);
+    if ((end < 0 ? held.length : end) > this.#bounds.bodyBytesMax)
+      throw new EventFault('the line of an event is too long');
+    this.#scanned = end < 0 ? held.length : 0;
+    if (end < 0) return null;
+    const line = this.#json(this.#cut(end + 1));
+    if (!isLine(line))
+      throw new EventFault('an event begins with a line of JSON: {"type": ..., "data_length": ...}');
+    const dataBytes = line.data_length ?? 0;
+    if (dataBytes > this.#bounds.bodyBytesMax) throw new EventFault('the data of an event are too long');
+    return { type: line.type, data: line.data ?? {}, dataBytes, payloadBytes: line.payload_length ?? 0 };
+  }
+
+  /** Takes so many bytes out. They are valid until the next `push`. */
+  #cut(bytes: number): Buffer {
+    const cut = this.#buffer.subarray(this.#from, this.#from + bytes);
+    this.#from += bytes;
+    return cut;
+  }
+
+  #json(bytes: Buffer): unknown {
+    const { bodyDepthMax: depthMax, bodyTokensMax: tokensMax } = this.#bounds;
+    if (scanJson(bytes, { depthMax, tokensMax }).excess !== null)
+      throw new EventFault('an event nests too deep, or has too many values');
+    let text: string;
+    try {
+      text = utf8.decode(bytes);
+    } catch {
+      throw new EventFault('an event is not in UTF-8');
+    }
+    const parsed = parseJson(text);
+    if (!('value' in parsed)) throw new EventFault('an event is no JSON');
+    return parsed.value;
+  }
+
+  #makeRoom(bytes: number): boolean {
+    if (this.#to + bytes <= this.#buffer.length) return true;
+    const held = this.heldBytes;
+    if (held + bytes > this.#buffer.length) {
+      const capacityBytes = Math.max(FIRST_CAPACITY_BYTES, 2 * this.#buffer.length, held + bytes);
+      if (!this.#budget.take(capacityBytes - this.#buffer.length)) return false;
+      const grown = Buffer.allocUnsafeSlow(capacityBytes);
+      this.#buffer.copy(grown, 0, this.#from, this.#to);
+      this.#buffer = grown;
+    } else this.#buffer.copyWithin(0, this.#from, this.#to);
+    this.#from = 0;
+    this.#to = held;
+    return true;
+  }
+}

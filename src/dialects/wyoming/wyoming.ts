@@ -1,0 +1,115 @@
+/**
+ * The listener for the Wyoming protocol, over TCP: Home Assistant's. It has no keys. So it serves only allowed addresses, and
+ * what it speaks is charged to one account.
+ */
+import { BlockList, createServer, isIPv6, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { WyomingConfig } from '../../config.js';
+import { ListenError } from '../../front/listener.js';
+import type { FurtherListener } from '../../front/server.js';
+import type { DialectParts } from '../http-listener.js';
+import { Connection, STREAMED_ROUTE, WHOLE_ROUTE } from './connection.js';
+
+const variables = { host: 'WYOMING_HOST', port: 'WYOMING_PORT' };
+
+const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' : 'ipv4');
+
+/** @param allow addresses and networks, checked @returns `null`: all addresses */
+const allowList = (allow: readonly string[]): BlockList | null => {
+  if (allow.length === 0) return null;
+  const list = new BlockList();
+  for (const entry of allow) {
+    const [address = '', bits] = entry.split('/');
+    if (bits === undefined) list.addAddress(address, familyOf(address));
+    else list.addSubnet(address, Number(bits), familyOf(address));
+  }
+  return list;
+};
+
+/** A listener on IPv6 sees IPv4 clients under another name. */
+const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
+
+export class WyomingListener implements FurtherListener {
+  readonly name = 'wyoming';
+  readonly speechRoutes = [WHOLE_ROUTE, STREAMED_ROUTE];
+  readonly socketRoutes = [];
+  readonly #parts: DialectParts;
+  readonly #config: WyomingConfig;
+  readonly #keyId: number;
+  readonly #allowed: BlockList | null;
+  readonly #connections = new Map<Socket, Connection>();
+  readonly #server: Server;
+
+  /** @param keyId the hidden key of the account that pays */
+  constructor(parts: DialectParts, config: WyomingConfig, keyId: number) {
+    this.#parts = parts;
+    this.#config = config;
+    this.#keyId = keyId;
+    this.#allowed = allowList(config.allow);
+    this.#server = createServer((socket) => this.#accept(socket));
+  }
+
+  listen(): Promise<number> {
+    const { host, port } = this.#config;
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(new ListenError(host, port, error.code ?? error.message, variables)),
+      );
+      this.#server.listen({ host, port, exclusive: true }, () => {
+        const { log } = this.#parts.shared.services;
+        // Such as too many open files. Without a listener it would end the process.
+        this.#server.on('error', (error: NodeJS.ErrnoException) =>
+          log.warn({ errorCode: error.code }, 'a connection to the Wyoming port could not be accepted'),
+        );
+        resolve((this.#server.address() as AddressInfo).port);
+      });
+    });
+  }
+
+  /** It has no TLS. */
+  renewCertificate(): void {
+    // Nothing changes.
+  }
+
+  stopAccepting(): void {
+    this.#server.close();
+  }
+
+  close(): void {
+    this.stopAccepting();
+    for (const connection of this.#connections.values()) connection.close();
+  }
+
+  #accept(socket: Socket): void {
+    const { admission, bounds, shared, speech } = this.#parts;
+    const { metrics } = shared.services;
+    const { remoteAddress } = socket;
+    // It has gone already.
+    if (remoteAddress === undefined) {
+      socket.destroy();
+      return;
+    }
+    const isAllowed = this.#allowed?.check(remoteAddress, familyOf(remoteAddress)) !== false;
+    const isFull =
+      this.#connections.size >= bounds.wyomingConnectionsMax ||
+      shared.connections.open >= bounds.connectionsMax;
+    if (!isAllowed || isFull) {
+      metrics.refused(isAllowed ? 'connectionPoolExhausted' : 'addressNotAllowed', '*');
+      socket.destroy();
+      return;
+    }
+    const connection = new Connection(
+      {
+        ...{ admission, speech, services: shared.services, isDraining: shared.isDraining },
+        keyId: this.#keyId,
+        address: plainAddress(remoteAddress),
+      },
+      socket,
+    );
+    this.#connections.set(socket, connection);
+    shared.connections.open++;
+    socket.once('close', () => {
+      this.#connections.delete(socket);
+      shared.connections.open--;
+    });
+  }
+}

@@ -1,0 +1,121 @@
+/** The official JavaScript client of ElevenLabs, unmodified, against the service. */
+import t from 'tap';
+import { createKeys } from '../../scripts/operator.js';
+import { loadClient, missingClients } from '../support/interop.js';
+import { startService } from '../support/service.js';
+
+interface Alignment {
+  readonly characters: string[];
+  readonly characterStartTimesSeconds: number[];
+  readonly characterEndTimesSeconds: number[];
+}
+interface Timed {
+  readonly audioBase64: string;
+  readonly alignment?: Alignment;
+}
+interface Client {
+  readonly textToSpeech: {
+    convert(voice: string, request: object): Promise<ReadableStream<Uint8Array>>;
+    stream(voice: string, request: object): Promise<ReadableStream<Uint8Array>>;
+    convertWithTimestamps(voice: string, request: object): Promise<Timed>;
+    streamWithTimestamps(voice: string, request: object): Promise<AsyncIterable<Timed>>;
+  };
+  readonly voices: {
+    getAll(): Promise<{ voices: { voiceId: string; name: string }[] }>;
+    search(
+      request?: object,
+    ): Promise<{ voices: { voiceId: string }[]; hasMore: boolean; totalCount: number }>;
+  };
+  readonly models: { list(): Promise<{ modelId: string }[]> };
+  readonly user: {
+    readonly subscription: { get(): Promise<{ characterCount: number; characterLimit: number }> };
+  };
+}
+interface Package {
+  readonly ElevenLabsClient: new (options: object) => Client;
+}
+
+const text = 'Good morning. The kettle is on, and the 👋 paper is at the door!';
+
+t.test('elevenlabs-js', { skip: missingClients, timeout: 60_000 }, async (t) => {
+  const { ElevenLabsClient } = loadClient('@elevenlabs/elevenlabs-js') as Package;
+  const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
+  const [key = '', brokeKey = ''] = await createKeys(service.dataDir, [
+    ['js', 5_000],
+    ['broke', 0],
+  ]);
+  const baseUrl = `http://127.0.0.1:${service.dialectPorts['elevenlabs']}`;
+  const clientOf = (apiKey: string) => new ElevenLabsClient({ apiKey, baseUrl });
+  const client = clientOf(key);
+  const bytesOf = async (body: ReadableStream<Uint8Array>): Promise<number> => {
+    let bytes = 0;
+    for await (const piece of body) bytes += piece.length;
+    return bytes;
+  };
+
+  await t.test('audio, whole and as it is made', async (t) => {
+    const request = { text, modelId: 'eleven_multilingual_v2', outputFormat: 'pcm_24000' };
+    const seconds = (bytes: number) => bytes / 48_000;
+    for (const kind of ['convert', 'stream'] as const) {
+      const spoken = seconds(await bytesOf(await client.textToSpeech[kind]('wren', request)));
+      t.ok(spoken > 3 && spoken < 12, `${kind}: ${spoken} s`);
+    }
+    t.ok((await bytesOf(await client.textToSpeech.convert('wren', { text }))) > 30_000, 'mp3 by default');
+  });
+
+  await t.test('the times of characters rebuild the text', async (t) => {
+    const request = { text, outputFormat: 'mp3_44100_128' };
+    const { alignment } = await client.textToSpeech.convertWithTimestamps('wren', request);
+    t.equal(alignment?.characters.join(''), text);
+    t.equal(alignment?.characterEndTimesSeconds.length, Array.from(text).length);
+    let streamed = '';
+    let last = 0;
+    for await (const record of await client.textToSpeech.streamWithTimestamps('wren', request)) {
+      streamed += record.alignment?.characters.join('') ?? '';
+      for (const start of record.alignment?.characterStartTimesSeconds ?? []) {
+        t.ok(start >= last);
+        last = start;
+      }
+    }
+    t.equal(streamed, text);
+  });
+
+  await t.test('lists and credit', async (t) => {
+    const { voices } = await client.voices.getAll();
+    t.ok(voices.some(({ voiceId, name }) => voiceId === 'wren' && name === 'wren'));
+    t.match(await client.voices.search({ pageSize: 10 }), { hasMore: false, totalCount: voices.length });
+    t.ok((await client.models.list()).some(({ modelId }) => modelId === 'eleven_flash_v2_5'));
+    const { characterCount, characterLimit } = await client.user.subscription.get();
+    t.ok(characterCount > 0 && characterCount < characterLimit, `${characterCount} of ${characterLimit}`);
+    t.equal(characterLimit, 5_000);
+  });
+
+  await t.test('errors are its own exceptions, and are not retried', async (t) => {
+    const failureOf = async (apiKey: string, voice: string, more: object = {}) => {
+      try {
+        await client.textToSpeech.convert.call(clientOf(apiKey).textToSpeech, voice, { text, ...more });
+      } catch (error) {
+        return error as Error & { statusCode: number; body: unknown };
+      }
+      throw new Error('the request was not refused');
+    };
+    const requests = async (status: number): Promise<string> => {
+      const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
+      const route = 'elevenlabs:/v1/text-to-speech/:voice';
+      return (
+        metrics.split(`syrinx_requests_total{route="${route}",status="${status}"} `)[1]?.split('\n')[0] ?? '0'
+      );
+    };
+    for (const [error, status, name] of [
+      [await failureOf('svc_sk_unknown', 'wren'), 401, 'ElevenLabsError'],
+      [await failureOf(brokeKey, 'wren'), 402, 'ElevenLabsError'],
+      [await failureOf(key, 'nobody'), 404, 'ElevenLabsError'],
+      [await failureOf(key, 'wren', { voiceSettings: { speed: 9 } }), 422, 'UnprocessableEntityError'],
+    ] as const) {
+      t.equal(error.constructor.name, name, `${status}`);
+      t.equal(error.statusCode, status);
+      t.ok((error.body as { detail: unknown }).detail);
+      t.equal(await requests(status), '1', `${status} is asked once`);
+    }
+  });
+});

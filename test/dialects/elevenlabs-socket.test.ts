@@ -1,0 +1,278 @@
+/** The WebSockets of the ElevenLabs API, with the messages that its clients send. */
+import t, { type Test } from 'tap';
+import { createKeys, operate } from '../../scripts/operator.js';
+import type { Alignment } from '../../scripts/rig/elevenlabs.js';
+import { ElevenLabsClient, pipecatWords, textOf } from '../support/elevenlabs-client.js';
+import { startService } from '../support/service.js';
+
+const service = await startService(t, {
+  SYNTHESIS_THREADS: '1',
+  ELEVENLABS_PORT: '0',
+  ELEVENLABS_VOICES: 'hpp4J3VqNfWAUOO0d1Us=wren',
+});
+const base = `ws://127.0.0.1:${service.dialectPorts['elevenlabs']}/v1/text-to-speech`;
+const [key = '', brokeKey = '', revokedKey = '', poorKey = ''] = await createKeys(service.dataDir, [
+  ['clients', 1_000_000],
+  ['broke', 0],
+  ['revoked', 1_000_000],
+  ['poor', 80],
+]);
+
+const multi = 'multi-stream-input?model_id=eleven_flash_v2_5&output_format=pcm_24000&auto_mode=true';
+const liveKit = `${multi}&enable_ssml_parsing=false&inactivity_timeout=180&sync_alignment=true`;
+
+const open = async (t: Test, path = liveKit, voice = 'wren'): Promise<ElevenLabsClient> => {
+  const client = await ElevenLabsClient.open(`${base}/${voice}/${path}`, { 'xi-api-key': key });
+  if (!(client instanceof ElevenLabsClient)) throw new Error(JSON.stringify(client));
+  t.teardown(() => client.close());
+  return client;
+};
+
+const refused = async (path: string, headers: Record<string, string>): Promise<unknown> => {
+  const answer = await ElevenLabsClient.open(`${base}/${path}`, headers);
+  if (answer instanceof ElevenLabsClient) throw new Error('the handshake was not refused');
+  return answer;
+};
+
+const statusOf = (status: string) => ({ detail: { status, message: String } });
+
+const durationMs = (pcm: Buffer): number => pcm.length / 48;
+
+/** Times count from the start of the context. */
+const isInOrder = (t: Test, alignments: readonly Alignment[], totalMs: number): void => {
+  let last = 0;
+  for (const { chars, charStartTimesMs, charDurationsMs } of alignments) {
+    t.equal(charStartTimesMs.length, chars.length);
+    t.equal(charDurationsMs.length, chars.length);
+    charStartTimesMs.forEach((startMs, index) => {
+      if (startMs < last || charDurationsMs[index]! < 0) t.fail(`${startMs} after ${last}`);
+      last = startMs + charDurationsMs[index]!;
+    });
+  }
+  t.ok(last <= totalMs + 1, `${last} of ${totalMs} ms`);
+};
+
+const sentences = [
+  'Good morning. The kettle is on, and the paper is at the door. ',
+  'Shall we go, my 👋 friend? ',
+];
+
+t.test('LiveKit: sentences with a flush each, then the end', async (t) => {
+  const client = await open(t, liveKit, 'hpp4J3VqNfWAUOO0d1Us');
+  client.send(
+    { text: ' ', voice_settings: {}, context_id: 'one', generation_config: { chunk_length_schedule: [50] } },
+    ...sentences.map((text) => ({ text, context_id: 'one', flush: true })),
+    { text: '', context_id: 'one', flush: true },
+  );
+  await client.until(() => textOf(client.alignments('one')).length >= sentences.join('').length);
+  t.notOk(client.isFinal('one'), 'not before the context is closed');
+  client.send({ context_id: 'one', close_context: true });
+  await client.until(() => client.isFinal('one'));
+  t.match(client.of('one').at(-1), { audio: null, isFinal: true, contextId: 'one' });
+  const totalMs = durationMs(client.audio('one'));
+  t.ok(totalMs > 4_000 && totalMs < 15_000, `${totalMs} ms`);
+  const alignments = client.alignments('one');
+  t.equal(textOf(alignments), sentences.join(''));
+  isInOrder(t, alignments, totalMs);
+  const normalized = client.of('one').flatMap(({ normalizedAlignment }) => normalizedAlignment ?? []);
+  t.equal(textOf(normalized), ` ${sentences.join('')}`);
+  t.equal(normalized[0]?.charStartTimesMs[0], 1, 'the client subtracts the first time over 0');
+  for (const { chars } of alignments) t.equal(chars.at(-1), ' ', 'clients wait for the space after a word');
+  t.equal(alignments.flatMap(({ chars }) => chars).filter((character) => character === '👋').length, 1);
+
+  client.send(
+    { text: ' ', context_id: 'two' },
+    { text: 'Another turn. ', context_id: 'two', flush: true },
+    { context_id: 'two', close_context: true },
+  );
+  await client.until(() => client.isFinal('two'));
+  t.equal(textOf(client.alignments('two')), 'Another turn. ');
+  client.send({ context_id: 'two', close_context: true }, { context_id: 'never', close_context: true });
+  client.send({ context_id: 'never', flush: true }, { close_socket: true });
+  t.equal((await client.untilClosed()).code, 1000);
+  t.equal(client.messages.filter(({ error }) => error !== undefined).length, 0);
+});
+
+t.test('Pipecat: sentences without spaces, a flush, and a close; times add up', async (t) => {
+  const client = await open(t, multi);
+  const said = ['Good morning.', 'The kettle is on, and the paper is at the door!', 'Shall we go?'];
+  client.send({ text: ' ', context_id: 'a' });
+  for (const text of said) client.send({ text, context_id: 'a' });
+  client.send({ text: '' }, { text: '', context_id: 'a' }, { context_id: 'a', flush: true });
+  client.send({ context_id: 'a', close_context: true });
+  await client.until(() => client.isFinal('a'));
+  const totalMs = durationMs(client.audio('a'));
+  const words = pipecatWords(client.alignments('a'));
+  t.strictSame(
+    words.map(({ word }) => word),
+    said.join(' ').split(' '),
+  );
+  t.ok(
+    words.at(-1)!.startMs > totalMs * 0.75 && words.at(-1)!.startMs < totalMs,
+    JSON.stringify(words.at(-1)),
+  );
+  t.strictSame(
+    words.map(({ startMs }) => startMs),
+    words.map(({ startMs }) => startMs).sort((a, b) => a - b),
+  );
+});
+
+t.test('an interruption: what is not flushed is dropped, and a second close drops the rest', async (t) => {
+  const client = await open(t, multi);
+  const long =
+    'This goes on for quite a while, and nobody will hear the end of it, because somebody speaks. ';
+  client.send({ text: ' ', context_id: 'cut' }, { text: long.repeat(20), context_id: 'cut' });
+  await client.until(() => client.audio('cut').length > 0);
+  client.send({ context_id: 'cut', close_context: true });
+  await client.until(() => client.isFinal('cut'));
+  t.ok(durationMs(client.audio('cut')) < 60_000);
+
+  client.send({ text: long.repeat(20), context_id: 'spoken', flush: true });
+  client.send({ context_id: 'spoken', close_context: true });
+  await client.until(() => client.audio('spoken').length > 0);
+  t.notOk(client.isFinal('spoken'), 'what was flushed is spoken to its end');
+  client.send({ context_id: 'spoken', close_context: true });
+  await client.until(() => client.isFinal('spoken'));
+  const heard = client.of('spoken').length;
+  client.send(
+    { text: 'Next. ', context_id: 'next', flush: true },
+    { context_id: 'next', close_context: true },
+  );
+  await client.until(() => client.isFinal('next'));
+  t.equal(client.of('spoken').length, heard, 'nothing follows');
+});
+
+t.test('tokens that cut words, and speed', async (t) => {
+  const client = await open(t, multi.replace('auto_mode=true', 'auto_mode=false'));
+  const text = 'Good morning, the kettle is on.\n\nAnd the paper is at the door.';
+  const speak = async (id: string, speed: number): Promise<number> => {
+    const settings = { voice_settings: { stability: 0.5, speed } };
+    client.send({ text: ' ', context_id: id, ...settings });
+    for (const token of text.match(/[^]{1,4}/gu) ?? []) client.send({ text: token, context_id: id });
+    client.send({ context_id: id, flush: true }, { context_id: id, close_context: true });
+    await client.until(() => client.isFinal(id));
+    // The flush adds the space that the last word waits for.
+    t.equal(textOf(client.alignments(id)), `${text} `);
+    return durationMs(client.audio(id));
+  };
+  const slowMs = await speak('slow', 0.7);
+  const fastMs = await speak('fast', 1.2);
+  t.ok(slowMs > fastMs * 1.3, `${slowMs} and ${fastMs} ms`);
+});
+
+t.test('TEN: the key in the first message, one context, and the end', async (t) => {
+  const url = `${base}/wren/stream-input?&model_id=eleven_flash_v2_5&output_format=pcm_24000`;
+  const client = (await ElevenLabsClient.open(url)) as ElevenLabsClient;
+  client.send({ text: ' ', xi_api_key: key, generation_config: { chunk_length_schedule: [50] } });
+  for (const text of ['Good mor', 'ning. The ', 'kettle is on.']) client.send({ text });
+  client.send({ text: '' });
+  // Its keep-alive repeats the last piece.
+  client.send({ text: 'kettle is on.' });
+  t.equal((await client.untilClosed()).code, 1000);
+  t.match(client.messages.at(-1), { audio: null, isFinal: true });
+  t.notOk('contextId' in client.messages.at(-1)!);
+  t.equal(client.messages.filter(({ isFinal }) => isFinal === true).length, 1);
+  t.equal(textOf(client.alignments(undefined)), 'Good morning. The kettle is on. ');
+  t.ok(client.audio(undefined).length > 24_000);
+});
+
+t.test(
+  'a refused key in the first message is closed later: its client would come back at once',
+  async (t) => {
+    const url = `${base}/wren/stream-input?output_format=pcm_16000`;
+    for (const [first, error] of [
+      [{ text: ' ', xi_api_key: 'svc_sk_unknown' }, 'invalid_api_key'],
+      [{ text: ' ' }, 'needs_authorization'],
+      [{ text: ' ', xi_api_key: brokeKey }, 'quota_exceeded'],
+    ] as const) {
+      const client = (await ElevenLabsClient.open(url)) as ElevenLabsClient;
+      client.send(first);
+      await client.until(() => client.messages.length > 0);
+      const atMs = performance.now();
+      t.match(client.messages[0], { error, code: 1008, message: String });
+      const closed = await client.untilClosed();
+      t.equal(closed.code, 1008);
+      t.ok(closed.atMs - atMs > 1_000, `${closed.atMs - atMs} ms`);
+    }
+  },
+);
+
+t.test('handshakes are refused in the words of this API', async (t) => {
+  const good = { 'xi-api-key': key };
+  t.match(await refused(`wren/${multi}`, { 'xi-api-key': 'svc_sk_unknown' }), {
+    status: 401,
+    body: statusOf('invalid_api_key'),
+  });
+  t.match(await refused(`nobody/${multi}`, good), { status: 404, body: statusOf('voice_not_found') });
+  t.match(await refused(`wren/${multi}`, { 'xi-api-key': brokeKey }), {
+    status: 402,
+    body: statusOf('quota_exceeded'),
+  });
+  t.match(await refused('wren/stream-input?output_format=mp3_1_1', good), {
+    status: 422,
+    body: { detail: [{ loc: ['query', 'output_format'], msg: String, type: String }] },
+  });
+});
+
+t.test('nine speak: the tenth handshake is refused until one has ended', async (t) => {
+  const long = 'This goes on for quite a while, because somebody has a lot to tell about the summer. ';
+  const clients = await Promise.all(Array.from({ length: 9 }, () => open(t)));
+  for (const client of clients) client.send({ text: long.repeat(40), context_id: 'c', flush: true });
+  await Promise.all(clients.map((client) => client.until(() => client.audio('c').length > 0)));
+  t.match(await refused(`wren/${multi}`, { 'xi-api-key': key }), {
+    status: 429,
+    body: statusOf('too_many_concurrent_requests'),
+  });
+  for (const client of clients) client.close();
+  await Promise.all(clients.map((client) => client.untilClosed()));
+  const next = await open(t);
+  next.send(
+    { text: 'Hello there. ', context_id: 'c', flush: true },
+    { context_id: 'c', close_context: true },
+  );
+  await next.until(() => next.isFinal('c'));
+});
+
+t.test('invalid messages name the fault, and change nothing else', async (t) => {
+  const client = await open(t);
+  client.send({ text: 'Good morning. ', context_id: 'a' });
+  client.send({ text: 5, context_id: 'a' }, { context_id: 'b', text: 'x', voice_settings: { speed: 9 } });
+  client.send({ context_id: 'a', flush: true }, { context_id: 'a', close_context: true });
+  await client.until(() => client.isFinal('a'));
+  const errors = client.messages.filter(({ error }) => error !== undefined);
+  t.match(errors, [
+    { error: 'invalid_message', message: /^text: /, contextId: 'a' },
+    { error: 'invalid_message', message: /^voice_settings\.speed: /, contextId: 'b' },
+  ]);
+  t.ok(client.audio('a').length > 0);
+});
+
+t.test(
+  'credit that runs out ends the context, and what its client sent meanwhile is not spoken',
+  async (t) => {
+    const client = await ElevenLabsClient.open(`${base}/wren/${liveKit}`, { 'xi-api-key': poorKey });
+    if (!(client instanceof ElevenLabsClient)) throw new Error('refused');
+    const sentence = { text: 'This is one of several sentences. ', context_id: 'a', flush: true };
+    client.send({ text: ' ', context_id: 'a' }, sentence, sentence, sentence, {
+      text: 'Oh. ',
+      context_id: 'a',
+      flush: true,
+    });
+    await client.until(() => client.messages.some(({ error }) => error !== undefined));
+    t.match(client.messages.at(-1), { error: 'quota_exceeded', contextId: 'a' });
+    client.send({ context_id: 'a', close_context: true }, { text: 'Oh. ', context_id: 'b', flush: true });
+    client.send({ context_id: 'b', close_context: true });
+    await client.until(() => client.isFinal('b'));
+    t.equal(client.messages.filter(({ error }) => error !== undefined).length, 1, 'said once');
+    t.notOk(textOf(client.alignments('a')).includes('Oh.'), 'no half of a turn');
+    t.equal(textOf(client.alignments('b')), 'Oh. ', 'what can be paid is spoken in another context');
+  },
+);
+
+t.test('a socket whose key is revoked is closed', async (t) => {
+  const url = `${base}/wren/${multi}`;
+  const client = (await ElevenLabsClient.open(url, { 'xi-api-key': revokedKey })) as ElevenLabsClient;
+  await operate(service.dataDir, (administration) => administration.revoke(revokedKey));
+  t.equal((await client.untilClosed()).code, 1008);
+  t.match(client.messages, [{ error: 'invalid_api_key', code: 1008 }]);
+});

@@ -1,0 +1,240 @@
+/** LiveKit Agents with its plugin for ElevenLabs, unmodified, against the service. */
+import { once, type EventEmitter } from 'node:events';
+import t, { type Test } from 'tap';
+import { createKeys } from '../../scripts/operator.js';
+import { ElevenLabsClient } from '../support/elevenlabs-client.js';
+import { loadClient, missingClients } from '../support/interop.js';
+import { freePort, spawnService, startService, type TestService } from '../support/service.js';
+
+interface SynthesizedAudio {
+  readonly frame: { readonly data: Int16Array; readonly sampleRate: number; readonly channels: number };
+  readonly final: boolean;
+  readonly timedTranscripts?: readonly {
+    readonly text: string;
+    readonly startTime: number;
+    readonly endTime: number;
+  }[];
+}
+type Stream = AsyncIterable<SynthesizedAudio | symbol> & {
+  pushText(text: string): void;
+  flush(): void;
+  endInput(): void;
+  close(): void;
+};
+interface LiveKitTts extends EventEmitter {
+  synthesize(text: string): AsyncIterable<SynthesizedAudio>;
+  stream(options?: object): Stream;
+  close(): Promise<void>;
+}
+interface Plugin {
+  readonly TTS: new (options: object) => LiveKitTts;
+}
+interface Failure {
+  readonly error: Error & { readonly statusCode?: number; readonly retryable?: boolean };
+}
+
+const RATE_HZ = 24_000;
+const NEVER_RETRY = { maxRetry: 0, retryIntervalMs: 0, timeoutMs: 10_000 };
+const text = 'Good morning. The kettle is on, and the paper is at the door. Shall we go, my 👋 friend?';
+
+const isAudio = (event: SynthesizedAudio | symbol): event is SynthesizedAudio => typeof event === 'object';
+
+const read = async (events: AsyncIterable<SynthesizedAudio | symbol>) => {
+  const audio: SynthesizedAudio[] = [];
+  for await (const event of events) if (isAudio(event)) audio.push(event);
+  const samples = audio.reduce((sum, { frame }) => sum + frame.data.length, 0);
+  const words = audio.flatMap(({ timedTranscripts }) => timedTranscripts ?? []);
+  return { audio, seconds: samples / RATE_HZ, words };
+};
+
+const routeOf = (path: string) => `elevenlabs:/v1/text-to-speech/:voice/${path}`;
+
+/** What the service counts, by its line in the metrics. */
+const counted = async (service: TestService, line: string): Promise<number> => {
+  const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
+  const [, value = '0'] =
+    metrics
+      .split('\n')
+      .find((each) => each.startsWith(line))
+      ?.split(/ (?=[^ ]*$)/) ?? [];
+  return Number(value);
+};
+
+t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) => {
+  // The plugin reports a failed request as an event, and leaves its rejected promise unhandled.
+  const ignore = (): void => undefined;
+  process.on('unhandledRejection', ignore);
+  t.teardown(() => process.off('unhandledRejection', ignore));
+  const agents = loadClient('@livekit/agents') as { initializeLogger(options: object): void };
+  agents.initializeLogger({ pretty: false, level: 'silent' });
+  const { TTS } = loadClient('@livekit/agents-plugin-elevenlabs') as Plugin;
+
+  const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
+  const [key = '', brokeKey = '', fullKey = ''] = await createKeys(service.dataDir, [
+    ['livekit', null],
+    ['broke', 0],
+    ['full', null],
+  ]);
+  const origin = `127.0.0.1:${service.dialectPorts['elevenlabs']}`;
+  const open = (t: Test, options: object = {}): LiveKitTts => {
+    const opened = new TTS({
+      ...{ apiKey: key, baseURL: `http://${origin}/v1`, voiceId: 'wren', encoding: `pcm_${RATE_HZ}` },
+      ...options,
+    });
+    t.teardown(() => opened.close());
+    return opened;
+  };
+
+  await t.test('synthesize: a whole text', async (t) => {
+    const { audio, seconds } = await read(open(t).synthesize(text));
+    t.ok(seconds > 4 && seconds < 12, `${seconds} s`);
+    t.match(audio[0]?.frame, { sampleRate: RATE_HZ, channels: 1 });
+    t.strictSame(
+      audio.map(({ final }) => final),
+      audio.map((_, index) => index === audio.length - 1),
+      'only the last frame is final',
+    );
+  });
+
+  await t.test('stream: text in pieces, segments in order, words that rebuild the text', async (t) => {
+    const tts = open(t);
+    for (const size of [1, 2, 4]) {
+      const stream = tts.stream();
+      for (const piece of text.match(new RegExp(`[^]{1,${size}}`, 'gu')) ?? []) stream.pushText(piece);
+      stream.flush();
+      stream.pushText('And this is the next segment.');
+      stream.flush();
+      stream.endInput();
+      const { seconds, words } = await read(stream);
+      t.equal(
+        words
+          .map((word) => word.text)
+          .join('')
+          .trim(),
+        `${text} And this is the next segment.`,
+      );
+      let last = 0;
+      for (const { startTime, endTime, text: word } of words) {
+        t.ok(startTime >= last && endTime >= startTime, word);
+        last = endTime;
+      }
+      t.ok(last <= seconds, `${last} of ${seconds} s`);
+    }
+  });
+
+  await t.test('empty and blank text: no audio and no error', async (t) => {
+    const tts = open(t);
+    const failures: unknown[] = [];
+    tts.on('error', (failure) => failures.push(failure));
+    for (const input of ['', '   ', '\n\n']) {
+      const stream = tts.stream();
+      stream.pushText(input);
+      stream.endInput();
+      t.equal((await read(stream)).audio.length, 0, JSON.stringify(input));
+    }
+    t.strictSame(failures, []);
+  });
+
+  await t.test('200 interruptions in mid-speech on one socket', async (t) => {
+    const tts = open(t);
+    const opened = await counted(
+      service,
+      `syrinx_requests_total{route="${routeOf('multi-stream-input')}",status="101"}`,
+    );
+    for (let turn = 0; turn < 200; turn++) {
+      const stream = tts.stream();
+      stream.pushText(`Turn ${turn} begins here. It goes on for a while, and then somebody speaks. `);
+      stream.flush();
+      const events = stream[Symbol.asyncIterator]();
+      const first = await events.next();
+      if (first.done === true) t.fail(`turn ${turn} has no audio`);
+      stream.close();
+      let after = 0;
+      for (let event = await events.next(); event.done !== true && after < 1_000; event = await events.next())
+        after++;
+      if (after >= 1_000) t.fail('the old turn goes on');
+    }
+    const last = tts.stream();
+    last.pushText('The last turn is heard to its end.');
+    last.endInput();
+    const { words } = await read(last);
+    t.equal(
+      words
+        .map((word) => word.text)
+        .join('')
+        .trim(),
+      'The last turn is heard to its end.',
+      'nothing of an old turn',
+    );
+    const streams = `syrinx_streams{route="${routeOf('multi-stream-input')}"}`;
+    while ((await counted(service, streams)) > 0) await new Promise((resolve) => setTimeout(resolve, 100));
+    t.equal((await service.status()).openContexts, 0, 'every context is over');
+    t.equal(
+      await counted(service, `syrinx_requests_total{route="${routeOf('multi-stream-input')}",status="101"}`),
+      opened + 1,
+      'one socket',
+    );
+  });
+
+  await t.test('errors are its own exceptions, and no retry follows what cannot succeed', async (t) => {
+    const failureOf = async (options: object): Promise<Failure['error']> => {
+      const tts = open(t, options);
+      const failed = once(tts, 'error') as Promise<[Failure]>;
+      const reading = read(tts.synthesize('Hello.'));
+      const [{ error }] = await failed;
+      t.equal((await reading).audio.length, 0);
+      return error;
+    };
+    const requests = (status: number) =>
+      counted(service, `syrinx_requests_total{route="${routeOf('stream')}",status="${status}"}`);
+    for (const [options, status, name] of [
+      [{ apiKey: 'svc_sk_unknown' }, 401, /invalid_api_key/],
+      [{ apiKey: brokeKey }, 402, /quota_exceeded/],
+      [{ voiceId: 'nobody' }, 404, /voice_not_found/],
+      [{ encoding: 'aac_44100' }, 422, /output_format/],
+    ] as const) {
+      const error = await failureOf(options);
+      t.match(error, { name: /APIStatusError/, statusCode: status, retryable: false, message: name });
+      t.equal(await requests(status), 1, `${status} is not retried`);
+    }
+  });
+
+  await t.test('the tenth request is tried again until a slot is free', async (t) => {
+    const holders = await Promise.all(
+      Array.from({ length: 9 }, async () => {
+        const url = `ws://${origin}/v1/text-to-speech/wren/multi-stream-input?output_format=pcm_24000`;
+        const holder = (await ElevenLabsClient.open(url, { 'xi-api-key': fullKey })) as ElevenLabsClient;
+        holder.send({ text: `${text} `.repeat(100), context_id: 'c', flush: true });
+        await holder.until(() => holder.audio('c').length > 0);
+        return holder;
+      }),
+    );
+    const tts = open(t, { apiKey: fullKey });
+    const reading = read(tts.synthesize('Hello there.'));
+    const refused = `syrinx_requests_total{route="${routeOf('stream')}",status="429"}`;
+    while ((await counted(service, refused)) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    for (const holder of holders) holder.close();
+    t.ok((await reading).seconds > 0.3);
+  });
+
+  await t.test('after a restart of the service, the next turn is spoken', async (t) => {
+    const port = String(await freePort());
+    const env = { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: port, DATA_DIR: t.testdir({}) };
+    const before = spawnService(t, env);
+    await before.listening();
+    const [own = ''] = await createKeys(before.dataDir, [[null, null]]);
+    const tts = open(t, { apiKey: own, baseURL: `http://127.0.0.1:${port}/v1` });
+    const say = async (words: string) => {
+      const stream = tts.stream({ connOptions: NEVER_RETRY });
+      stream.pushText(words);
+      stream.endInput();
+      return read(stream);
+    };
+    t.ok((await say('Before the restart.')).seconds > 0.5);
+    t.equal((await before.stop()).code, 0);
+    const after = spawnService(t, env);
+    await after.listening();
+    t.ok((await say('After the restart.')).seconds > 0.5, 'on a new socket, at the first try');
+    t.equal((await after.stop()).code, 0);
+  });
+});

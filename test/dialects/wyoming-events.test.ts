@@ -1,0 +1,107 @@
+/** Events from bytes: cut anywhere, with faults, and within bounds. */
+import t from 'tap';
+import { Dice } from '../../scripts/rig/random.js';
+import { ByteBudget } from '../../src/byte-budget.js';
+import {
+  EventFault,
+  EventReader,
+  encodeEvent,
+  type WyomingEvent,
+} from '../../src/dialects/wyoming/events.js';
+import { written } from '../support/wyoming-client.js';
+
+const bounds = { bodyBytesMax: 10_000, bodyDepthMax: 8, bodyTokensMax: 50 };
+
+const readAll = (pieces: readonly Buffer[], budget = new ByteBudget(1_000_000)): WyomingEvent[] => {
+  const reader = new EventReader(bounds, budget);
+  const events: WyomingEvent[] = [];
+  for (const piece of pieces) {
+    if (!reader.push(piece)) throw new Error('no memory');
+    for (let event = reader.next(); event !== null; event = reader.next()) events.push(event);
+    reader.trim();
+  }
+  reader.close();
+  if (budget.taken !== 0) throw new Error('memory is not given back');
+  return events;
+};
+
+const conversation = Buffer.concat([
+  written('describe'),
+  written('synthesize', { text: 'Guten Morgen, 你好 \u{1F600}\n', voice: { name: 'wren', speaker: null } }),
+  Buffer.from('{"type":"ping","data":{"text":"a","more":1},"data_length":12}\n{"text":"b"}'),
+  encodeEvent('audio-chunk', { rate: 16_000 }, Buffer.from('{"type":"describe"}\n')),
+  written('synthesize-stop'),
+]);
+
+const expected: WyomingEvent[] = [
+  { type: 'describe', data: {} },
+  {
+    type: 'synthesize',
+    data: { text: 'Guten Morgen, 你好 \u{1F600}\n', voice: { name: 'wren', speaker: null } },
+  },
+  { type: 'ping', data: { text: 'b', more: 1 } },
+  { type: 'audio-chunk', data: { rate: 16_000 } },
+  { type: 'synthesize-stop', data: {} },
+];
+
+t.test('the library of the protocol writes its events like this', async (t) => {
+  t.equal(
+    written('synthesize-start', { voice: { name: 'wren' } }).toString(),
+    '{"type": "synthesize-start", "version": "1.8.0", "data_length": 27}\n{"voice": {"name": "wren"}}',
+  );
+});
+
+t.test('events are the same however their bytes are cut; payloads are skipped', async (t) => {
+  t.strictSame(readAll([conversation]), expected);
+  t.strictSame(readAll([...conversation].map((byte) => Buffer.of(byte))), expected);
+  const dice = new Dice(7);
+  for (let round = 0; round < 200; round++) {
+    const pieces: Buffer[] = [];
+    for (let at = 0; at < conversation.length;) {
+      const end = at + dice.between(1, 90);
+      pieces.push(conversation.subarray(at, end));
+      at = end;
+    }
+    t.strictSame(readAll(pieces), expected);
+  }
+});
+
+t.test('what is no event is a fault', async (t) => {
+  const faults: readonly (readonly [bytes: Buffer | string, message: RegExp])[] = [
+    ['GET / HTTP/1.1\r\n', /no JSON/],
+    ['\n', /no JSON/],
+    ['[]\n', /begins with a line/],
+    ['{"type":1}\n', /begins with a line/],
+    ['{"type":"a","data_length":-1}\n', /begins with a line/],
+    ['{"type":"a","data_length":1.5}\n', /begins with a line/],
+    ['{"type":"a","data_length":"5"}\n', /begins with a line/],
+    ['{"type":"a","data":[]}\n', /begins with a line/],
+    ['{"type":"a","data_length":10001}\n', /data of an event are too long/],
+    ['{"type":"a","data_length":2}\n[]', /must be a JSON object/],
+    [`{"type":"a","data":${'['.repeat(9)}${']'.repeat(9)}}\n`, /nests too deep/],
+    [`{"type":"a","data":{"b":[${'1,'.repeat(60)}1]}}\n`, /too many values/],
+    [Buffer.from('{"type":"\xff"}\n', 'latin1'), /UTF-8/],
+    ['x'.repeat(10_001), /line of an event is too long/],
+    [`{"type":"${'x'.repeat(10_000)}"}\n`, /line of an event is too long/],
+  ];
+  for (const [bytes, message] of faults) {
+    const error = await Promise.resolve()
+      .then(() => readAll([Buffer.from(bytes as string)]))
+      .then(
+        () => null,
+        (thrown: unknown) => thrown,
+      );
+    t.ok(error instanceof EventFault, String(bytes).slice(0, 40));
+    t.match((error as Error | null)?.message, message);
+  }
+});
+
+t.test('bytes wait only as far as there is memory', async (t) => {
+  const budget = new ByteBudget(5_000);
+  const reader = new EventReader(bounds, budget);
+  t.ok(reader.push(Buffer.alloc(4_000, 'x')));
+  t.notOk(reader.push(Buffer.alloc(4_000, 'x')));
+  reader.close();
+  reader.close();
+  t.equal(budget.taken, 0);
+});
