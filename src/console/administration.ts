@@ -24,8 +24,6 @@ export type StoreCall = Extract<
   CallName,
   | 'account'
   | 'keys'
-  | 'createKey'
-  | 'changeKey'
   | 'revokeKey'
   | 'usage'
   | 'balance'
@@ -101,6 +99,18 @@ export interface ConsoleAdministration extends StoreCalls {
   /** Ends the user's other sessions. `forbidden` with the field `current` if that is wrong. */
   changePassword(tokenHash: string, question: Question<'changePassword'>): Promise<void>;
 
+  /** @param installed ids of the voices: a key gets no others */
+  createKey(
+    by: Actor,
+    question: Question<'createKey'>,
+    installed: readonly string[],
+  ): Promise<Answer<'createKey'>>;
+  /** As `createKey`. The key keeps the voices that it has, whatever is installed. */
+  changeKey(
+    by: Actor,
+    question: Question<'changeKey'>,
+    installed: readonly string[],
+  ): Promise<Answer<'changeKey'>>;
   /** For operators. The caller makes the URL. */
   invite(by: Actor, question: Question<'invite'>): Promise<OneTimeLink>;
   /** The hidden key of an account, made at first use. `Admission.byId` takes it. */

@@ -102,6 +102,7 @@ export interface CallsParts {
   readonly administration: ConsoleAdministration;
   readonly throttle: Throttle;
   readonly voices: {
+    readonly ids: readonly string[];
     view(): VoicesView;
     reload(): void;
   };
@@ -196,8 +197,10 @@ export const createCalls = (parts: CallsParts): Answers => {
     },
     account: stored('account'),
     keys: stored('keys'),
-    createKey: stored('createKey'),
-    changeKey: stored('changeKey'),
+    createKey: async (question, caller) =>
+      administration.createKey(sessionOf(caller).user, question, voices.ids),
+    changeKey: async (question, caller) =>
+      administration.changeKey(sessionOf(caller).user, question, voices.ids),
     revokeKey: stored('revokeKey'),
     usage: stored('usage'),
     balance: stored('balance'),

@@ -105,7 +105,9 @@ export class Console {
     this.#sessions = sessions;
     this.#live = live;
     const listener: Listener = new Listener({
-      ...{ host, port, prefix: 'CONSOLE_', certificate, clock, log, metrics },
+      ...{ host, port, certificate, clock, log, metrics },
+      variables: { host: 'CONSOLE_HOST', port: 'CONSOLE_PORT' },
+      connections: { open: 0 },
       bounds: { ...bounds, connectionsMax: bounds.consoleConnectionsMax },
       addRoutes: (app) => {
         const playground = { ...parts, ...server.shared, administration, door, sessions };
@@ -116,7 +118,7 @@ export class Console {
           ...server.shared,
           services: speech,
           authenticate: socketAuthentication(playground),
-          onEnded: () => listener.connections.webSocketEnded(),
+          onEnded: () => listener.webSocketEnded(),
         });
         for (const route of routes) addRoute(app, this.#services, route);
         for (const pattern of ['/api/*', '/assets/*']) addNotFound(app, this.#services, pattern);

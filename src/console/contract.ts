@@ -5,12 +5,10 @@
  * a `Refusal`. Times are milliseconds since 1970.
  */
 import type { tags } from 'typia';
+import type { AuditRow, Role, User } from '../store/people.js';
+import type { BalanceChange, UsageRow, UsageStep } from '../store/store.js';
 
-export type Role =
-  /** Sees and changes all accounts, and the service. */
-  | 'operator'
-  /** Belongs to one account. */
-  | 'member';
+export type { AuditRow, Role, UsageRow, UsageStep, User };
 
 type Name = string & tags.MinLength<1> & tags.MaxLength<64>;
 type Password = string & tags.MinLength<10> & tags.MaxLength<256>;
@@ -37,17 +35,6 @@ export interface Refusal {
   readonly field?: string;
   /** `tooManyAttempts`: when the next attempt counts. */
   readonly retryAfterMs?: number;
-}
-
-export interface User {
-  readonly userId: number;
-  readonly name: string;
-  readonly role: Role;
-  /** A member's account. */
-  readonly accountId: number | null;
-  readonly account: string | null;
-  readonly createdAtMs: number;
-  readonly lastSeenAtMs: number | null;
 }
 
 export interface SessionState {
@@ -102,24 +89,10 @@ export interface KeyChanges {
     (readonly (string & tags.MaxLength<200>)[] & tags.MinItems<1> & tags.MaxItems<100>) | null;
 }
 
-export type UsageStep = 'hour' | 'day';
-
-/** What was spent in one step of time by one key with one voice. */
-export interface UsageRow {
-  /** Start of the hour, or of the day in UTC. */
-  readonly atMs: number;
-  readonly accountId: number;
-  readonly keyId: number;
-  /** The key's prefix; "Playground" for the hidden key of an account. */
-  readonly key: string;
-  readonly keyName: string;
-  /** Empty for speech that was charged before voices were recorded. */
-  readonly voice: string;
-  readonly requests: number;
-  readonly characters: number;
-  readonly credits: number;
-  readonly refunded: number;
-  readonly audioMs: number;
+interface UsagePosition {
+  readonly atMs: Time;
+  readonly keyId: Id;
+  readonly voice: string & tags.MaxLength<200>;
 }
 
 export interface UsageQuestion {
@@ -129,14 +102,18 @@ export interface UsageQuestion {
   /** Exclusive. */
   readonly toMs: Time;
   readonly step: UsageStep;
+  /** `next` of the page before. */
+  readonly after?: UsagePosition;
 }
 
-/** Credit that was granted, and what a day spent. The newest first. */
-export interface BalanceRow {
-  readonly atMs: number;
-  readonly kind: 'grant' | 'spent';
-  /** Signed. */
-  readonly amount: number;
+export interface UsagePage {
+  readonly rows: readonly UsageRow[];
+  /** `null`: these are the last rows. */
+  readonly next: UsagePosition | null;
+}
+
+/** The newest first. */
+export interface BalanceRow extends BalanceChange {
   /** After this row. */
   readonly balance: number;
 }
@@ -168,18 +145,6 @@ export interface VoicesView {
     readonly message: string | null;
     readonly atMs: number | null;
   };
-}
-
-export interface AuditRow {
-  readonly auditId: number;
-  readonly atMs: number;
-  /** Who did it; "command line" for acts there. */
-  readonly actor: string;
-  /** Such as `account.credit`, `key.revoke`, `session.signIn`. */
-  readonly action: string;
-  /** What it was done to, such as an account's name or a key's prefix. */
-  readonly subject: string;
-  readonly details: string;
 }
 
 export interface InvitationLink {
@@ -221,7 +186,7 @@ export interface Calls {
   >;
   changeKey: Call<{ readonly keyId: Id; readonly changes: KeyChanges }, KeyView>;
   revokeKey: Call<{ readonly keyId: Id }, KeyView>;
-  usage: Call<UsageQuestion, readonly UsageRow[]>;
+  usage: Call<UsageQuestion, UsagePage>;
   balance: Call<{ readonly accountId: Id }, readonly BalanceRow[]>;
   users: Call<{ readonly accountId: Id | null }, readonly User[]>;
   voices: Call<Nothing, VoicesView>;
@@ -250,7 +215,7 @@ export type Answer<N extends CallName> = Calls[N]['answer'];
  * Further routes, with the session's cookie:
  *
  *   GET  /api/live                 operators: server-sent events, one `LiveView` a second
- *   GET  /api/usage.csv?accountId&fromMs&toMs&step   the rows of `usage`
+ *   GET  /api/usage.csv?accountId&fromMs&toMs&step   all rows of `usage`
  *   POST /api/speak                `SpeakQuestion`; answered as POST /v1/tts/stream is, errors included; speaks for the
  *                                  hidden key of the account: a member's own, an operator's choice
  *   WS   /api/socket?accountId     the WebSocket of the specification, with the same hidden key

@@ -1,6 +1,7 @@
 /** Reads a call of the page, checks it, and answers it. */
 import type { IValidation } from 'typia';
 import { parseJsonBody } from '../api/body.js';
+import type { Member } from '../byte-budget.js';
 import { readBody } from '../front/body-reader.js';
 import type { Header } from '../front/cors.js';
 import type { Exchange } from '../front/exchange.js';
@@ -15,8 +16,8 @@ import type { Cookies } from './headers.js';
 import type { Sessions } from './sessions.js';
 import type { Throttle } from './throttle.js';
 
-/** Stands for the key of all bodies that come to the console: together they have the part of one key. */
-const BODIES_OF_CONSOLE = -1;
+/** All bodies that come to the console together have the part of one key. */
+const ARRIVING: Member = 'arriving at the console';
 
 export interface DoorParts {
   readonly gate: Gate;
@@ -67,7 +68,7 @@ export class Door {
   ): void {
     // Forms of other sites can send bodies of every other type. Without a body the type may be absent.
     const isJson = /^application\/json\s*(?:;|$)/i.test(head.contentType?.trim() ?? '');
-    readBody(exchange, head, BODIES_OF_CONSOLE, (bytes) => {
+    readBody(exchange, head, ARRIVING, (bytes) => {
       try {
         if (!isJson) throw badRequest('A call is JSON: its content-type is application/json.');
         const json = parseJsonBody(bytes, head.contentType, exchange.services.bounds);

@@ -5,6 +5,7 @@
 import typia from 'typia';
 import type { Admission } from '../accounts/admission.js';
 import { readSpeechRequest } from '../api/speech-request.js';
+import type { Member } from '../byte-budget.js';
 import { replyError, replyUnavailable } from '../front/reply.js';
 import type { RequestHead } from '../front/request-head.js';
 import { streamResponder } from '../front/responders.js';
@@ -25,8 +26,8 @@ export interface PlaygroundParts extends SpeechRouteParts {
   readonly door: Door;
 }
 
-/** Stands for the key of all bodies that wait for their session: together they have the part of one key. */
-const BODIES_WAITING = -2;
+/** All bodies that wait for their session together have the part of one key. */
+const WAITING: Member = 'waiting for a session of the console';
 
 const validateQuestion = typia.createValidateEquals<SpeakQuestion>();
 const isId = typia.createIs<SpeakQuestion['accountId']>();
@@ -64,7 +65,7 @@ export const speakRoute =
     door.readQuestion(exchange, head, validateQuestion, ({ accountId, request }, bytes) => {
       // The body waits for the session: it counts until then.
       const { bodyBudget, bounds, turns } = exchange.services;
-      const part = bodyBudget.of(BODIES_WAITING);
+      const part = bodyBudget.of(WAITING);
       if (!part.take(bytes)) {
         replyUnavailable(exchange, 'bodyPoolExhausted');
         return;

@@ -9,31 +9,18 @@ import type { Reply } from '../front/reply.js';
 import type { Handler } from '../front/routes.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
+import { sampleSentence } from '../text/sample-sentences.js';
 import type { Voice } from '../threads/voices.js';
 import { replyWhenDone } from './answers.js';
 import type { Door } from './dispatch.js';
 import { ConsoleRefusal } from './refusal.js';
 import type { Sessions } from './sessions.js';
 
-/** By language. */
-const sentences: Readonly<Record<string, string>> = {
-  en: 'The kettle is on, and the kitchen smells of toast. Shall we sit by the window and talk?',
-  de: 'Der Kessel summt, und die Küche duftet nach Brot. Wollen wir uns ans Fenster setzen?',
-  fr: 'La bouilloire chante, et la cuisine sent le pain grillé. On s’assoit près de la fenêtre ?',
-  es: 'El agua ya hierve y la cocina huele a pan tostado. ¿Nos sentamos junto a la ventana?',
-  it: 'Il bollitore fischia e la cucina profuma di pane. Ci sediamo vicino alla finestra?',
-  pt: 'A chaleira está no fogo e a cozinha cheira a pão. Vamos sentar junto à janela?',
-  nl: 'De ketel fluit en de keuken ruikt naar brood. Zullen we bij het raam gaan zitten?',
-};
-
-const sentenceFor = (language: string): string =>
-  sentences[language.toLowerCase().split(/[-_]/, 1)[0] ?? ''] ?? sentences['en']!;
-
 const format = defaultCodecFormat('mp3');
 
 /** Charges nothing, and has no slot. */
 const freeLease: Lease = {
-  keyId: -3,
+  account: '',
   settle: () => undefined,
   heard: () => undefined,
   close: () => undefined,
@@ -104,7 +91,7 @@ export class Samples {
   #make({ id, language }: Voice): Promise<Buffer> {
     const { speech } = this.#parts;
     const settings = { voiceId: id, temperature: DEFAULT_TEMPERATURE, normalizeText: true };
-    const text = sentenceFor(language);
+    const text = sampleSentence(language);
     return new Promise((resolve, reject) => {
       if (!speech.admits({ settings, format, framing: 'whole', textUnits: text.length })) {
         reject(busy());

@@ -1,8 +1,11 @@
-/** The rows of the call `usage` as a file for a spreadsheet. */
+/** The rows of the call `usage` as a file for a spreadsheet, however many they are. */
 import typia from 'typia';
+import type { Exchange } from '../front/exchange.js';
+import { reply } from '../front/reply.js';
+import { ResponseSender } from '../front/response-sender.js';
 import type { Handler } from '../front/routes.js';
-import type { ConsoleAdministration } from './administration.js';
-import { badRequest, replyWhenDone } from './answers.js';
+import type { Actor, ConsoleAdministration } from './administration.js';
+import { badRequest, replyFault } from './answers.js';
 import type { UsageQuestion, UsageRow } from './contract.js';
 import type { Door } from './dispatch.js';
 import type { Sessions } from './sessions.js';
@@ -29,11 +32,13 @@ const cell = (value: string | number): string => {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 
+const record = (cells: readonly (string | number)[]): string => `${cells.map(cell).join(',')}\r\n`;
+
+export const csvHeader = record(Object.keys(columns));
+
 /** As RFC 4180 has it. */
-export const usageCsv = (rows: readonly UsageRow[]): string =>
-  [Object.keys(columns), ...rows.map((row) => Object.values(columns).map((valueOf) => valueOf(row)))]
-    .map((cells) => `${cells.map(cell).join(',')}\r\n`)
-    .join('');
+export const csvRecords = (rows: readonly UsageRow[]): string =>
+  rows.map((row) => record(Object.values(columns).map((valueOf) => valueOf(row)))).join('');
 
 const isQuestion = typia.createEquals<UsageQuestion>();
 
@@ -52,20 +57,55 @@ const questionIn = (query: string): UsageQuestion => {
   throw badRequest('The file needs fromMs, toMs and step (hour or day), and accountId for one account.');
 };
 
+const csvHead = {
+  status: 200,
+  contentType: 'text/csv; charset=utf-8',
+  headers: [['content-disposition', 'attachment; filename="syrinx-usage.csv"']],
+} as const;
+
+/** Resolves when the reader has taken the bytes. @returns false if the reader has gone */
+const taken = (exchange: Exchange, sender: ResponseSender, bytes: Uint8Array): Promise<boolean> =>
+  new Promise((resolve) => {
+    exchange.onOver(() => resolve(false));
+    sender.write(bytes, () => resolve(true));
+  });
+
+/** Reads a page when the reader has taken the one before it. */
+const sendPages = async (
+  exchange: Exchange,
+  by: Actor,
+  question: UsageQuestion,
+  administration: Pick<ConsoleAdministration, 'usage'>,
+): Promise<void> => {
+  // Before the head is sent, so that a refusal has its own status.
+  let page = await administration.usage(by, question);
+  if (exchange.isOver) return;
+  if (exchange.method === 'head') {
+    reply(exchange, { ...csvHead, body: '' });
+    return;
+  }
+  const sender = new ResponseSender(exchange, csvHead);
+  let text = csvHeader;
+  while (await taken(exchange, sender, Buffer.from(text + csvRecords(page.rows)))) {
+    if (page.next === null) {
+      sender.end();
+      return;
+    }
+    page = await administration.usage(by, { ...question, after: page.next });
+    text = '';
+  }
+};
+
 /** `GET /api/usage.csv` */
 export const usageCsvRoute =
   (door: Door, sessions: Sessions, administration: Pick<ConsoleAdministration, 'usage'>): Handler =>
   (exchange, head) => {
     if (!door.admits(exchange, head)) return;
-    const answer = async () => {
+    const answer = async (): Promise<void> => {
       const { user } = await sessions.demand(head);
-      const rows = await administration.usage(user, questionIn(head.query));
-      return {
-        status: 200,
-        contentType: 'text/csv; charset=utf-8',
-        body: usageCsv(rows),
-        headers: [['content-disposition', 'attachment; filename="syrinx-usage.csv"'] as const],
-      };
+      await sendPages(exchange, user, questionIn(head.query), administration);
     };
-    replyWhenDone(exchange, answer());
+    answer().catch((error: unknown) =>
+      exchange.guard(() => (exchange.hasBegun ? exchange.fail(error) : replyFault(exchange, error))),
+    );
   };

@@ -1,25 +1,26 @@
 /** The voices page: what is installed, whether it loaded, and how the last reload went. */
 import type { VoiceReload } from '../threads/reload.js';
-import type { Voice, VoicePack } from '../threads/voices.js';
+import type { PackFinding, Voice, VoicePack } from '../threads/voices.js';
 import type { PackView, VoicesView } from './contract.js';
 
 export interface VoicesParts {
-  readonly generation: () => { readonly number: number; readonly packs: readonly VoicePack[] };
+  readonly generation: () => {
+    readonly number: number;
+    readonly packs: readonly VoicePack[];
+    readonly findings: readonly PackFinding[];
+  };
   readonly reload: Pick<VoiceReload, 'isRunning' | 'last' | 'request'>;
 }
 
-const loadedPack = ({ name, modelBytes, licence, voices }: VoicePack): PackView => ({
+const loadedPack = ({ name, modelBytes, sharedBytes = 0, licence, voices }: VoicePack): PackView => ({
   name,
-  bytes: modelBytes,
+  bytes: modelBytes + sharedBytes,
   loaded: true,
   message: null,
   voices: voices.map(({ id, language, sampleRateHz, description = '' }) => ({
     ...{ id, pack: name, description, language, sampleRateHz, licence: licence ?? null },
   })),
 });
-
-/** A reload takes all packs or none. */
-const NOT_TAKEN = 'The pack can be used. It was not loaded, because the reload ended at another pack.';
 
 export class InstalledVoices {
   readonly #parts: VoicesParts;
@@ -33,6 +34,10 @@ export class InstalledVoices {
     return this.#parts.generation().packs.flatMap(({ voices }) => voices);
   }
 
+  get ids(): readonly string[] {
+    return this.voices.map(({ id }) => id);
+  }
+
   /** As SIGHUP. */
   reload(): void {
     this.#parts.reload.request();
@@ -40,8 +45,9 @@ export class InstalledVoices {
 
   view(): VoicesView {
     const { generation, reload } = this.#parts;
-    const { number, packs } = generation();
-    const findings = reload.last?.findings ?? [];
+    const { number, packs, findings: current } = generation();
+    // A reload that failed found what changed since.
+    const findings = typeof reload.last?.fault === 'string' ? reload.last.findings : current;
     const faultOf = (name: string): string | null =>
       findings.find(({ pack }) => pack === name)?.fault ?? null;
     const others = findings.filter(({ pack }) => !packs.some(({ name }) => name === pack));
@@ -51,7 +57,7 @@ export class InstalledVoices {
         // Its voices go on speaking, although its files cannot be used any more.
         ...packs.map((pack) => ({ ...loadedPack(pack), message: faultOf(pack.name) })),
         ...others.map(({ pack, fault }) => ({
-          ...{ name: pack, bytes: 0, loaded: false, message: fault ?? NOT_TAKEN, voices: [] },
+          ...{ name: pack, bytes: 0, loaded: false, message: fault, voices: [] },
         })),
       ],
       reload: {

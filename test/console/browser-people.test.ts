@@ -1,7 +1,7 @@
 /** People at the console of a running service: they claim it, invite, make keys, revoke them and sign out. */
 import t, { type Test } from 'tap';
 import { speech } from '../support/service.js';
-import { noBrowser, password, type Person, startConsole, type Rig } from './browser-rig.js';
+import { ask, noBrowser, password, type Person, startConsole, type Rig } from './browser-rig.js';
 
 /** @returns the status of a request with this key */
 const speakWith = async ({ service }: Rig, key: string): Promise<number> => {
@@ -107,6 +107,17 @@ t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (
       'Harbour Radio',
       'the button of the empty list is gone: the heading has the focus',
     );
+  });
+
+  await t.test('two people who change different things of a key do not undo each other', async (t) => {
+    await ada.button('Change Keyboard').click();
+    await ada.page.getByRole('dialog').getByLabel('Name').fill('Desk');
+    const [key] = (await ask(ada.page, 'keys', { accountId })).filter(({ name }) => name === 'Keyboard');
+    await ask(ada.page, 'changeKey', { keyId: key!.keyId, changes: { creditLimit: 77 } });
+    await ada.button('Save').click();
+    await ada.page.getByText('Key changed.').waitFor();
+    const [changed] = (await ask(ada.page, 'keys', { accountId })).filter(({ name }) => name === 'Desk');
+    t.match(changed, { keyId: key!.keyId, creditLimit: 77, voices: null });
   });
 
   await t.test('a member comes by invitation, sees its account and no other', async (t) => {

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path';
 import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import type { Test } from 'tap';
+import type { Answer, CallName, Question } from '../../src/console/contract.js';
 import { type Environment, SCRIPTED, startService, type TestService, until } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
 
@@ -150,6 +151,15 @@ export class Person {
     })`);
   }
 }
+
+/** A call of the console as the page's user. */
+export const ask = <N extends CallName>(page: Page, name: N, question: Question<N>): Promise<Answer<N>> =>
+  page.evaluate<Answer<N>>(
+    `fetch('/api/${name}', {
+      method: 'POST', headers: { 'content-type': 'application/json' },
+      body: ${JSON.stringify(JSON.stringify(question))},
+    }).then((response) => response.json())`,
+  );
 
 export interface Rig {
   readonly service: TestService;

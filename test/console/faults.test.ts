@@ -1,13 +1,15 @@
 /** The console when the store or a voice pack fails: it says what is wrong, and nothing is half done. */
-import { cpSync, mkdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
 import { readConfig, ConfigError } from '../../src/config.js';
 import type { VoicesView } from '../../src/console/contract.js';
 import { storePath } from '../../src/store/sqlite/database.js';
-import { ConsoleClient, Refused } from '../support/console-client.js';
+import { ConsoleClient, PASSWORD, Refused } from '../support/console-client.js';
 import { packageRoot } from '../support/package-root.js';
+import { smallDisk } from '../support/small-disk.js';
+import { missingTool } from '../support/tools.js';
 import { failsToStart, holdPort, SCRIPTED, spawnService, startService, until } from '../support/service.js';
 
 const small = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' };
@@ -33,6 +35,52 @@ t.test('a store that another program has locked', async (t) => {
   await operator.call('createAccount', { name: 'late', credits: 10 });
 });
 
+t.test('a store whose disk is full', { skip: missingTool('mount') }, async (t) => {
+  const disk = smallDisk(t);
+  if (disk === null) {
+    t.comment('this user may not mount: not tested');
+    return;
+  }
+  const service = await startService(t, { ...small, DATA_DIR: join(disk.path, 'data') }, SCRIPTED);
+  const operator = await ConsoleClient.claim(service);
+  const account = await operator.call('createAccount', { name: 'early', credits: 10 });
+  const { accountId } = account;
+  const { view: key } = await operator.call('createKey', { accountId, properties: { name: 'web' } });
+  const stateOf = async () => ({
+    accounts: await operator.call('accounts', {}),
+    keys: await operator.call('keys', { accountId }),
+    users: await operator.call('users', { accountId }),
+    audit: await operator.call('audit', { beforeId: null }),
+  });
+  const before = await stateOf();
+  disk.fill();
+  const acts = {
+    createAccount: () => operator.call('createAccount', { name: 'late', credits: 10 }),
+    credit: () => operator.call('credit', { accountId, credits: 5 }),
+    createKey: () => operator.call('createKey', { accountId, properties: {} }),
+    changeKey: () => operator.call('changeKey', { keyId: key.keyId, changes: { name: 'desk' } }),
+    revokeKey: () => operator.call('revokeKey', { keyId: key.keyId }),
+    suspend: () => operator.call('suspendAccount', { accountId, suspended: true }),
+    invite: () => operator.call('invite', { accountId }),
+    deleteAccount: () => operator.call('deleteAccount', { accountId }),
+    signIn: () => new ConsoleClient(service.consolePort).call('signIn', { name: 'olga', password: PASSWORD }),
+  };
+  for (const [name, act] of Object.entries(acts)) {
+    const refused = await act().catch((error: unknown) => error);
+    t.match(
+      refused,
+      { status: 503, refusal: { code: 'unavailable', message: /disk of the store is full/ } },
+      name,
+    );
+  }
+  t.same(await stateOf(), before, 'nothing is half done, and what there is can be read');
+  disk.makeRoom();
+  t.ok(
+    await until(async () => (await operator.post('/api/credit', { accountId, credits: 5 })).status === 200),
+  );
+  t.match(await operator.call('account', { accountId }), { balance: 15, suspendedAtMs: null, keys: 1 });
+});
+
 t.test('voices: a damaged pack is named, and the others go on', async (t) => {
   const models = join(t.testdir(), 'models');
   cpSync(join(packageRoot, 'models'), models, { recursive: true });
@@ -46,33 +94,45 @@ t.test('voices: a damaged pack is named, and the others go on', async (t) => {
     licence: /Apache-2\.0/,
   });
   t.match(before.reload, { running: false, message: null, atMs: null });
-  /** @param message of the log at its end */
-  const reload = async (message: string): Promise<VoicesView> => {
+  /** @param message of the log at its end; @param count how often it has come then */
+  const reload = async (message: string, count = 1): Promise<VoicesView> => {
     const begun = await operator.call('reloadVoices', {});
     t.ok(begun.reload.running);
-    await service.untilLogged(message);
+    await service.untilLogged(message, count);
     return operator.call('voices', {});
   };
   mkdirSync(join(models, 'broken'));
+  const partial = await reload('voices reloaded');
+  t.match(partial, {
+    generation: 2,
+    packs: [
+      { name: 'syrinx-en', loaded: true, message: null },
+      { name: 'broken', loaded: false, message: /broken: the folder is empty$/, voices: [] },
+    ],
+    reload: { message: null, atMs: Number },
+  });
+  rmSync(join(models, 'broken'), { recursive: true });
+  const manifest = join(models, 'syrinx-en', 'manifest.json');
+  renameSync(manifest, `${manifest}-`);
   const failed = await reload(
     'the voices were not reloaded, the current ones go on: fix the fault, then SIGHUP again',
   );
-  t.match(failed.packs, [
-    { name: 'syrinx-en', loaded: true, message: null },
-    { name: 'broken', loaded: false, message: /broken\/manifest\.json: the file is missing$/, voices: [] },
-  ]);
-  t.match(failed.reload, { message: /broken\/manifest\.json/, atMs: Number });
-  t.equal(failed.generation, 1);
-  rmSync(join(models, 'broken'), { recursive: true });
-  const mended = await reload('voices reloaded');
-  t.match(mended, {
+  t.match(failed, {
     generation: 2,
+    packs: [{ name: 'syrinx-en', loaded: true, message: /manifest\.json: the file is missing$/ }],
+    reload: { message: /manifest\.json: the file is missing$/, atMs: Number },
+  });
+  t.equal(failed.packs.length, 1);
+  renameSync(`${manifest}-`, manifest);
+  const mended = await reload('voices reloaded', 2);
+  t.match(mended, {
+    generation: 3,
     packs: [{ name: 'syrinx-en', loaded: true, message: null }],
     reload: { message: null },
   });
   t.equal(mended.packs.length, 1);
   const audit = await operator.call('audit', { beforeId: null });
-  t.equal(audit.filter(({ action }) => action === 'voices.reload').length, 2);
+  t.equal(audit.filter(({ action }) => action === 'voices.reload').length, 3);
 });
 
 t.test('a port that is taken ends the start with what to do', async (t) => {

@@ -152,15 +152,6 @@ export class Ears {
   }
 }
 
-/** A call of the console as the page's user. @returns the answer */
-export const ask = (page: Page, name: string, question: object): Promise<unknown> =>
-  page.evaluate(
-    `fetch('/api/${name}', {
-      method: 'POST', headers: { 'content-type': 'application/json' },
-      body: ${JSON.stringify(JSON.stringify(question))},
-    }).then((response) => response.json())`,
-  );
-
 /** A source is planned so long before it starts. */
 const leadSeconds = 0.05;
 

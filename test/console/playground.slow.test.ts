@@ -7,8 +7,8 @@ import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
 import { prose, until, type StreamRecord } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
-import { noBrowser, startConsole } from './browser-rig.js';
-import { ask, badJointsOf, Ears, heardAt } from './playground-ears.js';
+import { ask, noBrowser, startConsole } from './browser-rig.js';
+import { badJointsOf, Ears, heardAt } from './playground-ears.js';
 
 if (noBrowser !== false) {
   t.pass(noBrowser, { skip: noBrowser });
@@ -27,7 +27,7 @@ const status = () => request.getByRole('status').innerText();
 const alert = () => request.getByRole('alert').innerText();
 const words = request.getByRole('group', { name: /^Spoken words/ }).getByRole('button');
 
-const accounts = (await ask(page, 'accounts', {})) as readonly { accountId: number }[];
+const accounts = await ask(page, 'accounts', {});
 const { accountId } = accounts[0]!;
 
 const recordsOf = (body: string): readonly StreamRecord[] =>
@@ -130,6 +130,11 @@ t.test('every format sounds as it streams, and downloads as it is', async (t) =>
     t.ok(heard.pcm.length / 2 / rate > 0.7, `${format}: ${heard.pcm.length / 2 / rate} s are heard`);
     t.strictSame(badJointsOf(heard), [], `${format}: without gap or overlap`);
     const { bytes, name } = await downloaded();
+    if (format === 'opus') {
+      const endSample = Number(bytes.readBigUInt64LE(bytes.lastIndexOf('OggS') + 6));
+      const skipped = bytes.readUInt16LE(bytes.indexOf('OpusHead') + 10);
+      t.equal(heard.pcm.length / 2, endSample - skipped, 'not a sample past its end');
+    }
     if (format !== 'linear16') {
       t.equal(name, `speech.${format === 'mulaw' ? 'ulaw' : format}`);
       t.ok(bytes.equals(Buffer.concat(audio)), `${format}: the bytes of the stream`);
@@ -193,7 +198,7 @@ t.test('it says plainly why the service does not speak', async (t) => {
   t.ok(await until(async () => (await alert()).startsWith('The account is suspended, so it cannot speak')));
   await ask(page, 'suspendAccount', { accountId, suspended: false });
 
-  const poor = (await ask(page, 'createAccount', { name: 'poor', credits: 20 })) as { accountId: number };
+  const poor = await ask(page, 'createAccount', { name: 'poor', credits: 20 });
   await page.reload();
   await ada.field('Account').selectOption(String(poor.accountId));
   await ada.button('Speak').click();

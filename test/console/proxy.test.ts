@@ -1,7 +1,9 @@
 /** The console behind nginx, with the operator's configuration file, and over the service's own TLS. */
-import { readFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { copyFileSync, readFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import t from 'tap';
 import { makeCertificate } from '../support/certificates.js';
 import { PASSWORD } from '../support/console-client.js';
@@ -92,7 +94,8 @@ t.test('behind nginx', { skip: missingTool('nginx', 'openssl') }, async (t) => {
 });
 
 t.test('over TLS of the service', { skip: missingTool('openssl') }, async (t) => {
-  const { ca, certPath, keyPath } = makeCertificate(t.testdir(), 'console');
+  const folder = t.testdir({});
+  const { ca, certPath, keyPath } = makeCertificate(folder, 'console');
   const env = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', TLS_CERT: certPath, TLS_KEY: keyPath };
   const service = await startService(t, env, SCRIPTED);
   t.ok(tokenIn(service.dataDir).startsWith(`https://127.0.0.1:${service.consolePort}/claim#`));
@@ -115,4 +118,24 @@ t.test('over TLS of the service', { skip: missingTool('openssl') }, async (t) =>
   });
   t.equal(cookies.length, 2);
   for (const cookie of cookies) t.match(cookie, /^__Host-syrinx-.*; Secure$/);
+
+  const next = makeCertificate(folder, 'next');
+  const shown = () =>
+    new Promise<string>((resolve, reject) => {
+      const options = { host: '127.0.0.1', servername: 'localhost', port: service.consolePort };
+      const socket = connect({ ...options, rejectUnauthorized: false }, () => {
+        resolve(socket.getPeerX509Certificate()?.fingerprint256 ?? '');
+        socket.destroy();
+      }).once('error', reject);
+    });
+  t.equal(await shown(), new X509Certificate(ca).fingerprint256);
+  copyFileSync(next.certPath, certPath);
+  copyFileSync(next.keyPath, keyPath);
+  service.signal('SIGHUP');
+  await service.untilLogged('new connections get the new TLS certificate');
+  t.equal(
+    await shown(),
+    new X509Certificate(next.ca).fingerprint256,
+    'a renewed certificate, without a restart',
+  );
 });

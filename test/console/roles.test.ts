@@ -16,6 +16,8 @@ t.test('every route with every role and with none', async (t) => {
   const member = await operator.invited(own.accountId, 'max');
   const stranger = await operator.invited(other.accountId, 'eve');
   const nobody = new ConsoleClient(service.consolePort);
+  /** An operator that stays to the end. */
+  let last = operator;
   const { view: key } = await operator.call('createKey', {
     accountId: own.accountId,
     properties: { name: 'web' },
@@ -140,8 +142,53 @@ t.test('every route with every role and with none', async (t) => {
     t.equal((await operator.ask('/api/usage.csv?fromMs=0&toMs=1&step=day')).status, 200);
   });
 
+  await t.test('two operators who change the same thing at once', async (t) => {
+    const otto = await operator.invited(null, 'otto');
+    const both = async <N extends CallName>(name: N, one: Question<N>, two: Question<N> = one) => {
+      const answers = [operator.post(`/api/${name}`, one), otto.post(`/api/${name}`, two)];
+      return (await Promise.all(answers)).map(({ status }) => status).sort();
+    };
+    const shared = await operator.call('createAccount', { name: 'shared', credits: 100 });
+    const ofShared = { accountId: shared.accountId };
+    const { view } = await operator.call('createKey', { ...ofShared, properties: { name: 'one' } });
+    const { keyId } = view;
+    t.strictSame(await both('credit', { ...ofShared, credits: 5 }), [200, 200]);
+    t.equal((await operator.call('account', ofShared)).balance, 110, 'both are added');
+    const changes = [
+      { keyId, changes: { name: 'two' } },
+      { keyId, changes: { creditLimit: 9 } },
+    ] as const;
+    t.strictSame(await both('changeKey', ...changes), [200, 200]);
+    t.match(await operator.call('keys', ofShared), [{ name: 'two', creditLimit: 9 }]);
+    t.strictSame(await both('revokeKey', { keyId }), [200, 200], 'it is revoked once');
+    t.equal(
+      (await operator.post('/api/changeKey', changes[0])).status,
+      409,
+      'and cannot be changed any more',
+    );
+    t.strictSame(await both('suspendAccount', { ...ofShared, suspended: true }), [200, 200]);
+    t.strictSame(await both('createAccount', { name: 'wanted', credits: null }), [200, 409]);
+    t.strictSame(await both('deleteAccount', ofShared), [200, 404]);
+    const acts = (await operator.call('audit', { beforeId: null })).filter(
+      ({ subject }) => subject === 'shared',
+    );
+    t.strictSame(
+      acts.map(({ action }) => action).sort(),
+      ['account.create', 'account.credit', 'account.credit', 'account.delete', 'account.suspend'],
+      'one row for each act that changed something',
+    );
+    const ids = (await operator.call('users', { accountId: null })).map(({ userId }) => ({ userId }));
+    const removals = await both('removeUser', ids[1]!, ids[0]);
+    t.equal(removals[0], 200);
+    t.not(removals[1], 200, 'two who remove each other: one stays');
+    const left = (await operator.post('/api/session', {}).then((answer) => answer.json())) as {
+      user: unknown;
+    };
+    last = left.user === null ? otto : operator;
+  });
+
   await t.test('a user who was removed is nobody at once', async (t) => {
-    await operator.call('removeUser', { userId: user!.userId });
+    await last.call('removeUser', { userId: user!.userId });
     for (const name of closed) t.equal(await statusOf(member, name), 401, name);
   });
 
@@ -155,9 +202,9 @@ t.test('every route with every role and with none', async (t) => {
       '/api/Keys',
       '/API/keys',
     ])
-      t.match((await operator.post(path, {})).status, /^40[45]$/, path);
-    t.equal((await operator.ask('/api/nothing')).status, 404);
-    t.equal((await operator.ask('/api/keys')).status, 405, 'a call is never a GET');
+      t.match((await last.post(path, {})).status, /^40[45]$/, path);
+    t.equal((await last.ask('/api/nothing')).status, 404);
+    t.equal((await last.ask('/api/keys')).status, 405, 'a call is never a GET');
   });
 });
 

@@ -68,7 +68,7 @@ t.test('the playground of a service', async (t) => {
       toMs: Date.now() + 60_000,
       step: 'hour',
     });
-    t.match(usage, [{ key: 'Playground', voice: 'wren', requests: 1, characters: 56 }]);
+    t.match(usage.rows, [{ key: 'Playground', voice: 'wren', requests: 1, characters: 56 }]);
     const csv = await (
       await operator.ask(`/api/usage.csv?accountId=${accountId}&fromMs=0&toMs=${Date.now() + 1}&step=day`)
     ).text();

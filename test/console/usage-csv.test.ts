@@ -1,6 +1,6 @@
 /** The file of the usage opens in a spreadsheet, and nothing in it is run there. */
 import t from 'tap';
-import { usageCsv } from '../../src/console/usage-csv.js';
+import { csvHeader, csvRecords } from '../../src/console/usage-csv.js';
 
 const row = {
   atMs: Date.UTC(2026, 0, 2, 3),
@@ -18,7 +18,7 @@ const row = {
 
 t.test('rows are records of RFC 4180', (t) => {
   t.equal(
-    usageCsv([row, { ...row, keyName: 'say "hi", all', voice: '' }]),
+    csvHeader + csvRecords([row, { ...row, keyName: 'say "hi", all', voice: '' }]),
     [
       'time,account,key,key_name,voice,requests,characters,credits,refunded,audio_seconds',
       '2026-01-02T03:00:00.000Z,3,svc_sk_AbCdEf,web,wren,2,1234,1234,10,61.25',
@@ -31,9 +31,9 @@ t.test('rows are records of RFC 4180', (t) => {
 
 t.test('a name is never a formula', (t) => {
   for (const keyName of ['=1+1', '+1', '-1', '@x', '\tx'])
-    t.match(usageCsv([{ ...row, keyName }]), `,'${keyName},`, keyName);
+    t.match(csvRecords([{ ...row, keyName }]), `,'${keyName},`, keyName);
   t.match(
-    usageCsv([{ ...row, keyName: '=HYPERLINK("http://x","y")' }]),
+    csvRecords([{ ...row, keyName: '=HYPERLINK("http://x","y")' }]),
     `,"'=HYPERLINK(""http://x"",""y"")",`,
   );
   t.end();

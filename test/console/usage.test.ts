@@ -1,6 +1,8 @@
 /** The console's numbers are those of `npm run usage`. */
 import t from 'tap';
 import type { UsageRow } from '../../src/console/contract.js';
+import { limits } from '../../src/limits.js';
+import { openExisting } from '../../src/store/sqlite/database.js';
 import { createKeys } from '../../scripts/operator.js';
 import { usageReport } from '../../scripts/usage.js';
 import { ConsoleClient } from '../support/console-client.js';
@@ -54,7 +56,7 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
   const reported = await report();
 
   for (const step of ['hour', 'day'] as const) {
-    const rows = await operator.call('usage', { accountId: null, fromMs: 0, toMs: Date.now() + 1, step });
+    const { rows } = await operator.call('usage', { accountId: null, fromMs: 0, toMs: Date.now() + 1, step });
     const sums = new Map<string, ReturnType<typeof sumOf>>();
     const sumOf = (sum: Omit<Reported['accounts'][number]['keys'][number], 'key'>, row: UsageRow) => ({
       requests: sum.requests + row.requests,
@@ -77,4 +79,27 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
   const balances = await operator.call('balance', { accountId });
   t.equal(balances[0]?.balance, account?.balance);
   t.match(balances.at(-1), { kind: 'grant', amount: 50_000, balance: 50_000 });
+
+  await t.test('more rows than one answer has: all of them are in the file', async (t) => {
+    const database = openExisting(dataDir, limits);
+    // Hours of long ago, without the ledger, whose triggers would take long.
+    database.exec(`
+      INSERT INTO usage_hours
+      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 11000)
+      SELECT api_keys.id, n, 'wren', 1, 2, 3, 0, 4000, n * 3600000, n * 3600000
+      FROM numbers, api_keys WHERE prefix = '${one.slice(0, 13)}'
+    `);
+    database.close();
+    const question = { accountId, fromMs: 0, toMs: 12_000 * 3_600_000, step: 'hour' } as const;
+    const { rows, next } = await operator.call('usage', question);
+    t.equal(rows.length, 5_000);
+    t.match(next, { atMs: 5_000 * 3_600_000, voice: 'wren' });
+    const query = `accountId=${accountId}&fromMs=0&toMs=${question.toMs}&step=hour`;
+    const csv = await operator.ask(`/api/usage.csv?${query}`);
+    const lines = (await csv.text()).trimEnd().split('\r\n').slice(1);
+    t.equal(new Set(lines).size, 11_000);
+    t.match(lines.at(-1), '1971-04-04T08:00:00.000Z');
+    const head = await operator.ask(`/api/usage.csv?${query}`, { method: 'HEAD' });
+    t.equal(head.headers.get('content-type'), 'text/csv; charset=utf-8');
+  });
 });

@@ -28,20 +28,19 @@ export const toRefusal = (error: unknown): Refusal => {
   return { code: 'failed', message: 'The page has a fault. Reload it and try again.' };
 };
 
-export interface Asked<N extends CallName> {
+export interface Asked<T> {
   /** The last answer to this question, perhaps of an earlier visit. */
-  readonly answer: Answer<N> | undefined;
+  readonly answer: T | undefined;
   readonly problem: Refusal | null;
 }
 
-/** Asks when the page appears and when the question changes. `null` asks nothing. */
-export const useCall = <N extends CallName>(name: N, question: Question<N> | null): Asked<N> => {
-  const key = question === null ? null : JSON.stringify([name, question]);
+/** Asks when the page appears and when `key`, which stands for the question, changes. `null` asks nothing. */
+export const useAnswer = <T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>): Asked<T> => {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const problem = useRef<{ readonly key: string; readonly refusal: Refusal } | null>(null);
 
   useEffect(() => {
-    if (key === null || question === null) return;
+    if (key === null) return;
     const controllers = new Set<AbortController>();
     const load = async (): Promise<void> => {
       // An answer that was asked for earlier is older.
@@ -49,7 +48,7 @@ export const useCall = <N extends CallName>(name: N, question: Question<N> | nul
       const controller = new AbortController();
       controllers.add(controller);
       try {
-        remember(key, await call(name, question, controller.signal));
+        remember(key, await ask(controller.signal));
         problem.current = null;
       } catch (error) {
         if (controller.signal.aborted) return;
@@ -68,7 +67,13 @@ export const useCall = <N extends CallName>(name: N, question: Question<N> | nul
   }, [key]);
 
   return {
-    answer: key === null ? undefined : (answers.get(key) as Answer<N> | undefined),
+    answer: key === null ? undefined : (answers.get(key) as T | undefined),
     problem: problem.current?.key === key ? problem.current.refusal : null,
   };
 };
+
+/** The answer to one call. `null` asks nothing. */
+export const useCall = <N extends CallName>(name: N, question: Question<N> | null): Asked<Answer<N>> =>
+  useAnswer(question === null ? null : JSON.stringify([name, question]), (signal) =>
+    call(name, question!, signal),
+  );

@@ -90,9 +90,8 @@ const PropertyFields = ({ of }: { readonly of: KeyPropertiesView | null }) => {
 };
 
 /** @throws {CallError} if no voice is chosen */
-const propertiesOf = (values: FormData, of: KeyPropertiesView | null): KeyChanges => {
+const propertiesOf = (values: FormData): Required<KeyChanges> => {
   const expires = textOf(values, 'expiresAtMs');
-  const before = of?.expiresAtMs ?? null;
   const voices = values.has('allVoices') ? null : values.getAll('voices').map(String);
   if (voices?.length === 0)
     throw new CallError({
@@ -102,12 +101,25 @@ const propertiesOf = (values: FormData, of: KeyPropertiesView | null): KeyChange
     });
   return {
     name: textOf(values, 'name'),
-    // The field has minutes. A time that nobody changed keeps its seconds.
-    expiresAtMs:
-      expires === '' ? null : before !== null && toLocal(before) === expires ? before : Date.parse(expires),
+    expiresAtMs: expires === '' ? null : Date.parse(expires),
     creditLimit: numberOf(values, 'creditLimit'),
     voices,
   };
+};
+
+/** As the form shows it: the field of a time has minutes. */
+const shownOf = ({ name, expiresAtMs, creditLimit, voices }: KeyPropertiesView): KeyPropertiesView => ({
+  name,
+  expiresAtMs: expiresAtMs === null ? null : Date.parse(toLocal(expiresAtMs)),
+  creditLimit,
+  voices: voices?.toSorted() ?? null,
+});
+
+/** Only the fields that this form changed: another user may have changed the others. */
+const changesIn = (values: FormData, before: KeyPropertiesView): KeyChanges => {
+  const then = Object.values(shownOf(before)).map((value) => JSON.stringify(value));
+  const now = Object.entries(shownOf(propertiesOf(values)));
+  return Object.fromEntries(now.filter(([, value], index) => JSON.stringify(value) !== then[index]));
 };
 
 const languages = { curl: 'curl', node: 'Node', python: 'Python' } as const;
@@ -156,7 +168,7 @@ export const CreateKey = ({
         submit="Create key"
         onCancel={onClose}
         onSubmit={async (values) => {
-          const { key } = await call('createKey', { accountId, properties: propertiesOf(values, null) });
+          const { key } = await call('createKey', { accountId, properties: propertiesOf(values) });
           setSecret(key);
           await refresh();
         }}
@@ -173,7 +185,8 @@ export const ChangeKey = ({ shown, onClose }: { readonly shown: KeyView; readonl
       submit="Save"
       onCancel={onClose}
       onSubmit={async (values) => {
-        await call('changeKey', { keyId: shown.keyId, changes: propertiesOf(values, shown) });
+        const changes = changesIn(values, shown);
+        if (Object.keys(changes).length > 0) await call('changeKey', { keyId: shown.keyId, changes });
         await refresh();
         tell('Key changed.');
         onClose();

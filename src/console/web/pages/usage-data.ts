@@ -1,5 +1,29 @@
 /** Rows of usage, summed up as the page shows them. */
-import type { UsageRow, UsageStep } from '../../contract.js';
+import type { Question, UsageRow, UsageStep } from '../../contract.js';
+import { call, CallError } from '../call.js';
+
+/** Of all pages: a browser adds up so many at once. They are a month of days of 800 keys. */
+const rowsMax = 25_000;
+
+/** @throws {CallError} also if there are too many rows to show */
+export const allUsage = async (
+  question: Question<'usage'>,
+  signal: AbortSignal,
+): Promise<readonly UsageRow[]> => {
+  const all: UsageRow[] = [];
+  let page = await call('usage', question, signal);
+  for (;;) {
+    all.push(...page.rows);
+    if (page.next === null) return all;
+    if (all.length >= rowsMax)
+      throw new CallError({
+        code: 'badRequest',
+        message:
+          'That is too much to show. Choose a shorter time, days in place of hours, or the page of one account. The CSV file has all of it.',
+      });
+    page = await call('usage', { ...question, after: page.next }, signal);
+  }
+};
 
 export const measures = { Characters: 'characters', Requests: 'requests', Seconds: 'audioMs' } as const;
 export type Measure = keyof typeof measures;

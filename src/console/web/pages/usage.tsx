@@ -6,8 +6,8 @@ import { Icon } from '../parts/icon.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
 import { Table, type Column } from '../parts/table.js';
-import { useCall } from '../use-call.js';
-import { partOf, plotData, stepMs, sumsBy, totalOf } from './usage-data.js';
+import { useAnswer, useCall } from '../use-call.js';
+import { allUsage, partOf, plotData, stepMs, sumsBy, totalOf } from './usage-data.js';
 import type { Measure, PlotData, Split, Sum } from './usage-data.js';
 
 const periods = {
@@ -107,7 +107,8 @@ const Usage = (props: {
   const [split, setSplit] = useState<Split>(accountId === null ? 'Account' : 'Key');
   const [measure, setMeasure] = useState<Measure>('Characters');
   const times = useMemo(() => timesOf(periods[period].days, step), [period, step]);
-  const usage = useCall('usage', { accountId, ...times });
+  const question = { accountId, ...times };
+  const usage = useAnswer(JSON.stringify(['usage', question]), (signal) => allUsage(question, signal));
   const rows = usage.answer;
   const data = useMemo(
     () => rows && plotData(rows, times, measure, (row) => partOf(row, split, accounts)),
@@ -207,8 +208,12 @@ const Usage = (props: {
   );
 };
 
+/** Of the history of a balance, until one asks for more. */
+const firstRows = 10;
+
 const Balance = ({ account }: { readonly account: AccountView }) => {
   const balance = useCall('balance', { accountId: account.accountId });
+  const [isWhole, setIsWhole] = useState(false);
   return (
     <section class="section">
       <div class="between head">
@@ -220,29 +225,38 @@ const Balance = ({ account }: { readonly account: AccountView }) => {
           rows.length === 0 ? (
             <Empty title="No credit was granted yet" />
           ) : (
-            <Table
-              caption="History of the balance, the newest first"
-              rows={rows}
-              rowKey={({ atMs, kind }) => `${kind}${atMs}`}
-              columns={[
-                {
-                  label: 'What',
-                  cell: ({ kind }) => (kind === 'grant' ? 'Credit granted' : 'Spent in a day'),
-                },
-                {
-                  label: 'When',
-                  cell: ({ kind, atMs }) => (
-                    <Time ms={atMs} format={kind === 'grant' ? formatTime : formatUtcDay} />
-                  ),
-                },
-                {
-                  label: 'Credits',
-                  isNumber: true,
-                  cell: ({ amount }) => (amount > 0 ? '+' : '') + formatNumber(amount),
-                },
-                { label: 'Balance', isNumber: true, cell: ({ balance: after }) => formatNumber(after) },
-              ]}
-            />
+            <>
+              <Table
+                caption="History of the balance, the newest first"
+                rows={isWhole ? rows : rows.slice(0, firstRows)}
+                rowKey={({ atMs, kind }) => `${kind}${atMs}`}
+                columns={[
+                  {
+                    label: 'What',
+                    cell: ({ kind }) => (kind === 'grant' ? 'Credit granted' : 'Spent in a day'),
+                  },
+                  {
+                    label: 'When',
+                    cell: ({ kind, atMs }) => (
+                      <Time ms={atMs} format={kind === 'grant' ? formatTime : formatUtcDay} />
+                    ),
+                  },
+                  {
+                    label: 'Credits',
+                    isNumber: true,
+                    cell: ({ amount }) => (amount > 0 ? '+' : '') + formatNumber(amount),
+                  },
+                  { label: 'Balance', isNumber: true, cell: ({ balance: after }) => formatNumber(after) },
+                ]}
+              />
+              {!isWhole && rows.length > firstRows && (
+                <p class="foot">
+                  <button type="button" class="button" onClick={() => setIsWhole(true)}>
+                    Show {formatNumber(rows.length - firstRows)} more
+                  </button>
+                </p>
+              )}
+            </>
           )
         }
       </Shown>

@@ -1,7 +1,7 @@
 /** What pages are built of. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { Answer, CallName, Refusal } from '../../contract.js';
+import type { Refusal } from '../../contract.js';
 import { refresh, type Asked } from '../use-call.js';
 
 /** When the page appears, its heading gets the focus, so that a screen reader says where one is; or the field with `autofocus`. */
@@ -76,9 +76,9 @@ export const Waiting = () => (
 );
 
 /** An answer, or why there is none. An old answer stays beside the problem. */
-export const Shown = <N extends CallName>(props: {
-  readonly of: Asked<N>;
-  readonly children: (answer: Answer<N>) => ComponentChildren;
+export const Shown = <T,>(props: {
+  readonly of: Asked<T>;
+  readonly children: (answer: T) => ComponentChildren;
 }) => {
   const { answer, problem } = props.of;
   return (

@@ -12,6 +12,8 @@ const joined = (first: Uint8Array, second: Uint8Array): Uint8Array => {
 };
 
 export interface Unpacker {
+  /** Samples up to the end of the stream, those that a decoder skips at its start included; `null` until it is known. */
+  readonly endSample: number | null;
   /** @returns the packets that are complete with these bytes */
   push(bytes: Uint8Array): readonly Uint8Array[];
 }
@@ -35,6 +37,7 @@ const mpegFrameBytes = (bytes: Uint8Array, at: number): number => {
 
 /** Frames of MPEG layer III, each with its header. */
 export class MpegUnpacker implements Unpacker {
+  readonly endSample = null;
   #rest: Rest = new Uint8Array();
 
   push(bytes: Uint8Array): readonly Uint8Array[] {
@@ -57,16 +60,24 @@ export class MpegUnpacker implements Unpacker {
 }
 
 const pageHeaderBytes = 27;
+/** In the flags of a page. */
+const lastPage = 4;
 /** A packet goes on behind a segment of this length. */
 const fullSegmentBytes = 255;
 
 /** Packets of an Ogg stream. */
 export class OggUnpacker implements Unpacker {
+  #endSample: number | null = null;
   #rest: Rest = new Uint8Array();
   #packet: Rest = new Uint8Array();
 
+  get endSample(): number | null {
+    return this.#endSample;
+  }
+
   push(bytes: Uint8Array): readonly Uint8Array[] {
     const all = joined(this.#rest, bytes);
+    const view = new DataView(all.buffer, all.byteOffset, all.byteLength);
     const packets: Uint8Array[] = [];
     let page = 0;
     while (page + pageHeaderBytes <= all.length) {
@@ -74,6 +85,7 @@ export class OggUnpacker implements Unpacker {
       let at = page + pageHeaderBytes + lacing.length;
       const end = lacing.reduce((sum, length) => sum + length, at);
       if (lacing.length < all[page + 26]! || end > all.length) break;
+      if ((all[page + 5]! & lastPage) !== 0) this.#endSample = Number(view.getBigUint64(page + 6, true));
       for (const length of lacing) {
         this.#packet = joined(this.#packet, all.subarray(at, at + length));
         at += length;

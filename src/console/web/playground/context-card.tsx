@@ -82,6 +82,11 @@ export const ContextCard = (props: {
   useEffect(() => {
     if (!isOpen) replay.stop();
   }, [isOpen]);
+  useEffect(() => {
+    if (!context.isRefused || !replay.isRunning) return;
+    replay.stop();
+    session.flush(context);
+  }, [context.isRefused]);
 
   const onType = (after: string) => {
     const inserted = insertedInto(typed, after);

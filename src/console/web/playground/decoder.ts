@@ -1,8 +1,10 @@
 /** Makes samples of encoded audio as it streams, so that one hears the very bytes that one can download. */
-import type { AudioFormat, CodecFormat, Encoding, SampleFormat } from '../../../api/formats.js';
+import type { AudioFormat, CodecFormat, Encoding, SpecifiedEncoding } from '../../../api/formats.js';
 import { MpegUnpacker, OggUnpacker, type Unpacker } from './containers.js';
 
 export type Samples = Float32Array<ArrayBuffer>;
+
+type SampleEncoding = Exclude<SpecifiedEncoding, CodecFormat['encoding']>;
 
 export interface Decoder {
   /** @param bytes of one record of a stream */
@@ -61,7 +63,7 @@ export const riffHeaderBytes = (bytes: Uint8Array): number => {
   return 0;
 };
 
-const sampleDecoders: Record<SampleFormat['encoding'], (record: Uint8Array) => Samples> = {
+const sampleDecoders: Record<SampleEncoding, (record: Uint8Array) => Samples> = {
   pcm: linear,
   // A record of a stream has no header, a whole one, or nothing but one.
   wav: (record) => linear(record.subarray(riffHeaderBytes(record))),
@@ -76,6 +78,10 @@ class StreamDecoder implements Decoder {
   readonly #unpacker: Unpacker;
   readonly #format: CodecFormat;
   #packets = 0;
+  /** Samples that were handed out. */
+  #emitted = 0;
+  /** What the decoder leaves out at the start of the stream. */
+  #skipped = 0;
   #error: Error | null = null;
 
   constructor(format: CodecFormat, emit: (samples: Samples) => void) {
@@ -86,7 +92,10 @@ class StreamDecoder implements Decoder {
         const samples = new Float32Array(data.numberOfFrames);
         data.copyTo(samples, { planeIndex: 0, format: 'f32-planar' });
         data.close();
-        emit(samples);
+        // The last packet is longer than what is left.
+        const end = (this.#unpacker.endSample ?? Infinity) - this.#skipped;
+        emit(samples.subarray(0, Math.max(0, end - this.#emitted)));
+        this.#emitted += samples.length;
       },
       error: (error) => (this.#error ??= error),
     });
@@ -109,6 +118,8 @@ class StreamDecoder implements Decoder {
     const { encoding, sampleRateHz } = this.#format;
     const index = this.#packets++;
     if (this.#error !== null) return;
+    if (index === 0 && encoding === 'opus')
+      this.#skipped = new DataView(packet.buffer, packet.byteOffset).getUint16(10, true);
     if (index === 0)
       this.#decoder.configure({
         codec: encoding,
@@ -142,7 +153,7 @@ export const openDecoder = (
   emit: (samples: Samples) => void,
 ): Decoder => {
   if (!isCodecFormat(format)) {
-    const decode = sampleDecoders[format.encoding];
+    const decode = sampleDecoders[format.encoding as SampleEncoding];
     return {
       push: (bytes) => emit(decode(bytes)),
       finish: () => Promise.resolve(),

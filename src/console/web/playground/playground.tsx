@@ -80,7 +80,7 @@ const Rooms = (props: { readonly accountId: number; readonly voices: readonly Vo
   const wanted = new URLSearchParams(location.search).get('voice');
   const [selected, setSelected] = useState(0);
   const [voice, setVoice] = useState(voices.find(({ id }) => id === wanted)?.id ?? voices[0]?.id ?? '');
-  const shared = { accountId, voices, voice, onVoice: setVoice };
+  const shared = { accountId, voices, voice, onVoice: setVoice, onSpoken: () => void refresh() };
   const choose = (chosen: string) => {
     setVoice(chosen);
     setSelected(0);
@@ -91,7 +91,7 @@ const Rooms = (props: { readonly accountId: number; readonly voices: readonly Vo
       selected={selected}
       onSelect={setSelected}
       tabs={[
-        { label: 'Request', content: <RequestTab {...shared} onSpoken={() => void refresh()} /> },
+        { label: 'Request', content: <RequestTab {...shared} /> },
         { label: 'Conversation', content: <SocketTab {...shared} /> },
         { label: 'Voices', content: <VoiceGallery onChoose={choose} /> },
       ]}

@@ -129,6 +129,12 @@ const AsCode = ({ code }: { readonly code: Code }) => {
   );
 };
 
+/** Why one hears a codec only at its end, and what to do. */
+const playsLate = (encoding: string): string =>
+  isSecureContext
+    ? `This browser plays ${encoding} only when all of it has come. Choose pcm to hear speech as it streams.`
+    : `Over plain HTTP from another machine, browsers play ${encoding} only when all of it has come. Choose pcm to hear speech as it streams, or open the console by HTTPS.`;
+
 export const RequestTab = (props: {
   readonly accountId: number;
   readonly voices: readonly VoiceView[];
@@ -262,7 +268,7 @@ export const RequestTab = (props: {
           <p class="hint">
             {decodesStreams(encoding)
               ? `You hear the ${encoding} stream itself as it comes, and you download the same bytes.`
-              : `This browser plays ${encoding} only when all of it has come. Choose pcm to hear speech as it streams.`}
+              : playsLate(encoding)}
           </p>
           <label class="row">
             <input

@@ -1,5 +1,5 @@
 /** The choices of a speech request, in both tabs. */
-import { encodingNames, resolveFormat, type AudioFormat, type Encoding } from '../../../api/formats.js';
+import { resolveFormat, specifiedEncodings, type AudioFormat, type Encoding } from '../../../api/formats.js';
 import { DEFAULT_TEMPERATURE } from '../../../api/speech-settings.js';
 import type { VoiceView } from '../../contract.js';
 import { formatNumber } from '../format.js';
@@ -139,7 +139,7 @@ export const FormatFields = (props: {
               onChange({ ...firstFormat, encoding: event.currentTarget.value as Encoding })
             }
           >
-            {encodingNames.map((name) => (
+            {specifiedEncodings.map((name) => (
               <option value={name} key={name}>
                 {name}
               </option>

@@ -36,6 +36,8 @@ export interface SocketContext {
   state: ContextState;
   /** The service knows it. */
   isStarted: boolean;
+  /** The service refuses text until the next flush, for want of credit or of a slot. */
+  isRefused: boolean;
   problem: string | null;
   askedAtMs: number | null;
   /** From the first text to the first audio. */
@@ -45,6 +47,7 @@ export interface SocketContext {
 /** The frames of the service; a frame has one of these members. */
 interface ServerFrame {
   readonly context_id?: string;
+  readonly flush_id?: string;
   readonly context_started?: object;
   readonly audio_chunk?: string;
   readonly timestamps?: Timestamps;
@@ -55,12 +58,20 @@ interface ServerFrame {
 
 export type Connection = 'closed' | 'connecting' | 'open';
 
+interface SocketSessionParts {
+  /** Something to show has changed. */
+  readonly onChange: () => void;
+  /** An utterance was spoken and charged, or refused. */
+  readonly onSpoken: () => void;
+}
+
 export class SocketSession {
   readonly frames: ListedFrame[] = [];
   readonly contexts: SocketContext[] = [];
   readonly #accountId: number;
   readonly #output: AudioOutput;
   readonly #onChange: () => void;
+  readonly #onSpoken: () => void;
   #socket: WebSocket | null = null;
   #waiting: object[] = [];
   #startMs = 0;
@@ -68,10 +79,11 @@ export class SocketSession {
   #opened = 0;
   #problem: string | null = null;
 
-  constructor(accountId: number, output: AudioOutput, onChange: () => void) {
+  constructor(accountId: number, output: AudioOutput, { onChange, onSpoken }: SocketSessionParts) {
     this.#accountId = accountId;
     this.#output = output;
     this.#onChange = onChange;
+    this.#onSpoken = onSpoken;
   }
 
   get connection(): Connection {
@@ -100,6 +112,7 @@ export class SocketSession {
       text: '',
       state: 'open',
       isStarted: false,
+      isRefused: false,
       problem: null,
       askedAtMs: null,
       firstAudioMs: null,
@@ -125,7 +138,7 @@ export class SocketSession {
     }
     context.askedAtMs ??= performance.now();
     context.text += text;
-    context.problem = null;
+    if (!context.isRefused) context.problem = null;
     this.#send({ send_text: text, context_id: context.id });
   }
 
@@ -238,7 +251,12 @@ export class SocketSession {
     if (frame.context_started !== undefined) context.isStarted = true;
     if (frame.timestamps !== undefined) context.words.push(...wordsOf(frame.timestamps));
     if (frame.flush_completed === true) context.track.settle();
-    if (frame.error !== undefined) context.problem = problemOfFrame(frame.error);
+    if (frame.flush_id !== undefined || frame.context_closed === true) this.#onSpoken();
+    if (frame.error !== undefined) {
+      context.problem = problemOfFrame(frame.error);
+      // The error of the flush that ends a refused text: the next text is a new one.
+      context.isRefused = frame.flush_id === undefined;
+    }
     const isUnknown = frame.error !== undefined && (!context.isStarted || frame.error.startsWith('unknown'));
     if (frame.context_closed !== true && !isUnknown) return;
     if (context.state !== 'cancelled') context.state = 'closed';

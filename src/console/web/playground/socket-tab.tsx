@@ -65,15 +65,17 @@ export const SocketTab = (props: {
   readonly voices: readonly VoiceView[];
   readonly voice: string;
   readonly onVoice: (voice: string) => void;
+  /** Called when speech may have cost something. */
+  readonly onSpoken: () => void;
 }) => {
-  const { accountId, onVoice, voice, voices } = props;
+  const { accountId, onSpoken, onVoice, voice, voices } = props;
   const [temperature, setTemperature] = useState(firstTemperature);
   const [writer, setWriter] = useState<Writer>({ kind: 'person' });
   const redraw = useRedraw();
   const open = useRef<HTMLButtonElement>(null);
   const [output] = useState(() => new AudioOutput());
   const session = useRef<SocketSession>(null);
-  session.current ??= new SocketSession(accountId, output, redraw);
+  session.current ??= new SocketSession(accountId, output, { onChange: redraw, onSpoken });
   const { connection, contexts, frames, problem } = session.current;
 
   useEffect(

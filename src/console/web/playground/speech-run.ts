@@ -16,6 +16,7 @@ const files: Readonly<Record<Encoding, { readonly extension: string; readonly ty
   opus: { extension: 'opus', type: 'audio/ogg' },
   mulaw: { extension: 'ulaw', type: 'audio/basic' },
   alaw: { extension: 'alaw', type: 'application/octet-stream' },
+  flac: { extension: 'flac', type: 'audio/flac' },
 };
 
 export const extensionOf = (encoding: Encoding): string => files[encoding].extension;

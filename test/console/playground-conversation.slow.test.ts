@@ -1,8 +1,8 @@
 /** The playground in a browser: a conversation over a WebSocket, with several contexts, until it is cut. */
 import t from 'tap';
 import { until } from '../support/service.js';
-import { noBrowser, startConsole } from './browser-rig.js';
-import { ask, Ears } from './playground-ears.js';
+import { ask, noBrowser, startConsole } from './browser-rig.js';
+import { Ears } from './playground-ears.js';
 
 if (noBrowser !== false) {
   t.pass(noBrowser, { skip: noBrowser });
@@ -70,9 +70,36 @@ t.test(
   },
 );
 
+t.test('credit that runs out is said until there is some, and the replay stops', async (t) => {
+  const poor = await ask(page, 'createAccount', { name: 'poor', credits: 60 });
+  await page.reload();
+  await ada.field('Account').selectOption(String(poor.accountId));
+  await page.getByRole('tab', { name: 'Conversation' }).click();
+  await tab.getByLabel('Replay as a language model writes').check();
+  await ada.button('Open a context').click();
+  const write = contexts.getByRole('button', { name: 'Write', exact: true });
+  await write.click();
+  const alert = contexts.getByRole('alert');
+  await alert.waitFor();
+  await write.waitFor();
+  t.match(await alert.innerText(), /^The account has too little credit/);
+  t.ok(await until(async () => (await ears.heard()).lit.length > 0), 'what was paid for is heard');
+  t.ok(
+    await until(() => page.getByText(/^[1-5]?\d credits? left$/).isVisible()),
+    'the credit is brought up to date',
+  );
+  t.equal(await alert.count(), 1, 'it is still said');
+  await ask(page, 'credit', { accountId: poor.accountId, credits: 1_000 });
+  await write.click();
+  await alert.waitFor({ state: 'detached' });
+});
+
 t.test('a suspended account is told, and a lost connection; the next context connects again', async (t) => {
   const alert = tab.getByRole('alert');
-  const { accountId } = ((await ask(page, 'accounts', {})) as readonly { accountId: number }[])[0]!;
+  const { accountId } = (await ask(page, 'accounts', {}))[0]!;
+  await ada.field('Account').selectOption(String(accountId));
+  await page.getByRole('tab', { name: 'Conversation' }).click();
+  await tab.getByLabel('Replay as a language model writes').check();
   await ada.button('Open a context').click();
   await contexts.last().getByRole('button', { name: 'Write' }).click();
   t.ok(await until(() => ears.isLoud()));
