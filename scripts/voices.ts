@@ -1,0 +1,136 @@
+/** The voices of MODELS_DIR from the command line. Works without a running service; SIGHUP makes one read them again. */
+import { existsSync } from 'node:fs';
+import { readConfig } from '../src/config.js';
+import { sampleSentence } from '../src/text/sample-sentences.js';
+import { VoicePackError } from '../src/threads/voices.js';
+import { entriesIn } from '../workers/engines/entries.js';
+import { UsageError, program, runIfMain } from './command.js';
+import { formatTable } from './table.js';
+import { make as makeKokoro } from './voices/fixtures/kokoro.js';
+import { mediumShape, piperModel, writePiper } from './voices/fixtures/piper.js';
+import { makeOneGraph } from './voices/fixtures/pocket-one.js';
+import { makeFiveGraphs } from './voices/fixtures/pocket.js';
+import { addPack, removePack } from './voices/install.js';
+import { entryFor, examine, installed, packWith, placesOf } from './voices/packs.js';
+import { bytesOf, describePack, formatBytes, namesOf } from './voices/report.js';
+import { speakToFile } from './voices/speech.js';
+
+/** Makers of packs that have the files of real ones. */
+const examples: Readonly<Record<string, (path: string) => void | Promise<void>>> = {
+  kokoro: makeKokoro,
+  piper: (path) => writePiper(path, 'piper', piperModel(mediumShape)),
+  pocket: makeFiveGraphs,
+  'pocket-one': makeOneGraph,
+};
+
+const usage = `Usage: npm run voices -- COMMAND
+
+  list                        show the voice packs in MODELS_DIR, and what cannot be used, with the reason
+  check PATH                  say what a file or folder is, whether this service speaks it, and how fast
+  add PATH [--name ID]        check it, and copy it into MODELS_DIR, whole or not at all
+  remove ID                   delete a pack from MODELS_DIR
+  try ID ["text"] [-o FILE]   speak with a voice and without the service (default: a sentence, to ID.wav)
+  example FORMAT PATH         make an example pack of a format, which sounds like nothing (FORMATS)
+
+PATH is a folder, or a file that ends in .onnx with its other files beside it, or the name of a pack in MODELS_DIR. A
+running service keeps its voices until SIGHUP, or a restart.
+`.replace('FORMATS', Object.keys(examples).join(', '));
+
+/** In the table of all packs. */
+const VOICES_SHOWN_MAX = 4;
+
+const takeEffect = 'A running service takes it over at SIGHUP, or at its next start.\n';
+
+const unique = (values: readonly (string | number)[]): string => [...new Set(values)].join(', ');
+
+export const voices = program('voices', usage, {
+  list: {
+    run: async (_, { env, out }) => {
+      const { packs, findings } = await installed(placesOf(env));
+      const rows = packs.map((pack) => [
+        pack.name,
+        pack.engine,
+        unique(pack.voices.map(({ language }) => language)),
+        `${unique(pack.voices.map(({ sampleRateHz }) => sampleRateHz))} Hz`,
+        formatBytes(bytesOf(pack)),
+        pack.licence ?? 'not stated',
+        namesOf(pack, VOICES_SHOWN_MAX),
+      ]);
+      out(formatTable([['PACK', 'FORMAT', 'LANGUAGE', 'RATE', 'SIZE', 'LICENCE', 'VOICES'], ...rows], [4]));
+      if (findings.length > 0) out(`\nNot usable:\n${findings.map(({ fault }) => `  ${fault}\n`).join('')}`);
+    },
+  },
+  check: {
+    operands: [1, 1],
+    run: async ({ operands: [target = ''] }, { env, out }) => {
+      const places = placesOf(env);
+      const examined = await examine(await entryFor(target, places), places);
+      out(`${target}\n${describePack(examined)}`);
+      if ('fault' in examined.outcome) throw new VoicePackError(`${target} cannot be used.`);
+    },
+  },
+  add: {
+    operands: [1, 1],
+    options: ['name'],
+    run: async ({ operands: [target = ''], option }, { env, out }) => {
+      const places = placesOf(env);
+      const entry = await entryFor(target, places);
+      const name = option('name') ?? entry.name;
+      const examined = await addPack(entry, name, places);
+      out(`${name} is added.\n${describePack(examined)}${takeEffect}`);
+      out(`Hear it: npm run voices -- try ${examined.pack.voices[0]?.id ?? name}\n`);
+    },
+  },
+  remove: {
+    operands: [1, 1],
+    run: async ({ operands: [id = ''] }, { env, out }) => {
+      const places = placesOf(env);
+      const [{ packs }, entries] = [await installed(places), await entriesIn(places.modelsDir)];
+      // A pack that cannot be used has a name and no voices.
+      const name = entries.packs.some((entry) => entry.name === id) ? id : packWith(id, packs).name;
+      if (packs.length === 1 && packs[0]?.name === name)
+        throw new VoicePackError(`"${name}" is the only pack that can be used: without it no service starts`);
+      await removePack(entries.packs.find((entry) => entry.name === name)!);
+      out(`${name} is removed. ${takeEffect}`);
+    },
+  },
+  example: {
+    operands: [2, 2],
+    run: async ({ operands: [format = '', path = ''] }, { out }) => {
+      const make = Object.hasOwn(examples, format) ? examples[format] : undefined;
+      if (make === undefined)
+        throw new UsageError(`there is no example "${format}": ${Object.keys(examples).join(', ')}`);
+      if (existsSync(path)) throw new UsageError(`${path} is there already`);
+      await make(path);
+      out(`${path} is made. Look at it: npm run voices -- check ${path}\n`);
+    },
+  },
+  try: {
+    operands: [1, 2],
+    options: ['output'],
+    short: { output: 'o' },
+    run: async ({ operands: [id = '', given], option }, { env, out }) => {
+      const places = placesOf(env);
+      const { packs } = await installed(places);
+      const pack = packWith(id, packs);
+      const voice = pack.voices.find((candidate) => candidate.id === id) ?? pack.voices[0]!;
+      const file = option('output') ?? `${voice.id}.wav`;
+      const { firstAudioMs, computeMs, audioMs } = await speakToFile(
+        {
+          entry: await entryFor(pack.name, places),
+          voiceId: voice.id,
+          text: given ?? sampleSentence(voice.language),
+          file,
+          provider: readConfig(env).executionProvider,
+        },
+        places,
+      );
+      out(
+        `${voice.id}: ${(audioMs / 1000).toFixed(1)} s of speech in ${Math.round(computeMs)} ms, ` +
+          `first audio after ${Math.round(firstAudioMs)} ms, in ${file}\n`,
+      );
+    },
+  },
+});
+
+await runIfMain(import.meta.url, voices);

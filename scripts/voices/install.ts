@@ -1,0 +1,144 @@
+/** Puts a pack into MODELS_DIR, whole or not at all, and takes one out. */
+import { createHash } from 'node:crypto';
+import {
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { SingleBar } from 'cli-progress';
+import { VoicePackError, closeFiles } from '../../src/threads/voices.js';
+import { type PackEntry, nameFault } from '../../workers/engines/entries.js';
+import { PackFolder } from '../../workers/engines/pack.js';
+import type { PackPlaces } from '../../workers/engines/registry.js';
+import { type Examined, examine, installed } from './packs.js';
+import { formatBytes } from './report.js';
+
+/** Begins with a dot: a reload of the service does not see it. */
+const temporaryPrefix = '.adding-';
+
+interface Progress {
+  readonly add: (bytes: number) => void;
+  readonly stop: () => void;
+}
+
+/** A bar on a terminal. */
+const createProgress = (bytes: number): Progress => {
+  if (!process.stderr.isTTY) return { add: () => undefined, stop: () => undefined };
+  const bar = new SingleBar({
+    format: `Copying and verifying ${formatBytes(bytes)} [{bar}] {percentage} %`,
+    stream: process.stderr,
+    hideCursor: true,
+    clearOnComplete: true,
+  });
+  // Each byte is written, then read back.
+  bar.start(2 * bytes, 0);
+  return { add: (count) => bar.increment(count), stop: () => bar.stop() };
+};
+
+/** Passes bytes on, and hashes them. */
+const hashing = (onBytes: (bytes: number) => void) => {
+  const hash = createHash('sha256');
+  const stream = new Transform({
+    transform: (chunk: Buffer, _, done) => {
+      hash.update(chunk);
+      onBytes(chunk.length);
+      done(null, chunk);
+    },
+  });
+  return { stream, digest: () => hash.digest('hex') };
+};
+
+const hashOf = async (path: string, onBytes: (bytes: number) => void): Promise<string> => {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    hash.update(chunk);
+    onBytes(chunk.length);
+  }
+  return hash.digest('hex');
+};
+
+/** @throws {VoicePackError} a copy differs from its file */
+const copyFiles = async ({ path, files }: PackFolder, target: string): Promise<void> => {
+  const sizes = await Promise.all(files.map(async (file) => (await stat(join(path, file))).size));
+  const progress = createProgress(sizes.reduce((sum, size) => sum + size, 0));
+  try {
+    for (const file of files) {
+      const copy = join(target, file);
+      mkdirSync(dirname(copy), { recursive: true });
+      const { stream, digest } = hashing(progress.add);
+      await pipeline(createReadStream(join(path, file)), stream, createWriteStream(copy, { flush: true }));
+      if ((await hashOf(copy, progress.add)) !== digest())
+        throw new VoicePackError(`${copy}: the copy differs from ${join(path, file)}: check the disk`);
+    }
+  } finally {
+    progress.stop();
+  }
+};
+
+const checkName = (name: string, { modelsDir }: PackPlaces): void => {
+  const fault = nameFault(name);
+  if (fault !== null) throw new VoicePackError(`${name}: ${fault}, or give it another name with --name`);
+  for (const taken of [name, `${name}.onnx`])
+    if (existsSync(join(modelsDir, taken)))
+      throw new VoicePackError(`${join(modelsDir, taken)} is there already: give another name with --name`);
+};
+
+/**
+ * Copies a pack, verifies and tries the copy, and only then gives it its name.
+ *
+ * @throws {VoicePackError} why it was not added; nothing is left of it then
+ */
+export const addPack = async (entry: PackEntry, name: string, places: PackPlaces): Promise<Examined> => {
+  const { modelsDir } = places;
+  checkName(name, places);
+  const before = await installed(places);
+  const held: number[] = [];
+  const source = await PackFolder.open(entry, held);
+  const target = mkdtempSync(join(modelsDir, temporaryPrefix));
+  const onInterrupt = (): void => {
+    rmSync(target, { recursive: true, force: true });
+    process.exit(130);
+  };
+  process.once('SIGINT', onInterrupt);
+  try {
+    await copyFiles(source, target);
+    const examined = await examine({ name, path: target, files: null }, places);
+    const { pack, outcome } = examined;
+    if ('fault' in outcome) throw new VoicePackError(`${entry.path}: ${outcome.fault}`);
+    const known = new Set(before.packs.flatMap(({ voices }) => voices.map(({ id }) => id)));
+    const clash = pack.voices.find(({ id }) => known.has(id));
+    if (clash !== undefined)
+      throw new VoicePackError(`a voice "${clash.id}" is installed already: give another name with --name`);
+    renameSync(target, join(modelsDir, name));
+    return examined;
+  } catch (error) {
+    await rm(target, { recursive: true, force: true });
+    const code = (error as NodeJS.ErrnoException).code;
+    throw code === undefined
+      ? error
+      : new VoicePackError(`the pack was not added: ${(error as Error).message}`);
+  } finally {
+    process.removeListener('SIGINT', onInterrupt);
+    closeFiles(held);
+  }
+};
+
+/** A running service goes on speaking with it until SIGHUP. */
+export const removePack = async ({ path, files, name }: PackEntry): Promise<void> => {
+  if (files !== null) {
+    for (const file of files) await rm(join(path, file));
+    return;
+  }
+  // A reload never sees half of it.
+  const doomed = join(dirname(path), `.removing-${name}-${process.pid}`);
+  renameSync(path, doomed);
+  await rm(doomed, { recursive: true });
+};

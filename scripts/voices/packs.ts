@@ -1,0 +1,72 @@
+/** The packs of MODELS_DIR for a command: which there are, and what one of them is. */
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { readConfig } from '../../src/config.js';
+import { limits } from '../../src/limits.js';
+import { type ReadPacks, type VoicePack, VoicePackError, closeFiles } from '../../src/threads/voices.js';
+import { type PackEntry, entriesIn, entryOf } from '../../workers/engines/entries.js';
+import { type PackPlaces, derivedIn, readEntry, readPacks } from '../../workers/engines/registry.js';
+import { KeptTrials, type TrialOutcome, tryPack } from '../../workers/engines/trial.js';
+
+export const placesOf = (env: NodeJS.ProcessEnv): PackPlaces => {
+  const { modelsDir, dataDir } = readConfig(env);
+  return { modelsDir, cacheDir: join(dataDir, 'voices') };
+};
+
+/** Packs and findings; unlike a start, also when the default pack cannot be used. */
+export const installed = async (places: PackPlaces): Promise<Omit<ReadPacks, 'files'>> => {
+  try {
+    const { packs, findings, files } = await readPacks(places);
+    closeFiles(files);
+    return { packs, findings };
+  } catch (error) {
+    if (!(error instanceof VoicePackError) || error.findings.length === 0) throw error;
+    return { packs: [], findings: error.findings };
+  }
+};
+
+/** @param target a path, or the name of a pack in MODELS_DIR */
+export const entryFor = async (target: string, { modelsDir }: PackPlaces): Promise<PackEntry> => {
+  if (existsSync(target)) return entryOf(resolve(target));
+  const { packs } = await entriesIn(modelsDir);
+  const found = packs.find(({ name }) => name === target);
+  if (found === undefined)
+    throw new VoicePackError(`${target}: there is no such file or folder, and no such pack in ${modelsDir}`);
+  return found;
+};
+
+/** The installed pack with this name, or with this voice. */
+export const packWith = (id: string, packs: readonly VoicePack[]): VoicePack => {
+  const found =
+    packs.find(({ name }) => name === id) ??
+    packs.find(({ voices }) => voices.some((voice) => voice.id === id));
+  if (found === undefined)
+    throw new VoicePackError(`there is no pack and no voice "${id}": \`npm run voices -- list\` shows them`);
+  return found;
+};
+
+export interface Examined {
+  readonly pack: VoicePack;
+  readonly outcome: TrialOutcome;
+}
+
+/**
+ * Reads a pack, and tries it in a process of its own, whatever an earlier trial said. The service uses the result.
+ *
+ * @throws {VoicePackError} the pack cannot be read
+ */
+export const examine = async (entry: PackEntry, { cacheDir }: PackPlaces): Promise<Examined> => {
+  const files: number[] = [];
+  try {
+    const { pack, identity } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
+    const { isFinal, ...outcome } = await tryPack({ entry, cacheDir, isPolite: false }, limits);
+    if (isFinal) {
+      const kept = new KeptTrials(cacheDir);
+      kept.add(identity, outcome);
+      kept.write(true);
+    }
+    return { pack, outcome };
+  } finally {
+    closeFiles(files);
+  }
+};

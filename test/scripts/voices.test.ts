@@ -1,0 +1,102 @@
+/** `npm run voices`, with a pack that is a copy of the shipped one with a single voice. */
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { voices as program } from '../../scripts/voices.js';
+import { runner } from '../support/run-command.js';
+import { modelsDir } from '../support/voices.js';
+
+interface Manifest {
+  speakers: { id: string }[];
+}
+
+const rename = (folder: string, id: string): void => {
+  const path = join(folder, 'manifest.json');
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+  manifest.speakers = [{ ...manifest.speakers[0]!, id }];
+  writeFileSync(path, JSON.stringify(manifest));
+};
+
+/** The shipped pack in a folder of voices, and a pack with the one voice `robin` elsewhere. */
+const prepare = (t: Test) => {
+  const root = t.testdir({ models: {}, home: {} });
+  const [models, download] = [join(root, 'models'), join(root, 'home', 'robin')];
+  for (const folder of [join(models, 'syrinx-en'), download])
+    cpSync(join(modelsDir, 'syrinx-en'), folder, { recursive: true });
+  rename(download, 'robin');
+  return { root, models, download, voices: runner(program, join(root, 'data'), { MODELS_DIR: models }) };
+};
+
+t.test('a pack is added, listed, tried and removed', async (t) => {
+  const { root, models, download, voices } = prepare(t);
+  const added = await voices('add', download, '--name', 'garden');
+  t.match(added, {
+    status: 0,
+    stdout: /^garden is added\.\n(?: .*\n)+A running service takes it over at SIGHUP.*\nHear it: .* robin\n$/,
+  });
+  for (const row of [
+    /^ {2}format +syrinx$/m,
+    /^ {2}voices +1: robin$/m,
+    /^ {2}language +en$/m,
+    /^ {2}sample rate +24000 Hz$/m,
+    /^ {2}licence +Apache-2\.0/m,
+    /^ {2}speed here +real-time factor 0\.\d+: \d+ times as fast as speech/m,
+    /^ {2}first chunk +after [\d.]+ ms; the longest step takes [\d.]+ ms$/m,
+  ])
+    t.match(added.stdout, row);
+  t.strictSame(readdirSync(models).sort(), ['garden', 'syrinx-en'], 'nothing else is left');
+  t.ok(existsSync(join(root, 'data', 'voices', 'trials.json')), 'the service need not try it again');
+  t.match(
+    (await voices('list')).stdout,
+    /^PACK .*\nsyrinx-en .*\ngarden +syrinx +en +24000 Hz +12\.\d MB .* robin\n$/,
+  );
+  t.match(await voices('add', download), { status: 1, stderr: /a voice "robin" is installed already/ });
+  t.match(await voices('add', download, '--name', 'garden'), {
+    status: 1,
+    stderr: /garden is there already: give another name with --name$/m,
+  });
+  t.strictSame(readdirSync(models).sort(), ['garden', 'syrinx-en']);
+
+  const file = join(root, 'robin.wav');
+  const tried = await voices('try', 'garden', 'Good morning.', '-o', file);
+  t.match(tried, {
+    status: 0,
+    stdout: /^robin: [\d.]+ s of speech in \d+ ms, first audio after \d+ ms, in /,
+  });
+  const wav = readFileSync(file);
+  t.equal(wav.toString('latin1', 0, 4), 'RIFF');
+  t.equal(wav.readUInt32LE(24), 24_000);
+  t.equal(wav.readUInt32LE(40), wav.length - 44, 'its sizes are right');
+  t.ok(wav.length > 24_000);
+
+  t.match(await voices('remove', 'robin'), { status: 0, stdout: /^garden is removed\./ });
+  t.strictSame(readdirSync(models), ['syrinx-en']);
+  t.match(await voices('remove', 'syrinx-en'), { status: 1, stderr: /the only pack that can be used/ });
+  t.match(await voices('try', 'nobody'), { status: 1, stderr: /no pack and no voice "nobody"/ });
+});
+
+t.test('what cannot be used is told with the reason, and leaves nothing behind', async (t) => {
+  const { models, download, voices } = prepare(t);
+  writeFileSync(join(download, 'decoder.onnx'), 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n');
+  for (const command of ['check', 'add'])
+    t.match(
+      await voices(command, download),
+      { status: 1, stderr: /decoder\.onnx: a Git LFS pointer/ },
+      command,
+    );
+  t.strictSame(readdirSync(models), ['syrinx-en']);
+  t.match(await voices('check', join(models, 'none')), { status: 1, stderr: /no such file or folder/ });
+  t.match(await voices('add', download, '--name', 'a/b'), {
+    status: 1,
+    stderr: /a name has at most 100 letters/,
+  });
+  cpSync(download, join(models, 'robin'), { recursive: true });
+  mkdirSync(join(models, 'empty'));
+  const listed = await voices('list');
+  t.match(
+    listed.stdout,
+    /\nNot usable:\n {2}\S+empty: the folder is empty\n {2}\S+decoder\.onnx: a Git LFS pointer/,
+  );
+  t.match(await voices('remove', 'robin'), { status: 0 }, 'a pack that cannot be used has a name');
+  t.match(await voices('list', '--name', 'x'), { status: 2, stderr: /"list" takes no --name/ });
+});
