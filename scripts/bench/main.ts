@@ -7,9 +7,12 @@
  *   npm run bench -- ws-check [--minutes N] [--json FILE]
  *   npm run bench -- overload [--only 0.8,2,4,10,burst] [--seconds N] [--capacity N] [--quick] [--json FILE]
  *   npm run bench -- tokens [--json FILE]
+ *   npm run bench -- dialects [--json FILE]
+ *   npm run bench -- peers [--only piper,small] [--json FILE]
  *
  * Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
  */
+import { join } from 'node:path';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { readConfig } from '../../src/config.js';
@@ -21,12 +24,14 @@ import { describeMachine } from '../rig/machine.js';
 import { type Service, withService } from '../rig/service.js';
 import { throughputText } from '../rig/texts.js';
 import { startBareEngine } from './bare.js';
+import { measureDialects } from './dialects.js';
 import { measureEncodings } from './encodings.js';
 import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
 import { keysNeeded as overloadKeysNeeded, measureOverload, type OverloadPart } from './overload/overload.js';
 import { overloads } from './overload/phases.js';
 import { measurePauses } from './pauses.js';
+import { measurePiperPeers, measureSmallPeers } from './peers.js';
 import { type Row, formatReport, putIntoReadme } from './report.js';
 import {
   keysNeeded,
@@ -54,8 +59,8 @@ if (options === null) {
 }
 const { program, parts, rateHz, minutes, json, readme } = options;
 
-const { modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
-const { packs, files } = await readPacks(modelsDir);
+const { dataDir, modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
+const { packs, files } = await readPacks({ modelsDir, cacheDir: join(dataDir, 'voices') });
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
 const serviceOptions = {
@@ -165,6 +170,20 @@ const runTokens = (): Promise<void> =>
     { OVERLOAD: 'late' },
   );
 
+/** The listeners of all dialects, each on a free port. */
+const dialectPorts = { ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' };
+
+const runDialects = (): Promise<void> =>
+  withTarget(1, pcm, (service, target) => measure('dialects', () => measureDialects(target, service)), {
+    ...serviceOptions.env,
+    ...dialectPorts,
+  });
+
+const runPeers = async (): Promise<void> => {
+  await measure('piper', () => measurePiperPeers(load, serviceOptions));
+  await measure('small', () => measureSmallPeers(load, serviceOptions, voice));
+};
+
 const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   all: runAll,
   ws: runSockets,
@@ -172,6 +191,8 @@ const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   'ws-check': runCheck,
   overload: runOverload,
   tokens: runTokens,
+  dialects: runDialects,
+  peers: runPeers,
 };
 
 try {

@@ -8,6 +8,8 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
        npm run bench -- ws-check [--minutes N] [--json FILE]
        npm run bench -- overload [--only PARTS] [--seconds N] [--capacity N] [--quick] [--rate HZ] [--json FILE]
        npm run bench -- tokens [--json FILE]
+       npm run bench -- dialects [--json FILE]
+       npm run bench -- peers [--only PARTS] [--json FILE]
 
   (no name)      requests over HTTP; parts: first-audio, throughput, encodings, listeners and memory
   ws             WebSockets; parts: idle, together, streams and frames
@@ -15,6 +17,8 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   ws-check       checks every frame that a hundred WebSockets receive
   overload       more load than the machine carries; parts: 0.8, 2, 4, 10 (times its capacity) and burst
   tokens         text that arrives as a language model writes it
+  dialects       first audio through the listeners for clients of other services
+  peers          a Piper voice here and in sherpa-onnx, and small voices beside programs; parts: piper and small
   --only PARTS   some of the parts, separated by commas
   --rate HZ      the sample rate of the speech (default 24000)
   --minutes N    how long frames are checked, from 0.5 on (default 1)
@@ -34,6 +38,8 @@ const programs = {
   'ws-check': ['check'],
   overload: ['0.8', '2', '4', '10', 'burst'],
   tokens: ['tokens'],
+  dialects: ['dialects'],
+  peers: ['piper', 'small'],
 } as const;
 export type Program = keyof typeof programs;
 export type Part = (typeof programs)[Program][number];

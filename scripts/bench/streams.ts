@@ -37,7 +37,7 @@ export interface SpeechStream {
   close(): void;
 }
 
-/** Milliseconds of speech in a byte of base64; `null` for Opus, where only pages have a time. */
+/** Milliseconds of speech in a byte of base64; `null` where bytes have no fixed time: of Opus, only pages have one. */
 export const msPerBase64Byte = (format: AudioFormat): number | null => {
   const bytesToMs = (bytesPerSecond: number) => ((3 / 4) * 1000) / bytesPerSecond;
   switch (format.encoding) {
@@ -51,6 +51,7 @@ export const msPerBase64Byte = (format: AudioFormat): number | null => {
     case 'mp3':
       return bytesToMs((format.bitrateKbps * 1000) / 8);
     case 'opus':
+    case 'flac':
       return null;
   }
 };

@@ -243,6 +243,8 @@ export const createAudioCheck = (format: AudioFormat): AudioCheck => {
       return new MpegFrames();
     case 'opus':
       return new OggPages();
+    case 'flac':
+      throw new Error('the specification has no FLAC');
   }
 };
 
@@ -259,6 +261,7 @@ export const createFileCheck = (format: AudioFormat): AudioCheck => {
     case 'mulaw':
     case 'alaw':
     case 'opus':
+    case 'flac':
       return createAudioCheck(format);
   }
 };

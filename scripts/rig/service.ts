@@ -203,6 +203,8 @@ export class Service extends NodeProcess {
   port = 0;
   opsPort = 0;
   consolePort = 0;
+  /** Of the dialects that are on, by name. */
+  dialectPorts: Readonly<Record<string, number>> = {};
   readonly #ownsDataDir: boolean;
   readonly #listening = Promise.withResolvers<undefined>();
 
@@ -318,14 +320,16 @@ export class Service extends NodeProcess {
   protected override onLine(line: string): void {
     this.log.onLine(line);
     if (this.port > 0 || !line.endsWith('"msg":"listening"}')) return;
-    const { port, opsPort, consolePort } = JSON.parse(line) as {
+    const { port, opsPort, consolePort, dialectPorts } = JSON.parse(line) as {
       readonly port: number;
       readonly opsPort?: number;
       readonly consolePort?: number | null;
+      readonly dialectPorts?: Readonly<Record<string, number>>;
     };
     this.port = port;
     this.opsPort = opsPort ?? 0;
     this.consolePort = consolePort ?? 0;
+    this.dialectPorts = dialectPorts ?? {};
     this.#listening.resolve(undefined);
   }
 

@@ -59,7 +59,8 @@ export class CapacityTrials {
     const keys = { idle, http: others.slice(0, httpKeys), sockets: others.slice(httpKeys), isShared: false };
     const voices = await fetchVoices(service.url, idle);
     await warm(service.url, idle, voices[0] ?? '');
-    return new CapacityTrials(service, { host: '127.0.0.1', port: service.port, voices }, keys, options);
+    const target = { host: '127.0.0.1', port: service.port, voices, elevenLabsPort: null };
+    return new CapacityTrials(service, target, keys, options);
   }
 
   /** @returns what is wrong with so many clients; `null`: nothing */

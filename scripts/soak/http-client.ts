@@ -8,7 +8,7 @@ import type { Meter } from './meter.js';
 import { endTrailMs, httpMsPerCharacter, judgeDry, wordMarginMs } from './plausible.js';
 import { drawHttp, isTidy, type HttpPlan } from './population.js';
 
-/** A whole result of some sentences takes one or two seconds. */
+/** Of an answer, beside the time that its speech takes: at capacity a stream comes as fast as it is played. */
 const answerMsMax = 30_000;
 /** In an overload, a whole result waits for listeners: as long as the contract tells clients to wait. */
 const wholeMsMax = 180_000;
@@ -94,7 +94,9 @@ export class HttpClient {
   }
 
   get #answerMsMax(): number {
-    return this.#parts.mayRefuse && this.#plan.route === 'whole' ? wholeMsMax : answerMsMax;
+    const { route, text } = this.#plan;
+    if (!this.#parts.mayRefuse) return answerMsMax;
+    return route === 'whole' ? wholeMsMax : answerMsMax + text.length * httpMsPerCharacter.max;
   }
 
   get #name(): string {

@@ -2,11 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendEvent, serveLoad, type LoadProcess } from '../rig/load-process.js';
 import { LoopClock } from '../rig/loop-clock.js';
+import { DialectClient } from './dialect-client.js';
 import { HttpClient } from './http-client.js';
 import { IdleSockets } from './idle-sockets.js';
 import type { Charges, LoadEvent, Quantiles, Target } from './measures.js';
 import { Durations, Meter } from './meter.js';
-import { keyOfClient, keyOfHttpClient, type KeyRing } from './population.js';
+import { dialectClientsOf, keyOfClient, keyOfHttpClient, type KeyRing } from './population.js';
 import { SocketClient } from './socket-client.js';
 
 /** The resolution of sending words and of reading at playback speed. */
@@ -51,6 +52,7 @@ class Load {
   readonly #loopLate = new Durations();
   readonly #idle = new IdleSockets();
   readonly #http: HttpClient[] = [];
+  readonly #dialects: DialectClient[] = [];
   #clients: SocketClient[] = [];
   #leaving: SocketClient[] = [];
   #made = 0;
@@ -78,6 +80,13 @@ class Load {
         this.#http.push(
           new HttpClient({ ...shared, client, key: keyOfHttpClient(keys, client) }, performance.now()),
         );
+      const port = target.elevenLabsPort;
+      for (let i = 0; i < (port === null ? 0 : dialectClientsOf(httpClients)); i++) {
+        const client = httpClients + i;
+        const key = keyOfHttpClient(keys, client);
+        const beginMs = performance.now() + i * spreadMsEach;
+        this.#dialects.push(new DialectClient({ ...shared, client, key, beginMs, port: port! }));
+      }
     }
     for (const client of this.#clients.splice(contexts)) {
       client.stop();
@@ -100,7 +109,7 @@ class Load {
   }
 
   async rest(): Promise<void> {
-    const all = [...this.#clients, ...this.#leaving, ...this.#http];
+    const all = [...this.#clients, ...this.#leaving, ...this.#http, ...this.#dialects];
     for (const client of all) client.stop();
     const endMs = performance.now() + stopMsMax;
     const isOver = () => all.every(({ isGone }) => isGone);
@@ -111,7 +120,7 @@ class Load {
   /** Resolves when the last client has begun. */
   async resume(): Promise<void> {
     const nowMs = performance.now();
-    const all = [...this.#clients, ...this.#http];
+    const all = [...this.#clients, ...this.#http, ...this.#dialects];
     const spreadMs = Math.min(resumeMsMax, all.length * resumeMsEach);
     for (const [i, client] of all.entries()) client.resume(nowMs + (i / all.length) * spreadMs);
     await sleep(spreadMs);
@@ -134,7 +143,7 @@ class Load {
     for (const client of this.#leaving) client.tick(nowMs);
     if (this.#leaving.some(({ isGone }) => isGone))
       this.#leaving = this.#leaving.filter(({ isGone }) => !isGone);
-    for (const client of this.#http) client.tick(nowMs);
+    for (const client of [...this.#http, ...this.#dialects]) client.tick(nowMs);
     this.#idle.tick(nowMs);
     if (nowMs < this.#nextReportMs) return;
     this.#nextReportMs = nowMs + reportMs;

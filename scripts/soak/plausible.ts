@@ -28,6 +28,7 @@ export const wordMarginMs = ({ encoding }: AudioFormat): Range => {
     case 'linear16':
     case 'mulaw':
     case 'alaw':
+    case 'flac':
       return { min: -15, max: 205 };
   }
 };

@@ -122,7 +122,7 @@ const slowFormats: readonly AudioFormat[] = [
 const textOf = (dice: Dice, sentences: number): string =>
   Array.from({ length: sentences }, () => dice.pick(texts)).join(' ');
 
-const drawReply = (dice: Dice, isSlow: boolean): ReplyPlan => ({
+export const drawReply = (dice: Dice, isSlow: boolean): ReplyPlan => ({
   text: textOf(
     dice,
     isSlow ? dice.between(12, 24) : dice.chance(0.1) ? dice.between(6, 10) : dice.between(1, 4),
@@ -215,6 +215,9 @@ export const keysNeeded = (clients: number): number =>
   clients === 0 ? 0 : slotOf((clients - 1) | 1, clientsPerKey) + 1;
 export const httpKeysNeeded = (clients: number): number =>
   clients === 0 ? 0 : slotOf((clients - 1) | 1, httpClientsPerKey) + 1;
+
+/** Clients of the ElevenLabs API, beside so many over HTTP. Their keys follow those. */
+export const dialectClientsOf = (httpClients: number): number => Math.ceil(httpClients / 2);
 
 /** Shared keys are filled evenly from both ends: none has more than `clientsPerKey` + 1 clients. */
 export const keyOfClient = ({ sockets, isShared }: KeyRing, client: number): string =>

@@ -17,7 +17,7 @@ import { describeRest } from './memory.js';
 import { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 import { calibrate, phasesOf, settle, type Calibrated, type Phases } from './phases.js';
-import { clientsPerKey, httpKeysNeeded, keysNeeded, type KeyRing } from './population.js';
+import { clientsPerKey, dialectClientsOf, httpKeysNeeded, keysNeeded, type KeyRing } from './population.js';
 import type { Progress } from './progress.js';
 import { stepOf, type Reading } from './series.js';
 import {
@@ -110,7 +110,8 @@ export class Soak {
     const restartsBefore = (await monitor.sample()).threadRestarts;
     monitor.start();
     const { hostname, port } = new URL(baseUrl);
-    const target: Target = { host: hostname, port: Number(port || 80), voices };
+    const elevenLabsPort = this.#service?.dialectPorts['elevenlabs'] ?? null;
+    const target: Target = { host: hostname, port: Number(port || 80), voices, elevenLabsPort };
     this.#startedMs = performance.now();
     const mayRefuse = load !== null;
     await this.#load.call('begin', { target, seed, idleSockets, httpClients, mayRefuse });
@@ -150,13 +151,13 @@ export class Soak {
       };
     }
     const { synthesisThreads, actorThreads } = readConfig(process.env);
-    const httpKeys = httpKeysNeeded(streams);
+    const httpKeys = httpKeysNeeded(streams + dialectClientsOf(streams));
     const service = await Service.start({
       synthesisThreads,
       actorThreads,
       // Calibration goes beyond what the machine carries, and counts what comes late.
       // One key opens all idle sockets.
-      env: { OVERLOAD: load === null ? 'late' : 'refuse', SOCKETS_PER_KEY: '16384' },
+      env: { OVERLOAD: load === null ? 'late' : 'refuse', SOCKETS_PER_KEY: '16384', ELEVENLABS_PORT: '0' },
       nodeOptions: ['--inspect=127.0.0.1:0'],
       ownGroup: true,
       showsErrors: true,

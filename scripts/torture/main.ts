@@ -19,6 +19,7 @@ import { clock } from './surroundings/clock.js';
 import { damagedVoices } from './surroundings/damaged-voices.js';
 import { fullDisk } from './surroundings/full-disk.js';
 import { threads } from './threads/threads.js';
+import { voices } from './voices/voices.js';
 import { readOptions, usage, type TortureCommand } from './options.js';
 import { complaintsOf, formatFaults, type Scenario, type TortureRow } from './scenario.js';
 
@@ -36,6 +37,7 @@ const scenarios: readonly Scenario[] = [
   kills,
   damagedStore,
   damagedVoices,
+  voices,
   fullDisk,
   clock,
 ];

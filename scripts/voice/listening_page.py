@@ -92,9 +92,8 @@ def groups() -> tuple[dict[str, list[Sample]], dict[Path, list[int]]]:
         shutil.copyfile(one.wave, copy)
         alternate += [Sample("person", one.text, copy), own]
     pages[heading] = alternate
-    former = FORMER / "held-out"
-    if former.exists():
-        waves = sorted(former.glob("*.wav"))
+    waves = sorted((FORMER / "held-out").glob("*.wav"))
+    if len(waves) == len(person):
         pages["The former voice"] = []
         for one in chosen[:4]:
             copy = PAGE / "held-out" / f"former-{one.name}.wav"

@@ -147,12 +147,12 @@ const packageRoot = (): string => {
   return folder;
 };
 
-const { modelsDir, executionProvider } = readConfig({
+const { dataDir, modelsDir, executionProvider } = readConfig({
   MODELS_DIR: join(packageRoot(), 'models'),
   ...process.env,
 });
 const loadStart = performance.now();
-const { packs, files } = await readPacks(modelsDir);
+const { packs, files } = await readPacks({ modelsDir, cacheDir: join(dataDir, 'voices') });
 const loaded: Voices[] = [];
 const means = { provider: executionProvider, native: unguarded, log: silentLog, bounds: limits };
 for (const pack of packs)

@@ -13,6 +13,7 @@ import { describeExit, Service } from '../../rig/service.js';
 import { describeLeftovers, leftoversOf } from '../checks.js';
 import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
+import { dialectInput } from './dialect-inputs.js';
 import { httpInput, otherInput } from './http-inputs.js';
 import type { Ending, Input, Made, Vocabulary } from './input.js';
 import { socketInput } from './socket-inputs.js';
@@ -38,8 +39,9 @@ const cutsOf = (length: number, dice: Dice): number[] => {
 };
 
 const makers = [
-  { weight: 58, value: httpInput },
-  { weight: 38, value: socketInput },
+  { weight: 46, value: httpInput },
+  { weight: 30, value: socketInput },
+  { weight: 20, value: dialectInput },
   { weight: 4, value: otherInput },
 ] as const;
 
@@ -65,7 +67,8 @@ const inputOf = (seed: number, index: number, vocabulary: Vocabulary): Input => 
 };
 
 const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly TortureRow[]> => {
-  const service = await Service.start({ synthesisThreads: 2, actorThreads: 1 });
+  const env = { ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' };
+  const service = await Service.start({ synthesisThreads: 2, actorThreads: 1, env });
   let neighbours: Neighbours | null = null;
   try {
     const goodKeys = await service.makeKeys(goodKeyCount);
@@ -93,7 +96,9 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
     };
     const isAlive = (): boolean => service.exit === null;
     const addresses = process.platform === 'linux' ? 100 : 1;
-    const storm = new Storm({ port: service.port, inputAt, count, parallel, addresses, onFault, isAlive });
+    const portOf = ({ dialect }: Input) =>
+      dialect === undefined ? service.port : service.dialectPorts[dialect]!;
+    const storm = new Storm({ portOf, inputAt, count, parallel, addresses, onFault, isAlive });
     const startedMs = performance.now();
     let reported = 0;
     const { log } = service;
@@ -118,7 +123,7 @@ const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly 
     const faults = `${failures.length} inputs failed, ${log.errors} errors logged`;
     return [
       {
-        fault: 'raw bytes over HTTP and WebSocket',
+        fault: 'raw bytes over HTTP and WebSocket, to all listeners',
         injected: `seed ${seed}, ${parallel} connections at a time: ${storm.kinds.toShares()}`,
         count,
         outcome: `${faults}, ${describeLeftovers(left)}, ${ended}; ${kinds}; in ${seconds.toFixed(0)} s`,

@@ -19,6 +19,8 @@ export interface Input {
   /** For statistics. */
   readonly kind: string;
   readonly bytes: Buffer;
+  /** The listener that gets it, as the service names it; without one, the public port. */
+  readonly dialect?: string;
   /** Written after the answer 101. */
   readonly afterUpgrade: Buffer | null;
   /** Where `bytes` are cut into writes of their own, ascending. */
@@ -26,4 +28,4 @@ export interface Input {
   readonly ending: Ending;
 }
 
-export type Made = Pick<Input, 'kind' | 'bytes' | 'afterUpgrade'>;
+export type Made = Pick<Input, 'kind' | 'bytes' | 'afterUpgrade' | 'dialect'>;

@@ -139,11 +139,11 @@ const wrongFields = (dice: Dice): FrameFields =>
 
 const invalidUtf8 = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82]];
 
-const someFrame = (dice: Dice, vocabulary: Vocabulary): Buffer =>
+const someFrame = (dice: Dice, message: () => Buffer): Buffer =>
   dice.weighted([
-    { weight: 150, value: () => encodeFrame(messageBytes(dice, vocabulary), { opcode: opcodes.text }) },
-    { weight: 10, value: () => fragmented(messageBytes(dice, vocabulary), dice) },
-    { weight: 8, value: () => encodeFrame(messageBytes(dice, vocabulary), wrongFields(dice)) },
+    { weight: 150, value: () => encodeFrame(message(), { opcode: opcodes.text }) },
+    { weight: 10, value: () => fragmented(message(), dice) },
+    { weight: 8, value: () => encodeFrame(message(), wrongFields(dice)) },
     { weight: 6, value: () => encodeFrame(dice.bytes(dice.below(140)), { opcode: dice.pick([9, 10]) }) },
     { weight: 5, value: () => closeFrame(dice) },
     { weight: 4, value: () => encodeFrame(Buffer.from(dice.pick(invalidUtf8)), { opcode: opcodes.text }) },
@@ -163,10 +163,18 @@ const utterance = (dice: Dice, { voices }: Vocabulary): Buffer =>
     ].map((message) => textFrame(JSON.stringify(message))),
   );
 
-export const socketInput = (dice: Dice, vocabulary: Vocabulary): Made => {
-  const head = handshake(dice, vocabulary);
-  const frames = Array.from({ length: dice.between(1, 8) }, () => someFrame(dice, vocabulary));
-  if (dice.chance(0.15)) frames.unshift(utterance(dice, vocabulary));
+/** What a WebSocket is made of. */
+export interface SocketParts {
+  readonly handshake: Buffer;
+  /** A message of the protocol, in any order. */
+  readonly message: () => Buffer;
+  /** Frames that are spoken. */
+  readonly utterance: () => Buffer;
+}
+
+export const socketMade = (dice: Dice, { handshake: head, message, utterance: valid }: SocketParts): Made => {
+  const frames = Array.from({ length: dice.between(1, 8) }, () => someFrame(dice, message));
+  if (dice.chance(0.15)) frames.unshift(valid());
   const bytes = Buffer.concat(frames);
   const afterUpgrade = dice.chance(0.12) ? mutate(bytes, dice, dice.between(1, 3)) : bytes;
   // A client may not wait for the answer.
@@ -174,3 +182,10 @@ export const socketInput = (dice: Dice, vocabulary: Vocabulary): Made => {
     return { kind: 'WebSocket, at once', bytes: Buffer.concat([head, afterUpgrade]), afterUpgrade: null };
   return { kind: 'WebSocket', bytes: head, afterUpgrade };
 };
+
+export const socketInput = (dice: Dice, vocabulary: Vocabulary): Made =>
+  socketMade(dice, {
+    handshake: handshake(dice, vocabulary),
+    message: () => messageBytes(dice, vocabulary),
+    utterance: () => utterance(dice, vocabulary),
+  });

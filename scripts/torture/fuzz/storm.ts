@@ -7,7 +7,7 @@ import { Tally } from '../../rig/tally.js';
 import type { Input } from './input.js';
 
 export interface StormParts {
-  readonly port: number;
+  readonly portOf: (input: Input) => number;
   readonly inputAt: (index: number) => Input;
   readonly count: number;
   readonly parallel: number;
@@ -36,7 +36,14 @@ const sweepMs = 20;
 const lookedBytesMax = 64 * 1024;
 
 const statusLine = /HTTP\/1\.1 (\d{3}) /g;
-const frameKinds = ['context_started', 'audio_chunk', 'flush_completed', 'context_closed', 'error'] as const;
+const frameKinds = [
+  'context_started',
+  'audio_chunk',
+  'flush_completed',
+  'context_closed',
+  'isFinal',
+  'error',
+] as const;
 
 export class Storm {
   /** Connections by status (`none` without an answer) and by kind of frame that they received. */
@@ -70,22 +77,27 @@ export class Storm {
   }
 
   #fill(): void {
-    const { addresses, count, inputAt, isAlive, onFault, parallel, port } = this.#parts;
+    const { addresses, count, inputAt, isAlive, onFault, parallel, portOf } = this.#parts;
     if (!isAlive()) this.#next = count;
     while (this.#open.size < parallel && this.#next < count) {
       const index = this.#next++;
       const input = inputAt(index);
       this.kinds.add(input.kind);
       const address = addresses > 1 ? `127.0.0.${2 + (index % addresses)}` : '127.0.0.1';
-      const shot: Shot = new Shot(index, input, { port, address }, (answers, fault, answerMs) => {
-        if (answerMs !== null) this.#answerMsMean += answerWeight * (answerMs - this.#answerMsMean);
-        this.#open.delete(shot);
-        this.done++;
-        for (const answer of answers) this.answers.add(answer);
-        if (fault !== null && isAlive()) onFault(index, fault);
-        // Not inside this callback.
-        if (this.#open.size === parallel - 1) setImmediate(() => this.#fill());
-      });
+      const shot: Shot = new Shot(
+        index,
+        input,
+        { port: portOf(input), address },
+        (answers, fault, answerMs) => {
+          if (answerMs !== null) this.#answerMsMean += answerWeight * (answerMs - this.#answerMsMean);
+          this.#open.delete(shot);
+          this.done++;
+          for (const answer of answers) this.answers.add(answer);
+          if (fault !== null && isAlive()) onFault(index, fault);
+          // Not inside this callback.
+          if (this.#open.size === parallel - 1) setImmediate(() => this.#fill());
+        },
+      );
       this.#open.add(shot);
     }
     if (this.#open.size === 0 && this.#next >= count) this.#over.resolve(undefined);
@@ -138,8 +150,9 @@ class Shot {
     const silentMs = nowMs - this.#heardMs;
     const { ending } = this.#input;
     if (ending === 'linger') {
-      // A WebSocket may be silent for a minute; anything else may not.
-      if (this.#isUpgraded && silentMs > waitMs * patience) this.#leave(null);
+      // WebSockets and connections of Wyoming may be silent for a minute; anything else may not.
+      const mayRest = this.#isUpgraded || this.#input.dialect === 'wyoming';
+      if (mayRest && silentMs > waitMs * patience) this.#leave(null);
       else if (silentMs > lingerMsMax) this.#leave('the service keeps the connection');
     } else if (ending === 'half-close' && !this.#isWaitingForUpgrade) {
       if (silentMs > closedMsMax)

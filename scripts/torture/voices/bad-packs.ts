@@ -1,0 +1,187 @@
+/** Packs that no service may trust: each is a folder, and what the finding about it must say. */
+import { cpSync, mkdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Attribute, type Model, type Node, elementTypes } from '../../../workers/engines/graph/model.js';
+import { bufferSource, fieldsOf, MessageWriter } from '../../../workers/engines/graph/wire.js';
+import { modelMessage } from '../../../workers/engines/graph/write.js';
+import { GraphBuilder } from '../../voices/fixtures/graph-builder.js';
+import { smallShape } from '../../voices/fixtures/pocket-echo.js';
+import { makeFiveGraphs } from '../../voices/fixtures/pocket.js';
+
+export interface BadPack {
+  readonly name: string;
+  readonly finding: RegExp;
+  /** @param folder does not exist yet */
+  readonly make: (folder: string) => Promise<void>;
+}
+
+const { float32, int64, bool } = elementTypes;
+const { width } = smallShape;
+
+/** The example in five graphs, damaged. */
+const damaged =
+  (damage: (folder: string) => void) =>
+  async (folder: string): Promise<void> => {
+    await makeFiveGraphs(folder);
+    damage(folder);
+  };
+
+/** The example with another graph in the place of that of the text. */
+const withText = (
+  make: (graph: GraphBuilder, ids: string) => string,
+  more: (model: Model) => Buffer = modelMessage,
+) =>
+  damaged((folder) => {
+    const graph = new GraphBuilder(1);
+    const ids = graph.input('token_ids', int64, [1, 'T']);
+    const wide = graph.op('Unsqueeze', [graph.op('Cast', [ids], { to: float32 }), graph.ints([2])]);
+    const embeddings = graph.op('Expand', [wide, graph.ints([1, 1, width])]);
+    const added = graph.op('Add', [embeddings, make(graph, ids)]);
+    const model = graph.model([{ name: 'embeddings', type: float32, dims: [1, 'T', width] }], [added], {});
+    writeFileSync(join(folder, 'text_conditioner.onnx'), more(model));
+  });
+
+/** The graph of a model, as an attribute of a loop. */
+const bodyAttribute = (model: Model): Attribute => {
+  const message = modelMessage(model);
+  for (const { number, from, to } of fieldsOf(bufferSource(message)))
+    if (number === 7) {
+      const bytes = new MessageWriter()
+        .text(1, 'body')
+        .bytes(6, message.subarray(from, to))
+        .integer(20, 5)
+        .finish();
+      return { type: 'other', bytes, uses: [] };
+    }
+  throw new Error('a model has no graph');
+};
+
+/** A loop that goes on for ever. */
+const endless = withText(
+  (graph) => graph.floats([0], []),
+  (model) => {
+    const body = new GraphBuilder(2);
+    body.input('turn', int64, [1]);
+    const goesOn = body.input('goes_on', bool, [1]);
+    const before = body.input('before', float32, [1, 'T', width]);
+    const made = body.model(
+      [
+        { name: 'goes_on_out', type: bool, dims: [1] },
+        { name: 'after', type: float32, dims: [1, 'T', width] },
+      ],
+      [goesOn, body.op('Sin', [before])],
+      {},
+    );
+    const [last] = model.nodes.slice(-1);
+    const loop: Node = {
+      ...{ name: 'loop', op: 'Loop', domain: '', inputs: ['', '', last!.inputs[0]!], outputs: ['looped'] },
+      attributes: new Map([['body', bodyAttribute(made)]]),
+    };
+    return modelMessage({
+      ...model,
+      nodes: [...model.nodes.slice(0, -1), loop, { ...last!, inputs: ['looped'] }],
+    });
+  },
+);
+
+/** A tensor of 40 GB, as soon as a text has a token. */
+const huge = withText((graph, ids) => {
+  const tokens = graph.slice(graph.op('Shape', [ids]), 1, 2, 0);
+  const size = graph.op('Mul', [graph.op('Div', [tokens, tokens]), graph.ints([10 ** 10])]);
+  const zeros = graph.op('ConstantOfShape', [size]);
+  return graph.op('ReduceMax', [graph.op('Add', [zeros, graph.floats([1], [])])], { keepdims: 0 });
+});
+
+/** A weight in a file outside of the pack. */
+const outside = withText(
+  (graph) => graph.weights([1, 1, width], 1),
+  (model) =>
+    modelMessage(model, ({ dims }) =>
+      dims.length === 3 ? { location: '../outside.bin', offset: 0 } : undefined,
+    ),
+);
+
+/** Multiplies the audio by a number. */
+const audioTimes = (factor: number) =>
+  damaged((folder) => {
+    const path = join(folder, 'mimi_decoder.onnx');
+    const bytes = readFileSync(path);
+    const wanted = Buffer.alloc(4);
+    wanted.writeFloatLE(1 / 32_768);
+    const at = bytes.indexOf(wanted);
+    bytes.writeFloatLE(factor, at);
+    writeFileSync(path, bytes);
+  });
+
+const files =
+  (contents: Readonly<Record<string, string>>) =>
+  (folder: string): Promise<void> => {
+    mkdirSync(folder);
+    for (const [name, text] of Object.entries(contents)) writeFileSync(join(folder, name), text);
+    return Promise.resolve();
+  };
+
+const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 63201294\n';
+
+/** @param shipped the folder of the pack that comes with the service */
+export const badPacks = (shipped: string): readonly BadPack[] => [
+  {
+    name: 'cut',
+    finding: /flow_lm_main\.onnx: /,
+    make: damaged((folder) => truncateSync(join(folder, 'flow_lm_main.onnx'), 900)),
+  },
+  {
+    name: 'swapped',
+    finding: /flow_lm_flow\.onnx: takes sequence|flow_lm_main\.onnx: takes c, s, t, x/,
+    make: damaged((folder) => {
+      const [main, flow] = ['flow_lm_main.onnx', 'flow_lm_flow.onnx'].map((name) => join(folder, name));
+      renameSync(main!, `${main}-`);
+      renameSync(flow!, main!);
+      renameSync(`${main}-`, flow!);
+    }),
+  },
+  {
+    name: 'renamed',
+    finding: /no voice format that this service knows/,
+    make: damaged((folder) => renameSync(join(folder, 'flow_lm_main.onnx'), join(folder, 'model.onnx.bak'))),
+  },
+  {
+    name: 'pointer',
+    finding: /a Git LFS pointer/,
+    make: files({ 'flow_lm_main.onnx': pointer, 'text_conditioner.onnx': pointer }),
+  },
+  {
+    name: 'torch',
+    finding: /weights for PyTorch/,
+    make: files({ 'kokoro-v1_0.pth': 'x', 'af_heart.pt': 'x' }),
+  },
+  { name: 'unknown', finding: /no voice format that this service knows/, make: files({ 'notes.xml': '' }) },
+  {
+    name: 'twin',
+    finding: /voice "wren" is in .*syrinx-en already/,
+    make: (folder) => {
+      cpSync(shipped, folder, { recursive: true });
+      return Promise.resolve();
+    },
+  },
+  {
+    name: 'lie',
+    finding: /the models do not run as the manifest says/,
+    make: (folder) => {
+      cpSync(shipped, folder, { recursive: true });
+      const path = join(folder, 'manifest.json');
+      const manifest = JSON.parse(readFileSync(path, 'utf8')) as { sizes: object; speakers: object[] };
+      const speakers = [{ ...manifest.speakers[0], id: 'liar' }];
+      writeFileSync(
+        path,
+        JSON.stringify({ ...manifest, speakers, sizes: { ...manifest.sizes, hidden: 64 } }),
+      );
+      return Promise.resolve();
+    },
+  },
+  { name: 'outside', finding: /text_conditioner\.onnx: .*outside/, make: outside },
+  { name: 'nan', finding: /a sample that is no number/, make: audioTimes(Number.NaN) },
+  { name: 'silent', finding: /it makes only silence/, make: audioTimes(0) },
+  { name: 'huge', finding: /it may have \d+ MiB|needs more than \d+ MiB/, make: huge },
+  { name: 'endless', finding: /more than 30 s of processor time/, make: endless },
+];

@@ -1,0 +1,265 @@
+/**
+ * Voices that people bring: bad packs beside good ones, a pack that is removed while it speaks, storms of SIGHUP, threads
+ * that end in each engine, and all formats at once.
+ */
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { exchange, speechRequest } from '../../rig/http.js';
+import { Dice } from '../../rig/random.js';
+import { Service } from '../../rig/service.js';
+import { Tally } from '../../rig/tally.js';
+import { makeOneGraph } from '../../voices/fixtures/pocket-one.js';
+import { makeFiveGraphs } from '../../voices/fixtures/pocket.js';
+import { comesTrue } from '../checks.js';
+import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
+import { breaking } from '../threads/faults.js';
+import { badPacks } from './bad-packs.js';
+
+const shipped = 'syrinx-en';
+const fragileEntry = new URL('../threads/fragile-service.js', import.meta.url);
+const text = 'The kettle is on, and the kitchen smells of toast. Shall we sit by the window and talk?';
+/** A first start tries each new pack, one after the other; one of them takes all its processor time. */
+const startMsMax = 180_000;
+const reloadMsMax = 60_000;
+
+interface Speaker {
+  readonly service: Service;
+  readonly key: string;
+}
+
+/** @returns `whole`, or how the answer ended */
+const speakWith = async ({ service, key }: Speaker, voice: string, spoken = text): Promise<string> => {
+  const { isWhole, status } = await exchange(service.port, speechRequest({ key, voice, text: spoken }));
+  return isWhole && status === 200 ? 'whole' : isWhole ? String(status) : 'cut';
+};
+
+const warningsOf = async ({ port }: Service): Promise<readonly string[]> => {
+  const { body } = await exchange(port, { path: '/readyz' });
+  return (JSON.parse(body.toString()) as { warnings?: string[] }).warnings ?? [];
+};
+
+/** The shipped voices and the examples of other formats. */
+const makeModels = async (folder: string): Promise<void> => {
+  mkdirSync(folder);
+  cpSync(join('models', shipped), join(folder, shipped), { recursive: true });
+  await makeFiveGraphs(join(folder, 'five'));
+  await makeOneGraph(join(folder, 'one.onnx'));
+};
+
+const startIn = async (
+  scratch: string,
+  options: { readonly entry?: URL; readonly onLine?: (line: string) => void } = {},
+): Promise<Speaker> => {
+  const service = new Service({
+    dataDir: join(scratch, 'data'),
+    env: { MODELS_DIR: join(scratch, 'models'), OVERLOAD: 'late' },
+    synthesisThreads: 2,
+    actorThreads: 1,
+    ...options,
+  });
+  await Promise.race([
+    service.listening(),
+    sleep(startMsMax, undefined, { ref: false }).then(() =>
+      Promise.reject(new Error('the start takes too long')),
+    ),
+  ]);
+  const [key = ''] = await service.makeKeys(1);
+  return { service, key };
+};
+
+/** One voice of each pack. */
+const voicesOf = async ({ service }: Speaker): Promise<readonly string[]> => {
+  const all = await service.voices();
+  return ['wren', 'five', 'one'].flatMap(
+    (name) => all.find((id) => id === name || id.startsWith(`${name}-`)) ?? [],
+  );
+};
+
+const beside = async (scratch: string, { progress }: TortureOptions): Promise<TortureRow> => {
+  const packs = badPacks(join('models', shipped));
+  const models = join(scratch, 'models');
+  await makeModels(models);
+  for (const { name, make } of packs) await make(join(models, `bad-${name}`));
+  progress(`${packs.length} bad packs beside good ones`);
+  const found = new Map<string, string>();
+  const startedMs = performance.now();
+  const speaker = await startIn(scratch, {
+    onLine: (line) => {
+      if (!line.includes('a voice pack cannot be used')) return;
+      const { pack, reason } = JSON.parse(line) as { pack: string; reason: string };
+      found.set(pack, reason);
+    },
+  });
+  const startMs = Math.round(performance.now() - startedMs);
+  try {
+    const wrong = packs.flatMap(({ name, finding }) => {
+      const reason = found.get(`bad-${name}`);
+      return reason !== undefined && finding.test(reason) ? [] : [`${name}: ${reason ?? 'no finding'}`];
+    });
+    const voices = await voicesOf(speaker);
+    const spoken = new Tally();
+    for (const voice of voices) spoken.add(await speakWith(speaker, voice));
+    const warnings = (await warningsOf(speaker.service)).length;
+    // The next start knows what was tried.
+    await speaker.service.stop();
+    const againMs = performance.now();
+    const again = await startIn(scratch);
+    const nextStartMs = Math.round(performance.now() - againMs);
+    await again.service.stop();
+    return {
+      fault: 'bad packs',
+      injected: packs.map(({ name }) => name).join(', '),
+      count: packs.length,
+      outcome:
+        `${found.size} findings, each with its reason; the voices of ${voices.length} formats spoke (${spoken.toString()}); ` +
+        `${warnings} warnings; start ${startMs} ms, the next one ${nextStartMs} ms ${wrong.join('; ')}`,
+      held: wrong.length === 0 && voices.length === 3 && spoken.of('whole') === 3 && warnings > 0,
+    };
+  } finally {
+    await speaker.service.kill();
+  }
+};
+
+const removed = async (scratch: string, count: number): Promise<TortureRow> => {
+  const models = join(scratch, 'models');
+  await makeModels(models);
+  const speaker = await startIn(scratch);
+  try {
+    const ends = new Tally();
+    let gone = 0;
+    const places = [join(models, 'five'), join(models, 'one.onnx')];
+    for (let i = 0; i < count; i++) {
+      const [, five = '', one = ''] = await voicesOf(speaker);
+      const speaking = [five, one, five, one].map((voice) => speakWith(speaker, voice, `${text} ${text}`));
+      await sleep(20);
+      for (const place of places) rmSync(place, { recursive: true });
+      speaker.service.signal('SIGHUP');
+      for (const end of await Promise.all(speaking)) ends.add(end);
+      const isGone = async () => !(await speaker.service.voices()).includes(five);
+      if (await comesTrue(isGone, reloadMsMax)) gone++;
+      if ((await speakWith(speaker, five)) !== '422') gone--;
+      await makeFiveGraphs(places[0]!);
+      await makeOneGraph(places[1]!);
+      speaker.service.signal('SIGHUP');
+      await comesTrue(async () => (await voicesOf(speaker)).length === 3, reloadMsMax);
+    }
+    return {
+      fault: 'voices removed',
+      injected: 'files deleted and SIGHUP while their voices speak; then put back',
+      count,
+      outcome: `speech in progress: ${ends.toString()}; unknown afterwards ${gone} times`,
+      held: ends.of('whole') === 4 * count && gone === count,
+    };
+  } finally {
+    await speaker.service.stop();
+  }
+};
+
+const storm = async (scratch: string, { seed }: TortureOptions): Promise<TortureRow> => {
+  await makeModels(join(scratch, 'models'));
+  const speaker = await startIn(scratch);
+  const signals = 200;
+  try {
+    const dice = new Dice(seed, 1);
+    const voices = await voicesOf(speaker);
+    const ends = new Tally();
+    let isStorming = true;
+    const listeners = voices.map(async (voice) => {
+      while (isStorming) ends.add(await speakWith(speaker, voice));
+    });
+    for (let i = 0; i < signals; i++) {
+      speaker.service.signal('SIGHUP');
+      await sleep(dice.between(0, 50));
+    }
+    isStorming = false;
+    await Promise.all(listeners);
+    const isReady = await comesTrue(async () => (await speaker.service.unreadyReasons()) === '');
+    const spoken = ends.of('whole');
+    return {
+      fault: 'SIGHUP storm',
+      injected: 'reloads of three formats, one signal in 25 ms, under speech',
+      count: signals,
+      outcome: `answers: ${ends.toString()}; ready afterwards: ${isReady ? 'yes' : 'no'}`,
+      held: spoken > 0 && spoken === ends.sum && isReady,
+    };
+  } finally {
+    await speaker.service.stop();
+  }
+};
+
+const ended = async (scratch: string, count: number): Promise<TortureRow> => {
+  await makeModels(join(scratch, 'models'));
+  const speaker = await startIn(scratch, { entry: fragileEntry });
+  try {
+    const voices = await voicesOf(speaker);
+    const [failed, others] = [new Tally(), new Tally()];
+    for (let i = 0; i < count; i++)
+      for (const voice of voices) {
+        const neighbours = voices.map((other) => speakWith(speaker, other));
+        failed.add(await speakWith(speaker, voice, breaking('exit')));
+        for (const end of await Promise.all(neighbours)) others.add(end);
+        await comesTrue(async () => (await speaker.service.unreadyReasons()) === '');
+      }
+    return {
+      fault: 'thread ended in each engine',
+      injected: `process.exit in a step of ${voices.join(', ')}`,
+      count: count * voices.length,
+      outcome: `the request failed: ${failed.toString()}; its neighbours: ${others.toString()}`,
+      held: failed.of('whole') === 0 && others.of('whole') === count * voices.length ** 2,
+    };
+  } finally {
+    await speaker.service.stop();
+  }
+};
+
+/** Speech of all formats at once for a while, at most so many seconds. */
+const mixed = async (scratch: string, seconds: number): Promise<TortureRow> => {
+  await makeModels(join(scratch, 'models'));
+  const speaker = await startIn(scratch);
+  try {
+    const voices = await voicesOf(speaker);
+    const ends = new Tally();
+    const untilMs = performance.now() + 1_000 * seconds;
+    const lines = [...voices, ...voices].map(async (voice) => {
+      while (performance.now() < untilMs) ends.add(`${voice} ${await speakWith(speaker, voice)}`);
+    });
+    const beforeMiB = (await speaker.service.status()).rssMiB;
+    await Promise.all(lines);
+    const afterMiB = (await speaker.service.status()).rssMiB;
+    return {
+      fault: 'formats mixed',
+      injected: `two listeners of each of ${voices.length} formats for ${seconds} s`,
+      count: lines.length,
+      outcome: `${ends.toString()}; resident ${beforeMiB} MiB, then ${afterMiB}`,
+      held:
+        voices.every((voice) => ends.of(`${voice} whole`) > 0) &&
+        ends.names.every((name) => name.endsWith(' whole')),
+    };
+  } finally {
+    await speaker.service.stop();
+  }
+};
+
+const run = async (options: TortureOptions): Promise<readonly TortureRow[]> => {
+  const rows: TortureRow[] = [];
+  for (const torture of [
+    (scratch: string) => beside(scratch, options),
+    (scratch: string) => removed(scratch, options.count),
+    (scratch: string) => storm(scratch, options),
+    (scratch: string) => ended(scratch, options.count),
+    (scratch: string) => mixed(scratch, 5 * options.count),
+  ]) {
+    rows.push(await inScratch(torture));
+    options.progress(`${rows.at(-1)!.fault}: ${rows.at(-1)!.outcome}`);
+  }
+  return rows;
+};
+
+export const voices: Scenario = {
+  name: 'voices',
+  about:
+    'packs that people bring: bad, hostile, removed while they speak; reloads without end; all formats at once',
+  defaultCount: 4,
+  run,
+};
