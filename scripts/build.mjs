@@ -26,15 +26,18 @@ const temporaryPrefix = 'dist-tmp-';
 /** A failed build, with a message for a terminal. */
 class BuildError extends Error {}
 
+/** Packages may be installed inside: the clients in test/interop, and the peers of the bench. @returns {string[]} paths */
+const filesIn = (folder) =>
+  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : filesIn(join(folder, entry.name));
+    return entry.isFile() ? [join(folder, entry.name)] : [];
+  });
+
 /** @returns {string[]} the sorted paths of all sources, from the root */
 const listSources = () =>
   sourceFolders
     .filter((folder) => existsSync(join(root, folder)))
-    .flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-        .filter((entry) => entry.isFile())
-        .map((entry) => relative(root, join(entry.parentPath ?? entry.path, entry.name))),
-    )
+    .flatMap((folder) => filesIn(join(root, folder)).map((path) => relative(root, path)))
     .filter((path) => /\.[cm]?ts$/.test(path) || isOfPage(path))
     .filter((path) => !path.startsWith(join('scripts', 'voice', 'work')))
     .sort();

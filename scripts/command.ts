@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { ConfigError } from '../src/config.js';
 import { AdministrationError, StoreError } from '../src/store/store.js';
+import { VoicePackError } from '../src/threads/voices.js';
+import { SayError } from './say/service.js';
 
 /** The command line was not understood. */
 export class UsageError extends Error {}
@@ -94,10 +96,12 @@ export interface Command {
   readonly options?: readonly string[];
   /** Names of options without a value. */
   readonly flags?: readonly string[];
+  /** Letters for some of them. */
+  readonly short?: Readonly<Record<string, string>>;
   readonly run: (line: CommandLine, terminal: Terminal) => void | Promise<void>;
 }
 
-/** @returns the exit code: 0 done, 1 the store or the configuration does not allow it, 2 a usage error */
+/** @returns the exit code: 0 done, 1 the store, the configuration or a voice pack does not allow it, 2 a usage error */
 export type Program = (args: readonly string[], terminal?: Terminal) => Promise<number>;
 
 const isCommand = (commands: Command | Readonly<Record<string, Command>>): commands is Command =>
@@ -118,8 +122,12 @@ export const program = (
   const rows = isCommand(commands) ? [commands] : Object.values(commands);
   const options: NonNullable<ParseArgsConfig['options']> = { help: { type: 'boolean', short: 'h' } };
   for (const row of rows) {
-    for (const option of row.options ?? []) options[option] = { type: 'string' };
-    for (const flag of row.flags ?? []) options[flag] = { type: 'boolean' };
+    const letterOf = (name: string) => {
+      const short = row.short?.[name];
+      return short === undefined ? {} : { short };
+    };
+    for (const option of row.options ?? []) options[option] = { type: 'string', ...letterOf(option) };
+    for (const flag of row.flags ?? []) options[flag] = { type: 'boolean', ...letterOf(flag) };
   }
 
   /** @returns `null` for the help */
@@ -163,7 +171,9 @@ export const program = (
         return 2;
       }
       // Any other error is a defect and keeps its stack.
-      const expected = [AdministrationError, ConfigError, StoreError].some((kind) => error instanceof kind);
+      const expected = [AdministrationError, ConfigError, StoreError, VoicePackError, SayError].some(
+        (kind) => error instanceof kind,
+      );
       if (!expected) throw error;
       terminal.err(`${(error as Error).message}\n`);
       return 1;

@@ -22,3 +22,20 @@ export const consoleUrl = (config: Pick<Config, 'console' | 'tls'>, port?: numbe
   const { host, origin, port: configured } = config.console;
   return origin ?? urlOf(schemeOf(config), host, port ?? configured);
 };
+
+/** What a client of each dialect takes as its base address, by the names of their listeners. */
+export const dialectUrls = (
+  config: Pick<Config, 'host' | 'tls' | 'wyoming'>,
+  ports: Readonly<Record<string, number>>,
+): readonly { readonly title: string; readonly url: string }[] => {
+  const scheme = schemeOf(config);
+  const urls: Readonly<Record<string, (port: number) => readonly [title: string, url: string]>> = {
+    elevenlabs: (port) => ['ElevenLabs', `${urlOf(scheme, config.host, port)}/v1`],
+    openai: (port) => ['OpenAI', `${urlOf(scheme, config.host, port)}/v1`],
+    wyoming: (port) => ['Wyoming', urlOf('tcp', config.wyoming?.host ?? config.host, port)],
+  };
+  return Object.entries(ports).flatMap(([name, port]) => {
+    const [title, url] = urls[name]?.(port) ?? [];
+    return title === undefined || url === undefined ? [] : [{ title, url }];
+  });
+};

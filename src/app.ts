@@ -5,28 +5,31 @@
  *
  * Nothing else wires stages together.
  */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { createAdmission } from './accounts/admission.js';
-import { administer } from './accounts/administration.js';
-import { openStore, type Store } from './store/ledger.js';
+import { openWithKeys } from './accounts/opening.js';
+import type { Store } from './store/ledger.js';
 import { sqliteStore } from './store/sqlite/driver.js';
 import type { Config } from './config.js';
 import { Console } from './console/console.js';
 import { liveView } from './console/live.js';
 import { ConsoleRefusal } from './console/refusal.js';
+import { openDialects } from './dialects/dialects.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
+import { Lexicons } from './threads/lexicons.js';
 import { readVoices, type Voices } from './threads/voices.js';
-import { VoiceReload } from './threads/reload.js';
+import { VoiceReload, logFindings } from './threads/reload.js';
 import type { Readiness } from './front/specification.js';
-import { createServer, type Server } from './front/server.js';
+import { createServer, type Listening, type Server } from './front/server.js';
 import { limits, type Bounds } from './limits.js';
 import type { Log, ProcessLog } from './log.js';
 import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
 import { OpsServer } from './ops/ops-server.js';
-import { checkReload, planFor, type Plan } from './plan.js';
-import { inMiB } from './worst-case.js';
+import { checkReload, logPlan, planFor, type Plan } from './plan.js';
 
 export interface AppParts {
   readonly config: Config;
@@ -41,9 +44,8 @@ export interface AppParts {
 }
 
 /** Where a start that succeeded listens. */
-export interface Started {
+export interface Started extends Listening {
   readonly app: App;
-  readonly port: number;
   readonly opsPort: number;
   /** `null` if the console is off. */
   readonly consolePort: number | null;
@@ -51,48 +53,10 @@ export interface Started {
   readonly claimUrl: string | null;
 }
 
-/**
- * Logs the worst case: the memory and files that full pools need, and the bounds of the largest pools. At a terminal it
- * would hide the welcome: `LOG_LEVEL=debug` shows it there.
- */
-const logPlan = (
-  { bounds, factor, hasConsole, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
-  config: Config,
-  log: ProcessLog,
-): void => {
-  const { contextsMax, socketsMax, connectionsMax } = bounds;
-  const memoryMaxMiB = Math.round(memoryMaxBytes / 2 ** 20);
-  const pools = { contextsMax, socketsMax, connectionsMax, files: worstCase.files };
-  log[log.print === null ? 'info' : 'debug'](
-    { mib: inMiB(worstCase), memoryMaxMiB, poolsFactor: Math.round(factor * 1000) / 1000, ...pools },
-    'worst case',
-  );
-  if (config.console !== null && !hasConsole)
-    log.warn('the console is off: not enough memory; CONSOLE_PORT=8081 starts it, with less for speech');
-  if (synthesisThreads < config.synthesisThreads)
-    log.warn(
-      { synthesisThreads, cores: config.synthesisThreads },
-      'fewer synthesis threads than cores: not enough memory',
-    );
-};
-
 const warnOfCertificate = (certificate: Certificate, log: Log): void => {
   const doubt = doubtOf(certificate, new Date());
   const { validFrom, validTo } = certificate;
   if (doubt !== null) log.warn({ validFrom, validTo }, doubt);
-};
-
-/** Opening checks the store before anything is written to it. */
-const openWithKey = async ({ config, log, onFirstKey }: AppParts, bounds: Bounds): Promise<Store> => {
-  const driver = sqliteStore(config.dataDir, bounds);
-  const store = await openStore(driver, bounds, log);
-  try {
-    await administer(driver, true, (administration) => administration.createFirstKey(onFirstKey));
-    return store;
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
 };
 
 interface Stages {
@@ -101,6 +65,7 @@ interface Stages {
   readonly bounds: Bounds;
   readonly store: Store;
   readonly dispatcher: Dispatcher;
+  readonly lexicons: Lexicons;
   readonly reload: VoiceReload;
   readonly server: Server;
   readonly ops: OpsServer;
@@ -124,7 +89,7 @@ export class App {
    *
    * @throws {CertificateError} the certificate or its key cannot be used
    * @throws {MachineError} the machine is too small for the worst case
-   * @throws {VoicePackError} a model file is missing or damaged
+   * @throws {VoicePackError} the default voices are damaged, or there are none
    * @throws {StoreError} the data folder or the store cannot be used
    * @throws {ListenError} the service cannot listen on an address
    */
@@ -158,18 +123,29 @@ export class App {
     const certificate = config.tls === null ? null : readCertificate(config.tls);
     if (certificate !== null) warnOfCertificate(certificate, log);
     const packsEntry = parts.packsEntry ?? new URL('../workers/packs.js', import.meta.url);
-    const voices = await readVoices(config.modelsDir, packsEntry);
+    const { modelsDir } = config;
+    const packsData = { modelsDir, cacheDir: join(config.dataDir, 'voices'), bounds: limits };
+    const voices = await readVoices(packsData, packsEntry);
+    logFindings(voices.findings, log);
+    const lexiconFolder = join(config.dataDir, 'lexicons');
+    const planned = { ...config, hasLexicons: existsSync(lexiconFolder) };
     let plan: Plan;
     try {
-      plan = planFor(config, readMachine(), voices.packs);
+      plan = planFor(planned, readMachine(), voices.packs);
     } catch (error) {
       voices.release();
       throw error;
     }
     logPlan(plan, config, log);
     const { bounds, synthesisThreads } = plan;
+    const lexicons = new Lexicons({
+      folder: lexiconFolder,
+      ...{ bounds, log, entry: new URL('../workers/lexicons.js', import.meta.url) },
+    });
+    const lexiconsRead = lexicons.reload();
     // First: its threads load while the store opens, which waits for the disk.
     const dispatcher = new Dispatcher({
+      lexicons,
       config: { ...config, synthesisThreads },
       voices,
       bounds,
@@ -182,7 +158,9 @@ export class App {
     let console: Console | null = null;
     let app: App;
     try {
-      store = await openWithKey(parts, bounds);
+      const driver = sqliteStore(config.dataDir, bounds);
+      const opened = await openWithKeys({ ...parts, ...config, driver, bounds });
+      ({ store } = opened);
       const admission = createAdmission({
         reader: store.reader,
         ledger: store.ledger,
@@ -204,18 +182,29 @@ export class App {
         readiness,
         log,
         metrics,
+        further: (shared) =>
+          openDialects(
+            config,
+            { config, certificate, shared, speech: dispatcher, admission, bounds },
+            opened.wyomingKeyId,
+          ),
       });
       const readNext = async (): Promise<Voices> => {
-        const next = await readVoices(config.modelsDir, packsEntry);
+        const next = await readVoices(packsData, packsEntry);
         try {
-          checkReload(plan, config, dispatcher.threads.generations.current.packs, next.packs);
+          checkReload(plan, planned, dispatcher.threads.generations.current.packs, next.packs);
           return next;
         } catch (error) {
           next.release();
           throw error;
         }
       };
-      const reload = new VoiceReload({ generations: dispatcher.threads.generations, read: readNext, log });
+      const reload = new VoiceReload({
+        generations: dispatcher.threads.generations,
+        read: readNext,
+        onRequest: () => void lexicons.reload(),
+        log,
+      });
       if (config.console !== null && plan.hasConsole)
         console = new Console({
           ...{ admission, bounds, certificate, log, metrics, reload, server },
@@ -226,10 +215,11 @@ export class App {
           administrationEntry:
             parts.administrationEntry ?? new URL('../workers/administration.js', import.meta.url),
         });
-      app = new App({ log, config, bounds, store, dispatcher, reload, server, ops, console });
+      app = new App({ log, config, bounds, store, dispatcher, lexicons, reload, server, ops, console });
     } catch (error) {
       // A thread must not be ended while it loads.
       await dispatcher.threads.ready().catch(() => undefined);
+      await lexicons.close();
       await dispatcher.close(bounds.stepEndMsMax);
       await console?.close();
       await store?.close();
@@ -237,6 +227,7 @@ export class App {
     }
     try {
       await dispatcher.threads.ready();
+      await lexiconsRead;
     } catch (error) {
       await app.drain();
       throw error;
@@ -244,12 +235,12 @@ export class App {
     return app;
   }
 
-  async #listen(): Promise<Pick<Started, 'port' | 'consolePort'>> {
+  async #listen(): Promise<Listening & Pick<Started, 'consolePort'>> {
     const { bounds, console, log, server } = this.#stages;
     this.#heapTrim = await HeapTrim.start(bounds.heapTrimMs, log);
     try {
-      const { port } = await server.listen();
-      return { port, consolePort: (await console?.listen(port)) ?? null };
+      const listening = await server.listen();
+      return { ...listening, consolePort: (await console?.listen(listening.port)) ?? null };
     } catch (error) {
       await this.drain();
       throw error;
@@ -282,7 +273,7 @@ export class App {
     }
   }
 
-  /** Reads the voices again, without dropping a stream. A failure keeps the current voices. The log has the result. */
+  /** Reads the voices and the lexicons again, without dropping a stream. A failure keeps the current ones; see the log. */
   reloadVoices(): void {
     this.#stages.reload.request();
   }
@@ -332,7 +323,8 @@ export class App {
   }
 
   #figures(): Figures {
-    const { contextsOfOlderVoices, hungThreads } = this.#stages.dispatcher.threads.generations.status();
+    const { generations } = this.#stages.dispatcher.threads;
+    const { contextsOfOlderVoices, hungThreads } = generations.status();
     const { bufferedBytes, sockets, streams } = this.#stages.server.figures;
     const ofConsole = this.#stages.console?.figures;
     return {
@@ -343,6 +335,7 @@ export class App {
       contexts: this.#stages.dispatcher.openContexts,
       olderVoiceContexts: contextsOfOlderVoices,
       hungThreads,
+      voicePacksRefused: generations.current.findings.length,
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
       capacityRatio: this.#stages.dispatcher.capacityRatio,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
@@ -370,6 +363,7 @@ export class App {
 
   async #drain(): Promise<boolean> {
     this.#stages.reload.close();
+    await this.#stages.lexicons.close();
     const { console, server } = this.#stages;
     server.stopAccepting();
     console?.stopAccepting();

@@ -58,21 +58,25 @@ export class ByteBudget {
   }
 }
 
-/** Which bound refuses: that of all keys together, or the part of one key. */
+/** The holder of a part: the id of a key, or the name of a group of requests without a key. */
+export type Member = number | string;
+
+/** Which bound refuses: that of all members together, or the part of one. */
 export type KeyedRefusal = 'pool' | 'key';
 
-/** One key's side of a `KeyedBudget`. */
+/** One member's side of a `KeyedBudget`. */
 export type PartOfKey = Pick<ByteBudget, 'take' | 'giveBack'>;
 
 /**
- * A budget whose holders belong to keys. A key may hold half of what the other keys leave, and at least `leastBytes` while
- * there is room: of N keys that take all they may, each has 1 / (N + 1), and as much is free for a newcomer.
+ * A budget whose holders belong to members, mostly keys. A member may hold half of what the others leave, and at least
+ * `leastBytes` while there is room: of N members that take all they may, each has 1 / (N + 1), and as much is free for a
+ * newcomer.
  */
 export class KeyedBudget {
   readonly #total: ByteBudget;
   readonly #leastBytes: number;
-  /** Keys that hold something. */
-  readonly #takenBytes = new Map<number, number>();
+  /** Of members that hold something. */
+  readonly #takenBytes = new Map<Member, number>();
 
   constructor(bytesMax: number, leastBytes: number) {
     this.#total = new ByteBudget(bytesMax);
@@ -83,40 +87,40 @@ export class KeyedBudget {
     return this.#total.taken;
   }
 
-  /** Bytes of one key. */
-  takenBy(keyId: number): number {
-    return this.#takenBytes.get(keyId) ?? 0;
+  /** Bytes of one member. */
+  takenBy(member: Member): number {
+    return this.#takenBytes.get(member) ?? 0;
   }
 
   /** @returns `null`, or what refuses: then nothing is taken */
-  take(keyId: number, bytes: number): KeyedRefusal | null {
-    const own = this.takenBy(keyId);
+  take(member: Member, bytes: number): KeyedRefusal | null {
+    const own = this.takenBy(member);
     const left = this.#total.bytesMax - (this.#total.taken - own);
     if (own + bytes > left) return 'pool';
     if (own + bytes > Math.max(this.#leastBytes, left / 2)) return 'key';
     this.#total.change(bytes);
-    this.#set(keyId, own + bytes);
+    this.#set(member, own + bytes);
     return null;
   }
 
-  /** @throws {InvariantError} the key gives back more than it took */
-  giveBack(keyId: number, bytes: number): void {
-    const own = this.takenBy(keyId);
-    if (bytes > own) throw new InvariantError(`a key gives back ${bytes} of a budget and holds ${own}`);
+  /** @throws {InvariantError} the member gives back more than it took */
+  giveBack(member: Member, bytes: number): void {
+    const own = this.takenBy(member);
+    if (bytes > own) throw new InvariantError(`a member gives back ${bytes} of a budget and holds ${own}`);
     this.#total.giveBack(bytes);
-    this.#set(keyId, own - bytes);
+    this.#set(member, own - bytes);
   }
 
-  /** The budget as a holder of one key sees it. */
-  of(keyId: number): PartOfKey {
+  /** The budget as a holder of one member sees it. */
+  of(member: Member): PartOfKey {
     return {
-      take: (bytes) => this.take(keyId, bytes) === null,
-      giveBack: (bytes) => this.giveBack(keyId, bytes),
+      take: (bytes) => this.take(member, bytes) === null,
+      giveBack: (bytes) => this.giveBack(member, bytes),
     };
   }
 
-  #set(keyId: number, bytes: number): void {
-    if (bytes === 0) this.#takenBytes.delete(keyId);
-    else this.#takenBytes.set(keyId, bytes);
+  #set(member: Member, bytes: number): void {
+    if (bytes === 0) this.#takenBytes.delete(member);
+    else this.#takenBytes.set(member, bytes);
   }
 }

@@ -2,6 +2,7 @@
  * Reads the environment once into a frozen configuration. An unusable value ends the start with one line that names the
  * variable and the values that it takes.
  */
+import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { limits } from './limits.js';
@@ -38,6 +39,25 @@ export interface ConsoleConfig {
   readonly isGiven: boolean;
 }
 
+/** A listener that speaks the HTTP API of another service, at the address of `HOST`. */
+export interface HttpDialectConfig {
+  /** 0 picks a free port. */
+  readonly port: number;
+  /** Names that its clients use for voices, with the ids of ours. */
+  readonly voices: ReadonlyMap<string, string>;
+}
+
+export interface WyomingConfig {
+  /** `WYOMING_HOST`: the address to listen on. */
+  readonly host: string;
+  /** `WYOMING_PORT`: 0 picks a free port. */
+  readonly port: number;
+  /** `WYOMING_ALLOW`: addresses (`192.168.1.7`) and networks (`192.168.1.0/24`) that may connect; empty: all. */
+  readonly allow: readonly string[];
+  /** `WYOMING_ACCOUNT`: the account that pays; `null`: not given. */
+  readonly account: string | null;
+}
+
 export interface Config {
   /** `HOST`: the address to listen on. */
   readonly host: string;
@@ -49,6 +69,12 @@ export interface Config {
   readonly opsPort: number;
   /** The console in the browser; `null`: `CONSOLE_PORT` is `off`. */
   readonly console: ConsoleConfig | null;
+  /** `ELEVENLABS_PORT` and `ELEVENLABS_VOICES`; `null`: off. */
+  readonly elevenLabs: HttpDialectConfig | null;
+  /** `OPENAI_PORT` and `OPENAI_VOICES`; `null`: off. */
+  readonly openAi: HttpDialectConfig | null;
+  /** The listener for Home Assistant; `null`: `WYOMING_PORT` is not set. */
+  readonly wyoming: WyomingConfig | null;
   /** `DATA_DIR`: the store and the first key. */
   readonly dataDir: string;
   /** `MODELS_DIR`: one folder per voice pack. */
@@ -82,6 +108,8 @@ export interface Config {
   /** `DRAIN_SECONDS`, in milliseconds: how long work in flight may go on after SIGTERM. */
   readonly drainMsMax: number;
 }
+
+const LAST_PORT = 65_535;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -146,12 +174,63 @@ const consoleConfig = (env: Environment): ConsoleConfig | null => {
   if (nonEmpty(env, 'CONSOLE_PORT', '').toLowerCase() === 'off') return null;
   return {
     host: nonEmpty(env, 'CONSOLE_HOST', '127.0.0.1'),
-    port: integer(env, 'CONSOLE_PORT', 8081, 0, 65_535, ', or off'),
+    port: integer(env, 'CONSOLE_PORT', 8081, 0, LAST_PORT, ', or off'),
     origin: consoleOrigin(env),
     isGiven: ['CONSOLE_HOST', 'CONSOLE_PORT', 'CONSOLE_ORIGIN'].some(
       (name) => nonEmpty(env, name, '') !== '',
     ),
   };
+};
+
+/** `ID=voice,ID=voice`: names of other services with our voices. Whether we have these voices shows only when packs are read. */
+const voiceNames = (env: Environment, name: string): ReadonlyMap<string, string> => {
+  const raw = nonEmpty(env, name, '');
+  const names = new Map<string, string>();
+  for (const part of raw === '' ? [] : raw.split(',')) {
+    const [id = '', voice = '', ...more] = part.split('=').map((piece) => piece.trim());
+    if (id === '' || voice === '' || more.length > 0 || names.has(id))
+      throw new ConfigError(
+        `${name} must be a list such as alloy=rook_conv,nova=wren_conv, each name once, not "${raw}"`,
+      );
+    names.set(id, voice);
+  }
+  return names;
+};
+
+const httpDialect = (port: number | null, voices: ReadonlyMap<string, string>): HttpDialectConfig | null =>
+  port === null ? null : { port, voices };
+
+const isNetwork = (text: string): boolean => {
+  const [address = '', bits, ...more] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || more.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+};
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+
+/** Its clients have no keys. So another machine may use it only if the operator has said which one, and who pays. */
+const wyomingConfig = (env: Environment): WyomingConfig | null => {
+  const port = optionalInteger(env, 'WYOMING_PORT', 0, LAST_PORT);
+  if (port === null) return null;
+  const host = nonEmpty(env, 'WYOMING_HOST', '127.0.0.1');
+  const allow = nonEmpty(env, 'WYOMING_ALLOW', '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  const wrong = allow.find((part) => !isNetwork(part));
+  if (wrong !== undefined)
+    throw new ConfigError(
+      `WYOMING_ALLOW must be addresses or networks such as 192.168.1.7,192.168.1.0/24, not "${wrong}"`,
+    );
+  const account = nonEmpty(env, 'WYOMING_ACCOUNT', '') || null;
+  if (!isLoopback(host) && (allow.length === 0 || account === null))
+    throw new ConfigError(
+      `WYOMING_HOST is ${host}, which other machines reach, and Wyoming has no keys: ` +
+        'set WYOMING_ALLOW to the addresses that may connect and WYOMING_ACCOUNT to the account that pays',
+    );
+  return { host, port, allow, account };
 };
 
 /** Both or neither: no service is better than one without the encryption that its operator relies on. */
@@ -177,10 +256,16 @@ export const readConfig = (env: Environment): Config => {
   const cores = availableParallelism();
   return Object.freeze({
     host: nonEmpty(env, 'HOST', '127.0.0.1'),
-    port: integer(env, 'PORT', 8080, 0, 65_535),
+    port: integer(env, 'PORT', 8080, 0, LAST_PORT),
     opsHost: nonEmpty(env, 'OPS_HOST', '127.0.0.1'),
-    opsPort: integer(env, 'OPS_PORT', 9464, 0, 65_535),
+    opsPort: integer(env, 'OPS_PORT', 9464, 0, LAST_PORT),
     console: consoleConfig(env),
+    elevenLabs: httpDialect(
+      optionalInteger(env, 'ELEVENLABS_PORT', 0, LAST_PORT),
+      voiceNames(env, 'ELEVENLABS_VOICES'),
+    ),
+    openAi: httpDialect(optionalInteger(env, 'OPENAI_PORT', 0, LAST_PORT), voiceNames(env, 'OPENAI_VOICES')),
+    wyoming: wyomingConfig(env),
     dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
     modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),

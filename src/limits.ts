@@ -15,7 +15,7 @@ export const limits = {
   /** Nesting levels of a JSON body; a deeper one is answered 400 before any code walks it. */
   bodyDepthMax: 400,
   /** Opening brackets, commas and colons of a JSON body (about its names and values); more are answered 400 unparsed. */
-  bodyTokensMax: 32_768,
+  bodyTokensMax: 16_384,
   /** Items of one 422 body; further faults are not listed. */
   validationItemsMax: 100,
   /** Bytes of echoed values (`input`) in one 422 body; an item whose value exceeds it is sent without the value. */
@@ -51,6 +51,18 @@ export const limits = {
   /** UTF-16 units of a token that `normalize_text` examines; a longer one is spoken as written. */
   normalisedTokenMax: 256,
 
+  /** Entries of all pronunciation lexicons together. */
+  lexiconEntriesMax: 20_000,
+  /** UTF-16 units of all their words and spoken forms. */
+  lexiconUnitsMax: 1_048_576,
+  /** UTF-16 units of one word or phrase, or of its spoken form. */
+  lexiconTextMax: 200,
+  /** Files of lexicons; each is read whole, in a thread of its own. */
+  lexiconFilesMax: 1_024,
+  lexiconFileBytesMax: 2_097_152,
+  /** Faults in their files that one reading reports. */
+  lexiconFindingsMax: 50,
+
   /** UTF-16 units of text in one call of espeak-ng: the cost grows with them, and a step must stay short. */
   phonemeTextMax: 160,
   /** The same for the first call of a segment: first audio waits for all of it. */
@@ -67,6 +79,12 @@ export const limits = {
   watchdogBeatMs: 1_000,
   /** Milliseconds that a synthesis thread may take to load its voices before it counts as hung. */
   voicesLoadMsMax: 60_000,
+  /** Milliseconds that a voice pack may take to load and speak a sentence, in the process that tries it. */
+  voiceTrialMsMax: 120_000,
+  /** Seconds of processor time of that process. */
+  voiceTrialCpuSecondsMax: 30,
+  /** MiB that it may write to. A model with weights of 400 MB needs about 1,500. */
+  voiceTrialMiBMax: 4_096,
   /** Milliseconds after a reload until silent contexts that keep the previous voices are ended. */
   olderVoicesMsMax: 600_000,
   /** Replaced synthesis threads that still hang inside native code, where they cannot be ended. */
@@ -143,6 +161,10 @@ export const limits = {
   socketAnswerBytesMax: 1 * MiB,
   /** UTF-16 units of answers over all WebSockets. The share of one shrinks as the budget fills, to 4 KiB. */
   socketAnswerBytesInFlightMax: 64 * MiB,
+  /** Milliseconds that a WebSocket may take to send its key, if its handshake had none. */
+  socketKeyMsMax: 10_000,
+  /** Milliseconds until such a socket is closed when its key is refused: some clients come back at once, for ever. */
+  socketRefusedMs: 2_000,
   /** Milliseconds without a sign of life after which a WebSocket is dropped. */
   socketSilenceMsMax: 60_000,
   /** Milliseconds that a WebSocket may be busy with audio it was sent before silence counts. */
@@ -194,12 +216,21 @@ export const limits = {
   /** Samples that are made at the same time; others wait. */
   consoleSamplesAtOnceMax: 2,
 
+  /** Connections to the Wyoming listener; one more is closed at once. */
+  wyomingConnectionsMax: 128,
+  /** Milliseconds without an event after which such a connection is closed, while it speaks nothing. */
+  wyomingIdleMsMax: 600_000,
+  /** Milliseconds that a client of it may take to read an error before the connection ends. */
+  wyomingEndMsMax: 2_000,
+
   /** Milliseconds after SIGTERM during which existing connections may still send requests. */
   drainLingerMs: 500,
   /** Milliseconds that work in flight may take after SIGTERM; `DRAIN_SECONDS` overrides it. */
   drainMsMax: 25_000,
   /** Milliseconds for running steps to end after a cancel; a step takes about 25. */
   stepEndMsMax: 5_000,
+  /** The same for a long step, of a model that cannot be interrupted. */
+  longStepEndMsMax: 15_000,
 
   /** Charged characters of a request per ledger entry: the most that a kill can lose of it. */
   leaseStepCharacters: 1_000,

@@ -28,6 +28,7 @@ const otherReasons = [
   /** The body or query does not validate: 422. */
   'requestInvalid',
   'voiceUnknown',
+  'addressNotAllowed',
   /** A WebSocket frame does not validate, or names a context that does not exist. */
   'frameInvalid',
   'contextUnknown',
@@ -63,6 +64,8 @@ export interface Figures {
   readonly olderVoiceContexts: number;
   /** Synthesis threads that hang inside native code, where they cannot be ended. */
   readonly hungThreads: number;
+  /** Voice packs that were found and cannot be used. */
+  readonly voicePacksRefused: number;
   readonly bufferedBytes: number;
   readonly bufferedAudioMs: number;
   /** What is in use of the speech that the machine can make in time. */
@@ -81,6 +84,7 @@ const nothing: Figures = {
   contexts: 0,
   olderVoiceContexts: 0,
   hungThreads: 0,
+  voicePacksRefused: 0,
   bufferedBytes: 0,
   bufferedAudioMs: 0,
   capacityRatio: 0,
@@ -146,6 +150,10 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
   syrinx_hung_threads: {
     help: 'Synthesis threads that hang inside native code, where they cannot be ended.',
     read: ({ hungThreads }) => hungThreads,
+  },
+  syrinx_voice_packs_refused: {
+    help: 'Voice packs, or parts of them, that were found and cannot be used: /readyz names them.',
+    read: ({ voicePacksRefused }) => voicePacksRefused,
   },
   syrinx_buffered_bytes: {
     help: 'Bytes that wait for sockets to take them.',
@@ -300,7 +308,6 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  /** Names and help texts of all metrics. */
   get catalogue(): readonly { readonly name: string; readonly help: string }[] {
     return this.#registry.getMetricsAsArray().map(({ name, help }) => ({ name, help }));
   }

@@ -4,6 +4,7 @@
  */
 import type { Config } from './config.js';
 import { limits, type Bounds } from './limits.js';
+import type { ProcessLog } from './log.js';
 import type { Machine } from './machine.js';
 import { inMiB, worstCaseOf, type Threads, type WorstCase } from './worst-case.js';
 
@@ -53,16 +54,29 @@ export type PlanConfig = Pick<
   | 'socketsPerKey'
   | 'tls'
   | 'console'
->;
+> & {
+  /** There is a folder of lexicons. */
+  readonly hasLexicons: boolean;
+};
 
 /** A voice pack, as far as the plan needs it. */
 export interface PlannedPack {
   readonly modelBytes: number;
+  readonly sharedBytes?: number;
+  readonly stateBytes?: number;
+  readonly openFiles: number;
 }
 
-const sizeOf = (packs: readonly PlannedPack[]): Pick<Threads, 'modelBytes' | 'packs'> => ({
-  modelBytes: packs.reduce((sum, { modelBytes }) => sum + modelBytes, 0),
-  packs: packs.length,
+const sumOf = (packs: readonly PlannedPack[], bytesOf: (pack: PlannedPack) => number): number =>
+  packs.reduce((sum, pack) => sum + bytesOf(pack), 0);
+
+const sizeOf = (
+  packs: readonly PlannedPack[],
+): Pick<Threads, 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'packFiles'> => ({
+  modelBytes: sumOf(packs, ({ modelBytes }) => modelBytes),
+  sharedBytes: sumOf(packs, ({ sharedBytes = 0 }) => sharedBytes),
+  stateBytes: sumOf(packs, ({ stateBytes = 0 }) => stateBytes),
+  packFiles: sumOf(packs, ({ openFiles }) => openFiles),
 });
 
 const filesFor = (machine: Machine, threads: Threads): number => {
@@ -166,6 +180,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     ...sizeOf(packs),
     tls: config.tls !== null,
     console: config.console !== null,
+    lexicons: config.hasLexicons,
   });
   const at = (factor: number, synthesisThreads: number) => {
     const threads = threadsOf(synthesisThreads);
@@ -219,14 +234,19 @@ export const checkReload = (
   current: readonly PlannedPack[],
   next: readonly PlannedPack[],
 ): void => {
+  const [now, then] = [sizeOf(current), sizeOf(next)];
   const worstCase = worstCaseOf(bounds, {
     synthesisThreads,
     actorThreads: config.actorThreads,
-    modelBytes: sizeOf(current).modelBytes,
-    nextModelBytes: sizeOf(next).modelBytes,
-    packs: Math.max(current.length, next.length),
+    modelBytes: now.modelBytes,
+    nextModelBytes: then.modelBytes,
+    // Both count in full: the service does not compare the files of two generations.
+    sharedBytes: now.sharedBytes + then.sharedBytes,
+    stateBytes: Math.max(now.stateBytes, then.stateBytes),
+    packFiles: Math.max(now.packFiles, then.packFiles),
     tls: config.tls !== null,
     console: hasConsole,
+    lexicons: config.hasLexicons,
   });
   const total = Math.ceil(worstCase.memoryBytes / MiB);
   if (worstCase.memoryBytes > memoryMaxBytes)
@@ -234,5 +254,30 @@ export const checkReload = (
       `with both generations loaded the worst case needs ${total} MiB of memory, but the service may use ` +
         `${Math.floor(memoryMaxBytes / MiB)} MiB: restart the service, which fits its pools to the new voices, or ` +
         'give it more memory',
+    );
+};
+
+/**
+ * Logs the worst case: the memory and files that full pools need, and the bounds of the largest pools. At a terminal it
+ * would hide the welcome: `LOG_LEVEL=debug` shows it there.
+ */
+export const logPlan = (
+  { bounds, factor, hasConsole, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
+  config: Config,
+  log: ProcessLog,
+): void => {
+  const { contextsMax, socketsMax, connectionsMax } = bounds;
+  const memoryMaxMiB = Math.round(memoryMaxBytes / 2 ** 20);
+  const pools = { contextsMax, socketsMax, connectionsMax, files: worstCase.files };
+  log[log.print === null ? 'info' : 'debug'](
+    { mib: inMiB(worstCase), memoryMaxMiB, poolsFactor: Math.round(factor * 1000) / 1000, ...pools },
+    'worst case',
+  );
+  if (config.console !== null && !hasConsole)
+    log.warn('the console is off: not enough memory; CONSOLE_PORT=8081 starts it, with less for speech');
+  if (synthesisThreads < config.synthesisThreads)
+    log.warn(
+      { synthesisThreads, cores: config.synthesisThreads },
+      'fewer synthesis threads than cores: not enough memory',
     );
 };

@@ -1,7 +1,7 @@
 /** What a terminal gets in place of JSON: readable log lines, the first key, and a welcome. Loaded only for a terminal. */
 import { isColorSupported, prettyFactory } from 'pino-pretty';
 import wrap from 'wrap-ansi';
-import { consoleUrl, serviceUrl, urlOf } from './address.js';
+import { consoleUrl, dialectUrls, serviceUrl, urlOf } from './address.js';
 import type { Config } from './config.js';
 
 /** For threads, which do not know the size of the terminal, and for terminals that do not tell it. */
@@ -60,8 +60,9 @@ const VOICES_SHOWN_MAX = 24;
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 export interface WelcomeFacts {
-  readonly config: Pick<Config, 'console' | 'host' | 'opsHost' | 'tls'>;
+  readonly config: Pick<Config, 'console' | 'host' | 'opsHost' | 'tls' | 'wyoming'>;
   readonly port: number;
+  readonly dialectPorts: Readonly<Record<string, number>>;
   readonly opsPort: number;
   /** `null` if the console is off. */
   readonly consolePort: number | null;
@@ -74,19 +75,22 @@ export interface WelcomeFacts {
 
 /** Where the service listens, and what to try next. The commands are never broken into lines: they can be copied. */
 export const welcome = (facts: WelcomeFacts): string => {
-  const { claimUrl, config, consolePort, firstKey, opsPort, port, voices } = facts;
+  const { claimUrl, config, consolePort, dialectPorts, firstKey, opsPort, port, voices } = facts;
   const { host, opsHost } = config;
   const url = serviceUrl(config, port);
   const everywhere = host === '0.0.0.0' || host === '::' ? ', on all addresses of this machine' : '';
   const consoleAt = consolePort === null ? null : consoleUrl(config, consolePort);
   const more = voices.length - VOICES_SHOWN_MAX;
-  const rows = [
+  const lines = [
     ['Speech', `${url}${everywhere}`],
-    ...(consoleAt === null ? [] : [['Console', consoleAt]]),
+    ...(consoleAt === null ? [] : [['Console', consoleAt] as const]),
+    ...dialectUrls(config, dialectPorts).map(({ title, url: at }) => [title, at] as const),
     ['Metrics', `${urlOf('http', opsHost, opsPort)}/metrics`],
     ['Voices', [...voices.slice(0, VOICES_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join(', ')],
-  ].map(([name = '', value = '']) => {
-    const label = `  ${name.padEnd(9)}`;
+  ] as const;
+  const labelWidth = 2 + Math.max(...lines.map(([name]) => name.length));
+  const rows = lines.map(([name, value]) => {
+    const label = `  ${name.padEnd(labelWidth)}`;
     return `${label}${indented(value, ' '.repeat(label.length))}`;
   });
   const withKey = firstKey === null ? ' with your key (npm run keys -- create makes one),\n' : ', ';

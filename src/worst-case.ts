@@ -14,12 +14,18 @@ export interface Threads {
   readonly modelBytes: number;
   /** The same for the voices that a reload loads beside them; by default, as much again. */
   readonly nextModelBytes?: number;
-  /** Voice packs: each generation keeps its own files open. */
-  readonly packs: number;
+  /** Size of the files that all threads map. */
+  readonly sharedBytes: number;
+  /** What the segments of a thread keep in memory beyond `job`: see `VoicePack.stateBytes`. */
+  readonly stateBytes: number;
+  /** Files of voice packs: each generation keeps its own open. */
+  readonly packFiles: number;
   /** Connections use TLS. */
   readonly tls: boolean;
   /** The console is on. */
   readonly console: boolean;
+  /** There are lexicons. */
+  readonly lexicons: boolean;
 }
 
 /** Bytes of one unit: measured, or the most that its type allows. */
@@ -45,14 +51,17 @@ export const unitBytes = {
   socketAnswers: 8 * KiB,
   /** The piece of a spooled result that is read for sending. */
   spooledResult: 64 * KiB,
-  /** A waiting code point: two UTF-16 units, and the times of its word in a whole result. */
-  requestCharacter: 16,
+  /** A waiting code point: two UTF-16 units; or, in a whole result, its times in JSON. */
+  requestCharacter: 24,
   /** Two UTF-16 units, held twice while a text is cut. */
   socketCharacter: 8,
   answerUnit: 2,
   /** A unit of a flush id, held by the session, the context and the actor. */
   flushIdUnit: 6,
   ledgerEntry: 256,
+  /** An entry of a lexicon without its text, and a unit of its text: the word, its key and its spoken form. */
+  lexiconEntry: 320,
+  lexiconUnit: 6,
   /** The console: its thread, the hash of a password, the page, and samples of voices. */
   console: 48 * MiB,
 } as const;
@@ -60,7 +69,6 @@ export const unitBytes = {
 /** Files: standard streams, the store and its log, models while they load, ports, pipes of the threads. */
 const FILES_OF_PROCESS = 48;
 const FILES_A_THREAD = 4;
-const MODELS_A_PACK = 3;
 
 export interface WorstCase {
   /** Bytes by part, in the order of the message. */
@@ -70,11 +78,11 @@ export interface WorstCase {
 }
 
 export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
-  const { synthesisThreads, actorThreads, modelBytes, nextModelBytes = modelBytes, packs, tls } = threads;
+  const { synthesisThreads, actorThreads, modelBytes, nextModelBytes = modelBytes, packFiles, tls } = threads;
   const consoleConnections = threads.console ? bounds.consoleConnectionsMax : 0;
   const connection = tls ? unitBytes.tlsConnection : unitBytes.connection;
   const unit = unitBytes;
-  const threadOf = (bytes: number) => unit.synthesisThread + unit.modelByte * bytes;
+  const threadOf = (bytes: number) => unit.synthesisThread + unit.modelByte * bytes + threads.stateBytes;
   const parts = {
     process: unit.process + (actorThreads - 1) * unit.actorThread,
     // A reload loads the next voices beside the current ones; and hung threads cannot be ended.
@@ -82,6 +90,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       synthesisThreads * (threadOf(modelBytes) + threadOf(nextModelBytes)) +
       bounds.hungThreadsReplacedMax * threadOf(Math.max(modelBytes, nextModelBytes)) +
       synthesisThreads * bounds.jobsPerThreadMax * unit.job,
+    sharedModels: threads.sharedBytes,
     contexts: bounds.contextsMax * unit.context,
     unsentAudio: bounds.unsentAudioBytesMax,
     results: bounds.resultMemoryInFlightBytesMax + bounds.resultSpoolFilesMax * unit.spooledResult,
@@ -94,6 +103,10 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       bounds.socketsMax * unit.socketAnswers +
       bounds.flushIdUnitsInFlightMax * unit.flushIdUnit,
     ledger: bounds.ledgerQueueMax * unit.ledgerEntry,
+    // A reload reads the next ones beside the current ones.
+    lexicons: threads.lexicons
+      ? 2 * (bounds.lexiconEntriesMax * unit.lexiconEntry + bounds.lexiconUnitsMax * unit.lexiconUnit)
+      : 0,
     console: threads.console ? unit.console + consoleConnections * connection : 0,
   };
   return {
@@ -102,7 +115,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
     files:
       FILES_OF_PROCESS +
       FILES_A_THREAD * (2 * synthesisThreads + bounds.hungThreadsReplacedMax + actorThreads) +
-      2 * MODELS_A_PACK * packs +
+      2 * packFiles +
       bounds.connectionsMax +
       bounds.resultSpoolFilesMax +
       bounds.opsConnectionsMax +

@@ -67,7 +67,9 @@ export class OpsServer {
     const { host, port } = parts;
     await new Promise<void>((resolve, reject) => {
       ops.#server.once('error', (error: NodeJS.ErrnoException) => {
-        reject(new ListenError(host, port, error.code ?? error.message, 'OPS_'));
+        reject(
+          new ListenError(host, port, error.code ?? error.message, { host: 'OPS_HOST', port: 'OPS_PORT' }),
+        );
       });
       ops.#server.listen({ host, port, exclusive: true }, resolve);
     });
