@@ -14,6 +14,7 @@ const figures: Figures = {
   sockets: 5,
   contexts: 7,
   olderVoiceContexts: 17,
+  voicePacksRefused: 0,
   hungThreads: 19,
   bufferedBytes: 11_000,
   logLinesLost: 5,

@@ -1,6 +1,7 @@
 /** Work over all sockets: how much of it one tick has, and that nobody is left out. */
 import t, { type Test } from 'tap';
 import { Turns } from '../src/front/turns.js';
+import { specificationProtocol } from '../src/front/ws/protocol.js';
 import { Sockets } from '../src/front/ws/sockets.js';
 import { limits } from '../src/limits.js';
 import { Metrics } from '../src/metrics.js';
@@ -116,6 +117,7 @@ const openMany = (t: Test) => {
     const { session } = sockets.open(
       { id: `request-${i}`, trace: null, route: '/v1/tts/ws' },
       activeKey(7),
+      specificationProtocol(limits),
       socket,
       reading,
     );

@@ -55,6 +55,7 @@ const layers = [
   'front',
   'ops',
   'console',
+  'dialects',
   'app',
   'main',
 ];

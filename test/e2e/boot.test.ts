@@ -1,22 +1,14 @@
-/** What an operator meets at the start: each fault is one line that names its cause, and exit code 1. */
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+/**
+ * What an operator meets at the start: each fault is one line that names its cause, and exit code 1. Rarer ones are in
+ * boot.slow.test.ts.
+ */
+import { cpSync, readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { threadNames } from '../../src/thread-name.js';
 import { packageRoot } from '../support/package-root.js';
 import {
   failsToStart,
-  freePort,
   holdPort,
   prose,
   recordsOf,
@@ -26,7 +18,7 @@ import {
   startService,
   until,
 } from '../support/service.js';
-import { missingTool } from '../support/tools.js';
+import { readiness } from './readiness.js';
 
 const folder = t.testdir({});
 const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
@@ -34,37 +26,17 @@ const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 // At once: most of a start is waiting for threads and the disk.
 t.jobs = 3;
 
-const flipByte = (path: string): void => {
-  const bytes = readFileSync(path);
-  const middle = bytes.length >> 1;
-  bytes[middle] = (bytes[middle] ?? 0) ^ 0x10;
-  writeFileSync(path, bytes);
-};
-
-const withoutSpeakers = (path: string): void => {
-  const manifest = JSON.parse(readFileSync(path, 'utf8')) as { speakers: unknown };
-  writeFileSync(path, JSON.stringify({ ...manifest, speakers: [] }));
-};
-
-for (const [fault, file, damage] of [
-  ['a missing model file', 'frames.onnx', rmSync],
-  ['a damaged model file', 'encoder.onnx', flipByte],
-  ['a truncated model file', 'decoder.onnx', (path: string) => truncateSync(path, 1_000)],
-  ['a missing manifest', 'manifest.json', rmSync],
-  ['a manifest that is no JSON', 'manifest.json', (path: string) => appendFileSync(path, '}')],
-  ['a manifest without speakers', 'manifest.json', withoutSpeakers],
-] as const)
-  void t.test(`${fault}: the line has the path of the file`, async (t) => {
-    const models = join(folder, fault.replaceAll(' ', '-'));
-    cpSync(join(packageRoot, 'models'), models, { recursive: true });
-    const path = join(models, 'syrinx-en', file);
-    damage(path);
-    await failsToStart(t, spawnService(t, { ...oneThread, MODELS_DIR: models }), path);
-  });
+void t.test('a damaged model file: the line has its path', async (t) => {
+  const models = join(folder, 'damaged');
+  cpSync(join(packageRoot, 'models'), models, { recursive: true });
+  const path = join(models, 'syrinx-en', 'decoder.onnx');
+  truncateSync(path, 1_000);
+  await failsToStart(t, spawnService(t, { ...oneThread, MODELS_DIR: models }), path);
+});
 
 void t.test('a missing folder of voices', async (t) => {
   const missing = join(folder, 'nowhere');
-  await failsToStart(t, spawnService(t, { MODELS_DIR: missing }), missing);
+  await failsToStart(t, spawnService(t, { ...oneThread, MODELS_DIR: missing }), missing);
 });
 
 void t.test('a port in use: the line has the address, and for the ops listener its variable', async (t) => {
@@ -78,7 +50,7 @@ void t.test('a port in use: the line has the address, and for the ops listener i
   );
   await failsToStart(
     t,
-    spawnService(t, { ...oneThread, OPS_PORT: String(port) }),
+    spawnService(t, { ...oneThread, OPS_PORT: String(port) }, SCRIPTED),
     /^syrinx: cannot listen on 127\.0\.0\.1:\d+: the port is in use.* set OPS_PORT to .*\n$/,
   );
 });
@@ -94,7 +66,7 @@ void t.test('a data folder that cannot be written', async (t) => {
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
   const dataDir = join(file, 'data');
-  await failsToStart(t, spawnService(t, { DATA_DIR: dataDir }), dataDir);
+  await failsToStart(t, spawnService(t, { ...oneThread, DATA_DIR: dataDir }, SCRIPTED), dataDir);
 });
 
 for (const [env, reason] of [
@@ -122,22 +94,6 @@ void t.test('the worst case is one entry of the log, in MiB, and the sum of its 
   t.match(await service.stop(), { code: 0 });
 });
 
-void t.test(
-  'few open files leave few connections; with too few the service does not start',
-  { skip: missingTool('prlimit') },
-  async (t) => {
-    const spawn = (files: number) =>
-      spawnService(t, oneThread, SCRIPTED, ['prlimit', `--nofile=${files}:${files}`]);
-    const few = spawn(400);
-    await few.listening();
-    const { files, connectionsMax } = few.logged('worst case')[0] as unknown as Record<string, number>;
-    t.ok(files! <= 400, `${files} files`);
-    t.ok(connectionsMax! >= 64 && connectionsMax! < 400, `${connectionsMax} connections`);
-    t.match(await few.stop(), { code: 0 });
-    await failsToStart(t, spawn(100), 'may open 100: raise the limit');
-  },
-);
-
 void t.test('the first start makes one key, for its owner alone; the next start makes none', async (t) => {
   const dataDir = join(folder, 'kept');
   const first = await startService(t, { DATA_DIR: dataDir, CONSOLE_PORT: '0' });
@@ -157,37 +113,6 @@ void t.test('the first start makes one key, for its owner alone; the next start 
   t.equal((await second.get('/v1/tts/speakers', { 'x-api-key': key })).status, 200, 'the key still works');
   t.throws(() => second.key, 'there is no other');
   t.equal(second.stderr, '', 'no warnings');
-});
-
-void t.test('onnxruntime reports nothing: it keeps no identity and no outbox', async (t) => {
-  const home = join(folder, 'home');
-  const service = await startService(t, { ...oneThread, HOME: home });
-  t.equal((await service.get('/readyz', {})).status, 200, 'the models are loaded');
-  t.match(await service.stop(), { code: 0 });
-  t.notOk(existsSync(home), 'it would put them there');
-});
-
-/** The answer of a `/readyz`; `null` while nothing listens there. */
-const readiness = async (port: number): Promise<string | null> => {
-  try {
-    const response = await fetch(`http://127.0.0.1:${port}/readyz`);
-    const { status, reasons = [] } = (await response.json()) as { status: string; reasons?: string[] };
-    return [response.status, status, ...reasons].join(' | ');
-  } catch {
-    return null;
-  }
-};
-
-void t.test('the ops listener says that voices load, and then that the service is ready', async (t) => {
-  const opsPort = await freePort();
-  const service = spawnService(t, { ...oneThread, OPS_PORT: String(opsPort) });
-  const answers = new Set<string | null>();
-  await until(async () => answers.add(await readiness(opsPort)).has('200 | ready'));
-  answers.delete(null);
-  t.strictSame([...answers], ['503 | not ready | voices are loading', '200 | ready']);
-  await service.listening();
-  t.equal(service.opsPort, opsPort, 'the log has the port');
-  t.equal(await readiness(service.port), '200 | ready', 'the other listener agrees');
 });
 
 void t.test('the ops listener answers until the end of a drain', async (t) => {

@@ -128,7 +128,7 @@ t.test('what a first start shows', async (t) => {
   const { port, opsPort, ...config } = readConfig({});
   const consolePort = config.console?.port ?? null;
   const [claimUrl = ''] = /http:\S+\/claim#\S+/.exec(readSource('README.md')) ?? [];
-  const facts = { config, port, opsPort, consolePort, claimUrl, voices, firstKey };
+  const facts = { config, port, opsPort, consolePort, dialectPorts: {}, claimUrl, voices, firstKey };
   const shown = firstKeyText(firstKey) + welcome(facts);
   t.ok(readSource('README.md').includes(shown.trim()), shown);
 });

@@ -2,17 +2,20 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { createKeys, operate } from '../../scripts/operator.js';
 import { balances } from '../store/support.js';
-import { runScript, startService, until } from '../support/service.js';
+import { startService, until } from '../support/service.js';
 import { openers, openNative, openWs, type SocketClient } from '../support/socket-client.js';
 import { decodersOf } from '../support/decoders.js';
 import { missingTool } from '../support/tools.js';
 
 // Nothing is refused for want of capacity, however busy the machine is.
 const service = await startService(t);
-const keys = (...args: string[]) => runScript('scripts/keys.js', args, { DATA_DIR: service.dataDir });
-const makeKey = async (...args: string[]) =>
-  /svc_sk_\w+/.exec((await keys('create', ...args)).stdout)?.[0] ?? '';
+const { dataDir } = service;
+let accounts = 0;
+/** Of an account of its own. */
+const makeKey = async (credits: number | null = null): Promise<string> =>
+  (await createKeys(dataDir, [[`account ${(accounts += 1)}`, credits]]))[0] ?? '';
 
 const RATE_HZ = 24_000;
 const pcm24 = {
@@ -234,8 +237,9 @@ t.test('an idle socket holds no slot, a speaking one holds one, shared with HTTP
 t.test(
   'credit is charged by the character, refunded by a cancel, and refused when it is exhausted',
   async (t) => {
-    const key = await makeKey('--account', 'voice-agent', '--credits', '1000');
-    const balance = () => balances(service.dataDir).find(({ name }) => name === 'voice-agent');
+    const key = await makeKey(1_000);
+    const account = `account ${accounts}`;
+    const balance = () => balances(dataDir).find(({ name }) => name === account);
     const client = await openWs(service.port, key);
     client.start('a', { ...pcm24, timestamps: false });
     client.text('a', 'Twenty characters!!');
@@ -243,7 +247,7 @@ t.test(
     client.flush('a', 'f1');
     await client.frame(({ flush_id }) => flush_id === 'f1');
     t.ok(await until(() => balance()?.balance === 980), 'charged at the end of the utterance');
-    t.strictSame(balance(), { name: 'voice-agent', balance: 980, sum: 980 });
+    t.strictSame(balance(), { name: account, balance: 980, sum: 980 });
     client.text('a', 'x'.repeat(981));
     t.match(await client.frame(({ error }) => error !== undefined), { error: 'INSUFFICIENT_CREDITS' });
     client.flush('a', 'f2');
@@ -257,14 +261,14 @@ t.test(
     const left = balance();
     t.equal(left?.balance, left?.sum);
     t.ok((left?.balance ?? 0) > 80, `${left?.balance}: the unspoken rest is not charged`);
-    await keys('credit', key, '5000');
-    client.text('a', long.slice(0, 5_000));
+    await operate(dataDir, (administration) => administration.credit(key, 2_000));
+    client.text('a', long.slice(0, 2_000));
     client.flush('a', 'f3');
     await client.frame(({ flush_id }) => flush_id === 'f3');
     client.close();
     await client.closing();
     // White space at the end of a text has no sound and is free.
-    const expected = (left?.balance ?? 0) + 5_000 - long.slice(0, 5_000).trimEnd().length;
+    const expected = (left?.balance ?? 0) + 2_000 - long.slice(0, 2_000).trimEnd().length;
     t.ok(
       await until(() => Math.abs((balance()?.balance ?? 0) - expected) <= 1),
       `${balance()?.balance} of ${expected}`,
@@ -285,13 +289,13 @@ t.test('revoking a key closes its open sockets, and no others', async (t) => {
     client?.text('a', long);
     await client?.frame(({ audio_chunk }) => audio_chunk !== undefined);
   }
-  await keys('revoke', key);
+  await operate(dataDir, (administration) => administration.revoke(key));
   const revokedAt = performance.now();
   for (const client of clients) {
     t.strictSame(await client.closing(), { code: 1008, reason: 'INVALID_API_KEY' });
     t.strictSame(client.frames.at(-1), { error: 'INVALID_API_KEY' });
   }
-  t.comment(`closed within ${(performance.now() - revokedAt).toFixed(0)} ms of the command's end`);
+  t.comment(`closed within ${(performance.now() - revokedAt).toFixed(0)} ms of the act`);
   const seen = neighbour.frames.length;
   await neighbour.until(() => neighbour.frames.length > seen);
   neighbour.close();

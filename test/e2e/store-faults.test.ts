@@ -11,6 +11,7 @@ import { createKeys } from '../../scripts/operator.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { balances, temporaryFolder } from '../store/support.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
+import { smallDisk } from '../support/small-disk.js';
 import { SCRIPTED, startService, until, type TestService } from '../support/service.js';
 import { listen, proseOf } from '../support/speech-oracle.js';
 import { missingTool } from '../support/tools.js';
@@ -181,37 +182,19 @@ void t.test('the store is not writable any more', { skip: missingTool('prlimit')
   await balanceBecomes(t, dataDir, 99_992, 'both are charged, once');
 });
 
-/** Mounts a disk of 1 MiB for this test. `null` if this user may not mount. */
-const smallDisk = (t: Test): string | null => {
-  const mountPoint = temporaryFolder(t);
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', mountPoint]).status === 0;
-  if (!mounted) return null;
-  t.teardown(() => spawnSync('umount', ['--lazy', mountPoint]));
-  return mountPoint;
-};
-
 void t.test('the disk of the store is full', { skip: missingTool('mount') }, async (t) => {
   const disk = smallDisk(t);
   if (disk === null) {
     t.comment('this user may not mount: not tested');
     return;
   }
-  const dataDir = join(disk, 'data');
+  const dataDir = join(disk.path, 'data');
   const { service, key } = await startWith(t, dataDir);
-  const filler = join(disk, 'filler');
-  const fill = () => {
-    try {
-      for (let bytes = 512 * 1024; bytes >= 4_096; bytes /= 2)
-        for (;;) writeFileSync(filler, Buffer.alloc(bytes), { flag: 'a' });
-    } catch (error) {
-      t.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
-    }
-  };
-  fill();
+  disk.fill();
   t.ok(await until(async () => (await reasonsOf(service)) !== null), 'the service notices without a request');
   t.equal(await reasonsOf(service), 'the disk of the store is full');
   await nothingIsAdmitted(t, service, key);
-  rmSync(filler);
+  disk.makeRoom();
   t.ok(await readyAgain(service));
   await recovers(t, service, key);
   await balanceBecomes(t, dataDir, 99_996, 'charged');

@@ -118,11 +118,12 @@ t.test('the welcome names some of many voices, and addresses that a client can u
   const tls = { certPath: 'cert', keyPath: 'key' };
   const voices = Array.from({ length: 100 }, (_, i) => `voice-${i}`);
   const console = { host: '127.0.0.1', port: 8081, origin: 'https://console.example.com', isGiven: true };
-  const config = { host: '::', opsHost: '10.0.0.7', tls, console };
-  const ports = { port: 8443, opsPort: 9464, consolePort: 8081 };
+  const config = { host: '::', opsHost: '10.0.0.7', tls, console, wyoming: null };
+  const ports = { port: 8443, opsPort: 9464, consolePort: 8081, dialectPorts: { elevenlabs: 8082 } };
   const text = welcome({ config, ...ports, claimUrl: null, voices, firstKey: null });
   t.match(text, /Console +https:\/\/console\.example\.com\n/);
   t.match(text, /Speech +https:\/\/\[::1\]:8443, on all addresses of this machine\n/);
+  t.match(text, /ElevenLabs +https:\/\/\[::1\]:8082\/v1\n/);
   t.match(text, /Metrics +http:\/\/10\.0\.0\.7:9464\/metrics\n/);
   t.match(text, /Voices +voice-0, [^]* voice-23,\s+and 76 more\n/);
   t.match(text, '--url https://[::1]:8443 "');

@@ -41,7 +41,7 @@ t.test('the page lists every bound of limits.ts with its value', (t) => {
 
 t.test('a star marks the bounds that a small machine makes smaller', (t) => {
   const machine = { memoryBytes: 1024 * MiB, filesMax: 1_024 };
-  const { bounds } = planFor(planConfig(), machine, [{ modelBytes: 8 * MiB }]);
+  const { bounds } = planFor(planConfig(), machine, [{ openFiles: 3, modelBytes: 8 * MiB }]);
   const smaller = (Object.keys(limits) as (keyof typeof limits)[]).filter(
     (name) => bounds[name] < limits[name],
   );

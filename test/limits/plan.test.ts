@@ -8,14 +8,17 @@ import { planConfig } from '../support/plans.js';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
-const packs = [{ modelBytes: 9 * MiB }];
+const packs = [{ modelBytes: 9 * MiB, openFiles: 3 }];
 const threads: Threads = {
   synthesisThreads: 2,
   actorThreads: 1,
   modelBytes: 9 * MiB,
-  packs: 1,
+  sharedBytes: 0,
+  stateBytes: 0,
+  packFiles: 3,
   tls: false,
   console: false,
+  lexicons: true,
 };
 const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
   planFor(planConfig(changed), { memoryBytes, filesMax }, packs);
@@ -38,6 +41,8 @@ t.test('every pool counts at the cost of its units', (t) => {
     socketAnswerBytesInFlightMax: unitBytes.answerUnit,
     flushIdUnitsInFlightMax: unitBytes.flushIdUnit,
     ledgerQueueMax: unitBytes.ledgerEntry,
+    lexiconEntriesMax: 2 * unitBytes.lexiconEntry,
+    lexiconUnitsMax: 2 * unitBytes.lexiconUnit,
     jobsPerThreadMax: threads.synthesisThreads * unitBytes.job,
   };
   for (const [name, bytes] of Object.entries(grown) as [keyof Bounds, number][]) {
@@ -51,7 +56,7 @@ t.test('every pool counts at the cost of its units', (t) => {
   );
   const files = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
   t.equal(before.files - files, limits.connectionsMax + limits.resultSpoolFilesMax);
-  const another = worstCaseOf(limits, { ...threads, packs: 2, synthesisThreads: 3 });
+  const another = worstCaseOf(limits, { ...threads, packFiles: 6, synthesisThreads: 3 });
   t.equal(
     another.files - before.files,
     2 * 3 + 2 * 4,
@@ -159,10 +164,10 @@ t.test('voices that do not fit beside the current ones are not loaded', (t) => {
       fitted,
       config,
       packs,
-      Array.from({ length: 9 }, () => ({ modelBytes: MiB / 9 })),
+      Array.from({ length: 9 }, () => ({ modelBytes: MiB / 9, openFiles: 3 })),
     ),
   );
-  const larger = [{ modelBytes: 64 * MiB }];
+  const larger = [{ modelBytes: 64 * MiB, openFiles: 3 }];
   t.throws(() => checkReload(fitted, config, packs, larger), MachineError);
   t.throws(
     () => checkReload(fitted, config, packs, larger),

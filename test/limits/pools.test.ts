@@ -197,7 +197,13 @@ t.test(
 
 t.test('clients that never read their answers are closed; a client that reads is not', async (t) => {
   const front = await startFront(t, {
-    bounds: { socketBufferedBytesMax: 4_096, socketAnswerBytesInFlightMax: 16 * 40_000 },
+    bounds: {
+      socketBufferedBytesMax: 4_096,
+      socketAnswerBytesInFlightMax: 16 * 40_000,
+      // All of it is read as fast as it comes.
+      framesPerSecond: 1e9,
+      parseMsPerSecond: 1e9,
+    },
   });
   const open = async () => {
     const client = await RawClient.open(front.port);

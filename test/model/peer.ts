@@ -6,12 +6,7 @@ import { errors, type SocketErrorCode } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
 import { codePointCount } from '../../src/text/code-points.js';
 import type { Session } from '../../src/front/ws/session.js';
-import {
-  contextStarted,
-  contextClosed,
-  errorFrame,
-  flushCompleted,
-} from '../../src/front/ws/server-frames.js';
+import { contextStarted, contextClosed, errorFrame, flushCompleted } from '../../src/front/ws/protocol.js';
 import type { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSocket } from '../support/socket-session.js';
 import { AUDIO_FRAME_MS, type SteppedContext, type SteppedSpeech } from './speech.js';

@@ -58,8 +58,7 @@ const acts = Object.entries({
   full: 1,
   throws: 0.25,
   gone: 0.5,
-  // 0: the model does not know where among other answers the error of a lost voice comes. front/voices-of-key tests it.
-  voices: 0,
+  voices: 1,
   revoke: 0.25,
   shutDown: 0.5,
 }).flatMap(([name, weight]) => Array<string>(weight * 4).fill(name));

@@ -207,7 +207,11 @@ export class SteppedContext implements SpeechContext {
 }
 
 export class SteppedSpeech implements Speech {
-  readonly voices = { speakerIds: ['ada'] as readonly string[], sampleRateHz: () => 24_000 };
+  readonly voices = {
+    speakerIds: ['ada'] as readonly string[],
+    sampleRateHz: () => 24_000,
+    language: () => 'en-US',
+  };
   readonly contexts: SteppedContext[] = [];
   /** The fault of the next `open`. */
   fault: 'none' | 'full' | 'throws' = 'none';

@@ -232,7 +232,7 @@ export class Stage {
         };
       },
     };
-    const voices = { speakerIds: ['scripted'], sampleRateHz: () => 1_000 };
+    const voices = { speakerIds: ['scripted'], sampleRateHz: () => 1_000, language: () => 'en-US' };
     const generations = {
       enter: () => {
         this.#entered++;
@@ -246,7 +246,7 @@ export class Stage {
     const actors = { send: (command: ActorCommand) => this.#command(line, command) };
     const options: ContextOptions = {
       lease: {
-        keyId: 1,
+        account: 'default',
         settle: (characters) => (line.settled += characters),
         heard: () => undefined,
         close: () => (line.closes += 1),
@@ -274,6 +274,7 @@ export class Stage {
       },
       later: new OneByOne(),
       admits: () => true,
+      lexicons: () => [],
       onOver: () => undefined,
     });
     this.#contexts.push(context);

@@ -18,6 +18,8 @@ export class ExpectedLane {
   isFinishing = false;
   /** How many messages of other lanes went before its first. */
   readonly overtaken = new Map<ExpectedLane, number>();
+  /** The lane with the lowest turn is the next. */
+  turn = 0;
 
   constructor(id: string | null) {
     this.id = id;
@@ -33,6 +35,7 @@ export class Wire {
   sentCharacters = 0;
   /** The lane whose last messages are partly sent. */
   #finishing: ExpectedLane | null = null;
+  #turns = 0;
   sent = 0;
   bytes = 0;
   answerBytes = 0;
@@ -44,6 +47,7 @@ export class Wire {
   expect(lane: ExpectedLane, message: string, isAnswer = true, characters = 0): void {
     if (lane.isComplete) throw new Error(`${message} after the terminal frame`);
     this.#lanes.add(lane);
+    if (lane.waiting.length === 0) lane.turn = ++this.#turns;
     lane.waiting.push({ message, isAnswer, characters });
     this.#count(message, isAnswer, 1);
   }
@@ -66,6 +70,7 @@ export class Wire {
     this.#count(message, entry?.isAnswer ?? false, -1);
     this.sentCharacters += entry?.characters ?? 0;
     lane.overtaken.clear();
+    lane.turn = ++this.#turns;
     if (lane.waiting.length === 0) this.#lanes.delete(lane);
     if (this.#finishing !== null && this.#finishing !== lane)
       throw new Error(`${message} amid the last answers of ${this.#finishing.id}`);
@@ -74,17 +79,22 @@ export class Wire {
     if (this.isOrderly && isFirst) this.#checkOvertaking(lane);
   }
 
-  /** The oldest lane that waits for the message. Of two contexts with the same id the older must be over. */
+  /**
+   * The lane whose message this is. Two lanes may wait for equal messages: then it is the next one's. Of two contexts
+   * with the same id the older must be over.
+   */
   #laneOf(message: string): ExpectedLane {
     const ids = new Set<string | null>();
     const heads: string[] = [];
+    let next: ExpectedLane | null = null;
     for (const lane of this.#lanes) {
       const head = lane.waiting[0]?.message ?? '';
       const isFirst = lane === this.control || !ids.has(lane.id);
-      if (isFirst && head === message) return lane;
+      if (isFirst && head === message && (next === null || lane.turn < next.turn)) next = lane;
       if (lane !== this.control) ids.add(lane.id);
       heads.push(head);
     }
+    if (next !== null) return next;
     throw new Error(`sent ${message}; expected one of ${heads.join(' | ') || 'nothing'}`);
   }
 

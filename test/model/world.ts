@@ -3,7 +3,7 @@ import type { GrowingLease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
 import { errors } from '../../src/errors.js';
 import { ByteBudget } from '../../src/byte-budget.js';
-import { errorFrame } from '../../src/front/ws/server-frames.js';
+import { errorFrame, specificationProtocol } from '../../src/front/ws/protocol.js';
 import { Session } from '../../src/front/ws/session.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { Metrics } from '../../src/metrics.js';
@@ -163,6 +163,7 @@ export class World {
       trace: null,
       key: () => this.#key,
       socket,
+      protocol: specificationProtocol(bounds),
       speech: this.#speech,
       lease,
       tick: { add: (action) => this.#due.push(action) },

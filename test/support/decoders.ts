@@ -60,6 +60,8 @@ export const decodersOf = (encoding: Encoding, sampleRateHz: number): readonly D
       return [rawFfmpeg('alaw'), sox('-t', 'al', '-r', rate, '-c', '1')];
     case 'pcm':
       return [rawFfmpeg('s16le'), sox('-t', 'raw', '-r', rate, '-e', 'signed', '-b', '16', '-L', '-c', '1')];
+    case 'flac':
+      return [ffmpeg(), sox('-t', 'flac')];
     case 'wav':
     case 'linear16':
       return [ffmpeg(), sox('-t', 'wav')];

@@ -56,7 +56,7 @@ export const start = async ({
 export const lease = () => {
   const account = { settled: 0, closed: 0 };
   const granted: Lease = {
-    keyId: 1,
+    account: 'default',
     heard: () => undefined,
     settle: (characters) => {
       account.settled += characters;

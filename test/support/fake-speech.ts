@@ -133,7 +133,10 @@ export class FakeContext implements SpeechContext {
       case 'whole':
         return Buffer.from(payload.toString('base64'));
       case 'raw':
+      case 'raw-pieces':
         return payload;
+      case 'openai-events':
+        return Buffer.from(`data: {"type":"speech.audio.delta","audio":"${payload.toString('base64')}"}\n\n`);
       case 'socket':
         return Buffer.from(
           JSON.stringify({
@@ -141,6 +144,11 @@ export class FakeContext implements SpeechContext {
             context_id: this.options.clientContextId,
           }),
         );
+      case 'elevenlabs':
+      case 'elevenlabs-sync':
+      case 'elevenlabs-lines':
+      case 'elevenlabs-whole':
+        throw new Error(`no test speaks in the framing ${this.options.framing}`);
     }
   }
 
@@ -196,6 +204,7 @@ export class FakeSpeech implements Speech {
   readonly voices = {
     speakerIds: ['ada', 'bela', 'ada_conv'] as readonly string[],
     sampleRateHz: () => 24_000,
+    language: () => 'en-US',
   };
   readonly contexts: FakeContext[] = [];
   /** What a context does when its text is complete. */
@@ -236,6 +245,7 @@ export class FakeSpeech implements Speech {
 
 export class FakeLease implements GrowingLease {
   readonly keyId = 7;
+  readonly account = 'default';
   settled = 0;
   closed = 0;
   voided = 0;

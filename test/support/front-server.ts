@@ -18,6 +18,7 @@ export const BROKE_KEY = 'svc_sk_broke';
 export const activeKey = (keyId: number, voices: readonly string[] | null = null): ActiveKey => ({
   keyId,
   accountId: 1,
+  account: 'default',
   expiresAtMs: null,
   voices,
 });
@@ -70,6 +71,11 @@ export class FakeAdmission implements Admission {
     const lease = new FakeLease(() => (this.slotsTaken -= 1));
     this.leases.push(lease);
     return { ok: true, lease };
+  }
+
+  standing({ keyId }: Pick<ActiveKey, 'keyId'>): ReturnType<Admission['standing']> {
+    const leftCharacters = keyId === 8 ? 0 : 1_000;
+    return { usedCharacters: 10, leftCharacters, hasFreeSlot: this.slotsTaken < 9 };
   }
 
   get inFlight(): Admission['inFlight'] {

@@ -4,6 +4,7 @@ import type { PlanConfig } from '../../src/plan.js';
 /** As of an environment with nothing set, on a machine of two cores. */
 export const planConfig = (changed: Partial<PlanConfig> = {}): PlanConfig => ({
   ...readConfig({}),
+  hasLexicons: false,
   synthesisThreads: 2,
   actorThreads: 1,
   ...changed,

@@ -7,14 +7,16 @@ import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/mess
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { serveSynthesis } from '../../workers/synthesis-thread.js';
-import type { Script } from './scripted-voices.js';
+import { longStep, longVoice, type Script } from './scripted-voices.js';
 
 export const LETTER_SAMPLES = 1_200;
 const LETTERS_A_STEP = 5;
 const SLOW_STEP_MS = 200;
 
 const data = workerData as SynthesisThreadData;
-const voices = data.packs.flatMap((pack) => pack.voices);
+const voices = data.packs
+  .flatMap((pack) => pack.voices)
+  .map((voice) => (voice.id === longVoice ? { ...voice, longStep } : voice));
 const [pack] = data.packs;
 /** A service under test reads real packs: they have no script. */
 const script = pack?.engine === 'scripted' ? (pack.data as Script) : undefined;
@@ -28,6 +30,13 @@ const waitInside = async (native: NativeGuard): Promise<void> => {
     return Promise.resolve();
   });
 };
+
+/** Stands for a run of a large model. */
+const blockInside = (native: NativeGuard): Promise<void> =>
+  native(() => {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, longStep.ms);
+    return Promise.resolve();
+  });
 
 const stayStuck = (): Promise<never> => {
   Atomics.add(latch, 1, 1);
@@ -80,7 +89,8 @@ class ScriptedEngine implements LoadedVoices {
     let letter = 0;
     const step = async (): Promise<EngineChunk | null> => {
       // The event loop turns during a step.
-      await pause(request.text.includes('!slow') ? SLOW_STEP_MS : 1);
+      if (voice.longStep !== undefined) await blockInside(this.#native);
+      else await pause(request.text.includes('!slow') ? SLOW_STEP_MS : 1);
       if (letter > 0)
         for (const [marker, fault] of Object.entries(faults))
           if (request.text.includes(marker)) await fault(this.#native);

@@ -12,6 +12,10 @@ export interface Script {
   readonly latch: SharedArrayBuffer;
 }
 
+/** The id of a voice whose steps are long. */
+export const longVoice = 'long';
+export const longStep = { ms: 150, speechMs: 250 };
+
 export interface ScriptedVoices extends Voices {
   /** Resolves when so many threads hang by script. */
   hung(threads?: number): Promise<void>;
@@ -27,10 +31,11 @@ export const voicesOf = (
   const script: Script = { load, latch: new SharedArrayBuffer(8) };
   const latch = new Int32Array(script.latch);
   const voices = speakerIds.map((id) => ({ id, sampleRateHz, language: 'en' }));
-  const packs = [{ engine: 'scripted', name: 'scripted', voices, modelBytes: 0, data: script }];
+  const packs = [{ engine: 'scripted', name: 'scripted', voices, modelBytes: 0, openFiles: 0, data: script }];
   return {
     catalogue: catalogueOf(packs),
     packs,
+    findings: [],
     release: () => undefined,
     hung: async (threads = 1) => {
       while (Atomics.load(latch, 1) < threads) await new Promise((resolve) => setTimeout(resolve, 5));

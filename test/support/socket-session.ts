@@ -6,6 +6,7 @@ import { Metrics } from '../../src/metrics.js';
 import { ByteBudget } from '../../src/byte-budget.js';
 import { Session } from '../../src/front/ws/session.js';
 import type { SocketHandle } from '../../src/front/ws/outbox.js';
+import { specificationProtocol } from '../../src/front/ws/protocol.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSpeech } from './fake-speech.js';
 import { activeKey, recordingLog, type LogLine } from './front-server.js';
@@ -90,7 +91,7 @@ export class Books {
       this.slots -= 1;
     };
     return {
-      keyId: 7,
+      account: 'default',
       settle: (amount) => {
         const taken = take(amount);
         this.charged += taken;
@@ -133,6 +134,7 @@ export const createSession = (
     trace: null,
     key: () => state.key,
     socket,
+    protocol: specificationProtocol({ ...limits, ...options.bounds }),
     speech,
     lease: new SocketLease({
       admission: { admit: (_key, characters) => books.admit(characters) },

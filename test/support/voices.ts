@@ -1,4 +1,5 @@
 /** The shipped voices, loaded as a synthesis thread loads them, and measurements of their speech. */
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SpeechSettings } from '../../src/api/speech-settings.js';
 import { limits } from '../../src/limits.js';
@@ -19,12 +20,14 @@ import { PhoneSet } from '../../workers/engines/syrinx/phones.js';
 import { packageRoot } from './package-root.js';
 
 export const modelsDir = join(packageRoot, 'models');
+/** What is derived from packs, for all tests. */
+export const cacheDir = join(tmpdir(), 'syrinx-test-voices');
 const quiet = { debug: () => {}, warn: () => {} };
 const means = { provider: 'cpu', native: unguarded, log: quiet, bounds: limits } as const;
 
 /** @throws {VoicePackError} as at the start of the service */
 export const loadFrom = async (folder: string, more: Partial<EngineMeans> = {}): Promise<LoadedVoices> => {
-  const { packs, files } = await readPacks(folder);
+  const { packs, files } = await readPacks({ modelsDir: folder, cacheDir });
   try {
     return await loadPacks(packs, { ...means, ...more });
   } finally {
@@ -35,7 +38,7 @@ export const loadFrom = async (folder: string, more: Partial<EngineMeans> = {}):
 export const loadVoices = (): Promise<LoadedVoices> => loadFrom(modelsDir);
 
 const defaultPack = async () => {
-  const { packs, files } = await readPacks(modelsDir);
+  const { packs, files } = await readPacks({ modelsDir, cacheDir });
   return { pack: packs[0]!, files };
 };
 

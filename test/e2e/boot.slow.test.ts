@@ -1,0 +1,86 @@
+/** Rarer faults at the start, and starts with the real engine. */
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { packageRoot } from '../support/package-root.js';
+import { failsToStart, freePort, SCRIPTED, spawnService, startService, until } from '../support/service.js';
+import { missingTool } from '../support/tools.js';
+import { readiness } from './readiness.js';
+
+const folder = t.testdir({});
+const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
+
+// At once: most of a start is waiting for threads and the disk.
+t.jobs = 3;
+
+const flipByte = (path: string): void => {
+  const bytes = readFileSync(path);
+  const middle = bytes.length >> 1;
+  bytes[middle] = (bytes[middle] ?? 0) ^ 0x10;
+  writeFileSync(path, bytes);
+};
+
+const withoutSpeakers = (path: string): void => {
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as { speakers: unknown };
+  writeFileSync(path, JSON.stringify({ ...manifest, speakers: [] }));
+};
+
+for (const [fault, file, damage] of [
+  ['a missing model file', 'frames.onnx', rmSync],
+  ['a damaged model file', 'encoder.onnx', flipByte],
+  ['a truncated model file', 'decoder.onnx', (path: string) => truncateSync(path, 1_000)],
+  ['a missing manifest', 'manifest.json', rmSync],
+  ['a manifest that is no JSON', 'manifest.json', (path: string) => appendFileSync(path, '}')],
+  ['a manifest without speakers', 'manifest.json', withoutSpeakers],
+] as const)
+  void t.test(`${fault}: the line has the path of the file`, async (t) => {
+    const models = join(folder, fault.replaceAll(' ', '-'));
+    cpSync(join(packageRoot, 'models'), models, { recursive: true });
+    const path = join(models, 'syrinx-en', file);
+    damage(path);
+    await failsToStart(t, spawnService(t, { ...oneThread, MODELS_DIR: models }), path);
+  });
+
+void t.test(
+  'few open files leave few connections; with too few the service does not start',
+  { skip: missingTool('prlimit') },
+  async (t) => {
+    const spawn = (files: number) =>
+      spawnService(t, oneThread, SCRIPTED, ['prlimit', `--nofile=${files}:${files}`]);
+    const few = spawn(400);
+    await few.listening();
+    const { files, connectionsMax } = few.logged('worst case')[0] as unknown as Record<string, number>;
+    t.ok(files! <= 400, `${files} files`);
+    t.ok(connectionsMax! >= 64 && connectionsMax! < 400, `${connectionsMax} connections`);
+    t.match(await few.stop(), { code: 0 });
+    await failsToStart(t, spawn(100), 'may open 100: raise the limit');
+  },
+);
+
+void t.test('onnxruntime reports nothing: it keeps no identity and no outbox', async (t) => {
+  const home = join(folder, 'home');
+  const service = await startService(t, { ...oneThread, HOME: home });
+  t.equal((await service.get('/readyz', {})).status, 200, 'the models are loaded');
+  t.match(await service.stop(), { code: 0 });
+  t.notOk(existsSync(home), 'it would put them there');
+});
+
+void t.test('the ops listener says that voices load, and then that the service is ready', async (t) => {
+  const opsPort = await freePort();
+  const service = spawnService(t, { ...oneThread, OPS_PORT: String(opsPort) });
+  const answers = new Set<string | null>();
+  await until(async () => answers.add(await readiness(opsPort)).has('200 | ready'));
+  answers.delete(null);
+  t.strictSame([...answers], ['503 | not ready | voices are loading', '200 | ready']);
+  await service.listening();
+  t.equal(service.opsPort, opsPort, 'the log has the port');
+  t.equal(await readiness(service.port), '200 | ready', 'the other listener agrees');
+});

@@ -1,0 +1,100 @@
+/** A voice whose runs cannot be interrupted, beside our own: what it does to their first audio, and to the end of the service. */
+import { cpSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { kokoroVocabulary } from '../../workers/engines/kokoro/symbols.js';
+import type { EchoOptions } from '../../scripts/voices/fixtures/kokoro.js';
+import { rawTable, writePack } from '../support/kokoro.js';
+import { packageRoot } from '../support/package-root.js';
+import { pause, startService, type TestService } from '../support/service.js';
+
+const format = { encoding: 'pcm', sample_rate: 24_000 };
+const short = 'The kettle is on, and the kitchen smells of toast.';
+const long =
+  `${short} Shall we sit by the window and talk until the evening comes and the others are home again? `.repeat(
+    20,
+  );
+
+const start = async (t: Test, model: EchoOptions, env: Record<string, string> = {}): Promise<TestService> => {
+  const folder = t.testdir();
+  mkdirSync(join(folder, 'models'));
+  cpSync(join(packageRoot, 'models', 'syrinx-en'), join(folder, 'models', 'syrinx-en'), { recursive: true });
+  writePack(join(folder, 'models', 'large'), { 'model.onnx': model, 'voices/af_heart.bin': rawTable(0) });
+  return startService(t, {
+    MODELS_DIR: join(folder, 'models'),
+    ...{ SYNTHESIS_THREADS: '2', ACTOR_THREADS: '1', OVERLOAD: 'late', ...env },
+  });
+};
+
+/** Milliseconds until the first bytes of audio. */
+const firstAudioMs = async (service: TestService, voice: string): Promise<number> => {
+  const startedMs = performance.now();
+  const response = await service.post('/v1/tts/stream', { text: short, voice, response_format: format });
+  if (!response.ok) throw new Error(await response.text());
+  const reader = response.body!.getReader();
+  await reader.read();
+  const passedMs = performance.now() - startedMs;
+  while (!(await reader.read()).done);
+  return passedMs;
+};
+
+const percentile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]!;
+
+t.test('beside it at full load, first audio of our voices takes at most twice as long', async (t) => {
+  // About half a second of compute for a second of speech, as Kokoro takes on one core.
+  const service = await start(t, { loopsPerId: 400 });
+  const measure = async (clients: number): Promise<number[]> => {
+    const times: number[] = [];
+    const ask = async () => {
+      for (let i = 0; i < 40 / clients; i++) times.push(await firstAudioMs(service, 'wren'));
+    };
+    await Promise.all(Array.from({ length: clients }, ask));
+    return times;
+  };
+  await measure(1);
+  const alone = { one: await measure(1), four: await measure(4) };
+  const aloneLong = await firstAudioMs(service, 'large');
+  const leaving = new AbortController();
+  const load = Array.from({ length: 4 }, async () => {
+    const body = { text: long, voice: 'large', response_format: format };
+    while (!leaving.signal.aborted) {
+      const response = await service.post('/v1/tts/stream', body, { signal: leaving.signal });
+      if (!response.ok) throw new Error(await response.text());
+      await response.arrayBuffer();
+    }
+  });
+  await pause(1_500);
+  const beside = { one: await measure(1), four: await measure(4) };
+  for (const clients of ['one', 'four'] as const)
+    for (const share of [0.5, 0.95]) {
+      const [before, after] = [percentile(alone[clients], share), percentile(beside[clients], share)];
+      const figures = `${clients}, p${share * 100}: ${before.toFixed(1)} ms alone, ${after.toFixed(1)} ms beside`;
+      t.comment(figures);
+      t.ok(after <= 2 * before, figures);
+    }
+  t.comment(`its own first audio, alone: ${aloneLong.toFixed(0)} ms`);
+  t.ok(aloneLong > 200, 'its steps are long');
+  leaving.abort();
+  const ended = await Promise.allSettled(load);
+  t.ok(
+    ended.every((load) => load.status === 'rejected' && (load.reason as Error).name === 'AbortError'),
+    'the load never ended by itself',
+  );
+  // The slots are free at once, although steps may still run.
+  const slots = Array.from({ length: 9 }, () => firstAudioMs(service, 'wren'));
+  await Promise.all(slots);
+  const speaking = service.post('/v1/tts/stream', { text: long, voice: 'large', response_format: format });
+  await speaking;
+  service.signal('SIGTERM');
+  t.match(await service.exited, { code: 0 }, 'a drain waits for a step, and ends cleanly');
+});
+
+t.test('a run that never ends costs its request and a thread, nothing else', async (t) => {
+  const service = await start(t, { endlessId: kokoroVocabulary.get('!')! }, { SYNTHESIS_THREADS: '1' });
+  const hung = service.post('/v1/tts', { text: 'Never!', voice: 'large', response_format: format });
+  t.equal((await hung).status, 500);
+  t.ok((await firstAudioMs(service, 'wren')) > 0, 'a new thread speaks');
+  t.ok((await firstAudioMs(service, 'large')) > 0);
+  t.match(await (await service.get('/readyz')).text(), /hang inside a model run/);
+});
