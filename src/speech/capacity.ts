@@ -55,8 +55,8 @@ export interface Supply {
   readonly cores: number;
 }
 
-/** The part of the supply that is promised. The rest covers errors of the estimates. */
-const PROMISED = 0.9;
+/** The part of the supply that is promised. The rest covers errors of the estimates, and a machine that suddenly is slower. */
+const PROMISED = 0.8;
 /** A listener should have first audio within this time. Below what a user notices, with room for an encoder. */
 const FIRST_AUDIO_MS = 150;
 /** A listener with less audio than this may run dry before its next chunk. */

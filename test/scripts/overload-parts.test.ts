@@ -3,7 +3,13 @@ import t from 'tap';
 import { compareRuns, timingOf, troubleOf } from '../../scripts/bench/overload/phases.js';
 import { figuresOf, seriesOf, wholeFiguresOf, type Visit } from '../../scripts/bench/overload/figures.js';
 import type { CrowdFigures } from '../../scripts/bench/overload/crowd.js';
-import { burstRow, calmRows, overloadRows } from '../../scripts/bench/overload/rows.js';
+import {
+  burstRow,
+  calmFirstAudio,
+  calmRows,
+  idleFirstAudio,
+  overloadRows,
+} from '../../scripts/bench/overload/rows.js';
 import { drawArrivals, drawUtterances } from '../../scripts/bench/overload/schedule.js';
 import { searchCapacity, type SearchSettings } from '../../scripts/rig/capacity-search.js';
 
@@ -209,14 +215,24 @@ t.test('runs are worse only by more than equal runs differ', (t) => {
 t.test('rows miss their bars where the figures do', (t) => {
   const passed = (rows: readonly { readonly passed: boolean | null }[]) => rows.map((row) => row.passed);
   const good = crowd({ servedPerSecond: 80, probes: [5, 6, 7] });
-  t.same(passed(overloadRows('2', 100, [9, 9], good)), [true, true, true, true, null, true]);
+  t.same(passed(overloadRows('2', 100, idleFirstAudio([9, 9]), good)), [true, true, true, true, null, true]);
   const refused = Array.from({ length: 20 }, () => visit({ outcome: 'refused', refusalMs: 51 }));
   const bad = crowd({ servedPerSecond: 69, probes: [null, null, 7] }, [
     visit({ firstAudioMs: 301 }),
     visit({ outcome: 'failed' }),
     ...refused,
   ]);
-  t.same(passed(overloadRows('2', 100, [9, 9], bad)), [false, false, false, false, null, false]);
+  t.same(passed(overloadRows('2', 100, idleFirstAudio([9, 9]), bad)), [
+    false,
+    false,
+    false,
+    false,
+    null,
+    false,
+  ]);
+  const slow = calmFirstAudio([crowd({}, [visit({ firstAudioMs: 5 })])]);
+  t.same(slow, { p95Ms: 5, when: 'at 0.8 x' });
+  t.same(passed(overloadRows('2', 100, slow, good)).at(-1), false, 'a median of 6 ms is not normal then');
   t.same(passed(calmRows([crowd()], [crowd()])), [true, true, true]);
   const dry = crowd({}, [visit({ dryMs: 40, firstAudioMs: 30 }), visit({ outcome: 'refused' })]);
   t.same(passed(calmRows([dry], [crowd()])), [false, false, false]);

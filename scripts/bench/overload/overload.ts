@@ -12,7 +12,17 @@ import type { Target } from '../streams.js';
 import type { CrowdFigures, CrowdOrder } from './crowd.js';
 import type { OverloadLoad } from './load.js';
 import { bars, overloads, timingOf, troubleOf, type Overload, type Timing } from './phases.js';
-import { burstRow, calmRows, capacityRow, describeCrowd, overloadRows, type Capacity } from './rows.js';
+import {
+  burstRow,
+  calmFirstAudio,
+  calmRows,
+  capacityRow,
+  describeCrowd,
+  idleFirstAudio,
+  overloadRows,
+  type Capacity,
+  type NormalFirstAudio,
+} from './rows.js';
 import { drawUtterances } from './schedule.js';
 import { awaitIdle, watched, type Look } from './watch.js';
 
@@ -100,9 +110,15 @@ class OverloadRun {
         durationMs: this.#timing.warmUpMs,
       });
       const probes = await this.#calmProbes();
-      if (parts.includes('0.8')) rows.push(...(await this.#runCalm(listeners)));
+      let normal = idleFirstAudio(probes);
+      if (parts.includes('0.8')) {
+        const runs = await this.#runCalm(listeners);
+        rows.push(...calmRows(runs.refusing, runs.late));
+        // A second after the load, the listeners that were admitted still listen.
+        normal = calmFirstAudio(runs.refusing);
+      }
       for (const factor of overloads)
-        if (parts.includes(factor)) rows.push(...(await this.#runOverload(factor, listeners, probes)));
+        if (parts.includes(factor)) rows.push(...(await this.#runOverload(factor, listeners, normal)));
       if (!parts.includes('burst')) return result({ probes });
       const { connections, figures } = await this.#runBurst();
       rows.push(burstRow(connections, figures));
@@ -156,7 +172,7 @@ class OverloadRun {
   }
 
   /** In turns, so that a slow minute of the machine affects both. */
-  async #runCalm(capacity: number): Promise<Row[]> {
+  async #runCalm(capacity: number): Promise<Record<keyof Subjects, CrowdFigures[]>> {
     const listeners = Math.max(1, Math.floor(capacity * calmShare));
     const runs: Record<keyof Subjects, CrowdFigures[]> = { late: [], refusing: [] };
     for (let run = 0; run < this.#timing.calmRuns; run++)
@@ -168,20 +184,16 @@ class OverloadRun {
             wholesPerSecond,
           }),
         );
-    return calmRows(runs.refusing, runs.late);
+    return runs;
   }
 
-  async #runOverload(
-    factor: Overload,
-    capacity: number,
-    calm: readonly (number | null)[],
-  ): Promise<readonly Row[]> {
+  async #runOverload(factor: Overload, capacity: number, normal: NormalFirstAudio): Promise<readonly Row[]> {
     const figures = await this.#crowd(`${factor} x`, this.#subjects.refusing, capacity * Number(factor), {
       ...this.#timing.overload,
       wholesPerSecond,
       probes: probesAfter,
     });
-    return overloadRows(factor, capacity, calm, figures);
+    return overloadRows(factor, capacity, normal, figures);
   }
 
   async #runBurst() {
