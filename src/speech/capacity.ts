@@ -11,7 +11,7 @@
  *
  * The work of all utterances, each weighted by its need, must fit three supplies: the synthesis threads, the actor threads,
  * and the CPU that other programs leave. If it does, earliest deadline first serves them all in time. Two more signals
- * catch what the estimates miss: the wait for first audio, and listeners who have almost nothing left to play.
+ * catch what the estimates miss: the wait for first audio, and listeners who have little left to play.
  *
  * The contexts of a WebSocket are one group, and have one slot. For others the group counts as one listener; its further
  * contexts get what is left.
@@ -55,16 +55,16 @@ export interface Supply {
   readonly cores: number;
 }
 
-/** The part of the supply that is promised. The rest covers errors of the estimates, and a machine that suddenly is slower. */
-const PROMISED = 0.8;
+/** The part of the supply that is promised. The rest covers errors of the estimates. */
+const PROMISED = 0.9;
 /** A listener should have first audio within this time. Below what a user notices, with room for an encoder. */
 const FIRST_AUDIO_MS = 150;
-/** A listener with less audio than this may run dry before its next chunk. */
-const TIGHT_MS = 300;
-/** Such listeners, as a part of all, that are normal: each has little audio just after its first chunk. */
-const TIGHT_PART = 0.05;
+/** A listener with less audio than this is tight. Audio for longer outlasts a few seconds on a machine that is a fifth slower. */
+const TIGHT_MS = 600;
+/** Tight listeners, as a part of all, that are normal: each has little audio just after its first chunks. */
+const TIGHT_PART = 0.1;
 /** As many are also normal as the threads can give half a chunk each within this time. */
-const TIGHT_WORK_MS = 20;
+const TIGHT_WORK_MS = 40;
 /** The longest chunk of an engine, in speech. */
 const CHUNK_MS = 1_000;
 
