@@ -30,7 +30,11 @@ const securityHeaders: readonly Header[] = [
 ];
 
 /** No page of another origin may call the console, whatever `CORS_ORIGINS` says. */
-export const consolePolicy: OriginPolicy = { allows: () => false, headersFor: () => securityHeaders };
+export const consolePolicy: OriginPolicy = {
+  requestHeaders: '',
+  allows: () => false,
+  headersFor: () => securityHeaders,
+};
 
 /** How long a browser keeps the cookie: the store ends sessions earlier, and never later. */
 const SESSION_SECONDS = 30 * 86_400;

@@ -6,6 +6,7 @@ import type { Admission } from '../accounts/admission.js';
 import type { ErrorShape } from '../api/error-shape.js';
 import type { Config } from '../config.js';
 import type { Certificate } from '../front/certificate.js';
+import { Cors, type CorsHeaders } from '../front/cors.js';
 import { Listener, type AddressVariables } from '../front/listener.js';
 import { addRoutes, type Route } from '../front/routes.js';
 import type { FurtherListener, Shared } from '../front/server.js';
@@ -16,7 +17,7 @@ import type { Speech } from '../speech/speech.js';
 
 /** What every dialect is built of. */
 export interface DialectParts {
-  readonly config: Pick<Config, 'host' | 'dataDir'>;
+  readonly config: Pick<Config, 'host' | 'dataDir' | 'corsOrigins'>;
   /** `null`: no TLS. */
   readonly certificate: Certificate | null;
   readonly shared: Shared;
@@ -41,6 +42,15 @@ export interface HttpDialect {
   readonly socketPaths: readonly SocketPath[];
 }
 
+/**
+ * Packages for browsers name themselves in headers of their own, so pages may send all headers. `*` leaves out
+ * `authorization`. A page must see `x-should-retry`, or its client repeats what cannot succeed.
+ */
+const corsHeaders: CorsHeaders = {
+  request: 'authorization, *',
+  response: 'x-request-id, retry-after, traceparent, x-should-retry',
+};
+
 export class HttpListener implements FurtherListener {
   readonly name: string;
   readonly speechRoutes: readonly string[];
@@ -50,7 +60,8 @@ export class HttpListener implements FurtherListener {
   constructor({ bounds, certificate, config, shared }: DialectParts, dialect: HttpDialect) {
     const { connections, isDraining, sockets } = shared;
     const routePrefix = `${dialect.name}:`;
-    const services: Services = { ...shared.services, errors: dialect.errors, routePrefix };
+    const cors = new Cors(config.corsOrigins, corsHeaders);
+    const services: Services = { ...shared.services, cors, errors: dialect.errors, routePrefix };
     const { clock, log, metrics } = services;
     this.name = dialect.name;
     this.speechRoutes = dialect.speechPaths.map((path) => routePrefix + path);

@@ -10,31 +10,46 @@ export type Header = readonly [name: string, value: string];
 /** Seconds that a browser may remember the answer to a preflight; Chromium takes no more. */
 const PREFLIGHT_SECONDS = 7_200;
 
-const EXPOSED: Header = ['access-control-expose-headers', 'x-request-id, retry-after, traceparent'];
+/** Headers that pages of allowed origins may use, separated by commas. */
+export interface CorsHeaders {
+  /** They may send these. */
+  readonly request: string;
+  /** They may read these of responses, beside those that every page may read. */
+  readonly response: string;
+}
+
+const publicHeaders: CorsHeaders = {
+  request: 'x-api-key, content-type, traceparent',
+  response: 'x-request-id, retry-after, traceparent',
+};
 /** Responses differ by origin, and caches must know it, also for a request without one. */
 const VARY: Header = ['vary', 'origin'];
 
 /** What browsers get from a listener, by the origin of the page that asks. */
 export interface OriginPolicy {
+  /** Headers of requests that its pages may send, separated by commas. */
+  readonly requestHeaders: string;
   /** @param origin of the request, empty if it has none */
   allows(origin: string): boolean;
   /** Headers of every response to a request of this origin, whatever its status. */
   headersFor(origin: string): readonly Header[];
 }
 
-const allowing = (origin: string): readonly Header[] => [
-  ['access-control-allow-origin', origin],
-  EXPOSED,
-  VARY,
-];
 
 export class Cors implements OriginPolicy {
+  readonly requestHeaders: string;
   readonly #byOrigin: ReadonlyMap<string, readonly Header[]>;
   readonly #ofAny: readonly Header[] | undefined;
   readonly #ofOthers: readonly Header[];
 
   /** @param origins as browsers send them; `*` stands for all of them; an empty list switches CORS off */
-  constructor(origins: readonly string[]) {
+  constructor(origins: readonly string[], headers = publicHeaders) {
+    this.requestHeaders = headers.request;
+    const allowing = (origin: string): readonly Header[] => [
+      ['access-control-allow-origin', origin],
+      ['access-control-expose-headers', headers.response],
+      VARY,
+    ];
     this.#byOrigin = new Map(origins.map((origin) => [origin, allowing(origin)]));
     this.#ofAny = this.#byOrigin.get('*');
     this.#ofOthers = origins.length > 0 ? [VARY] : [];
@@ -53,9 +68,10 @@ export class Cors implements OriginPolicy {
 /**
  * Further headers of the answer to a preflight.
  * @param methods the route's, separated by commas
+ * @param requestHeaders the policy's
  */
-export const preflightHeaders = (methods: string): readonly Header[] => [
+export const preflightHeaders = (methods: string, requestHeaders: string): readonly Header[] => [
   ['access-control-allow-methods', methods],
-  ['access-control-allow-headers', 'x-api-key, content-type, traceparent'],
+  ['access-control-allow-headers', requestHeaders],
   ['access-control-max-age', String(PREFLIGHT_SECONDS)],
 ];

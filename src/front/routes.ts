@@ -68,9 +68,11 @@ export const otherMethod =
   (exchange, head) => {
     const isPreflight = exchange.method === 'options' && head.isPreflight;
     // 200 with an empty body: the library would add a length to a 204, which must have none.
-    if (isPreflight && exchange.services.cors.allows(exchange.origin))
-      reply(exchange, { status: 200, contentType: null, body: '', headers: preflightHeaders(allow) });
-    else replyError(exchange, 'methodNotAllowed', { headers: [['allow', allow]] });
+    const { cors } = exchange.services;
+    if (isPreflight && cors.allows(exchange.origin)) {
+      const headers = preflightHeaders(allow, cors.requestHeaders);
+      reply(exchange, { status: 200, contentType: null, body: '', headers });
+    } else replyError(exchange, 'methodNotAllowed', { headers: [['allow', allow]] });
   };
 
 export const addRoute = (app: TemplatedApp, services: Services, { path, method, handler }: Route): void => {
