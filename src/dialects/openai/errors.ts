@@ -1,7 +1,8 @@
 /** Errors as the OpenAI API words them: `{"error": {"message", "type", "param", "code"}}`. */
 import { unknownVoiceMessage, type ErrorAnswer, type ErrorShape } from '../../api/error-shape.js';
-import type { ApiBounds } from '../../api/issues.js';
+import { cutName, type ApiBounds } from '../../api/issues.js';
 import { errors, type ErrorCode } from '../../errors.js';
+import type { Bounds } from '../../limits.js';
 
 interface Fault {
   readonly message: string;
@@ -25,6 +26,14 @@ const answer = (status: number, fault: Fault): ErrorAnswer => {
 /** A body that is not valid. */
 export const invalidRequest = (message: string, param?: string, code?: string): ErrorAnswer =>
   answer(400, { message, ...(param !== undefined && { param }), ...(code !== undefined && { code }) });
+
+/** @param id as a client sent it */
+export const modelUnknown = (id: string, bounds: ApiBounds): ErrorAnswer =>
+  answer(404, {
+    message: `The model '${cutName(id, bounds)}' does not exist. GET /v1/models lists those that do.`,
+    param: 'model',
+    code: 'model_not_found',
+  });
 
 /** Its clients try every 429 again, unless this header tells them not to. */
 const NO_RETRY = [['x-should-retry', 'false']] as const;
@@ -58,7 +67,6 @@ const answers: Readonly<Partial<Record<ErrorCode, ErrorAnswer>>> = {
   }),
   bodyUnreadable: invalidRequest('The body is no JSON in UTF-8, or nests too deep.'),
   badRequest: invalidRequest('Bad Request'),
-  bodyTooLarge: answer(413, { message: 'The body is larger than 1048576 bytes.' }),
   internal: answer(500, { message: 'Internal Server Error', type: 'server_error' }),
 };
 
@@ -67,8 +75,11 @@ const busy = answer(errors.unavailable.status, {
   type: 'server_error',
 });
 
-export const openAiErrors = (bounds: ApiBounds): ErrorShape => ({
-  of: (code) => answers[code] ?? busy,
+export const openAiErrors = (bounds: Bounds): ErrorShape => ({
+  of: (code) =>
+    code === 'bodyTooLarge'
+      ? answer(413, { message: `The body is larger than ${bounds.bodyBytesMax} bytes.` })
+      : (answers[code] ?? busy),
   unknownVoice: (voice, speakerIds) =>
     invalidRequest(unknownVoiceMessage(voice, speakerIds, bounds), 'voice', 'invalid_value'),
   notFound: answer(404, { message: 'There is nothing at this address.', code: 'unknown_url' }),

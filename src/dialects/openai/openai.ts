@@ -2,14 +2,14 @@
 import { voicesOf } from '../../accounts/keys.js';
 import type { AudioFormat, Encoding } from '../../api/formats.js';
 import type { HttpDialectConfig } from '../../config.js';
-import { reply, replyError } from '../../front/reply.js';
+import { reply, replyError, replyRefused } from '../../front/reply.js';
 import type { RequestHead } from '../../front/request-head.js';
 import { audioResponder, streamingResponder } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
 import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
-import { openAiErrors } from './errors.js';
+import { modelUnknown, openAiErrors } from './errors.js';
 import { speechParser } from './request.js';
 import { aliasesOf } from './voices.js';
 
@@ -50,11 +50,9 @@ const responders = {
 /** Any model is accepted, and none makes a difference: these are the ones that its clients ask for. */
 const modelIds = ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'];
 
-/** `GET /v1/models`. The time is that of OpenAI's first model for speech. */
-const modelList = JSON.stringify({
-  object: 'list',
-  data: modelIds.map((id) => ({ id, object: 'model', created: 1_699_053_241, owned_by: 'syrinx' })),
-});
+/** The time is that of OpenAI's first model for speech. */
+const models = modelIds.map((id) => ({ id, object: 'model', created: 1_699_053_241, owned_by: 'syrinx' }));
+const modelList = JSON.stringify({ object: 'list', data: models });
 
 /** `GET /v1/audio/models`, as Open WebUI reads it. */
 const audioModelList = JSON.stringify({ models: modelIds.map((id) => ({ id })) });
@@ -69,6 +67,15 @@ export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts)
   const { admission, bounds, shared, speech } = parts;
   const keyed: SpeechRouteParts = { admission, speech, isDraining: shared.isDraining, keyOf: keyIn };
   const speakerIds = (): readonly string[] => speech.voices.speakerIds;
+  const modelRoute: Handler = (exchange, head) => {
+    const caller = admission.authenticate(keyIn(head));
+    if (caller.ok) exchange.keyId = caller.key.keyId;
+    const model = models.find(({ id }) => id === head.parameter);
+    if (!caller.ok) replyError(exchange, caller.code);
+    else if (model === undefined)
+      replyRefused(exchange, 'requestInvalid', modelUnknown(head.parameter, bounds));
+    else reply(exchange, json(JSON.stringify(model)));
+  };
   /** Open WebUI asks without a key, and then gets the voices of all packs. */
   const voicesRoute: Handler = (exchange, head) => {
     const caller = keyIn(head) === '' ? null : admission.authenticate(keyIn(head));
@@ -88,6 +95,7 @@ export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts)
       handler: speechRoute(keyed, speechParser(voices, speakerIds, responders), responders.audio),
     },
     { path: '/v1/models', method: 'get', handler: keyedJson(keyed, () => modelList) },
+    { path: '/v1/models/:id', method: 'get', handler: modelRoute },
     { path: '/v1/audio/models', method: 'get', handler: (exchange) => reply(exchange, json(audioModelList)) },
     { path: '/v1/audio/voices', method: 'get', handler: voicesRoute },
   ];
