@@ -8,7 +8,7 @@ import {
   encodeEvent,
   type WyomingEvent,
 } from '../../src/dialects/wyoming/events.js';
-import { written } from '../support/wyoming-client.js';
+import { encodeWyoming } from '../../scripts/rig/wyoming.js';
 
 const bounds = { bodyBytesMax: 10_000, bodyDepthMax: 8, bodyTokensMax: 50 };
 
@@ -26,11 +26,14 @@ const readAll = (pieces: readonly Buffer[], budget = new ByteBudget(1_000_000)):
 };
 
 const conversation = Buffer.concat([
-  written('describe'),
-  written('synthesize', { text: 'Guten Morgen, 你好 \u{1F600}\n', voice: { name: 'wren', speaker: null } }),
+  encodeWyoming('describe'),
+  encodeWyoming('synthesize', {
+    text: 'Guten Morgen, 你好 \u{1F600}\n',
+    voice: { name: 'wren', speaker: null },
+  }),
   Buffer.from('{"type":"ping","data":{"text":"a","more":1},"data_length":12}\n{"text":"b"}'),
   encodeEvent('audio-chunk', { rate: 16_000 }, Buffer.from('{"type":"describe"}\n')),
-  written('synthesize-stop'),
+  encodeWyoming('synthesize-stop'),
 ]);
 
 const expected: WyomingEvent[] = [
@@ -46,7 +49,7 @@ const expected: WyomingEvent[] = [
 
 t.test('the library of the protocol writes its events like this', async (t) => {
   t.equal(
-    written('synthesize-start', { voice: { name: 'wren' } }).toString(),
+    encodeWyoming('synthesize-start', { voice: { name: 'wren' } }).toString(),
     '{"type": "synthesize-start", "version": "1.8.0", "data_length": 27}\n{"voice": {"name": "wren"}}',
   );
 });

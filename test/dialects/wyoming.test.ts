@@ -1,7 +1,8 @@
 /** Home Assistant's protocol against the running service: its event sequences, and what is refused. */
 import t from 'tap';
+import { audioMsOf } from '../../scripts/rig/wyoming.js';
 import { startService, until } from '../support/service.js';
-import { WyomingClient, audioMs } from '../support/wyoming-client.js';
+import { WyomingClient } from '../support/wyoming-client.js';
 
 const SENTENCE = 'The kettle is on, and the paper is at the door. ';
 
@@ -47,7 +48,7 @@ t.test('synthesize, twice on one connection, by voice, by language and by neithe
     t.strictSame(typesOf(events), ['audio-start', 'audio-chunk', 'audio-stop']);
     const formats = events.slice(0, -1).map(({ data }) => data);
     for (const format of formats) t.match(format, { rate: 24_000, width: 2, channels: 1 });
-    t.ok(audioMs(events) > 2_000, `${audioMs(events)} ms`);
+    t.ok(audioMsOf(events) > 2_000, `${audioMsOf(events)} ms`);
   }
 });
 
@@ -63,7 +64,7 @@ t.test('streamed text: the first chunk leaves before synthesize-stop', async (t)
   client.send('synthesize-stop');
   const rest = await client.until('synthesize-stopped');
   t.strictSame(typesOf(rest), ['audio-chunk', 'audio-stop', 'synthesize-stopped']);
-  const ms = audioMs([...first, ...rest]);
+  const ms = audioMsOf([...first, ...rest]);
   t.ok(ms > 3_000 && ms < 6_000, `${ms} ms: the text is spoken once`);
   t.equal(client.events.length, 0);
 });
@@ -74,7 +75,7 @@ t.test('blank text and no text are a short silence, so that a client gets a file
     client.send('synthesize', { text });
     const events = await client.until('audio-stop');
     t.strictSame(typesOf(events), ['audio-start', 'audio-chunk', 'audio-stop']);
-    t.ok(audioMs(events) > 0 && audioMs(events) < 500);
+    t.ok(audioMsOf(events) > 0 && audioMsOf(events) < 500);
   }
   client.send('synthesize-start', {});
   client.send('synthesize-stop');
@@ -93,7 +94,7 @@ t.test('a further request waits for the one before it', async (t) => {
   client.send('ping', { text: 'after' });
   const long = await client.until('audio-stop');
   const short = await client.until('audio-stop');
-  t.ok(audioMs(long) > 2 * audioMs(short));
+  t.ok(audioMsOf(long) > 2 * audioMsOf(short));
   await client.until('pong');
 });
 

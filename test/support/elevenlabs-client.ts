@@ -27,13 +27,15 @@ export class ElevenLabsClient {
 
   /**
    * @param url with the query
+   * @param ca the certificate to trust, for `wss`
    * @returns the client, or the refusal of the handshake
    */
   static async open(
     url: string,
     headers: Readonly<Record<string, string>> = {},
+    ca?: string,
   ): Promise<ElevenLabsClient | { readonly status: number; readonly body: unknown }> {
-    const socket = new WebSocket(url, { headers });
+    const socket = new WebSocket(url, { headers, ca });
     const client = new ElevenLabsClient(socket);
     const refused = once(socket, 'unexpected-response').then(async ([, response]) => {
       const { statusCode = 0 } = response as { statusCode?: number };

@@ -90,6 +90,8 @@ export class FakeAdmission implements Admission {
 export interface Front {
   readonly server: Server;
   readonly port: number;
+  /** Of the further listeners, by name. */
+  readonly dialectPorts: Readonly<Record<string, number>>;
   /** Where results too large for memory go. */
   readonly dataDir: string;
   readonly speech: FakeSpeech;
@@ -134,7 +136,7 @@ export const startFront = async (
     certificate: certificate === undefined ? null : readCertificate(certificate),
     ...options.parts,
   });
-  const { port } = await server.listen();
+  const { port, dialectPorts } = await server.listen();
   const clients: RawClient[] = [];
   t.teardown(() => {
     for (const client of clients) client.destroy();
@@ -148,6 +150,7 @@ export const startFront = async (
   return {
     server,
     port,
+    dialectPorts,
     dataDir,
     speech,
     admission,
