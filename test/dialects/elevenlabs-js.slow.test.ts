@@ -2,7 +2,7 @@
 import t from 'tap';
 import { createKeys } from '../../scripts/operator.js';
 import { loadClient, missingClients } from '../support/interop.js';
-import { startService } from '../support/service.js';
+import { freePort, prose, spawnService, startService, until } from '../support/service.js';
 
 interface Alignment {
   readonly characters: string[];
@@ -16,7 +16,7 @@ interface Timed {
 interface Client {
   readonly textToSpeech: {
     convert(voice: string, request: object): Promise<ReadableStream<Uint8Array>>;
-    stream(voice: string, request: object): Promise<ReadableStream<Uint8Array>>;
+    stream(voice: string, request: object, options?: object): Promise<ReadableStream<Uint8Array>>;
     convertWithTimestamps(voice: string, request: object): Promise<Timed>;
     streamWithTimestamps(voice: string, request: object): Promise<AsyncIterable<Timed>>;
   };
@@ -37,12 +37,13 @@ interface Package {
 
 const text = 'Good morning. The kettle is on, and the 👋 paper is at the door!';
 
-t.test('elevenlabs-js', { skip: missingClients, timeout: 60_000 }, async (t) => {
+t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) => {
   const { ElevenLabsClient } = loadClient('@elevenlabs/elevenlabs-js') as Package;
   const service = await startService(t, { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0' });
-  const [key = '', brokeKey = ''] = await createKeys(service.dataDir, [
+  const [key = '', brokeKey = '', fullKey = ''] = await createKeys(service.dataDir, [
     ['js', 5_000],
     ['broke', 0],
+    ['full', null],
   ]);
   const baseUrl = `http://127.0.0.1:${service.dialectPorts['elevenlabs']}`;
   const clientOf = (apiKey: string) => new ElevenLabsClient({ apiKey, baseUrl });
@@ -90,6 +91,64 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 60_000 }, async (t) => 
     t.equal(characterLimit, 5_000);
   });
 
+  const requests = async (status: number, path = ''): Promise<string> => {
+    const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
+    const route = `elevenlabs:/v1/text-to-speech/:voice${path}`;
+    return (
+      metrics.split(`syrinx_requests_total{route="${route}",status="${status}"} `)[1]?.split('\n')[0] ?? '0'
+    );
+  };
+  const pcm = { outputFormat: 'pcm_24000' };
+  const firstOf = async (body: ReadableStream<Uint8Array>) => {
+    const reader = body.getReader();
+    const { value } = await reader.read();
+    return { reader, bytes: value?.length ?? 0 };
+  };
+
+  await t.test('200 interruptions in mid-speech', async (t) => {
+    const interrupted = clientOf(fullKey);
+    for (let turn = 0; turn < 200; turn++) {
+      const body = await interrupted.textToSpeech.stream('wren', { text: prose(50), ...pcm });
+      const { reader, bytes } = await firstOf(body);
+      if (bytes === 0) t.fail(`turn ${turn} has no audio`);
+      await reader.cancel();
+      t.ok((await reader.read()).done, 'nothing follows');
+    }
+    t.ok(await until(async () => (await service.status()).openContexts === 0));
+  });
+
+  await t.test('the tenth request is refused, and tried again until a slot is free', async (t) => {
+    const full = clientOf(fullKey).textToSpeech;
+    const nine = await Promise.all(
+      Array.from({ length: 9 }, async () => firstOf(await full.stream('wren', { text: prose(400), ...pcm }))),
+    );
+    const refusal = await full
+      .stream('wren', { text, ...pcm }, { maxRetries: 0 })
+      .catch((error: unknown) => error);
+    t.match(refusal, { statusCode: 429, body: { detail: { status: 'too_many_concurrent_requests' } } });
+    const tenth = full.stream('wren', { text, ...pcm });
+    t.ok(await until(async () => Number(await requests(429, '/stream')) >= 2));
+    for (const { reader } of nine) await reader.cancel();
+    t.ok((await bytesOf(await tenth)) > 48_000);
+  });
+
+  await t.test('after a drain, it speaks with the service that follows', async (t) => {
+    const port = String(await freePort());
+    const env = { SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: port, DATA_DIR: t.testdir({}) };
+    const before = spawnService(t, env);
+    await before.listening();
+    const [apiKey = ''] = await createKeys(before.dataDir, [[null, null]]);
+    const kept = new ElevenLabsClient({ apiKey, baseUrl: `http://127.0.0.1:${port}` }).textToSpeech;
+    const speaking = await kept.stream('wren', { text: prose(4), ...pcm });
+    const stopped = before.stop();
+    t.ok((await bytesOf(speaking)) > 48_000, 'what was begun is spoken to its end');
+    t.equal((await stopped).code, 0);
+    const after = spawnService(t, env);
+    await after.listening();
+    t.ok((await bytesOf(await kept.stream('wren', { text, ...pcm }))) > 48_000);
+    t.equal((await after.stop()).code, 0);
+  });
+
   await t.test('errors are its own exceptions, and are not retried', async (t) => {
     const failureOf = async (apiKey: string, voice: string, more: object = {}) => {
       try {
@@ -98,13 +157,6 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 60_000 }, async (t) => 
         return error as Error & { statusCode: number; body: unknown };
       }
       throw new Error('the request was not refused');
-    };
-    const requests = async (status: number): Promise<string> => {
-      const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
-      const route = 'elevenlabs:/v1/text-to-speech/:voice';
-      return (
-        metrics.split(`syrinx_requests_total{route="${route}",status="${status}"} `)[1]?.split('\n')[0] ?? '0'
-      );
     };
     for (const [error, status, name] of [
       [await failureOf('svc_sk_unknown', 'wren'), 401, 'ElevenLabsError'],
