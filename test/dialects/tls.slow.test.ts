@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import { request } from 'node:https';
 import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 import t from 'tap';
 import { makeCertificate, type TestCertificate } from '../support/certificates.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
@@ -28,7 +29,7 @@ const post = (
 ): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const sent = request(url, { method: 'POST', ca, agent: false, headers }, (response) => {
-      const { socket } = response as unknown as { socket: import('node:tls').TLSSocket };
+      const { socket } = response as unknown as { socket: TLSSocket };
       const name = socket.getPeerCertificate().subject?.CN;
       let bytes = 0;
       response.once('data', onFirst);
@@ -113,11 +114,11 @@ t.test(
     assistant.send('synthesize', { text: 'Hello there.' });
     await assistant.until('audio-stop');
 
-    const begun: Promise<void>[] = [];
+    const begun: Promise<undefined>[] = [];
     const underWay = Object.values(speak).map((ask) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
+      const { promise, resolve } = Promise.withResolvers<undefined>();
       begun.push(promise);
-      return ask(first, prose(10), resolve);
+      return ask(first, prose(10), () => resolve(undefined));
     });
     await Promise.all(begun);
     const second = install('second');

@@ -22,7 +22,7 @@ interface Rig {
   readonly front: Front;
   readonly speech: FakeSpeech;
   readonly admission: FakeAdmission;
-  open(): Promise<WyomingClient>;
+  readonly open: () => Promise<WyomingClient>;
 }
 
 const start = async (t: Test): Promise<Rig> => {
