@@ -1,6 +1,15 @@
 /** Upgrades behind nginx, by the script of the operator's page, with scripted engines. */
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -38,9 +47,11 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
       ({ ok }) => ok,
       () => false,
     );
-  const upgrade = (from: number, to: number) => {
+  const root = join(folder, 'opt');
+  const upgrade = (from: number, to: number, ...archive: string[]) => {
     const script = join(packageRoot, 'scripts/deploy/upgrade.sh');
-    const child = spawn(script, [String(from), String(to)], { env: units.env });
+    const env = { ...units.env, SYRINX_ROOT: root };
+    const child = spawn(script, [String(from), String(to), ...archive], { env });
     let output = '';
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (bytes: Buffer) => (output += bytes.toString()));
@@ -162,6 +173,38 @@ t.test('upgrades behind nginx', { skip }, async (t) => {
       t.ok(await isReady(first));
       t.equal(units.exitCode(second), '1');
       t.same(units.installed, before);
+    },
+  );
+
+  await t.test(
+    'an archive is unpacked and becomes current; if it is not ready, the old one is again',
+    async (t) => {
+      mkdirSync(join(root, 'old'), { recursive: true });
+      symlinkSync('old', join(root, 'current'));
+      const archiveOf = (name: string): string => {
+        const made = join(folder, 'made');
+        mkdirSync(join(made, name), { recursive: true });
+        writeFileSync(join(made, name, 'LICENSE'), '');
+        const path = join(folder, `${name}.tar.gz`);
+        execFileSync('tar', ['-czf', path, '-C', made, name]);
+        return path;
+      };
+      t.match(await upgrade(first, second, archiveOf('syrinx-0.3.0-bad')), {
+        code: 1,
+        output: 'is not ready',
+      });
+      t.equal(readlinkSync(join(root, 'current')), 'old');
+      t.match(await upgrade(first, second, join(folder, 'missing.tar.gz')), {
+        code: 2,
+        output: 'missing.tar.gz',
+      });
+      t.equal(readlinkSync(join(root, 'current')), 'old');
+      t.ok(await isReady(first));
+      units.set(second, 'LOG_LEVEL=info');
+      t.match(await upgrade(first, second, archiveOf('syrinx-0.3.0-good')), { code: 0 });
+      t.equal(readlinkSync(join(root, 'current')), 'syrinx-0.3.0-good');
+      t.same(readdirSync(root).sort(), ['current', 'old', 'syrinx-0.3.0-bad', 'syrinx-0.3.0-good']);
+      t.match(await upgrade(second, first), { code: 0 }, 'back, for the next tests');
     },
   );
 

@@ -36,7 +36,7 @@ declare const setInterval: (listener: () => void, ms: number) => void;
 const createClone = (t: Test): string => {
   const root = t.testdir();
   for (const folder of ['scripts', 'src', 'node_modules']) mkdirSync(join(root, folder));
-  for (const name of ['build.mjs', 'bundle.mjs', 'lock.mjs', 'run.mjs', 'start.mjs']) {
+  for (const name of ['build.mjs', 'bundle.mjs', 'lock.mjs', 'run.mjs', 'start.mjs', 'syrinx']) {
     copyFileSync(join(packageRoot, 'scripts', name), join(root, 'scripts', name));
   }
   const settings = JSON.parse(readSource('tsconfig.json')) as { compilerOptions: object };
