@@ -1,11 +1,13 @@
 /** Checks one response over HTTP as it arrives: records, raw samples, or a whole result. */
 import type { AudioFormat } from '../../src/api/formats.js';
+import { codePointCount } from '../../src/text/code-points.js';
 import { createAudioCheck, createFileCheck } from './audio-check.js';
 import { ContextCheck, type ContextCheckParts } from './context-check.js';
 import type { WordTimes } from './socket.js';
 
 export interface CheckedAnswerParts extends Omit<ContextCheckParts, 'audio'> {
-  readonly kind: 'records' | 'samples' | 'whole';
+  /** `events` are those of OpenAI. */
+  readonly kind: 'records' | 'events' | 'samples' | 'whole';
   readonly format: AudioFormat;
   readonly text: string;
   /** Audio arrived; `durationMs` is all of the response so far. */
@@ -13,7 +15,10 @@ export interface CheckedAnswerParts extends Omit<ContextCheckParts, 'audio'> {
 }
 
 type StreamRecord =
-  { readonly type: 'audio'; readonly audio_chunk: string } | ({ readonly type: 'timestamps' } & WordTimes);
+  | { readonly type: 'audio'; readonly audio_chunk: string }
+  | ({ readonly type: 'timestamps' } & WordTimes)
+  | { readonly type: 'speech.audio.delta'; readonly audio: string }
+  | { readonly type: 'speech.audio.done'; readonly usage: { readonly total_tokens: number } };
 
 interface WholeResult {
   readonly audio: string;
@@ -30,6 +35,7 @@ export class CheckedAnswer {
   readonly #check: ContextCheck;
   #rest: Buffer = Buffer.alloc(0);
   readonly #whole: Buffer[] = [];
+  #isDone = false;
 
   constructor(parts: CheckedAnswerParts) {
     this.#parts = parts;
@@ -44,6 +50,7 @@ export class CheckedAnswer {
   push(bytes: Buffer): void {
     switch (this.#parts.kind) {
       case 'records':
+      case 'events':
         this.#rest = this.#pushRecords(Buffer.concat([this.#rest, bytes]));
         return;
       case 'samples':
@@ -58,6 +65,7 @@ export class CheckedAnswer {
   end(): void {
     if (this.#parts.kind === 'whole') this.#checkWhole(Buffer.concat(this.#whole));
     else if (this.#rest.length > 0) this.#fault('the body ends within a record');
+    else if (this.#parts.kind === 'events' && !this.#isDone) this.#fault('the last event is missing');
     this.#check.onFrame({ flush_completed: true, flush_id: flushId });
     this.#check.ended();
   }
@@ -94,8 +102,24 @@ export class CheckedAnswer {
     }
     const record = this.#parsed(text.slice(prefix.length)) as StreamRecord | null;
     if (record === null) return;
-    if (record.type === 'audio') this.#onAudio(record.audio_chunk);
-    else this.#check.onFrame({ timestamps: record });
+    if (this.#isDone) this.#fault('an event comes after the last');
+    switch (record.type) {
+      case 'audio':
+        this.#onAudio(record.audio_chunk);
+        return;
+      case 'timestamps':
+        this.#check.onFrame({ timestamps: record });
+        return;
+      case 'speech.audio.delta':
+        this.#onAudio(record.audio);
+        return;
+      case 'speech.audio.done': {
+        this.#isDone = true;
+        const characters = codePointCount(this.#parts.text);
+        if (record.usage.total_tokens !== characters)
+          this.#fault(`${record.usage.total_tokens} of ${characters} characters are counted`);
+      }
+    }
   }
 
   #onAudio(base64: string): void {

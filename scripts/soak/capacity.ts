@@ -59,7 +59,7 @@ export class CapacityTrials {
     const keys = { idle, http: others.slice(0, httpKeys), sockets: others.slice(httpKeys), isShared: false };
     const voices = await fetchVoices(service.url, idle);
     await warm(service.url, idle, voices[0] ?? '');
-    const target = { host: '127.0.0.1', port: service.port, voices, elevenLabsPort: null };
+    const target = { host: '127.0.0.1', port: service.port, voices, dialectPorts: {} };
     return new CapacityTrials(service, target, keys, options);
   }
 

@@ -1,89 +1,79 @@
-/** A client over HTTP: one request after the other, each as drawn, with every record of the response checked. */
+/** A client over HTTP, of the service or of OpenAI's API: one request after the other, each as drawn, with every record of the response checked. */
 import { CheckedAnswer } from '../rig/checked-answer.js';
 import { encodeRequest, HttpConnection, responseFormat } from '../rig/http.js';
-import type { LoopClock } from '../rig/loop-clock.js';
 import { Playback } from '../rig/playback.js';
-import type { Target } from './measures.js';
-import type { Meter } from './meter.js';
+import { SoakClient, type ClientParts } from './client.js';
 import { endTrailMs, httpMsPerCharacter, judgeDry, wordMarginMs } from './plausible.js';
-import { drawHttp, isTidy, type HttpPlan } from './population.js';
+import { drawHttp, drawOpenAi, isTidy, type HttpPlan } from './population.js';
 
 /** Of an answer, beside the time that its speech takes: at capacity a stream comes as fast as it is played. */
 const answerMsMax = 30_000;
 /** In an overload, a whole result waits for listeners: as long as the contract tells clients to wait. */
 const wholeMsMax = 180_000;
 
-export interface HttpClientParts {
-  readonly key: string;
-  readonly clock: LoopClock;
-  readonly meter: Meter;
-  readonly seed: number;
-  readonly client: number;
-  readonly target: Target;
-  /** The service may refuse what it has no capacity for. */
-  readonly mayRefuse: boolean;
+export interface HttpClientParts extends ClientParts {
+  /** Of OpenAI's API; `null`: it uses that of the service. */
+  readonly openAiPort: number | null;
 }
 
 const paths = {
   stream: '/v1/tts/stream',
   whole: '/v1/tts',
   webhook: '/v1/tts/integrations/voiceplatform',
+  openai: '/v1/audio/speech',
+  'openai-events': '/v1/audio/speech',
 } as const;
 
-const kinds = { stream: 'records', whole: 'whole', webhook: 'samples' } as const;
+const kinds = {
+  stream: 'records',
+  whole: 'whole',
+  webhook: 'samples',
+  openai: 'samples',
+  'openai-events': 'events',
+} as const;
 
-/** The status for each thing that can be wrong with a request. */
-const refusals = { voice: 422, body: 422, key: 401 } as const;
+const isOpenAi = ({ route }: HttpPlan): boolean => route.startsWith('openai');
+
+/** The status for what is wrong with a request. */
+const refusalOf = (plan: HttpPlan): number => {
+  if (plan.wrong === 'key') return 401;
+  return isOpenAi(plan) ? 400 : 422;
+};
 
 const bodyOf = (plan: HttpPlan, voice: string): object => {
   const { format, text, timestamps } = plan;
   const spoken = plan.wrong === 'body' ? 7 : text;
+  if (isOpenAi(plan))
+    return {
+      ...{ model: 'tts-1', voice, input: spoken, response_format: format.encoding },
+      ...(plan.route === 'openai-events' && { stream_format: 'sse' }),
+    };
   if (plan.route === 'webhook')
     return { message: { type: 'voice-request', text: spoken, sampleRate: format.sampleRateHz } };
   return { text: spoken, voice, timestamps, response_format: responseFormat(format) };
 };
 
-export class HttpClient {
+export class HttpClient extends SoakClient {
   readonly #parts: HttpClientParts;
-  #state: 'resting' | 'waiting' | 'gone' = 'resting';
-  #sinceMs: number;
+  readonly #draw: typeof drawHttp;
+  #sinceMs = 0;
   #request = -1;
   #plan: HttpPlan;
   /** Kept between requests. */
   #connection: HttpConnection | null = null;
-  #isStopping = false;
 
-  constructor(parts: HttpClientParts, nowMs: number) {
+  constructor(parts: HttpClientParts) {
+    super(parts);
     this.#parts = parts;
-    this.#plan = drawHttp(parts.seed, parts.client, 0);
-    this.#sinceMs = nowMs;
+    this.#draw = parts.openAiPort === null ? drawHttp : drawOpenAi;
+    this.#plan = this.#draw(parts.seed, parts.client, 0);
   }
 
-  get isGone(): boolean {
-    return this.#state === 'gone';
+  protected override left(): void {
+    this.#disconnect();
   }
 
-  stop(): void {
-    this.#isStopping = true;
-  }
-
-  /** @param beginMs when its next request goes out */
-  resume(beginMs: number): void {
-    this.#isStopping = false;
-    if (this.#state !== 'gone') return;
-    this.#state = 'resting';
-    this.#sinceMs = beginMs - this.#plan.pauseMs;
-  }
-
-  tick(nowMs: number): void {
-    if (this.#state === 'resting') {
-      if (this.#isStopping) {
-        this.#state = 'gone';
-        this.#disconnect();
-      } else if (nowMs - this.#sinceMs >= this.#plan.pauseMs) this.#ask(nowMs);
-      return;
-    }
-    if (this.#state === 'gone') return;
+  protected override act(nowMs: number): void {
     const { abortAfterMs } = this.#plan;
     const waitedMs = nowMs - this.#sinceMs;
     if (abortAfterMs !== null && waitedMs >= abortAfterMs) this.#abort();
@@ -103,13 +93,12 @@ export class HttpClient {
     return `http ${this.#parts.client}.${this.#request}`;
   }
 
-  #ask(nowMs: number): void {
+  protected override begin(nowMs: number): void {
     const { client, key, meter, seed, target } = this.#parts;
-    this.#plan = drawHttp(seed, client, ++this.#request);
+    this.#plan = this.#draw(seed, client, ++this.#request);
     // The key of a tidy client is charged to the character.
     if (isTidy(client)) this.#plan = { ...this.#plan, abortAfterMs: null };
     const plan = this.#plan;
-    this.#state = 'waiting';
     this.#sinceMs = nowMs;
     meter.requests++;
     if (plan.wrong === null) {
@@ -161,10 +150,10 @@ export class HttpClient {
   /** @param answer `null` for a request that the service must refuse */
   #send(request: Buffer, answer: CheckedAnswer | null): void {
     const { text, wrong } = this.#plan;
-    const { key, mayRefuse, meter, target } = this.#parts;
-    const expected = wrong === null ? 200 : refusals[wrong];
+    const { key, mayRefuse, meter, openAiPort, target } = this.#parts;
+    const expected = wrong === null ? 200 : refusalOf(this.#plan);
     let isSpoken = false;
-    this.#connection ??= new HttpConnection(target);
+    this.#connection ??= new HttpConnection({ ...target, port: openAiPort ?? target.port });
     this.#connection.request(request, {
       onHead: (status, headers) => {
         isSpoken = status === 200;
@@ -208,8 +197,7 @@ export class HttpClient {
 
   #end(): void {
     if (this.#plan.wrong === null) this.#parts.meter.streams--;
-    this.#state = 'resting';
-    this.#sinceMs = performance.now();
+    this.rest(this.#plan.pauseMs);
   }
 
   #fault(what: string): void {

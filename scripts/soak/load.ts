@@ -2,13 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sendEvent, serveLoad, type LoadProcess } from '../rig/load-process.js';
 import { LoopClock } from '../rig/loop-clock.js';
-import { DialectClient } from './dialect-client.js';
+import type { ClientParts, SoakClient } from './client.js';
+import { ElevenLabsClient } from './elevenlabs-client.js';
 import { HttpClient } from './http-client.js';
 import { IdleSockets } from './idle-sockets.js';
 import type { Charges, LoadEvent, Quantiles, Target } from './measures.js';
 import { Durations, Meter } from './meter.js';
 import { dialectClientsOf, keyOfClient, keyOfHttpClient, type KeyRing } from './population.js';
 import { SocketClient } from './socket-client.js';
+import { WyomingClient } from './wyoming-client.js';
 
 /** The resolution of sending words and of reading at playback speed. */
 const tickMs = 20;
@@ -51,8 +53,8 @@ class Load {
   readonly #clock: LoopClock;
   readonly #loopLate = new Durations();
   readonly #idle = new IdleSockets();
-  readonly #http: HttpClient[] = [];
-  readonly #dialects: DialectClient[] = [];
+  /** Over HTTP, and of the dialects. */
+  readonly #others: SoakClient[] = [];
   #clients: SocketClient[] = [];
   #leaving: SocketClient[] = [];
   #made = 0;
@@ -74,19 +76,9 @@ class Load {
   async populate({ contexts, keys }: Population): Promise<void> {
     const { httpClients, idleSockets, mayRefuse, seed, target } = this.#settings;
     const shared = { seed, target, mayRefuse, clock: this.#clock, meter: this.#meter };
-    if (this.#made === 0 && this.#http.length === 0) {
+    if (this.#made === 0 && this.#others.length === 0) {
       await this.#idle.open({ ...shared, key: keys.idle }, idleSockets);
-      for (let client = 0; client < httpClients; client++)
-        this.#http.push(
-          new HttpClient({ ...shared, client, key: keyOfHttpClient(keys, client) }, performance.now()),
-        );
-      const port = target.elevenLabsPort;
-      for (let i = 0; i < (port === null ? 0 : dialectClientsOf(httpClients)); i++) {
-        const client = httpClients + i;
-        const key = keyOfHttpClient(keys, client);
-        const beginMs = performance.now() + i * spreadMsEach;
-        this.#dialects.push(new DialectClient({ ...shared, client, key, beginMs, port: port! }));
-      }
+      this.#others.push(...this.#makeOthers(httpClients, keys, shared));
     }
     for (const client of this.#clients.splice(contexts)) {
       client.stop();
@@ -104,12 +96,31 @@ class Load {
     }
   }
 
+  #makeOthers(httpClients: number, keys: KeyRing, shared: Omit<ClientParts, 'client' | 'key' | 'beginMs'>) {
+    const { elevenlabs, openai, wyoming } = shared.target.dialectPorts;
+    const counts = dialectClientsOf(httpClients);
+    const made: SoakClient[] = [];
+    const add = (count: number, make: (parts: ClientParts) => SoakClient): void => {
+      for (let i = 0; i < count; i++) {
+        const client = made.length;
+        const key = keyOfHttpClient(keys, client);
+        made.push(make({ ...shared, client, key, beginMs: performance.now() + client * spreadMsEach }));
+      }
+    };
+    add(httpClients, (parts) => new HttpClient({ ...parts, openAiPort: null }));
+    if (elevenlabs !== undefined)
+      add(counts.elevenlabs, (parts) => new ElevenLabsClient({ ...parts, port: elevenlabs }));
+    if (openai !== undefined) add(counts.openai, (parts) => new HttpClient({ ...parts, openAiPort: openai }));
+    if (wyoming !== undefined) add(counts.wyoming, (parts) => new WyomingClient({ ...parts, port: wyoming }));
+    return made;
+  }
+
   reset(): void {
     this.#meter.reset();
   }
 
   async rest(): Promise<void> {
-    const all = [...this.#clients, ...this.#leaving, ...this.#http, ...this.#dialects];
+    const all = [...this.#clients, ...this.#leaving, ...this.#others];
     for (const client of all) client.stop();
     const endMs = performance.now() + stopMsMax;
     const isOver = () => all.every(({ isGone }) => isGone);
@@ -120,7 +131,7 @@ class Load {
   /** Resolves when the last client has begun. */
   async resume(): Promise<void> {
     const nowMs = performance.now();
-    const all = [...this.#clients, ...this.#http, ...this.#dialects];
+    const all = [...this.#clients, ...this.#others];
     const spreadMs = Math.min(resumeMsMax, all.length * resumeMsEach);
     for (const [i, client] of all.entries()) client.resume(nowMs + (i / all.length) * spreadMs);
     await sleep(spreadMs);
@@ -143,7 +154,7 @@ class Load {
     for (const client of this.#leaving) client.tick(nowMs);
     if (this.#leaving.some(({ isGone }) => isGone))
       this.#leaving = this.#leaving.filter(({ isGone }) => !isGone);
-    for (const client of [...this.#http, ...this.#dialects]) client.tick(nowMs);
+    for (const client of this.#others) client.tick(nowMs);
     this.#idle.tick(nowMs);
     if (nowMs < this.#nextReportMs) return;
     this.#nextReportMs = nowMs + reportMs;

@@ -7,8 +7,8 @@ export interface Target {
   readonly host: string;
   readonly port: number;
   readonly voices: readonly string[];
-  /** Of the ElevenLabs API; `null`: the service does not listen for it. */
-  readonly elevenLabsPort: number | null;
+  /** Of the dialects that the service listens for, by name. */
+  readonly dialectPorts: Readonly<Record<string, number>>;
 }
 
 /** `statuses` of HTTP; `sockets` that the service closed; `answers` that never came. */

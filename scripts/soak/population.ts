@@ -63,7 +63,8 @@ export interface LifePlan {
 }
 
 export interface HttpPlan {
-  readonly route: 'stream' | 'whole' | 'webhook';
+  /** `openai` and `openai-events` are of OpenAI's API. */
+  readonly route: 'stream' | 'whole' | 'webhook' | 'openai' | 'openai-events';
   readonly format: AudioFormat;
   readonly voice: number;
   readonly timestamps: boolean;
@@ -171,6 +172,13 @@ export const drawLife = (seed: number, client: number, life: number): LifePlan =
   };
 };
 
+const drawRequest = (dice: Dice): Pick<HttpPlan, 'text' | 'abortAfterMs' | 'wrong' | 'pauseMs'> => ({
+  text: textOf(dice, dice.between(1, 6)),
+  abortAfterMs: dice.chance(0.15) ? dice.within(1, 1_500) : null,
+  wrong: dice.chance(0.06) ? dice.pick(['voice', 'body', 'key'] as const) : null,
+  pauseMs: dice.within(100, 3_000),
+});
+
 export const drawHttp = (seed: number, client: number, request: number): HttpPlan => {
   const dice = new Dice(seed, 2, client, request);
   const route = dice.chance(0.6) ? 'stream' : dice.chance(0.7) ? 'whole' : 'webhook';
@@ -182,9 +190,52 @@ export const drawHttp = (seed: number, client: number, request: number): HttpPla
         : dice.pick(formats),
     voice: dice.between(0, 1_000),
     timestamps: route !== 'webhook' && dice.chance(0.6),
-    text: textOf(dice, dice.between(1, 6)),
-    abortAfterMs: dice.chance(0.15) ? dice.within(1, 1_500) : null,
-    wrong: dice.chance(0.06) ? dice.pick(['voice', 'body', 'key'] as const) : null,
+    ...drawRequest(dice),
+  };
+};
+
+/** OpenAI's API has one rate. The check of samples needs whole ones, so other formats are asked for as events. */
+const openAiEventFormats: readonly AudioFormat[] = [
+  { encoding: 'pcm', sampleRateHz: 24_000 },
+  { encoding: 'wav', sampleRateHz: 24_000 },
+  { encoding: 'mp3', sampleRateHz: 24_000, bitrateKbps: 128 },
+  { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 },
+];
+
+export const drawOpenAi = (seed: number, client: number, request: number): HttpPlan => {
+  const dice = new Dice(seed, 5, client, request);
+  const isEvents = dice.chance(0.6);
+  return {
+    route: isEvents ? 'openai-events' : 'openai',
+    format: isEvents ? dice.pick(openAiEventFormats) : openAiEventFormats[0]!,
+    voice: dice.between(0, 1_000),
+    timestamps: false,
+    ...drawRequest(dice),
+  };
+};
+
+/** A connection of a voice assistant. */
+export interface AssistantPlan {
+  readonly texts: readonly {
+    readonly text: string;
+    /** The pace of a language model; `null`: the whole text in one event. */
+    readonly wordsPerSecond: number | null;
+    readonly voice: number;
+  }[];
+  /** Milliseconds into the last text, until the assistant is gone; `null`: it hears it to its end. */
+  readonly vanishesAfterMs: number | null;
+  readonly pauseMs: number;
+}
+
+export const drawAssistant = (seed: number, client: number, life: number): AssistantPlan => {
+  const dice = new Dice(seed, 6, client, life);
+  return {
+    texts: Array.from({ length: dice.between(1, 3) }, () => ({
+      text: textOf(dice, dice.between(1, 4)),
+      wordsPerSecond: dice.chance(0.5) ? dice.within(8, 40) : null,
+      voice: dice.between(0, 1_000),
+    })),
+    vanishesAfterMs: dice.chance(0.3) ? dice.within(10, 2_000) : null,
     pauseMs: dice.within(100, 3_000),
   };
 };
@@ -216,8 +267,13 @@ export const keysNeeded = (clients: number): number =>
 export const httpKeysNeeded = (clients: number): number =>
   clients === 0 ? 0 : slotOf((clients - 1) | 1, httpClientsPerKey) + 1;
 
-/** Clients of the ElevenLabs API, beside so many over HTTP. Their keys follow those. */
-export const dialectClientsOf = (httpClients: number): number => Math.ceil(httpClients / 2);
+/** Clients of dialects, beside so many over HTTP. The keys of the first two kinds follow those; Wyoming has no keys. */
+export const dialectClientsOf = (httpClients: number) => ({
+  elevenlabs: Math.ceil(httpClients / 2),
+  openai: Math.ceil(httpClients / 4),
+  // A client address has nine slots.
+  wyoming: Math.min(6, Math.ceil(httpClients / 4)),
+});
 
 /** Shared keys are filled evenly from both ends: none has more than `clientsPerKey` + 1 clients. */
 export const keyOfClient = ({ sockets, isShared }: KeyRing, client: number): string =>

@@ -110,8 +110,8 @@ export class Soak {
     const restartsBefore = (await monitor.sample()).threadRestarts;
     monitor.start();
     const { hostname, port } = new URL(baseUrl);
-    const elevenLabsPort = this.#service?.dialectPorts['elevenlabs'] ?? null;
-    const target: Target = { host: hostname, port: Number(port || 80), voices, elevenLabsPort };
+    const dialectPorts = this.#service?.dialectPorts ?? {};
+    const target: Target = { host: hostname, port: Number(port || 80), voices, dialectPorts };
     this.#startedMs = performance.now();
     const mayRefuse = load !== null;
     await this.#load.call('begin', { target, seed, idleSockets, httpClients, mayRefuse });
@@ -151,13 +151,17 @@ export class Soak {
       };
     }
     const { synthesisThreads, actorThreads } = readConfig(process.env);
-    const httpKeys = httpKeysNeeded(streams + dialectClientsOf(streams));
+    const { elevenlabs, openai } = dialectClientsOf(streams);
+    const httpKeys = httpKeysNeeded(streams + elevenlabs + openai);
     const service = await Service.start({
       synthesisThreads,
       actorThreads,
       // Calibration goes beyond what the machine carries, and counts what comes late.
       // One key opens all idle sockets.
-      env: { OVERLOAD: load === null ? 'late' : 'refuse', SOCKETS_PER_KEY: '16384', ELEVENLABS_PORT: '0' },
+      env: {
+        ...{ OVERLOAD: load === null ? 'late' : 'refuse', SOCKETS_PER_KEY: '16384' },
+        ...{ ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
+      },
       nodeOptions: ['--inspect=127.0.0.1:0'],
       ownGroup: true,
       showsErrors: true,

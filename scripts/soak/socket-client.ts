@@ -1,5 +1,4 @@
 /** A client that streams over WebSockets: one life after the other, each as drawn. */
-import type { LoopClock } from '../rig/loop-clock.js';
 import { ReadAhead } from '../rig/playback.js';
 import {
   encodeFrame,
@@ -9,27 +8,14 @@ import {
   type Leaving,
   type ServerFrame,
 } from '../rig/socket.js';
+import { SoakClient, type ClientParts } from './client.js';
 import { answerMsMax, ContextRun } from './context-run.js';
 import type { Target } from './measures.js';
-import type { Meter } from './meter.js';
 import { drawLife, type LifePlan, type WrongFrame } from './population.js';
 
 /** A stalling reader reads nothing for `stallMs` of every `stallEveryMs`. */
 const stallEveryMs = 12_000;
 const stallMs = 5_000;
-
-export interface ClientParts {
-  readonly seed: number;
-  readonly client: number;
-  readonly key: string;
-  readonly target: Target;
-  /** The service may refuse what it has no capacity for. */
-  readonly mayRefuse: boolean;
-  readonly clock: LoopClock;
-  readonly meter: Meter;
-  /** When its first life begins. */
-  readonly beginMs: number;
-}
 
 /** A frame that the service refuses, and the beginning of its error. */
 const wrongMessage = (wrong: WrongFrame, target: Target): { frame: Buffer; error: string } => {
@@ -62,72 +48,47 @@ const wrongMessage = (wrong: WrongFrame, target: Target): { frame: Buffer; error
   }
 };
 
-type State = 'away' | 'connecting' | 'here' | 'leaving' | 'gone';
-
-export class SocketClient {
+export class SocketClient extends SoakClient {
   readonly #parts: ClientParts;
   readonly #runs = new Map<string, ContextRun>();
   /** Beginnings of the errors that were provoked, in order. */
   readonly #provoked: string[] = [];
-  #state: State = 'away';
-  #sinceMs: number;
+  #state: 'connecting' | 'here' | 'leaving' = 'connecting';
+  #sinceMs = 0;
   #life = -1;
   #plan: LifePlan;
   #connection: SocketConnection | null = null;
   #readAhead: ReadAhead | null = null;
   #nextContext = 0;
-  #isStopping = false;
 
   constructor(parts: ClientParts) {
+    super(parts);
     this.#parts = parts;
     this.#plan = drawLife(parts.seed, parts.client, 0);
-    this.#sinceMs = parts.beginMs - this.#plan.pauseMs;
   }
 
-  /** It was stopped, and has left. */
-  get isGone(): boolean {
-    return this.#state === 'gone';
-  }
-
-  /** Its contexts speak to their ends; then it leaves, and stays away until `resume`. */
-  stop(): void {
-    this.#isStopping = true;
+  /** Its contexts speak to their ends. */
+  override stop(): void {
+    super.stop();
     for (const run of this.#runs.values()) run.stop();
   }
 
-  /** @param beginMs when its next life begins */
-  resume(beginMs: number): void {
-    this.#isStopping = false;
-    if (this.#state !== 'gone') return;
-    this.#state = 'away';
-    this.#sinceMs = beginMs - this.#plan.pauseMs;
-  }
-
-  tick(nowMs: number): void {
-    switch (this.#state) {
-      case 'away':
-        if (this.#isStopping) this.#state = 'gone';
-        else if (nowMs - this.#sinceMs >= this.#plan.pauseMs) this.#connect(nowMs);
-        return;
-      case 'here':
-        this.#live(nowMs);
-        return;
-      case 'connecting':
-      case 'leaving':
-        if (nowMs - this.#sinceMs <= answerMsMax) return;
-        this.#fault('sockets', `no end of ${this.#state}`);
-        this.#connection?.close();
-        this.#end();
-        return;
-      case 'gone':
+  protected override act(nowMs: number): void {
+    if (this.#state === 'here') {
+      this.#live(nowMs);
+      return;
     }
+    if (nowMs - this.#sinceMs <= answerMsMax) return;
+    this.#fault('sockets', `no end of ${this.#state}`);
+    this.#connection?.close();
+    this.#end();
   }
 
   get #name(): string {
     return `${this.#parts.client}.${this.#life}`;
   }
 
-  #connect(nowMs: number): void {
+  protected override begin(nowMs: number): void {
     const { client, key, seed, meter, target } = this.#parts;
     this.#plan = drawLife(seed, client, ++this.#life);
     meter.lives++;
@@ -164,7 +125,7 @@ export class SocketClient {
     const last = [...this.#runs.values()].at(-1);
     const { contexts, vanishes } = this.#plan;
     const isLastContext = this.#nextContext === contexts.length;
-    if (vanishes && isLastContext && !this.#isStopping && last?.isCut(nowMs) === true) {
+    if (vanishes && isLastContext && !this.isStopping && last?.isCut(nowMs) === true) {
       this.#leave(nowMs);
       return;
     }
@@ -172,11 +133,11 @@ export class SocketClient {
     const overlaps = contexts[this.#nextContext - 1]?.overlaps === true && this.#runs.size === 1;
     const isFree = last === undefined || (overlaps && last.isLast);
     if (!isFree) return;
-    if (!this.#isStopping && !isLastContext) this.#begin(nowMs);
+    if (!this.isStopping && !isLastContext) this.#beginContext(nowMs);
     else if (last === undefined && this.#provoked.length === 0) this.#leave(nowMs);
   }
 
-  #begin(nowMs: number): void {
+  #beginContext(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
     const { clock, key, mayRefuse, meter, target } = this.#parts;
     const index = this.#nextContext++;
@@ -208,7 +169,7 @@ export class SocketClient {
   /** Reads as its kind of reader does. */
   #read(nowMs: number): void {
     const { reader } = this.#plan;
-    if (reader === 'eager' || this.#isStopping) {
+    if (reader === 'eager' || this.isStopping) {
       this.#readAhead?.resume();
       return;
     }
@@ -262,8 +223,7 @@ export class SocketClient {
     for (const run of this.#runs.values()) run.abandon();
     this.#runs.clear();
     this.#connection = null;
-    this.#state = 'away';
-    this.#sinceMs = performance.now();
+    this.rest(this.#plan.pauseMs);
   }
 
   #fault(kind: 'frames' | 'sockets', what: string): void {

@@ -116,6 +116,20 @@ void t.test('a stream is checked to the end of its body', async (t) => {
   );
 });
 
+void t.test('events of OpenAI have a last one, which counts the characters', async (t) => {
+  const format: AudioFormat = { encoding: 'mp3', sampleRateHz: 24_000, bitrateKbps: 128 };
+  const { stream } = await encode(format);
+  const deltas = stream.map((part) => record({ type: 'speech.audio.delta', audio: part.toString('base64') }));
+  const done = (characters: number) =>
+    record({ type: 'speech.audio.done', usage: { total_tokens: characters } });
+  const eventFaults = (parts: readonly Buffer[]) => faultsOf('events', format, parts);
+  t.same(eventFaults([...deltas, done(text.length)]), []);
+  t.same(eventFaults(deltas), ['frames'], 'the last event is missing');
+  t.same(eventFaults([...deltas, done(text.length - 1)]), ['frames'], 'a character is not counted');
+  t.ok(eventFaults([done(text.length), ...deltas]).includes('frames'), 'audio comes after the last event');
+  t.ok(eventFaults([done(text.length)]).includes('audio'), 'it has no audio');
+});
+
 void t.test('raw samples end with a whole sample', async (t) => {
   const format: AudioFormat = { encoding: 'pcm', sampleRateHz: 16_000 };
   const sound = Buffer.concat((await encode(format)).stream);

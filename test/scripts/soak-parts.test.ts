@@ -20,9 +20,11 @@ import {
 import { judgeDry } from '../../scripts/soak/plausible.js';
 import {
   clientsPerKey,
+  drawAssistant,
   drawHttp,
   drawIdlePauseMs,
   drawLife,
+  drawOpenAi,
   httpKeysNeeded,
   isTidy,
   keyOfClient,
@@ -43,6 +45,9 @@ void t.test('the same seed gives the same population, another seed another one',
   t.notSame(livesOf(7, 5, 5), livesOf(8, 5, 5));
   t.same(drawHttp(7, 1, 2), drawHttp(7, 1, 2));
   t.notSame(drawHttp(7, 1, 2), drawHttp(7, 1, 3));
+  t.same(drawOpenAi(7, 1, 2), drawOpenAi(7, 1, 2));
+  t.same(drawAssistant(7, 1, 2), drawAssistant(7, 1, 2));
+  t.notSame(drawAssistant(7, 1, 2), drawAssistant(7, 1, 3));
   t.equal(drawIdlePauseMs(7, 1, 2), drawIdlePauseMs(7, 1, 2));
   t.not(drawIdlePauseMs(7, 1, 2), drawIdlePauseMs(7, 2, 2));
   t.end();
@@ -76,6 +81,14 @@ void t.test('a population has every kind of client, context and request', (t) =>
   t.same(kinds(requests.map(({ route }) => route)), ['stream', 'webhook', 'whole']);
   t.equal(kinds(requests.map(({ wrong }) => String(wrong))).length, 4);
   t.ok(requests.some(({ abortAfterMs }) => abortAfterMs !== null));
+  const openAi = Array.from({ length: 500 }, (_, i) => drawOpenAi(1, i % 10, i));
+  t.same(kinds(openAi.map(({ route }) => route)), ['openai', 'openai-events']);
+  t.same(kinds(openAi.map(({ format }) => format.encoding)), ['mp3', 'opus', 'pcm', 'wav']);
+  t.equal(kinds(openAi.map(({ wrong }) => String(wrong))).length, 4);
+  const assistants = Array.from({ length: 100 }, (_, i) => drawAssistant(1, i % 10, i));
+  t.same(kinds(assistants.map(({ vanishesAfterMs }) => vanishesAfterMs !== null)), [false, true]);
+  const said = assistants.flatMap(({ texts }) => texts);
+  t.same(kinds(said.map(({ wordsPerSecond }) => wordsPerSecond !== null)), [false, true]);
   t.end();
 });
 

@@ -5,9 +5,9 @@
 import type { ElevenLabsMessage } from '../rig/elevenlabs.js';
 import { Dice } from '../rig/random.js';
 import { encodeMessage, SocketConnection } from '../rig/socket.js';
+import { SoakClient, type ClientParts } from './client.js';
 import type { Reply } from './meter.js';
 import { drawReply } from './population.js';
-import type { ClientParts } from './socket-client.js';
 
 const SAMPLES_A_MS = 24;
 const answerMsMax = 60_000;
@@ -25,49 +25,23 @@ interface Turn {
   lastMs: number;
 }
 
-type State = 'away' | 'connecting' | 'here' | 'leaving' | 'gone';
-
-export class DialectClient {
+export class ElevenLabsClient extends SoakClient {
   readonly #parts: ClientParts & { readonly port: number };
-  #state: State = 'away';
-  #sinceMs: number;
-  #pauseMs = 0;
+  #state: 'connecting' | 'here' | 'leaving' = 'connecting';
+  #sinceMs = 0;
   #life = -1;
   #turnsLeft = 0;
   #dice: Dice;
   #connection: SocketConnection | null = null;
   #turn: Turn | null = null;
-  #isStopping = false;
 
   constructor(parts: ClientParts & { readonly port: number }) {
+    super(parts);
     this.#parts = parts;
     this.#dice = new Dice(parts.seed, 4, parts.client, 0);
-    this.#sinceMs = parts.beginMs;
   }
 
-  get isGone(): boolean {
-    return this.#state === 'gone';
-  }
-
-  stop(): void {
-    this.#isStopping = true;
-  }
-
-  /** @param beginMs when its next life begins */
-  resume(beginMs: number): void {
-    this.#isStopping = false;
-    if (this.#state !== 'gone') return;
-    this.#state = 'away';
-    this.#sinceMs = beginMs;
-  }
-
-  tick(nowMs: number): void {
-    if (this.#state === 'away') {
-      if (this.#isStopping) this.#state = 'gone';
-      else if (nowMs - this.#sinceMs >= this.#pauseMs) this.#connect(nowMs);
-      return;
-    }
-    if (this.#state === 'gone') return;
+  protected override act(nowMs: number): void {
     if (this.#state === 'here') {
       if (this.#turn === null) this.#next(nowMs);
       else if (!this.#turn.isCut) this.#cutIfDue(this.#turn, nowMs);
@@ -78,7 +52,7 @@ export class DialectClient {
     this.#end();
   }
 
-  #connect(nowMs: number): void {
+  protected override begin(nowMs: number): void {
     const { client, key, meter, port, seed, target } = this.#parts;
     this.#dice = new Dice(seed, 4, client, ++this.#life);
     this.#turnsLeft = this.#dice.between(1, 6);
@@ -113,7 +87,7 @@ export class DialectClient {
 
   #next(nowMs: number): void {
     this.#sinceMs = nowMs;
-    if (this.#isStopping || this.#turnsLeft-- === 0) {
+    if (this.isStopping || this.#turnsLeft-- === 0) {
       this.#state = 'leaving';
       this.#parts.meter.sockets--;
       this.#connection?.leave('close-frame', () => this.#end());
@@ -200,13 +174,11 @@ export class DialectClient {
     if (this.#turn !== null) this.#parts.meter.streams--;
     this.#turn = null;
     this.#connection = null;
-    this.#state = 'away';
-    this.#sinceMs = performance.now();
-    this.#pauseMs = this.#dice.within(50, 1_500);
+    this.rest(this.#dice.within(50, 1_500));
   }
 
   get #name(): string {
-    return `dialect ${this.#parts.client}.${this.#life}`;
+    return `elevenlabs ${this.#parts.client}.${this.#life}`;
   }
 
   #fault(kind: 'frames' | 'sockets' | 'answers' | 'words' | 'audio', what: string): void {

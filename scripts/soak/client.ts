@@ -1,0 +1,80 @@
+/**
+ * What all clients of a soak have in common: a client rests and acts by turns. A stopped one ends what it does, and stays away
+ * until it is resumed.
+ *
+ *   resting --(its time has come)--> acting --rest--> resting --(stopped)--> gone --resume--> resting
+ */
+import type { LoopClock } from '../rig/loop-clock.js';
+import type { Target } from './measures.js';
+import type { Meter } from './meter.js';
+
+export interface ClientParts {
+  readonly seed: number;
+  readonly client: number;
+  readonly key: string;
+  readonly target: Target;
+  /** The service may refuse what it has no capacity for. */
+  readonly mayRefuse: boolean;
+  readonly clock: LoopClock;
+  readonly meter: Meter;
+  /** When it first acts. */
+  readonly beginMs: number;
+}
+
+export abstract class SoakClient {
+  #state: 'resting' | 'acting' | 'gone' = 'resting';
+  #nextMs: number;
+  #isStopping = false;
+
+  constructor({ beginMs }: Pick<ClientParts, 'beginMs'>) {
+    this.#nextMs = beginMs;
+  }
+
+  /** It was stopped, and has left. */
+  get isGone(): boolean {
+    return this.#state === 'gone';
+  }
+
+  protected get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** It speaks to the end of what it has begun; then it leaves, and stays away until `resume`. */
+  stop(): void {
+    this.#isStopping = true;
+  }
+
+  /** @param beginMs when it acts again */
+  resume(beginMs: number): void {
+    this.#isStopping = false;
+    if (this.#state !== 'gone') return;
+    this.#state = 'resting';
+    this.#nextMs = beginMs;
+  }
+
+  tick(nowMs: number): void {
+    if (this.#state === 'acting') this.act(nowMs);
+    else if (this.#state === 'resting' && this.#isStopping) {
+      this.#state = 'gone';
+      this.left();
+    } else if (this.#state === 'resting' && nowMs >= this.#nextMs) {
+      this.#state = 'acting';
+      this.begin(nowMs);
+    }
+  }
+
+  /** What it did is over. */
+  protected rest(pauseMs: number): void {
+    this.#state = 'resting';
+    this.#nextMs = performance.now() + pauseMs;
+  }
+
+  protected abstract begin(nowMs: number): void;
+
+  /** Called at each tick until it rests. */
+  protected abstract act(nowMs: number): void;
+
+  protected left(): void {
+    // For clients that keep a connection.
+  }
+}
