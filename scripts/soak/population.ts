@@ -275,6 +275,12 @@ export const dialectClientsOf = (httpClients: number) => ({
   wyoming: Math.min(6, Math.ceil(httpClients / 4)),
 });
 
+/** For clients over HTTP, and those of dialects beside them. */
+export const otherKeysNeeded = (httpClients: number): number => {
+  const { elevenlabs, openai } = dialectClientsOf(httpClients);
+  return httpKeysNeeded(httpClients + elevenlabs + openai);
+};
+
 /** Shared keys are filled evenly from both ends: none has more than `clientsPerKey` + 1 clients. */
 export const keyOfClient = ({ sockets, isShared }: KeyRing, client: number): string =>
   sockets[(isShared ? client : slotOf(client, clientsPerKey)) % sockets.length]!;

@@ -1,18 +1,40 @@
 /** What a soak does with the service before its load begins and after its load has ended. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { prefixOf } from '../../src/accounts/keys.js';
+import { readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import { verifyStore } from '../../src/store/sqlite/backup.js';
 import { readUsage } from '../../src/store/sqlite/usage.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
-import type { Service } from '../rig/service.js';
+import { Service } from '../rig/service.js';
 import type { Findings, Leftovers, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 
 /** Why a soak cannot run on this machine, and what to do about it. */
 export class SoakError extends Error {}
+
+/** The service that a soak or its search for the capacity loads: with as many threads as by default, and all its ports. */
+export const startService = (
+  overload: 'late' | 'refuse',
+  nodeOptions: readonly string[] = [],
+): Promise<Service> => {
+  const { synthesisThreads, actorThreads } = readConfig(process.env);
+  return Service.start({
+    synthesisThreads,
+    actorThreads,
+    env: {
+      OVERLOAD: overload,
+      // One key opens all idle sockets.
+      SOCKETS_PER_KEY: '16384',
+      ...{ ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
+    },
+    nodeOptions,
+    ownGroup: true,
+    showsErrors: true,
+  });
+};
 
 const ask = (baseUrl: string, request: RequestParts): Promise<Answer> => {
   const { hostname, port } = new URL(baseUrl);

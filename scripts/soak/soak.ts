@@ -5,11 +5,10 @@
  *                                    (rests)
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readConfig } from '../../src/config.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { machineBusyMs } from '../rig/machine.js';
 import { countHandles } from '../rig/process-facts.js';
-import { describeExit, Service } from '../rig/service.js';
+import { describeExit, type Service } from '../rig/service.js';
 import { judge, type Findings, type Handles, type Invariant, type StoreFindings } from './invariants.js';
 import type { SoakLoad } from './load.js';
 import type { AtRest, Fault, LoadTick, Step, Target } from './measures.js';
@@ -17,7 +16,7 @@ import { describeRest } from './memory.js';
 import { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 import { calibrate, phasesOf, settle, type Calibrated, type Phases } from './phases.js';
-import { clientsPerKey, dialectClientsOf, httpKeysNeeded, keysNeeded, type KeyRing } from './population.js';
+import { clientsPerKey, keysNeeded, otherKeysNeeded, type KeyRing } from './population.js';
 import type { Progress } from './progress.js';
 import { stepOf, type Reading } from './series.js';
 import {
@@ -27,6 +26,7 @@ import {
   logFindingsOf,
   readStore,
   SoakError,
+  startService,
   warm,
 } from './service-access.js';
 
@@ -150,26 +150,12 @@ export class Soak {
         keys: { sockets: keys, http: keys, idle: keys[0]!, isShared: true },
       };
     }
-    const { synthesisThreads, actorThreads } = readConfig(process.env);
-    const { elevenlabs, openai } = dialectClientsOf(streams);
-    const httpKeys = httpKeysNeeded(streams + elevenlabs + openai);
-    const service = await Service.start({
-      synthesisThreads,
-      actorThreads,
-      // Calibration goes beyond what the machine carries, and counts what comes late.
-      // One key opens all idle sockets.
-      env: {
-        ...{ OVERLOAD: load === null ? 'late' : 'refuse', SOCKETS_PER_KEY: '16384' },
-        ...{ ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
-      },
-      nodeOptions: ['--inspect=127.0.0.1:0'],
-      ownGroup: true,
-      showsErrors: true,
-    });
+    // Calibration goes beyond what the machine carries, and counts what comes late.
+    const service = await startService(load === null ? 'late' : 'refuse', ['--inspect=127.0.0.1:0']);
     this.#service = service;
     if (service.inspectorUrl === null) throw new Error('the service started without its inspector');
     void service.exited.then((exit) => this.#onServiceEnd(describeExit(exit)));
-    this.#keys.push(...(await service.makeKeys(1 + httpKeys)));
+    this.#keys.push(...(await service.makeKeys(1 + otherKeysNeeded(streams))));
     return {
       baseUrl: service.url,
       opsUrl: service.opsPort === 0 ? null : service.opsUrl,
