@@ -127,13 +127,31 @@ export interface VoiceView {
   readonly licence: string | null;
 }
 
+/** How a pack spoke when the service tried it on this machine, as `npm run voices -- check` shows it. */
+export interface TrialView {
+  /** Seconds of computing for a second of speech, on one core. */
+  readonly realTimeFactor: number;
+  readonly firstChunkMs: number;
+  /** The longest step. */
+  readonly stepMsMax: number;
+  readonly loadMs: number;
+  /** Memory of the process that tried it, at its highest. */
+  readonly peakMiB: number;
+}
+
 export interface PackView {
   readonly name: string;
+  /** `null`: it did not load. */
+  readonly format: string | null;
   /** Of its files. */
   readonly bytes: number;
   readonly loaded: boolean;
   /** The loader's message, if it did not load. */
   readonly message: string | null;
+  /** Missing parts, and parts that the service does not support: a sentence each. */
+  readonly notes: readonly string[];
+  /** `null`: it was not tried, as the default pack. */
+  readonly trial: TrialView | null;
   readonly voices: readonly VoiceView[];
 }
 

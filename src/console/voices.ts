@@ -1,4 +1,4 @@
-/** The voices page: what is installed, whether it loaded, and how the last reload went. */
+/** The voices page: the installed packs, whether each loaded, how fast it spoke, and how the last reload went. */
 import type { VoiceReload } from '../threads/reload.js';
 import type { PackFinding, Voice, VoicePack } from '../threads/voices.js';
 import type { PackView, VoicesView } from './contract.js';
@@ -12,11 +12,14 @@ export interface VoicesParts {
   readonly reload: Pick<VoiceReload, 'isRunning' | 'last' | 'request'>;
 }
 
-const loadedPack = ({ name, modelBytes, sharedBytes = 0, licence, voices }: VoicePack): PackView => ({
+const loadedPack = ({ name, licence, voices, ...pack }: VoicePack): PackView => ({
   name,
-  bytes: modelBytes + sharedBytes,
+  format: pack.engine,
+  bytes: pack.modelBytes + (pack.sharedBytes ?? 0),
   loaded: true,
   message: null,
+  notes: pack.notes ?? [],
+  trial: pack.trial ?? null,
   voices: voices.map(({ id, language, sampleRateHz, description = '' }) => ({
     ...{ id, pack: name, description, language, sampleRateHz, licence: licence ?? null },
   })),
@@ -57,7 +60,8 @@ export class InstalledVoices {
         // Its voices go on speaking, although its files cannot be used any more.
         ...packs.map((pack) => ({ ...loadedPack(pack), message: faultOf(pack.name) })),
         ...others.map(({ pack, fault }) => ({
-          ...{ name: pack, bytes: 0, loaded: false, message: fault, voices: [] },
+          ...{ name: pack, format: null, bytes: 0, loaded: false, message: fault },
+          ...{ notes: [], trial: null, voices: [] },
         })),
       ],
       reload: {

@@ -1,18 +1,29 @@
 import { useEffect } from 'preact/hooks';
-import type { PackView, VoicesView } from '../../contract.js';
+import type { PackView, TrialView, VoicesView } from '../../contract.js';
 import { call } from '../call.js';
-import { formatBytes, formatNumber, formatTime, plural } from '../format.js';
-import { lazy } from '../lazy.js';
+import { formatBytes, formatNumber, formatTenths, formatTime, plural } from '../format.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 import { tell } from '../parts/tell.js';
+import { VoiceGallery } from '../playground/voice-gallery.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 
-const VoiceGallery = lazy(() =>
-  import('../playground/voice-gallery.js').then((module) => module.VoiceGallery),
-);
+const listOf = (values: readonly (string | number)[]): string => [...new Set(values)].join(', ');
+
+const Speed = ({ trial }: { readonly trial: TrialView | null }) =>
+  trial === null ? (
+    <span class="muted">Not measured</span>
+  ) : (
+    <>
+      {formatTenths(1 / trial.realTimeFactor)} × speech
+      <span class="below">
+        First audio after {formatNumber(trial.firstChunkMs)} ms, longest step {formatNumber(trial.stepMsMax)}{' '}
+        ms
+      </span>
+    </>
+  );
 
 const Packs = ({ packs }: { readonly packs: readonly PackView[] }) => (
   <Table
@@ -22,29 +33,26 @@ const Packs = ({ packs }: { readonly packs: readonly PackView[] }) => (
     columns={[
       {
         label: 'Pack',
-        cell: ({ name, loaded, message }) => (
+        cell: ({ format, loaded, message, name, notes }) => (
           <>
             {name} {!loaded && <span class="badge bad">Not loaded</span>}
-            {message !== null && <span class="below">{message}</span>}
+            {[format === null ? null : `Format ${format}`, message, ...notes].map(
+              (line) => line !== null && <span class="below">{line}</span>,
+            )}
           </>
         ),
       },
       { label: 'Voices', isNumber: true, cell: ({ voices }) => formatNumber(voices.length) },
-      {
-        label: 'Languages',
-        cell: ({ voices }) => [...new Set(voices.map(({ language }) => language))].join(', '),
-      },
+      { label: 'Languages', cell: ({ voices }) => listOf(voices.map(({ language }) => language)) },
       {
         label: 'Sample rate',
         isNumber: true,
-        cell: ({ voices }) =>
-          [...new Set(voices.map(({ sampleRateHz }) => sampleRateHz))]
-            .map((hz) => `${formatNumber(hz)} Hz`)
-            .join(', '),
+        cell: ({ voices }) => listOf(voices.map(({ sampleRateHz }) => `${formatNumber(sampleRateHz)} Hz`)),
       },
+      { label: 'Speed here, on one core', cell: ({ trial }) => <Speed trial={trial} /> },
       {
         label: 'Licence',
-        cell: ({ voices }) => [...new Set(voices.map(({ licence }) => licence ?? 'Not stated'))].join(', '),
+        cell: ({ voices }) => listOf(voices.map(({ licence }) => licence ?? 'Not stated')),
       },
       { label: 'Size', isNumber: true, cell: ({ bytes }) => formatBytes(bytes) },
     ]}
@@ -52,7 +60,7 @@ const Packs = ({ packs }: { readonly packs: readonly PackView[] }) => (
 );
 
 const reloadText = ({ generation, reload }: VoicesView): string => {
-  if (reload.running) return 'The voices are being read again …';
+  if (reload.running) return 'Reading the voices …';
   const at = reload.atMs === null ? '' : ` Last read on ${formatTime(reload.atMs)}.`;
   return `Generation ${formatNumber(generation)}.${at}`;
 };
@@ -78,8 +86,8 @@ export const VoicesPage = () => {
       title="Voices"
       lead={
         isOperator
-          ? 'What is installed in the folder of voices.'
-          : 'Hear them, and try one in the playground.'
+          ? 'The installed voice packs.'
+          : 'Hear a sample of each voice, and try it in the playground.'
       }
       actions={
         isOperator && (
@@ -94,7 +102,7 @@ export const VoicesPage = () => {
         {(answer) =>
           answer.packs.length === 0 ? (
             <Empty title="No voices are installed">
-              Put a voice pack into the folder of voices, then reload.
+              Add a voice pack with <code>npm run voices -- add</code>, then reload.
             </Empty>
           ) : (
             <>
@@ -102,13 +110,13 @@ export const VoicesPage = () => {
                 <>
                   {answer.reload.message !== null && <div class="notice warn">{answer.reload.message}</div>}
                   <Packs packs={answer.packs} />
-                  <p class="hint foot">{reloadText(answer)}</p>
+                  <p class="hint">{reloadText(answer)}</p>
                 </>
               )}
-              <div class={isOperator ? 'section' : ''}>
-                <h2 class="head">Listen</h2>
+              <section>
+                <h2>Listen</h2>
                 <VoiceGallery />
-              </div>
+              </section>
             </>
           )
         }

@@ -1,5 +1,5 @@
 /** The console when the store or a voice pack fails: it says what is wrong, and nothing is half done. */
-import { cpSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
@@ -87,7 +87,12 @@ t.test('voices: a damaged pack is named, and the others go on', async (t) => {
   const service = await startService(t, { ...small, MODELS_DIR: models });
   const operator = await ConsoleClient.claim(service);
   const before = await operator.call('voices', {});
-  t.match(before.packs, [{ name: 'syrinx-en', loaded: true, message: null, bytes: Number }]);
+  t.match(before.packs, [
+    {
+      ...{ name: 'syrinx-en', format: 'syrinx', loaded: true, message: null, bytes: Number },
+      ...{ notes: [], trial: null },
+    },
+  ]);
   t.match(before.packs[0]?.voices[0], {
     ...{ id: 'wren', pack: 'syrinx-en', language: 'en', sampleRateHz: 24_000 },
     description: /\w/,
@@ -102,16 +107,22 @@ t.test('voices: a damaged pack is named, and the others go on', async (t) => {
     return operator.call('voices', {});
   };
   mkdirSync(join(models, 'broken'));
+  // A copy with one voice of another name.
+  cpSync(join(models, 'syrinx-en'), join(models, 'garden'), { recursive: true });
+  const copied = join(models, 'garden', 'manifest.json');
+  const parsed = JSON.parse(readFileSync(copied, 'utf8')) as { speakers: { id: string }[] };
+  writeFileSync(copied, JSON.stringify({ ...parsed, speakers: [{ ...parsed.speakers[0], id: 'robin' }] }));
   const partial = await reload('voices reloaded');
   t.match(partial, {
     generation: 2,
     packs: [
       { name: 'syrinx-en', loaded: true, message: null },
+      { name: 'garden', loaded: true, trial: { realTimeFactor: Number, firstChunkMs: Number } },
       { name: 'broken', loaded: false, message: /broken: the folder is empty$/, voices: [] },
     ],
     reload: { message: null, atMs: Number },
   });
-  rmSync(join(models, 'broken'), { recursive: true });
+  for (const name of ['broken', 'garden']) rmSync(join(models, name), { recursive: true });
   const manifest = join(models, 'syrinx-en', 'manifest.json');
   renameSync(manifest, `${manifest}-`);
   const failed = await reload(
