@@ -1,24 +1,15 @@
 /** The playground in a browser: a conversation over a WebSocket, with several contexts, until it is cut. */
 import t from 'tap';
 import { until } from '../support/service.js';
-import { ask, noBrowser, startConsole } from './browser-rig.js';
-import { Ears } from './playground-ears.js';
+import { ask } from './browser-rig.js';
+import { enterPlayground } from './playground-ears.js';
 
-if (noBrowser !== false) {
-  t.pass(noBrowser, { skip: noBrowser });
-  process.exit();
-}
-
-const rig = await startConsole(t, { SYNTHESIS_THREADS: '1' }, 'src/main.js');
-const ada = await rig.arrive();
-const { page } = ada;
-const ears = await Ears.on(page);
-await ada.join(rig.claimLink, 'ada', 'Claim this console');
+const { ada, ears, page, rig } = await enterPlayground(t);
 
 const tab = page.getByRole('tabpanel', { name: 'Conversation' });
 const contexts = tab.getByRole('region', { name: /^context-/ });
 const frames = async (): Promise<{ from: string; frame: Record<string, unknown> }[]> =>
-  (await tab.locator('.pg-frames li').allInnerTexts()).map((line) => {
+  (await tab.locator('.frames li').allInnerTexts()).map((line) => {
     const [, from = '', text = ''] = /(sent|received)\s+(\{.*\})$/s.exec(line) ?? [];
     return { from, frame: JSON.parse(text) as Record<string, unknown> };
   });

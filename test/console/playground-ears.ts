@@ -1,5 +1,7 @@
-/** What one hears at the playground: samples as they are scheduled, words as they light up, silence after a stop. */
+/** The audio of the playground: samples as they are scheduled, words as they light up, silence after a stop. */
 import type { Page } from 'playwright-core';
+import type { Test } from 'tap';
+import { noBrowser, startConsole } from './browser-rig.js';
 
 /** Runs in the page before its own scripts. It changes no sound. */
 const script = `
@@ -151,6 +153,20 @@ export class Ears {
     return this.#page.evaluate(`ears.silentAfter(${JSON.stringify(button)})`);
   }
 }
+
+/** An operator in the playground of a service that speaks. Without a browser the whole file is skipped. */
+export const enterPlayground = async (t: Test) => {
+  if (noBrowser !== false) {
+    t.pass(noBrowser, { skip: noBrowser });
+    process.exit();
+  }
+  const rig = await startConsole(t, { SYNTHESIS_THREADS: '1' }, 'src/main.js');
+  const ada = await rig.arrive();
+  const { page } = ada;
+  const ears = await Ears.on(page);
+  await ada.join(rig.claimLink, 'ada', 'Claim this console');
+  return { rig, ada, page, ears };
+};
 
 /** A source is planned so long before it starts. */
 const leadSeconds = 0.05;

@@ -33,5 +33,5 @@ t.test('plain HTTP', { skip: noBrowser || (address === undefined && 'no network'
   }
   await request.getByText('As code').click();
   await ada.button('Copy').first().click();
-  await page.getByText('Select and copy it yourself').waitFor();
+  await page.getByText('Select the text and copy it').waitFor();
 });

@@ -7,19 +7,10 @@ import t, { type Test } from 'tap';
 import { packageRoot } from '../support/package-root.js';
 import { prose, until, type StreamRecord } from '../support/service.js';
 import { missingTool } from '../support/tools.js';
-import { ask, noBrowser, startConsole } from './browser-rig.js';
-import { badJointsOf, Ears, heardAt } from './playground-ears.js';
+import { ask } from './browser-rig.js';
+import { badJointsOf, enterPlayground, heardAt } from './playground-ears.js';
 
-if (noBrowser !== false) {
-  t.pass(noBrowser, { skip: noBrowser });
-  process.exit();
-}
-
-const rig = await startConsole(t, { SYNTHESIS_THREADS: '1' }, 'src/main.js');
-const ada = await rig.arrive();
-const { page } = ada;
-const ears = await Ears.on(page);
-await ada.join(rig.claimLink, 'ada', 'Claim this console');
+const { ada, ears, page, rig } = await enterPlayground(t);
 
 const text = 'Good morning. The kettle is on, and a ticket costs $12.';
 const request = page.getByRole('tabpanel', { name: 'Request' });
@@ -78,7 +69,7 @@ t.test(
     t.equal(heard.rate, 32_000);
     t.ok(heard.pcm.equals(Buffer.concat(audio)), 'the same samples');
     t.strictSame(badJointsOf(heard), [], 'each source starts at the frame at which the one before it ends');
-    const figures = await request.locator('.tiles').innerText();
+    const figures = await request.locator('.cells').innerText();
     const [, firstByteMs, audibleMs] =
       /First byte\s+([\d,]+) ms\s+First audible sample\s+([\d,]+) ms/.exec(figures) ?? [];
     t.ok(numberOf(firstByteMs) > 0 && numberOf(audibleMs) > numberOf(firstByteMs), figures);

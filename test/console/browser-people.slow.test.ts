@@ -1,0 +1,210 @@
+/** People at the console of a running service: they claim it, invite, make keys, revoke them and sign out. */
+import t, { type Test } from 'tap';
+import { speech } from '../support/service.js';
+import { ask, noBrowser, password, type Person, startConsole, type Rig } from './browser-rig.js';
+
+/** @returns the status of a request with this key */
+const speakWith = async ({ service }: Rig, key: string): Promise<number> => {
+  const response = await service.post('/v1/tts', speech('Hello there.'), { key });
+  await response.arrayBuffer();
+  return response.status;
+};
+
+const complainsOfNothing = (t: Test, person: Person) =>
+  t.strictSame(person.complaints, [], 'nothing on the browser’s console');
+
+t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (t) => {
+  const rig = await startConsole(t);
+  const ada = await rig.arrive();
+  const mia = await rig.arrive({ phone: true, dark: true });
+  let accountId = 0;
+  let invitation = '';
+
+  await t.test('who comes before the claim is told where the link is', async (t) => {
+    await mia.page.goto('/');
+    await mia.sees('Not claimed yet');
+    t.match(await mia.page.getByRole('main').innerText(), /npm run console -- link/);
+  });
+
+  await t.test('the operator claims the console with the link of the first start', async (t) => {
+    await ada.page.goto(rig.claimLink);
+    await ada.sees('Welcome');
+    await ada.field('Your name').fill('Ada');
+    await ada.field('Password').fill('short');
+    await ada.button('Claim this console').click();
+    t.equal(await ada.heading('Welcome').count(), 1, 'a short password is not sent');
+    await ada.join(rig.claimLink, 'Ada', 'Claim this console');
+    t.notMatch(ada.page.url(), /#/, 'the token is gone from the address');
+  });
+
+  await t.test('the spent link is refused', async (t) => {
+    await mia.page.goto(rig.claimLink);
+    await mia.field('Your name').fill('Mallory');
+    await mia.field('Password').fill(password);
+    await mia.button('Set password').click();
+    t.match(await mia.alert(), /link/i);
+  });
+
+  await t.test('an account and a key that speaks', async (t) => {
+    accountId = await ada.createAccount('Harbour Radio');
+    await ada.page.getByText('No keys yet').waitFor();
+    const key = await ada.createKey('Phone line');
+    t.equal(await speakWith(rig, key), 200);
+    t.notOk((await ada.page.content()).includes(key), 'the key is no longer in the page');
+
+    await ada.button('Revoke Phone line').click();
+    await ada.button('Cancel').click();
+    t.equal(await speakWith(rig, key), 200, 'until the operator confirms');
+    await ada.button('Revoke Phone line').click();
+    await ada.button('Revoke key').click();
+    await ada.page.getByText('Key revoked.').waitFor();
+    t.equal(await speakWith(rig, key), 401);
+  });
+
+  await t.test('names that are taken are said at their field', async (t) => {
+    await ada.page.goto('/accounts');
+    await ada.button('Create account').click();
+    const name = ada.page.getByRole('dialog').getByLabel('Name');
+    await name.fill('Harbour Radio');
+    await ada.page.getByRole('dialog').getByRole('button', { name: 'Create account' }).click();
+    await ada.page.locator('[aria-invalid=true]').waitFor();
+    t.equal(await name.inputValue(), 'Harbour Radio', 'what was typed stays');
+    await ada.page.locator('input[name=name]:focus').waitFor();
+    await ada.page.keyboard.press('Escape');
+    await ada.page.getByRole('dialog').waitFor({ state: 'detached' });
+    const focused = await ada.page.evaluate('document.activeElement.textContent');
+    t.equal(focused, 'Create account', 'the focus is back where it was');
+  });
+
+  await t.test('the keyboard alone creates a key, and copies it', async (t) => {
+    const { keyboard } = ada.page;
+    const focused = () => ada.page.evaluate<string>('document.activeElement.textContent');
+    const tabTo = async (text: string) => {
+      for (let count = 0; count < 40 && (await focused()) !== text; count++) await keyboard.press('Tab');
+      t.equal(await focused(), text);
+    };
+    await ada.page.goto(`/accounts/${accountId}/keys`);
+    await ada.page.getByText('1 revoked key').waitFor();
+    await tabTo('Create key');
+    await keyboard.press('Enter');
+    await keyboard.type('Keyboard');
+    await keyboard.press('Enter');
+    const key = (await ada.page.getByLabel('Key', { exact: true }).innerText()).trim();
+    t.equal((await focused()).trim(), key, 'the key has the focus, and is read out');
+    await keyboard.press('Tab');
+    await keyboard.press('Enter');
+    await ada.page.getByText('Copied', { exact: true }).waitFor();
+    t.equal(await ada.page.evaluate('navigator.clipboard.readText()'), key);
+    await keyboard.press('Escape');
+    await keyboard.press('Escape');
+    t.equal(await ada.heading('Harbour Radio').count(), 1);
+    t.equal(await ada.page.getByRole('dialog').count(), 1, 'Escape does not throw the key away');
+    await tabTo('I have copied the key');
+    await keyboard.press('Enter');
+    await ada.page.getByRole('dialog').waitFor({ state: 'detached' });
+    t.equal(
+      await focused(),
+      'Harbour Radio',
+      'the button of the empty list is gone: the heading has the focus',
+    );
+  });
+
+  await t.test('two people who change different things of a key do not undo each other', async (t) => {
+    await ada.button('Change Keyboard').click();
+    await ada.page.getByRole('dialog').getByLabel('Name').fill('Desk');
+    const [key] = (await ask(ada.page, 'keys', { accountId })).filter(({ name }) => name === 'Keyboard');
+    await ask(ada.page, 'changeKey', { keyId: key!.keyId, changes: { creditLimit: 77 } });
+    await ada.button('Save').click();
+    await ada.page.getByText('Key changed.').waitFor();
+    const [changed] = (await ask(ada.page, 'keys', { accountId })).filter(({ name }) => name === 'Desk');
+    t.match(changed, { keyId: key!.keyId, creditLimit: 77, voices: null });
+  });
+
+  await t.test('a member comes by invitation, sees its account and no other', async (t) => {
+    await ada.page.goto(`/accounts/${accountId}/users`);
+    await ada.button('Invite a user').click();
+    invitation = (await ada.page.getByLabel('Link', { exact: true }).innerText()).trim();
+    await mia.page.goto(invitation);
+    await mia.page.getByText('Harbour Radio').waitFor();
+    await mia.join(invitation, 'Mia', 'Join');
+    for (const path of ['/accounts', '/live', '/audit', '/operators', '/usage']) {
+      await mia.page.goto(path);
+      await mia.sees('There is no such page');
+    }
+    await mia.page.goto('/accounts/1/keys');
+    await mia.alert();
+    t.equal(await mia.button('Create key').count(), 0);
+  });
+
+  await t.test('an invitation works once', async (t) => {
+    const other = await rig.arrive();
+    await other.page.goto(invitation);
+    t.match(await other.alert(), /invitation/i);
+    await other.leave();
+  });
+
+  await t.test('a member makes a key on a phone, and signs out', async (t) => {
+    await mia.page.goto('/');
+    await mia.button('Menu').click();
+    await mia.page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await mia.sees('Keys');
+    t.equal(await speakWith(rig, await mia.createKey('Door')), 200);
+    await mia.button('Menu').click();
+    await mia.button('Sign out').click();
+    await mia.sees('Sign in');
+    await mia.page.goto(`/accounts/${accountId}/keys`);
+    await mia.sees('Sign in');
+    await mia.signIn('mia');
+    await mia.sees('Keys');
+    t.match(mia.page.url(), `/accounts/${accountId}/keys`, 'back where she wanted to go');
+  });
+
+  await t.test('a wrong password is refused in words that name no user', async (t) => {
+    const other = await rig.arrive();
+    await other.page.goto('/sign-in');
+    await other.field('Name').fill('Ada');
+    await other.field('Password').fill('wrong and wrong');
+    await other.button('Sign in').click();
+    t.match(
+      await other.page.locator('.field-problem, [role=alert]').first().innerText(),
+      /name or .*password/i,
+    );
+    await other.leave();
+  });
+
+  await t.test('sign out everywhere ends the other sessions', async (t) => {
+    const elsewhere = await rig.arrive();
+    await elsewhere.page.goto('/sign-in');
+    await elsewhere.signIn('Ada');
+    await elsewhere.sees('Playground');
+    await ada.page.goto('/profile');
+    await ada.button('Sign out everywhere').click();
+    await ada.page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click();
+    await ada.sees('Sign in');
+    await elsewhere.page.getByRole('link', { name: 'Accounts', exact: true }).click();
+    await elsewhere.sees('Sign in');
+    complainsOfNothing(t, elsewhere);
+    await elsewhere.leave();
+  });
+
+  await t.test('removing a user ends its session', async () => {
+    await ada.signIn('ada');
+    await ada.sees('Playground');
+    await ada.page.goto(`/accounts/${accountId}/users`);
+    await ada.button('Remove Mia').click();
+    await ada.button('Remove user').click();
+    await ada.page.getByText('No users yet').waitFor();
+    await mia.page.reload();
+    await mia.sees('Sign in');
+  });
+
+  await t.test('the audit page has it all', async (t) => {
+    await ada.page.goto('/audit');
+    await ada.page.getByRole('table').waitFor();
+    const text = await ada.page.getByRole('table').innerText();
+    for (const word of ['Harbour Radio', 'Ada', 'Mia', 'Key: revoke', 'Key: create']) t.match(text, word);
+  });
+
+  complainsOfNothing(t, ada);
+  complainsOfNothing(t, mia);
+});

@@ -1,0 +1,105 @@
+/** The console's numbers are those of `npm run usage`. */
+import t from 'tap';
+import type { UsageRow } from '../../src/console/contract.js';
+import { limits } from '../../src/limits.js';
+import { openExisting } from '../../src/store/sqlite/database.js';
+import { createKeys } from '../../scripts/operator.js';
+import { usageReport } from '../../scripts/usage.js';
+import { ConsoleClient } from '../support/console-client.js';
+import { runner } from '../support/run-command.js';
+import { SCRIPTED, startService, until } from '../support/service.js';
+import { listen, proseOf } from '../support/speech-oracle.js';
+
+interface Reported {
+  readonly accounts: readonly {
+    readonly account: string;
+    readonly balance: number;
+    readonly keys: readonly {
+      readonly key: string;
+      readonly requests: number;
+      readonly characters: number;
+      readonly credits: number;
+      readonly refunded_credits: number;
+      readonly audio_seconds: number;
+    }[];
+  }[];
+}
+
+t.test('usage in the console equals `npm run usage`, to the character', async (t) => {
+  const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
+  const { dataDir, port } = service;
+  const [one = '', two = ''] = await createKeys(dataDir, [
+    ['ada', 50_000],
+    ['bell', null],
+  ]);
+  const operator = await ConsoleClient.claim(service);
+  const accounts = await operator.call('accounts', {});
+  const ada = accounts.find(({ name }) => name === 'ada');
+  const accountId = ada?.accountId ?? 0;
+  for (const key of [one, two])
+    for (const length of [40, 1_300])
+      await listen(port, { path: '/v1/tts/stream', key, text: proseOf(length) });
+  await listen(port, { path: '/v1/tts', key: one, text: `${proseOf(1_500)} Then !throw it breaks.` });
+  const spoken = await operator.post('/api/speak', {
+    accountId,
+    request: { text: proseOf(70), voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } },
+  });
+  t.equal(spoken.status, 200);
+  await spoken.arrayBuffer();
+
+  const usage = runner(usageReport, dataDir);
+  const report = async () => JSON.parse((await usage('--json')).stdout) as Reported;
+  const charged = 2 * (40 + 1_300) + 70;
+  const totalOf = (reported: Reported) =>
+    reported.accounts.flatMap(({ keys }) => keys).reduce((sum, key) => sum + key.characters, 0);
+  t.ok(await until(async () => totalOf(await report()) >= charged), 'all of it is in the store');
+  const reported = await report();
+
+  for (const step of ['hour', 'day'] as const) {
+    const { rows } = await operator.call('usage', { accountId: null, fromMs: 0, toMs: Date.now() + 1, step });
+    const sums = new Map<string, ReturnType<typeof sumOf>>();
+    const sumOf = (sum: Omit<Reported['accounts'][number]['keys'][number], 'key'>, row: UsageRow) => ({
+      requests: sum.requests + row.requests,
+      characters: sum.characters + row.characters,
+      credits: sum.credits + row.credits,
+      refunded_credits: sum.refunded_credits + row.refunded,
+      audio_seconds: (1_000 * sum.audio_seconds + row.audioMs) / 1_000,
+    });
+    const none = { requests: 0, characters: 0, credits: 0, refunded_credits: 0, audio_seconds: 0 };
+    for (const row of rows) sums.set(row.key, sumOf(sums.get(row.key) ?? none, row));
+    for (const { key, ...numbers } of reported.accounts.flatMap(({ keys }) => keys)) {
+      const { requests, characters, credits, refunded_credits, audio_seconds } = numbers;
+      const expected = { requests, characters, credits, refunded_credits, audio_seconds };
+      t.strictSame(sums.get(key) ?? none, expected, `${step}: ${key}`);
+    }
+    t.strictSame([...new Set(rows.map(({ voice }) => voice))], ['wren']);
+    t.ok(sums.has('Playground'));
+  }
+  const [account] = reported.accounts.filter((found) => found.account === 'ada');
+  const balances = await operator.call('balance', { accountId });
+  t.equal(balances[0]?.balance, account?.balance);
+  t.match(balances.at(-1), { kind: 'grant', amount: 50_000, balance: 50_000 });
+
+  await t.test('more rows than one answer has: all of them are in the file', async (t) => {
+    const database = openExisting(dataDir, limits);
+    // Hours of long ago, without the ledger, whose triggers would take long.
+    database.exec(`
+      INSERT INTO usage_hours
+      WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 11000)
+      SELECT api_keys.id, n, 'wren', 1, 2, 3, 0, 4000, n * 3600000, n * 3600000
+      FROM numbers, api_keys WHERE prefix = '${one.slice(0, 13)}'
+    `);
+    database.close();
+    const question = { accountId, fromMs: 0, toMs: 12_000 * 3_600_000, step: 'hour' } as const;
+    const { rows, next } = await operator.call('usage', question);
+    t.equal(rows.length, 5_000);
+    t.match(next, { atMs: 5_000 * 3_600_000, voice: 'wren' });
+    const query = `accountId=${accountId}&fromMs=0&toMs=${question.toMs}&step=hour`;
+    const csv = await operator.ask(`/api/usage.csv?${query}`);
+    const lines = (await csv.text()).trimEnd().split('\r\n').slice(1);
+    t.equal(new Set(lines).size, 11_000);
+    t.match(lines.at(-1), '1971-04-04T08:00:00.000Z');
+    const head = await operator.ask(`/api/usage.csv?${query}`, { method: 'HEAD' });
+    t.equal(head.headers.get('content-type'), 'text/csv; charset=utf-8');
+  });
+});
