@@ -5,6 +5,16 @@ import { fileURLToPath } from 'node:url';
 
 const web = fileURLToPath(new URL('../src/console/web', import.meta.url));
 
+/** @returns {string[]} the files that a file imports, and those that they import */
+const importedBy = (path, outputs, found = new Set()) => {
+  for (const { kind, path: imported } of outputs[path].imports) {
+    if (kind !== 'import-statement' || found.has(imported)) continue;
+    found.add(imported);
+    importedBy(imported, outputs, found);
+  }
+  return [...found];
+};
+
 /**
  * @param {string} folder where they go
  * @returns {Promise<string>} what is wrong in the sources; empty if they are bundled
@@ -33,10 +43,18 @@ export const bundlePage = async (folder) => {
     if (!Array.isArray(error.errors)) throw error;
     return (await formatMessages(error.errors, { kind: 'error' })).join('');
   }
-  let html = readFileSync(join(web, 'index.html'), 'utf8');
-  for (const [path, { entryPoint }] of Object.entries(metafile.outputs))
-    if (entryPoint === 'main.tsx' || entryPoint === 'style.css')
-      html = html.replace(`/${entryPoint}`, `/assets/${basename(path)}`);
+  const { outputs } = metafile;
+  const outputOf = (source) => Object.keys(outputs).find((path) => outputs[path].entryPoint === source);
+  const urlOf = (path) => `/assets/${basename(path)}`;
+  const main = outputOf('main.tsx');
+  // The browser asks for them at once, and not after it has read the files that import them.
+  const preloads = importedBy(main, outputs).map(
+    (path) => `    <link rel="modulepreload" href="${urlOf(path)}" />\n`,
+  );
+  const html = readFileSync(join(web, 'index.html'), 'utf8')
+    .replace('/style.css', urlOf(outputOf('style.css')))
+    .replace('/main.tsx', urlOf(main))
+    .replace('    <script', `${preloads.join('')}    <script`);
   writeFileSync(join(folder, 'index.html'), html);
   return '';
 };

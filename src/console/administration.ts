@@ -17,8 +17,8 @@ import { ConsoleRefusal } from './refusal.js';
 
 /**
  * Calls of the page that only ask the store. Each looks the user up again, in the same transaction as the act, and by the
- * role that it has now: `signedOut` if it was removed, `forbidden` if a member calls for operators, `notFound` for
- * whatever is not of a member's account.
+ * role that it has now: `signedOut` if it was removed, `forbidden` if a member makes a call of operators, `notFound` for
+ * anything outside of a member's account.
  */
 export type StoreCall = Extract<
   CallName,
@@ -85,8 +85,8 @@ export interface ConsoleAdministration extends StoreCalls {
   ): Promise<{ readonly role: Role; readonly account: string | null }>;
   acceptInvitation(question: Question<'acceptInvitation'>, address: string): Promise<OpenedSession>;
   /**
-   * What a browser of this user has after a sign-in, so that its attempts are counted by themselves. It follows from the
-   * stored password, so a new password makes it void. An unknown name gets a random one.
+   * The value that a browser keeps after this user signed in. Attempts with it have a count of their own. It is derived
+   * from the stored password, so a new password makes it void. An unknown name gets a random one.
    */
   device(name: string): Promise<string>;
 
@@ -161,9 +161,9 @@ class AdministrationThread {
     name: Name,
     ...args: Parameters<ConsoleCalls[Name]>
   ): Promise<AnswerOf<Name>> {
-    if (this.#closed !== undefined) throw unavailable('The service is stopping');
+    if (this.#closed !== undefined) throw unavailable('The service is stopping.');
     if (this.#underWay.size >= this.#options.bounds.administrationCallsMax)
-      throw unavailable('Too much is asked at once: try again in a moment');
+      throw unavailable('Too many calls wait for the store. Try again in a moment.');
     const { remote } = (this.#running ??= this.#start());
     const outcome = await this.#untilEnd<Outcome>(remote.run(name, args));
     const reason = outcome.ok ? null : outcome.reason;
@@ -195,7 +195,7 @@ class AdministrationThread {
   #start(): { readonly worker: Worker; readonly remote: Remote<ConsoleDesk> } {
     const { bounds, dataDir, entry } = this.#options;
     if (performance.now() - this.#endedAtMs < bounds.administrationRestartMs)
-      throw unavailable('The console is starting again: try again in a moment');
+      throw unavailable('The console is starting again. Try again in a moment.');
     const worker = new Worker(entry ?? new URL('../../workers/administration.js', import.meta.url), {
       name: 'administration',
       workerData: { dataDir, bounds },
@@ -215,7 +215,9 @@ class AdministrationThread {
       this.#restarts += 1;
       this.#options.log.error({ reason }, 'the administration thread ended');
     }
-    const error = unavailable('The console was interrupted: see whether the change was made, and try again');
+    const error = unavailable(
+      'The console was interrupted. Check whether the change was made, then try again.',
+    );
     for (const fail of [...this.#underWay]) fail(error);
   }
 

@@ -65,12 +65,12 @@ export const replyFault = (exchange: Exchange, error: unknown): void => {
 
 const refusals: Partial<Readonly<Record<ErrorCode, Refusal & { readonly status?: number }>>> = {
   methodNotAllowed: { code: 'badRequest', message: 'This address takes another method.', status: 405 },
-  bodyTooLarge: { code: 'badRequest', message: 'That is too much at once.', status: 413 },
+  bodyTooLarge: { code: 'badRequest', message: 'The request is too large.', status: 413 },
   badRequest: { code: 'badRequest', message: 'The request cannot be read.' },
   bodyUnreadable: { code: 'badRequest', message: 'The request cannot be read.' },
   internal: {
     code: 'failed',
-    message: 'The service failed at this. Its log says why; nothing was changed halfway.',
+    message: 'The service failed, and changed nothing. Its log has the reason.',
   },
 };
 
@@ -82,10 +82,10 @@ const unavailable: Refusal = {
 const shown = ({ status, ...refusal }: Refusal & { readonly status?: number }) =>
   refusalReply(refusal, status);
 
-/** The console's words for what the layers below refuse. */
+/** The console's messages for refusals of the layers below. */
 export const consoleErrors: ErrorShape = {
   of: (code) => shown(refusals[code] ?? unavailable),
-  // Speech words this itself: it is answered as on the public port.
+  // For speech, which is answered as on the public port.
   unknownVoice: (voice) => refusalReply({ code: 'notFound', message: `There is no voice ${voice}.` }),
   notFound: refusalReply({ code: 'notFound', message: 'There is nothing at this address.' }),
 };

@@ -3,9 +3,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Header } from '../front/cors.js';
-import { reply } from '../front/reply.js';
+import type { Exchange } from '../front/exchange.js';
+import { reply, type Reply } from '../front/reply.js';
+import type { RequestHead } from '../front/request-head.js';
 import type { Handler, Route } from '../front/routes.js';
-import { replyRefusal } from './answers.js';
+import { replyRefusal, replyWhenDone } from './answers.js';
+import type { SessionState } from './contract.js';
 import type { Gate } from './gate.js';
 
 const INDEX = 'index.html';
@@ -51,13 +54,27 @@ const readAssets = (folder: string): Map<string, Asset> => {
 export interface Assets {
   /** One for each file but the page. */
   readonly routes: readonly Route[];
-  /** The page, for every other path: it finds out itself what to show there. Other methods than GET are answered 404. */
+  /** The page, for every other path: its script chooses what to show. Methods other than GET are answered 404. */
   readonly page: Handler;
 }
 
-/** @param folder by default where the build puts it, beside the compiled sources */
+/** In the page: the answer to the call `session` goes here, so that a signed-in user waits for one call less. */
+const SESSION_PLACE = '<meta name="session" />';
+
+const withSession = (page: Buffer, state: SessionState): Buffer => {
+  const content = JSON.stringify(state).replaceAll(/[&"<]/g, (character) => `&#${character.charCodeAt(0)};`);
+  return Buffer.from(
+    page.toString().replace(SESSION_PLACE, () => `<meta name="session" content="${content}" />`),
+  );
+};
+
+/**
+ * @param sessionOf who asks for the page; `null` if nobody is signed in, or if the store cannot be asked now
+ * @param folder by default where the build puts it, beside the compiled sources
+ */
 export const readPage = (
   gate: Gate,
+  sessionOf: (exchange: Exchange, head: RequestHead) => Promise<SessionState | null>,
   folder = fileURLToPath(new URL('../../console', import.meta.url)),
 ): Assets => {
   const assets = readAssets(folder);
@@ -74,12 +91,18 @@ export const readPage = (
     headers: [],
   };
   const files = [...assets].filter(([path]) => path !== INDEX);
-  const serveIndex = serve(index);
+  const pageFor = async (exchange: Exchange, head: RequestHead): Promise<Reply> => {
+    const state = await sessionOf(exchange, head);
+    return { status: 200, ...index, ...(state !== null && { body: withSession(index.body, state) }) };
+  };
   return {
     routes: files.map(([path, asset]) => ({ path: `/${path}`, method: 'get', handler: serve(asset) })),
     page: (exchange, head) => {
-      if (exchange.method === 'get' || exchange.method === 'head') serveIndex(exchange, head);
-      else reply(exchange, exchange.services.errors.notFound);
+      const refusal = gate.refusePage(head);
+      if (exchange.method !== 'get' && exchange.method !== 'head')
+        reply(exchange, exchange.services.errors.notFound);
+      else if (refusal !== null) replyRefusal(exchange, refusal);
+      else replyWhenDone(exchange, pageFor(exchange, head));
     },
   };
 };

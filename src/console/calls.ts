@@ -77,7 +77,7 @@ export interface Caller {
   readonly address: string;
   /** Of the cookie: the session may have ended. */
   readonly tokenHash: string | null;
-  /** What the last sign-in in this browser left. */
+  /** See `ConsoleAdministration.device`; of the last sign-in in this browser. */
   readonly device: string | null;
   readonly session: Session | null;
   /** The browser gets the cookies of this session. */
@@ -109,11 +109,11 @@ export interface CallsParts {
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
   readonly about: () => Pick<SessionState, 'version' | 'serviceUrl'>;
-  /** Sessions, keys or accounts may have ended: what is open for them must end. */
+  /** Sessions, keys or accounts may have ended: their streams must end. */
   readonly onEnded: () => void;
 }
 
-/** The session of a call that only who is signed in may make. */
+/** The session of a call that only signed-in users may make. */
 const sessionOf = ({ session }: Caller): Session => {
   if (session === null) throw signedOut();
   return session;
@@ -129,7 +129,7 @@ export const createCalls = (parts: CallsParts): Answers => {
   });
 
   const store: StoreCalls = administration;
-  /** Passes a call on to the store, as who is signed in. */
+  /** Passes a call on to the store, as the signed-in user. */
   const stored =
     <N extends StoreCall>(name: N) =>
     async (question: Question<N>, caller: Caller): Promise<Answer<N>> =>

@@ -87,13 +87,18 @@ export class Console {
     const door = new Door({ gate, throttle, cookies, sessions, isBehindProxy: origin !== null });
     const live = new Live({ door, sessions, read: parts.live, log });
     const voices = new InstalledVoices(parts);
+    const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
     const calls = createCalls({
-      ...{ administration, throttle, voices },
+      ...{ administration, throttle, voices, about },
       url: () => this.url,
-      about: () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) }),
       onEnded: () => void sessions.check(),
     });
-    const assets = readPage(gate);
+    const assets = readPage(gate, async (exchange, head) => {
+      if (sessions.hashIn(head) === null || !door.mayAsk(exchange, head)) return null;
+      // Without an answer the page asks itself, and shows why there is none.
+      const session = await sessions.find(head).catch(() => null);
+      return session && { claimed: true, user: session.user, ...about() };
+    });
     const samples = new Samples({ speech: parts.speech, voices: () => voices.voices, bounds });
     const routes: readonly Route[] = [
       ...door.callRoutes(calls),
@@ -128,7 +133,7 @@ export class Console {
     this.#listener = listener;
   }
 
-  /** Where browsers find it, without a slash at its end. */
+  /** Its address for browsers, without a slash at the end. */
   get url(): string {
     return consoleUrl(this.#parts.config, this.#port) ?? '';
   }
@@ -138,7 +143,7 @@ export class Console {
     return this.#administration.restarts;
   }
 
-  /** What is open now, for the metrics. */
+  /** Open streams and their buffers, for the metrics. */
   get figures(): Pick<Figures, 'streams' | 'bufferedBytes'> {
     const { streams, bufferedBytes } = figuresOf(this.#services.registry, [SPEAK_PATH]);
     const { speaking } = this.#parts.server.shared.sockets.ofRoute(SOCKET_PATH);
@@ -167,7 +172,7 @@ export class Console {
     return this.#listener.renew(certificate);
   }
 
-  /** Takes no new connections. What speaks goes on. Idempotent. */
+  /** Takes no new connections. Open speech continues. Idempotent. */
   stopAccepting(): void {
     this.#listener.stopAccepting();
     this.#live.close();

@@ -28,7 +28,7 @@ export interface DoorParts {
   readonly isBehindProxy: boolean;
 }
 
-/** What all requests below /api go through. */
+/** Every request below /api passes through it. */
 export class Door {
   readonly #parts: DoorParts;
 
@@ -42,7 +42,7 @@ export class Door {
     return this.#parts.isBehindProxy && seen !== '' ? seen : exchange.peer;
   }
 
-  /** Answers a request of another site, or one too many. @returns whether to go on */
+  /** Refuses a request of another site, or of an address that calls too often. @returns whether to go on */
   admits(exchange: Exchange, head: RequestHead): boolean {
     const { gate, throttle } = this.#parts;
     const refusal = gate.refuseCall(head, exchange.origin);
@@ -59,6 +59,16 @@ export class Door {
     }
   }
 
+  /** Counts a request for the page. @returns whether its address may cause work on the store now */
+  mayAsk(exchange: Exchange, head: RequestHead): boolean {
+    try {
+      this.#parts.throttle.call(this.addressOf(exchange, head));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** Reads a JSON body. @param onQuestion may throw a `ConsoleRefusal` */
   readQuestion<Q>(
     exchange: Exchange,
@@ -70,7 +80,7 @@ export class Door {
     const isJson = /^application\/json\s*(?:;|$)/i.test(head.contentType?.trim() ?? '');
     readBody(exchange, head, ARRIVING, (bytes) => {
       try {
-        if (!isJson) throw badRequest('A call is JSON: its content-type is application/json.');
+        if (!isJson) throw badRequest('Send JSON, with the content-type application/json.');
         const json = parseJsonBody(bytes, head.contentType, exchange.services.bounds);
         if (!json.ok) throw badRequest('The request is not valid JSON.');
         onQuestion(checked(validate(json.value)), bytes.length);
@@ -136,6 +146,6 @@ const checked = <Q>(result: IValidation<Q>): Q => {
   const [first] = result.errors;
   const field = first?.path.replace(/^\$input\.?/, '') ?? '';
   if (first === undefined || field === '')
-    throw badRequest('The request has another form than this call takes.');
+    throw badRequest('The request does not have the form that this call takes.');
   throw badRequest(`${field} must be ${wanted(first.expected)}.`, field);
 };

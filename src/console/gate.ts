@@ -34,7 +34,7 @@ export class Gate {
     if (this.#isOurs(hostNameOf(host.toLowerCase()))) return null;
     return {
       code: 'forbidden',
-      message: `The console is at ${this.#parts.url()}, and not at the name of this address. CONSOLE_ORIGIN can give it another.`,
+      message: `The console answers at ${this.#parts.url()}, not under this name. To use another name, set CONSOLE_ORIGIN.`,
     };
   }
 
@@ -47,11 +47,11 @@ export class Gate {
     if (isSame && (origin === '' || origin === own)) return null;
     return {
       code: 'forbidden',
-      message: 'The console answers only its own page. Open it in this browser, and try there.',
+      message: 'The console answers only its own page. Open the console in this browser and try again.',
     };
   }
 
-  /** A name could point anywhere tomorrow; an address or a name of the machine itself cannot. */
+  /** Another site can point its name to this machine; it cannot do so with an address or with the machine's own name. */
   #isOurs(name: string): boolean {
     if (this.#behindProxy !== null) return name === this.#behindProxy;
     return isIP(name) !== 0 || name === 'localhost' || name === this.#parts.host.toLowerCase();

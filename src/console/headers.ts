@@ -1,4 +1,4 @@
-/** What every answer of the console tells the browser, and its cookies. */
+/** The headers of every answer of the console, and its cookies. */
 import type { Header, OriginPolicy } from '../front/cors.js';
 import type { RequestHead } from '../front/request-head.js';
 
@@ -53,7 +53,7 @@ export class Cookies {
   readonly #prefix: string;
   readonly #attributes: string;
 
-  /** @param isSecure browsers reach the console by TLS: they then keep its cookies from every other place */
+  /** @param isSecure browsers reach the console by TLS, so the cookies can have the prefix `__Host-` */
   constructor(isSecure: boolean) {
     this.#prefix = isSecure ? '__Host-syrinx' : 'syrinx';
     this.#attributes = `; HttpOnly; SameSite=Strict; Path=/${isSecure ? '; Secure' : ''}`;
@@ -64,7 +64,7 @@ export class Cookies {
     return valueOf(cookie, `${this.#prefix}-session`);
   }
 
-  /** What the last sign-in in this browser left; `null` if there was none. */
+  /** The device of the last sign-in in this browser; `null` if there was none. */
   device({ cookie }: Pick<RequestHead, 'cookie'>): string | null {
     return valueOf(cookie, `${this.#prefix}-device`);
   }

@@ -1,6 +1,6 @@
 /**
- * The live view: one `LiveView` a second as server-sent events, for all open pages of operators. It is made once for all
- * of them. Without an open page nothing is read.
+ * The live view: one `LiveView` a second as server-sent events. All open pages of operators share it. Without an open page
+ * nothing is read.
  */
 import { describeFault } from '../fault.js';
 import type { Exchange } from '../front/exchange.js';
@@ -71,7 +71,7 @@ export class Live {
     );
   };
 
-  /** Ends all views, and answers no further one. Idempotent. */
+  /** Ends all views, and opens no further one. Idempotent. */
   close(): void {
     this.#isClosed = true;
     for (const sender of this.#watching) sender.end();

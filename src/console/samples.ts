@@ -1,6 +1,6 @@
 /**
  * A sentence in each voice, for the gallery of voices. The first request makes it. It is kept until the voices
- * change, and costs no credit. Listeners come first: a sample gets the capacity that they leave.
+ * change, and costs no credit. Listeners come first: a sample uses only spare capacity.
  */
 import { defaultCodecFormat } from '../api/formats.js';
 import { DEFAULT_TEMPERATURE } from '../api/speech-settings.js';
@@ -37,7 +37,7 @@ export interface SamplesParts {
 const busy = (): ConsoleRefusal =>
   new ConsoleRefusal({
     code: 'unavailable',
-    message: 'The machine has no time for a sample now. Try again in a moment.',
+    message: 'The service is too busy to make a sample now. Try again in a moment.',
   });
 
 export class Samples {
@@ -54,7 +54,7 @@ export class Samples {
     this.#catalogue = parts.speech.voices;
   }
 
-  /** A whole mp3 file. @throws {ConsoleRefusal} there is no such voice, or no time for it now */
+  /** A whole mp3 file. @throws {ConsoleRefusal} there is no such voice, or no spare capacity now */
   of(voiceId: string): Promise<Buffer> {
     const { bounds, speech, voices } = this.#parts;
     if (this.#catalogue !== speech.voices) {

@@ -1,6 +1,6 @@
 /**
- * Who is signed in, and what is open for them: speech, WebSockets and live views end with the session that began them, or
- * when its account is suspended.
+ * Who is signed in, and their open streams: speech, WebSockets and live views end with the session that opened them, or
+ * when the account is suspended.
  */
 import { hashToken } from '../accounts/tokens.js';
 import type { RequestHead } from '../front/request-head.js';
@@ -25,9 +25,9 @@ export interface SessionsParts {
   readonly log: Log;
 }
 
-/** Something that lasts. */
+/** Speech, a WebSocket or a live view. */
 export interface Stream {
-  /** Whether it may go on, apart from the session. */
+  /** Whether it may continue, apart from the session. */
   readonly isAllowed: () => boolean;
   /** Ends it now. Its owner then calls what `open` returned. */
   readonly end: () => void;
@@ -64,17 +64,17 @@ export class Sessions {
   }
 
   /**
-   * Something begins that lasts.
+   * Registers an open stream.
    *
-   * @returns what the owner calls when it has ended; idempotent
-   * @throws {ConsoleRefusal} the session has too many
+   * @returns for the owner to call when the stream has ended; idempotent
+   * @throws {ConsoleRefusal} the session has too many streams
    */
   open({ tokenHash }: Session, stream: Stream): () => void {
     const open = this.#streams.get(tokenHash) ?? new Set();
     if (open.size >= this.#parts.bounds.consoleStreamsPerSessionMax)
       throw new ConsoleRefusal({
         code: 'tooManyAttempts',
-        message: 'Too much is open in this browser: close some of its windows.',
+        message: 'This browser has too many streams open. Close some of its windows.',
       });
     open.add(stream);
     this.#streams.set(tokenHash, open);
@@ -86,7 +86,7 @@ export class Sessions {
     };
   }
 
-  /** Ends what may not go on. While the store cannot say, everything goes on. */
+  /** Ends the streams that may not continue. While the store cannot be read, all continue. */
   async check(): Promise<void> {
     if (this.#isChecking || this.#streams.size === 0) return;
     this.#isChecking = true;
@@ -104,7 +104,7 @@ export class Sessions {
     }
   }
 
-  /** Checks nothing any more. Idempotent. */
+  /** Stops the checks. Idempotent. */
   close(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;

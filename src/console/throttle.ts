@@ -1,9 +1,9 @@
 /**
- * Slows down who calls too often, and who guesses passwords or links. Each address and each name of a user has a bucket of
+ * Slows down clients that call too often, or that guess passwords or links. Each address and each name of a user has a bucket of
  * attempts that fills again with time. Nobody is locked out:
  *
- * - A browser in which a user has signed in before has a bucket of its own, so guesses from elsewhere do not touch it.
- * - The machine itself is not held to the bucket of a name.
+ * - A browser in which the user has signed in before has a bucket of its own, which guesses from elsewhere do not use up.
+ * - Attempts from the machine itself do not count for the name.
  * - `npm run console -- link` gives an operator a new password.
  */
 import { isIPv4 } from 'node:net';
@@ -56,7 +56,7 @@ export class Buckets {
   }
 }
 
-/** Of IPv6, the network: a client has as many addresses in it as it likes. IPv4 within it stays an address. */
+/** For IPv6 the network, because a client can choose addresses within it. An IPv4 address within IPv6 stays an address. */
 export const networkOf = (address: string): string => {
   if (isIPv4(address)) return address;
   const [start = '', end] = address.toLowerCase().split('::');
@@ -90,7 +90,7 @@ export interface Attempt {
   readonly address: string;
   /** `null` for a one-time link. */
   readonly name: string | null;
-  /** In this browser the user has signed in before. */
+  /** The user has signed in before in this browser. */
   readonly isKnownDevice: boolean;
 }
 

@@ -23,7 +23,7 @@ const columns: Readonly<Record<string, (row: UsageRow) => string | number>> = {
   audio_seconds: ({ audioMs }) => audioMs / 1_000,
 };
 
-/** A spreadsheet takes a text with such a start for a formula. The name of a key can be anything. */
+/** A spreadsheet reads a text with such a start as a formula, and users choose the names of keys. */
 const FORMULA_START = /^[=+\-@\t\r]/;
 
 const cell = (value: string | number): string => {
@@ -70,7 +70,7 @@ const taken = (exchange: Exchange, sender: ResponseSender, bytes: Uint8Array): P
     sender.write(bytes, () => resolve(true));
   });
 
-/** Reads a page when the reader has taken the one before it. */
+/** Reads a page of rows when the reader has taken the page before it. */
 const sendPages = async (
   exchange: Exchange,
   by: Actor,

@@ -58,6 +58,24 @@ t.test('the console of a service', async (t) => {
     );
   });
 
+  await t.test('the page has the session of a signed-in user, whatever the name is', async (t) => {
+    const name = '"><script>alert(1)</script>&#34;';
+    const member = await operator.invited(accountId, name);
+    const sessionIn = async (client: ConsoleClient): Promise<string | undefined> =>
+      /<meta name="session"(?: content="([^"]*)")? \/>\s*<title>/.exec(
+        await (await client.ask('/')).text(),
+      )?.[1];
+    const content = (await sessionIn(member)) ?? '';
+    t.notMatch(content, '<');
+    const decoded = content.replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)));
+    t.same(JSON.parse(decoded), await member.call('session', {}));
+    const stolen = new ConsoleClient(consolePort);
+    for (const [cookie, value] of member.cookies) stolen.cookies.set(cookie, value);
+    await member.call('signOut', { everywhere: false });
+    for (const client of [new ConsoleClient(consolePort), member, stolen])
+      t.equal(await sessionIn(client), undefined, 'nobody is signed in');
+  });
+
   await t.test('the head of a stream leaves room for audio in its first write', async (t) => {
     const raw = await RawClient.open(consolePort);
     const body = JSON.stringify({ accountId, request: { text: 'Yes.', voice: 'wren' } });

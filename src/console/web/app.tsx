@@ -1,5 +1,5 @@
 /** The console: finds out who is signed in, and shows the page of the path. */
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Refusal, SessionState, User } from '../contract.js';
 import { call, onSignedOut } from './call.js';
 import { Empty, Page, Problem, Waiting } from './parts/page.js';
@@ -10,10 +10,10 @@ import { AuditPage } from './pages/audit.js';
 import { AcceptPage, ClaimPage, SignInPage } from './pages/enter.js';
 import { LivePage } from './pages/live.js';
 import { OperatorsPage } from './pages/operators.js';
-import { PlaygroundPage } from './pages/playground.js';
 import { ProfilePage } from './pages/profile.js';
 import { AllUsagePage } from './pages/usage.js';
 import { VoicesPage } from './pages/voices.js';
+import { PlaygroundPage } from './playground/playground.js';
 import { navigate, usePath } from './route.js';
 import { ConsoleContext } from './session.js';
 import { Shell } from './shell.js';
@@ -24,7 +24,7 @@ const entrances = { '/sign-in': SignInPage, '/claim': ClaimPage, '/invite': Acce
 const NotFound = () => (
   <Page title="There is no such page">
     <Empty
-      title="The address has a mistake, or the page is not for you."
+      title="Check the address. Some pages are for operators only."
       action={<a href="/">To the playground</a>}
     />
   </Page>
@@ -63,9 +63,15 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
   }
 };
 
+/** What the server wrote into the page for a signed-in user. */
+const sessionInPage = (): SessionState | null => {
+  const content = document.querySelector<HTMLMetaElement>('meta[name=session]')?.content ?? '';
+  return content === '' ? null : (JSON.parse(content) as SessionState);
+};
+
 export const App = () => {
   const path = usePath();
-  const [session, setSession] = useState<SessionState | null>(null);
+  const [session, setSession] = useState(sessionInPage);
   const [problem, setProblem] = useState<Refusal | null>(null);
   const user = session?.user ?? null;
   const isEntrance = path in entrances;
@@ -78,23 +84,24 @@ export const App = () => {
       setProblem(toRefusal(error));
     }
   };
-  useEffect(() => {
+  // A layout effect, here and in `useAnswer`: other effects wait for a frame of the screen.
+  useLayoutEffect(() => {
     onSignedOut(() => {
       forgetAnswers();
       setSession((last) => last && { ...last, user: null });
     });
-    void load();
+    if (session === null) void load();
   }, []);
 
-  // Whoever is not signed in comes back to this page after signing in.
+  // After signing in, the user returns to this page.
   const mustSignIn = session !== null && user === null && !isEntrance;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (mustSignIn) navigate(`/sign-in${path === '/' ? '' : `?to=${path}`}`, { replace: true });
   }, [mustSignIn]);
 
   if (session === null || mustSignIn) {
     return (
-      <main class="entrance">
+      <main class="entrance stack">
         {problem === null ? <Waiting /> : <Problem refusal={problem} onRetry={() => void load()} />}
       </main>
     );

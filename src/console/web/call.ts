@@ -26,7 +26,7 @@ export const refusalOf = async (response: Response): Promise<Refusal> => {
   if (isRefusal(body)) return body;
   return {
     code: 'failed',
-    message: `The console answered with status ${response.status}. Try again; if it stays so, look into the service's log.`,
+    message: `The console answered with status ${response.status}. Try again. If that does not help, read the service's log.`,
   };
 };
 
@@ -37,7 +37,7 @@ export const onSignedOut = (listener: () => void): void => {
   whenSignedOut = listener;
 };
 
-/** For answers that other code than `call` reads. */
+/** For code that reads answers without `call`. */
 export const noticeSignedOut = (): void => whenSignedOut();
 
 /** @throws {CallError} */

@@ -1,31 +1,41 @@
 /** Numbers and times as the browser's language writes them. */
 
-const whole = new Intl.NumberFormat();
-const tenths = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
-const percent = new Intl.NumberFormat(undefined, { style: 'percent' });
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
-const dayUtc = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
-const minute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-const second = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
-const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'].map(
-  (unit) => new Intl.NumberFormat(undefined, { style: 'unit', unit, maximumFractionDigits: 1 }),
+/** Makes a formatter when it is first used: each costs the first page about a millisecond. */
+const made = <T>(make: () => T): (() => T) => {
+  let value: T | undefined;
+  return () => (value ??= make());
+};
+const numbers = (options?: Intl.NumberFormatOptions) => made(() => new Intl.NumberFormat(undefined, options));
+const dates = (options: Intl.DateTimeFormatOptions) =>
+  made(() => new Intl.DateTimeFormat(undefined, options));
+
+const whole = numbers();
+const tenths = numbers({ minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const percent = numbers({ style: 'percent' });
+const day = dates({ dateStyle: 'medium' });
+const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
+const minute = dates({ dateStyle: 'medium', timeStyle: 'short' });
+const second = dates({ timeStyle: 'medium' });
+const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'].map((unit) =>
+  numbers({ style: 'unit', unit, maximumFractionDigits: 1 }),
 );
 
-export const formatNumber = (value: number): string => whole.format(value);
-export const formatPercent = (ratio: number): string => percent.format(ratio);
-export const formatSeconds = (ms: number): string => tenths.format(ms / 1_000);
-export const formatDay = (ms: number): string => day.format(ms);
-/** Of a time at which a day begins in UTC. */
-export const formatUtcDay = (ms: number): string => dayUtc.format(ms);
-export const formatTime = (ms: number): string => minute.format(ms);
-export const formatSecond = (ms: number): string => second.format(ms);
+export const formatNumber = (value: number): string => whole().format(value);
+export const formatPercent = (ratio: number): string => percent().format(ratio);
+export const formatTenths = (value: number): string => tenths().format(value);
+export const formatSeconds = (ms: number): string => formatTenths(ms / 1_000);
+export const formatDay = (ms: number): string => day().format(ms);
+/** For the start of a day in UTC. */
+export const formatUtcDay = (ms: number): string => dayUtc().format(ms);
+export const formatTime = (ms: number): string => minute().format(ms);
+export const formatSecond = (ms: number): string => second().format(ms);
 
 export const formatBytes = (bytes: number): string => {
   const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
-  return units[power]!.format(bytes / 1_000 ** power);
+  return units[power]!().format(bytes / 1_000 ** power);
 };
 
-/** A name of the code as words: `keyUnknown` becomes `Key unknown`, `session.signIn` becomes `Session: sign in`. */
+/** A name in the code as words: `keyUnknown` becomes `Key unknown`, `session.signIn` becomes `Session: sign in`. */
 export const formatName = (name: string): string => {
   const words = name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/\./, ': ');
   return words.charAt(0).toUpperCase() + words.slice(1);

@@ -2,7 +2,7 @@ import { render } from 'preact';
 import { App } from './app.js';
 import { refresh } from './use-call.js';
 
-// What was shown may be old when somebody comes back to this tab.
+// A tab that becomes visible again may show old answers.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh();
 });

@@ -2,7 +2,7 @@
  * Pages by path. The Navigation API turns plain links into changes of the page. A browser without it loads each page from the
  * server, which answers every path of a page.
  */
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 const isKnown = 'navigation' in window;
 const listeners = new Set<() => void>();
@@ -32,7 +32,7 @@ export const navigate = (path: string, { replace = false } = {}): void => {
 
 export const usePath = (): string => {
   const [path, setPath] = useState(location.pathname);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listener = () => setPath(location.pathname);
     listeners.add(listener);
     // Whatever changed between the first render and now.

@@ -5,7 +5,7 @@ import type { SessionState, User } from '../contract.js';
 
 export interface Console {
   readonly session: SessionState;
-  /** Takes over what signing in or out has answered, and goes to `path`. */
+  /** Takes the answer of signing in or out, and goes to `path`. */
   readonly become: (session: SessionState, path: string) => void;
 }
 
@@ -17,9 +17,9 @@ export const useConsole = (): Console => {
   return found;
 };
 
-/** In pages that only show when somebody is signed in. */
+/** For pages of signed-in users. */
 export const useUser = (): User => {
   const { user } = useConsole().session;
-  if (user === null) throw new Error('nobody is signed in');
+  if (user === null) throw new Error('no user is signed in');
   return user;
 };

@@ -1,4 +1,4 @@
-/** The frame of every page for whoever is signed in: the ways to the pages, and the page. */
+/** The frame of every page for signed-in users: the links to the pages, and the page. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { User } from '../contract.js';
@@ -54,7 +54,7 @@ export const Shell = (props: {
   const link = ({ path: target, label, icon }: Way) => (
     <a href={target} aria-current={target === (current ?? path) ? 'page' : undefined}>
       <Icon name={icon} />
-      <span class="who">{label}</span>
+      <span>{label}</span>
     </a>
   );
   const signOut = async () => {
@@ -76,7 +76,7 @@ export const Shell = (props: {
           </a>
           <button
             type="button"
-            class="icon-button menu-button"
+            class="button menu-button"
             aria-label="Menu"
             aria-expanded={isOpen}
             aria-controls="ways"
@@ -96,7 +96,7 @@ export const Shell = (props: {
           </div>
         </nav>
       </header>
-      <main class="main" id="main" tabIndex={-1}>
+      <main class="main stack" id="main" tabIndex={-1}>
         {props.children}
       </main>
     </div>

@@ -1,5 +1,5 @@
-/** Answers of calls in pages: kept between pages, so that a page seen before is there at once and then brought up to date. */
-import { useEffect, useReducer, useRef } from 'preact/hooks';
+/** Answers of calls in pages. They are kept between pages: a page shows the last answer at once, then the new one. */
+import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
 import type { Answer, CallName, Question, Refusal } from '../contract.js';
 import { call, CallError } from './call.js';
 
@@ -14,10 +14,10 @@ const remember = (key: string, answer: unknown): void => {
   if (answers.size > answersMax && oldest !== undefined) answers.delete(oldest);
 };
 
-/** For the next person at this page. */
+/** Before another user signs in here. */
 export const forgetAnswers = (): void => answers.clear();
 
-/** Asks again for all that is shown, after something was changed. */
+/** Repeats the calls of everything that is shown, after a change. */
 export const refresh = async (): Promise<void> => {
   await Promise.all([...mounted].map((load) => load()));
 };
@@ -25,7 +25,7 @@ export const refresh = async (): Promise<void> => {
 export const toRefusal = (error: unknown): Refusal => {
   if (error instanceof CallError) return error.refusal;
   reportError(error);
-  return { code: 'failed', message: 'The page has a fault. Reload it and try again.' };
+  return { code: 'failed', message: 'The page failed. Reload it and try again.' };
 };
 
 export interface Asked<T> {
@@ -39,11 +39,11 @@ export const useAnswer = <T>(key: string | null, ask: (signal: AbortSignal) => P
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const problem = useRef<{ readonly key: string; readonly refusal: Refusal } | null>(null);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (key === null) return;
     const controllers = new Set<AbortController>();
     const load = async (): Promise<void> => {
-      // An answer that was asked for earlier is older.
+      // The answer to an earlier call is older.
       for (const earlier of controllers) earlier.abort();
       const controller = new AbortController();
       controllers.add(controller);

@@ -1,9 +1,9 @@
-/** The figures of the service, as they come. A lost connection is said and made anew. */
+/** The figures of the service, live. It shows when the connection is lost, and connects again. */
 import { useEffect, useState } from 'preact/hooks';
 import type { LiveView } from '../contract.js';
 import { call } from './call.js';
 
-/** Longer than the server waits between two views, and shorter than a person wonders. */
+/** Several times the period of the server. */
 const silenceMs = 4_000;
 const retryMs = 2_000;
 
@@ -26,7 +26,7 @@ export const useLive = (): Live => {
       setLive(({ views }) => ({ views, state: 'lost' }));
       clearTimeout(timer);
       timer = setTimeout(() => {
-        // A session that has ended shows itself by this. An EventSource does not tell why it failed.
+        // An EventSource does not report why it failed. This call shows whether the session has ended.
         call('voices', {}).catch(() => undefined);
         connect();
       }, retryMs);

@@ -1,4 +1,4 @@
-/** One account: its keys, usage and users, and for operators its credit and its end. */
+/** One account: its keys, usage and users, and for operators its credit, suspension and deletion. */
 import { useState } from 'preact/hooks';
 import type { AccountView } from '../../contract.js';
 import { call } from '../call.js';
@@ -54,7 +54,7 @@ const Manage = ({ account }: Of) => {
   const suspend = async () => {
     await call('suspendAccount', { accountId, suspended: !suspended });
     await refresh();
-    tell(suspended ? `${name} may speak again.` : `${name} is suspended.`);
+    tell(suspended ? `${name} is resumed.` : `${name} is suspended.`);
     close();
   };
   const remove = async () => {
@@ -70,7 +70,7 @@ const Manage = ({ account }: Of) => {
           <p class="muted">
             {suspended
               ? `Suspended on ${formatTime(suspendedAtMs)}. Its keys are refused until you resume it.`
-              : 'Refuses all its keys at once and ends what they speak, until you resume it. Nothing is lost.'}
+              : 'Refuses all its keys at once and ends their speech, until you resume it. No data is lost.'}
           </p>
         </div>
         <button type="button" class="button" onClick={() => setAsked('suspend')}>
@@ -81,7 +81,7 @@ const Manage = ({ account }: Of) => {
         <div>
           <h2>Delete</h2>
           <p class="muted">
-            Revokes its keys and removes its users, for ever. What it used stays in the books.
+            Revokes its keys and removes its users. This cannot be undone. Its usage stays on record.
           </p>
         </div>
         <button type="button" class="button danger" onClick={() => setAsked('delete')}>
@@ -95,18 +95,14 @@ const Manage = ({ account }: Of) => {
           onAct={suspend}
           onClose={close}
         >
-          <p>
-            {suspended
-              ? 'Its keys work again at once.'
-              : 'Its keys are refused, and what they speak now ends.'}
-          </p>
+          <p>{suspended ? 'Its keys work again at once.' : 'Its keys are refused, and their speech ends.'}</p>
         </Confirm>
       )}
       {asked === 'delete' && (
         <Confirm title={`Delete ${name}?`} act="Delete account" onAct={remove} onClose={close}>
           <p>
-            {plural(account.keys, 'key')} and {plural(account.users, 'user')} go with it. This cannot be
-            undone.
+            {plural(account.keys, 'key')} and {plural(account.users, 'user')} are removed with it. This cannot
+            be undone.
           </p>
         </Confirm>
       )}

@@ -31,7 +31,7 @@ const CreateAccount = ({ onClose }: { readonly onClose: () => void }) => (
         required
         maxLength={64}
         autocomplete="off"
-        hint="Of a person, a team or an application."
+        hint="A person, a team or an application."
       />
       <Field
         name="credits"
@@ -40,7 +40,7 @@ const CreateAccount = ({ onClose }: { readonly onClose: () => void }) => (
         min={0}
         step={1}
         inputMode="numeric"
-        hint="What it may spend. Leave it empty for an account without a limit; you can add credit to others at any time."
+        hint="How many credits the account can spend. You can add more later. Empty: no limit."
       />
     </Form>
   </Dialog>
@@ -60,7 +60,7 @@ export const AccountsPage = () => {
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="No accounts yet" action={create}>
-              Create one for yourself or for a customer. Its keys then speak with its credit.
+              Create one for yourself or for a customer. Its keys spend its credit.
             </Empty>
           ) : (
             <Table

@@ -6,7 +6,7 @@ import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Time, Waiting } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 
-/** Of a page that is not the last. */
+/** Each page but the last has as many rows. */
 const pageRows = 100;
 
 export const AuditPage = () => {
@@ -33,20 +33,20 @@ export const AuditPage = () => {
       ) : (
         <>
           <Table
-            caption="Acts, the newest first"
+            caption="Changes, the newest first"
             rows={rows}
             rowKey={({ auditId }) => auditId}
             columns={[
-              { label: 'Act', cell: ({ action }) => formatName(action) },
+              { label: 'Action', cell: ({ action }) => formatName(action) },
               { label: 'Who', cell: ({ actor }) => actor },
               { label: 'What', cell: ({ subject }) => subject },
               { label: 'Details', cell: ({ details }) => details },
               { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatTime} /> },
             ]}
           />
-          <p class="foot">
+          <p>
             {isEnd ? (
-              <span class="muted">That is all.</span>
+              <span class="muted">No more rows.</span>
             ) : (
               <button type="button" class="button" aria-disabled={running} onClick={() => void more()}>
                 Show more

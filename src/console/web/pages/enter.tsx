@@ -1,4 +1,4 @@
-/** The pages of whoever is not signed in: sign-in, claim, invitation. */
+/** The pages before one is signed in: sign-in, claim, invitation. */
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { call } from '../call.js';
@@ -20,9 +20,9 @@ const Entrance = (props: {
     return () => removeEventListener('hashchange', reload);
   }, []);
   return (
-    <main class="entrance">
+    <main class="entrance stack">
       <Brand />
-      <div class="card">
+      <div class="card stack">
         <Page title={props.title} lead={props.lead}>
           {props.children}
         </Page>
@@ -31,7 +31,7 @@ const Entrance = (props: {
   );
 };
 
-/** Links have their token in the fragment, which browsers send to nobody. */
+/** The token is in the fragment of the link, which browsers do not send. */
 const tokenOfLink = (): string => location.hash.slice(1);
 
 const passwordOf = (values: FormData, name: string): string => values.get(name) as string;
@@ -57,7 +57,7 @@ const NewUserFields = () => (
       minLength={10}
       maxLength={256}
       autocomplete="new-password"
-      hint="At least 10 characters. A few words that only you put together are best."
+      hint="At least 10 characters. Several unrelated words are best."
     />
   </>
 );
@@ -79,7 +79,7 @@ export const SignInPage = () => {
         lead="The service wrote a one-time link when it started: on the terminal, or in the file console-link in its data folder. Open that link to become the operator."
       >
         <p class="hint">
-          The link has expired? <code>npm run console -- link</code> makes a new one.
+          If the link has expired, make a new one: <code>npm run console -- link</code>
         </p>
       </Entrance>
     );
@@ -120,7 +120,7 @@ export const ClaimPage = () => {
   if (token === '') {
     return (
       <Entrance
-        title="The link is not complete"
+        title="The link is incomplete"
         lead="Copy the whole link, with the part after #, from the terminal or from the file console-link."
       />
     );
@@ -157,7 +157,7 @@ export const AcceptPage = () => {
   if (token === '') {
     return (
       <Entrance
-        title="The link is not complete"
+        title="The link is incomplete"
         lead="Copy the whole link, with the part after #, from the message you got."
       />
     );

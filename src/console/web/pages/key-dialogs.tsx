@@ -22,10 +22,10 @@ const Voices = ({ chosen }: { readonly chosen: readonly string[] | null }) => {
   const problem = useProblemOf('voices');
   return (
     <fieldset class="field">
-      <legend>Voices</legend>
-      <label class="choice">
+      <legend class="label">Voices</legend>
+      <label class="row">
         <input type="checkbox" name="allVoices" checked={isAll} onChange={() => setIsAll(!isAll)} />
-        All voices, later ones too
+        All voices, including future ones
       </label>
       {!isAll && (
         <Shown of={voices}>
@@ -35,7 +35,7 @@ const Voices = ({ chosen }: { readonly chosen: readonly string[] | null }) => {
             return (
               <div class="choices">
                 {[...installed, ...gone].map((id) => (
-                  <label class="choice">
+                  <label class="row">
                     <input
                       type="checkbox"
                       name="voices"
@@ -72,7 +72,7 @@ const PropertyFields = ({ of }: { readonly of: KeyPropertiesView | null }) => {
         label="Expires"
         type="datetime-local"
         defaultValue={expiresAtMs === null ? '' : toLocal(expiresAtMs)}
-        hint="Refused from then on. Empty: never."
+        hint="From this time on the key is refused. Empty: it does not expire."
       />
       <Field
         name="creditLimit"
@@ -82,7 +82,7 @@ const PropertyFields = ({ of }: { readonly of: KeyPropertiesView | null }) => {
         step={1}
         inputMode="numeric"
         defaultValue={of?.creditLimit ?? ''}
-        hint="What this key may spend in all. Empty: what the account has."
+        hint="How many credits this key can spend in total. Empty: as many as the account has."
       />
       <Voices chosen={of?.voices ?? null} />
     </>
@@ -97,7 +97,7 @@ const propertiesOf = (values: FormData): Required<KeyChanges> => {
     throw new CallError({
       code: 'badRequest',
       field: 'voices',
-      message: 'Choose one voice at least, or all.',
+      message: 'Choose at least one voice, or all voices.',
     });
   return {
     name: textOf(values, 'name'),
@@ -133,7 +133,7 @@ const NewKey = ({ secret, onClose }: { readonly secret: string; readonly onClose
   const code = codeFor({ serviceUrl, request, key: secret });
   return (
     <div class="stack form">
-      <p>Copy the key now. It is not shown again, and nobody can find it out later.</p>
+      <p>Copy the key now. It is not shown again and cannot be recovered.</p>
       <CopyBlock text={secret} label="Key" />
       <h3>Try it</h3>
       <Switch name="language" label="Language" options={languages} value={language} onChange={setLanguage} />
@@ -157,7 +157,7 @@ export const CreateKey = ({
   const [secret, setSecret] = useState<string | null>(null);
   if (secret !== null) {
     return (
-      <Dialog title="Your new key" wide key="new">
+      <Dialog title="Your new key" key="new">
         <NewKey secret={secret} onClose={onClose} />
       </Dialog>
     );

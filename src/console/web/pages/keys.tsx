@@ -64,11 +64,7 @@ const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (ask
           return limits.length === 0 ? (
             <span class="muted">None</span>
           ) : (
-            <span class="lines">
-              {limits.map((limit) => (
-                <span key={limit}>{limit}</span>
-              ))}
-            </span>
+            limits.map((limit) => <div key={limit}>{limit}</div>)
           );
         },
       },
@@ -114,8 +110,8 @@ const RevokeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClo
     }}
   >
     <p>
-      Programs with the key <code>{shown.prefix}…</code> are refused at once, and what they speak now ends.
-      This cannot be undone.
+      Programs with the key <code>{shown.prefix}…</code> are refused at once, and their speech ends. This
+      cannot be undone.
     </p>
   </Confirm>
 );
@@ -139,20 +135,20 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
             <>
               {valid.length === 0 ? (
                 <Empty title="No keys yet" action={create}>
-                  A program needs a key to speak. Create one for each program, so that you can revoke it
-                  alone.
+                  A program needs a key to use the service. Create one for each program, so that you can
+                  revoke each separately.
                 </Empty>
               ) : (
                 <>
-                  <div class="between head">
-                    <p class="muted">Programs speak with a key, and spend the credit of this account.</p>
+                  <div class="between">
+                    <p class="muted">Programs use these keys. Their speech is charged to this account.</p>
                     {create}
                   </div>
                   <KeyTable rows={valid} ask={setAsked} />
                 </>
               )}
               {revoked.length > 0 && (
-                <details class="section">
+                <details>
                   <summary>{plural(revoked.length, 'revoked key')}</summary>
                   <KeyTable rows={revoked} ask={setAsked} />
                 </details>

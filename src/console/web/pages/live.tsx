@@ -18,16 +18,20 @@ const Tile = (props: {
   readonly below?: string;
   readonly history?: readonly number[];
   readonly children: ComponentChildren;
-}) => (
-  <div class="tile">
-    <dt>{props.label}</dt>
-    <dd>
-      {props.children}
-      <span class="below">{props.below}</span>
-    </dd>
-    {props.history !== undefined && <Sparkline values={props.history} length={historyMax} />}
-  </div>
-);
+}) => {
+  // Keeps its height without a text.
+  const { below = '' } = props;
+  return (
+    <div class="card">
+      <dt>{props.label}</dt>
+      <dd>
+        {props.children}
+        <span class="below">{below === '' ? '\u00a0' : below}</span>
+      </dd>
+      {props.history !== undefined && <Sparkline values={props.history} length={historyMax} />}
+    </div>
+  );
+};
 
 const sum = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((total, count) => total + count, 0);
@@ -45,7 +49,7 @@ const Counts = (props: {
     .sort(([, a], [, b]) => b - a);
   return (
     <section>
-      <h2 class="head">{props.title}</h2>
+      <h2>{props.title}</h2>
       {rows.length === 0 ? (
         <p class="muted">{props.empty}</p>
       ) : (
@@ -75,10 +79,12 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
   return (
     <>
       {!view.ready && (
-        <div class="notice bad">Not ready: {view.reasons.join(', ')}. Load balancers send nobody here.</div>
+        <div class="notice bad">
+          Not ready: {view.reasons.join(', ')}. Load balancers send no requests here.
+        </div>
       )}
       {view.warnings.length > 0 && <div class="notice warn">{view.warnings.join(', ')}</div>}
-      <dl class="tiles">
+      <dl class="cells tiles">
         <Tile
           label="Streams"
           below={Object.entries(view.streams)
@@ -116,7 +122,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
         <Tile label="Late chunks" below="Since the start">
           {formatNumber(view.lateChunks)}
         </Tile>
-        <Tile label="Audio waiting" below="Seconds made, not sent yet">
+        <Tile label="Audio waiting" below="Seconds, not sent yet">
           {formatSeconds(view.bufferedAudioMs)}
         </Tile>
         <Tile label="Event loop delay, p50" below={`p99 ${milliseconds(view.eventLoopDelayMs.p99)}`}>
@@ -136,7 +142,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
           {formatNumber(sum(view.threads))}
         </Tile>
       </dl>
-      <div class="columns section">
+      <div class="cells">
         <Counts
           title="Refused since the start"
           label="Reason"
@@ -145,8 +151,8 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
         />
         <Counts title="Threads" label="Kind" empty="No thread is running." counts={view.threads} />
       </div>
-      <section class="section">
-        <h2 class="head">Last refusals</h2>
+      <section>
+        <h2>Last refusals</h2>
         {view.recentRefusals.length === 0 ? (
           <Empty title="No refusals">
             The last hundred requests that were refused appear here, with the reason.
@@ -175,7 +181,7 @@ export const LivePage = () => {
   return (
     <Page
       title="Live"
-      lead="What this service does now."
+      lead="What the service is doing now."
       actions={
         <span class={`badge ${kind}`} role="status">
           {label}

@@ -6,7 +6,7 @@ export const OperatorsPage = () => {
   return (
     <Page
       title="Operators"
-      lead="Operators see and change all accounts, and this service."
+      lead="Operators manage all accounts and this service."
       actions={invitation.button}
     >
       {invitation.problem}

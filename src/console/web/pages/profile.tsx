@@ -19,7 +19,7 @@ export const ProfilePage = () => {
     <Page title={user.name} lead={`${role} since ${formatTime(user.createdAtMs)}`}>
       <div class="stack narrow">
         <section class="card">
-          <h2 class="head">Password</h2>
+          <h2>Password</h2>
           <Form
             key={formKey}
             submit="Change password"
@@ -64,7 +64,7 @@ export const ProfilePage = () => {
         <section class="card between">
           <div>
             <h2>Sessions</h2>
-            <p class="muted">Ends every session of yours, on all devices, this one too.</p>
+            <p class="muted">Signs you out on all devices, including this one.</p>
           </div>
           <button type="button" class="button" onClick={() => setIsEnding(true)}>
             Sign out everywhere
@@ -79,7 +79,7 @@ export const ProfilePage = () => {
           onAct={async () => become(await call('signOut', { everywhere: true }), '/sign-in')}
           onClose={() => setIsEnding(false)}
         >
-          <p>You sign in again with your name and password.</p>
+          <p>You can sign in again with your name and password.</p>
         </Confirm>
       )}
     </Page>

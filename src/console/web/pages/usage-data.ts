@@ -2,7 +2,7 @@
 import type { Question, UsageRow, UsageStep } from '../../contract.js';
 import { call, CallError } from '../call.js';
 
-/** Of all pages: a browser adds up so many at once. They are a month of days of 800 keys. */
+/** Of all pages together; a browser adds them up without a pause. They are a month of days of 800 keys. */
 const rowsMax = 25_000;
 
 /** @throws {CallError} also if there are too many rows to show */
@@ -19,7 +19,7 @@ export const allUsage = async (
       throw new CallError({
         code: 'badRequest',
         message:
-          'That is too much to show. Choose a shorter time, days in place of hours, or the page of one account. The CSV file has all of it.',
+          'There are too many rows to show. Choose a shorter period, days instead of hours, or one account. The CSV file has all rows.',
       });
     page = await call('usage', { ...question, after: page.next }, signal);
   }

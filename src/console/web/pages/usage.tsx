@@ -49,13 +49,13 @@ const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure
   }, [data]);
   const at = point === null ? undefined : data.timesMs[point];
   return (
-    <figure class="plot card">
+    <figure class="card stack">
       {isLost && (
         <Problem
           refusal={{ message: 'The plot did not load. Reload the page; the table has all numbers.' }}
         />
       )}
-      <figcaption class="between">
+      <figcaption class="between small">
         <strong>{measure}</strong>
         <span class="muted">
           {at === undefined
@@ -71,10 +71,12 @@ const PlotView = ({ data, measure }: { readonly data: PlotData; readonly measure
         role="img"
         aria-label={`${measure} over time. The tables below have the numbers.`}
       />
-      <ul class="legend row">
+      <ul class="row legend">
         {data.series.map(({ label, values }, index) => (
           <li key={label} class="row">
-            <span class="swatch" style={{ background: `var(--series-${index + 1})` }} />
+            <span aria-hidden="true" style={{ color: `var(--series-${index + 1})` }}>
+              ■
+            </span>
             {label}
             <strong>{point === null ? '' : formatMeasure(measure, values[point] ?? 0)}</strong>
           </li>
@@ -89,7 +91,7 @@ const sumColumns: readonly Column<Sum>[] = [
   { label: 'Characters', isNumber: true, cell: ({ characters }) => formatNumber(characters) },
   { label: 'Seconds of audio', isNumber: true, cell: ({ audioMs }) => formatSeconds(audioMs) },
   { label: 'Credits', isNumber: true, cell: ({ credits }) => formatNumber(credits) },
-  { label: 'Given back', isNumber: true, cell: ({ refunded }) => formatNumber(refunded) },
+  { label: 'Refunded', isNumber: true, cell: ({ refunded }) => formatNumber(refunded) },
 ];
 
 const splits: Readonly<Partial<Record<Split, string>>> = { Key: 'Key', Voice: 'Voice' };
@@ -122,8 +124,8 @@ const Usage = (props: {
   if (accountId !== null) query.set('accountId', String(accountId));
   return (
     <>
-      <div class="filters row">
-        <label class="filter muted row">
+      <div class="row">
+        <label class="muted row">
           <span>Last</span>
           <select value={period} onChange={({ currentTarget }) => choose(currentTarget.value as Period)}>
             {Object.keys(periods).map((name) => (
@@ -156,17 +158,14 @@ const Usage = (props: {
       <Shown of={usage}>
         {(all) =>
           all.length === 0 || data === undefined ? (
-            <Empty
-              title="Nothing was spoken in this time"
-              action={<a href="/playground">To the playground</a>}
-            >
-              Choose a longer time, or say something.
+            <Empty title="No usage in this period" action={<a href="/playground">To the playground</a>}>
+              Choose a longer period, or speak a text in the playground.
             </Empty>
           ) : (
             <>
               <PlotView data={data} measure={measure} />
-              <section class="section">
-                <h2 class="head">By {split.toLowerCase()}</h2>
+              <section>
+                <h2>By {split.toLowerCase()}</h2>
                 <Table
                   caption={`Usage by ${split.toLowerCase()}`}
                   rows={sumsBy(all, (row) => partOf(row, split, accounts))}
@@ -186,7 +185,7 @@ const Usage = (props: {
                   ]}
                 />
               </section>
-              <details class="section">
+              <details>
                 <summary>By {step}</summary>
                 <Table
                   caption={`Usage by ${step}`}
@@ -208,22 +207,22 @@ const Usage = (props: {
   );
 };
 
-/** Of the history of a balance, until one asks for more. */
+/** Rows of the balance's history that are shown at first. */
 const firstRows = 10;
 
 const Balance = ({ account }: { readonly account: AccountView }) => {
   const balance = useCall('balance', { accountId: account.accountId });
   const [isWhole, setIsWhole] = useState(false);
   return (
-    <section class="section">
-      <div class="between head">
+    <section>
+      <div class="between">
         <h2>Balance</h2>
         <strong>{formatNumber(account.balance)}</strong>
       </div>
       <Shown of={balance}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No credit was granted yet" />
+            <Empty title="No credit granted yet" />
           ) : (
             <>
               <Table
@@ -233,7 +232,7 @@ const Balance = ({ account }: { readonly account: AccountView }) => {
                 columns={[
                   {
                     label: 'What',
-                    cell: ({ kind }) => (kind === 'grant' ? 'Credit granted' : 'Spent in a day'),
+                    cell: ({ kind }) => (kind === 'grant' ? 'Credit granted' : 'Spent on this day'),
                   },
                   {
                     label: 'When',
@@ -250,7 +249,7 @@ const Balance = ({ account }: { readonly account: AccountView }) => {
                 ]}
               />
               {!isWhole && rows.length > firstRows && (
-                <p class="foot">
+                <p>
                   <button type="button" class="button" onClick={() => setIsWhole(true)}>
                     Show {formatNumber(rows.length - firstRows)} more
                   </button>
@@ -281,7 +280,7 @@ export const AllUsagePage = () => {
     [answer],
   );
   return (
-    <Page title="Usage" lead="Of all accounts.">
+    <Page title="Usage" lead="All accounts.">
       <Usage accountId={null} accounts={accounts} />
     </Page>
   );

@@ -28,8 +28,9 @@ export const useInvitation = (accountId: number | null) => {
       <Dialog title="Send this link" onClose={() => setLink(null)}>
         <div class="stack">
           <p>
-            Whoever opens it chooses a name and a password{accountId === null && ', and becomes an operator'}.
-            It works once, until <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
+            The person who opens it chooses a name and a password
+            {accountId === null && ', and becomes an operator'}. It works once, until{' '}
+            <Time ms={link.expiresAtMs} format={formatTime} />, and is not shown again.
           </p>
           <CopyBlock text={link.url} label="Link" />
         </div>
@@ -109,7 +110,7 @@ export const UserTable = ({
           onAct={remove}
           onClose={() => setRemoving(null)}
         >
-          <p>Signs {removing.name} out everywhere, at once. Keys of the account stay.</p>
+          <p>{removing.name} is signed out everywhere at once. The account’s keys stay valid.</p>
         </Confirm>
       )}
     </>
@@ -122,7 +123,7 @@ export const Users = ({ accountId }: { readonly accountId: number }) => {
   return (
     <>
       {isOperator && (
-        <div class="between head">
+        <div class="between">
           <p class="muted">Users see the keys, usage and playground of this account.</p>
           {invitation.button}
         </div>

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Icon } from './icon.js';
 
-/** Copies a text, and says so. Without permission it selects nothing and says what to do. */
+/** Copies a text, and confirms it. Without permission it says what to do. */
 export const CopyButton = ({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) => {
-  const [said, setSaid] = useState<'' | 'Copied' | 'Select and copy it yourself'>('');
+  const [said, setSaid] = useState<'' | 'Copied' | 'Select the text and copy it'>('');
   useEffect(() => {
     if (said === '') return;
     const timer = setTimeout(() => setSaid(''), 3_000);
@@ -15,7 +15,7 @@ export const CopyButton = ({ text, label = 'Copy' }: { readonly text: string; re
       await navigator.clipboard.writeText(text);
       setSaid('Copied');
     } catch {
-      setSaid('Select and copy it yourself');
+      setSaid('Select the text and copy it');
     }
   };
   return (
@@ -28,7 +28,7 @@ export const CopyButton = ({ text, label = 'Copy' }: { readonly text: string; re
 
 /** A text to copy, such as a key or lines of code. */
 export const CopyBlock = (props: { readonly text: string; readonly label: string }) => (
-  <div class="copy-block">
+  <div class="copy-block row">
     <pre tabIndex={0} aria-label={props.label}>
       {props.text}
     </pre>

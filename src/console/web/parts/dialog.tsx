@@ -6,7 +6,6 @@ import { Icon } from './icon.js';
 /** Modal. Escape closes it, and the focus returns to where it was. Without `onClose` only its own buttons close it. */
 export const Dialog = (props: {
   readonly title: string;
-  readonly wide?: boolean;
   readonly onClose?: () => void;
   readonly children: ComponentChildren;
 }) => {
@@ -28,7 +27,7 @@ export const Dialog = (props: {
   return (
     <dialog
       ref={dialog}
-      class={props.wide === true ? 'dialog wide' : 'dialog'}
+      class="dialog"
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();
@@ -45,10 +44,10 @@ export const Dialog = (props: {
         else props.onClose();
       }}
     >
-      <div class="between head">
+      <div class="between">
         <h2 id={id}>{props.title}</h2>
         {props.onClose !== undefined && (
-          <button type="button" class="icon-button" aria-label="Close" onClick={props.onClose}>
+          <button type="button" class="button" aria-label="Close" onClick={props.onClose}>
             <Icon name="close" />
           </button>
         )}

@@ -1,4 +1,4 @@
-/** Forms: they send once, say what went wrong at the field that is wrong, and keep what was typed. */
+/** Forms: they send once, show an error at the field that is wrong, and keep the input. */
 import { createContext, type ComponentChildren, type JSX } from 'preact';
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Refusal } from '../../contract.js';
@@ -27,7 +27,7 @@ export const useAct = (): FormState & { readonly act: (work: () => Promise<void>
       await work();
     } catch (error) {
       refusal = toRefusal(error);
-      // Somebody else has changed it: show how it is now.
+      // Another user has changed it: show the current state.
       if (refusal.code === 'conflict' || refusal.code === 'notFound') void refresh();
     }
     running.current = false;
@@ -85,7 +85,7 @@ export const Form = (props: {
   );
 };
 
-/** What the server said about a field of this form. */
+/** The server's error for a field of this form. */
 export const useProblemOf = (name: string): string | null => {
   const { refusal } = useContext(FormContext);
   return refusal !== null && fieldOf(refusal) === name ? refusal.message : null;
@@ -108,7 +108,9 @@ export const Labelled = (props: {
   const described = [props.hint !== undefined && `${id}-hint`, problem !== null && `${id}-problem`];
   return (
     <div class="field">
-      <label for={id}>{props.label}</label>
+      <label class="label" for={id}>
+        {props.label}
+      </label>
       {props.children({
         id,
         name: props.name,

@@ -1,4 +1,4 @@
-/** The icons, as strokes on 24 units. They repeat what a text beside them says, and are hidden from screen readers. */
+/** The icons, as strokes on 24 units. Each repeats the text beside it, so screen readers skip it. */
 const paths = {
   accounts:
     'M3 21v-1a5 5 0 0 1 5-5h3a5 5 0 0 1 5 5v1M9.5 11a4 4 0 1 0 0-8 4 4 0 0 0 0 8ZM17 15.2a5 5 0 0 1 4 4.8v1M15.5 3.2a4 4 0 0 1 0 7.6',
@@ -23,17 +23,27 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-export const Icon = ({ name }: { readonly name: IconName }) => (
-  <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
-    <path d={paths[name]} />
+const Strokes = (props: { readonly path: string; readonly width: number }) => (
+  <svg
+    viewBox="0 0 24 24"
+    width="1.25rem"
+    height="1.25rem"
+    fill="none"
+    stroke="currentcolor"
+    stroke-width={props.width}
+    stroke-linecap="round"
+    stroke-linejoin="round"
+    aria-hidden="true"
+  >
+    <path d={props.path} />
   </svg>
 );
 
+export const Icon = ({ name }: { readonly name: IconName }) => <Strokes path={paths[name]} width={1.75} />;
+
 export const Brand = () => (
-  <span class="brand">
-    <svg class="brand-mark" viewBox="0 0 24 24" aria-hidden="true">
-      <path d="M4 4v16M9.3 4v12.5M14.7 4v9M20 4v5.5" />
-    </svg>
+  <strong class="brand row">
+    <Strokes path="M4 4v16M9.3 4v12.5M14.7 4v9M20 4v5.5" width={2.75} />
     Syrinx
-  </span>
+  </strong>
 );

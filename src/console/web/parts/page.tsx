@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Refusal } from '../../contract.js';
 import { refresh, type Asked } from '../use-call.js';
 
-/** When the page appears, its heading gets the focus, so that a screen reader says where one is; or the field with `autofocus`. */
+/** When the page appears, the field with `autofocus` gets the focus, or the heading, so that a screen reader reads it. */
 export const Page = (props: {
   readonly title: string;
   /** Before the title in the name of the browser's tab. */
@@ -25,7 +25,7 @@ export const Page = (props: {
   }, []);
   return (
     <>
-      <header class="between page-head">
+      <header class="between">
         <div>
           {props.above}
           <h1 ref={heading} tabIndex={-1}>
@@ -55,20 +55,20 @@ export const Problem = (props: {
   </div>
 );
 
-/** Where there is nothing yet: what would be here, and what to do. */
+/** For an empty list: what would be here, and what to do. */
 export const Empty = (props: {
   readonly title: string;
   readonly children?: ComponentChildren;
   readonly action?: ComponentChildren;
 }) => (
-  <div class="empty">
-    <p class="empty-title">{props.title}</p>
+  <div class="empty stack">
+    <strong>{props.title}</strong>
     {props.children !== undefined && <p>{props.children}</p>}
     {props.action}
   </div>
 );
 
-/** Appears only when waiting takes long enough to be noticed. */
+/** Becomes visible only after a while. */
 export const Waiting = () => (
   <p class="waiting" role="status">
     Loading …

@@ -10,7 +10,18 @@ export const Sparkline = ({
   const start = length - values.length;
   const points = values.map((value, index) => `${start + index},${(23 - (22 * value) / max).toFixed(1)}`);
   return (
-    <svg class="sparkline" viewBox={`0 0 ${length - 1} 24`} preserveAspectRatio="none" aria-hidden="true">
+    <svg
+      class="sparkline"
+      viewBox={`0 0 ${length - 1} 24`}
+      width="100%"
+      height="1.75rem"
+      fill="none"
+      stroke="currentcolor"
+      stroke-width={1.5}
+      overflow="visible"
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
       <polyline points={points.join(' ')} vector-effect="non-scaling-stroke" />
     </svg>
   );

@@ -8,7 +8,7 @@ export const Switch = <Option extends string>(props: {
   readonly value: Option;
   readonly onChange: (option: Option) => void;
 }) => (
-  <fieldset class="switch">
+  <fieldset class="switch row">
     <legend class="hidden">{props.label}</legend>
     {(Object.keys(props.options) as Option[]).map((option) => (
       <label key={option}>

@@ -1,4 +1,4 @@
-/** One short message at the foot of the page: what was done. */
+/** One short message at the foot of the page: the result of an action. */
 import { useEffect, useState } from 'preact/hooks';
 
 let show = (_text: string): void => undefined;

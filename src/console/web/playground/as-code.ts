@@ -1,4 +1,4 @@
-/** A request for speech as programs that make it. */
+/** Programs that make a request for speech. */
 
 /** A body of `POST /v1/tts/stream`. */
 export type SpeechBody = Readonly<Record<string, unknown>>;
@@ -7,7 +7,7 @@ export interface CodeOptions {
   /** Without a slash at the end. */
   readonly serviceUrl: string;
   readonly request: SpeechBody;
-  /** A place to put one in, if it is absent. */
+  /** Absent: a placeholder. */
   readonly key?: string;
   /** Where the audio goes. */
   readonly file?: string;
@@ -36,7 +36,7 @@ const python = (value: unknown): string =>
     (token) => pythonWords[token] ?? token,
   );
 
-/** Each waits for nothing: it takes the audio as it streams. */
+/** Each program reads the audio as it streams. */
 export const codeFor = (options: CodeOptions): Code => {
   const { file = 'speech.mp3', key = 'YOUR_API_KEY', request } = options;
   const url = `${options.serviceUrl}/v1/tts/stream`;

@@ -20,7 +20,7 @@ const states: Readonly<Record<ContextState, string>> = {
   closing: 'speaks the rest, then closes',
   closed: 'closed',
   cancelled: 'interrupted',
-  lost: 'lost with its connection',
+  lost: 'connection lost',
 };
 
 const firstScript =
@@ -29,7 +29,7 @@ const firstScript =
 /** Pieces of about four characters, as language models write. */
 const tokensOf = (text: string): readonly string[] => text.match(/\s*\S{1,4}|\s+/g) ?? [];
 
-/** @returns what was typed or pasted: text that was sent before cannot be taken back */
+/** @returns the text that was typed or pasted; sent text cannot be taken back */
 const insertedInto = (before: string, after: string): string => {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
@@ -116,7 +116,7 @@ export const ContextCard = (props: {
         <Labelled
           name={`${id}-typed`}
           label="Text, sent as you type"
-          hint="Ctrl+Enter flushes: it speaks the rest. Escape interrupts. What was sent cannot be taken back."
+          hint="Ctrl+Enter flushes: the rest is spoken. Escape interrupts. Sent text cannot be taken back."
         >
           {(control) => (
             <textarea
@@ -124,7 +124,7 @@ export const ContextCard = (props: {
               rows={2}
               value={typed}
               onInput={(event) => {
-                // A method of input for other scripts shows what it composes before it is text.
+                // An input method for other scripts composes its text in the field first.
                 if (!event.isComposing) onType(event.currentTarget.value);
               }}
               onCompositionEnd={(event) => onType(event.currentTarget.value)}

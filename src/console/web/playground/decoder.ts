@@ -1,4 +1,4 @@
-/** Makes samples of encoded audio as it streams, so that one hears the very bytes that one can download. */
+/** Decodes audio as it streams. The playground plays the same bytes that it offers for download. */
 import type { AudioFormat, CodecFormat, Encoding, SpecifiedEncoding } from '../../../api/formats.js';
 import { MpegUnpacker, OggUnpacker, type Unpacker } from './containers.js';
 
@@ -9,7 +9,7 @@ type SampleEncoding = Exclude<SpecifiedEncoding, CodecFormat['encoding']>;
 export interface Decoder {
   /** @param bytes of one record of a stream */
   push(bytes: Uint8Array<ArrayBuffer>): void;
-  /** Resolves when all samples have come. Rejects if the bytes are no such audio. */
+  /** Resolves when all samples have come. Rejects if the bytes are not audio of this format. */
   finish(): Promise<void>;
   /** Idempotent. */
   close(): void;

@@ -1,23 +1,22 @@
-/** The page on which one hears the service. */
+/** The playground: hear the service in the browser. */
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useId, useRef, useState } from 'preact/hooks';
-import type { AccountView, User, VoiceView } from '../../contract.js';
+import type { AccountView, VoiceView } from '../../contract.js';
 import { plural } from '../format.js';
 import { Labelled } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
+import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 import { VoiceGallery } from './voice-gallery.js';
 import { RequestTab } from './request-tab.js';
 import { SocketTab } from './socket-tab.js';
 
-export { VoiceGallery } from './voice-gallery.js';
-
 interface Tab {
   readonly label: string;
-  readonly content: ComponentChildren;
+  readonly content: () => ComponentChildren;
 }
 
-/** All tabs stay: what one has typed and what sounds survives a look at another. */
+/** A tab is drawn when it is first shown, and stays: its text and its audio survive a look at another tab. */
 const Tabs = (props: {
   readonly label: string;
   readonly tabs: readonly Tab[];
@@ -27,6 +26,7 @@ const Tabs = (props: {
   const { onSelect, selected, tabs } = props;
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
+  const shown = useRef(new Set<number>()).current.add(selected);
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>) => {
     const last = tabs.length - 1;
     const keys: Readonly<Record<string, number>> = {
@@ -67,7 +67,7 @@ const Tabs = (props: {
           aria-labelledby={`${id}-tab-${index}`}
           hidden={index !== selected}
         >
-          {content}
+          {shown.has(index) && content()}
         </div>
       ))}
     </>
@@ -87,46 +87,48 @@ const Rooms = (props: { readonly accountId: number; readonly voices: readonly Vo
   };
   return (
     <Tabs
-      label="Ways to speak"
+      label="Playground"
       selected={selected}
       onSelect={setSelected}
       tabs={[
-        { label: 'Request', content: <RequestTab {...shared} /> },
-        { label: 'Conversation', content: <SocketTab {...shared} /> },
-        { label: 'Voices', content: <VoiceGallery onChoose={choose} /> },
+        { label: 'Request', content: () => <RequestTab {...shared} /> },
+        { label: 'Conversation', content: () => <SocketTab {...shared} /> },
+        { label: 'Voices', content: () => <VoiceGallery onChoose={choose} /> },
       ]}
     />
   );
 };
 
-const AccountLine = ({ account }: { readonly account: AccountView }) => (
-  <>
-    {account.suspendedAtMs !== null && (
+/** Why the account cannot speak. */
+const AccountProblem = ({ account }: { readonly account: AccountView }) => {
+  const { balance, metered, name, suspendedAtMs } = account;
+  if (suspendedAtMs !== null)
+    return (
       <Problem
         refusal={{
-          message: `The account ${account.name} is suspended. It cannot speak until an operator resumes it.`,
+          message: `The account ${name} is suspended. It cannot speak until an operator resumes it.`,
         }}
       />
-    )}
-    {account.suspendedAtMs === null && account.metered && account.balance <= 0 && (
-      <Problem
-        refusal={{ message: `The account ${account.name} has no credit left. An operator can add some.` }}
-      />
-    )}
-  </>
-);
+    );
+  if (!metered || balance > 0) return null;
+  return (
+    <Problem refusal={{ message: `The account ${name} has no credit left. An operator can add credit.` }} />
+  );
+};
 
-export const Playground = (props: {
-  readonly user: User;
-  /** `null` for members. */
-  readonly accounts: readonly AccountView[] | null;
-}) => {
-  const { accounts, user } = props;
-  const [chosen, setChosen] = useState(user.accountId ?? accounts?.[0]?.accountId ?? null);
-  const account = useCall('account', chosen === null ? null : { accountId: chosen });
+export const PlaygroundPage = () => {
+  const member = useUser();
+  const isMember = member.accountId !== null;
+  const all = useCall('accounts', isMember ? null : {});
+  const own = useCall('account', member.accountId === null ? null : { accountId: member.accountId });
   const voices = useCall('voices', {});
-
-  if (chosen === null)
+  const accounts = isMember ? { ...own, answer: own.answer && [own.answer] } : all;
+  const [chosen, setChosen] = useState<number | null>(null);
+  const choices = accounts.answer ?? [];
+  const account = choices.find(({ accountId }) => accountId === chosen) ?? choices[0];
+  // The account belongs to the head of the page: without it, the page would move when the account comes.
+  if (accounts.answer === undefined) return <Shown of={accounts}>{() => null}</Shown>;
+  if (account === undefined)
     return (
       <Page title="Playground">
         <Empty
@@ -141,46 +143,42 @@ export const Playground = (props: {
         </Empty>
       </Page>
     );
-
-  const view = account.answer;
-  const credit =
-    view === undefined ? '' : view.metered ? `${plural(view.balance, 'credit')} left` : 'Not metered';
+  const { accountId, balance, metered } = account;
   return (
     <Page
       title="Playground"
-      lead="Hear what you type, as it streams. It costs what a request with a key costs."
+      lead="Hear your text as it streams. It costs the same as a request with a key."
       actions={
-        <div class="row pg-account">
-          {accounts !== null && (
+        <div class="row">
+          {!isMember && (
             <Labelled name="account" label="Account">
               {(control) => (
                 <select
                   {...control}
-                  value={String(chosen)}
+                  value={String(accountId)}
                   onChange={(event) => setChosen(Number(event.currentTarget.value))}
                 >
-                  {accounts.map(({ accountId, name }) => (
-                    <option value={accountId} key={accountId}>
-                      {name}
+                  {choices.map((choice) => (
+                    <option value={choice.accountId} key={choice.accountId}>
+                      {choice.name}
                     </option>
                   ))}
                 </select>
               )}
             </Labelled>
           )}
-          <span class="hint">{credit}</span>
+          <span class="hint">{metered ? `${plural(balance, 'credit')} left` : 'No credit limit'}</span>
         </div>
       }
     >
-      {account.problem !== null && view === undefined && <Problem refusal={account.problem} />}
-      {view !== undefined && <AccountLine account={view} />}
+      <AccountProblem account={account} />
       <Shown of={voices}>
         {({ packs }) => {
           const all = packs.flatMap((pack) => pack.voices);
           return all.length === 0 ? (
-            <Empty title="No voice is loaded">An operator can add a voice pack and reload.</Empty>
+            <Empty title="No voice is loaded">An operator can add a voice pack and reload the voices.</Empty>
           ) : (
-            <Rooms key={chosen} accountId={chosen} voices={all} />
+            <Rooms key={accountId} accountId={accountId} voices={all} />
           );
         }}
       </Shown>

@@ -1,13 +1,14 @@
-/** What the errors of the service mean for the person at the playground, and what to do about them. */
+/** The errors of the service for the user of the playground: what happened, and what to do. */
 import { noticeSignedOut } from '../call.js';
 
 const noCredit =
-  'The account has too little credit for this text. Shorten the text, or have an operator add credit.';
+  'The account has too little credit for this text. Shorten the text, or ask an operator to add credit.';
 const noSlot =
   'Nine streams of this account speak in the playground already, here or in other windows. Wait until one of them ends, then try again.';
 const suspended = 'The account is suspended, so it cannot speak until an operator resumes it.';
-const busy = 'The service takes no more speech at the moment: it is at its capacity, or it starts or stops.';
-const fault = 'The service had a fault. Try again. If it stays so, look into the log of the service.';
+const busy =
+  'The service takes no more speech at the moment: it is at its capacity, or it is starting or stopping.';
+const fault = 'The service failed. Try again. If that does not help, read the log of the service.';
 
 export const unreachable =
   'The console does not answer. Check that the service is running and that you are online, then try again.';
@@ -17,7 +18,7 @@ interface Fault {
   readonly msg: string;
 }
 
-/** The members that tell the bodies of errors apart. */
+/** The bodies of errors differ in these members. */
 interface ErrorBody {
   readonly error?: unknown;
   readonly message?: unknown;
@@ -40,7 +41,7 @@ const listFaults = (detail: unknown): string => {
 export const problemOf = async (response: Response): Promise<string> => {
   const body = ((await response.json().catch(() => null)) ?? {}) as ErrorBody;
   if (body.code === 'signedOut') noticeSignedOut();
-  // The console's own refusals, and an unknown voice, are worded for people.
+  // The messages of the console's own refusals, and of an unknown voice, are for people.
   if (typeof body.message === 'string') return body.message;
   switch (response.status) {
     case 401:
@@ -60,7 +61,7 @@ export const problemOf = async (response: Response): Promise<string> => {
       return `${busy} Try again ${seconds > 0 ? `in ${seconds} s` : 'in a moment'}.`;
     }
     default:
-      return `The service answered with status ${response.status}. Try again; if it stays so, look into the log of the service.`;
+      return `The service answered with status ${response.status}. Try again. If that does not help, read the log of the service.`;
   }
 };
 
@@ -85,7 +86,7 @@ export const problemOfFrame = (text: string): string => {
 export const problemOfClose = (code: number): string => {
   switch (code) {
     case 1001:
-      return 'The service stops or restarts, so it closed the connection. Connect again in a moment.';
+      return 'The service is stopping or restarting, and closed the connection. Connect again in a moment.';
     case 1008:
       return 'The connection was closed: the account was suspended or deleted, or you signed out.';
     default:

@@ -40,7 +40,7 @@ const firstDraft: Draft = {
   normalize: true,
   format: firstFormat,
 };
-/** Kept while one visits other pages of the console, and not for the next person at this page. */
+/** Kept while the user visits other pages of the console. Another user starts with the first draft. */
 let kept = { userId: 0, draft: firstDraft };
 
 const requestOf = ({ format, normalize, temperature, text }: Draft, voice: string) => ({
@@ -87,9 +87,9 @@ const Figures = ({ run }: { readonly run: SpeechRun }) => {
     ...(track.gaps > 0 ? [['Gaps: audio came too late', formatNumber(track.gaps)]] : []),
   ];
   return (
-    <dl class="tiles">
+    <dl class="cells tiles">
       {figures.map(([name, value]) => (
-        <div key={name} class="tile">
+        <div key={name} class="card">
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>
@@ -107,9 +107,9 @@ const languages: readonly (readonly [keyof Code, string])[] = [
 const AsCode = ({ code }: { readonly code: Code }) => {
   const [language, setLanguage] = useState<keyof Code>('curl');
   return (
-    <details class="card section">
+    <details class="card">
       <summary>As code</summary>
-      <fieldset class="row pg-choices">
+      <fieldset class="row">
         <legend class="hidden">Language</legend>
         {languages.map(([name, label]) => (
           <label key={name} class="row">
@@ -124,23 +124,23 @@ const AsCode = ({ code }: { readonly code: Code }) => {
         ))}
       </fieldset>
       <CopyBlock text={code[language]} label={`The request in ${language}`} />
-      <p class="hint">Put an API key in place of YOUR_API_KEY. The page has none.</p>
+      <p class="hint">Replace YOUR_API_KEY with an API key. This page has none.</p>
     </details>
   );
 };
 
-/** Why one hears a codec only at its end, and what to do. */
+/** Why a codec sounds only at its end, and what to do. */
 const playsLate = (encoding: string): string =>
   isSecureContext
-    ? `This browser plays ${encoding} only when all of it has come. Choose pcm to hear speech as it streams.`
-    : `Over plain HTTP from another machine, browsers play ${encoding} only when all of it has come. Choose pcm to hear speech as it streams, or open the console by HTTPS.`;
+    ? `This browser plays ${encoding} only when all of it has arrived. Choose pcm to hear speech as it streams.`
+    : `Over plain HTTP from another machine, browsers play ${encoding} only when all of it has arrived. Choose pcm to hear speech as it streams, or open the console over HTTPS.`;
 
 export const RequestTab = (props: {
   readonly accountId: number;
   readonly voices: readonly VoiceView[];
   readonly voice: string;
   readonly onVoice: (voice: string) => void;
-  /** Called when speech may have cost something. */
+  /** Called when credit may have been spent. */
   readonly onSpoken: () => void;
 }) => {
   const { accountId, onSpoken, onVoice, voice, voices } = props;
@@ -188,7 +188,7 @@ export const RequestTab = (props: {
   const left = charactersMax - draft.text.length;
 
   return (
-    <div onKeyDown={onKeyDown}>
+    <div class="stack" onKeyDown={onKeyDown}>
       <div class="pg-columns">
         <div class="stack">
           <Labelled
@@ -244,7 +244,8 @@ export const RequestTab = (props: {
             <>
               <Figures run={current} />
               <p class="hint">
-                Counted from the click. The second figure includes what the browser and the loudspeaker add.
+                Both times count from the click. The second includes the delay of the browser and the
+                loudspeaker.
               </p>
               <SpokenText
                 label="Spoken words. The arrow keys move, Enter plays from a word."
@@ -267,7 +268,7 @@ export const RequestTab = (props: {
           <FormatFields value={draft.format} onChange={(format) => change({ format })} />
           <p class="hint">
             {decodesStreams(encoding)
-              ? `You hear the ${encoding} stream itself as it comes, and you download the same bytes.`
+              ? `You hear the ${encoding} stream as it arrives, and download the same bytes.`
               : playsLate(encoding)}
           </p>
           <label class="row">
@@ -276,7 +277,7 @@ export const RequestTab = (props: {
               checked={draft.normalize}
               onChange={(event) => change({ normalize: event.currentTarget.checked })}
             />
-            Write out numbers, dates and money
+            Speak numbers, dates and money as words
           </label>
         </div>
       </div>

@@ -18,7 +18,7 @@ export interface FormatChoice {
 }
 
 export const firstTemperature = DEFAULT_TEMPERATURE;
-/** Sounds at once, and the download plays everywhere. */
+/** It sounds as it streams, and every player reads the download. */
 export const firstFormat: FormatChoice = { encoding: 'wav', sampleRateHz: null, bitrateKbps: null };
 
 /** The rates that the encoders have: others are encoded at the nearest of them. */
@@ -72,7 +72,7 @@ export const VoiceFields = (props: {
       <Labelled
         name="temperature"
         label={`Temperature ${formatNumber(value.temperature)}`}
-        hint="From 0.5, even, to 3, lively."
+        hint="0.5 is even, 3 is lively."
       >
         {(control) => (
           <input
@@ -90,7 +90,7 @@ export const VoiceFields = (props: {
   );
 };
 
-/** Numbers to choose from, and the default of the encoding. */
+/** A choice of numbers, with the default of the encoding. */
 const NumberField = (props: {
   readonly name: string;
   readonly label: string;

@@ -1,4 +1,4 @@
-/** One WebSocket with its contexts: sends what the person does, plays what comes, and lists every frame. */
+/** One WebSocket with its contexts: sends text, plays the audio, and lists every frame. */
 import type { Timestamps } from '../../../api/responses.js';
 import { formatNumber } from '../format.js';
 import { linear } from './decoder.js';
@@ -17,10 +17,10 @@ const format = { encoding: 'pcm', sampleRateHz: 32_000 } as const;
 
 export interface ListedFrame {
   readonly number: number;
-  /** Since the connection was asked for. */
+  /** Since the connection was requested. */
   readonly atMs: number;
   readonly from: 'page' | 'service';
-  /** With the length of audio in its place. */
+  /** Audio is replaced by its length. */
   readonly text: string;
 }
 
@@ -36,7 +36,7 @@ export interface SocketContext {
   state: ContextState;
   /** The service knows it. */
   isStarted: boolean;
-  /** The service refuses text until the next flush, for want of credit or of a slot. */
+  /** The service refuses text until the next flush: there is no credit or no slot. */
   isRefused: boolean;
   problem: string | null;
   askedAtMs: number | null;
@@ -59,7 +59,7 @@ interface ServerFrame {
 export type Connection = 'closed' | 'connecting' | 'open';
 
 interface SocketSessionParts {
-  /** Something to show has changed. */
+  /** The page must be drawn again. */
   readonly onChange: () => void;
   /** An utterance was spoken and charged, or refused. */
   readonly onSpoken: () => void;

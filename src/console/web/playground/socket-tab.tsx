@@ -28,8 +28,8 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
     if (isAtEnd.current) list.current?.scrollTo({ top: list.current.scrollHeight });
   }, [newest]);
   return (
-    <section class="section">
-      <div class="between head">
+    <section>
+      <div class="between">
         <h2>Frames</h2>
         <button type="button" class="button small" onClick={onClear}>
           Clear
@@ -39,7 +39,7 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
         <p class="hint">All frames are listed here, sent and received, audio as its length.</p>
       ) : (
         <ol
-          class="pg-frames"
+          class="frames"
           tabIndex={0}
           aria-label="Frames, the newest last"
           ref={list}
@@ -50,7 +50,7 @@ const Frames = (props: { readonly frames: readonly ListedFrame[]; readonly onCle
           {frames.map(({ atMs, from, number, text }) => (
             <li key={number}>
               <span class="muted">{formatNumber(Math.round(atMs))} ms</span>
-              <span class={from}>{from === 'page' ? 'sent' : 'received'}</span>
+              <span>{from === 'page' ? 'sent' : 'received'}</span>
               <code>{text}</code>
             </li>
           ))}
@@ -65,7 +65,7 @@ export const SocketTab = (props: {
   readonly voices: readonly VoiceView[];
   readonly voice: string;
   readonly onVoice: (voice: string) => void;
-  /** Called when speech may have cost something. */
+  /** Called when credit may have been spent. */
   readonly onSpoken: () => void;
 }) => {
   const { accountId, onSpoken, onVoice, voice, voices } = props;
@@ -89,7 +89,7 @@ export const SocketTab = (props: {
   const live = contexts.filter(({ state }) => state === 'open' || state === 'closing').length;
   const rate = writer.kind === 'model' ? writer.tokensPerSecond : 30;
   return (
-    <>
+    <div class="stack">
       <div class="pg-columns">
         <div class="stack">
           <div class="between">
@@ -103,7 +103,7 @@ export const SocketTab = (props: {
             )}
           </div>
           {problem !== null && <Problem refusal={{ message: problem }} />}
-          <fieldset class="row pg-choices">
+          <fieldset class="row">
             <legend class="hidden">Who writes the text</legend>
             <label class="row">
               <input
@@ -126,8 +126,8 @@ export const SocketTab = (props: {
           </fieldset>
           {contexts.length === 0 && (
             <Empty title="No context yet">
-              A context is one voice that speaks what you send it, piece by piece. Choose a voice and open
-              one. Several can speak on one connection.
+              A context is one voice that speaks the text you send, piece by piece. Choose a voice and open a
+              context. One connection can have several.
             </Empty>
           )}
           {contexts.map((context) => (
@@ -178,11 +178,11 @@ export const SocketTab = (props: {
             </Labelled>
           )}
           <p class="hint">
-            {`Up to ${formatNumber(contextsMax)} contexts here, as pcm at 32,000 Hz. They sound at the same time.`}
+            {`Up to ${formatNumber(contextsMax)} contexts here, as pcm at 32,000 Hz. They can sound at the same time.`}
           </p>
         </div>
       </div>
       <Frames frames={frames} onClear={() => session.current?.clearFrames()} />
-    </>
+    </div>
   );
 };

@@ -1,4 +1,4 @@
-/** One request for speech: asks, decodes and plays what comes, and keeps it for replay and download. */
+/** One request for speech: sends it, decodes and plays the audio, and keeps it for replay and download. */
 import type { AudioFormat, Encoding } from '../../../api/formats.js';
 import type { SpeakQuestion } from '../../contract.js';
 import { call } from '../call.js';
@@ -38,9 +38,9 @@ export type RunState =
   /** The request is sent. */
   | 'asking'
   | 'receiving'
-  /** Everything has come. */
+  /** All of it has arrived. */
   | 'complete'
-  /** Stopped by the person. */
+  /** Stopped by the user. */
   | 'stopped'
   | 'failed';
 
@@ -50,7 +50,7 @@ export class SpeechRun {
   readonly track: Track;
   readonly words: Word[] = [];
   readonly #onChange: () => void;
-  /** Encoded, as it came. */
+  /** Encoded, as received. */
   readonly #parts: Uint8Array<ArrayBuffer>[] = [];
   readonly #aborter = new AbortController();
   readonly #startMs = performance.now();
@@ -59,7 +59,7 @@ export class SpeechRun {
   #problem: string | null = null;
   #firstByteMs: number | null = null;
 
-  /** Starts at once. @param onChange called when something to show has changed */
+  /** Starts at once. @param onChange called when the page must be drawn again */
   constructor(question: SpeakQuestion, format: AudioFormat, output: AudioOutput, onChange: () => void) {
     this.question = question;
     this.format = format;
@@ -96,7 +96,7 @@ export class SpeechRun {
     return this.#parts.length > 0;
   }
 
-  /** Hands the browser a file with what has come, in the format that was asked for. */
+  /** Gives the browser a file with the audio so far, in the requested format. */
   download(name: string): void {
     const { encoding } = this.format;
     const isRiff = encoding === 'wav' || encoding === 'linear16';
@@ -145,7 +145,7 @@ export class SpeechRun {
     } catch (error) {
       await decoder.finish().catch(() => undefined);
       if (this.isReceiving) this.#end('failed', await this.#brokenOff(error));
-      // Of a stream that makes no sense, the rest is not wanted.
+      // The rest of an invalid stream is not needed.
       this.#aborter.abort();
     } finally {
       decoder.close();
@@ -186,11 +186,11 @@ export class SpeechRun {
         ? 'The account was suspended. It speaks again when an operator resumes it.'
         : 'The connection was lost, or the service ended. Speak again to hear the rest.';
     const seconds = formatSeconds(this.track.receivedSeconds * 1_000);
-    return `The speech broke off after ${seconds} s. ${cause} You can play and download what came.`;
+    return `The speech broke off after ${seconds} s. ${cause} You can play and download this part.`;
   }
 
   #end(state: RunState, problem: string | null = null): void {
-    // A stop was wanted: what it breaks off is no problem.
+    // The user stopped it: the broken stream is no problem.
     if (!this.isReceiving) return;
     this.#state = state;
     this.#problem = problem;

@@ -1,4 +1,4 @@
-/** A text whose words light up as they are spoken, and that one can listen to from any of them. */
+/** A text. Each word lights up while it is spoken, and a click on a word plays from there. */
 import type { TargetedKeyboardEvent } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Track } from './track.js';
@@ -23,7 +23,7 @@ const piecesOf = (text: string, words: readonly Word[]): { pieces: readonly Piec
   return { pieces, rest: text.slice(end) };
 };
 
-/** Half a frame of a usual screen: what is drawn now is seen that much later. */
+/** Half a frame of a usual screen: a drawing is visible that much later. */
 const drawingSeconds = 0.008;
 
 /** @returns the index of the word that is spoken then, or -1 */
@@ -47,7 +47,7 @@ export const SpokenText = (props: {
 }) => {
   const { text, track, words } = props;
   const element = useRef<HTMLParagraphElement>(null);
-  // Of all words one is reached with Tab, the others with the arrow keys.
+  // Tab reaches one word, the arrow keys reach the others.
   const [reached, setReached] = useState(0);
   const { pieces, rest } = useMemo(() => piecesOf(text, words), [text, words.length]);
 

@@ -1,5 +1,5 @@
 /**
- * Plays samples as they come, without gap or overlap, and knows which of them is heard at any moment.
+ * Plays samples as they arrive, without gap or overlap, and knows which sample is heard now.
  *
  * Each block of samples becomes a source that starts at the very frame at which the one before it ends. The context runs at
  * the rate of the samples, so nothing is resampled block by block, and a source that starts on a frame plays its samples
@@ -10,7 +10,7 @@
 const aheadSeconds = 10;
 /** From now to the first sample: the audio thread learns of a new source in time. */
 const leadSeconds = 0.03;
-/** What must have come before it sounds, at the start and after a gap: the next block may be late. */
+/** So much must have arrived before it sounds, at the start and after a gap: the next block may be late. */
 const startSeconds = 0.08;
 /** A block that is due sooner than this comes too late for the audio thread. */
 const marginSeconds = 0.012;
@@ -79,7 +79,7 @@ export class Track {
     return this.#audibleAtMs;
   }
 
-  /** How often the audio came too late. */
+  /** How often the audio arrived too late. */
   get gaps(): number {
     return this.#gaps;
   }
@@ -97,13 +97,13 @@ export class Track {
     this.#onChange();
   }
 
-  /** Nothing more comes for now: plays what is there, however little it is. */
+  /** No more samples arrive for now: plays the rest, however short it is. */
   settle(): void {
     this.#isSettled = true;
     this.#pump();
   }
 
-  /** No more samples come. */
+  /** No more samples arrive. */
   complete(): void {
     this.#isComplete = true;
     this.settle();
@@ -119,7 +119,7 @@ export class Track {
     this.#onChange();
   }
 
-  /** Falls silent at once. What was received stays. Idempotent. */
+  /** Falls silent at once. The received samples stay. Idempotent. */
   stop(): void {
     if (this.#run === null) return;
     this.#stoppedAt = this.heardSeconds ?? 0;

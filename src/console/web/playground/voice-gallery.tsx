@@ -7,13 +7,11 @@ import { Empty, Problem, Shown } from '../parts/page.js';
 import { useCall } from '../use-call.js';
 import { problemOf, unreachable } from './problems.js';
 
-const languageNames = new Intl.DisplayNames(undefined, { type: 'language', fallback: 'code' });
-
 const languageOf = (tag: string): string => {
   try {
-    return languageNames.of(tag) ?? tag;
+    return new Intl.DisplayNames(undefined, { type: 'language', fallback: 'code' }).of(tag) ?? tag;
   } catch {
-    // A pack may name what is no language tag.
+    // A pack may have an invalid language tag.
     return tag;
   }
 };
@@ -42,7 +40,7 @@ const useSamples = () => {
     element.play().catch(async () => {
       if (audio.current !== element) return;
       stop();
-      // The element does not say why.
+      // The element does not report the reason.
       const response = await fetch(url).catch(() => null);
       if (response === null) setProblem(unreachable);
       else setProblem(response.ok ? 'This browser cannot play the sample.' : await problemOf(response));
@@ -60,7 +58,7 @@ const VoiceCard = (props: {
 }) => {
   const { isPlaying, onChoose, onPlay, onStop, voice } = props;
   return (
-    <li class="card pg-voice">
+    <li class="card stack pg-voice">
       <h2>{voice.id}</h2>
       <p>{voice.description}</p>
       <p class="hint">
@@ -90,7 +88,7 @@ export const VoiceGallery = ({ onChoose }: { readonly onChoose?: (voice: string)
   const asked = useCall('voices', {});
   const { play, playing, problem, stop } = useSamples();
   return (
-    <>
+    <div class="stack">
       {problem !== null && <Problem refusal={{ message: problem }} />}
       <Shown of={asked}>
         {({ packs }) => {
@@ -98,7 +96,7 @@ export const VoiceGallery = ({ onChoose }: { readonly onChoose?: (voice: string)
           if (voices.length === 0)
             return <Empty title="No voice is loaded">An operator can add a voice pack and reload.</Empty>;
           return (
-            <ul class="pg-gallery">
+            <ul class="cells">
               {voices.map((voice) => (
                 <VoiceCard
                   key={voice.id}
@@ -113,6 +111,6 @@ export const VoiceGallery = ({ onChoose }: { readonly onChoose?: (voice: string)
           );
         }}
       </Shown>
-    </>
+    </div>
   );
 };

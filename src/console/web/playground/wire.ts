@@ -20,7 +20,7 @@ export const decodeBase64 = (text: string): Uint8Array<ArrayBuffer> => {
 
 const prefix = 'data: ';
 
-/** The records of a body of `POST /v1/tts/stream`. @throws if the body breaks off inside a record, or if it is none */
+/** The records of a body of `POST /v1/tts/stream`. @throws if the body ends inside a record, or is not a stream of records */
 export async function* recordsOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<StreamRecord> {
@@ -32,7 +32,7 @@ export async function* recordsOf(
     const records = (pending + value).split('\n\n');
     pending = records.pop() ?? '';
     for (const record of records) {
-      if (!record.startsWith(prefix)) throw new Error('the stream has something that is no record');
+      if (!record.startsWith(prefix)) throw new Error('the stream has a line that is not a record');
       yield JSON.parse(record.slice(prefix.length)) as StreamRecord;
     }
   }
