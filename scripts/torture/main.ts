@@ -8,6 +8,7 @@
  */
 import { readArguments } from '../command.js';
 import { formatTable } from '../table.js';
+import { dialects } from './dialects/dialects.js';
 import { fileLimit } from './floods/file-limit.js';
 import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
@@ -34,6 +35,7 @@ const scenarios: readonly Scenario[] = [
   halfOpen,
   fileLimit,
   threads,
+  dialects,
   kills,
   damagedStore,
   damagedVoices,

@@ -20,7 +20,7 @@ import {
 
 const settleMs = 500;
 
-const runFlood = async (
+export const runFlood = async (
   service: Service,
   flood: Flood,
   voice: string,

@@ -3,9 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { heldBytesPerMs } from '../../../src/speech/audio-budget.js';
 import { limits } from '../../../src/limits.js';
 import { unitBytes } from '../../../src/worst-case.js';
-import { encodeRequest, speechRequest } from '../../rig/http.js';
-import { RawConnection } from '../../rig/raw-connection.js';
-import { encodeHandshake, encodeMessage, encodeStart } from '../../rig/socket.js';
+import { dialectDoors, doorsOf, DoorVisit, type Door, type DoorParts } from '../../rig/doors.js';
 import type { Flood } from './flood.js';
 
 /**
@@ -27,12 +25,12 @@ const newEveryMs = 500;
 /** Of the voices; and the default rate of a WebSocket, which takes more memory. */
 const engineSampleRateHz = 24_000;
 const sampleRateHz = 32_000;
+const format = { encoding: 'pcm', sampleRateHz } as const;
 /** A segment begins while less than `unsentAudioMsMax` is unsent, and is then made whole; for slow speech. */
 const segmentMsMax = limits.segmentCharactersMax * 100;
 /** The memory of one reader by the documented bounds (scripts/deploy/limits.md), without buffers of the kernel. */
 const readerMiBMax =
-  ((limits.unsentAudioMsMax + segmentMsMax) *
-    heldBytesPerMs({ encoding: 'pcm', sampleRateHz }, engineSampleRateHz) +
+  ((limits.unsentAudioMsMax + segmentMsMax) * heldBytesPerMs(format, engineSampleRateHz) +
     limits.socketBufferedBytesMax +
     unitBytes.context) /
   2 ** 20;
@@ -42,14 +40,21 @@ const slackMiB = 128;
 const text = 'The client is in no hurry to hear this, so the service has to keep it for now. '.repeat(60);
 
 interface SlowReader {
-  readonly client: RawConnection;
+  readonly client: DoorVisit;
   readonly rate: number;
   allowance: number;
 }
 
-export const slowReaders: Flood = {
-  fault: 'slow readers',
-  injected: 'five minutes of speech each, read at 0, 1, 20 and 50 kB/s, half over HTTP, half over WebSockets',
+/** Nine readers share a key, and an address, which is the key of a client of Wyoming. */
+const localAddressOf = (group: number): string => `127.0.0.${2 + group}`;
+
+const slowReadersOf = (
+  fault: string,
+  through: string,
+  doorsWith: (parts: DoorParts) => readonly Door[],
+): Flood => ({
+  fault,
+  injected: `five minutes of speech each, read at 0, 1, 20 and 50 kB/s, ${through}`,
   async run({ service, voice, count, keys, progress }) {
     const readerCount = Math.ceil(count / 10);
     const all = await keys(Math.ceil(readerCount / readersPerKey));
@@ -57,7 +62,7 @@ export const slowReaders: Flood = {
     const readers: SlowReader[] = [];
     const reading = setInterval(() => {
       for (const reader of readers) {
-        if (reader.rate === 0 || reader.client.isClosed) continue;
+        if (reader.rate === 0 || reader.client.socket.destroyed) continue;
         reader.allowance += (reader.rate * tickMs) / 1000;
         if (reader.allowance > 0) reader.client.socket.resume();
       }
@@ -65,21 +70,12 @@ export const slowReaders: Flood = {
     for (let i = 0; i < readerCount; i++) {
       progress(`${i} of ${readerCount} slow readers have begun`);
       await sleep(newEveryMs);
-      const key = all[Math.floor(i / readersPerKey)]!;
-      const client = new RawConnection(service);
-      readers.push({ client, rate: rates[Math.floor(i / 2) % rates.length]!, allowance: 0 });
-      if (i % 2 === 0) client.write(encodeRequest(speechRequest({ key, voice, text })));
-      else {
-        client.write(encodeHandshake(key));
-        await client.answered();
-        client.write(
-          Buffer.concat([
-            encodeStart({ voice }),
-            encodeMessage({ send_text: text }),
-            encodeMessage({ close_context: true }),
-          ]),
-        );
-      }
+      const group = Math.floor(i / readersPerKey);
+      const { dialectPorts, port } = service;
+      const doors = doorsWith({ port, dialectPorts, key: all[group]!, voice, text, format });
+      const client = new DoorVisit(doors[i % doors.length]!, { localAddress: localAddressOf(group) });
+      readers.push({ client, rate: rates[Math.floor(i / doors.length) % rates.length]!, allowance: 0 });
+      await client.asked();
       client.socket.pause();
       client.socket.on('data', (bytes) => {
         const reader = readers[i]!;
@@ -107,7 +103,9 @@ export const slowReaders: Flood = {
       rssMiBMax = Math.max(rssMiBMax, status.rssMiB);
     }
     clearInterval(reading);
-    const closedEarly = readers.filter(({ client, rate }) => client.isClosed && rate === rates.at(-1)).length;
+    const closedEarly = readers.filter(
+      ({ client, rate }) => client.socket.destroyed && rate === rates.at(-1),
+    ).length;
     for (const { client } of readers) client.reset();
     const rssMiBAllowed = Math.round(rssMiBBefore + readerCount * readerMiBMax + slackMiB);
     const outcome =
@@ -117,4 +115,15 @@ export const slowReaders: Flood = {
     const held = closedEarly === 0 && requestsInFlight <= leftMax && rssMiBMax <= rssMiBAllowed;
     return { count: readerCount, outcome, held };
   },
-};
+});
+
+export const slowReaders = slowReadersOf('slow readers', 'half over HTTP, half over WebSockets', (parts) => {
+  const { requests, sockets } = doorsOf(parts);
+  return [requests[0], sockets[0]];
+});
+
+export const slowDialectReaders = slowReadersOf(
+  'dialects: slow readers',
+  'through each dialect',
+  dialectDoors,
+);

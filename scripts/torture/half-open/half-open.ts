@@ -17,7 +17,12 @@ const fault = 'half-open TCP';
 const injected = 'the cable of a network namespace cut, then the clients killed: neither FIN nor RST arrives';
 
 const torture = async (cable: Cable, { count, seed, progress }: TortureOptions): Promise<TortureRow> => {
-  const service = await Service.start({ env: { HOST: '0.0.0.0' } });
+  const service = await Service.start({
+    env: {
+      ...{ HOST: '0.0.0.0', ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
+      ...{ WYOMING_HOST: '0.0.0.0', WYOMING_ALLOW: '0.0.0.0/0', WYOMING_ACCOUNT: 'default' },
+    },
+  });
   let neighbours: Neighbours | null = null;
   try {
     const voice = (await service.voices())[0]!;
@@ -25,7 +30,10 @@ const torture = async (cable: Cable, { count, seed, progress }: TortureOptions):
     await sleep(settleMs);
     const filesBefore = service.openFiles;
     const load: HalfOpenLoad = new LoadProcess(loadEntry, undefined, cable.launcher);
-    await load.call('connect', { host: cable.address, port: service.port, voice, keys, count });
+    await load.call('connect', {
+      ...{ host: cable.address, port: service.port, dialectPorts: service.dialectPorts },
+      ...{ voice, keys, count },
+    });
     const before = await service.status();
     const filesConnected = service.openFiles;
     cable.cut();

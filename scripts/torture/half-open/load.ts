@@ -1,4 +1,5 @@
-/** The clients at the other end of the cable, six kinds of them. */
+/** The clients at the other end of the cable: six kinds of the public port, and one of each dialect. */
+import { dialectDoors, DoorVisit } from '../../rig/doors.js';
 import { encodeRequest, speechRequest } from '../../rig/http.js';
 import { serveLoad, type LoadProcess } from '../../rig/load-process.js';
 import { RawConnection } from '../../rig/raw-connection.js';
@@ -7,13 +8,25 @@ import { encodeHandshake, encodeMessage, encodeStart } from '../../rig/socket.js
 interface ConnectOrder {
   readonly host: string;
   readonly port: number;
+  readonly dialectPorts: Readonly<Record<string, number>>;
   readonly voice: string;
   readonly keys: readonly string[];
   readonly count: number;
 }
 
 const clientsPerKey = 12;
+const publicKinds = 6;
+const dialectKinds = 6;
+const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
 const text = 'The client that asked for this has vanished, and the cable with it. '.repeat(60);
+
+/** Hears the first audio of a dialect, and reads nothing more. */
+const listen = async ({ host, ...order }: ConnectOrder, key: string, i: number): Promise<void> => {
+  const visit = new DoorVisit(dialectDoors({ ...order, key, text, format })[i % dialectKinds]!, { host });
+  await visit.heard();
+  visit.socket.pause();
+  if (visit.heardMs === 0) throw new Error(`no audio: ${visit.tail}`);
+};
 
 const connectOne = async ({ host, keys, port, voice }: ConnectOrder, i: number): Promise<void> => {
   const client = new RawConnection({ host, port });
@@ -22,7 +35,7 @@ const connectOne = async ({ host, keys, port, voice }: ConnectOrder, i: number):
   // Reads only the first bytes: the service then has more to send than the system buffers.
   client.socket.once('data', () => client.socket.pause());
   if (!(await client.connected())) throw new Error('no connection');
-  switch (i % 6) {
+  switch (i % publicKinds) {
     case 0:
       // Sends nothing.
       return;
@@ -42,7 +55,7 @@ const connectOne = async ({ host, keys, port, voice }: ConnectOrder, i: number):
       // A WebSocket that is idle (4) or speaks (5).
       client.write(encodeHandshake(key));
       await client.answered();
-      if (i % 6 === 5)
+      if (i % publicKinds === 5)
         client.write(
           Buffer.concat([
             encodeStart({ voice }),
@@ -57,7 +70,11 @@ const connectOne = async ({ host, keys, port, voice }: ConnectOrder, i: number):
 
 /** Resolves when all are connected. */
 const connect = async (order: ConnectOrder): Promise<void> => {
-  await Promise.all(Array.from({ length: order.count }, (_, i) => connectOne(order, i)));
+  const [dialectKey = '', ...keys] = order.keys;
+  await Promise.all([
+    ...Array.from({ length: order.count }, (_, i) => connectOne({ ...order, keys }, i)),
+    ...Array.from({ length: dialectKinds }, (_, i) => listen(order, dialectKey, i)),
+  ]);
 };
 
 const calls = { connect };

@@ -7,7 +7,7 @@ import { createLog } from '../../../src/log.js';
 
 const config = readConfig(process.env);
 const log = createLog(config.logLevel, limits);
-const { app, port } = await App.start({
+const { app, dialectPorts, port } = await App.start({
   config,
   log,
   onFirstKey: (key) => void writeFirstKey(config.dataDir, key),
@@ -16,4 +16,4 @@ const { app, port } = await App.start({
 });
 process.on('SIGUSR2', () => void app.status().then((status) => log.info(status, 'status')));
 process.once('SIGTERM', () => void app.drain().then(() => process.exit(0)));
-log.info({ port }, 'listening');
+log.info({ port, dialectPorts }, 'listening');
