@@ -1,34 +1,56 @@
-/** Clients that ask at the same time. */
+/** Clients that ask again as soon as they are served. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { HttpStream, type Target, encodeSpeech, keyOf } from './streams.js';
 
 export interface CrowdOrder {
   readonly target: Target;
   readonly text: string;
   readonly clients: number;
-  readonly rounds: number;
+  readonly durationMs: number;
 }
 
-/** Clients that ask at the same time, and all hear their speech to its end. @returns milliseconds to each first byte */
-export const crowd = async ({ clients, rounds, target, text }: CrowdOrder): Promise<readonly number[]> => {
-  const streams = Array.from({ length: clients }, () => new HttpStream(target));
-  await Promise.all(streams.map((stream) => stream.opened()));
+export interface CrowdFigures {
+  /** Milliseconds from each request to its first audio. */
+  readonly waits: readonly number[];
+  /** Seconds of speech that all of them received in a second. */
+  readonly speechRatio: number;
+}
+
+/** The first requests come together; what is measured begins when they are spread out. */
+const warmUpMs = 1_500;
+
+/** Each client has one connection, and reads as fast as it can. */
+export const crowd = async ({ clients, durationMs, target, text }: CrowdOrder): Promise<CrowdFigures> => {
   const waits: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const begunMs = performance.now();
-    const spoken = streams.map(
-      (stream, i) =>
-        new Promise<void>((resolve, reject) => {
-          let isFirst = true;
-          const onAudio = () => {
-            if (isFirst) waits.push(performance.now() - begunMs);
-            isFirst = false;
-          };
-          const request = encodeSpeech(target, keyOf(target, i), text);
-          stream.request(request, { onAudio, onEnd: resolve, onError: reject });
-        }),
-    );
-    await Promise.all(spoken);
-  }
-  for (const stream of streams) stream.close();
-  return waits;
+  let audioMs = 0;
+  let isMeasured = false;
+  let isOver = false;
+  const repeat = async (key: string): Promise<void> => {
+    const stream = new HttpStream(target);
+    await stream.opened();
+    const request = encodeSpeech(target, key, text);
+    while (!isOver)
+      await new Promise<void>((resolve, reject) => {
+        const begunMs = performance.now();
+        const isCounted = isMeasured;
+        let heardMs = 0;
+        const onAudio = (totalMs: number): void => {
+          if (isCounted && heardMs === 0) waits.push(performance.now() - begunMs);
+          if (isMeasured && !isOver) audioMs += totalMs - heardMs;
+          heardMs = totalMs;
+        };
+        stream.request(request, { onAudio, onEnd: resolve, onError: reject });
+      });
+    stream.close();
+  };
+  const running = Promise.all(Array.from({ length: clients }, (_, i) => repeat(keyOf(target, i))));
+  running.catch(() => undefined);
+  await Promise.race([sleep(warmUpMs), running]);
+  isMeasured = true;
+  const startedMs = performance.now();
+  await Promise.race([sleep(durationMs), running]);
+  const speechRatio = audioMs / (performance.now() - startedMs);
+  isOver = true;
+  await running;
+  return { waits, speechRatio };
 };

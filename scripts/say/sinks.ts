@@ -100,7 +100,8 @@ const players: readonly (readonly [string, ...string[]])[] = [
   ['play', '-q', '-t', 'raw', '-e', 'signed', '-b', '16', '-c', '1', '-r', rate, '-'],
 ];
 
-const isInstalled = (program: string): boolean =>
+/** Whether a program is in PATH. */
+export const isInstalled = (program: string): boolean =>
   (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
     try {
       accessSync(join(folder, program), constants.X_OK);

@@ -22,20 +22,28 @@ type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 // and a spinning pool would take the front thread's.
 const optionsOf = (
   executionProviders: readonly string[],
-  sharesWeights: boolean,
+  { sharesWeights = false, keepsBuffers = !sharesWeights }: SessionChoices,
 ): InferenceSession.SessionOptions => ({
   executionProviders,
   graphOptimizationLevel: 'all',
   intraOpNumThreads: 1,
   interOpNumThreads: 1,
   executionMode: 'sequential',
-  // Else each session copies weights into the order that its kernels like best, and keeps what a run needed at most.
-  ...(sharesWeights ? { enableCpuMemArena: false, extra: { session: { disable_prepacking: '1' } } } : {}),
+  enableCpuMemArena: keepsBuffers,
+  // Twice the memory, and no faster with pieces of a few sizes.
+  enableMemPattern: !sharesWeights,
+  // Else each session copies weights into the order that its kernels like best.
+  ...(sharesWeights ? { extra: { session: { disable_prepacking: '1' } } } : {}),
 });
 
 export interface SessionChoices {
   /** The weights are in a file beside the graphs, which all threads map: each thread keeps no copy. */
   readonly sharesWeights?: boolean;
+  /**
+   * Each session keeps as much memory for inner values as a run needed at most. Else every run gets it from the system, a
+   * page at a time, which takes as long as the run of a small graph. The default is not to, where weights are shared.
+   */
+  readonly keepsBuffers?: boolean;
 }
 
 const firstLine = (error: unknown) =>
@@ -84,7 +92,7 @@ export const createSessions = async <Name extends string>(
   pack: string,
   graphs: Graphs<Name>,
   { provider, native, log }: Omit<EngineMeans, 'bounds'>,
-  { sharesWeights = false }: SessionChoices = {},
+  choices: SessionChoices = {},
 ): Promise<Sessions<Name>> => {
   if (provider === 'cuda' && !hasCuda())
     log.warn(
@@ -92,14 +100,14 @@ export const createSessions = async <Name extends string>(
     );
   else if (provider !== 'cpu' && hasCuda()) {
     try {
-      const run = await create(graphs, native, optionsOf(['cuda', 'cpu'], sharesWeights));
+      const run = await create(graphs, native, optionsOf(['cuda', 'cpu'], choices));
       log.debug({ pack, provider: 'cuda' }, 'voice pack loaded');
       return { run, executionProvider: 'cuda' };
     } catch (error) {
       log.warn({ pack, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
     }
   }
-  const run = await create(graphs, native, optionsOf(['cpu'], sharesWeights));
+  const run = await create(graphs, native, optionsOf(['cpu'], choices));
   log.debug({ pack, provider: 'cpu' }, 'voice pack loaded');
   return { run, executionProvider: 'cpu' };
 };

@@ -2,13 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import t from 'tap';
-import { piperModel, smallShape } from '../../../scripts/voices/fixtures/piper.js';
+import { mediumShape, piperModel, smallShape } from '../../../scripts/voices/fixtures/piper.js';
+import { sumOf } from '../../../scripts/rig/statistics.js';
 import { type Model, readModel } from '../../../workers/engines/graph/model.js';
 import { inner, replaceByInputs } from '../../../workers/engines/graph/surgery.js';
 import { modelMessage, writeModels } from '../../../workers/engines/graph/write.js';
 import type { Sessions } from '../../../workers/engines/onnx.js';
 import { cutPiper } from '../../../workers/engines/piper/cut.js';
-import { type PartName, PiperGraphs, planOf } from '../../../workers/engines/piper/graphs.js';
+import { type PartName, PiperGraphs, modelsOf, planOf } from '../../../workers/engines/piper/graphs.js';
 import { Reading } from '../../../workers/engines/piper/reading.js';
 import { gaussian, randomAt } from '../../../workers/engines/random.js';
 import { echoModel } from '../../support/piper-echo.js';
@@ -35,13 +36,10 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   await writeFile(path, modelMessage(built));
   const model = readModel({ path, openPath: path });
   const parts = cutPiper(model);
-  await writeModels(folder, {
-    encoder: parts.encoder.model,
-    flow: parts.flow.model,
-    generator: parts.generator.model,
-  });
-  const run = {} as Record<PartName, Sessions<PartName>['run'][PartName]>;
-  for (const name of ['encoder', 'flow', 'generator'] as const) {
+  const models = modelsOf(parts);
+  await writeModels(folder, models);
+  const run: Record<PartName, Sessions<PartName>['run'][PartName]> = {};
+  for (const name of Object.keys(models)) {
     const session = await InferenceSession.create(join(folder, `${name}.onnx`));
     run[name] = (feeds) => session.run(feeds);
   }
@@ -128,3 +126,11 @@ for (const [name, built] of voices)
       }
     t.ok(flow.lookahead < 40 && generator.lookahead < 14);
   });
+
+t.test('the encoder is cut into parts of equal work', async (t) => {
+  const { parts } = cutPiper(piperModel(mediumShape)).encoder;
+  const all = sumOf(parts.map(({ work }) => work));
+  t.equal(parts.length, 3);
+  for (const { work } of parts)
+    t.ok(Math.abs(work / all - 1 / 3) < 0.1, `${Math.round((100 * work) / all)} %`);
+});

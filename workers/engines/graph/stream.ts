@@ -5,6 +5,9 @@
  * A value that changes over time is a stream. It has a number of samples for each frame of the graph's input (`rate`),
  * and lags behind it by some samples, because convolutions need what comes after. A stream that is ahead of another that
  * it is added to waits in a state. In the last run zeros take the place of what would come after.
+ *
+ * The streams can have a fourth dimension of size 1, [1, channels, 1, samples]. onnxruntime has its fast convolutions
+ * for that shape only. They keep a copy of the weights in each session.
  */
 import { type Model, type Node, type Tensor, type ValueInfo, elementTypes } from './model.js';
 import { pieceByPiece } from './convolution.js';
@@ -28,9 +31,18 @@ export interface StreamedModel {
   readonly rate: number;
   /** Multiplications for a frame. */
   readonly work: number;
+  /** Dimensions of all streams. */
+  readonly rank: StreamRank;
 }
 
-/** An int64 input of shape [3]: [1, 1, 1] in the last run, else [1, 1, 0]. */
+/** [1, channels, samples] or [1, channels, 1, samples]. */
+export type StreamRank = 3 | 4;
+
+/** The shape of a stream. */
+export const streamDims = <T>(rank: StreamRank, channels: T, length: T): readonly (T | 1)[] =>
+  rank === 3 ? [1, channels, length] : [1, channels, 1, length];
+
+/** An int64 input that has a number for each dimension of a stream: the last is 1 in the last run, else 0; the others are 1. */
 export const lastInput = 'stream_last';
 
 interface Stream {
@@ -55,7 +67,12 @@ const unary = new Set([
 ]);
 const elementwise = new Set(['Add', 'Sub', 'Mul', 'Div', 'Pow']);
 const farEnd = 2 ** 31 - 1;
-const timeAxis = 2;
+const channelAxis = 1;
+/** Attributes of a convolution that have a number for each axis. */
+const perAxis = ['kernel_shape', 'strides', 'dilations'];
+
+/** Dimensions with one of size 1 before the last. */
+const widened = (dims: readonly number[]): number[] => [...dims.slice(0, -1), 1, ...dims.slice(-1)];
 
 const ints = (name: string, values: readonly number[], dims = [values.length]): Tensor => {
   const held = Buffer.alloc(8 * values.length);
@@ -69,6 +86,8 @@ class Streamer {
   readonly states: StreamState[] = [];
   readonly #model: Model;
   readonly #wiring: Wiring;
+  readonly #rank: StreamRank;
+  readonly #timeAxis: number;
   readonly #ones: ReadonlySet<string>;
   readonly #streams: Map<string, Stream>;
   /** Shapes of streams, which differ from run to run. */
@@ -77,11 +96,13 @@ class Streamer {
   readonly #made = new Map<string, string>();
   work = 0;
 
-  constructor(model: Model, input: string, channels: number, ones: readonly string[]) {
+  constructor(model: Model, input: StreamInput, ones: readonly string[]) {
     this.#model = model;
     this.#wiring = new Wiring(model);
+    this.#rank = input.rank;
+    this.#timeAxis = input.rank - 1;
     this.#ones = new Set(ones);
-    this.#streams = new Map([[input, { channels, rate: 1, lag: 0 }]]);
+    this.#streams = new Map([[input.name, { channels: input.channels, rate: 1, lag: 0 }]]);
     this.initialisers = new Map(model.initialisers);
   }
 
@@ -157,14 +178,46 @@ class Streamer {
     const { before, after, factor, channels, attributes } = pieceByPiece(node, dims);
     this.work += dims[0]! * dims[1]! * dims[2]! * stream.rate;
     const name = before + after === 0 ? input : this.#extended(node.name, input, before, after);
-    this.#emit(
-      { ...node, inputs: [name, ...node.inputs.slice(1)], attributes },
-      {
-        channels,
-        rate: stream.rate * factor,
-        lag: (stream.lag + after) * factor,
-      },
-    );
+    this.#emit(this.#convolution({ ...node, inputs: [name, ...node.inputs.slice(1)], attributes }, dims), {
+      channels,
+      rate: stream.rate * factor,
+      lag: (stream.lag + after) * factor,
+    });
+  }
+
+  /** A convolution along the last of as many axes as streams have. */
+  #convolution(node: Node, dims: readonly number[]): Node {
+    if (this.#rank === 3) return node;
+    const [input = '', weights = '', ...rest] = node.inputs;
+    const attributes = new Map(node.attributes);
+    for (const name of perAxis) {
+      const value = attributeIntegers(node, name);
+      if (value !== null) attributes.set(name, { type: 'ints', value: [1, ...value] });
+    }
+    const [before = 0, after = 0] = attributeIntegers(node, 'pads') ?? [];
+    attributes.set('pads', { type: 'ints', value: [0, before, 0, after] });
+    return { ...node, inputs: [input, this.#reshaped(weights, widened(dims)), ...rest], attributes };
+  }
+
+  /** A value that is no stream, in another shape. */
+  #reshaped(name: string, dims: readonly number[]): string {
+    return this.#once(`reshaped ${name} ${dims.join(' ')}`, () => {
+      const tensor = this.initialisers.get(name);
+      if (tensor === undefined) return this.#node('Reshape', [name, this.#constant(dims)]);
+      const reshaped = `${name}/reshaped`;
+      this.initialisers.set(reshaped, { ...tensor, name: reshaped, dims });
+      return reshaped;
+    });
+  }
+
+  /** Something that is added to a stream or multiplied with it: one number, or one for each channel, [1, channels, 1]. */
+  #perChannel(name: string): string {
+    if (this.#rank === 3 || this.#streams.has(name)) return name;
+    const tensor = this.initialisers.get(name);
+    if (tensor !== undefined && product(tensor.dims) === 1) return name;
+    if (tensor !== undefined && tensor.dims.length !== 3)
+      throw new GraphError(`"${name}" has not a number for each channel`);
+    return this.#reshaped(name, tensor === undefined ? [1, -1, 1, 1] : widened(tensor.dims));
   }
 
   /** A stream with what was before it, and in the last run zeros after it. */
@@ -177,7 +230,7 @@ class Streamer {
       const joined = this.#node(
         'Concat',
         pieces,
-        new Map([['axis', { type: 'int', value: timeAxis }]]),
+        new Map([['axis', { type: 'int', value: this.#timeAxis }]]),
         label,
       );
       this.#slice(joined, this.#constant([-before - after]), this.#constant([farEnd]), state.output);
@@ -187,7 +240,8 @@ class Streamer {
 
   #zerosAfter(channels: number, count: number): string {
     return this.#once(`zeros ${channels} ${count}`, () => {
-      const shape = this.#node('Mul', [this.#constant([1, channels, count]), lastInput]);
+      const dims = this.#constant(streamDims(this.#rank, channels, count));
+      const shape = this.#node('Mul', [dims, lastInput]);
       return this.#node('ConstantOfShape', [shape]);
     });
   }
@@ -201,7 +255,7 @@ class Streamer {
       return;
     }
     const streams = node.inputs.flatMap((name) => this.#streams.get(name) ?? []);
-    const inputs = this.#aligned(node.inputs);
+    const inputs = this.#aligned(node.inputs.map((name) => this.#perChannel(name)));
     this.#emit(
       { ...node, inputs },
       {
@@ -230,7 +284,7 @@ class Streamer {
         const joined = this.#node(
           'Concat',
           [state.input, name],
-          new Map([['axis', { type: 'int', value: timeAxis }]]),
+          new Map([['axis', { type: 'int', value: this.#timeAxis }]]),
         );
         const length = this.#lengthOf(last);
         this.#slice(joined, length, this.#constant([farEnd]), state.output);
@@ -246,8 +300,8 @@ class Streamer {
     return this.#once(`length ${rate} ${lag}`, () =>
       this.#slice(
         this.#node('Shape', [name]),
-        this.#constant([timeAxis]),
-        this.#constant([timeAxis + 1]),
+        this.#constant([this.#timeAxis]),
+        this.#constant([this.#timeAxis + 1]),
         undefined,
         0,
       ),
@@ -258,7 +312,7 @@ class Streamer {
     const streams = node.inputs.map((name) => this.streamOf(name));
     const inputs = this.#aligned(node.inputs);
     const channels = streams.reduce((sum, stream) => sum + stream.channels, 0);
-    this.#emit({ ...node, inputs }, { channels, ...this.#latest(node, streams) });
+    this.#emit({ ...alongChannels(node), inputs }, { channels, ...this.#latest(node, streams) });
   }
 
   #addSplit(node: Node): void {
@@ -266,7 +320,7 @@ class Streamer {
     const listed =
       node.inputs[1] === undefined ? null : constantIntegers(this.#model, this.#wiring, node.inputs[1]);
     const sizes = listed ?? attributeIntegers(node, 'split');
-    this.nodes.push(node);
+    this.nodes.push(alongChannels(node));
     for (const [i, name] of node.outputs.entries())
       this.#streams.set(name, { ...stream, channels: sizes?.[i] ?? stream.channels / node.outputs.length });
   }
@@ -280,7 +334,7 @@ class Streamer {
     const [start, end] = [starts?.[0], ends?.[0]];
     if (axes?.length !== 1 || start === undefined || end === undefined || Math.abs(step) !== 1)
       throw new GraphError(`"Slice" (${node.name}) is not of a known kind`);
-    if ((axis === timeAxis || axis === -1) && start === 0 && end >= farEnd && step === 1) {
+    if ((axis === 2 || axis === -1) && start === 0 && end >= farEnd && step === 1) {
       this.#emit({ ...node, op: 'Identity', inputs: [input] }, stream);
       return;
     }
@@ -288,13 +342,14 @@ class Streamer {
     const place = (value: number) =>
       Math.max(-1, Math.min(stream.channels, value < 0 ? value + stream.channels : value));
     const channels = (place(end) - place(start)) * step;
-    this.#emit(node, { ...stream, channels });
+    const inputs = node.inputs.map((name, place) => (place === 3 ? this.#constant([channelAxis]) : name));
+    this.#emit({ ...node, inputs }, { ...stream, channels });
   }
 
   #addGather(node: Node): void {
     const indices = constantIntegers(this.#model, this.#wiring, node.inputs[1]!);
     if (indices === null) throw new GraphError(`"Gather" (${node.name}) is not of a known kind`);
-    this.#emit(node, { ...this.streamOf(node.inputs[0]!), channels: indices.length });
+    this.#emit(alongChannels(node), { ...this.streamOf(node.inputs[0]!), channels: indices.length });
   }
 
   #isAlongChannels(node: Node): boolean {
@@ -320,7 +375,7 @@ class Streamer {
     return state;
   }
 
-  #slice(name: string, from: string, to: string, output?: string, axis = timeAxis): string {
+  #slice(name: string, from: string, to: string, output?: string, axis = this.#timeAxis): string {
     return this.#node('Slice', [name, from, to, this.#constant([axis])], new Map(), 'stream', output);
   }
 
@@ -352,20 +407,27 @@ class Streamer {
   }
 }
 
+const alongChannels = (node: Node): Node => ({
+  ...node,
+  attributes: new Map(node.attributes).set('axis', { type: 'int', value: channelAxis }),
+});
+
 const product = (dims: readonly number[]): number => dims.reduce((all, size) => all * size, 1);
+
+/** The input that has frames, [1, channels, frames], and the dimensions that it and all streams will have. */
+export interface StreamInput {
+  readonly name: string;
+  readonly channels: number;
+  readonly rank: StreamRank;
+}
 
 /**
  * @param model with one output, [1, channels, samples]
- * @param input the input that has frames, [1, channels, frames]
  * @param ones names of values that are one for every frame: masks
  * @throws {GraphError} if an operator cannot be run piece by piece
  */
-export const streamed = (
-  model: Model,
-  input: { readonly name: string; readonly channels: number },
-  ones: readonly string[],
-): StreamedModel => {
-  const streamer = new Streamer(model, input.name, input.channels, ones);
+export const streamed = (model: Model, input: StreamInput, ones: readonly string[]): StreamedModel => {
+  const streamer = new Streamer(model, input, ones);
   for (const node of model.nodes) streamer.add(node);
   const { rate, lag } = streamer.streamOf(model.outputs[0]!.name);
   const { nodes, states } = streamer;
@@ -376,7 +438,7 @@ export const streamed = (
     ...states.map((state) => ({
       name: state.input,
       type: elementTypes.float32,
-      dims: [1, state.channels, null],
+      dims: streamDims<number | null>(input.rank, state.channels, null),
     })),
   ];
   return {
@@ -391,5 +453,6 @@ export const streamed = (
     lookahead: Math.ceil(lag / rate),
     rate,
     work: streamer.work,
+    rank: input.rank,
   };
 };

@@ -24,7 +24,7 @@ export interface PiperData {
 }
 
 /** Multiplications in a millisecond of one core, as it runs these graphs. */
-const workPerMs = 24_000_000;
+const workPerMs = 30_000_000;
 
 /** The level that the peak of a sentence is brought to; louder sentences of the voice are compressed. */
 const peakLevel = 0.8;
@@ -65,7 +65,10 @@ export class PiperEngine implements Engine {
     const { modelPath, parts, plan } = pack.data as PiperData;
     const { bounds } = means;
     const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
-    const sessions = await createSessions(pack.name, parts, means, { sharesWeights: true });
+    const sessions = await createSessions(pack.name, parts, means, {
+      sharesWeights: true,
+      keepsBuffers: true,
+    });
     const graphs = new PiperGraphs(sessions, plan);
     const stepWork = bounds.stepComputeMsTarget * workPerMs;
     const engine = new PiperEngine(pack, graphs, sessions.executionProvider, phonemiser, stepWork);

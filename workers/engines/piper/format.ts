@@ -9,7 +9,7 @@ import type { PackFolder } from '../pack.js';
 import type { PiperData } from './engine.js';
 
 /** Changes with what `cut.ts` and `stream.ts` make of a graph. */
-const recipe = 'piper 1';
+const recipe = 'piper 3';
 
 const configEnding = '.onnx.json';
 const tokensName = 'tokens.txt';
@@ -19,7 +19,7 @@ const threadBytes = 16_000_000;
 const inputNames = ['input', 'input_lengths', 'scales'];
 
 const configsOf = ({ files }: PackFolder) => files.filter((file) => file.endsWith(configEnding));
-const modelsOf = ({ files }: PackFolder) => files.filter((file) => file.endsWith('.onnx'));
+const onnxFilesOf = ({ files }: PackFolder) => files.filter((file) => file.endsWith('.onnx'));
 
 export const piper: VoiceFormat = {
   name: 'piper',
@@ -27,7 +27,7 @@ export const piper: VoiceFormat = {
 
   async recognises(folder) {
     if (configsOf(folder).length > 0) return true;
-    const [model, ...others] = modelsOf(folder);
+    const [model, ...others] = onnxFilesOf(folder);
     if (model === undefined || others.length > 0 || !folder.files.includes(tokensName)) return false;
     const { inputs } = await folder.model(model);
     return inputNames.every((name) => inputs.some((input) => input.name === name));
@@ -36,7 +36,7 @@ export const piper: VoiceFormat = {
   async read(folder, { derived }) {
     const { configOfPackage, languageOf, parseConfig, speakersOf } = await import('./config.js');
     const { cutPiper } = await import('./cut.js');
-    const { planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
+    const { modelsOf, planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
     const { GraphError } = await import('../graph/surgery.js');
     const { writeModels } = await import('../graph/write.js');
     const [configName, ...others] = configsOf(folder);
@@ -44,7 +44,7 @@ export const piper: VoiceFormat = {
       throw new VoicePackError(
         `${folder.path}: it has ${others.length + 1} voices: put each into a folder of its own`,
       );
-    const modelName = configName?.slice(0, -'.json'.length) ?? modelsOf(folder)[0]!;
+    const modelName = configName?.slice(0, -'.json'.length) ?? onnxFilesOf(folder)[0]!;
     const file = await folder.hold(modelName);
     const model = await folder.model(modelName);
     const config = parseConfig(
@@ -63,9 +63,9 @@ export const piper: VoiceFormat = {
         );
       }
     })();
-    const { encoder, flow, generator } = parts;
+    const models = modelsOf(parts);
     const cut = await derived.set([file], recipe, async (target) => {
-      await writeModels(target, { encoder: encoder.model, flow: flow.model, generator: generator.model });
+      await writeModels(target, models);
     });
     const partOf = (name: string) => {
       const path = join(cut, `${name}.onnx`);
@@ -76,7 +76,7 @@ export const piper: VoiceFormat = {
       config,
       modelPath: file.path,
       plan: planOf(parts),
-      parts: { encoder: partOf('encoder'), flow: partOf('flow'), generator: partOf('generator') },
+      parts: Object.fromEntries(Object.keys(models).map((name) => [name, partOf(name)])),
       speakers: speakers.map(({ id }) => id),
     };
     return {

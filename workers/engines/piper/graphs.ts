@@ -1,23 +1,39 @@
 /** The parts of a Piper voice as functions of typed arrays, and what they pass from one piece of a sentence to the next. */
 import { strict as assert } from 'node:assert';
 import { Tensor } from 'onnxruntime-node';
-import { lastInput } from '../graph/stream.js';
+import { lastInput, streamDims } from '../graph/stream.js';
 import type { Sessions } from '../onnx.js';
-import type { PiperParts, PiperStream } from './cut.js';
+import type { Model } from '../graph/model.js';
+import type { EncoderPart, PiperParts, PiperStream } from './cut.js';
 
 /** Segments that a thread speaks at once. */
 export const segmentsAtOnceMax = 32;
 /** What each keeps between its steps: the states of the convolutions, for a voice of 62 MB. */
 export const segmentBytes = 1024 * 1024;
 
-export type PartName = 'encoder' | 'flow' | 'generator';
+/** `flow`, `generator`, and the parts of the encoder. */
+export type PartName = string;
+
+/** The name of a part of the encoder, which run one after the other. */
+const encoderName = (place: number): PartName => `encoder_${place}`;
+
+/** The graphs of a voice, as they are written to files. */
+export const modelsOf = ({ encoder, flow, generator }: PiperParts): Readonly<Record<PartName, Model>> => ({
+  ...Object.fromEntries(encoder.parts.map(({ model }, place) => [encoderName(place), model])),
+  flow: flow.model,
+  generator: generator.model,
+});
 
 /** What of a cut graph is needed to run it: the graphs themselves are in files. */
 export interface PiperPlan {
-  readonly encoder: Omit<PiperParts['encoder'], 'model'> & { readonly inputs: readonly string[] };
+  readonly encoder: Omit<PiperParts['encoder'], 'parts'> & { readonly parts: readonly EncoderPlan[] };
   readonly flow: StreamPlan;
   readonly generator: StreamPlan;
   readonly channels: number;
+}
+
+export interface EncoderPlan extends Omit<EncoderPart, 'model'> {
+  readonly inputs: readonly string[];
 }
 
 export interface StreamPlan extends Omit<PiperStream, 'model'> {
@@ -27,12 +43,15 @@ export interface StreamPlan extends Omit<PiperStream, 'model'> {
 export const planOf = (parts: PiperParts): PiperPlan => {
   const inputsOf = ({ model }: Pick<PiperStream, 'model'>) => model.inputs.map(({ name }) => name);
   const streamOf = (stream: PiperStream): StreamPlan => {
-    const { input, output, states, lookahead, rate, work } = stream;
-    return { input, output, states, lookahead, rate, work, inputs: inputsOf(stream) };
+    const { input, output, states, lookahead, rate, work, rank } = stream;
+    return { input, output, states, lookahead, rate, work, rank, inputs: inputsOf(stream) };
   };
-  const { noise, durations, means, logDeviations, work } = parts.encoder;
+  const encoderParts = parts.encoder.parts.map((part) => {
+    const { output, work } = part;
+    return { output, work, inputs: inputsOf(part) };
+  });
   return {
-    encoder: { noise, durations, means, logDeviations, work, inputs: inputsOf(parts.encoder) },
+    encoder: { ...parts.encoder, parts: encoderParts },
     flow: streamOf(parts.flow),
     generator: streamOf(parts.generator),
     channels: parts.channels,
@@ -68,6 +87,38 @@ export interface EncoderFeeds {
   readonly noise: Float32Array;
 }
 
+/** The encoder on its way through a sentence. */
+export class EncoderRun {
+  readonly #run: Sessions<PartName>['run'];
+  readonly #plan: PiperPlan['encoder'];
+  readonly #feeds: Feeds;
+  #place = 0;
+
+  constructor(run: Sessions<PartName>['run'], plan: PiperPlan['encoder'], feeds: Feeds) {
+    this.#run = run;
+    this.#plan = plan;
+    this.#feeds = feeds;
+  }
+
+  /** Runs the next part. @returns the multiplications for an id, and after the last part what was found */
+  async advance(): Promise<{ readonly work: number; readonly encoded: Encoded | null }> {
+    const { parts, durations, means, logDeviations } = this.#plan;
+    const { inputs, output, work } = parts[this.#place]!;
+    const run = this.#run[encoderName(this.#place++)]!;
+    const made = await run(Object.fromEntries(inputs.map((name) => [name, this.#feeds[name]!])));
+    if (output !== null) {
+      this.#feeds[output] = made[output]!;
+      return { work, encoded: null };
+    }
+    const encoded = {
+      durations: floatsOf(made[durations]),
+      means: floatsOf(made[means]),
+      logDeviations: floatsOf(made[logDeviations]),
+    };
+    return { work, encoded };
+  }
+}
+
 /** Frames of the flow or of the generator: a graph, and its states between two pieces. */
 export class StreamRun {
   readonly #run: Run;
@@ -84,10 +135,10 @@ export class StreamRun {
 
   /** @param piece [channels, frames]. The first piece is longer than the lookahead, unless it is the last */
   async push(piece: Float32Array, frames: number, isLast: boolean): Promise<Float32Array> {
-    const { input, inputs, output, states } = this.#plan;
+    const { input, inputs, output, rank, states } = this.#plan;
     const feeds: Feeds = { ...this.#states };
-    feeds[input] = float(piece, [1, piece.length / frames, frames]);
-    if (inputs.includes(lastInput)) feeds[lastInput] = integers([1, 1, isLast ? 1 : 0]);
+    feeds[input] = float(piece, streamDims(rank, piece.length / frames, frames));
+    if (inputs.includes(lastInput)) feeds[lastInput] = integers(streamDims(rank, 1, isLast ? 1 : 0));
     for (const name of inputs) feeds[name] ??= this.#common[name]!;
     const made = await this.#run(feeds);
     this.#states = Object.fromEntries(states.map((state) => [state.input, made[state.output]!]));
@@ -103,17 +154,17 @@ export class PiperGraphs {
   constructor({ run }: Sessions<PartName>, plan: PiperPlan) {
     this.plan = plan;
     this.#run = run;
-    const firstOf = ({ states }: StreamPlan): Feeds =>
+    const firstOf = ({ rank, states }: StreamPlan): Feeds =>
       Object.fromEntries(
         states.map(({ input, channels, length }) => [
           input,
-          float(new Float32Array(channels * length), [1, channels, length]),
+          float(new Float32Array(channels * length), streamDims(rank, channels, length)),
         ]),
       );
     this.#first = { flow: firstOf(plan.flow), generator: firstOf(plan.generator) };
   }
 
-  async encode({ ids, speaker, lengthScale, durationNoiseScale, noise }: EncoderFeeds): Promise<Encoded> {
+  encode({ ids, speaker, lengthScale, durationNoiseScale, noise }: EncoderFeeds): EncoderRun {
     const { encoder } = this.plan;
     const feeds: Feeds = {
       input: integers(ids, [1, ids.length]),
@@ -123,18 +174,11 @@ export class PiperGraphs {
       sid: integers([speaker]),
     };
     if (encoder.noise !== null) feeds[encoder.noise] = float(noise, [1, 2, ids.length]);
-    const made = await this.#run.encoder(
-      Object.fromEntries(encoder.inputs.map((name) => [name, feeds[name]!])),
-    );
-    return {
-      durations: floatsOf(made[encoder.durations]),
-      means: floatsOf(made[encoder.means]),
-      logDeviations: floatsOf(made[encoder.logDeviations]),
-    };
+    return new EncoderRun(this.#run, encoder, feeds);
   }
 
   open(part: 'flow' | 'generator', speaker: number): StreamRun {
-    return new StreamRun(this.#run[part], this.plan[part], this.#first[part], {
+    return new StreamRun(this.#run[part]!, this.plan[part], this.#first[part], {
       sid: integers([speaker]),
     });
   }

@@ -1,6 +1,6 @@
 /** Speaks one sentence, piece by piece: encoder, then flow and generator in turns. */
 import { gaussian, randomAt } from '../random.js';
-import type { Encoded, PiperGraphs, StreamRun } from './graphs.js';
+import type { Encoded, EncoderRun, PiperGraphs, StreamRun } from './graphs.js';
 import type { Sentence } from './ids.js';
 
 /** Frames of the first piece of sound: 70 ms at 22 kHz. mp3 needs as much for its first frame. */
@@ -69,6 +69,7 @@ export class Reading {
   readonly #queue: FrameQueue;
   readonly #flow: StreamRun;
   readonly #generator: StreamRun;
+  #encoder: EncoderRun | undefined;
   #encoded: Encoded | undefined;
   /** The first frame of each id, and the number of frames. */
   #starts: number[] = [];
@@ -120,11 +121,8 @@ export class Reading {
 
   /** Runs one graph once. @returns the multiplications that it took, and the samples, if it was the generator */
   async advance(): Promise<{ readonly work: number; readonly pcm: Float32Array | null }> {
-    const { encoder, flow, generator } = this.#graphs.plan;
-    if (this.#encoded === undefined) {
-      await this.#encode();
-      return { work: encoder.work * this.sentence.ids.length, pcm: null };
-    }
+    const { flow, generator } = this.#graphs.plan;
+    if (this.#encoded === undefined) return { work: await this.#encode(), pcm: null };
     const isFirst = this.#generated === 0;
     const wanted = this.#sizeOf(
       generator.work,
@@ -158,12 +156,26 @@ export class Reading {
     return left < 1.25 * size ? left : size;
   }
 
-  async #encode(): Promise<void> {
+  /** Runs a part of the encoder. @returns the multiplications that it took */
+  async #encode(): Promise<number> {
+    const { ids } = this.sentence;
+    const { work, encoded } = await (this.#encoder ??= this.#openEncoder()).advance();
+    if (encoded !== null) {
+      this.#setDurations(encoded);
+      this.#encoder = undefined;
+    }
+    return work * ids.length;
+  }
+
+  #openEncoder(): EncoderRun {
     const { ids } = this.sentence;
     const { speaker, lengthScale, durationNoiseScale } = this.#style;
     const random = randomAt(this.#seed, durationNoise, this.#place);
     const noise = Float32Array.from({ length: 2 * ids.length }, () => gaussian(random));
-    const encoded = await this.#graphs.encode({ ids, speaker, lengthScale, durationNoiseScale, noise });
+    return this.#graphs.encode({ ids, speaker, lengthScale, durationNoiseScale, noise });
+  }
+
+  #setDurations(encoded: Encoded): void {
     let frame = 0;
     for (const count of encoded.durations) {
       this.#starts.push(frame);
@@ -171,7 +183,7 @@ export class Reading {
     }
     // As the graph itself has it: a sentence is never empty.
     this.#starts.push(Math.max(1, frame));
-    if (this.#starts.length !== ids.length + 1 || !(this.#frames <= framesMax))
+    if (this.#starts.length !== this.sentence.ids.length + 1 || !(this.#frames <= framesMax))
       throw new Error('the model of the voice gave impossible durations');
     this.#encoded = encoded;
   }

@@ -57,14 +57,15 @@ export class PiperSegment implements SegmentSynthesis {
     }
     const pieces: Float32Array[] = [];
     let work = 0;
-    // A run that is short leaves time for the next: a small voice has its first sound in its first step.
+    // A run that is short leaves time for the next: a small voice has its first sound in its first step. A run that took
+    // most of a step does not: the next one takes as much again.
     do {
       const reading = this.#current();
       if (reading === null) break;
       const made = await reading.advance();
       work += made.work;
       if (made.pcm !== null) pieces.push(made.pcm);
-    } while (pieces.length === 0 && work < this.#parts.stepWork);
+    } while (pieces.length === 0 && work < this.#parts.stepWork / 2);
     this.#isOver = this.#current() === null;
     if (this.#isOver && this.#samples === 0 && pieces.length === 0)
       pieces.push(new Float32Array((blankMs * this.sampleRateHz) / 1_000));
