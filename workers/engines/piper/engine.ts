@@ -24,7 +24,7 @@ export interface PiperData {
 }
 
 /** Multiplications in a millisecond of one core, as it runs these graphs. */
-const workPerMs = 30_000_000;
+const workPerMs = 22_000_000;
 
 /** The level that the peak of a sentence is brought to; louder sentences of the voice are compressed. */
 const peakLevel = 0.8;
