@@ -35,7 +35,6 @@ export interface OriginPolicy {
   headersFor(origin: string): readonly Header[];
 }
 
-
 export class Cors implements OriginPolicy {
   readonly requestHeaders: string;
   readonly #byOrigin: ReadonlyMap<string, readonly Header[]>;
