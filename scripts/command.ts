@@ -21,8 +21,23 @@ export const parseCommandLine = <const Config extends ParseArgsConfig>(
   }
 };
 
+/** Of a process that SIGPIPE ended, as shells report it. */
+const BROKEN_PIPE_STATUS = 141;
+
 /**
- * Reads the arguments of this process. A usage error is shown with the usage, and ends the process with exit code 2.
+ * Ends this process quietly when the reader of its output has gone, as in `npm run usage | head`. Node ignores SIGPIPE, and
+ * would report the failed write with a stack.
+ */
+export const endWithReader = (): void => {
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+      process.exit(BROKEN_PIPE_STATUS);
+    });
+};
+
+/**
+ * Reads the arguments of this process, and prepares it to end with its reader. A usage error is shown with the usage, and ends the process with exit code 2.
  *
  * @param read throws `UsageError`
  */
@@ -31,6 +46,7 @@ export const readArguments = <Options>(
   usage: string,
   read: (args: readonly string[]) => Options,
 ): Options => {
+  endWithReader();
   try {
     return read(process.argv.slice(2));
   } catch (error) {
@@ -184,6 +200,7 @@ export const program = (
 /** Runs the program if its file is the one that the process was started with. @param url `import.meta.url` */
 export const runIfMain = async (url: string, run: Program): Promise<void> => {
   const main = process.argv[1];
-  if (main !== undefined && realpathSync(main) === fileURLToPath(url))
-    process.exitCode = await run(process.argv.slice(2));
+  if (main === undefined || realpathSync(main) !== fileURLToPath(url)) return;
+  endWithReader();
+  process.exitCode = await run(process.argv.slice(2));
 };

@@ -8,10 +8,17 @@ import { extname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 import { SingleBar } from 'cli-progress';
+import {
+  type Encoding,
+  type SpeechContext,
+  SyrinxError,
+  type SyrinxErrorCode,
+  connect,
+} from '../src/client/index.js';
 import { ConfigError, readConfig } from '../src/config.js';
 import { wordSpans } from '../src/text/words.js';
-import { SayError, Service } from './say/service.js';
-import { speakOverSocket } from './say/socket.js';
+import { endWithReader } from './command.js';
+import { SayError, Service, type Speech, type SpeechRecord, messages } from './say/service.js';
 import { FileSink, type Sink, StdoutSink, openPlayer, playbackFormat } from './say/sinks.js';
 
 const usage = `Speaks through a running service.
@@ -93,6 +100,49 @@ const openSink = async (output: string | undefined): Promise<{ sink: Sink; encod
   return { sink: await FileSink.open(output), encoding: formatsByExtension[extname(output)] ?? 'wav' };
 };
 
+const explain = (error: SyrinxError, url: string): SayError => {
+  const byCode: Partial<Record<SyrinxErrorCode, string>> = {
+    invalid_api_key: messages.unknownKey,
+    insufficient_credits: messages.noCredit,
+    rate_limited: messages.noSlot,
+    unreachable: messages.noService(url),
+    connection_lost: messages.brokenOff,
+  };
+  return new SayError(byCode[error.code] ?? error.message);
+};
+
+const sendWords = async (context: SpeechContext, text: string): Promise<void> => {
+  for (const [word] of text.matchAll(/\s*\S+\s*|\s+/g)) if (!context.send(word)) await context.drained();
+  await context.close();
+};
+
+/** Speaks as a voice agent does, word by word. Yields the records as they arrive. @throws {SayError} */
+async function* speakOverSocket(
+  url: string,
+  key: string,
+  { text, voice, encoding, sampleRateHz }: Speech,
+): AsyncGenerator<SpeechRecord, void, void> {
+  try {
+    await using client = await connect({ url, apiKey: key, reconnect: false });
+    const context = client.context({
+      voiceId: voice,
+      // The service accepts more names than the client's type, and refuses unknown ones.
+      format: { encoding: encoding as Encoding, ...(sampleRateHz !== null && { sampleRateHz }) },
+      timestamps: true,
+    });
+    // The reader below gets the same error.
+    sendWords(context, text).catch(() => undefined);
+    for await (const event of context) {
+      if (event.type === 'audio') yield { type: 'audio', bytes: Buffer.from(event.audio.buffer) };
+      else if (event.type === 'word') yield { type: 'timestamps', words: 1 };
+    }
+  } catch (error) {
+    if (error instanceof SyrinxError) throw explain(error, url);
+    if (error instanceof TypeError) throw new SayError(error.message);
+    throw error;
+  }
+}
+
 const say = async (): Promise<void> => {
   const { values, positionals } = readArguments();
   if (values.help === true) {
@@ -146,6 +196,7 @@ const say = async (): Promise<void> => {
   }
 };
 
+endWithReader();
 try {
   await say();
 } catch (error) {

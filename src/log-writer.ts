@@ -1,9 +1,9 @@
 /**
- * Log lines on their way to standard output. Nobody waits for it, whoever reads it or does not: lines wait in memory up to
- * a bound, and further lines are lost and counted.
+ * Writes log lines to standard output. No caller waits for it: lines wait in memory up to a bound, and further lines are
+ * lost and counted.
  *
- * A pipe, a socket or a terminal whose reader takes nothing blocks its writer. So it is written without blocking, by the
- * caller, which costs no more than a blocking write. A file never refuses a write, but its disk can be slow: a thread of
+ * A pipe, a socket or a terminal blocks its writer when the reader stops reading. So the caller writes to it without
+ * blocking, which costs no more than a blocking write. A file never refuses a write, but its disk can be slow: a thread of
  * the runtime writes it.
  */
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
@@ -14,10 +14,10 @@ const STANDARD_OUTPUT = 1;
 
 /** Milliseconds after a write that failed, or that a full pipe did not take, until the next one. */
 const RETRY_MS = 50;
-/** About so many bytes are written in one go. */
+/** About the number of bytes that one turn writes. */
 const CHUNK_BYTES = 64 * 1024;
-/** Milliseconds between two looks at what `end` waits for. */
-const END_LOOK_MS = 5;
+/** Milliseconds between two checks of what `end` waits for. */
+const END_CHECK_MS = 5;
 
 /** @returns a descriptor of standard output whose writes never block; `null` if it must be written from a thread */
 const openNonBlocking = (): number | null => {
@@ -25,10 +25,10 @@ const openNonBlocking = (): number | null => {
   if (output.isFile()) return null;
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
   try {
-    // Other processes may write to the same pipe or terminal: only what is opened anew has flags of its own.
+    // Other processes may write to the same pipe or terminal: only a new descriptor has its own flags.
     return openSync(`/proc/self/fd/${STANDARD_OUTPUT}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
   } catch {
-    // Not on Linux, a socket, another user's pipe, or nobody reads it.
+    // Not on Linux, a socket, a pipe or terminal of another user, or a pipe without a reader.
   }
   // The runtime makes a pipe or socket non-blocking when it makes the stream.
   const isStream = output.isFIFO() || output.isSocket();
@@ -45,6 +45,7 @@ export class LogWriter {
   #bytes = 0;
   /** A thread writes, or the next try is due later. */
   #isBusy = false;
+  #isInThread = false;
   /** The last write failed; a reader that is merely slow is no failure. */
   #isFailing = false;
   #lost = 0;
@@ -61,7 +62,7 @@ export class LogWriter {
     return this.#lost;
   }
 
-  /** @param readable makes the text to write of the line; a line that does not fit as it is is not worth that work */
+  /** @param readable makes the written text from the line; not called for a line that is too long already */
   write(line: string, readable = (text: string) => text): void {
     const bytes = this.#fits(line.length) ? Buffer.from(readable(line)) : null;
     if (bytes === null || !this.#fits(bytes.length)) {
@@ -73,10 +74,15 @@ export class LogWriter {
     this.#pump();
   }
 
-  /** Resolves when everything is written, when it cannot be written, or after `logEndMsMax`. */
-  async end(): Promise<void> {
+  /**
+   * Resolves when everything is written, when it cannot be written, or after `logEndMsMax`.
+   *
+   * @returns whether the process may exit: an exit waits for a thread that is inside a write
+   */
+  async end(): Promise<boolean> {
     const endMs = performance.now() + this.#bounds.logEndMsMax;
-    while (this.#bytes > 0 && !this.#isFailing && performance.now() < endMs) await sleep(END_LOOK_MS);
+    while (this.#bytes > 0 && !this.#isFailing && performance.now() < endMs) await sleep(END_CHECK_MS);
+    return !this.#isInThread;
   }
 
   #fits(bytes: number): boolean {
@@ -89,7 +95,7 @@ export class LogWriter {
     else this.#writeNow(this.#nonBlocking);
   }
 
-  /** A line at a time: what the system takes of a pipe as a whole does not mix with the lines of other threads. */
+  /** Line by line: the system takes a short write to a pipe as a whole, so lines of several threads do not mix. */
   #writeNow(file: number): void {
     try {
       for (let bytes = 0; this.#bytes > 0;) {
@@ -107,12 +113,14 @@ export class LogWriter {
 
   #writeFromThread(): void {
     this.#isBusy = true;
+    this.#isInThread = true;
     let count = 0;
     for (let bytes = 0; count < this.#waiting.length && bytes < CHUNK_BYTES; count++)
       bytes += this.#waiting[count]!.length;
     this.#waiting.unshift(Buffer.concat(this.#waiting.splice(0, count)));
     write(STANDARD_OUTPUT, this.#waiting[0]!, (error, written) => {
       this.#isBusy = false;
+      this.#isInThread = false;
       if (error !== null) this.#failed(error);
       else {
         this.#written(written);

@@ -1,5 +1,5 @@
 /**
- * Structured log on standard output: one JSON line per event; on a terminal, lines for people. It never holds text to
+ * Structured log on standard output: one JSON line per event; on a terminal, lines for people. It never contains text to
  * speak or a key.
  */
 import { isatty } from 'node:tty';
@@ -16,18 +16,22 @@ export interface ProcessLog extends Log {
   readonly print: ((text: string) => void) | null;
   /** Lines that could not be written and did not fit into memory. */
   readonly linesLost: number;
-  /** Resolves when its lines are written, or cannot be written within `logEndMsMax`: the process may end. */
-  end(): Promise<void>;
+  /**
+   * Resolves when its lines are written, or cannot be written within `logEndMsMax`.
+   *
+   * @returns whether the process may exit; if not, a write hangs and only a signal ends the process
+   */
+  end(): Promise<boolean>;
 }
 
-/** @returns how lines look on a terminal; `null` if standard output is none, which then need not load any of it */
+/** @returns the texts for a terminal; `null` if standard output is not a terminal. Only a terminal pays for loading them. */
 export const loadTerminal = async () => (isatty(1) ? await import('./terminal.js') : null);
 
 /**
- * A log that cannot be written (a full disk, a pipe that nobody reads) neither fails a request nor delays it: lines wait,
- * and lines beyond the bound are lost. The log reports their number when it can be written again.
+ * A log that cannot be written (a full disk, a pipe without a reader) neither fails nor delays a request: lines wait, and
+ * lines beyond the bound are lost. The log reports their number when it can be written again.
  *
- * @param readable makes a line for people of a line of JSON
+ * @param readable turns a line of JSON into a line for people
  */
 export const createLog = (
   level: LogLevel,

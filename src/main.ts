@@ -29,14 +29,18 @@ const expected = [
 /** Exists once the configuration is read. */
 let processLog: ProcessLog | undefined;
 
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
 const fail = async (error: unknown): Promise<never> => {
-  await processLog?.end();
+  const canExit = (await processLog?.end()) ?? true;
+  // A terminal that takes nothing blocks the write below: the default actions of the signals still end the process.
+  for (const signal of signals) process.removeAllListeners(signal);
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
   const isExpected = expected.some((kind) => error instanceof kind);
   const remedy = error instanceof VoicePackError ? '; restore it from the repository, or set MODELS_DIR' : '';
   process.stderr.write(`syrinx: ${isExpected ? message + remedy : stack}\n`);
   // An exit would wait for the hung thread.
-  if (error instanceof VoicesHangError) process.kill(process.pid, 'SIGKILL');
+  if (!canExit || error instanceof VoicesHangError) process.kill(process.pid, 'SIGKILL');
   process.exit(1);
 };
 
@@ -57,9 +61,8 @@ const main = async (): Promise<void> => {
   let hasStarted = false;
   let isStopping = false;
 
-  /** Ends the process without an exit, which would wait for threads that are inside a model run. */
-  const endBySignal = async (): Promise<void> => {
-    await log.end();
+  /** Ends the process without an exit, which would wait for threads inside a model run or a write of the log. */
+  const endBySignal = (): void => {
     process.removeAllListeners('SIGTERM');
     process.kill(process.pid, 'SIGTERM');
   };
@@ -69,10 +72,10 @@ const main = async (): Promise<void> => {
     try {
       // A start in progress has nothing to drain: stop after it.
       const isClean = await (await started).drain();
-      await log.end();
-      if (isClean) process.exit(exitCode);
+      const canExit = await log.end();
+      if (isClean && canExit) process.exit(exitCode);
       if (exitCode === 0) {
-        await endBySignal();
+        endBySignal();
         return;
       }
     } catch (error) {
@@ -89,10 +92,11 @@ const main = async (): Promise<void> => {
       app.reloadVoices();
     });
 
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  for (const signal of signals) {
     let receivedAtMs = Number.NEGATIVE_INFINITY;
     process.on(signal, () => {
-      // A closed terminal sends SIGHUP too, and is none any more. A service without its window would keep the ports.
+      // A closed window sends SIGHUP too, and standard output is then no terminal. Without this, the service would keep
+      // running without its window and keep the ports.
       const isFromTerminal = terminal !== null && !isatty(1);
       if (signal === 'SIGHUP' && !isFromTerminal) {
         reload();
@@ -102,7 +106,7 @@ const main = async (): Promise<void> => {
       receivedAtMs = performance.now();
       if (sinceMs < SIGNAL_ECHO_MS) return;
       log.info({ signal }, 'stopping');
-      if (isStopping && !hasStarted) void endBySignal();
+      if (isStopping && !hasStarted) void log.end().then(endBySignal);
       isStopping = true;
       void stop(0);
     });
@@ -121,8 +125,8 @@ const main = async (): Promise<void> => {
       return;
     }
     firstKey = key;
-    // At once and not by the log: a start that fails later, or a log that loses lines, must not lose the key.
-    process.stdout.write(terminal.firstKeyText(key));
+    // At once: a start that fails later must not lose the key.
+    log.print?.(terminal.firstKeyText(key));
   };
 
   const startedMs = performance.now();
@@ -144,7 +148,7 @@ const main = async (): Promise<void> => {
   } else if (log.isLevelEnabled('info')) {
     log.print?.(terminal.welcome({ config, ...ports, claimUrl, voices: app.voices, firstKey }));
   } else if (claimUrl !== null) {
-    process.stdout.write(terminal.claimText(claimUrl));
+    log.print?.(terminal.claimText(claimUrl));
   }
   hasStarted = true;
   onStarted(app);

@@ -1,4 +1,7 @@
-/** This process as the operating system and the runtime see it: memory, open files, delay of the event loop. */
+/**
+ * This process and its machine as the operating system and the runtime see them: memory, open files, spare CPU time, delay
+ * of the event loop.
+ */
 import { readdir, readFile } from 'node:fs/promises';
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
 import type { Log } from './log.js';
@@ -38,6 +41,21 @@ export const openFilesMax = shared(KEPT_MS, async (): Promise<number | null> => 
   const max = /^Max open files\s+(\d+)/m.exec(table)?.[1];
   return max === undefined ? null : Number(max);
 });
+
+/** The kernel counts in hundredths of a second. */
+const TICK_MS = 10;
+
+/**
+ * @returns milliseconds, over all cores, that were idle or used at a lower priority than normal (as our synthesis threads
+ *   are); `null` where the system does not say
+ */
+export const spareCpuMs = async (): Promise<number | null> => {
+  const stat = await readFile('/proc/stat', 'utf8').catch(() => '');
+  const fields = /^cpu +\d+ (\d+) \d+ (\d+) (\d+)/.exec(stat);
+  if (fields === null) return null;
+  const [, nice, idle, waiting] = fields;
+  return TICK_MS * (Number(nice) + Number(idle) + Number(waiting));
+};
 
 const SAMPLE_MS = 10;
 const HALF_WINDOW_MS = 30_000;

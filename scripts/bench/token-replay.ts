@@ -5,7 +5,6 @@ import { Segmenter } from '../../src/text/segments.js';
 import { Playback } from '../rig/playback.js';
 import { type ServerFrame, SocketConnection, encodeMessage, encodeStart } from '../rig/socket.js';
 import { type Target, keyOf } from './streams.js';
-import { tokensOf } from './token-texts.js';
 
 /** How a client sends what its model writes: at once, or by the sentences and long clauses of a request over HTTP. */
 export type Sending = 'tokens' | 'sentences';
@@ -26,6 +25,21 @@ export interface Replay {
   /** From the first token to the last. */
   readonly textMs: number;
 }
+
+/** A language model's piece of text is about this long in English. */
+const pieceCharacters = 4;
+
+/** The pieces of a text as a language model streams them: a word with the space before it, or a part of a long one. */
+const tokensOf = (text: string): string[] => {
+  const tokens: string[] = [];
+  for (const [word] of text.matchAll(/\s?[\p{L}’']+|\s?\p{N}{1,3}|\s?[^\s\p{L}\p{N}]+|\s/gu)) {
+    // Common words are one piece, longer ones are divided.
+    const parts = word.length <= 2 * pieceCharacters ? 1 : Math.ceil(word.length / (pieceCharacters + 2));
+    const size = Math.ceil(word.length / parts);
+    for (let at = 0; at < word.length; at += size) tokens.push(word.slice(at, at + size));
+  }
+  return tokens;
+};
 
 /** -50 dBFS as a sample of 16 bits. */
 const audible = Math.round(32_768 * 10 ** (-50 / 20));

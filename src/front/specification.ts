@@ -60,23 +60,23 @@ export const keyedJson =
     reply(exchange, { status: 200, contentType: 'application/json', body: body(caller.key, head) });
   };
 
-/**
- * Builds the OpenAPI description, and builds it again if it is requested after the voices changed. A key with voices of its
- * own gets one of its own, because the examples name voices.
- */
+/** OpenAPI descriptions in memory, about 40 KiB each. */
+const DESCRIPTIONS_KEPT_MAX = 32;
+
+/** Keys with the same voices share a description. Its examples name the voices, and building it takes milliseconds. */
 const openApi = (speech: Pick<Speech, 'voices'>, bounds: Bounds): ((key: ActiveKey) => string) => {
-  const build = (speakerIds: readonly string[]): string =>
-    JSON.stringify(openApiDocument(speakerIds, bounds));
-  let { voices } = speech;
-  let document = build(voices.speakerIds);
-  return (key) => {
-    if (key.voices !== null) return build(voicesOf(key, speech.voices.speakerIds));
-    if (voices !== speech.voices) {
-      ({ voices } = speech);
-      document = build(voices.speakerIds);
-    }
-    return document;
+  /** By voices, the last used at the end. */
+  const kept = new Map<string, string>();
+  const describe = (speakerIds: readonly string[]): string => {
+    const voices = speakerIds.join('\n');
+    const description = kept.get(voices) ?? JSON.stringify(openApiDocument(speakerIds, bounds));
+    kept.delete(voices);
+    kept.set(voices, description);
+    if (kept.size > DESCRIPTIONS_KEPT_MAX) kept.delete(kept.keys().next().value ?? '');
+    return description;
   };
+  describe(speech.voices.speakerIds);
+  return (key) => describe(voicesOf(key, speech.voices.speakerIds));
 };
 
 const speechBody: Parser = (body, head, bounds) => parseSpeechRequest(body, head.contentType, bounds);

@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import type { Config } from '../config.js';
-import { spareCpuMs } from '../cpu-time.js';
+import { spareCpuMs } from '../process.js';
 import { describeFault } from '../fault.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';

@@ -1,4 +1,7 @@
-/** The classes of a code point that the segmenter needs, as bits. Each is looked up in Unicode once. */
+/**
+ * What the segmenter asks Unicode: the classes of a code point, as bits, each looked up once; and the boundaries between
+ * characters and words.
+ */
 
 export const WHITE = 1;
 /** Breaks a line. */
@@ -60,3 +63,20 @@ export const sizeOf = (text: string): number => {
 export const needsDictionary = (token: string): boolean => dictionary.test(token);
 
 const dictionary = new RegExp(`[${dictionaryScripts}${spacelessMarks}]`, 'u');
+
+const boundaryOf = (granularity: 'grapheme' | 'word') => {
+  const segmenter = new Intl.Segmenter('en', { granularity });
+  return (text: string, from: number, at: number): number => {
+    const next = text.codePointAt(at);
+    const known = text.slice(from, at) + (next === undefined ? '' : String.fromCodePoint(next));
+    return from + segmenter.segment(known).containing(at - from)!.index;
+  };
+};
+
+/**
+ * The last boundary between user-perceived characters from `from` to `at`, as UTF-16 offsets. The code point at `at` counts:
+ * it can belong to the character before it.
+ */
+export const lastGraphemeBoundary = boundaryOf('grapheme');
+/** The same between words, or after their punctuation. */
+export const lastWordBoundary = boundaryOf('word');

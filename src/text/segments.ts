@@ -5,7 +5,6 @@
  * split. So the same text always gives the same segments.
  */
 import type { Bounds } from '../limits.js';
-import { lastGraphemeBoundary, lastWordBoundary } from './boundaries.js';
 import {
   CLAUSE,
   CLOSER,
@@ -15,6 +14,8 @@ import {
   TERMINATOR,
   WHITE,
   classOf,
+  lastGraphemeBoundary,
+  lastWordBoundary,
   needsDictionary,
   sizeOf,
   weightOf,
@@ -242,18 +243,13 @@ export class Segmenter {
   /** Whether a cut within a token falls between two words of a script without spaces. */
   #isWordSeam(at: number): boolean {
     const before = this.#text.slice(this.#tokenOf(at), at);
-    return needsDictionary(before) && this.#wordBoundary(at) === at;
+    return needsDictionary(before) && lastWordBoundary(this.#text, this.#tokenOf(at), at) === at;
   }
 
   #tokenOf(at: number): number {
     let start = at;
     while (start > this.#start && !(classOf(this.#text.charCodeAt(start - 1)) & WHITE)) start--;
     return start;
-  }
-
-  /** The last boundary between dictionary words, or after their punctuation, up to `at`. */
-  #wordBoundary(at: number): number {
-    return lastWordBoundary(this.#text, this.#tokenOf(at), at);
   }
 
   /** The end of the segment if this code point comes next; `null` to take the code point. */
@@ -292,7 +288,7 @@ export class Segmenter {
     if (this.#blankSize > 0) return this.#tokenStart;
     const end = this.#backFrom(this.#next);
     if (needsDictionary(this.#text.slice(this.#tokenStart, end))) {
-      const boundary = this.#wordBoundary(end);
+      const boundary = lastWordBoundary(this.#text, this.#tokenOf(end), end);
       if (boundary - this.#start > (end - this.#start) / 2) return boundary;
     }
     return this.#graphemeBoundary(end);

@@ -1,5 +1,6 @@
-/** What a person at a terminal sees of the service, and that programs get JSON as ever. */
+/** What a person at a terminal sees of the service. Programs get JSON. */
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { readable, welcome } from '../../src/terminal.js';
@@ -7,13 +8,15 @@ import { RawClient } from '../support/raw-client.js';
 import { packageRoot } from '../support/package-root.js';
 import { holdPort, SCRIPTED, startService, until } from '../support/service.js';
 import { CTRL_C, noTerminal, Terminal } from '../support/terminal.js';
+import { missingTool } from '../support/tools.js';
 
 const main = join(packageRoot, 'dist', 'src', 'main.js');
 const service = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${main}`;
+const noLock = noTerminal || missingTool('setpriv');
 const small = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', PORT: '0', OPS_PORT: '0', CONSOLE_PORT: '0' };
 
-const open = (t: Test, columns: number, env: NodeJS.ProcessEnv): Terminal => {
-  const terminal = new Terminal(service, columns, { ...small, ...env });
+const open = (t: Test, columns: number, env: NodeJS.ProcessEnv, command = service): Terminal => {
+  const terminal = new Terminal(command, columns, { ...small, ...env });
   // The service ends with its terminal.
   t.teardown(() => terminal.child.kill('SIGKILL'));
   return terminal;
@@ -106,6 +109,28 @@ t.test('the service ends when its terminal is closed', { skip: noTerminal }, asy
     );
   t.ok(await until(async () => (await refuses()) === true));
 });
+
+/** A start whose log writes from a thread, because the service may not open its terminal a second time. */
+const onLockedTerminal = (() => {
+  const mayOpenAll = process.getuid?.() === 0;
+  const lacking = 'setpriv --bounding-set=-dac_override,-dac_read_search ';
+  return `chmod 000 "$(tty)"; ${service.replace('exec ', `exec ${mayOpenAll ? lacking : ''}`)}`;
+})();
+const CTRL_S = '\x13';
+
+for (const [kind, command, code] of [
+  ['its own terminal', service, 0],
+  ['a terminal that it may not open again', onLockedTerminal, 128 + constants.signals.SIGTERM],
+] as const)
+  t.test(`the service ends on a signal although ${kind} takes nothing`, { skip: noLock }, async (t) => {
+    const env = { DATA_DIR: join(t.testdir(), 'data') };
+    const terminal = open(t, 80, env, `echo "process $$"; ${command}`);
+    const [, pid = ''] = await terminal.showing(/^process (\d+)\n/);
+    await terminal.showing(isReady);
+    terminal.type(CTRL_S);
+    process.kill(Number(pid), 'SIGTERM');
+    t.equal(await terminal.exited, code);
+  });
 
 t.test('a pipe gets JSON and nothing else', async (t) => {
   const piped = await startService(t, { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' }, SCRIPTED);

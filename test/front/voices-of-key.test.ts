@@ -85,6 +85,24 @@ for (const [name, open] of openers)
     },
   );
 
+t.test(
+  '/openapi.json names the voices of the key, of as many keys and catalogues as ask for it',
+  async (t) => {
+    const front = await startFront(t);
+    const named = async (key: string) =>
+      (await RawClient.ask(front.port, { path: '/openapi.json', key })).body
+        .toString()
+        .match(/ada_\d+|bela/g);
+    front.admission.voices.set(KEY_ID, ['bela']);
+    for (const round of [0, 1])
+      for (let i = 0; i < 40; i++) {
+        front.speech.voices = { ...front.speech.voices, speakerIds: [`ada_${i}`, 'bela'] };
+        t.strictSame(new Set(await named(OTHER_KEY)), new Set([`ada_${i}`, 'bela']), `round ${round}`);
+        t.strictSame(new Set(await named(GOOD_KEY)), new Set(['bela']));
+      }
+  },
+);
+
 t.test('a key that is opened again is seen as it is then', async (t) => {
   const front = await startFront(t, { bounds: { keyRecheckMsMax: 60_000 } });
   const [first] = [await openWs(front.port, GOOD_KEY)];

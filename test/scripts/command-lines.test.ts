@@ -1,5 +1,7 @@
 /** The command lines of the programs that measure and break the service. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { readOptions as readBench } from '../../scripts/bench/options.js';
@@ -34,6 +36,16 @@ for (const program of ['torture', 'bench', 'soak']) {
     t.end();
   });
 }
+
+for (const script of ['usage', 'say', 'torture/main', 'soak/main'])
+  t.test(`${script} ends quietly when the reader of its output has gone`, async (t) => {
+    const file = fileURLToPath(new URL(`../../scripts/${script}.js`, import.meta.url));
+    const args = ['--disable-warning=ExperimentalWarning', file, '--help'];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    child.stdout.destroy();
+    const [stderr, [code]] = await Promise.all([readAll(child.stderr), once(child, 'close')]);
+    t.strictSame([code, stderr], [141, '']);
+  });
 
 t.test('torture: the scenarios, listed', (t) => {
   const { status, stdout } = run('torture', '--list');

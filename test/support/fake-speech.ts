@@ -201,7 +201,7 @@ export class FakeContext implements SpeechContext {
 }
 
 export class FakeSpeech implements Speech {
-  readonly voices = {
+  voices = {
     speakerIds: ['ada', 'bela', 'ada_conv'] as readonly string[],
     sampleRateHz: () => 24_000,
     language: () => 'en-US',

@@ -1,4 +1,5 @@
 /** Clients that vanish: the cable is cut, so neither FIN nor RST arrives. */
+import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LoadProcess } from '../../rig/load-process.js';
 import { Service } from '../../rig/service.js';
@@ -6,7 +7,55 @@ import { describeLeftovers, leftoversOf } from '../checks.js';
 import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
 import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import type { HalfOpenLoad } from './load.js';
-import { Cable } from './network.js';
+
+const name = `syrinx-torture-${String(process.pid)}`;
+const [ours, theirs] = [`sxa${String(process.pid)}`, `sxb${String(process.pid)}`];
+
+/** Of the range reserved for network tests. */
+const oursAddress = '198.18.77.1';
+const theirsAddress = '198.18.77.2';
+
+const ip = (...parameters: string[]): void => {
+  const { error, status, stderr } = spawnSync('ip', parameters, { encoding: 'utf8' });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`ip ${parameters.join(' ')}: ${stderr.trim()}`);
+};
+
+/** A network namespace at the other end of a virtual cable, which can be cut. Needs Linux, root and iproute2. */
+class Cable {
+  /** Of the service's end. */
+  readonly address = oursAddress;
+  /** Runs a command at the other end. */
+  readonly launcher = ['ip', 'netns', 'exec', name] as const;
+
+  /** @throws where the system does not allow it */
+  static lay(): Cable {
+    ip('netns', 'add', name);
+    const cable = new Cable();
+    try {
+      ip('link', 'add', ours, 'type', 'veth', 'peer', 'name', theirs, 'netns', name);
+      ip('address', 'add', `${oursAddress}/30`, 'dev', ours);
+      ip('link', 'set', ours, 'up');
+      ip('-n', name, 'address', 'add', `${theirsAddress}/30`, 'dev', theirs);
+      ip('-n', name, 'link', 'set', theirs, 'up');
+    } catch (error) {
+      cable.remove();
+      throw error;
+    }
+    return cable;
+  }
+
+  /** Nothing gets through any more; neither end learns about it. */
+  cut(): void {
+    ip('-n', name, 'link', 'set', theirs, 'down');
+  }
+
+  /** Idempotent. */
+  remove(): void {
+    spawnSync('ip', ['netns', 'delete', name]);
+    spawnSync('ip', ['link', 'delete', ours]);
+  }
+}
 
 const loadEntry = new URL('./load.js', import.meta.url);
 /** More than the longest bound on silence, a minute. */
