@@ -18,7 +18,7 @@ import { readiness } from './readiness.js';
 const folder = t.testdir({});
 const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 
-// At once: most of a start is waiting for threads and the disk.
+// Three at a time: most of a start is waiting for threads and the disk.
 t.jobs = 3;
 
 const flipByte = (path: string): void => {
@@ -84,3 +84,25 @@ void t.test('the ops listener says that voices load, and then that the service i
   t.equal(service.opsPort, opsPort, 'the log has the port');
   t.equal(await readiness(service.port), '200 | ready', 'the other listener agrees');
 });
+
+void t.test('a missing folder of voices', async (t) => {
+  const missing = join(folder, 'nowhere');
+  await failsToStart(t, spawnService(t, { ...oneThread, MODELS_DIR: missing }), missing);
+});
+
+void t.test('a port in use by another syrinx, which continues to serve', async (t) => {
+  const first = await startService(t, oneThread, SCRIPTED);
+  const second = spawnService(t, { ...oneThread, PORT: String(first.port) }, SCRIPTED);
+  await failsToStart(t, second, 'in use');
+  t.equal((await first.get('/healthz', {})).status, 200);
+});
+
+for (const [env, reason] of [
+  [{ SOCKETS_PER_KEY: '0' }, 'SOCKETS_PER_KEY must be a whole number'],
+  [{ SOCKETS_MAX: 'many' }, 'SOCKETS_MAX must be a whole number'],
+  [{ MEMORY_MAX_MIB: '1000000' }, 'but this machine'],
+  [{ CONTEXTS_MAX: '1000000' }, 'lower CONTEXTS_MAX'],
+] as const)
+  void t.test(`${JSON.stringify(env)}: the line says what to change`, (t) =>
+    failsToStart(t, spawnService(t, { ...oneThread, ...env }), reason),
+  );

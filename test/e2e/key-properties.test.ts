@@ -1,6 +1,9 @@
-/** Properties of keys and accounts, set by the command line of another process while the service runs. */
+/** Properties of keys and accounts, set by the command line, outside the service's process, while the service runs. */
 import t, { type Test } from 'tap';
+import { keys as keysProgram } from '../../scripts/keys.js';
+import { usageReport } from '../../scripts/usage.js';
 import { balances } from '../store/support.js';
+import { runner } from '../support/run-command.js';
 import { pause, runScript, SCRIPTED, startService, until } from '../support/service.js';
 import { openNative, openWs } from '../support/socket-client.js';
 import { listen, proseOf, type SpeechPath } from '../support/speech-oracle.js';
@@ -10,8 +13,8 @@ const { dataDir, port } = service;
 
 /** @returns what the command prints */
 const keys = async (...args: string[]): Promise<string> => {
-  const { code, stdout, stderr } = await runScript('scripts/keys.js', args, { DATA_DIR: dataDir });
-  if (code !== 0) throw new Error(stderr);
+  const { status, stdout, stderr } = await runner(keysProgram, dataDir)(...args);
+  if (status !== 0) throw new Error(stderr);
   return stdout;
 };
 const create = async (...args: string[]) => (await keys('create', ...args)).trim();
@@ -172,9 +175,7 @@ t.test('a list shows what the service recorded, and a usage report agrees', asyn
   await keys('rename', prefix, 'kiosk');
   const row = new RegExp(`${prefix}\\.\\.\\. +kiosk +ada +not metered .* 90 +90 of 1000 .*active\n`);
   t.ok(await until(async () => row.test(await keys('list'))), await keys('list'));
-  const { stdout } = await runScript('scripts/usage.js', ['--account', 'ada', '--json'], {
-    DATA_DIR: dataDir,
-  });
+  const { stdout } = await runner(usageReport, dataDir)('--account', 'ada', '--json');
   t.match((JSON.parse(stdout) as { accounts: unknown[] }).accounts, [
     { account: 'ada', characters: 90, credits: 90, keys: [{ key: prefix, characters: 90 }] },
   ]);

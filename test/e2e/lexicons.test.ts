@@ -1,4 +1,4 @@
-/** Pronunciation lexicons in the data folder: read at the start and at SIGHUP, while streams go on. */
+/** Pronunciation lexicons in the data folder: SIGHUP reads them, and the voices, while streams go on. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -31,6 +31,7 @@ void t.test('a word is spoken as a lexicon says, and reported as it is written',
   mkdirSync(join(folder, 'accounts', 'default'), { recursive: true });
   writeFileSync(join(folder, 'names.txt'), 'syrinx\ta word that takes very much longer\n');
   t.match(await hangUp(), { files: 1, entries: 1 });
+  t.match(await service.untilLogged('voices reloaded'), { generation: 2, added: [], removed: [] });
   const ofService = await secondsOf();
   t.ok(ofService > 2 * plain, `${ofService} s after ${plain} s`);
 

@@ -1,4 +1,4 @@
-/** Signals: a drain, an end without one, and what a supervisor sees of a fault. */
+/** Signals: a drain, an end without one, and what a supervisor sees of a fault. Rarer cases are in signals.slow.test.ts. */
 import t from 'tap';
 import { RawClient } from '../support/raw-client.js';
 import {
@@ -6,7 +6,6 @@ import {
   prose,
   readStream,
   SCRIPTED,
-  spawnService,
   speech,
   startService,
   type TestService,
@@ -18,7 +17,7 @@ const faulty = 'test/support/faulty-main.js';
 
 const isStopping = (service: TestService) => service.untilLogged('stopping');
 
-// At once: some of them wait.
+// Two at a time: some of them wait.
 t.jobs = 2;
 
 void t.test('SIGTERM during streams and a whole file: all complete, no new connection, exit 0', async (t) => {
@@ -56,16 +55,6 @@ void t.test('a second signal ends the drain', async (t) => {
   await t.rejects(stream.rest(), 'the client sees that the stream is cut');
 });
 
-void t.test('a stream that outlasts DRAIN_SECONDS is cut', async (t) => {
-  const service = await startService(t, { ...oneThread, DRAIN_SECONDS: '1' }, SCRIPTED);
-  const stream = await openStream(service);
-  service.signal('SIGTERM');
-  // The client does not read, so the stream does not end by itself. The default of DRAIN_SECONDS is far longer than this wait.
-  t.ok(await until(() => service.exit !== null, 15_000));
-  t.match(service.exit, { code: 0, signal: null });
-  await t.rejects(stream.rest(), 'the client sees that the stream is cut');
-});
-
 void t.test('Ctrl-C under npm arrives twice at once, and still lets the stream complete', async (t) => {
   const service = await startService(t, oneThread, SCRIPTED);
   const stream = await openStream(service, prose(6));
@@ -74,23 +63,6 @@ void t.test('Ctrl-C under npm arrives twice at once, and still lets the stream c
   service.signal('SIGINT');
   t.ok((await stream.rest()) > 1_000_000);
   t.match(await service.exited, { code: 0, signal: null });
-});
-
-void t.test('SIGTERM while the voices load', async (t) => {
-  const service = spawnService(t);
-  await service.untilLogged('first API key written to a file');
-  service.signal('SIGTERM');
-  t.match(await service.exited, { code: 0, signal: null });
-});
-
-void t.test('a second signal while the voices load does not wait for them', async (t) => {
-  const service = spawnService(t, { SYNTHESIS_THREADS: '8' });
-  await service.untilLogged('first API key written to a file');
-  service.signal('SIGTERM');
-  await isStopping(service);
-  service.signal('SIGINT');
-  t.match(await service.exited, { code: null, signal: 'SIGTERM' });
-  t.same(service.logged('listening'), []);
 });
 
 void t.test('SIGHUP and SIGUSR2 end nothing; SIGUSR2 logs the status; an idle SIGINT exits 0', async (t) => {
@@ -112,8 +84,3 @@ for (const drain of ['hangs', 'fails'])
     t.equal(service.logged('uncaught exception').length, 1);
     t.equal(service.logged('the drain failed').length, drain === 'fails' ? 1 : 0);
   });
-
-void t.test('SIGTERM with a thread that hangs is still a requested end', async (t) => {
-  const service = await startService(t, { ...oneThread, DRAIN: 'hangs' }, faulty);
-  t.match(await service.stop(), { code: null, signal: 'SIGTERM' });
-});

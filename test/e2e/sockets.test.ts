@@ -1,13 +1,18 @@
-/** The WebSocket route of the real service, with two independent client libraries. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import t, { type Test } from 'tap';
+/** The WebSocket route of the real service, with two independent client libraries. More speech is in sockets.slow.test.ts. */
+import t from 'tap';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { balances } from '../store/support.js';
 import { startService, until } from '../support/service.js';
 import { openers, openNative, openWs, type SocketClient } from '../support/socket-client.js';
-import { decodersOf } from '../support/decoders.js';
-import { missingTool } from '../support/tools.js';
+import {
+  checkSeams,
+  converse,
+  pcm24,
+  RATE_HZ,
+  samplesOf,
+  tokens,
+  utterances,
+} from '../support/conversation.js';
 
 // Nothing is refused for want of capacity, however busy the machine is.
 const service = await startService(t);
@@ -17,68 +22,9 @@ let accounts = 0;
 const makeKey = async (credits: number | null = null): Promise<string> =>
   (await createKeys(dataDir, [[`account ${(accounts += 1)}`, credits]]))[0] ?? '';
 
-const RATE_HZ = 24_000;
-const pcm24 = {
-  voice_id: 'wren',
-  timestamps: true,
-  response_format: { encoding: 'pcm', sample_rate: RATE_HZ },
-};
-const utterances = [
-  'Good morning. The kettle is on, and the paper is at the door!',
-  'It was 3.14 or so; Dr. Smith said "well" — and left.',
-  'Yes.',
-  'After all this, we walked along the river until the sun went down behind the hills, and then we went home.',
-];
-const tokens = utterances.flatMap((utterance) => utterance.split(' '));
 const long = 'The train was late again, so we walked along the river and talked about the summer. '.repeat(
   200,
 );
-
-const samplesOf = (pcm: Buffer) =>
-  new Int16Array(pcm.buffer.slice(pcm.byteOffset, pcm.byteOffset + (pcm.length & ~1)));
-
-/** Speaks the utterances in one context, with a flush after each. */
-const converse = async (client: SocketClient, contextId: string, more: object, pieces: number) => {
-  client.start(contextId, { voice_id: 'wren', timestamps: true, ...more });
-  for (const [i, utterance] of utterances.entries()) {
-    for (let at = 0; at < utterance.length; at += pieces)
-      client.text(contextId, utterance.slice(at, at + pieces));
-    client.flush(contextId, `flush ${i}`);
-    // Half of the utterances overlap, half wait for the previous one.
-    if (i % 2 === 1)
-      await client.frame(({ flush_id, context_id }) => flush_id === `flush ${i}` && context_id === contextId);
-  }
-  client.closeContext(contextId);
-  await client.frame(({ context_closed, context_id }) => context_closed === true && context_id === contextId);
-};
-
-/** The largest difference between neighbouring samples in a span of seconds. */
-const roughness = (samples: Int16Array, rateHz: number, from: number, to: number): number => {
-  let most = 0;
-  for (let i = Math.max(1, Math.round(from * rateHz)); i < Math.min(samples.length, to * rateHz); i++)
-    most = Math.max(most, Math.abs((samples[i] ?? 0) - (samples[i - 1] ?? 0)));
-  return most;
-};
-
-/** Checks that the pauses between utterances have no click: no difference that speech does not have many of. */
-const checkSeams = (
-  t: Test,
-  samples: Int16Array,
-  rateHz: number,
-  words: readonly { start: number; end: number }[],
-) => {
-  const speech = roughness(samples, rateHz, 0, Infinity);
-  let count = 0;
-  for (const utterance of utterances.slice(0, -1)) {
-    count += utterance.split(' ').length;
-    const from = words[count - 1]?.end ?? Number.NaN;
-    const to = words[count]?.start ?? Number.NaN;
-    t.ok(from <= to);
-    const seam = roughness(samples, rateHz, from - 0.01, to + 0.01);
-    t.comment(`differences of at most ${seam} at the seam, ${speech} in speech`);
-    t.ok(seam < speech / 3, `${seam} at the seam after ${from} s, ${speech} in speech`);
-  }
-};
 
 for (const [name, open] of openers)
   t.test(
@@ -114,18 +60,6 @@ for (const [name, open] of openers)
     },
   );
 
-t.test('text in pieces of any size gives the same words as the whole text', async (t) => {
-  const client = await openWs(service.port, service.key);
-  for (const pieces of [1, 7, 10_000]) {
-    await converse(client, `by ${pieces}`, pcm24, pieces);
-    t.strictSame(
-      client.words(`by ${pieces}`).map(({ word }) => word),
-      tokens,
-    );
-  }
-  client.close();
-});
-
 t.test('words sent one by one are heard before their sentence ends, once in each utterance', async (t) => {
   const client = await openWs(service.port, service.key);
   const sentence = 'It looks like the flight to Denver is delayed by about an hour and a half.';
@@ -144,48 +78,6 @@ t.test('words sent one by one are heard before their sentence ends, once in each
     client.words('a').map(({ word }) => word),
     `${sentence} ${sentence}`.split(' '),
   );
-  client.close();
-});
-
-t.test('every encoding has its headers and decodes', async (t) => {
-  const client = await openWs(service.port, service.key);
-  const encodings = ['mp3', 'wav', 'pcm', 'linear16', 'opus', 'mulaw', 'alaw'];
-  await Promise.all(
-    encodings.map((encoding) => converse(client, encoding, { response_format: { encoding } }, 50)),
-  );
-  const chunks = (encoding: string) =>
-    client
-      .of(encoding)
-      .flatMap(({ audio_chunk }) => (audio_chunk === undefined ? [] : [Buffer.from(audio_chunk, 'base64')]));
-  const count = (encoding: string, magic: string) =>
-    chunks(encoding).filter((chunk) => chunk.toString('latin1', 0, magic.length) === magic).length;
-  t.equal(count('wav', 'RIFF'), 1);
-  t.equal(count('linear16', 'RIFF'), chunks('linear16').length);
-  t.equal(client.audio('opus').toString('latin1').split('OpusHead').length, 2, 'one header over all flushes');
-  t.equal(count('opus', 'OggS'), chunks('opus').length);
-  t.equal(count('mp3', 'ID3'), 0);
-  const first = chunks('mp3')[0];
-  t.equal((first?.readUInt16BE(0) ?? 0) & 0xffe0, 0xffe0, 'raw MPEG frames');
-  for (const encoding of encodings) {
-    t.strictSame(
-      client.words(encoding).map(({ word }) => word),
-      tokens,
-      encoding,
-    );
-    const sizes = client.of(encoding).flatMap(({ audio_chunk }) => audio_chunk?.length ?? []);
-    t.ok(Math.max(...sizes) < 100_000, 'small frames');
-  }
-  for (const [encoding, rateHz] of [
-    ['mp3', 32_000],
-    ['opus', 48_000],
-  ] as const)
-    for (const decoder of decodersOf(encoding, rateHz))
-      t.test(`${encoding} by ${decoder.program}`, { skip: missingTool(decoder.program) }, (t) => {
-        const path = join(t.testdir(), `stream.${encoding}`);
-        writeFileSync(path, client.audio(encoding));
-        checkSeams(t, decoder.decode(path), rateHz, client.words(encoding));
-        t.end();
-      });
   client.close();
 });
 

@@ -1,29 +1,10 @@
-/** What a person at a terminal sees of the service. Programs get JSON. */
+/** What a person at a terminal sees of the service. Programs get JSON. Rarer cases are in terminal.slow.test.ts. */
 import { existsSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { readable, welcome } from '../../src/terminal.js';
-import { RawClient } from '../support/raw-client.js';
-import { packageRoot } from '../support/package-root.js';
-import { holdPort, SCRIPTED, startService, until } from '../support/service.js';
-import { CTRL_C, noTerminal, Terminal } from '../support/terminal.js';
-import { missingTool } from '../support/tools.js';
-
-const main = join(packageRoot, 'dist', 'src', 'main.js');
-const service = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${main}`;
-const noLock = noTerminal || missingTool('setpriv');
-const small = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', PORT: '0', OPS_PORT: '0', CONSOLE_PORT: '0' };
-
-const open = (t: Test, columns: number, env: NodeJS.ProcessEnv, command = service): Terminal => {
-  const terminal = new Terminal(command, columns, { ...small, ...env });
-  // The service ends with its terminal.
-  t.teardown(() => terminal.child.kill('SIGKILL'));
-  return terminal;
-};
-
-const isReady = /syrinx is ready[^]*Ctrl-C ends the service\..*\n/;
-const looksLikeJson = /^\s*[{}]|"\w+":/m;
+import { SCRIPTED, startService } from '../support/service.js';
+import { CTRL_C, isReady, looksLikeJson, noTerminal, openService as open } from '../support/terminal.js';
 
 t.test('a first start, narrow and without colours, and the next one', { skip: noTerminal }, async (t) => {
   const dataDir = join(t.testdir(), 'data');
@@ -62,75 +43,6 @@ t.test('a first start, narrow and without colours, and the next one', { skip: no
   t.equal(await second.exited, 0);
   t.match(second.shown, /\x1b\[32mINFO\x1b\[39m: /, 'colours');
 });
-
-t.test('LOG_LEVEL holds on a terminal too', { skip: noTerminal }, async (t) => {
-  const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'debug', NO_COLOR: '1' });
-  await terminal.showing(isReady);
-  t.match(terminal.shown, /DEBUG: voice pack loaded [^\n]*pack=syrinx-en/, 'lines of threads');
-  t.match(terminal.shown, /DEBUG: worst case mib\.total=\d+ /);
-  t.notMatch(terminal.shown, looksLikeJson);
-  terminal.type(CTRL_C);
-  t.equal(await terminal.exited, 0);
-  const quiet = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'warn' });
-  await quiet.showing(/svc_sk_/);
-  quiet.type(CTRL_C);
-  t.equal(await quiet.exited, 0);
-  t.notMatch(quiet.shown, /INFO|ready/);
-});
-
-t.test('a fault of the environment is one line that says what to do', { skip: noTerminal }, async (t) => {
-  const { port, release } = await holdPort();
-  t.teardown(release);
-  const env = { DATA_DIR: join(t.testdir(), 'data') };
-  for (const [wrong, line] of [
-    [
-      { OPS_PORT: String(port) },
-      `cannot listen on 127.0.0.1:${port}: the port is in use, perhaps by another syrinx;`,
-    ],
-    [{ MODELS_DIR: '/nowhere' }, '/nowhere'],
-    [{ PORT: 'many' }, 'PORT must be a whole number'],
-  ] as const) {
-    const terminal = open(t, 80, { ...env, ...wrong });
-    t.equal(await terminal.exited, 1);
-    t.match(terminal.shown, /^syrinx: [^\n]+\n$/);
-    t.ok(terminal.shown.includes(line), terminal.shown);
-  }
-});
-
-t.test('the service ends when its terminal is closed', { skip: noTerminal }, async (t) => {
-  const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data') });
-  const [, port = ''] = await terminal.showing(/Speech +http:\/\/127\.0\.0\.1:(\d+)/);
-  await terminal.showing(isReady);
-  terminal.child.kill('SIGKILL');
-  const refuses = () =>
-    RawClient.open(Number(port)).then(
-      (client) => client.destroy(),
-      () => true,
-    );
-  t.ok(await until(async () => (await refuses()) === true));
-});
-
-/** A start whose log writes from a thread, because the service may not open its terminal a second time. */
-const onLockedTerminal = (() => {
-  const mayOpenAll = process.getuid?.() === 0;
-  const lacking = 'setpriv --bounding-set=-dac_override,-dac_read_search ';
-  return `chmod 000 "$(tty)"; ${service.replace('exec ', `exec ${mayOpenAll ? lacking : ''}`)}`;
-})();
-const CTRL_S = '\x13';
-
-for (const [kind, command, code] of [
-  ['its own terminal', service, 0],
-  ['a terminal that it may not open again', onLockedTerminal, 128 + constants.signals.SIGTERM],
-] as const)
-  t.test(`the service ends on a signal although ${kind} takes nothing`, { skip: noLock }, async (t) => {
-    const env = { DATA_DIR: join(t.testdir(), 'data') };
-    const terminal = open(t, 80, env, `echo "process $$"; ${command}`);
-    const [, pid = ''] = await terminal.showing(/^process (\d+)\n/);
-    await terminal.showing(isReady);
-    terminal.type(CTRL_S);
-    process.kill(Number(pid), 'SIGTERM');
-    t.equal(await terminal.exited, code);
-  });
 
 t.test('a pipe gets JSON and nothing else', async (t) => {
   const piped = await startService(t, { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' }, SCRIPTED);

@@ -1,6 +1,9 @@
 /** Programs on a pseudo-terminal, as a person at a terminal starts them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { packageRoot } from './package-root.js';
 import { missingTool } from './tools.js';
 
 /** Other systems have a `script` with other options. */
@@ -44,3 +47,24 @@ export class Terminal {
 
 export const CTRL_C = '\x03';
 export const CTRL_D = '\x04';
+
+const main = join(packageRoot, 'dist', 'src', 'main.js');
+/** Starts the service in place of a shell. */
+export const startCommand = `exec ${process.execPath} --disable-warning=ExperimentalWarning ${main}`;
+const small = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', PORT: '0', OPS_PORT: '0', CONSOLE_PORT: '0' };
+
+/** The service on a terminal of its own; it ends with the test. */
+export const openService = (
+  t: Test,
+  columns: number,
+  env: NodeJS.ProcessEnv,
+  command = startCommand,
+): Terminal => {
+  const terminal = new Terminal(command, columns, { ...small, ...env });
+  // The service ends with its terminal.
+  t.teardown(() => terminal.child.kill('SIGKILL'));
+  return terminal;
+};
+
+export const isReady = /syrinx is ready[^]*Ctrl-C ends the service\..*\n/;
+export const looksLikeJson = /^\s*[{}]|"\w+":/m;
