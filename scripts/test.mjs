@@ -14,6 +14,8 @@ import { fileURLToPath } from 'node:url';
 // One more than the cores of CI, because some tests mostly wait.
 const jobs = 3;
 const timeoutSeconds = 120;
+/** Files in these folders start services, threads or models, and take longest: they run first. */
+const slowFolders = ['e2e', 'console', 'workers/engines', 'dialects', 'workers', 'model', 'client', 'front'];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isCi = process.env.SYRINX_CI_REQUIRE_ALL === '1';
 
@@ -61,6 +63,12 @@ const failuresIn = (output) => {
   return failures;
 };
 
+/** @returns {number} the place of the file in the order of the suite */
+const turnOf = (path) => {
+  const turn = slowFolders.findIndex((folder) => path.startsWith(`dist/test/${folder}/`));
+  return turn < 0 ? slowFolders.length : turn;
+};
+
 const totals = { passed: 0, failed: 0 };
 
 const report = (path, { output, end }, seconds) => {
@@ -87,7 +95,7 @@ const runSuite = async (suite) => {
   const startMs = performance.now();
   const paths = globSync('dist/test/**/*.test.js', { cwd: root })
     .filter((path) => path.endsWith('.slow.test.js') === (suite === 'slow'))
-    .sort();
+    .sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
   const waiting = paths.values();
   const secondsSince = (ms) => (performance.now() - ms) / 1_000;
   const job = async () => {

@@ -163,7 +163,7 @@ export const limits = {
   socketAnswerBytesInFlightMax: 64 * MiB,
   /** Milliseconds that a WebSocket may take to send its key, if its handshake had none. */
   socketKeyMsMax: 10_000,
-  /** Milliseconds until such a socket is closed when its key is refused: some clients come back at once, for ever. */
+  /** Milliseconds until such a socket is closed when its key is refused: some clients reconnect at once, without end. */
   socketRefusedMs: 2_000,
   /** Milliseconds without a sign of life after which a WebSocket is dropped. */
   socketSilenceMsMax: 60_000,
@@ -206,10 +206,10 @@ export const limits = {
   /** Attempts of one address to sign in, or with one-time links, at once; then one in so many milliseconds. */
   consoleAttemptsAtOnceMax: 10,
   consoleAttemptMs: 6_000,
-  /** The same for the name of one user, from browsers in which nobody has signed in with it. */
+  /** The same for the name of one user, from browsers in which this user has not signed in before. */
   consoleAttemptsOfNameMax: 20,
   consoleAttemptOfNameMs: 3_000,
-  /** Addresses, and names of users, that the console counts attempts of; the one that was quiet longest is forgotten. */
+  /** Addresses, and names of users, for which the console counts attempts; the one without attempts for longest is forgotten. */
   consoleCountedMax: 4_096,
   /** Samples of voices that the console keeps, at about 50 KiB; the oldest is made again. */
   consoleSamplesMax: 64,
@@ -240,7 +240,7 @@ export const limits = {
   /** Milliseconds after which the front thread interrupts work over all sockets or contexts, to serve others. */
   sliceMsMax: 2,
 
-  /** Milliseconds between two times that the C library returns free heap memory to the system. */
+  /** Milliseconds between two trims, in which the C library returns free heap memory to the system. */
   heapTrimMs: 10_000,
 
   /** Bytes of log lines that wait while the log cannot be written; further lines are dropped. */
@@ -286,7 +286,7 @@ export const limits = {
   sessionMsMax: 30 * 86_400_000,
   /** Milliseconds between two notes of the activity of a session: each is a commit. */
   sessionSeenMs: 60_000,
-  /** Sessions of one user; a further one ends that which was seen least recently. */
+  /** Sessions of one user; a further one ends the least recently used one. */
   sessionsPerUserMax: 20,
   /** Milliseconds for which a link that claims the console is valid. */
   claimLinkMsMax: 30 * 60_000,

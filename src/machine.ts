@@ -29,7 +29,7 @@ const readText = (path: string): string => {
 };
 
 /**
- * Files that may hold a memory limit, for control groups of version 2 and version 1: those of this process's group and
+ * Files that may contain a memory limit, for control groups of version 2 and version 1: those of this process's group and
  * of all groups above it. In a container the tree's root is the container's own.
  *
  * @param groups `/proc/self/cgroup`

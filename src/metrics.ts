@@ -160,11 +160,11 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     read: ({ bufferedBytes }) => bufferedBytes,
   },
   syrinx_buffered_audio_seconds: {
-    help: 'Audio that is made and not yet handed to its socket.',
+    help: 'Audio that was made and is not yet handed to its socket.',
     read: ({ bufferedAudioMs }) => bufferedAudioMs / 1000,
   },
   syrinx_capacity_ratio: {
-    help: 'What is in use of the speech that the machine can make in time; from 1 on, new speech is refused.',
+    help: 'Used part of the speech that the machine can make in time; from 1 on, new speech is refused.',
     read: ({ capacityRatio }) => capacityRatio,
   },
   syrinx_ledger_entries_queued: {
@@ -182,7 +182,7 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
     read: ({ eventLoopDelay }) =>
       delayQuantiles.map((quantile) => [{ quantile: String(quantile) }, eventLoopDelay(quantile)]),
   },
-  // These replace the library's own, which look at every handle and reset what other readers need.
+  // These replace the library's own, which visit every handle and reset values that other readers need.
   syrinx_build_info: {
     help: 'Always 1; the labels hold the versions.',
     labelNames: ['version', 'node'],
@@ -234,7 +234,7 @@ export class Metrics {
     ),
     audible: this.#firstAudioFigure(
       'syrinx_first_audible_seconds',
-      'The same until a listener hears the first sample over -50 dBFS, who plays from the first decoded sample on.',
+      'The same until the first sample over -50 dBFS is heard, by a listener who plays from the first decoded sample on.',
     ),
   };
   readonly #queueWait = this.#histogram(
@@ -349,7 +349,7 @@ export class Metrics {
     this.#recentRefusals.add({ atMs: Date.now(), reason, route });
   }
 
-  /** What a person who watches sees besides the figures of the stages. */
+  /** What the live view of the console shows besides the figures of the stages. */
   get lately() {
     return {
       firstAudioMs: this.#recentFirstAudio.percentiles(monotonicMs()),

@@ -12,7 +12,7 @@ const MiB = 1024 * 1024;
 
 /** Share of the machine's memory without `MEMORY_MAX_MIB`: the system and its socket buffers need the rest. */
 const MEMORY_PART = 0.8;
-/** A smaller service would be of no use. */
+/** A smaller factor would leave pools that are too small to serve. */
 const FACTOR_MIN = 1 / 64;
 /** Where the plan chooses the number of threads, it leaves the pools at least this size. */
 const FACTOR_FOR_THREADS = 1 / 8;

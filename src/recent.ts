@@ -1,7 +1,7 @@
-/** What happened lately, for a person who watches: first audio of the last minutes, and the last refusals. */
+/** First audio of the last minutes, and the last refusals, for the live view of the console. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
-/** Times of the last minutes, in parts of a minute each: a part that is too old is forgotten whole. */
+/** Times of the last minutes, in parts of a minute each; a part is dropped as a whole when it is too old. */
 const PART_MS = 60_000;
 const PARTS = 5;
 /** Longer times count as this. Two digits of each are kept. */

@@ -1,5 +1,5 @@
 /**
- * Work over many members, in slices: between two slices the event loop serves everyone else.
+ * Work over many members, in slices: between two slices the event loop runs everything else.
  *
  * A generator does the work, and yields after each member. It may iterate over a live `Set` or `Map`: members that leave
  * before their turn are not visited, and members that join are visited at the end.
@@ -34,7 +34,7 @@ export const inSlices = (
   slice();
 };
 
-/** Runs what was put off, one in each tick: many who put off long work do not add up. */
+/** Runs deferred work, one piece in each tick, so that many pieces do not block the thread together. */
 export class OneByOne {
   readonly #waiting = new Set<() => void>();
 

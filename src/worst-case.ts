@@ -53,7 +53,7 @@ export const unitBytes = {
   spooledResult: 64 * KiB,
   /** A waiting code point: two UTF-16 units; or, in a whole result, its times in JSON. */
   requestCharacter: 24,
-  /** Two UTF-16 units, held twice while a text is cut. */
+  /** Two UTF-16 units, in memory twice while a text is cut. */
   socketCharacter: 8,
   answerUnit: 2,
   /** A unit of a flush id, held by the session, the context and the actor. */

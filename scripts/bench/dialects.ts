@@ -1,4 +1,4 @@
-/** First audio through each dialect, against the public port: what the words of another protocol cost. */
+/** First audio through each dialect, against the public port: what another protocol adds. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { doorsOf, DoorVisit, type Door } from '../rig/doors.js';
 import type { Service } from '../rig/service.js';
@@ -30,7 +30,7 @@ const firstAudioMs = async (door: Door): Promise<number> => {
 
 const ms = (value: number): string => `${value.toFixed(1)} ms`;
 
-/** All doors in turn, so that what the machine does meanwhile meets all of them. */
+/** Alternates between all listeners, so that a slow moment of the machine affects all alike. */
 export const measureDialects = async (target: Target, service: Service): Promise<Row[]> => {
   const { dialectPorts } = service;
   const { keys, port, voice } = target;

@@ -1,7 +1,7 @@
 /**
  * Preloaded into a service (`--import`), it measures how long the front thread stops: a timer that is due every
  * millisecond, and how late it is. On few cores a thread is also late because others have the cores. Linux counts that
- * time, and the probe tells both.
+ * time, and the probe reports both.
  *
  * It answers each connection to the socket named by PAUSE_PROBE with the longest pauses since the last connection.
  */
@@ -10,7 +10,7 @@ import { createServer } from 'node:net';
 import { isMainThread } from 'node:worker_threads';
 
 export interface Pauses {
-  /** The longest, however it came about. */
+  /** The longest, whatever its cause. */
   readonly wallMs: number;
   /** The longest without the time in which the thread could run and had no core; `null` where it is not counted. */
   readonly ownMs: number | null;

@@ -194,7 +194,7 @@ export class ContextCheck {
     return 'refused';
   }
 
-  /** What is not spoken of the text so far will not be. */
+  /** The rest of the text so far will not be spoken. */
   #dropUpTo(words: number, characters: number): void {
     this.#refusedWords += words - this.#flushedWords;
     if (this.#parts.timestamps) this.#words.splice(0, words - this.#spokenWords);
@@ -213,7 +213,7 @@ export class ContextCheck {
         this.#fault('flushes', 'a flush that the client did not ask for');
       this.#closeFlushed = true;
     }
-    // It was on its way when the context was cancelled.
+    // The service had sent it before it read the cancel.
     if (this.#state === 'cancelled') return 'flushed';
     if (flush === undefined && this.#isRefused) {
       this.#dropUpTo(this.#sentWords, this.#sentCharacters);

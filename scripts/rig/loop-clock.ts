@@ -1,4 +1,4 @@
-/** Lateness of this process's own event loop: a client that notices audio late by as much cannot blame the service. */
+/** Lateness of this process's own event loop. Audio that is late by no more than this is not the service's fault. */
 
 /** Ticks that are remembered: a few seconds. */
 const ticksMax = 256;

@@ -63,7 +63,7 @@ export class Playback {
     }
     const waitedMs = nowMs - endMs;
     if (waitedMs <= 0) return null;
-    // What comes late is played when it comes.
+    // Late audio is played when it comes.
     this.#playingSinceMs += waitedMs;
     return { kind: 'dry', sinceMs: endMs, waitedMs };
   }

@@ -23,7 +23,7 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   readonly #onBody: (bytes: Uint8Array) => void;
   readonly #member: Member;
   readonly #turn: KeyTurn;
-  /** Later by the time in which we did not read. */
+  /** The start of the body's time. It moves by the time in which the service did not read. */
   #startMs: number;
   /** Doubles as it grows; the budget counts its capacity. */
   #buffer = new Uint8Array(0);

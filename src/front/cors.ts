@@ -22,7 +22,7 @@ const publicHeaders: CorsHeaders = {
   request: 'x-api-key, content-type, traceparent',
   response: 'x-request-id, retry-after, traceparent',
 };
-/** Responses differ by origin, and caches must know it, also for a request without one. */
+/** Responses differ by origin. Caches must know that, even when a request has no origin. */
 const VARY: Header = ['vary', 'origin'];
 
 /** What browsers get from a listener, by the origin of the page that asks. */

@@ -29,8 +29,10 @@ const KEEPS: readonly Header[] = [
 ];
 const CLOSES: readonly Header[] = [['connection', 'close']];
 
-/** How an exchange ended. The client aborts; the service drops a stalled reader, a late body, and who may
- * not listen any more. */
+/**
+ * How an exchange ended. `aborted`: by the client. The service drops a reader that stalls, a body that is late, and speech
+ * whose listener has lost access (`revoked`).
+ */
 export type Outcome = 'complete' | 'aborted' | 'failed' | 'reader-stalled' | 'body-late' | 'revoked';
 
 export class Exchange implements InFlight {

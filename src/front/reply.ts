@@ -16,7 +16,7 @@ export interface Reply {
   readonly close?: boolean;
 }
 
-/** Seconds, with every 503. Its cause may be over that soon; nothing tells when it will be. */
+/** Seconds in every 503. Its cause may end that soon; the service cannot know when it ends. */
 const RETRY_AFTER: Header = ['retry-after', '1'];
 
 export const reply = (exchange: Exchange, answer: Reply): void => {

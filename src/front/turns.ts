@@ -35,10 +35,10 @@ export interface TurnsParts {
 
 /** A key that was idle may use so much of its rate at once. */
 const BURST_SECONDS = 0.1;
-/** What all turns take of the thread in one go, and one key's of that. */
+/** The time that all turns take of the thread in one slice, and that one key takes in one turn. */
 const SLICE_MS = 2;
 const TURN_MS = 0.5;
-/** The most parts of the whole rate, however many keys wait. */
+/** The smallest part of the whole rate is one in so many, however many keys wait. */
 const PARTS_MOST = 16;
 /**
  * The most that a piece of so many bytes counts: the clock also runs while the system has given the core to another
@@ -46,7 +46,7 @@ const PARTS_MOST = 16;
  */
 const PIECE_MS = 1;
 const BYTE_MS = 0.0002;
-/** Until work that is above its rate is looked at again. */
+/** Milliseconds until work above its rate is checked again. */
 const RETRY_MS = 5;
 /** Connections of one key that a slice reads again: each may deliver half a MiB. */
 const RESUMED_A_SLICE = 16;

@@ -6,8 +6,8 @@
  *
  *   need = remaining speech / (remaining speech + time until the listener has nothing left to play)
  *
- * Soon after its start it needs more, because an engine makes speech in chunks that grow to a second: who is served next gets
- * a whole chunk, however little it needs at once.
+ * Soon after its start it needs more, because an engine makes speech in chunks that grow to a second: the next listener gets
+ * a whole chunk, even if it needs only a part of it now.
  *
  * The work of all utterances, each weighted by its need, must fit three supplies: the synthesis threads, the actor threads,
  * and the CPU that other programs leave. If it does, earliest deadline first serves them all in time. Two more signals
@@ -63,15 +63,15 @@ const FIRST_AUDIO_MS = 150;
 const TIGHT_MS = 600;
 /** Tight listeners, as a part of all, that are normal: each has little audio just after its first chunks. */
 const TIGHT_PART = 0.1;
-/** As many are also normal as the threads can give half a chunk each within this time. */
+/** In addition, as many are normal as the threads can give half a chunk each within this time. */
 const TIGHT_WORK_MS = 40;
 /** The longest chunk of an engine, in speech. */
 const CHUNK_MS = 1_000;
 
-/** So little is always left by other programs, or their use was measured wrongly. */
+/** Other programs always leave this much; a lower measurement is wrong. */
 const SPARE_CORES_MIN = 0.01;
 
-/** Until a voice or encoding was measured it counts as this slow. */
+/** The cost of a voice or encoding that was not measured yet. */
 const UNKNOWN_COST = { synthesis: 0.02, encoding: 0.005, beginMs: 8 } as const;
 
 /** The counted demands are used for this long; utterances admitted meanwhile are added to them. */

@@ -6,7 +6,7 @@ import { estimateSpeechMs, type ContextSchedule } from './schedule.js';
 import type { ContextOptions, Utterance } from './speech.js';
 
 /**
- * Nobody plays a whole file while it is made: it is due this much later than speech for a listener. So it takes what the
+ * A whole file is not played while it is made, so it is due this much later than speech for a listener. It gets what the
  * listeners leave, and does not starve.
  */
 const WHOLE_LEAD_MS = 10_000;
@@ -15,7 +15,7 @@ const WHOLE_LEAD_MS = 10_000;
 export const leadMsOf = ({ framing }: Pick<ContextOptions, 'framing'>): number =>
   isWholeFraming(framing) ? WHOLE_LEAD_MS : 0;
 
-/** Text that comes word by word counts, before its first segment is complete, as at least so much speech. */
+/** Text that comes word by word counts as at least this much speech until its first segment is complete. */
 const COMING_MS_MIN = 2_000;
 
 /** The demand of an utterance that has not begun. */
@@ -32,7 +32,7 @@ export const demandOf = ({ group = {}, settings, format, framing, textUnits }: U
   awaited: isWholeFraming(framing) ? 'none' : 'first',
 });
 
-/** Text after which so long no other came waits for its client: it needs nothing now. */
+/** When no text came for this long, the context waits for its client and needs nothing now. */
 const COMING_PAUSE_MS = 1_000;
 
 export class DemandMeter {

@@ -47,11 +47,11 @@ export const earlyPlace = (text: string): number | null => {
   return null;
 };
 
-/** Whether a clause that ends with this text is enough to speak, and its last word no part of a date or a list of numbers. */
+/** Whether a clause that ends with this text is long enough to speak, and its last word is not part of a date or a list of numbers. */
 export const isEarlyClause = (text: string): boolean => {
   const spans = wordSpans(text);
   const last = spans.at(-1);
   if (last === undefined || /\p{Nd}/u.test(text.slice(last.start, last.end))) return false;
-  // Words without white space between them are short, and a matter of opinion.
+  // In scripts without white space words are short and not well defined, so characters count.
   return spans.length >= earlyWordsMin || (needsDictionary(text) && text.trim().length > earlyWordsMin + 1);
 };

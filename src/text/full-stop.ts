@@ -35,7 +35,7 @@ const numbering = words(
   'no nos p pp vol vols fig figs sec ch art op nr tel ext jan feb mar apr jun jul aug sep sept oct nov dec',
 );
 
-/** The same for other languages, beside the English ones: many of them are abbreviated alike. */
+/** The same for other languages. They use the English ones too, because languages share many abbreviations. */
 const insideOf: Readonly<Record<string, ReadonlySet<string>>> = {
   de: words(
     'bzgl ca dgl dipl ehem einschl etc evtl exkl fa frl ggf geb hrsg hl inkl ing insb kath max min mio mrd mind ' +

@@ -41,9 +41,9 @@ interface ActorThread {
   ready: boolean;
 }
 
-/** Milliseconds before a thread that died is started again, so that it is never a tight loop. */
+/** Milliseconds before a thread that died is started again: repeated deaths must not become a tight loop. */
 const RESPAWN_DELAY_MS = 50;
-/** The same for a thread that never became ready: what it lacks it will lack again. */
+/** The same for a thread that never became ready: the cause probably persists. */
 const FAILED_START_DELAY_MS = 1_000;
 
 export class ActorThreads extends EventEmitter<ActorThreadsEvents> {

@@ -68,9 +68,9 @@ const LEAD_MS = 500;
  * One playback clock for a group of contexts (those of a WebSocket), as if all their audio went to one listener: a number
  * that the threads share while they speak for the group.
  *
- * No job of the group counts as due before it. So under contention all contexts of a group get what one context gets. It
- * is never more than `LEAD_MS` ahead of the present: what the group took from an idle machine costs it nothing later, and
- * what other listeners leave when they have so much in hand is the group's.
+ * No job of the group counts as due before it. So under contention all contexts of a group together get what one context
+ * gets. It is never more than `LEAD_MS` ahead of the present. So speech that the group got from an idle machine does not
+ * count against it later, and once the other listeners have `LEAD_MS` in hand, the group gets what they do not need.
  */
 export class GroupClock {
   readonly buffer: SharedArrayBuffer;

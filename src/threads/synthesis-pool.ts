@@ -60,9 +60,9 @@ interface SynthesisPoolEvents {
   restart: [];
 }
 
-/** The end of a thread waits for so many of its longest steps: one was measured while nothing else ran. */
+/** The end of a thread waits for this many of its longest steps. They were measured while nothing else ran. */
 const LONG_STEP_FACTOR = 2;
-/** Milliseconds before a thread that died while it loaded is replaced: the next one may well die too. */
+/** Milliseconds before a thread that died while it loaded is replaced: its replacement may die too. */
 const RESTART_DELAY_MS = 1_000;
 
 /** Voices that take too long to load. The message is one line for the operator. A thread may hang inside native code. */
@@ -81,7 +81,7 @@ const within = async (ms: number, event: Promise<unknown>): Promise<boolean> => 
   return inTime;
 };
 
-/** So many of the threads run long steps at most. */
+/** The most threads that run long steps. */
 export const longThreadsOf = (threads: number): number => Math.max(1, threads - 1);
 
 const fewestJobs = (threads: readonly SynthesisThread[]): SynthesisThread | undefined => {

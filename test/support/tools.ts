@@ -1,16 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
-
-const isInstalled = (program: string): boolean =>
-  (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, program), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+import { isInstalled } from '../../scripts/say/sinks.js';
 
 /**
  * Skips a test if a program is missing: `t.test(name, { skip: missingTool('ffmpeg') }, ...)`. `.ci/run` installs all

@@ -12,7 +12,7 @@ import type { Clock } from '../../src/monotonic.js';
 
 export interface RunQueueOptions<T> {
   readonly clock: Clock;
-  /** Milliseconds of work between two looks at the mail. */
+  /** Milliseconds of work between two readings of the mail. */
   readonly workMs: number;
   /**
    * Does a small part of what there is to do. Must not throw.

@@ -67,7 +67,7 @@ interface Attached extends Handshake {
   readonly reading: SocketReading;
   readonly protocol: SocketProtocol;
   opened: OpenSocket | null;
-  /** It is refused, or the key is awaited, until then. */
+  /** Ends the time in which a refused socket stays open, or in which a socket waits for its key. */
   timer: NodeJS.Timeout | undefined;
   isRefused: boolean;
   unwatch: (() => void) | undefined;

@@ -201,7 +201,7 @@ export class Sockets {
     this.#inSlices(this.#drains());
   }
 
-  /** Ends all of them now, in one go: nobody is served any more. */
+  /** Ends all of them now, without slices: the service serves no other client any more. */
   shutDown(): void {
     this.#draining = true;
     for (const session of this.#registry.members) session.guard(() => session.shutDown());

@@ -22,7 +22,7 @@ const languages: Readonly<Record<string, (language: string) => LanguageRules>> =
 };
 
 const kept = new Map<string, LanguageRules | null>();
-/** Tags of voices are few; a change of all of them by reloads must not add up. */
+/** Voices have few tags, but each reload can bring others: the rules in memory must have a bound. */
 const keptMax = 256;
 
 const rulesFor = (language: string): LanguageRules | null => {
