@@ -1,12 +1,7 @@
-/** The client against the real service. */
-import { execFile } from 'node:child_process';
-import { statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+/** The client against the real service. Its examples, a revoked key and a restart are in client.slow.test.ts. */
 import t from 'tap';
 import { type SpeechContext, type Word, connect } from '../../src/client/index.js';
-import { freePort, runScript, spawnService, startService } from '../support/service.js';
-import { readSource } from '../support/source-files.js';
+import { startService } from '../support/service.js';
 import { codeOf, collect, errorOf } from '../support/speech-client.js';
 
 const service = await startService(t, { SYNTHESIS_THREADS: '1' });
@@ -109,67 +104,4 @@ t.test('refusals of the service have a code', async (t) => {
   t.equal(await codeOf(connect({ url: service.url, apiKey: 'no_key' })), 'invalid_api_key');
   const stranger = await connect({ url: service.url, apiKey: 'svc_sk_unknown' });
   t.match(await stranger.closed, { code: 'invalid_api_key' });
-});
-
-t.test('the examples of the client’s page run as printed', async (t) => {
-  const blocks = [...readSource('src/client/README.md').matchAll(/^```js\n([\s\S]*?)^```$/gm)];
-  const outputs: string[] = [];
-  const dir = t.testdir();
-  for (const [, code = ''] of blocks) {
-    const path = join(dir, 'example.mjs');
-    // The compiled file that the package exports as syrinx/client.
-    const clientUrl = new URL('../../src/client/index.js', import.meta.url).href;
-    writeFileSync(
-      path,
-      code.replace('syrinx/client', clientUrl).replace('http://127.0.0.1:8080', service.url),
-    );
-    const env = { PATH: process.env['PATH'], SYRINX_KEY: service.key };
-    outputs.push((await promisify(execFile)(process.execPath, [path], { cwd: dir, env })).stdout);
-  }
-  t.strictSame(
-    outputs[0]
-      ?.replace(/^\d+\.\d\d /gm, '')
-      .trim()
-      .split('\n'),
-    'Text is sent as it is written. The first sentence is heard at once.'.split(' '),
-  );
-  t.ok(statSync(join(dir, 'answer.pcm')).size > 2 * 48_000, 'more than two seconds');
-  t.strictSame(outputs.slice(1), ['spoken\n']);
-});
-
-t.test('revoking a key closes its clients', async (t) => {
-  const environment = { DATA_DIR: service.dataDir };
-  const { stdout } = await runScript('scripts/keys.js', ['create'], environment);
-  const key = /svc_sk_\w+/.exec(stdout)?.[0] ?? '';
-  const client = await connect({ url: service.url, apiKey: key });
-  const context = client.context({ voiceId: 'wren' });
-  await context.started;
-  await runScript('scripts/keys.js', ['revoke', key], environment);
-  t.equal(await codeOf(collect(context)), 'invalid_api_key');
-  t.match(await client.closed, { code: 'invalid_api_key', retryable: false });
-});
-
-t.test('the client connects again after the service was killed and restarted', async (t) => {
-  // A fixed port, as in a deployment. A port that the system chose stays taken for a minute after a kill.
-  const environment = { SYNTHESIS_THREADS: '1', PORT: String(await freePort()) };
-  const first = await startService(t, environment);
-  const client = await connect({
-    url: first.url,
-    apiKey: first.key,
-    reconnect: { attemptsMax: 50, capMs: 500 },
-  });
-  t.teardown(() => client.close());
-  const lost = client.context({ voiceId: 'wren' });
-  lost.send(`${text} `.repeat(20));
-  const reading = errorOf(collect(lost));
-  await lost.started;
-  await first.kill();
-  t.match(await reading, { code: 'connection_lost', retryable: true });
-  const next = client.context({ voiceId: 'wren' });
-  next.send('There you are.');
-  void next.close();
-  const second = spawnService(t, { ...environment, DATA_DIR: first.dataDir });
-  t.ok(Buffer.concat(await collect(next.audio)).length > 32_000, 'the waiting context speaks');
-  await client.close();
-  t.equal((await second.stop()).code, 0);
 });
