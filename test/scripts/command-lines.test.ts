@@ -43,7 +43,8 @@ for (const script of ['usage', 'say', 'torture/main', 'soak/main'])
     const args = ['--disable-warning=ExperimentalWarning', file, '--help'];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     child.stdout.destroy();
-    const [stderr, [code]] = await Promise.all([readAll(child.stderr), once(child, 'close')]);
+    const closed = once(child, 'close') as Promise<[code: number | null]>;
+    const [stderr, [code]] = await Promise.all([readAll(child.stderr), closed]);
     t.strictSame([code, stderr], [141, '']);
   });
 
