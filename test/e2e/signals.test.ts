@@ -22,7 +22,7 @@ t.jobs = 2;
 
 void t.test('SIGTERM during streams and a whole file: all complete, no new connection, exit 0', async (t) => {
   const service = await startService(t, { SYNTHESIS_THREADS: '2' });
-  const text = prose(6);
+  const text = prose(3);
   const file = service.post('/v1/tts', speech(text));
   const read = readStream(await service.post('/v1/tts/stream', speech(text, { timestamps: true })));
   const late = await openStream(service, text);
