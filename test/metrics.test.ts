@@ -106,8 +106,10 @@ t.test('the page for operators lists exactly the metrics that exist', (t) => {
   t.end();
 });
 
-t.test('alerts use only metrics that exist', (t) => {
-  const rules = readFileSync(join(packageRoot, 'scripts/deploy/prometheus/alerts.yml'), 'utf8');
+t.test('alerts and the rule for scaling use only metrics that exist', (t) => {
+  const rules = ['alerts.yml', 'scaling.yml']
+    .map((name) => readFileSync(join(packageRoot, 'scripts/deploy/prometheus', name), 'utf8'))
+    .join('\n');
   const expressions = rules.split('\n').filter((line) => !/^\s*(?:#|summary|description)/.test(line));
   const used = [...expressions.join('\n').matchAll(/\b(?:syrinx|process)_\w+/g)].map(([name]) => name);
   const exposed = new Set(new Metrics().catalogue.map(({ name }) => name));

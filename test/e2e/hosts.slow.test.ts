@@ -1,0 +1,167 @@
+/** Several hosts behind nginx, with the files of scripts/deploy: a key stays on one host, whichever header carries it. */
+import { cpSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createKeys } from '../../scripts/operator.js';
+import { temporaryFolder } from '../store/support.js';
+import { startHostsProxy, proxyNames, type ProxyName } from '../support/hosts-proxy.js';
+import { SCRIPTED, startService, until, type TestService } from '../support/service.js';
+import { openNative } from '../support/socket-client.js';
+import { missingTool } from '../support/tools.js';
+
+const slotsPerKey = 9;
+/** nginx tries a host again two seconds after a failure. */
+const foundAgainMs = 4_000;
+
+interface Echo {
+  readonly port: number;
+  readonly close: () => Promise<void>;
+}
+
+/** A host that answers with its own name. */
+const startEcho = async (name: string, port = 0): Promise<Echo> => {
+  const server: Server = createServer((request: IncomingMessage, response) => {
+    response.setHeader('connection', 'close').end(request.url === '/readyz' ? '{}' : name);
+  }).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+};
+
+const keys = Array.from({ length: 30 }, (_, i) => `svc_sk_${(i * 7_919 + 13).toString(36).padEnd(43, 'q')}`);
+
+const testHashing = async (t: Test, name: ProxyName): Promise<void> => {
+  const names = ['a', 'b', 'c'];
+  const hosts = await Promise.all(names.map((host) => startEcho(host)));
+  const proxy = await startHostsProxy(
+    name,
+    temporaryFolder(t),
+    hosts.map(({ port }) => port),
+  );
+  t.teardown(async () => {
+    await proxy.stop();
+    for (const host of hosts) await host.close();
+  });
+  const hostOf = async (headers: Record<string, string>): Promise<string> => {
+    const answer = await fetch(`http://127.0.0.1:${proxy.port}/v1/tts/speakers`, { headers });
+    return answer.status === 200 ? answer.text() : `${answer.status}`;
+  };
+  const hostsOf = async (): Promise<string[]> => {
+    const found: string[] = [];
+    for (const key of keys) found.push(await hostOf({ 'x-api-key': key }));
+    return found;
+  };
+
+  const before = await hostsOf();
+  t.same([...new Set(before)].sort(), names, 'every host has some of the keys');
+  t.same(await hostsOf(), before, 'a key stays where it is');
+  for (const [i, key] of keys.entries()) {
+    const others: Record<string, string>[] = [
+      { 'xi-api-key': key },
+      { authorization: `Bearer ${key}` },
+      { authorization: `bearer  ${key}` },
+      { authorization: key },
+      { 'x-api-key': key, authorization: 'Bearer other' },
+    ];
+    for (const headers of others) t.equal(await hostOf(headers), before[i], Object.keys(headers).join());
+  }
+  const keyless = await Promise.all(Array.from({ length: 9 }, () => hostOf({})));
+  t.equal(new Set(keyless).size, 1, 'requests without a key have one fixed host');
+
+  await hosts[1]!.close();
+  const without = await hostsOf();
+  for (const [i, host] of without.entries())
+    if (before[i] === 'b') t.match(host, /^[ac]$/, 'its keys move');
+    else t.equal(host, before[i], 'all others stay');
+  t.same(await hostsOf(), without);
+  hosts[1] = await startEcho('b', hosts[1]!.port);
+  t.ok(
+    await until(async () => (await hostsOf()).join() === before.join(), 3 * foundAgainMs),
+    'they come back',
+  );
+};
+
+/** More than all buffers on the way to a client that does not read. */
+const text = 'A long text for a slow reader. '.repeat(80);
+
+/** Streams that nobody reads: each holds a slot of its key. */
+const openStreams = async (port: number, key: string, count: number) => {
+  const control = new AbortController();
+  const answers = await Promise.all(
+    Array.from({ length: count }, () =>
+      fetch(`http://127.0.0.1:${port}/v1/tts/stream`, {
+        method: 'POST',
+        headers: { 'x-api-key': key, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          text,
+          voice: 'wren',
+          response_format: { encoding: 'pcm', sample_rate: 48_000 },
+        }),
+        signal: control.signal,
+      }),
+    ),
+  );
+  const granted = answers.filter(({ status }) => status === 200).length;
+  const refused = answers.filter(({ status }) => status === 429).length;
+  return { granted, refused, end: () => control.abort() };
+};
+
+const testSlots = async (t: Test, name: ProxyName): Promise<void> => {
+  const folder = temporaryFolder(t);
+  const [key = ''] = await createKeys(join(folder, 'seed'), [['ada', null]]);
+  const start = (i: number, port = 0): Promise<TestService> => {
+    const dataDir = join(folder, `host-${i}`);
+    cpSync(join(folder, 'seed'), dataDir, { recursive: true });
+    return startService(
+      t,
+      { DATA_DIR: dataDir, PORT: String(port), SYNTHESIS_THREADS: '1', DRAIN_SECONDS: '2' },
+      SCRIPTED,
+    );
+  };
+  const hosts = [await start(0), await start(1), await start(2)];
+  const proxy = await startHostsProxy(
+    name,
+    join(folder, name),
+    hosts.map(({ port }) => port),
+  );
+  t.teardown(() => proxy.stop());
+  const socket = await openNative(proxy.port, key);
+  const streams = await openStreams(proxy.port, key, slotsPerKey + 3);
+  t.match(streams, { granted: slotsPerKey, refused: 3 }, 'nine slots over all hosts');
+  const statuses = await Promise.all(hosts.map((host) => host.status()));
+  const home = statuses.findIndex(({ requestsInFlight }) => requestsInFlight > slotsPerKey);
+  t.ok(home >= 0, 'one host has all streams of the key, and its WebSocket');
+  t.same(
+    statuses.filter((_, i) => i !== home).map(({ requestsInFlight }) => requestsInFlight),
+    [0, 0],
+  );
+
+  const leavingMs = performance.now();
+  const left = hosts[home]!.stop();
+  t.match(await socket.closing(), { code: 1001 }, 'the quiet WebSocket is closed');
+  const more = await openStreams(proxy.port, key, slotsPerKey + 3);
+  t.match(more, { granted: slotsPerKey, refused: 3 }, 'nine more on another host, while the first drains');
+  await left;
+  const bothMs = performance.now() - leavingMs;
+  t.ok(
+    bothMs < 2_000 + 6_000,
+    `the key had eighteen for ${Math.round(bothMs)} ms, no longer than DRAIN_SECONDS and the end`,
+  );
+  streams.end();
+  more.end();
+};
+
+for (const name of proxyNames) {
+  const skip = missingTool(name);
+  t.test(`${name}: the key decides the host`, { skip }, (t) => testHashing(t, name));
+  t.test(`${name}: nine slots a key`, { skip }, (t) => testSlots(t, name));
+}
