@@ -363,7 +363,7 @@ export class Segmenter {
   }
 
   #goodPlace(): number | null {
-    const place = earlyPlace(this.#text.slice(this.#start, this.#next));
+    const place = earlyPlace(this.#text.slice(this.#start, this.#next), this.#language);
     if (place === null) return null;
     const at = this.#start + place;
     return classOf(this.#text.charCodeAt(at - 1)) & WHITE || this.#isWordSeam(at) ? at : null;

@@ -386,6 +386,26 @@ t.test(
   },
 );
 
+t.test('an early end knows the small words of the language', (t) => {
+  for (const [language, first, rest] of [
+    ['de', 'Das Paket kommt morgen ', 'nach dem Mittagessen bei Ihnen an.'],
+    ['de', 'Ich habe gesehen ', 'dass unsere Nachbarn heute verreist sind.'],
+    ['fr', 'Votre colis arrive demain ', 'dans notre agence de la gare.'],
+    ['es', 'Su pedido llega mañana ', 'desde nuestro almacén central.'],
+    ['it', 'Il vostro ordine arriva ', 'nella nostra sede di Milano.'],
+    ['pt-BR', 'Seu pedido chega amanhã ', 'pelo correio da cidade.'],
+    ['nl', 'Uw pakket komt morgen ', 'tussen tien en elf uur aan.'],
+    // Without a list: after a long word, and not before a short one.
+    ['pl', 'Twoja paczka przyjedzie ', 'jutro rano prosto z magazynu.'],
+    ['ru', 'Ваша посылка приедет ', 'завтра утром прямо со склада.'],
+    ['tr', 'Siparişiniz yarın sabah doğrudan ', 'depodan gelecek efendim.'],
+  ] as const) {
+    const segments = cutBy(new Segmenter(limits, true, language), [`${first}${rest}`]);
+    t.equal(segments[0]?.text, first, language);
+  }
+  t.end();
+});
+
 t.test('an early end needs no more of the text than a word after it', (t) => {
   const segmenter = new Segmenter(limits, true);
   t.strictSame(segmenter.push('I checked the account that belongs'), []);

@@ -6,12 +6,12 @@
 import type { Bounds } from '../../limits.js';
 import { primaryLanguage } from '../language.js';
 import type { Replacement } from '../replacements.js';
-import type { Span } from '../words.js';
+import { type Span, wordSpans } from '../words.js';
 import { english } from './english/english.js';
 import { french } from './european/french.js';
 import { german } from './european/german.js';
 import { spanish } from './european/spanish.js';
-import { type Joined, type LanguageRules, type Reading, Tokens } from './tokens.js';
+import { type Joined, type LanguageRules, type Reading, type Token, Tokens } from './tokens.js';
 
 /** Rules of a BCP 47 tag. The other languages leave all forms to the voice. */
 const languages: Readonly<Record<string, (language: string) => LanguageRules>> = {
@@ -45,6 +45,31 @@ const read = ({ rules, touchable }: LanguageRules, tokens: Tokens, at: number): 
   return null;
 };
 
+/** A mark with no white space after it, where one belongs: "5pm,4pm", "(1)Hello", "no?17". */
+const seam = /(?<=[;!?)\]])(?=[\p{L}\p{N}$€£¥(])|(?<=(?<!\d),)(?=[\p{L}\p{N}$€£¥(])|(?<=,)(?=[\p{L}$€£¥(])/u;
+
+/** The pieces of a token that no rule knows, each read by itself. */
+const readPieces = (
+  { raw, core, latin }: Token,
+  bounds: Pick<Bounds, 'normalisedTokenMax'>,
+  language: string,
+): string | null => {
+  if (!latin || core === '' || !/\d/.test(raw)) return null;
+  const pieces = raw.split(seam);
+  if (pieces.length < 2) return null;
+  const text = pieces.join(' ');
+  const words = wordSpans(text);
+  const replacements = normalise(text, words, bounds, language);
+  if (replacements.length === 0) return null;
+  let spoken = '';
+  let end = 0;
+  for (const { first, last, spoken: replacement } of replacements) {
+    spoken += text.slice(end, words[first]!.start) + replacement;
+    end = words[last]!.end;
+  }
+  return spoken + text.slice(end);
+};
+
 /**
  * @param words the tokens of the text (`wordSpans`)
  * @param language of the voice, BCP 47
@@ -67,6 +92,8 @@ export const normalise = (
   for (let at = 0; at < tokens.length;) {
     const reading = read(rules, tokens, at);
     if (reading === null) {
+      const spoken = readPieces(tokens.at(at), bounds, language);
+      if (spoken !== null) replacements.push({ ...groups[at]!, spoken });
       at++;
       continue;
     }

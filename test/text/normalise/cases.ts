@@ -132,7 +132,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
       ['2024-01-05T15:30:00Z', 'January fifth, twenty twenty four at fifteen thirty UTC'],
       ['on 1/5', 'on January fifth'],
       ['On 9/11 we', 'On nine eleven we'],
-      ['13/13/2024 is none', '13/13/2024 is none'],
+      ['13/13/2024 is none', 'thirteen slash thirteen slash two thousand twenty four is none'],
     ],
   'days of the week, shortened before a full stop or a date': [
     ['Mon., Jan. 5', 'Monday, January fifth'],

@@ -1,6 +1,7 @@
 /** The engine of Kokoro and KittenTTS: one graph from ids and a style to all samples of a piece. */
 import { type LongStep, type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
+import { primaryLanguage } from '../../../src/text/language.js';
 import { sampleSentence } from '../../../src/text/sample-sentences.js';
 import { wordSpans } from '../../../src/text/words.js';
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
@@ -113,7 +114,7 @@ export class KokoroEngine implements Engine {
     const words = phonemicWords(this.#phonemiser, request, language);
     const tokens = tokensOf(words, language, spell, this.#vocabulary);
     if (tokens.every(({ sounds }) => sounds.length === 0)) return [];
-    return piecesOf(tokens, request.isFirst === true, request);
+    return piecesOf(tokens, request.isFirst === true, { ...request, code: primaryLanguage(language) });
   }
 
   async #run(piece: Piece, request: SegmentRequest): Promise<Sound> {

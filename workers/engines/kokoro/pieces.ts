@@ -80,6 +80,8 @@ export const tokensOf = (
 
 /** The text that the tokens are of. */
 export interface TokenText {
+  /** Primary subtag: `de`. */
+  readonly code: string;
   readonly text: string;
   readonly words: readonly Span[];
 }
@@ -89,7 +91,7 @@ const cutAt = (
   tokens: readonly Token[],
   idsMax: number,
   isEarly: boolean,
-  { text, words }: TokenText,
+  { code, text, words }: TokenText,
 ): number => {
   let count = 0;
   for (let ids = 0; count < tokens.length; count++) {
@@ -103,7 +105,7 @@ const cutAt = (
     const mark = known.findIndex((token, place) => isMark(token) && place >= earlyWordsMin - 1);
     if (mark >= 0) return mark + 1;
     const last = known.findLast(({ word }) => word !== null)?.word ?? null;
-    const place = last === null ? null : earlyPlace(text.slice(0, words[last]!.end));
+    const place = last === null ? null : earlyPlace(text.slice(0, words[last]!.end), code);
     const next =
       place === null ? -1 : known.findIndex(({ word }) => word !== null && words[word]!.start >= place);
     return next > 0 ? next : count;

@@ -14,7 +14,8 @@ const rooms = wordSet(
   'room flight highway hwy route interstate suite apartment apt. apt unit bus gate channel',
 );
 const streets = wordSet(
-  'street st avenue ave road rd drive dr lane ln boulevard blvd court ct way place highway hwy parkway',
+  'street st avenue ave road rd drive dr lane ln boulevard blvd court ct way place highway hwy parkway pkwy expressway expy ' +
+    'freeway fwy circle cir terrace ter trail trl plaza plz',
 );
 
 /** A number that names something. */
@@ -85,9 +86,13 @@ const room = (tokens: Tokens, at: number): Reading | null => {
 };
 
 export const codes: Rule = (tokens, at) => {
-  const { core } = tokens.at(at);
+  const { core, tail } = tokens.at(at);
   const screen = /^(?<lines>\d{3,4})(?<letter>[pi])$/.exec(core)?.groups;
   if (screen !== undefined) return say(`${pairs(screen['lines']!)} ${screen['letter']!.toUpperCase()}`);
+  // The retirement plans 401(k) and 403(b).
+  const { plan, letter } = /^(?<plan>[1-9]\d{2})\((?<letter>[a-z])$/i.exec(core)?.groups ?? {};
+  if (plan !== undefined && letter !== undefined && tail.startsWith(')'))
+    return { parts: [{ core: `${pairs(plan)} ${letter.toUpperCase()}`, tail: tail.slice(1) }] };
   // "dial 911" is read digit by digit.
   if (core === '911') return say('nine one one');
   return dotted(tokens, at) ?? counted(tokens, at) ?? room(tokens, at);
@@ -162,6 +167,14 @@ const dialled = (tokens: Tokens, at: number): Reading | null => {
   return null;
 };
 
+/** "Santa, FL, 95051": a comma stands between. */
+const isAfterState = (tokens: Tokens, at: number): boolean => {
+  const before = at > 1 ? tokens.at(at - 1) : undefined;
+  return (
+    before !== undefined && before.tail === ',' && states.has(before.core) && tokens.at(at - 2).tail === ','
+  );
+};
+
 /** Groups of four digits (a card number), or digits after a word such as "PIN". */
 const typed = (tokens: Tokens, at: number): Reading | null => {
   const { core } = tokens.at(at);
@@ -187,7 +200,10 @@ const typed = (tokens: Tokens, at: number): Reading | null => {
   const isEnding = /^(?:ending|ends)$/.test(tokens.wordBefore(at - 1)) && cue === 'in';
   if (/^\d{2,6}$/.test(core) && (isEnding || (cue === 'four' && tokens.wordBefore(at - 1) === 'last')))
     return say(digitWords(core));
-  if (/^\d{5}(?:-\d{4})?$/.test(core) && (states.has(previous) || previous === 'D.C'))
+  if (
+    /^\d{5}(?:-\d{4})?$/.test(core) &&
+    (states.has(previous) || previous === 'D.C' || isAfterState(tokens, at))
+  )
     return say(digitGroups(core.split('-')));
   return null;
 };

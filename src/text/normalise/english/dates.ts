@@ -56,6 +56,7 @@ const timeRange = new RegExp(
   'i',
 );
 const zone = /^(?:[ECMP][SD]?T|GMT|UTC|BST|CES?T|IST|JST|AES?T)$/;
+const zoned = /^(?<time>\d.*[\dm]\.?)(?<where>[ECMP][SD]?T|GMT|UTC|BST|CEST|IST|JST)$/i;
 const halfForm = new RegExp(`^${half}$`, 'i');
 
 /** Written so that the voice reads two letters, without a final full stop. */
@@ -77,12 +78,23 @@ const clockWords = (text: string, alone: boolean): string => {
   const [whole = '', fraction] = second.split('.');
   const seconds =
     cardinal(whole) + (fraction === undefined ? '' : ` point ${Array.from(fraction, cardinal).join(' ')}`);
-  const head = minute === '00' ? `${hours} ${alone ? 'hundred' : 'oh zero'}` : `${hours} ${minutes}`;
-  return `${head} and ${seconds} ${whole === '01' && fraction === undefined ? 'second' : 'seconds'}`;
+  if (whole === '00' && fraction === undefined) return withMinutes;
+  const isOne = whole === '01' && fraction === undefined;
+  const withSeconds = `and ${seconds} ${isOne ? 'second' : 'seconds'}`;
+  if (!alone && minute === '00') return `${hours} oh zero ${withSeconds}`;
+  const isOfDay = /^[12]/.test(hour) && hour.length === 2 && !minute.startsWith('0');
+  if (!alone || isOfDay) return `${hours} ${minutes} ${withSeconds}`;
+  // 1:05:09 is a duration rather than a time of day.
+  return `${hours} ${Number(hour) === 1 ? 'hour' : 'hours'}, ${cardinal(minute)} ${minute === '01' ? 'minute' : 'minutes'} ${withSeconds}`;
 };
 
-/** `null` if the text is no time. A bare number is no time. */
+/** `null` if the text is no time. A bare number is no time. A zone may follow: 11:30EST, 1:59p.m.est. */
 export const timeOf = (text: string): string | null => {
+  const { time, where } = zoned.exec(text)?.groups ?? {};
+  if (time !== undefined && where !== undefined) {
+    const words = timeOf(time.replace(/(?<=[ap]\.m)\.$/i, ''));
+    return words && `${words} ${where.toUpperCase()}`;
+  }
   const parts = timeForm.exec(text)?.groups;
   if (parts !== undefined) {
     const { clock: written = '', half: suffix } = parts;
@@ -317,7 +329,9 @@ const numericDate = (text: string): string | null => {
 const strokeDate = (tokens: Tokens, at: number): string | null => {
   const { month = '', day = '' } =
     /^(?<month>\d{1,2})\/(?<day>\d{1,2})$/.exec(tokens.at(at).core)?.groups ?? {};
-  if (month === '' || !/^(?:on|due|dated)$/.test(tokens.wordBefore(at))) return null;
+  const isSure =
+    /^(?:on|due|dated)$/.test(tokens.wordBefore(at)) || dayOf(tokens.wordBeforeAsWritten(at)) !== undefined;
+  if (month === '' || !isSure) return null;
   return isMonth(month) && isDay(day) ? `${monthNames[Number(month) - 1]!} ${ordinal(day)}` : null;
 };
 
@@ -329,8 +343,31 @@ const seasonOf = (text: string): string | null => {
     : null;
 };
 
+/** Jan-15, Jan-15-2020, 15-Jan-2020. */
+const hyphenatedDate = (text: string): string | null => {
+  const parts =
+    /^(?:(?<month>[A-Za-z]{3,9})[-/](?<day>\d{1,2})|(?<first>\d{1,2})[-/](?<name>[A-Za-z]{3,9}))(?:[-/](?<year>(?:1\d|20)?\d\d))?$/.exec(
+      text,
+    )?.groups;
+  if (parts === undefined) return null;
+  const month = monthOf(parts['month'] ?? parts['name']!);
+  const day = parts['day'] ?? parts['first']!;
+  if (month === undefined || !isDay(day)) return null;
+  return `${month} ${ordinal(day)}${parts['year'] === undefined ? '' : `, ${fullYear(parts['year'])}`}`;
+};
+
+/** 2Q22, 3Q2024: a quarter of a year. */
+const quarterOf = (text: string): string | null => {
+  const { quarter, year } = /^(?<quarter>[1-4])Q(?<year>(?:20)?\d\d)$/.exec(text)?.groups ?? {};
+  return quarter === undefined || year === undefined
+    ? null
+    : `the ${ordinal(quarter)} quarter of ${fullYear(year)}`;
+};
+
 export const dates: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
+  const joined = hyphenatedDate(core) ?? quarterOf(core);
+  if (joined !== null) return say(joined);
   if (/^[A-Za-z]/.test(core)) return monthFirst(tokens, at);
   if (!/^\d/.test(core)) return null;
   if (core === '9/11') return say('nine eleven');

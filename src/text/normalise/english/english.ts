@@ -16,5 +16,5 @@ export const english: LanguageRules = {
     ...[years, codes, measures, ordinals, ranges, romanNumerals, addressParts, names, abbreviations],
     ...[plainNumbers, serials],
   ],
-  touchable: /^[^\p{L}]|[\d@+#]|:\/\/|\.\p{L}{2}|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u,
+  touchable: /^[^\p{L}]|[\d@+#=]|:\/\/|\.\p{L}{2}|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u,
 };

@@ -41,9 +41,7 @@ for (const [symbols, names] of unitTable) {
 }
 
 /** Apart from their number these usually mean something else: "5 in the morning", "Plan 9 B", "5 x 3". */
-const attachedOnly = new Set(
-  'in h B M K k N X x × us bit bar pt pts mo MP J bn Bn tn ″ ′ hp cal um'.split(' '),
-);
+const attachedOnly = new Set('in h B M K k N X x × us bit bar pt pts MP J bn Bn tn ″ ′ hp cal um'.split(' '));
 
 /** Words after the slash of a rate. */
 const rates = wordTable(`
@@ -174,6 +172,11 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   if (quantity === null || next === undefined) return null;
   // "77 W Wacker Dr"
   if (/^[NSEW]$/.test(next.core) && /^\p{Lu}/u.test(tokens.nextAfterStop(at + 1)?.core ?? '')) return null;
+  // "100 million kg"
+  if (/^(?:hundred|thousand|million|billion|trillion)$/.test(next.core)) {
+    const unit = unitOf(tokens.next(at + 1)?.core ?? '', false);
+    return unit === null ? null : say(quantity.spoken, next.core, unit.many);
+  }
   const degrees = /^[°º]$/.test(next.core) ? tokens.next(at + 1)?.core : undefined;
   if (degrees !== undefined && /^[CF]$/.test(degrees)) {
     const unit = unitOf(`°${degrees}`, true)!;

@@ -48,7 +48,9 @@ const after = new RegExp(
 
 /** `5.50` of a currency as a price: whole units and hundredths. */
 const price = (amount: string, currency: Currency): string | null => {
-  const [whole = '', hundredths] = amount.replaceAll(',', '').split('.');
+  const [whole = '', digits] = amount.replaceAll(',', '').split('.');
+  // $20.500 is a price, $20.506 is not.
+  const hundredths = digits?.replace(/(?<=\d\d)0+$/, '');
   if (hundredths === undefined || hundredths.length > 2 || currency.cents === null) return null;
   const units = `${cardinal(whole)} ${Number(whole) === 1 ? currency.one : currency.many}`;
   // $20.5 is twenty dollars and fifty cents.

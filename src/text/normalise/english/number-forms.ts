@@ -120,17 +120,43 @@ const alone = wordTable(`
 `);
 
 const operators = wordTable(`
-  +: plus; -: minus; −: minus; –: minus; *: times; ×: times; x: times; ÷: divided by; /: over; =: equals
+  +: plus; -: minus; −: minus; –: minus; *: times; ∗: times; ×: times; x: times; ∙: times; ⋅: times; ·: times;
+  ÷: divided by; ∕: divided by; /: over; ±: plus or minus; =: equals; ≠: is not; ≈: is about; <: is less than;
+  >: is greater than; ≤: is less than or equal to; ≥: is greater than or equal to; ≦: is less than or equal to;
+  ≧: is greater than or equal to
 `);
 
-const sum = new RegExp(`^-?${numberPattern}(?:[-+−–*×x÷/=]-?${numberPattern}){1,8}=?$`);
-const sumParts = new RegExp(`(?<=\\d)[-+−–*×x÷/=]|-?${numberPattern}`, 'g');
+const operator = '[-+−–*∗×x∙⋅·÷∕/±=≠≈<>≤≥≦≧]';
+/** A variable is one letter; x is one where it is no sign. */
+const operand = `-?(?:${numberPattern}|[a-z](?![a-z]))`;
+const sum = new RegExp(`^${operand}(?:${operator}${operand}){1,8}=?$`);
+const sumParts = new RegExp(`(?<operand>${operand})(?<operator>${operator})?`, 'g');
+/** At least one sign has no other meaning. */
+const certain = /[+*=÷∗∙⋅∕±≠≈<>≤≥≦≧]/;
 
-/** 2+2=4, 10*3: a sum, if at least one sign has no other meaning. */
+/** 2+2=4, 10*3, y=x+1 */
 const sumOf = (text: string): string | null => {
-  if (text.length > 64 || !/[+*=÷]/.test(text) || !sum.test(text)) return null;
-  const words = text.match(sumParts)?.map((part) => operators.get(part) ?? quantityOf(part)?.spoken);
-  return words === undefined || words.includes(undefined) ? null : words.join(' ');
+  if (text.length > 64 || !certain.test(text) || !sum.test(text)) return null;
+  // "a+b" and "x<y" may be names; with a result they are none.
+  if (/[a-z]/.test(text.replaceAll(/(?<=\d)x(?=\d)/g, '')) && !text.includes('=')) return null;
+  const words = Array.from(text.matchAll(sumParts), ({ groups }) => {
+    const { operand: value = '', operator: sign } = groups!;
+    const minus = /^-[a-z]/.test(value) ? 'minus ' : '';
+    const spoken = /[a-z]$/.test(value) ? minus + letterWord(value.at(-1)!) : quantityOf(value)?.spoken;
+    return sign === undefined ? [spoken] : [spoken, operators.get(sign)];
+  }).flat();
+  return words.includes(undefined) ? null : words.join(' ');
+};
+
+/** espeak-ng reads a lone "a" as the article. */
+const letterWord = (letter: string): string => (letter === 'a' ? 'eigh' : letter.toUpperCase());
+
+/** "12@$5", "@12": each side by itself. */
+const atSign = (text: string): string | null => {
+  const sides = /^(?<before>[^@]{0,16})@(?<after>[^@]{0,16})$/.exec(text)?.groups;
+  if (sides === undefined || !/\d/.test(text)) return null;
+  const words = [sides['before']!, sides['after']!].map((side) => (side === '' ? '' : endOf(side)));
+  return words.includes(null) ? null : `${words[0]!} at ${words[1]!}`.trim();
 };
 
 const superscripts = '⁰¹²³⁴⁵⁶⁷⁸⁹';
@@ -171,6 +197,8 @@ export const signs: Rule = (tokens, at) => {
   const tag = /^(?<sign>[#@])(?<name>\p{L}[\p{L}\d_]{0,60})$/u.exec(core)?.groups;
   if (tag !== undefined)
     return say(`${tag['sign'] === '#' ? 'hashtag' : 'at'} ${tag['name']!.replaceAll('_', ' ').trim()}`);
+  const around = atSign(core);
+  if (around !== null) return say(around);
   const plus = /^(?<number>[\d.,]{1,12})\+$/.exec(core)?.groups?.['number'];
   const atLeast = plus === undefined ? null : numberWords(plus);
   return sayIf(atLeast === null ? (sumOf(core) ?? powerOf(core)) : `${atLeast} plus`);

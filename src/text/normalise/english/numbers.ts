@@ -5,10 +5,10 @@ const small = (
   'seventeen eighteen nineteen'
 ).split(' ');
 const tens = 'zero ten twenty thirty forty fifty sixty seventy eighty ninety'.split(' ');
-const scales = ['', 'thousand', 'million', 'billion', 'trillion'];
+const scales = ['', ...'thousand million billion trillion quadrillion quintillion sextillion'.split(' ')];
 
 /** Longest string of digits read as a number; a longer one is read digit by digit. */
-export const countedDigitsMax = 15;
+const countedDigitsMax = 24;
 
 const belowHundred = (value: number): string => {
   if (value < 20) return small[value]!;

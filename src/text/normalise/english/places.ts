@@ -58,7 +58,7 @@ const direction = (tokens: Tokens, at: number): Reading | null => {
 
 const places = wordTable(`
   Ste: Suite; Apt: Apartment; Bldg: Building; Fl: Floor; Expy: Expressway; Fwy: Freeway; Cir: Circle; Trl: Trail; Plz: Plaza;
-  Tpke: Turnpike; Rte: Route; Rt: Route; Hwy: Highway; Pg: Page; pg: page; pgs: pages
+  Tpke: Turnpike; Rte: Route; Rt: Route; Hwy: Highway; hwy: Highway; Pg: Page; pg: page; pgs: pages
 `);
 
 /** "Ste 200", "Rt. 66", "Ocean Pkwy". */
@@ -68,7 +68,7 @@ const place = (tokens: Tokens, at: number): Reading | null => {
   if (name === undefined) return null;
   const next = tokens.nextAfterStop(at);
   const isNumbered = /^#?\d|^[A-Z]$|^\d+[A-Z]$/.test(next?.core ?? '');
-  const isStreet = /^(?:Expy|Fwy|Cir|Trl|Plz|Tpke)$/.test(core) && isName(tokens.previous(at)?.core);
+  const isStreet = /^(?:Expy|Fwy|Cir|Trl|Plz|Tpke|[Hh]wy)$/.test(core) && isName(tokens.previous(at)?.core);
   if (!isNumbered && !isStreet) return null;
   return {
     parts: [{ core: name, tail: isNumbered ? tail.replace(/^\./, '') : tokens.tailOfAbbreviation(at) }],

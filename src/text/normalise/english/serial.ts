@@ -71,5 +71,10 @@ export const serials: Rule = (tokens, at) => {
   const { name, tone } = /^(?:(?<name>[a-z]{1,6})\+\+|(?<tone>[a-z])#)$/i.exec(core)?.groups ?? {};
   if (name !== undefined) return say(`${lettersOf(name)} plus plus`);
   if (tone !== undefined) return say(`${letterName(tone.toUpperCase())} sharp`);
+  // 31/31/100, 123/261788/2021
+  if (/^\d{1,9}(?:\/\d{1,9}){2,7}$/.test(core)) return say(core.split('/').map(numberOf).join(' slash '));
   return form.test(core) ? say(serialWords(core)) : null;
 };
+
+const numberOf = (digits: string): string =>
+  digits.length > 4 || /^0\d/.test(digits) ? digitWords(digits) : cardinal(digits);

@@ -77,7 +77,7 @@ export const numberOf = (grammar: Grammar, text: string, before?: Gender): Amoun
   const whole = written?.replace(groups, '') ?? '0';
   if (decimals !== undefined)
     return {
-      spoken: `${grammar.cardinal(whole)} ${words.decimal} ${grammar.decimals(decimals)}`,
+      spoken: `${wholeOf(grammar, whole)} ${words.decimal} ${grammar.decimals(decimals)}`,
       isOne: grammar.singularBelowTwo && Number(whole) < 2,
     };
   const isCounted = written !== whole || whole.length < uncountedFrom;
