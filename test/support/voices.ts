@@ -23,13 +23,13 @@ export const modelsDir = join(packageRoot, 'models');
 /** What is derived from packs, for all tests. */
 export const cacheDir = join(tmpdir(), 'syrinx-test-voices');
 const quiet = { debug: () => {}, warn: () => {} };
-const means = { provider: 'cpu', native: unguarded, log: quiet, bounds: limits } as const;
+export const testMeans = { provider: 'cpu', native: unguarded, log: quiet, bounds: limits } as const;
 
 /** @throws {VoicePackError} as at the start of the service */
 export const loadFrom = async (folder: string, more: Partial<EngineMeans> = {}): Promise<LoadedVoices> => {
   const { packs, files } = await readPacks({ modelsDir: folder, cacheDir });
   try {
-    return await loadPacks(packs, { ...means, ...more });
+    return await loadPacks(packs, { ...testMeans, ...more });
   } finally {
     closeFiles(files);
   }
@@ -45,7 +45,7 @@ const defaultPack = async () => {
 /** The engine of the default pack, with the parts that the service does not use. */
 export const loadDefaultPack = async (): Promise<SyrinxEngine> => {
   const { pack, files } = await defaultPack();
-  const engine = await SyrinxEngine.load(pack, means);
+  const engine = await SyrinxEngine.load(pack, testMeans);
   closeFiles(files);
   return engine;
 };

@@ -85,14 +85,8 @@ interface Expected {
   readonly ids: readonly (readonly number[])[];
 }
 
-/** espeak-ng 1.51, with which the ids were made, pronounces words of these in another way, or joins two of them to one. */
-const pronouncedOtherwise = [
-  'Nobody waits for the late ones.',
-  'Birds sing before sunrise.',
-  'Please close the door quietly.',
-  'Take the second street on the left.',
-  'The boat drifted out of the harbour.',
-];
+/** The ids were made with espeak-ng 1.51, which writes oː before an r; 1.52, as here and in Piper itself, writes ɔː. */
+const pronouncedOtherwise = ['Birds sing before sunrise.', 'Please close the door quietly.'];
 
 t.test('ids of 50 sentences are those of a second implementation', async (t) => {
   const path = join(packageRoot, 'test/support/piper-ids.json');
@@ -101,7 +95,11 @@ t.test('ids of 50 sentences are those of a second implementation', async (t) => 
   t.equal(cases.length, 50);
   for (const { text, ids: expected } of cases) {
     const { ids } = await speak(engine, requestOf(text));
-    if (!pronouncedOtherwise.includes(text)) t.same(everySecond(ids), expected.flat(), text);
+    const made = everySecond(ids);
+    const asBefore = pronouncedOtherwise.includes(text)
+      ? made.map((id) => (id === idOf('ɔ') ? idOf('o') : id))
+      : made;
+    t.same(asBefore, expected.flat(), text);
   }
 });
 

@@ -93,9 +93,9 @@ t.test('phonemes in double brackets are spoken as they are where an engine asks 
   t.strictSame(
     wordsOf(text, 'en-US', { rawPhonemes: true }).filter(({ isRaw }) => isRaw),
     [
-      { word: 2, ipa: 'bˈætmæn', before: '', after: ',', isRaw: true },
-      { word: 6, ipa: 'dʒˈoʊ', before: '', after: '', isRaw: true },
-      { word: 6, ipa: 'kɚ', before: '', after: '!', isRaw: true },
+      { word: 2, ipa: 'bˈætmæn', before: '', after: ',', joins: false, isRaw: true },
+      { word: 6, ipa: 'dʒˈoʊ', before: '', after: '', joins: false, isRaw: true },
+      { word: 6, ipa: 'kɚ', before: '', after: '!', joins: false, isRaw: true },
     ],
   );
   t.notOk(wordsOf(text, 'en-US').some(({ isRaw }) => isRaw));
@@ -111,8 +111,8 @@ t.test('a lexicon gives phonemes or another spelling for a word, which keeps its
   ];
   const words = phonemicWords(phonemiser, { text, words: wordSpans(text), spoken }, 'en-US');
   t.strictSame(words.slice(1), [
-    { word: 1, ipa: 'ˈwɪn', before: '', after: ',', isRaw: true },
-    { word: 2, ipa: 'sˈiːkwəl', before: '', after: '.', isRaw: false },
+    { word: 1, ipa: 'ˈwɪn', before: '', after: ',', joins: false, isRaw: true },
+    { word: 2, ipa: 'sˈiːkwəl', before: '', after: '.', joins: false, isRaw: false },
   ]);
   t.end();
 });

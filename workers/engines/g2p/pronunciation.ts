@@ -26,6 +26,8 @@ export interface SpokenAtom {
   readonly ids: readonly number[];
   readonly stress: readonly number[];
   readonly wordStart: readonly number[];
+  /** It goes on with the group of the atom before: espeak-ng says both as one ("for the"). */
+  readonly joins: boolean;
 }
 
 /** A word that espeak-ng always reads as one group: no digits, no inner capitals, no signs. */
@@ -121,7 +123,12 @@ export class Pronouncer {
    * stress.
    */
   #spell({ ids, stress, startsGroup }: Sequence, start = 0, end = ids.length): SpokenAtom {
-    const spoken = { ids: ids.slice(start, end), stress: [] as number[], wordStart: [] as number[] };
+    const spoken = {
+      ids: ids.slice(start, end),
+      stress: [] as number[],
+      wordStart: [] as number[],
+      joins: start > 0 && start < end && startsGroup[start] === false,
+    };
     for (let from = start; from < end;) {
       let to = from + 1;
       while (to < end && !startsGroup[to]) to++;

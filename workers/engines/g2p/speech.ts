@@ -16,6 +16,8 @@ export interface PhonemicWord {
   /** The punctuation before and after it, mostly one character or none: of `;:,.!?¡¿—…"()«»“”`. */
   readonly before: string;
   readonly after: string;
+  /** espeak-ng says it and the word before as one ("for the"). */
+  readonly joins: boolean;
   /** `ipa` was given: raw phonemes of the text, or an entry of a lexicon. */
   readonly isRaw: boolean;
 }
@@ -134,7 +136,13 @@ export const phonemicWords = (
   const found: PhonemicWord[] = [];
   /** Punctuation before the next word, of a sign that has no sound. */
   let pending = '';
-  const add = (word: number, ipas: readonly string[], before: string, after: string, isRaw: boolean) => {
+  const add = (
+    word: number,
+    ipas: readonly string[],
+    before: string,
+    after: string,
+    { joins = false, isRaw = false },
+  ) => {
     const last = ipas.length - 1;
     const lead = modelMarks(before);
     const tail = modelMarks(after);
@@ -149,6 +157,7 @@ export const phonemicWords = (
         ipa,
         before: place === 0 ? modelMarks(pending + lead) : '',
         after: place === last ? tail : '',
+        joins: joins && place === 0,
         isRaw,
       });
       pending = '';
@@ -163,17 +172,17 @@ export const phonemicWords = (
           ipa.split(/\s+/).filter((part) => part !== ''),
           before,
           after,
-          true,
+          { isRaw: true },
         );
         at++;
         continue;
       }
       const piece = pieceOf(atoms, at, phonemeTextMax);
-      for (const [place, { ids, wordStart }] of pronouncer.pronounce(piece).entries()) {
+      for (const [place, { ids, wordStart, joins }] of pronouncer.pronounce(piece).entries()) {
         const atom = piece[place]!;
         const starts = wordStart.flatMap((isStart, i) => (isStart === 1 || i === 0 ? [i] : []));
         const ipas = starts.map((start, i) => symbols.ipaOf(ids.slice(start, starts[i + 1])));
-        add(atom.word, ipas, atom.before, atom.after, false);
+        add(atom.word, ipas, atom.before, atom.after, { joins });
       }
       at += piece.length;
     }

@@ -40,6 +40,7 @@ export const piper: VoiceFormat = {
     const { cutPiper } = await import('./cut.js');
     const { modelsOf, planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
     const { GraphError } = await import('../graph/surgery.js');
+    const { elementTypes } = await import('../graph/model.js');
     const { writeModels } = await import('../graph/write.js');
     const [configName, ...others] = configsOf(folder);
     if (others.length > 0)
@@ -55,6 +56,15 @@ export const piper: VoiceFormat = {
         ? configOfPackage(model.metadata, (await folder.bytes(tokensName, tokensBytesMax)).toString('utf8'))
         : await folder.json(configName),
     );
+    if ((config.num_speakers ?? 1) > 1 && !model.inputs.some(({ name }) => name === 'sid'))
+      throw new VoicePackError(
+        `${folder.pathOf(configName ?? tokensName)}: it says that the voice has ${config.num_speakers} speakers, but the ` +
+          `model takes no speaker (sid): take the file that belongs to ${modelName}`,
+      );
+    if ([...model.initialisers.values()].some(({ type }) => type === elementTypes.float16))
+      throw new VoicePackError(
+        `${file.path}: a model in 16 bits, which is not supported: take the float32 model as it was published`,
+      );
     const parts = (() => {
       try {
         return cutPiper(model);

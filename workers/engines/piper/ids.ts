@@ -66,7 +66,8 @@ export class IdMaker {
       if (mark !== undefined && sentenceEnds.has(mark)) {
         sentences.push(this.#sentence(symbols));
         symbols = [];
-      } else if (place < words.length - 1 || mark !== undefined) symbols.push({ text: ' ', word: -1 });
+      } else if (mark !== undefined || (place < words.length - 1 && !words[place + 1]!.joins))
+        symbols.push({ text: ' ', word: -1 });
     }
     if (symbols.length > 0) sentences.push(this.#sentence(symbols));
     return sentences;

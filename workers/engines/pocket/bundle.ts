@@ -112,6 +112,7 @@ const statesOf = (
       output: output.name,
       type: stateType,
       dims: shape,
+      isOpen: dims.some((size) => typeof size !== 'number'),
       fill: entry?.fill === 'nan' ? Number.NaN : entry?.fill === 'ones' ? 1 : 0,
       ...(entry?.path !== undefined && { path: entry.path }),
     };

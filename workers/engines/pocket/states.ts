@@ -12,6 +12,8 @@ export interface StateSpec {
   readonly output: string;
   readonly type: StateType;
   readonly dims: readonly number[];
+  /** A size of it may change. */
+  readonly isOpen: boolean;
   /** What it holds before the first run. */
   readonly fill: number;
   /** Its name in files of voices; absent: not known. */
@@ -82,7 +84,7 @@ export const stateFrom = (
     specs.map((spec) => {
       const corner = corners.get(spec.input);
       // The shape of a tensor without a fixed size tells something by itself.
-      const dims = corner !== undefined && sizeOf(spec.dims) === 0 ? corner.dims : spec.dims;
+      const dims = corner !== undefined && spec.isOpen && sizeOf(spec.dims) === 0 ? corner.dims : spec.dims;
       const values = filled({ ...spec, dims });
       if (corner !== undefined) {
         if (corner.dims.length === dims.length) copyCorner(corner.values, corner.dims, values, dims);

@@ -69,21 +69,23 @@ const sentenceEnds = /(?<=[.!?…]["'”’)\]]*\s+)(?=\S)/u;
 const clauseEnds = /(?<=[,;:]["'”’)\]]*\s+)(?=\S)/u;
 const spaces = /(?<=\s)(?=\S)/u;
 
-/** Parts of at most so many tokens, if they can be cut: at sentences, else at clauses, else at spaces. */
+/**
+ * Parts of at most so many tokens, as far as the text can be cut: at sentences, else at clauses, else at spaces. As the
+ * reference does it, parts are then joined while they fit, across the ends of sentences, too.
+ */
 const partsOf = (text: string, tokensMax: number, countOf: (text: string) => number): string[] => {
-  const cut = (whole: string, [marks, ...finer]: readonly RegExp[]): string[] => {
-    if (marks === undefined || countOf(whole) <= tokensMax) return [whole];
-    const parts = cutAfter(whole, marks).flatMap((part) => cut(part, finer));
-    const joined: string[] = [];
-    for (const part of parts) {
-      const before = joined.at(-1);
-      if (before !== undefined && countOf(before + part) <= tokensMax)
-        joined[joined.length - 1] = before + part;
-      else joined.push(part);
-    }
-    return joined;
-  };
-  return cut(text, [sentenceEnds, clauseEnds, spaces]);
+  const cut = (whole: string, [marks, ...finer]: readonly RegExp[]): string[] =>
+    marks === undefined || countOf(whole.trimEnd()) <= tokensMax
+      ? [whole]
+      : cutAfter(whole, marks).flatMap((part) => cut(part, finer));
+  const joined: string[] = [];
+  for (const part of cut(text, [sentenceEnds, clauseEnds, spaces])) {
+    const before = joined.at(-1);
+    if (before !== undefined && countOf((before + part).trimEnd()) <= tokensMax)
+      joined[joined.length - 1] = before + part;
+    else joined.push(part);
+  }
+  return joined;
 };
 
 /** @returns none where there is nothing to say */

@@ -1,0 +1,179 @@
+/** Files that stand beside the graphs of Pocket TTS: tokenisers and voices in all their forms, and ids by the reference. */
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { echo, smallShape } from '../../../scripts/voices/fixtures/pocket-echo.js';
+import { makeOneGraph } from '../../../scripts/voices/fixtures/pocket-one.js';
+import { pocketPieces } from '../../../scripts/voices/fixtures/pocket-tokeniser.js';
+import { mainStates, makeFiveGraphs } from '../../../scripts/voices/fixtures/pocket.js';
+import { closeFiles } from '../../../src/threads/voices.js';
+import type { LoadedVoices } from '../../../workers/engines/engine.js';
+import { loadPacks, readPacks } from '../../../workers/engines/registry.js';
+import { packageRoot } from '../../support/package-root.js';
+import { cacheDir, loadFrom, speak, testMeans } from '../../support/voices.js';
+
+interface Piece {
+  readonly text: string;
+  readonly new: readonly (readonly number[])[];
+  readonly old: readonly (readonly number[])[];
+}
+
+/** What the memory of the model held before each piece of speech. */
+const promptsOf = (pcm: Int16Array): number[][] => {
+  const pieces: number[][] = [];
+  for (let from = 0; from < pcm.length; from += echo.frameSamples) {
+    if (pcm[from + echo.frame] === 0) pieces.push([]);
+    pieces.at(-1)!.push(...pcm.subarray(from, from + echo.memoryValues));
+  }
+  return pieces.map((memory) => memory.slice(0, memory.indexOf(echo.begin)));
+};
+
+const promptsIn = async (voices: LoadedVoices, voiceId: string, text: string) =>
+  promptsOf((await speak(voices, text, { voiceId })).pcm);
+
+/** The pack in five graphs, then changed. */
+const changed = async (t: Test, change: (pack: string) => Promise<void>): Promise<LoadedVoices> => {
+  const folder = t.testdir();
+  await makeFiveGraphs(join(folder, 'five'));
+  await change(join(folder, 'five'));
+  const { packs, files } = await readPacks({ modelsDir: folder, cacheDir });
+  // As in the service, a state is read from its file when its voice is used.
+  t.teardown(() => closeFiles(files));
+  return loadPacks(packs, testMeans);
+};
+
+t.test('ids of 50 texts are those of a second implementation, piece by piece', async (t) => {
+  const path = join(packageRoot, 'test/workers/engines/pocket-ids.json');
+  const rows = JSON.parse(await readFile(path, 'utf8')) as readonly Piece[];
+  t.equal(rows.length, 50);
+  const folder = t.testdir();
+  await makeFiveGraphs(join(folder, 'five'));
+  await makeOneGraph(join(folder, 'one.onnx'));
+  const voices = await loadFrom(folder);
+  for (const { text, new: newer, old } of rows) {
+    const isToken = (value: number) => value >= 0;
+    const idsOf = async (voiceId: string) =>
+      (await promptsIn(voices, voiceId, text)).map((prompt) => prompt.filter(isToken));
+    t.strictSame(await idsOf('five-alba'), newer, text);
+    t.strictSame(await idsOf('one-alba'), old, `${text} (older rules)`);
+  }
+});
+
+t.test('vocab.json and token_scores.json take the place of tokenizer.model', async (t) => {
+  const pieces = pocketPieces();
+  const vocabulary = Object.fromEntries(pieces.map(({ text }, id) => [text, id]));
+  const text = 'The kettle is on, and Zoë talks.';
+  const whole = await promptsIn(await changed(t, () => Promise.resolve()), 'five-alba', text);
+  for (const [name, scores] of [
+    ['by piece', Object.fromEntries(pieces.map(({ text, score }) => [text, score]))],
+    ['in the order of ids', pieces.map(({ score }) => score)],
+  ] as const)
+    t.test(name, async (t) => {
+      const voices = await changed(t, async (pack) => {
+        await rm(join(pack, 'tokenizer.model'));
+        await writeFile(join(pack, 'vocab.json'), JSON.stringify(vocabulary));
+        await writeFile(join(pack, 'token_scores.json'), JSON.stringify(scores));
+      });
+      t.strictSame(await promptsIn(voices, 'five-alba', text), whole);
+    });
+  await t.rejects(
+    changed(t, async (pack) => {
+      await rm(join(pack, 'tokenizer.model'));
+      await writeFile(join(pack, 'vocab.json'), '{"a": 0, "b": 2}');
+      await writeFile(join(pack, 'token_scores.json'), '[]');
+    }),
+    { message: /vocab\.json: its numbers must be 0, 1, 2/ },
+  );
+});
+
+type Array = readonly [type: string, dims: readonly number[], data: Float32Array | BigInt64Array];
+
+const safetensors = (arrays: Readonly<Record<string, Array>>): Buffer => {
+  const header: Record<string, object> = { __metadata__: { format: 'pt' } };
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const [name, [dtype, shape, { buffer }]] of Object.entries(arrays)) {
+    header[name] = { dtype, shape, data_offsets: [at, at + buffer.byteLength] };
+    pieces.push(Buffer.from(buffer as ArrayBuffer));
+    at += buffer.byteLength;
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([length, text, ...pieces]);
+};
+
+const { width } = smallShape;
+const frames = 4;
+const value = -400;
+const filled = (count: number) => new Float32Array(count).fill(value);
+
+/** A state as older files have it: how many steps it has is told in another way. */
+const olderState = (steps: Readonly<Record<string, Array>>) => {
+  const arrays: Record<string, Array> = {};
+  for (const { path, key, shape } of mainStates(smallShape)) {
+    if (key === 'cache') {
+      const dims = [2, 1, frames, ...shape.slice(3)];
+      arrays[path] = ['F32', dims, filled(dims.reduce((product, size) => product * size, 1))];
+    }
+    if (key !== 'step') continue;
+    for (const [name, array] of Object.entries(steps)) arrays[path.replace(/step$/, name)] = array;
+  }
+  return safetensors(arrays);
+};
+
+t.test('voices come in files of every form', async (t) => {
+  const vectors: Array = ['F32', [1, frames, width], filled(frames * width)];
+  const voices = await changed(t, async (pack) => {
+    await writeFile(join(pack, 'bare.safetensors'), safetensors({ embedding: vectors }));
+    await writeFile(
+      join(pack, 'offset.safetensors'),
+      olderState({ offset: ['I64', [1], BigInt64Array.of(BigInt(frames))] }),
+    );
+    await writeFile(
+      join(pack, 'ended.safetensors'),
+      olderState({ current_end: ['F32', [frames], new Float32Array(frames)] }),
+    );
+    const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (1, ${frames}, ${width}), }`.padEnd(
+      117,
+    );
+    await writeFile(
+      join(pack, 'voice-array.npy'),
+      Buffer.concat([
+        Buffer.from('\x93NUMPY\x01\x00\x76\x00', 'latin1'),
+        Buffer.from(`${header}\n`),
+        Buffer.from(filled(frames * width).buffer),
+      ]),
+    );
+  });
+  const heard = new Array<number>(frames).fill(value);
+  for (const [name, expected] of [
+    ['bare', [echo.beforeVoice, ...heard]],
+    ['array', [echo.beforeVoice, ...heard]],
+    ['offset', heard],
+    ['ended', heard],
+  ] as const) {
+    const [prompt] = await promptsIn(voices, `five-${name}`, 'Yes.');
+    t.strictSame(
+      prompt!.filter((number) => number < 0),
+      expected,
+      name,
+    );
+  }
+});
+
+t.test('a file of voices that is none is refused with its name', async (t) => {
+  for (const [name, bytes, expected] of [
+    ['wide', safetensors({ embedding: ['F32', [1, 2, 3], new Float32Array(6)] }), /no voice of width 64/],
+    [
+      'cut',
+      safetensors({ a: ['F32', [1, 2, 64], new Float32Array(128)] }).subarray(0, 300),
+      /a part of a file/,
+    ],
+    ['long', Buffer.alloc(64, 0xff), /header is too long/],
+  ] as const)
+    await t.rejects(
+      changed(t, (pack) => writeFile(join(pack, `${name}.safetensors`), bytes)),
+      { message: new RegExp(`${name}\\.safetensors: .*${expected.source}`) },
+    );
+});
