@@ -11,7 +11,7 @@ import { Playback } from '../rig/playback.js';
 import { encodeMessage, encodeStart, type ServerFrame, unavailable } from '../rig/socket.js';
 import type { Target } from './measures.js';
 import type { Meter, Reply } from './meter.js';
-import { judgeDry, msPerCharacter, trailMs, wordMarginMs } from './plausible.js';
+import { judgeDry, plausible } from './plausible.js';
 import type { ContextPlan, Reader, ReplyPlan } from './population.js';
 
 /** For an answer; speech has the time that it takes besides. */
@@ -97,6 +97,7 @@ export class ContextRun {
     this.#parts = parts;
     this.#sinceMs = nowMs;
     const { format, timestamps } = parts.plan;
+    const { trailMs, wordMarginMs, msPerCharacter } = plausible(parts.target);
     this.#check = new ContextCheck({
       id: parts.id,
       audio: createAudioCheck(format),
@@ -263,7 +264,7 @@ export class ContextRun {
   }
 
   #awaitFlush(nowMs: number): void {
-    const speechMs = (this.#sentCharacters * msPerCharacter.max) / slowestSpeed;
+    const speechMs = (this.#sentCharacters * plausible(this.#parts.target).msPerCharacter.max) / slowestSpeed;
     this.#deadlines.push({ dueMs: nowMs + answerMsMax + speechMs, characters: this.#unspokenCharacters });
     this.#unspokenCharacters = 0;
   }

@@ -3,7 +3,7 @@ import { CheckedAnswer } from '../rig/checked-answer.js';
 import { encodeRequest, HttpConnection, responseFormat } from '../rig/http.js';
 import { Playback } from '../rig/playback.js';
 import { SoakClient, type ClientParts } from './client.js';
-import { endTrailMs, httpMsPerCharacter, judgeDry, wordMarginMs } from './plausible.js';
+import { judgeDry, plausible } from './plausible.js';
 import { drawHttp, drawOpenAi, isTidy, type HttpPlan } from './population.js';
 
 /** Of an answer, beside the time that its speech takes: at capacity a stream comes as fast as it is played. */
@@ -86,6 +86,7 @@ export class HttpClient extends SoakClient {
   get #answerMsMax(): number {
     const { route, text } = this.#plan;
     if (!this.#parts.mayRefuse) return answerMsMax;
+    const { httpMsPerCharacter } = plausible(this.#parts.target);
     return route === 'whole' ? wholeMsMax : answerMsMax + text.length * httpMsPerCharacter.max;
   }
 
@@ -116,8 +117,9 @@ export class HttpClient extends SoakClient {
   }
 
   #answer(askedMs: number): CheckedAnswer {
-    const { clock, meter } = this.#parts;
+    const { clock, meter, target } = this.#parts;
     const { format, route, text, timestamps } = this.#plan;
+    const { endTrailMs, wordMarginMs, httpMsPerCharacter } = plausible(target);
     const name = this.#name;
     const playback = new Playback();
     playback.begin(askedMs);

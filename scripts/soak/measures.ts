@@ -2,11 +2,16 @@
 import type { FrameFault } from '../rig/context-check.js';
 import type { CpuTimes } from '../rig/process-facts.js';
 
+/** The voices that come with the service, or example packs of all formats beside them. */
+export type VoiceSet = 'shipped' | 'mixed';
+
 /** Where the service is. */
 export interface Target {
   readonly host: string;
   readonly port: number;
   readonly voices: readonly string[];
+  /** Absent: those that are shipped. */
+  readonly voiceSet?: VoiceSet;
   /** Of the dialects that the service listens for, by name. */
   readonly dialectPorts: Readonly<Record<string, number>>;
 }

@@ -1,10 +1,12 @@
 /** The command line of a soak. */
 import { parseCommandLine, UsageError } from '../command.js';
+import type { VoiceSet } from './measures.js';
 import { calibration, defaultWarmUpMinutes, minutesToJudgeMemory, phasesOf } from './phases.js';
 import { clientsPerKey } from './population.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
                    [--share F | --load F [--capacity N]] [--warm-up N] [--rests N] [--out FOLDER]
+                   [--voices shipped|mixed]
                    [--url URL --key K[,K...] [--ops-url URL]]
 
   --minutes N    minutes to measure (default 10); start, calibration, warm-up, rests and end come on top
@@ -22,6 +24,7 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
                  that the service keeps (default one every 5 minutes where memory is judged, else 0)
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)
+  --voices SET   shipped (default), or mixed: one voice of each format, from example packs beside those that are shipped
   --out FOLDER   folder for soak.json and soak.html (default: the current folder)
   --url URL      soaks a running service, such as http://127.0.0.1:8080, with the keys of --key. A key serves six
                  clients, including those of the surge (half as many contexts again, where memory is judged). The soak
@@ -53,6 +56,7 @@ export interface SoakOptions {
   /** `null`: the default. */
   readonly rests: number | null;
   readonly streams: number;
+  readonly voiceSet: VoiceSet;
   readonly seed: number;
   readonly out: string;
   /** `null`: the soak starts the service. */
@@ -72,6 +76,12 @@ const whole = (name: string, text: string, max: number): number => {
   return value;
 };
 
+const voiceSet = (text: string): VoiceSet => {
+  if (text !== 'shipped' && text !== 'mixed')
+    throw new UsageError(`--voices is shipped or mixed, not "${text}"`);
+  return text;
+};
+
 const parse = (args: readonly string[]) =>
   parseCommandLine({
     args: [...args],
@@ -86,6 +96,7 @@ const parse = (args: readonly string[]) =>
       rests: { type: 'string' },
       streams: { type: 'string', default: '8' },
       seed: { type: 'string', default: '1' },
+      voices: { type: 'string', default: 'shipped' },
       out: { type: 'string', default: '.' },
       url: { type: 'string' },
       key: { type: 'string' },
@@ -137,6 +148,8 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     throw new UsageError('--load sets the number of clients: it goes without --share, --contexts and --url');
   if (values.capacity !== undefined && values.load === undefined)
     throw new UsageError('--capacity goes with --load');
+  if (values.voices === 'mixed' && (values.url !== undefined || values.load !== undefined))
+    throw new UsageError('--voices mixed goes without --url and --load');
   if (values.rests !== undefined && values.url !== undefined)
     throw new UsageError(
       '--rests needs a service that the soak starts, because a rest reads the memory of its process',
@@ -151,6 +164,7 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     warmUpMinutes: values['warm-up'] === undefined ? null : number('warm-up', values['warm-up'], 0, 100_000),
     rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
     streams: whole('streams', values.streams, 1_000),
+    voiceSet: voiceSet(values.voices),
     seed: whole('seed', values.seed, 2 ** 32 - 1),
     out: values.out,
     remote: readRemote(values),

@@ -19,6 +19,7 @@ export class SoakError extends Error {}
 export const startService = (
   overload: 'late' | 'refuse',
   nodeOptions: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Service> => {
   const { synthesisThreads, actorThreads } = readConfig(process.env);
   return Service.start({
@@ -29,6 +30,7 @@ export const startService = (
       // One key opens all idle sockets.
       SOCKETS_PER_KEY: '16384',
       ...{ ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
+      ...env,
     },
     nodeOptions,
     ownGroup: true,

@@ -4,11 +4,15 @@
  *   starting --> (calibration) --> warm-up --> measured --(time, or Ctrl-C)--> ending --> over
  *                                    (rests)
  */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LoadProcess } from '../rig/load-process.js';
 import { machineBusyMs } from '../rig/machine.js';
 import { countHandles } from '../rig/process-facts.js';
 import { describeExit, type Service } from '../rig/service.js';
+import { makeMixedPacks, voiceOfEachPack } from '../voices/fixtures/mixed.js';
 import { judge, type Findings, type Handles, type Invariant, type StoreFindings } from './invariants.js';
 import type { SoakLoad } from './load.js';
 import type { AtRest, Fault, LoadTick, Step, Target } from './measures.js';
@@ -57,6 +61,8 @@ export class Soak {
   #isInterrupted = false;
   #failure: Error | null = null;
   #service: Service | null = null;
+  /** Of the packs that were made for this soak. */
+  #scratch: string | null = null;
   /** Made for this soak: idle, HTTP, WebSocket. */
   readonly #keys: string[] = [];
   #monitor: Monitor | null = null;
@@ -95,13 +101,16 @@ export class Soak {
       this.#load.close();
       // The service still runs only after an error of the soak itself.
       await this.#service?.stop().catch(() => undefined);
+      if (this.#scratch !== null) rmSync(this.#scratch, { recursive: true, force: true });
     }
   }
 
   async #run(): Promise<SoakResult> {
     const { load, minutes, seed, sockets: idleSockets, streams: httpClients } = this.#options;
     const { baseUrl, opsUrl, keys } = await this.#start();
-    const voices = await fetchVoices(baseUrl, keys.idle);
+    const { voiceSet } = this.#options;
+    const all = await fetchVoices(baseUrl, keys.idle);
+    const voices = voiceSet === 'mixed' ? voiceOfEachPack(all) : all;
     await warm(baseUrl, keys.idle, voices[0] ?? '');
     const monitor = new Monitor({ service: this.#service, baseUrl, opsUrl });
     this.#monitor = monitor;
@@ -111,7 +120,10 @@ export class Soak {
     monitor.start();
     const { hostname, port } = new URL(baseUrl);
     const dialectPorts = this.#service?.dialectPorts ?? {};
-    const target: Target = { host: hostname, port: Number(port || 80), voices, dialectPorts };
+    const target: Target = {
+      ...{ host: hostname, port: Number(port || 80), voices, voiceSet },
+      dialectPorts,
+    };
     this.#startedMs = performance.now();
     const mayRefuse = load !== null;
     await this.#load.call('begin', { target, seed, idleSockets, httpClients, mayRefuse });
@@ -141,7 +153,7 @@ export class Soak {
   }
 
   async #start(): Promise<{ baseUrl: string; opsUrl: string | null; keys: KeyRing }> {
-    const { load, remote, streams } = this.#options;
+    const { load, remote, streams, voiceSet } = this.#options;
     if (remote !== null) {
       const { url, keys, opsUrl } = remote;
       return {
@@ -151,7 +163,11 @@ export class Soak {
       };
     }
     // Calibration goes beyond what the machine carries, and counts what comes late.
-    const service = await startService(load === null ? 'late' : 'refuse', ['--inspect=127.0.0.1:0']);
+    const service = await startService(
+      load === null ? 'late' : 'refuse',
+      ['--inspect=127.0.0.1:0'],
+      voiceSet === 'mixed' ? { MODELS_DIR: await this.#mixedPacks() } : {},
+    );
     this.#service = service;
     if (service.inspectorUrl === null) throw new Error('the service started without its inspector');
     void service.exited.then((exit) => this.#onServiceEnd(describeExit(exit)));
@@ -166,6 +182,14 @@ export class Soak {
         isShared: false,
       },
     };
+  }
+
+  /** @returns the folder of example packs of all formats */
+  async #mixedPacks(): Promise<string> {
+    this.#scratch = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
+    const models = join(this.#scratch, 'models');
+    await makeMixedPacks(models);
+    return models;
   }
 
   /** A service that ends early ends the soak. */

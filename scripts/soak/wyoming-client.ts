@@ -9,7 +9,7 @@ import { encodeWyoming, WyomingReader, type WyomingEvent } from '../rig/wyoming.
 import { SoakClient, type ClientParts } from './client.js';
 import type { FaultKind } from './measures.js';
 import type { Reply } from './meter.js';
-import { httpMsPerCharacter, judgeDry } from './plausible.js';
+import { judgeDry, plausible } from './plausible.js';
 import { drawAssistant, type AssistantPlan } from './population.js';
 
 const answerMsMax = 60_000;
@@ -183,7 +183,7 @@ export class WyomingClient extends SoakClient {
 
   #finish(turn: Turn): void {
     const msPerCharacter = turn.audioMs / turn.text.length;
-    const { max, min } = httpMsPerCharacter;
+    const { max, min } = plausible(this.#parts.target).httpMsPerCharacter;
     if (msPerCharacter < min || msPerCharacter > max)
       this.#fault('audio', `${turn.audioMs} ms for ${turn.text.length} characters`);
     this.#endTurn();

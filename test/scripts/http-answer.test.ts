@@ -2,7 +2,7 @@
 import t from 'tap';
 import { CheckedAnswer, type CheckedAnswerParts } from '../../scripts/rig/checked-answer.js';
 import type { FrameFault } from '../../scripts/rig/context-check.js';
-import { endTrailMs, httpMsPerCharacter, wordMarginMs } from '../../scripts/soak/plausible.js';
+import { plausible } from '../../scripts/soak/plausible.js';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { createEncoder, loadEncoders } from '../../workers/audio/encoders.js';
 import { limits } from '../../src/limits.js';
@@ -56,6 +56,7 @@ const faultsOf = (
   asksTimes = kind === 'whole',
 ): FrameFault[] => {
   const faults: FrameFault[] = [];
+  const { endTrailMs, wordMarginMs, httpMsPerCharacter } = plausible();
   const answer = new CheckedAnswer({
     id: 'a',
     kind,

@@ -5,6 +5,13 @@ import { type Attribute, type Model, type Node, elementTypes } from '../../../wo
 import { bufferSource, fieldsOf, MessageWriter } from '../../../workers/engines/graph/wire.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
 import { GraphBuilder } from '../../voices/fixtures/graph-builder.js';
+import { type EchoOptions, echoModel, make as makeKokoro, writeModel } from '../../voices/fixtures/kokoro.js';
+import {
+  piperConfig,
+  piperModel,
+  smallShape as smallPiper,
+  writePiper,
+} from '../../voices/fixtures/piper.js';
 import { smallShape } from '../../voices/fixtures/pocket-echo.js';
 import { makeFiveGraphs } from '../../voices/fixtures/pocket.js';
 
@@ -113,6 +120,31 @@ const audioTimes = (factor: number) =>
     writeFileSync(path, bytes);
   });
 
+/** The example of Kokoro, with another model. */
+const kokoroWith =
+  (options: EchoOptions) =>
+  (folder: string): Promise<void> => {
+    makeKokoro(folder);
+    writeModel(join(folder, 'onnx', 'model.onnx'), echoModel(options));
+    return Promise.resolve();
+  };
+
+/** The example of Piper, then changed. */
+const piperThen =
+  (damage: (model: string) => void, config = piperConfig()) =>
+  async (folder: string): Promise<void> => {
+    await writePiper(folder, 'small', piperModel(smallPiper), config);
+    damage(join(folder, 'small.onnx'));
+  };
+
+const outsideWeights = (path: string): void =>
+  writeFileSync(
+    path,
+    modelMessage(piperModel(smallPiper), ({ dims }) =>
+      dims.length === 3 ? { location: '../outside.bin', offset: 0 } : undefined,
+    ),
+  );
+
 const files =
   (contents: Readonly<Record<string, string>>) =>
   (folder: string): Promise<void> => {
@@ -182,6 +214,33 @@ export const badPacks = (shipped: string): readonly BadPack[] => [
   { name: 'outside', finding: /text_conditioner\.onnx: .*outside/, make: outside },
   { name: 'nan', finding: /a sample that is no number/, make: audioTimes(Number.NaN) },
   { name: 'silent', finding: /it makes only silence/, make: audioTimes(0) },
+  {
+    name: 'piper-cut',
+    finding: /small\.onnx: not a whole ONNX model/,
+    make: piperThen((model) => truncateSync(model, 5_000)),
+  },
+  { name: 'piper-outside', finding: /small\.onnx: .*outside/, make: piperThen(outsideWeights) },
+  {
+    name: 'piper-lie',
+    finding: /small\.onnx\.json: it says that the voice has 4 speakers/,
+    make: piperThen(() => undefined, piperConfig(4)),
+  },
+  {
+    name: 'kokoro-cut',
+    finding: /af_bella\.bin: .*download it again/,
+    make: (folder) => {
+      makeKokoro(folder);
+      truncateSync(join(folder, 'voices', 'af_bella.bin'), 500_001);
+      return Promise.resolve();
+    },
+  },
+  { name: 'kokoro-nan', finding: /no numbers, as some fp16 exports do/, make: kokoroWith({ brokenId: 16 }) },
+  { name: 'kokoro-silent', finding: /it is silent/, make: kokoroWith({ isSilent: true }) },
+  {
+    name: 'kokoro-endless',
+    finding: /more than 30 s of processor time/,
+    make: kokoroWith({ endlessId: 16 }),
+  },
   { name: 'huge', finding: /it may have \d+ MiB|needs more than \d+ MiB/, make: huge },
   { name: 'endless', finding: /more than 30 s of processor time/, make: endless },
 ];
