@@ -15,7 +15,7 @@ export const limits = {
   /** Nesting levels of a JSON body; a deeper one is answered 400 before any code walks it. */
   bodyDepthMax: 400,
   /** Opening brackets, commas and colons of a JSON body (about its names and values); more are answered 400 unparsed. */
-  bodyTokensMax: 16_384,
+  bodyTokensMax: 8_192,
   /** Items of one 422 body; further faults are not listed. */
   validationItemsMax: 100,
   /** Bytes of echoed values (`input`) in one 422 body; an item whose value exceeds it is sent without the value. */
