@@ -1,4 +1,7 @@
 /** What a soak does with the service before its load begins and after its load has ended. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { prefixOf } from '../../src/accounts/keys.js';
 import { readConfig } from '../../src/config.js';
@@ -8,6 +11,7 @@ import { readUsage } from '../../src/store/sqlite/usage.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
 import { Service } from '../rig/service.js';
+import { makeMixedPacks } from '../voices/fixtures/mixed.js';
 import type { Findings, Leftovers, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
@@ -36,6 +40,15 @@ export const startService = (
     ownGroup: true,
     showsErrors: true,
   });
+};
+
+/** @returns a folder of example packs of all formats, which goes with this process */
+export const mixedPacks = async (): Promise<string> => {
+  const scratch = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
+  process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
+  const models = join(scratch, 'models');
+  await makeMixedPacks(models);
+  return models;
 };
 
 const ask = (baseUrl: string, request: RequestParts): Promise<Answer> => {

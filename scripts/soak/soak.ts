@@ -4,15 +4,12 @@
  *   starting --> (calibration) --> warm-up --> measured --(time, or Ctrl-C)--> ending --> over
  *                                    (rests)
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LoadProcess } from '../rig/load-process.js';
 import { machineBusyMs } from '../rig/machine.js';
 import { countHandles } from '../rig/process-facts.js';
 import { describeExit, type Service } from '../rig/service.js';
-import { makeMixedPacks, voiceOfEachPack } from '../voices/fixtures/mixed.js';
+import { voiceOfEachPack } from '../voices/fixtures/mixed.js';
 import { judge, type Findings, type Handles, type Invariant, type StoreFindings } from './invariants.js';
 import type { SoakLoad } from './load.js';
 import type { AtRest, Fault, LoadTick, Step, Target } from './measures.js';
@@ -28,6 +25,7 @@ import {
   checkFiles,
   fetchVoices,
   logFindingsOf,
+  mixedPacks,
   readStore,
   SoakError,
   startService,
@@ -61,8 +59,6 @@ export class Soak {
   #isInterrupted = false;
   #failure: Error | null = null;
   #service: Service | null = null;
-  /** Of the packs that were made for this soak. */
-  #scratch: string | null = null;
   /** Made for this soak: idle, HTTP, WebSocket. */
   readonly #keys: string[] = [];
   #monitor: Monitor | null = null;
@@ -101,7 +97,6 @@ export class Soak {
       this.#load.close();
       // The service still runs only after an error of the soak itself.
       await this.#service?.stop().catch(() => undefined);
-      if (this.#scratch !== null) rmSync(this.#scratch, { recursive: true, force: true });
     }
   }
 
@@ -166,7 +161,7 @@ export class Soak {
     const service = await startService(
       load === null ? 'late' : 'refuse',
       ['--inspect=127.0.0.1:0'],
-      voiceSet === 'mixed' ? { MODELS_DIR: await this.#mixedPacks() } : {},
+      voiceSet === 'mixed' ? { MODELS_DIR: await mixedPacks() } : {},
     );
     this.#service = service;
     if (service.inspectorUrl === null) throw new Error('the service started without its inspector');
@@ -182,14 +177,6 @@ export class Soak {
         isShared: false,
       },
     };
-  }
-
-  /** @returns the folder of example packs of all formats */
-  async #mixedPacks(): Promise<string> {
-    this.#scratch = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
-    const models = join(this.#scratch, 'models');
-    await makeMixedPacks(models);
-    return models;
   }
 
   /** A service that ends early ends the soak. */
