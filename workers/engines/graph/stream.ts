@@ -10,75 +10,27 @@
  * for that shape only. They keep a copy of the weights in each session.
  */
 import { type Model, type Node, type Tensor, type ValueInfo, elementTypes } from './model.js';
-import { pieceByPiece } from './convolution.js';
+import {
+  type Stream,
+  type StreamInput,
+  type StreamRank,
+  type StreamState,
+  type StreamedModel,
+  alongChannels,
+  channelAxis,
+  elementwise,
+  ints,
+  lastInput,
+  perAxis,
+  pieceByPiece,
+  product,
+  streamDims,
+  unary,
+  widened,
+} from './streams.js';
 import { GraphError, Wiring, attributeIntegers, constantIntegers, inner, usedBy } from './surgery.js';
 
-/** A state: an input of the graph, and the output that is its next value. */
-export interface StreamState {
-  readonly input: string;
-  readonly output: string;
-  readonly channels: number;
-  /** Its length before the first run: zeros before the first frame. */
-  readonly length: number;
-}
-
-export interface StreamedModel {
-  readonly model: Model;
-  readonly states: readonly StreamState[];
-  /** Frames after a frame that its output depends on. The first run needs more than so many. */
-  readonly lookahead: number;
-  /** Samples of output for a frame. */
-  readonly rate: number;
-  /** Multiplications for a frame. */
-  readonly work: number;
-  /** Dimensions of all streams. */
-  readonly rank: StreamRank;
-}
-
-/** [1, channels, samples] or [1, channels, 1, samples]. */
-export type StreamRank = 3 | 4;
-
-/** The shape of a stream. */
-export const streamDims = <T>(rank: StreamRank, channels: T, length: T): readonly (T | 1)[] =>
-  rank === 3 ? [1, channels, length] : [1, channels, 1, length];
-
-/** An int64 input that has a number for each dimension of a stream: the last is 1 in the last run, else 0; the others are 1. */
-export const lastInput = 'stream_last';
-
-interface Stream {
-  readonly channels: number;
-  readonly rate: number;
-  /** Samples that it is behind. */
-  readonly lag: number;
-}
-
-const unary = new Set([
-  'LeakyRelu',
-  'Relu',
-  'Elu',
-  'Tanh',
-  'Sigmoid',
-  'Exp',
-  'Neg',
-  'Identity',
-  'Softplus',
-  'Sqrt',
-  'Erf',
-]);
-const elementwise = new Set(['Add', 'Sub', 'Mul', 'Div', 'Pow']);
 const farEnd = 2 ** 31 - 1;
-const channelAxis = 1;
-/** Attributes of a convolution that have a number for each axis. */
-const perAxis = ['kernel_shape', 'strides', 'dilations'];
-
-/** Dimensions with one of size 1 before the last. */
-const widened = (dims: readonly number[]): number[] => [...dims.slice(0, -1), 1, ...dims.slice(-1)];
-
-const ints = (name: string, values: readonly number[], dims = [values.length]): Tensor => {
-  const held = Buffer.alloc(8 * values.length);
-  for (const [i, value] of values.entries()) held.writeBigInt64LE(BigInt(value), 8 * i);
-  return { name, dims, type: elementTypes.int64, data: { held } };
-};
 
 class Streamer {
   readonly nodes: Node[] = [];
@@ -405,20 +357,6 @@ class Streamer {
     this.nodes.push({ name: `${label}/${output}`, op, domain: '', inputs, outputs: [output], attributes });
     return output;
   }
-}
-
-const alongChannels = (node: Node): Node => ({
-  ...node,
-  attributes: new Map(node.attributes).set('axis', { type: 'int', value: channelAxis }),
-});
-
-const product = (dims: readonly number[]): number => dims.reduce((all, size) => all * size, 1);
-
-/** The input that has frames, [1, channels, frames], and the dimensions that it and all streams will have. */
-export interface StreamInput {
-  readonly name: string;
-  readonly channels: number;
-  readonly rank: StreamRank;
 }
 
 /**

@@ -8,7 +8,8 @@
  * generator run piece by piece.
  */
 import type { Model, Node } from '../graph/model.js';
-import { type StreamInput, type StreamedModel, streamed } from '../graph/stream.js';
+import { streamed } from '../graph/stream.js';
+import type { StreamInput, StreamedModel } from '../graph/streams.js';
 import { GraphError, Wiring, extract, inner } from '../graph/surgery.js';
 
 export interface PiperParts {

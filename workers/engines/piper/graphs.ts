@@ -1,7 +1,7 @@
 /** The parts of a Piper voice as functions of typed arrays, and what they pass from one piece of a sentence to the next. */
 import { strict as assert } from 'node:assert';
 import { Tensor } from 'onnxruntime-node';
-import { lastInput, streamDims } from '../graph/stream.js';
+import { lastInput, streamDims } from '../graph/streams.js';
 import type { Sessions } from '../onnx.js';
 import type { Model } from '../graph/model.js';
 import type { EncoderPart, PiperParts, PiperStream } from './cut.js';
