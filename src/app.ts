@@ -18,6 +18,7 @@ import { ConsoleRefusal } from './console/refusal.js';
 import { openDialects } from './dialects/dialects.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
+import { shareEspeakData } from './threads/espeak-data.js';
 import { Lexicons } from './threads/lexicons.js';
 import { readVoices, type Voices } from './threads/voices.js';
 import { VoiceReload, logFindings } from './threads/reload.js';
@@ -125,7 +126,7 @@ export class App {
     const packsEntry = parts.packsEntry ?? new URL('../workers/packs.js', import.meta.url);
     const { modelsDir } = config;
     const packsData = { modelsDir, cacheDir: join(config.dataDir, 'voices'), bounds: limits };
-    const voices = await readVoices(packsData, packsEntry);
+    const [voices] = await Promise.all([readVoices(packsData, packsEntry), shareEspeakData()]);
     logFindings(voices.findings, log);
     const lexiconFolder = join(config.dataDir, 'lexicons');
     const planned = { ...config, hasLexicons: existsSync(lexiconFolder) };
@@ -136,8 +137,8 @@ export class App {
       voices.release();
       throw error;
     }
-    logPlan(plan, config, log);
-    const { bounds, synthesisThreads } = plan;
+    logPlan(plan, config, voices.packs.length, log);
+    const { bounds, packsLoadedMax, synthesisThreads } = plan;
     const lexicons = new Lexicons({
       folder: lexiconFolder,
       ...{ bounds, log, entry: new URL('../workers/lexicons.js', import.meta.url) },
@@ -148,6 +149,7 @@ export class App {
       lexicons,
       config: { ...config, synthesisThreads },
       voices,
+      packsLoadedMax,
       bounds,
       log,
       metrics,
@@ -336,6 +338,7 @@ export class App {
       olderVoiceContexts: contextsOfOlderVoices,
       hungThreads,
       voicePacksRefused: generations.current.findings.length,
+      voicePacks: generations.packs(),
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
       capacityRatio: this.#stages.dispatcher.capacityRatio,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,

@@ -97,6 +97,8 @@ export interface Config {
   readonly tls: TlsFiles | null;
   /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
   readonly memoryMaxMiB: number | null;
+  /** `PACKS_LOADED_MAX`: so many voice packs are loaded at once; `null`: all, as far as the memory allows. */
+  readonly packsLoadedMax: number | null;
   /** `CONTEXTS_MAX`: bound of open contexts; `null`: the memory sets it. */
   readonly contextsMax: number | null;
   /** `SOCKETS_MAX`: bound of open WebSockets; `null`: memory and open files set it. */
@@ -277,6 +279,7 @@ export const readConfig = (env: Environment): Config => {
     executionProvider: oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto'),
     tls: tlsFiles(env),
     memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
+    packsLoadedMax: optionalInteger(env, 'PACKS_LOADED_MAX', 2, 10_000),
     contextsMax: optionalInteger(env, 'CONTEXTS_MAX', 1, 1_000_000),
     socketsMax: optionalInteger(env, 'SOCKETS_MAX', 1, 1_000_000),
     overload: oneOf(env, 'OVERLOAD', overloadPolicies, 'refuse'),

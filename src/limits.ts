@@ -298,6 +298,8 @@ export const limits = {
   refusedSignInsPerMinuteMax: 10,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */
   synthesisHeapMiBMax: 512,
+  /** Of it, the part for new objects, in MiB. V8 would let it grow to 48, for objects that live for a step. */
+  synthesisYoungHeapMiBMax: 6,
   /** Heap of an actor thread, in MiB. */
   actorHeapMiBMax: 1_024,
 } as const;

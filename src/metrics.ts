@@ -6,48 +6,16 @@
  */
 import { readFileSync } from 'node:fs';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { errors, type ErrorCode } from './errors.js';
 import { monotonicMs } from './monotonic.js';
+import type { PackFigures } from './threads/generations.js';
 import { openFiles, openFilesMax, pssBytes } from './process.js';
 import { RecentRefusals, RecentTimes } from './recent.js';
+import { type RefusalReason, refusalReasons } from './refusals.js';
 
-/** The reasons that are not errors of the contract. */
-const otherReasons = [
-  // Each is answered 503. A pool is shared by all callers.
-  'draining',
-  'storeUnavailable',
-  'bodyPoolExhausted',
-  'connectionPoolExhausted',
-  'contextPoolExhausted',
-  'socketPoolExhausted',
-  'textPoolExhausted',
-  // A key's part of such a pool.
-  'bodiesOfKeyExhausted',
-  'socketsOfKeyExhausted',
-  'textsOfKeyExhausted',
-  /** The body or query does not validate: 422. */
-  'requestInvalid',
-  'voiceUnknown',
-  'addressNotAllowed',
-  /** A WebSocket frame does not validate, or names a context that does not exist. */
-  'frameInvalid',
-  'contextUnknown',
-] as const;
-
-/** Why a request, frame or text was refused. */
-export type RefusalReason = Exclude<ErrorCode, 'internal' | 'unavailable'> | (typeof otherReasons)[number];
+export { refusalOf, type RefusalReason } from './refusals.js';
 
 /** First audio is measured three ways: see `FirstAudio`. */
 export type FirstAudioFigure = 'byte' | 'decoded' | 'audible';
-
-/** The reason for a code of the lower stages: there only the store answers `unavailable`. */
-export const refusalOf = (code: Exclude<ErrorCode, 'internal'>): RefusalReason =>
-  code === 'unavailable' ? 'storeUnavailable' : code;
-
-const reasons: readonly RefusalReason[] = [
-  ...(Object.keys(errors) as ErrorCode[]).filter((code) => code !== 'internal' && code !== 'unavailable'),
-  ...otherReasons,
-];
 
 /** Of the event loop's delay; 1 is the worst. */
 export const delayQuantiles = [0.5, 0.99, 1] as const;
@@ -66,6 +34,7 @@ export interface Figures {
   readonly hungThreads: number;
   /** Voice packs that were found and cannot be used. */
   readonly voicePacksRefused: number;
+  readonly voicePacks: PackFigures;
   readonly bufferedBytes: number;
   readonly bufferedAudioMs: number;
   /** What is in use of the speech that the machine can make in time. */
@@ -85,6 +54,7 @@ const nothing: Figures = {
   olderVoiceContexts: 0,
   hungThreads: 0,
   voicePacksRefused: 0,
+  voicePacks: { loaded: 0, loads: 0, loadMs: 0 },
   bufferedBytes: 0,
   bufferedAudioMs: 0,
   capacityRatio: 0,
@@ -154,6 +124,20 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
   syrinx_voice_packs_refused: {
     help: 'Voice packs, or parts of them, that were found and cannot be used: /readyz names them.',
     read: ({ voicePacksRefused }) => voicePacksRefused,
+  },
+  syrinx_voice_packs_loaded: {
+    help: 'Voice packs that are loaded, summed over the synthesis threads.',
+    read: ({ voicePacks }) => voicePacks.loaded,
+  },
+  syrinx_voice_pack_loads_total: {
+    help: 'Loads of voice packs that were not loaded when a request needed them.',
+    isCounter: true,
+    read: ({ voicePacks }) => voicePacks.loads,
+  },
+  syrinx_voice_pack_load_seconds_total: {
+    help: 'Time that these loads took.',
+    isCounter: true,
+    read: ({ voicePacks }) => voicePacks.loadMs / 1_000,
   },
   syrinx_buffered_bytes: {
     help: 'Bytes that wait for sockets to take them.',
@@ -289,7 +273,7 @@ export class Metrics {
   );
 
   constructor() {
-    for (const reason of reasons) this.#refusals.inc({ reason }, 0);
+    for (const reason of refusalReasons) this.#refusals.inc({ reason }, 0);
     for (const [name, metric] of Object.entries(readMetrics)) this.#add(name, metric);
   }
 

@@ -6,7 +6,7 @@ import type { Config } from './config.js';
 import { limits, type Bounds } from './limits.js';
 import type { ProcessLog } from './log.js';
 import type { Machine } from './machine.js';
-import { inMiB, worstCaseOf, type Threads, type WorstCase } from './worst-case.js';
+import { inMiB, unitBytes, worstCaseOf, type Threads, type WorstCase } from './worst-case.js';
 
 const MiB = 1024 * 1024;
 
@@ -16,6 +16,8 @@ const MEMORY_PART = 0.8;
 const FACTOR_MIN = 1 / 64;
 /** Where the plan chooses the number of threads, it leaves the pools at least this size. */
 const FACTOR_FOR_THREADS = 1 / 8;
+/** The default pack, and one that makes room for others. */
+const PACKS_LOADED_MIN = 2;
 const CONNECTIONS_MIN = 64;
 const CONSOLE_CONNECTIONS_MIN = 16;
 /** Share of the connections; the rest are for requests. */
@@ -35,6 +37,8 @@ export class MachineError extends Error {
 export interface Plan {
   readonly bounds: Bounds;
   readonly synthesisThreads: number;
+  /** So many voice packs are loaded at once in each thread; `Infinity`: all. */
+  readonly packsLoadedMax: number;
   readonly worstCase: WorstCase;
   /** The console fits, or was asked for. */
   readonly hasConsole: boolean;
@@ -49,6 +53,7 @@ export type PlanConfig = Pick<
   | 'synthesisThreadsGiven'
   | 'actorThreads'
   | 'memoryMaxMiB'
+  | 'packsLoadedMax'
   | 'contextsMax'
   | 'socketsMax'
   | 'socketsPerKey'
@@ -70,14 +75,35 @@ export interface PlannedPack {
 const sumOf = (packs: readonly PlannedPack[], bytesOf: (pack: PlannedPack) => number): number =>
   packs.reduce((sum, pack) => sum + bytesOf(pack), 0);
 
+/** The default pack, which stays loaded, and the largest of the others. */
+const defaultAndLargest = (
+  [first, ...others]: readonly PlannedPack[],
+  count: number,
+  bytesOf: (pack: PlannedPack) => number,
+): PlannedPack[] =>
+  first === undefined
+    ? []
+    : [first, ...others.toSorted((a, b) => bytesOf(b) - bytesOf(a)).slice(0, count - 1)];
+
+const threadBytesOf = ({ modelBytes, stateBytes = 0 }: PlannedPack): number =>
+  unitBytes.modelByte * modelBytes + stateBytes;
+const sharedBytesOf = ({ sharedBytes = 0 }: PlannedPack): number => sharedBytes;
+
+/** What packs take at most. Each thread chooses which ones it has loaded. */
 const sizeOf = (
   packs: readonly PlannedPack[],
-): Pick<Threads, 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'packFiles'> => ({
-  modelBytes: sumOf(packs, ({ modelBytes }) => modelBytes),
-  sharedBytes: sumOf(packs, ({ sharedBytes = 0 }) => sharedBytes),
-  stateBytes: sumOf(packs, ({ stateBytes = 0 }) => stateBytes),
-  packFiles: sumOf(packs, ({ openFiles }) => openFiles),
-});
+  loadedMax: number,
+  synthesisThreads: number,
+): Pick<Threads, 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'packFiles'> => {
+  const inThread = defaultAndLargest(packs, loadedMax, threadBytesOf);
+  const inProcess = defaultAndLargest(packs, 1 + synthesisThreads * (loadedMax - 1), sharedBytesOf);
+  return {
+    modelBytes: sumOf(inThread, ({ modelBytes }) => modelBytes),
+    sharedBytes: sumOf(inProcess, sharedBytesOf),
+    stateBytes: sumOf(inThread, ({ stateBytes = 0 }) => stateBytes),
+    packFiles: sumOf(packs, ({ openFiles }) => openFiles),
+  };
+};
 
 const filesFor = (machine: Machine, threads: Threads): number => {
   const without = worstCaseOf(
@@ -174,10 +200,11 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
  */
 export const planFor = (config: PlanConfig, machine: Machine, packs: readonly PlannedPack[]): Plan => {
   const memoryMaxBytes = memoryMaxBytesOf(config, machine);
+  let packsLoadedMax = config.packsLoadedMax ?? Infinity;
   const threadsOf = (synthesisThreads: number): Threads => ({
     synthesisThreads,
     actorThreads: config.actorThreads,
-    ...sizeOf(packs),
+    ...sizeOf(packs, packsLoadedMax, synthesisThreads),
     tls: config.tls !== null,
     console: config.console !== null,
     lexicons: config.hasLexicons,
@@ -190,10 +217,11 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
   const fits = (factor: number, synthesisThreads: number): boolean =>
     at(factor, synthesisThreads).worstCase.memoryBytes <= memoryMaxBytes;
 
-  if (
-    config.console?.isGiven === false &&
-    !fits(FACTOR_MIN, config.synthesisThreadsGiven ? config.synthesisThreads : 1)
-  )
+  const threadsMin = config.synthesisThreadsGiven ? config.synthesisThreads : 1;
+  if (!fits(FACTOR_MIN, threadsMin))
+    while (packsLoadedMax > PACKS_LOADED_MIN && !fits(FACTOR_FOR_THREADS, threadsMin))
+      packsLoadedMax = Math.max(PACKS_LOADED_MIN, Math.min(packsLoadedMax, packs.length) - 1);
+  if (config.console?.isGiven === false && !fits(FACTOR_MIN, threadsMin))
     return planFor({ ...config, console: null }, machine, packs);
   let { synthesisThreads } = config;
   if (!config.synthesisThreadsGiven)
@@ -220,7 +248,10 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     factor = low;
   }
   const hasConsole = config.console !== null;
-  return { ...at(factor, synthesisThreads), synthesisThreads, hasConsole, factor, memoryMaxBytes };
+  return {
+    ...at(factor, synthesisThreads),
+    ...{ synthesisThreads, packsLoadedMax, hasConsole, factor, memoryMaxBytes },
+  };
 };
 
 /**
@@ -229,12 +260,13 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
  * @throws {MachineError} if that could take more memory than the service may use
  */
 export const checkReload = (
-  { bounds, hasConsole, synthesisThreads, memoryMaxBytes }: Plan,
+  { bounds, hasConsole, packsLoadedMax, synthesisThreads, memoryMaxBytes }: Plan,
   config: PlanConfig,
   current: readonly PlannedPack[],
   next: readonly PlannedPack[],
 ): void => {
-  const [now, then] = [sizeOf(current), sizeOf(next)];
+  const now = sizeOf(current, packsLoadedMax, synthesisThreads);
+  const then = sizeOf(next, packsLoadedMax, synthesisThreads);
   const worstCase = worstCaseOf(bounds, {
     synthesisThreads,
     actorThreads: config.actorThreads,
@@ -262,8 +294,9 @@ export const checkReload = (
  * would hide the welcome: `LOG_LEVEL=debug` shows it there.
  */
 export const logPlan = (
-  { bounds, factor, hasConsole, memoryMaxBytes, synthesisThreads, worstCase }: Plan,
+  { bounds, factor, hasConsole, memoryMaxBytes, packsLoadedMax, synthesisThreads, worstCase }: Plan,
   config: Config,
+  packs: number,
   log: ProcessLog,
 ): void => {
   const { contextsMax, socketsMax, connectionsMax } = bounds;
@@ -275,6 +308,13 @@ export const logPlan = (
   );
   if (config.console !== null && !hasConsole)
     log.warn('the console is off: not enough memory; CONSOLE_PORT=8081 starts it, with less for speech');
+  if (packsLoadedMax < packs)
+    log.warn(
+      { packs, packsLoadedMax },
+      config.packsLoadedMax === null
+        ? 'not all voices are loaded at once: not enough memory; the others are loaded when they are asked for'
+        : 'not all voices are loaded at once (PACKS_LOADED_MAX): the others are loaded when they are asked for',
+    );
   if (synthesisThreads < config.synthesisThreads)
     log.warn(
       { synthesisThreads, cores: config.synthesisThreads },

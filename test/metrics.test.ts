@@ -15,6 +15,7 @@ const figures: Figures = {
   contexts: 7,
   olderVoiceContexts: 17,
   voicePacksRefused: 0,
+  voicePacks: { loaded: 4, loads: 3, loadMs: 150 },
   hungThreads: 19,
   bufferedBytes: 11_000,
   logLinesLost: 5,

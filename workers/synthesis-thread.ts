@@ -19,7 +19,7 @@ import type {
 } from '../src/threads/messages.js';
 import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
 import type { LongStep } from '../src/threads/voices.js';
-import type { EngineChunk, LoadedVoices, SegmentSynthesis } from './engines/engine.js';
+import type { EngineChunk, LoadedVoices, PackHold, SegmentSynthesis } from './engines/engine.js';
 
 /** Milliseconds between attempts to load the voices. The thread stays meanwhile: piscina would not replace it. */
 const LOAD_RETRY_MS = 1_000;
@@ -206,14 +206,46 @@ export const serveSynthesis = async (
     }
   };
 
+  /** Loads the pack of the job's voice if need be. Each graph is loaded in a step of its own. */
+  const hold = async ({ slot, settings, groupClock }: SynthesisJob): Promise<PackHold | null> => {
+    const clock = groupClock === undefined ? undefined : new GroupClock(groupClock);
+    const dueMs = () => control.dueMs(slot, 0);
+    const held = await voices.hold!({
+      voiceId: settings.voiceId,
+      dueMs,
+      isCancelled: () => control.isCancelled(slot),
+      asStep: async (expectedMs, run) => {
+        await steps.enter(dueMs, clock, expectedMs);
+        try {
+          vitals.setStepping(true, expectedMs);
+          control.setStepping(slot, true);
+          return await run();
+        } finally {
+          control.setStepping(slot, false);
+          vitals.setStepping(false);
+          steps.leave();
+        }
+      },
+    });
+    const load = held?.load ?? null;
+    if (load !== null) report({ type: 'pack-loaded', ...load, loadedPacks: voices.loadedPacks?.() ?? 0 });
+    return held;
+  };
+
   return async (job) => {
     const room = rooms.get(job.settings.voiceId);
+    let held: PackHold | null = null;
     try {
       await room?.enter(() => control.dueMs(job.slot, 0));
+      if (voices.hold !== undefined) {
+        held = await hold(job);
+        if (held === null) return { type: 'cancelled', effort: null };
+      }
       return await speak(job);
     } catch (error) {
       return { type: 'failed', reason: faultPlace(error) };
     } finally {
+      held?.letGo();
       room?.leave();
     }
   };
@@ -257,7 +289,10 @@ const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: numbe
   const { port1, port2 } = new MessageChannel();
   port1.on('message', ({ actor, port }: SynthesisControl) => actorPorts.add(actor, port));
   port1.unref();
-  report({ type: 'ready', threadId, control: port2, loadMs, executionProvider, longSteps }, [port2]);
+  const loadedPacks = voices.loadedPacks?.() ?? 0;
+  report({ type: 'ready', threadId, control: port2, loadMs, executionProvider, longSteps, loadedPacks }, [
+    port2,
+  ]);
 };
 
 const report = (message: SynthesisHello, transfer: MessagePort[] = []): void => {

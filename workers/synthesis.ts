@@ -7,4 +7,6 @@ import { serveSynthesis } from './synthesis-thread.js';
 const data = workerData as SynthesisThreadData;
 
 /** The job handler: piscina calls a module's default export. */
-export default await serveSynthesis(data, (native) => loadPacks(data.packs, meansOf(data, native)));
+export default await serveSynthesis(data, (native) =>
+  loadPacks(data.packs, meansOf(data, native), undefined, data.packsLoadedMax),
+);

@@ -1,4 +1,5 @@
 /** Entry of the process that tries a voice pack: reads its order from standard input, and answers in one line. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { text as readAll } from 'node:stream/consumers';
 import { sampleSentence } from '../src/text/sample-sentences.js';
@@ -13,6 +14,27 @@ const quiet = { debug: () => undefined, warn: () => undefined };
 /** The loudest sample of less is silence: -60 dB of full scale. */
 const audible = 33;
 
+const MiB = 1024 * 1024;
+
+/** The most memory that the process had since `restartPeak`; 0 where the system does not say. */
+const peakBytes = (): number => {
+  try {
+    return 1024 * Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+};
+
+/** @returns the memory that the process has now */
+const restartPeak = (): number => {
+  try {
+    writeFileSync('/proc/self/clear_refs', '5');
+  } catch {
+    // Another system, or one that does not allow it: what a run takes is not known.
+  }
+  return peakBytes();
+};
+
 /** Loads the pack and speaks a sentence with its first voice. */
 const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcome> => {
   const startedMs = performance.now();
@@ -20,6 +42,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   const loadMs = performance.now() - startedMs;
   const [voice] = pack.voices;
   if (voice === undefined) return { fault: 'it has no voice' };
+  const baseBytes = restartPeak();
   const text = sampleSentence(voice.language);
   const segment = engine.open({
     ...{ text, words: wordSpans(text), before: '', after: '', seed: 1, utteranceSeed: 1 },
@@ -30,6 +53,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   let loudest = 0;
   let firstChunkMs = 0;
   let stepMsMax = 0;
+  let samplesMax = 0;
   const speakingMs = performance.now();
   for (let isLast = false; !isLast;) {
     const stepMs = performance.now();
@@ -38,6 +62,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
     if (chunk === undefined || chunk === null) break;
     if (samples === 0) firstChunkMs = performance.now() - speakingMs;
     samples += chunk.pcm.length;
+    samplesMax = Math.max(samplesMax, chunk.pcm.length);
     for (const sample of chunk.pcm) loudest = Math.max(loudest, Math.abs(sample));
     isLast = chunk.last;
   }
@@ -47,6 +72,8 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
         'it makes only silence, or numbers that are none: exports in 16 bits do that on some machines, ' +
         'so take the one in 32 or 8 bits',
     };
+  const longest = engine.voices[0]?.longStep?.speechMs ?? 0;
+  const scale = Math.max(1, longest / ((1000 * samplesMax) / segment.sampleRateHz));
   const round = (value: number, digits = 0) => Number(value.toFixed(digits));
   return {
     result: {
@@ -55,6 +82,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
       stepMsMax: round(stepMsMax, 1),
       realTimeFactor: round((performance.now() - speakingMs) / ((1000 * samples) / segment.sampleRateHz), 3),
       peakMiB: round(process.resourceUsage().maxRSS / 1024),
+      runMiB: round((scale * Math.max(0, peakBytes() - baseBytes)) / MiB),
     },
   };
 };

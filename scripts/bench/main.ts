@@ -9,6 +9,7 @@
  *   npm run bench -- tokens [--json FILE]
  *   npm run bench -- dialects [--json FILE]
  *   npm run bench -- peers [--only piper,small] [--json FILE]
+ *   npm run bench -- voices [--only sharing,loading] [--json FILE]
  *
  * Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
  */
@@ -50,6 +51,7 @@ import {
   streamKeysNeeded,
 } from './socket-scenarios.js';
 import type { Target } from './streams.js';
+import { measureLoading, measureSharing } from './voices.js';
 import { measureTokens, tokenKeysNeeded } from './token-scenarios.js';
 
 const options = readArguments('bench', usage, readOptions);
@@ -184,6 +186,11 @@ const runPeers = async (): Promise<void> => {
   await measure('small', () => measureSmallPeers(load, serviceOptions, voice));
 };
 
+const runVoices = async (): Promise<void> => {
+  await measure('sharing', () => measureSharing(load, serviceOptions));
+  await measure('loading', () => measureLoading(load, serviceOptions));
+};
+
 const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   all: runAll,
   ws: runSockets,
@@ -193,6 +200,7 @@ const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   tokens: runTokens,
   dialects: runDialects,
   peers: runPeers,
+  voices: runVoices,
 };
 
 try {

@@ -10,6 +10,7 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
        npm run bench -- tokens [--json FILE]
        npm run bench -- dialects [--json FILE]
        npm run bench -- peers [--only PARTS] [--json FILE]
+       npm run bench -- voices [--only PARTS] [--json FILE]
 
   (no name)      requests over HTTP; parts: first-audio, throughput, encodings, listeners and memory
   ws             WebSockets; parts: idle, together, streams and frames
@@ -19,6 +20,7 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   tokens         text that arrives as a language model writes it
   dialects       first audio through the listeners for clients of other services
   peers          a Piper voice here and in sherpa-onnx, and small voices beside programs; parts: piper and small
+  voices         memory and load time of voices of 62 MB; parts: sharing and loading
   --only PARTS   some of the parts, separated by commas
   --rate HZ      the sample rate of the speech (default 24000)
   --minutes N    how long frames are checked, from 0.5 on (default 1)
@@ -40,6 +42,7 @@ const programs = {
   tokens: ['tokens'],
   dialects: ['dialects'],
   peers: ['piper', 'small'],
+  voices: ['sharing', 'loading'],
 } as const;
 export type Program = keyof typeof programs;
 export type Part = (typeof programs)[Program][number];

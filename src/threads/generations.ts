@@ -47,6 +47,14 @@ export interface VoiceStatus {
   readonly hungThreads: number;
 }
 
+export interface PackFigures {
+  /** Packs that are loaded now, summed over the threads. */
+  readonly loaded: number;
+  /** Loads because a job needed a pack, so far, and the time that they took. */
+  readonly loads: number;
+  readonly loadMs: number;
+}
+
 interface GenerationsEvents {
   /** A thread has its voices loaded: link it to the actor threads. */
   thread: [thread: SynthesisThread];
@@ -83,6 +91,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   #loading: Live | undefined;
   #numbers = 0;
   #restarts = 0;
+  readonly #packLoads = { count: 0, ms: 0 };
   #closing = false;
   #overdueTimer: NodeJS.Timeout | undefined;
 
@@ -113,6 +122,12 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   /** Threads that died or hung, and were replaced. */
   get restarts(): number {
     return this.#restarts;
+  }
+
+  /** Voice packs, where they are not all loaded at once. */
+  packs(): PackFigures {
+    const loaded = this.ready.reduce((sum, { loadedPacks }) => sum + loadedPacks, 0);
+    return { loaded, loads: this.#packLoads.count, loadMs: this.#packLoads.ms };
   }
 
   status(): VoiceStatus {
@@ -252,6 +267,10 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       isClosing: false,
     };
     pool.on('restart', () => this.#restarts++);
+    pool.on('pack-loaded', (ms) => {
+      this.#packLoads.count++;
+      this.#packLoads.ms += ms;
+    });
     pool.on('thread', (thread) => this.emit('thread', thread));
     pool.on('changed', () => {
       if (this.#current === live) this.emit('capacity', pool.ready.length);

@@ -21,6 +21,8 @@ export type { Replacement, Span };
 /** `workerData` of a synthesis thread. */
 export interface SynthesisThreadData {
   readonly packs: readonly VoicePack[];
+  /** So many of them are loaded at once; absent: all. */
+  readonly packsLoadedMax?: number;
   readonly executionProvider: ExecutionProvider;
   readonly logLevel: LogLevel;
   readonly bounds: Bounds;
@@ -114,7 +116,7 @@ export type SynthesisControl = {
   readonly port: MessagePort;
 };
 
-/** Synthesis thread to front thread: its voices are loaded and warm, or cannot be loaded. */
+/** Synthesis thread to front thread: its voices are loaded and warm, or cannot be loaded; later, loads of single packs. */
 export type SynthesisHello =
   | {
       readonly type: 'ready';
@@ -125,6 +127,15 @@ export type SynthesisHello =
       readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
       /** The long step of each voice that has one, by voice id. */
       readonly longSteps: ReadonlyMap<string, LongStep>;
+      readonly loadedPacks: number;
+    }
+  /** A pack was loaded because a job needed it; another may have been unloaded. */
+  | {
+      readonly type: 'pack-loaded';
+      readonly pack: string;
+      readonly ms: number;
+      /** Packs that are loaded now. */
+      readonly loadedPacks: number;
     }
   | { readonly type: 'load-failed'; readonly threadId: number; readonly message: string };
 

@@ -56,6 +56,8 @@ interface SynthesisPoolEvents {
   thread: [thread: SynthesisThread];
   /** A thread became ready, could not load its voices, or is gone. */
   changed: [];
+  /** A job needed a pack that was not loaded. */
+  'pack-loaded': [ms: number];
   /** A thread that died or hangs is replaced. */
   restart: [];
 }
@@ -231,6 +233,7 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
       this.#loadFaults.set(thread, new Error(reason));
       this.#changed();
     });
+    thread.on('pack-loaded', (ms) => this.emit('pack-loaded', ms));
     thread.on('died', (wasReady) => this.#onDied(thread, wasReady));
     thread.on('hung', () => this.#onHung(thread));
   }

@@ -116,6 +116,8 @@ interface SynthesisThreadEvents {
   ready: [];
   /** It could not load its voices. It tries again. */
   'load-failed': [reason: string];
+  /** A job needed a pack that was not loaded. */
+  'pack-loaded': [ms: number];
   died: [wasReady: boolean];
   /** It hangs in a step, or with an event loop that does not turn; or its load takes too long. */
   hung: [];
@@ -134,6 +136,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   /** By slot. */
   readonly #jobs = new Map<number, Job>();
   #longJobs = 0;
+  #loadedPacks = 0;
   readonly #piscina: Piscina;
   #hello: Extract<SynthesisHello, { type: 'ready' }> | undefined;
   #unwatch: () => void = () => undefined;
@@ -145,12 +148,13 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   constructor(options: SynthesisThreadOptions) {
     super();
     this.#options = options;
-    const { packs, executionProvider, logLevel, bounds, entry, log } = options;
+    const { packs, packsLoadedMax, executionProvider, logLevel, bounds, entry, log } = options;
     this.#control = new JobControl(bounds.jobsPerThreadMax);
     this.effort = new EffortTable(packs.reduce((sum, { voices }) => sum + voices.length, 0));
     this.#freeSlots = Array.from({ length: bounds.jobsPerThreadMax }, (_, slot) => slot);
     const workerData: SynthesisThreadData = {
       packs,
+      ...(packsLoadedMax !== undefined && { packsLoadedMax }),
       executionProvider,
       logLevel,
       bounds,
@@ -170,7 +174,10 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       // The front thread's sends must not wait for inference.
       niceIncrement: 10,
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: bounds.synthesisHeapMiBMax },
+      resourceLimits: {
+        maxOldGenerationSizeMb: bounds.synthesisHeapMiBMax,
+        maxYoungGenerationSizeMb: bounds.synthesisYoungHeapMiBMax,
+      },
     });
     this.#piscina.on('message', (message: SynthesisHello) => this.#onHello(message));
     this.#piscina.on('error', (error: Error) => log.error(describeFault(error), 'synthesis thread failed'));
@@ -203,6 +210,10 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   /** The long step of each voice that has one, by voice id. */
   get longSteps(): ReadonlyMap<string, LongStep> {
     return this.#hello?.longSteps ?? new Map();
+  }
+
+  get loadedPacks(): number {
+    return this.#loadedPacks;
   }
 
   get hasRoom(): boolean {
@@ -297,12 +308,21 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       case 'ready': {
         const { watchdog, log } = this.#options;
         this.#hello = message;
+        this.#loadedPacks = message.loadedPacks;
         message.control.unref();
         this.#unwatch();
         watchdog.watch(this.#vitals, () => this.emit('hung'));
         this.#unwatch = () => watchdog.unwatch(this.#vitals);
         log.debug({ threadId: message.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
         this.emit('ready');
+        return;
+      }
+      case 'pack-loaded': {
+        const { pack, ms, loadedPacks } = message;
+        this.#loadedPacks = loadedPacks;
+        const loadMs = Math.round(ms);
+        this.#options.log.info({ threadId: this.threadId, pack, loadMs, loadedPacks }, 'voice pack loaded');
+        this.emit('pack-loaded', ms);
         return;
       }
       case 'load-failed':

@@ -14,6 +14,8 @@ import { Watchdog } from './watchdog.js';
 export interface ThreadsOptions {
   readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider' | 'logLevel'>;
   readonly voices: Voices;
+  /** So many voice packs are loaded at once in each thread; absent: all. */
+  readonly packsLoadedMax?: number;
   readonly bounds: Bounds;
   readonly log: Log;
   /** A test can set its own. */
@@ -29,7 +31,7 @@ export class Threads {
   readonly #watchdog: Watchdog;
 
   constructor({ config, voices, synthesisEntry, actorEntry, ...options }: ThreadsOptions) {
-    const { bounds, log, watchdog = new Watchdog(bounds, monotonicMs) } = options;
+    const { bounds, log, packsLoadedMax, watchdog = new Watchdog(bounds, monotonicMs) } = options;
     const { synthesisThreads, actorThreads, executionProvider, logLevel } = config;
     const shared = { bounds, log, watchdog };
     const clock = monotonicMs;
@@ -40,6 +42,7 @@ export class Threads {
       threads: synthesisThreads,
       executionProvider,
       logLevel,
+      ...(packsLoadedMax !== undefined && { packsLoadedMax }),
       entry: synthesisEntry,
     });
     this.actors = new ActorThreads({ ...shared, threads: actorThreads, entry: actorEntry });

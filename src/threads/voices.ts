@@ -57,6 +57,8 @@ export interface TrialResult {
   readonly realTimeFactor: number;
   /** Memory of the process at its highest. */
   readonly peakMiB: number;
+  /** Memory that the longest run takes besides the loaded models; absent in older results. */
+  readonly runMiB?: number;
 }
 
 /** A pack whose files were found whole. It can be cloned: each synthesis thread loads its own copy. */

@@ -99,6 +99,7 @@ void t.test('a port in use by another syrinx, which continues to serve', async (
 
 for (const [env, reason] of [
   [{ SOCKETS_PER_KEY: '0' }, 'SOCKETS_PER_KEY must be a whole number'],
+  [{ PACKS_LOADED_MAX: '1' }, 'PACKS_LOADED_MAX must be a whole number'],
   [{ SOCKETS_MAX: 'many' }, 'SOCKETS_MAX must be a whole number'],
   [{ MEMORY_MAX_MIB: '1000000' }, 'but this machine'],
   [{ CONTEXTS_MAX: '1000000' }, 'lower CONTEXTS_MAX'],

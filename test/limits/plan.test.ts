@@ -155,6 +155,33 @@ t.test('connections and spooled results never need more files than there are', (
   t.end();
 });
 
+t.test(
+  'where not all voices fit at once, as many are loaded as fit, and the worst case counts those',
+  (t) => {
+    const large = { modelBytes: 16 * MiB, sharedBytes: 60 * MiB, stateBytes: 32 * MiB, openFiles: 1 };
+    const many = [packs[0]!, ...Array.from({ length: 30 }, () => large)];
+    const planMany = (memoryBytes: number, changed: Partial<PlanConfig> = {}) =>
+      planFor(planConfig(changed), { memoryBytes, filesMax: Number.POSITIVE_INFINITY }, many);
+    t.equal(planMany(64 * GiB).packsLoadedMax, Infinity, 'off where memory allows');
+    const small = planMany(4 * GiB);
+    t.ok(small.packsLoadedMax >= 2 && small.packsLoadedMax < many.length, `${small.packsLoadedMax} packs`);
+    t.ok(small.worstCase.memoryBytes <= 0.8 * 4 * GiB);
+    t.throws(() => planMany(512 * MiB), MachineError, 'one pack beside the default one must fit');
+
+    const given = planMany(64 * GiB, { packsLoadedMax: 3 });
+    t.equal(given.packsLoadedMax, 3);
+    const counted = worstCaseOf(given.bounds, {
+      ...{ synthesisThreads: 2, actorThreads: 1, tls: false, console: given.hasConsole, lexicons: false },
+      modelBytes: (9 + 2 * 16) * MiB,
+      stateBytes: 2 * 32 * MiB,
+      sharedBytes: 2 * 2 * 60 * MiB,
+      packFiles: 3 + 30,
+    });
+    t.equal(given.worstCase.memoryBytes, counted.memoryBytes, 'two of the large ones in each of two threads');
+    t.end();
+  },
+);
+
 t.test('voices that do not fit beside the current ones are not loaded', (t) => {
   const config = planConfig();
   const fitted = plan(4 * GiB);

@@ -35,6 +35,11 @@ export interface Engine {
   readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
   /** Segments that may be open at the same time, where each keeps a large state; absent: any number. */
   readonly segmentsMax?: number;
+  /**
+   * What the load found out by speaking. A later load of the pack in the same thread gets it, and speaks nothing. Absent: it
+   * needs to find out nothing.
+   */
+  readonly measured?: unknown;
   /** Cheap: no model runs before the first step. @throws {RangeError} if the voice is unknown */
   open(request: SegmentRequest): SegmentSynthesis;
   /**
@@ -45,12 +50,45 @@ export interface Engine {
    * @returns a chunk for each, in their order; `null` for a segment that is at its end
    */
   step(segments: readonly SegmentSynthesis[]): Promise<(EngineChunk | null)[]>;
+  /** Frees the models. Call it when no segment is open. */
+  readonly release: () => Promise<void>;
+}
+
+/** A job that needs a pack. */
+export interface PackUse {
+  readonly voiceId: string;
+  /** When the job's first sample is due: of those that wait, the most urgent is first. */
+  readonly dueMs: () => number;
+  readonly isCancelled: () => boolean;
+  /** Runs a part of a load when the thread has time for it. @param expectedMs how long such a part took before */
+  readonly asStep: <T>(expectedMs: number, run: () => Promise<T>) => Promise<T>;
+}
+
+/** A pack that stays loaded until it is let go. */
+export interface PackHold {
+  /** Its voice was not loaded before. */
+  readonly load: PackLoad | null;
+  readonly letGo: () => void;
+}
+
+/** A pack was loaded because a job needed it. */
+export interface PackLoad {
+  readonly pack: string;
+  /** From the moment when there was room for it. */
+  readonly ms: number;
 }
 
 /** The voices of all packs, loaded in one thread. */
 export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'> & {
   /** The engines that bound their open segments. */
   readonly crowded?: readonly Pick<Engine, 'voices' | 'segmentsMax'>[];
+  /** Packs that are loaded now. */
+  readonly loadedPacks?: () => number;
+  /**
+   * Loads the pack of a voice if need be, and keeps it loaded. Absent: all packs are.
+   * @returns `null` if the job was cancelled
+   */
+  readonly hold?: (use: PackUse) => Promise<PackHold | null>;
 };
 
 /** What a thread logs while it loads. */
@@ -61,6 +99,8 @@ export interface EngineMeans {
   readonly provider: ExecutionProvider;
   /** Goes around every load, run and release of a model. */
   readonly native: NativeGuard;
+  /** Goes around the load of each graph in its place. */
+  readonly loading?: NativeGuard;
   readonly log: EngineLog;
   readonly bounds: Bounds;
 }
@@ -86,7 +126,9 @@ export interface VoiceFormat {
   read(folder: PackFolder, means: ReadMeans): Promise<PackContent>;
   /**
    * Loads a pack for the calling thread, and warms it up: the first request is as fast as the next.
+   *
+   * @param measured what an earlier load found out: this one does no more than it must
    * @throws {VoicePackError} in one line that names the file
    */
-  load(pack: VoicePack, means: EngineMeans): Promise<Engine>;
+  load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<Engine>;
 }

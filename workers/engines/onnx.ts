@@ -1,11 +1,12 @@
 /** onnxruntime sessions: which provider runs them, and how. A session belongs to the thread that made it. */
 import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
-import type { NativeGuard } from '../../src/threads/vitals.js';
 import { VoicePackError } from '../../src/threads/voices.js';
 import type { Engine, EngineMeans } from './engine.js';
+import { copiesFolderOf, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
 
 type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.ReturnType>;
@@ -14,7 +15,11 @@ type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.Retur
 export interface Sessions<Name extends string> {
   readonly run: Readonly<Record<Name, Run>>;
   readonly executionProvider: Engine['executionProvider'];
+  /** Frees the models. None of them runs. */
+  readonly release: () => Promise<void>;
 }
+
+type SessionMeans = Omit<EngineMeans, 'bounds'>;
 
 type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 
@@ -51,22 +56,47 @@ const firstLine = (error: unknown) =>
 
 const create = async <Name extends string>(
   graphs: Graphs<Name>,
-  native: NativeGuard,
+  { native, loading = native }: Pick<EngineMeans, 'native' | 'loading'>,
   options: InferenceSession.SessionOptions,
-): Promise<Sessions<Name>['run']> => {
+): Promise<Omit<Sessions<Name>, 'executionProvider'>> => {
   const sessions: InferenceSession[] = [];
+  const release = async () => {
+    for (const session of sessions) await native(() => session.release());
+  };
   const runs: [string, Run][] = [];
   for (const [name, { path, openPath }] of Object.entries<HeldFile>(graphs)) {
     try {
-      const session = await native(() => InferenceSession.create(openPath, options));
+      const session = await loading(() => InferenceSession.create(openPath, options));
       sessions.push(session);
       runs.push([name, (feeds) => native(() => session.run(feeds))]);
     } catch (error) {
-      for (const session of sessions) await native(() => session.release());
+      await release();
       throw new VoicePackError(`${path}: the model cannot be loaded: ${firstLine(error)}`);
     }
   }
-  return Object.fromEntries(runs) as Record<Name, Run>;
+  return { run: Object.fromEntries(runs) as Record<Name, Run>, release };
+};
+
+/** Sessions on the CPU. With weights that threads share, they are made of the optimised copies of the graphs. */
+const createOnCpu = async <Name extends string>(
+  pack: string,
+  graphs: Graphs<Name>,
+  means: SessionMeans,
+  choices: SessionChoices,
+): Promise<Omit<Sessions<Name>, 'executionProvider'>> => {
+  const options = optionsOf(['cpu'], choices);
+  if (choices.sharesWeights === true)
+    try {
+      // Kernels may pack weights: the copies have them packed.
+      const packing = { ...options, extra: {} };
+      const copies = await optimisedCopies(graphs, packing, means.native);
+      return await create(copies, means, { ...packing, graphOptimizationLevel: 'disabled' });
+    } catch (error) {
+      // A damaged copy is made again by the next load. A fault of the graphs themselves shows below.
+      await rm(copiesFolderOf(graphs), { recursive: true, force: true }).catch(() => undefined);
+      means.log.warn({ pack, reason: firstLine(error) }, 'the optimised copy of a voice cannot be used');
+    }
+  return create(graphs, means, options);
 };
 
 /**
@@ -91,23 +121,24 @@ const hasCuda = (): boolean => {
 export const createSessions = async <Name extends string>(
   pack: string,
   graphs: Graphs<Name>,
-  { provider, native, log }: Omit<EngineMeans, 'bounds'>,
+  means: SessionMeans,
   choices: SessionChoices = {},
 ): Promise<Sessions<Name>> => {
+  const { provider, log } = means;
   if (provider === 'cuda' && !hasCuda())
     log.warn(
       'onnxruntime-node was installed without CUDA (ONNXRUNTIME_NODE_INSTALL=cuda12): the CPU is used',
     );
   else if (provider !== 'cpu' && hasCuda()) {
     try {
-      const run = await create(graphs, native, optionsOf(['cuda', 'cpu'], choices));
+      const sessions = await create(graphs, means, optionsOf(['cuda', 'cpu'], choices));
       log.debug({ pack, provider: 'cuda' }, 'voice pack loaded');
-      return { run, executionProvider: 'cuda' };
+      return { ...sessions, executionProvider: 'cuda' };
     } catch (error) {
       log.warn({ pack, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
     }
   }
-  const run = await create(graphs, native, optionsOf(['cpu'], choices));
+  const sessions = await createOnCpu(pack, graphs, means, choices);
   log.debug({ pack, provider: 'cpu' }, 'voice pack loaded');
-  return { run, executionProvider: 'cpu' };
+  return { ...sessions, executionProvider: 'cpu' };
 };

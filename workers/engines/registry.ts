@@ -13,9 +13,10 @@ import {
   VoicePackError,
   closeFiles,
 } from '../../src/threads/voices.js';
-import type { Engine, EngineLog, EngineMeans, LoadedVoices, ReadMeans, VoiceFormat } from './engine.js';
+import type { EngineLog, EngineMeans, LoadedVoices, PackUse, ReadMeans, VoiceFormat } from './engine.js';
 import { type PackEntry, entriesIn, remedyFor } from './entries.js';
 import { DerivedFiles } from './graph/derived.js';
+import { LoadedPacks } from './loaded.js';
 import { kokoro } from './kokoro/format.js';
 import { PackFolder } from './pack.js';
 import { piper } from './piper/format.js';
@@ -79,6 +80,15 @@ const tried = async (entry: PackEntry, identity: string, { run, kept }: Trials):
   throw new VoicePackError(outcome.fault.startsWith('/') ? outcome.fault : `${place}: ${outcome.fault}`);
 };
 
+const MiB = 1024 * 1024;
+
+/** Each thread runs one model at a time: what the run takes comes on top of what segments keep. */
+const withTrial = (pack: VoicePack, trial: TrialResult): VoicePack => ({
+  ...pack,
+  trial,
+  stateBytes: (pack.stateBytes ?? 0) + (trial.runMiB ?? 0) * MiB,
+});
+
 /** @param cacheDir for what is derived from packs */
 export const derivedIn = (cacheDir: string): DerivedFiles => new DerivedFiles(join(cacheDir, 'derived'));
 
@@ -123,7 +133,7 @@ export const readPacks = async (
         const needsTrial = trials !== undefined && !isDefault(entry);
         const trial = needsTrial ? await tried(entry, identity, trials) : undefined;
         for (const { id } of pack.voices) owners.set(id, entry.path);
-        packs.push(trial === undefined ? pack : { ...pack, trial });
+        packs.push(trial === undefined ? pack : withTrial(pack, trial));
       } catch (error) {
         if (!(error instanceof VoicePackError)) throw error;
         closeFiles(files, mark);
@@ -168,31 +178,34 @@ export const answerWithPacks = async (
 /**
  * Loads packs for the calling thread.
  *
+ * @param loadedMax so many are loaded at once: `hold` loads the others when they are needed
  * @throws {VoicePackError} in one line that names the file at fault
  */
 export const loadPacks = async (
   packs: readonly VoicePack[],
   means: EngineMeans,
   known = formats,
+  loadedMax = packs.length,
 ): Promise<LoadedVoices> => {
-  const engines: Engine[] = [];
-  for (const pack of packs) {
-    const format = known.find(({ name }) => name === pack.engine);
-    if (format === undefined) throw new RangeError(`unknown voice format "${pack.engine}"`);
-    engines.push(await format.load(pack, means));
-  }
-  const byVoice = new Map(engines.flatMap((engine) => engine.voices.map(({ id }) => [id, engine])));
+  const loaded = new LoadedPacks(
+    packs.map((pack): readonly [VoicePack, VoiceFormat] => {
+      const format = known.find(({ name }) => name === pack.engine);
+      if (format === undefined) throw new RangeError(`unknown voice format "${pack.engine}"`);
+      return [pack, format];
+    }),
+    means,
+    loadedMax,
+  );
+  const engines = await loaded.loadAll();
   return {
     voices: engines.flatMap(({ voices }) => voices),
     executionProvider: engines.every(({ executionProvider }) => executionProvider === 'cuda')
       ? 'cuda'
       : 'cpu',
     crowded: engines.filter(({ segmentsMax }) => segmentsMax !== undefined),
-    open: (request) => {
-      const engine = byVoice.get(request.settings.voiceId);
-      if (engine === undefined) throw new RangeError(`unknown voice "${request.settings.voiceId}"`);
-      return engine.open(request);
-    },
+    loadedPacks: () => loaded.size,
+    open: (request) => loaded.engineOf(request.settings.voiceId).open(request),
+    ...(loadedMax < packs.length && { hold: (use: PackUse) => loaded.hold(use) }),
   };
 };
 

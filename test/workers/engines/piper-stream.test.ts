@@ -54,7 +54,15 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   );
   await writeModels(wholePath, { whole: given });
   const whole = await InferenceSession.create(join(wholePath, 'whole.onnx'));
-  return { model, graphs: new PiperGraphs({ run, executionProvider: 'cpu' }, planOf(parts)), whole, noises };
+  return {
+    model,
+    graphs: new PiperGraphs(
+      { run, executionProvider: 'cpu', release: () => Promise.resolve() },
+      planOf(parts),
+    ),
+    whole,
+    noises,
+  };
 };
 
 const readAll = async (graphs: PiperGraphs, ids: readonly number[], stepWork: number) => {

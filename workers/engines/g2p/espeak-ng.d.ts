@@ -18,7 +18,9 @@ declare module '@echogarden/espeak-ng-emscripten' {
     readonly eSpeakNGWorker: new () => Worker;
     /** Frees what the pointer points at, and its wrapper; nothing else does. */
     destroy(pointer: Pointer): void;
-    /** Creates a file of espeak-ng's data. */
+    /** Asked for the bytes of all files of espeak-ng's data; absent: the module reads them. */
+    getPreloadedPackage?: () => ArrayBuffer;
+    /** Creates a file of espeak-ng's data, as a view of those bytes. */
     FS_createDataFile?: CreateDataFile;
   }
 

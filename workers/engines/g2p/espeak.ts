@@ -10,6 +10,7 @@ import initialise, {
   type Worker,
 } from '@echogarden/espeak-ng-emscripten';
 import type { Bounds } from '../../../src/limits.js';
+import { sharedEspeakData } from '../../../src/threads/espeak-data.js';
 import { defaultVoice } from './languages.js';
 
 /** Files that describe espeak-ng's voices. It would read all of them when it starts, which takes most of its start. */
@@ -22,15 +23,25 @@ interface Description {
   readonly create: () => void;
 }
 
-/** Keeps the descriptions of voices out of the module until they are used. */
-const trimmed = (withheld: Map<string, Description>): Partial<Module> => {
+/**
+ * Keeps the descriptions of voices out of the module until they are used.
+ *
+ * @param shared the module's data, instead of a copy of its own
+ */
+const trimmed = (withheld: Map<string, Description>, shared?: SharedArrayBuffer): Partial<Module> => {
   let create: CreateDataFile = () => undefined;
   return {
+    // It accepts no shared memory. Pages that are never touched take no memory, and each view tells where its file is.
+    ...(shared !== undefined && { getPreloadedPackage: () => new ArrayBuffer(shared.byteLength) }),
     get FS_createDataFile() {
       return create;
     },
     set FS_createDataFile(original: CreateDataFile) {
-      create = (path, ...more) => {
+      create = (path, name, view, ...modes) => {
+        const data = shared === undefined ? view : new Uint8Array(shared, view.byteOffset, view.length);
+        withhold(path, name, data, ...modes);
+      };
+      const withhold: CreateDataFile = (path, ...more) => {
         const [, file, name = ''] = description.exec(path) ?? [];
         const voice = name.toLowerCase();
         if (file === undefined || voice === defaultVoice) original(path, ...more);
@@ -75,7 +86,7 @@ export class Espeak {
   static load({ phonemeTextMax }: EspeakBounds): Promise<Espeak> {
     const make = async () => {
       const withheld = new Map<string, Description>();
-      return new Espeak(await initialise(trimmed(withheld)), withheld, phonemeTextMax);
+      return new Espeak(await initialise(trimmed(withheld, sharedEspeakData())), withheld, phonemeTextMax);
     };
     loaded ??= make().catch((error: unknown) => {
       loaded = undefined;

@@ -24,7 +24,8 @@ const hashOf = async ({ openPath }: ModelFile): Promise<string> => {
 
 const bytesOf = async (folder: string): Promise<number> => {
   let bytes = 0;
-  for (const name of await readdir(folder)) bytes += (await stat(join(folder, name))).size;
+  for (const name of await readdir(folder, { recursive: true }))
+    bytes += (await stat(join(folder, name))).size;
   return bytes;
 };
 

@@ -46,6 +46,8 @@ type NumberArray = Float32Array | Float64Array | BigInt64Array | Int32Array;
 
 export class KokoroEngine implements Engine {
   voices: readonly Voice[];
+  readonly release: Engine['release'];
+  measured: LongStep | undefined;
   readonly executionProvider: Engine['executionProvider'];
   readonly #data: KokoroData;
   readonly #vocabulary: Vocabulary;
@@ -59,6 +61,7 @@ export class KokoroEngine implements Engine {
     const data = pack.data as KokoroData;
     this.voices = pack.voices;
     this.executionProvider = sessions.executionProvider;
+    this.release = sessions.release;
     this.#data = data;
     this.#vocabulary = new Map(data.vocabulary);
     this.#sessions = sessions;
@@ -75,13 +78,14 @@ export class KokoroEngine implements Engine {
   }
 
   /** @throws {VoicePackError} when the model cannot be loaded, or does not speak */
-  static async load(pack: VoicePack, means: EngineMeans): Promise<KokoroEngine> {
+  static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<KokoroEngine> {
     const { model } = pack.data as KokoroData;
     const phonemiser = createPhonemiser(await Espeak.load(means.bounds), means.bounds);
     const sessions = await createSessions(pack.name, { model }, means, { sharesWeights: true });
     const engine = new KokoroEngine(pack, sessions, phonemiser);
     try {
-      const longStep = await engine.#warmUp();
+      const longStep = (measured as LongStep | undefined) ?? (await engine.#warmUp());
+      engine.measured = longStep;
       if (longStep.ms > longStepFactor * means.bounds.stepComputeMsTarget)
         engine.voices = pack.voices.map((voice) => ({ ...voice, longStep }));
     } catch (error) {

@@ -215,8 +215,8 @@ export const kokoro: VoiceFormat = {
     };
   },
 
-  async load(pack, means) {
+  async load(pack, means, measured) {
     const { KokoroEngine } = await import('./engine.js');
-    return KokoroEngine.load(pack, means);
+    return KokoroEngine.load(pack, means, measured);
   },
 };

@@ -5,7 +5,7 @@ import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
 import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
-import { createSessions } from '../onnx.js';
+import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { type PiperConfig, languageOf } from './config.js';
 import { type PartName, PiperGraphs, type PiperPlan, segmentsAtOnceMax } from './graphs.js';
@@ -38,6 +38,7 @@ export class PiperEngine implements Engine {
   readonly executionProvider: Engine['executionProvider'];
   readonly #data: PiperData;
   readonly segmentsMax = segmentsAtOnceMax;
+  readonly release: Engine['release'];
   readonly #graphs: PiperGraphs;
   readonly #ids: IdMaker;
   readonly #phonemiser: Phonemiser;
@@ -47,12 +48,13 @@ export class PiperEngine implements Engine {
   private constructor(
     { voices, data }: VoicePack,
     graphs: PiperGraphs,
-    executionProvider: Engine['executionProvider'],
+    { executionProvider, release }: Sessions<PartName>,
     phonemiser: Phonemiser,
     stepWork: number,
   ) {
     this.voices = voices;
     this.executionProvider = executionProvider;
+    this.release = release;
     this.#data = data as PiperData;
     this.#graphs = graphs;
     this.#ids = new IdMaker(this.#data.config);
@@ -61,7 +63,7 @@ export class PiperEngine implements Engine {
   }
 
   /** @throws {VoicePackError} when a part cannot be loaded, or speaks no sound */
-  static async load(pack: VoicePack, means: EngineMeans): Promise<PiperEngine> {
+  static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<PiperEngine> {
     const { modelPath, parts, plan } = pack.data as PiperData;
     const { bounds } = means;
     const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
@@ -71,7 +73,11 @@ export class PiperEngine implements Engine {
     });
     const graphs = new PiperGraphs(sessions, plan);
     const stepWork = bounds.stepComputeMsTarget * workPerMs;
-    const engine = new PiperEngine(pack, graphs, sessions.executionProvider, phonemiser, stepWork);
+    const engine = new PiperEngine(pack, graphs, sessions, phonemiser, stepWork);
+    if (typeof measured === 'number') {
+      engine.#gain = measured;
+      return engine;
+    }
     try {
       await engine.#warmUp();
     } catch (error) {
@@ -79,6 +85,11 @@ export class PiperEngine implements Engine {
       throw new VoicePackError(`${modelPath}: the model does not speak as a Piper voice: ${reason}`);
     }
     return engine;
+  }
+
+  /** The gain. */
+  get measured(): number {
+    return this.#gain;
   }
 
   open(request: SegmentRequest): PiperSegment {

@@ -104,8 +104,8 @@ export const piper: VoiceFormat = {
     };
   },
 
-  async load(pack, means) {
+  async load(pack, means, measured) {
     const { PiperEngine } = await import('./engine.js');
-    return PiperEngine.load(pack, means);
+    return PiperEngine.load(pack, means, measured);
   },
 };

@@ -3,7 +3,8 @@ import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import { type Model, type ValueInfo, elementTypes } from '../graph/model.js';
 import type { HeldFile, PackContent, PackFolder } from '../pack.js';
-import { type Prompts, checked, contentOf, languageOf, named } from './content.js';
+import type { DerivedFiles } from '../graph/derived.js';
+import { type Prompts, checked, contentOf, languageOf, named, shareable } from './content.js';
 import type { FiveGraphName, PocketData } from './models.js';
 import { type StateSpec, type StateType, bytesOf } from './states.js';
 import { type Vocabulary, parseSentencePiece, parseVocabulary } from './tokeniser.js';
@@ -155,7 +156,11 @@ const readVoices = async (folder: PackFolder, at: string, width: number): Promis
   return prompts;
 };
 
-export const readFive = async (folder: PackFolder, at: string): Promise<PackContent> => {
+export const readFive = async (
+  folder: PackFolder,
+  at: string,
+  derived: DerivedFiles,
+): Promise<PackContent> => {
   const held = {} as Record<FiveGraphName, HeldFile>;
   const models = {} as Record<FiveGraphName, Model>;
   for (const graph of ['text', 'main', 'flow', 'decoder'] as const) {
@@ -212,7 +217,7 @@ export const readFive = async (folder: PackFolder, at: string): Promise<PackCont
       voices: named(folder.name, prompts),
     },
     five: { main: main!, decoder: decoder!, flowSteps: 1, before: before?.values ?? null },
-    files: held,
+    files: await shareable(derived, held, models),
   };
   const bytes = Object.values(held).reduce((sum, file) => sum + file.bytes, 0);
   const mainBytes = bytesOf(main!);

@@ -1,7 +1,11 @@
 /** What both exports of Pocket TTS tell about themselves. */
+import { join } from 'node:path';
 import type typia from 'typia';
 import { type Voice, VoicePackError } from '../../../src/threads/voices.js';
-import type { PackContent } from '../pack.js';
+import type { DerivedFiles } from '../graph/derived.js';
+import type { Model } from '../graph/model.js';
+import { writeModels } from '../graph/write.js';
+import type { HeldFile, PackContent } from '../pack.js';
 import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
 import type { VoicePrompt } from './voices.js';
 
@@ -38,6 +42,35 @@ export const named = (packName: string, prompts: Prompts): PocketBasics['voices'
     prompt,
   }));
 
+/** Changes with what is made of the graphs. */
+const recipe = 'pocket 1';
+
+/** The graphs with their weights in a file that all threads map. */
+export const shareable = async <Name extends string>(
+  derived: DerivedFiles,
+  files: Readonly<Record<Name, HeldFile>>,
+  models: Readonly<Record<Name, Model>>,
+): Promise<Readonly<Record<Name, HeldFile>>> => {
+  const entries = Object.entries<HeldFile>(files);
+  const folder = await derived.set(
+    entries.map(([, file]) => file),
+    recipe,
+    async (target) => {
+      // The metadata can have voices and a further graph.
+      const bare: Record<string, Model> = {};
+      for (const [name, model] of Object.entries<Model>(models))
+        bare[name] = { ...model, metadata: new Map<string, string>() };
+      await writeModels(target, bare);
+    },
+  );
+  return Object.fromEntries(
+    entries.map(([name, file]) => [name, { ...file, openPath: join(folder, `${name}.onnx`) }]),
+  ) as Record<Name, HeldFile>;
+};
+
+/** What a thread keeps of loaded graphs for itself, without its states. */
+const threadBytes = 16 * 1024 * 1024;
+
 export const contentOf = (
   data: PocketData,
   language: string | null,
@@ -48,7 +81,8 @@ export const contentOf = (
   const { voices, sampleRateHz } = data.basics;
   return {
     voices: voices.map(({ id }): Voice => ({ id, sampleRateHz, language: language ?? 'en-US' })),
-    modelBytes: bytes,
+    modelBytes: threadBytes,
+    sharedBytes: bytes,
     stateBytes:
       segmentsAtOnceMax * statesOfSegment * stateBytes + Math.min(voicesKeptMax, voices.length) * keptBytes,
     notes: language === null ? [...always, languageNote] : always,

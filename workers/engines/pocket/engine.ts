@@ -17,6 +17,7 @@ import { PocketSegment } from './segment.js';
 import { Tokeniser } from './tokeniser.js';
 
 const warmUpText = 'Yes.';
+const choices = { sharesWeights: true, keepsBuffers: true } as const;
 
 /** What the model made of the voices that were used last. */
 class HeardVoices {
@@ -46,6 +47,8 @@ export class PocketEngine implements Engine {
   readonly voices: readonly Voice[];
   readonly executionProvider: Engine['executionProvider'];
   readonly segmentsMax = segmentsAtOnceMax;
+  readonly release: Engine['release'];
+  readonly measured = true;
   readonly #basics: PocketBasics;
   readonly #model: PocketModel;
   readonly #tokeniser: Tokeniser;
@@ -53,12 +56,13 @@ export class PocketEngine implements Engine {
 
   private constructor(
     voices: readonly Voice[],
-    executionProvider: Engine['executionProvider'],
+    { executionProvider, release }: Pick<Engine, 'executionProvider' | 'release'>,
     basics: PocketBasics,
     model: PocketModel,
   ) {
     this.voices = voices;
     this.executionProvider = executionProvider;
+    this.release = release;
     this.#basics = basics;
     this.#model = model;
     this.#tokeniser = new Tokeniser(basics.vocabulary);
@@ -66,20 +70,21 @@ export class PocketEngine implements Engine {
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or does not run as its inputs say */
-  static async load(pack: VoicePack, means: EngineMeans): Promise<PocketEngine> {
+  static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<PocketEngine> {
     const data = pack.data as PocketData;
     let model: PocketModel;
-    let provider: Engine['executionProvider'];
+    let made: Pick<Engine, 'executionProvider' | 'release'>;
     if ('five' in data) {
-      const sessions = await createSessions(pack.name, data.files, means);
-      provider = sessions.executionProvider;
+      const sessions = await createSessions(pack.name, data.files, means, choices);
+      made = sessions;
       model = new FiveGraphModel(sessions, data.basics, data.five);
     } else {
-      const sessions = await createSessions(pack.name, data.files, means);
-      provider = sessions.executionProvider;
+      const sessions = await createSessions(pack.name, data.files, means, choices);
+      made = sessions;
       model = new OneGraphModel(sessions, data.basics, data.one);
     }
-    const engine = new PocketEngine(pack.voices, provider, data.basics, model);
+    const engine = new PocketEngine(pack.voices, made, data.basics, model);
+    if (measured === true) return engine;
     try {
       await engine.#warmUp();
     } catch (error) {

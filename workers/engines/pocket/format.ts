@@ -4,7 +4,8 @@ import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import type { PackContent, PackFolder } from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
-import { type Prompts, checked, contentOf, languageOf, named } from './content.js';
+import type { DerivedFiles } from '../graph/derived.js';
+import { type Prompts, checked, contentOf, languageOf, named, shareable } from './content.js';
 import type { OneGraph, PocketData } from './models.js';
 import { sizeOf } from './states.js';
 import { parseSentencePiece } from './tokeniser.js';
@@ -55,8 +56,9 @@ const oneGraphIn = async (folder: PackFolder): Promise<string | undefined> => {
   return undefined;
 };
 
-const readOne = async (folder: PackFolder, file: string): Promise<PackContent> => {
-  const { metadata, inputs } = await folder.model(file);
+const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles): Promise<PackContent> => {
+  const model = await folder.model(file);
+  const { metadata, inputs } = model;
   const step = await folder.hold(file);
   const value = (key: string): string => {
     const text = metadata.get(key);
@@ -111,7 +113,7 @@ const readOne = async (folder: PackFolder, file: string): Promise<PackContent> =
       voices: named(folder.name, prompts),
     },
     one,
-    files: { step },
+    files: await shareable(derived, { step }, { step: model }),
   };
   const positions = promptPositions + config.max_tokens_per_chunk * (1 + config.frame_rate);
   const stateBytes = 4 * (positions * sizeOf(one.flowDims) + config.mimi_kv_len * sizeOf(one.decoderDims));
@@ -129,19 +131,19 @@ export const pocket: VoiceFormat = {
   looksFor: 'flow_lm_main.onnx and its companions, or one graph with its configuration inside (Pocket TTS)',
   recognises: async (folder) => bundlesIn(folder).length > 0 || (await oneGraphIn(folder)) !== undefined,
 
-  async read(folder) {
+  async read(folder, { derived }) {
     const [bundle, ...others] = bundlesIn(folder);
-    if (bundle === undefined) return readOne(folder, (await oneGraphIn(folder))!);
+    if (bundle === undefined) return readOne(folder, (await oneGraphIn(folder))!, derived);
     if (others.length > 0)
       throw new VoicePackError(
         `${folder.path}: it has the models of several languages (${[bundle, ...others].join(', ')}): ` +
           'put each folder of them into MODELS_DIR by itself',
       );
-    return readFive(folder, bundle);
+    return readFive(folder, bundle, derived);
   },
 
-  async load(pack, means) {
+  async load(pack, means, measured) {
     const { PocketEngine } = await import('./engine.js');
-    return PocketEngine.load(pack, means);
+    return PocketEngine.load(pack, means, measured);
   },
 };

@@ -37,6 +37,8 @@ const meansOf = (speaker: Speaker): SpeakerMeans => {
 export class SyrinxEngine implements Engine {
   readonly voices: readonly Voice[];
   readonly executionProvider: Engine['executionProvider'];
+  readonly release: Engine['release'];
+  readonly measured = true;
   readonly #graphs: Graphs;
   readonly #track: TrackMeans;
   readonly #melody: Melody;
@@ -51,6 +53,7 @@ export class SyrinxEngine implements Engine {
   ) {
     this.voices = voices;
     this.executionProvider = sessions.executionProvider;
+    this.release = sessions.release;
     this.#graphs = new Graphs(sessions, manifest);
     this.#track = track;
     const mixing = mixingOf(manifest.style.correlation);
@@ -60,7 +63,7 @@ export class SyrinxEngine implements Engine {
   }
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or is not what the manifest says */
-  static async load(pack: VoicePack, means: EngineMeans): Promise<SyrinxEngine> {
+  static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<SyrinxEngine> {
     const { manifest, manifestPath, graphs } = pack.data as SyrinxData;
     const { bounds } = means;
     const espeak = await Espeak.load(bounds);
@@ -69,6 +72,7 @@ export class SyrinxEngine implements Engine {
     const pronouncer = new Pronouncer(espeak, phones, bounds);
     const track = { pronouncer, pausePhone: phones.pause, bounds };
     const engine = new SyrinxEngine(pack.voices, manifest, sessions, track);
+    if (measured === true) return engine;
     try {
       await engine.#warmUp();
     } catch (error) {

@@ -27,8 +27,8 @@ export const syrinx: VoiceFormat = {
     };
   },
 
-  async load(pack, means) {
+  async load(pack, means, measured) {
     const { SyrinxEngine } = await import('./engine.js');
-    return SyrinxEngine.load(pack, means);
+    return SyrinxEngine.load(pack, means, measured);
   },
 };

@@ -89,6 +89,10 @@ class TonesEngine implements Engine {
   step(segments: readonly TonesSegment[]): Promise<(EngineChunk | null)[]> {
     return Promise.resolve(segments.map((segment) => segment.next()));
   }
+
+  release(): Promise<void> {
+    return Promise.resolve();
+  }
 }
 
 export const tones: VoiceFormat = {

@@ -1,0 +1,112 @@
+/** What voices of 62 MB take: the memory of threads that share the weights, and the time until one is loaded again. */
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { AudioFormat } from '../../src/api/formats.js';
+import { parseSamples, sumOf } from '../rig/exposition.js';
+import { readMemory } from '../rig/process-facts.js';
+import { type Service, type ServiceOptions, withService } from '../rig/service.js';
+import { median } from '../rig/statistics.js';
+import * as texts from '../rig/texts.js';
+import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
+import type { Load } from './load.js';
+import { type Row, barredRow, row } from './report.js';
+import type { Target } from './streams.js';
+
+export const voiceBars = { memoryRatioMax: 1.7, loadMsMax: 200 } as const;
+
+const threadCounts = [1, 4] as const;
+const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: 22_050 };
+const modelsFolder = fileURLToPath(new URL('../../../models/', import.meta.url));
+const rounds = 6;
+
+/** Runs `use` with a folder of the default pack and these voices, of 62 MB each, and a data folder for several starts. */
+const withVoices = async (
+  names: readonly string[],
+  use: (env: Readonly<Record<string, string>>, dataDir: string) => Promise<Row[]>,
+): Promise<Row[]> => {
+  const folder = mkdtempSync(join(tmpdir(), 'syrinx-voices-'));
+  try {
+    const models = join(folder, 'models');
+    for (const [seed, name] of names.entries())
+      await writePiper(join(models, name), name, piperModel(mediumShape, seed + 1));
+    symlinkSync(join(modelsFolder, 'syrinx-en'), join(models, 'syrinx-en'));
+    return await use({ MODELS_DIR: models }, join(folder, 'data'));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const targetOf = async (service: Service, voice: string): Promise<Target> => ({
+  ...{ port: service.port, keys: await service.makeKeys(3), voice, format: pcm },
+});
+
+export const measureSharing = (load: Load, options: ServiceOptions): Promise<Row[]> =>
+  withVoices(['medium'], async (env, dataDir) => {
+    const found: number[] = [];
+    for (const synthesisThreads of threadCounts)
+      await withService(
+        { ...options, dataDir, synthesisThreads, env: { ...options.env, ...env } },
+        async (service) => {
+          const target = await targetOf(service, 'medium');
+          const busy = { target, text: texts.throughputText, connections: 9, durationMs: 10_000 };
+          await load.call('throughput', busy);
+          found.push((readMemory(service.pid)?.pssBytes ?? Number.NaN) / 2 ** 20);
+        },
+      );
+    const [one, four] = found as [number, number];
+    const { memoryRatioMax } = voiceBars;
+    return [
+      row('Memory (PSS) of one thread with a voice of 62 MB, after load', `${one.toFixed(0)} MiB`),
+      barredRow(
+        'Memory (PSS) of four threads',
+        `${four.toFixed(0)} MiB (${(four / one).toFixed(2)} x)`,
+        `at most ${memoryRatioMax} x that of one`,
+        four <= memoryRatioMax * one,
+      ),
+    ];
+  });
+
+const metricsOf = async (service: Service) =>
+  parseSamples(await (await fetch(`${service.opsUrl}/metrics`)).text());
+
+export const measureLoading = (load: Load, options: ServiceOptions): Promise<Row[]> =>
+  withVoices(['one', 'two'], (env, dataDir) =>
+    withService(
+      {
+        ...{ ...options, dataDir, synthesisThreads: 1 },
+        env: { ...options.env, ...env, PACKS_LOADED_MAX: '2' },
+      },
+      async (service) => {
+        const waits: Record<'loaded' | 'unloaded', number[]> = { loaded: [], unloaded: [] };
+        for (let round = 0; round < rounds; round++)
+          // Each voice is asked for twice: first unloaded, because the other one took its room.
+          for (const name of ['two', 'one']) {
+            const target = await targetOf(service, name);
+            const order = { target, texts: [texts.sentence], rounds: 1 };
+            for (const state of ['unloaded', 'loaded'] as const) {
+              const [figures = []] = await load.call('firstAudio', order);
+              waits[state].push(figures[0]!.byteMs);
+            }
+          }
+        const samples = await metricsOf(service);
+        const loads = sumOf(samples, 'syrinx_voice_pack_loads_total') ?? 0;
+        const seconds = sumOf(samples, 'syrinx_voice_pack_load_seconds_total') ?? Number.NaN;
+        const loadMs = (1000 * seconds) / loads;
+        const { loadMsMax } = voiceBars;
+        return [
+          barredRow(
+            'Load of a voice of 62 MB that was unloaded',
+            `${loadMs.toFixed(0)} ms (mean of ${loads})`,
+            `at most ${loadMsMax} ms`,
+            loadMs <= loadMsMax,
+          ),
+          row(
+            'First audio of that voice, alone',
+            `${median(waits.loaded).toFixed(0)} ms loaded, ${median(waits.unloaded).toFixed(0)} ms unloaded`,
+          ),
+        ];
+      },
+    ),
+  );

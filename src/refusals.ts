@@ -1,0 +1,37 @@
+/** Why requests, frames and texts are refused, as the metrics count it. */
+import { errors, type ErrorCode } from './errors.js';
+
+/** The reasons that are not errors of the contract. */
+const otherReasons = [
+  // Each is answered 503. A pool is shared by all callers.
+  'draining',
+  'storeUnavailable',
+  'bodyPoolExhausted',
+  'connectionPoolExhausted',
+  'contextPoolExhausted',
+  'socketPoolExhausted',
+  'textPoolExhausted',
+  // A key's part of such a pool.
+  'bodiesOfKeyExhausted',
+  'socketsOfKeyExhausted',
+  'textsOfKeyExhausted',
+  /** The body or query does not validate: 422. */
+  'requestInvalid',
+  'voiceUnknown',
+  'addressNotAllowed',
+  /** A WebSocket frame does not validate, or names a context that does not exist. */
+  'frameInvalid',
+  'contextUnknown',
+] as const;
+
+/** Why a request, frame or text was refused. */
+export type RefusalReason = Exclude<ErrorCode, 'internal' | 'unavailable'> | (typeof otherReasons)[number];
+
+/** The reason for a code of the lower stages: there only the store answers `unavailable`. */
+export const refusalOf = (code: Exclude<ErrorCode, 'internal'>): RefusalReason =>
+  code === 'unavailable' ? 'storeUnavailable' : code;
+
+export const refusalReasons: readonly RefusalReason[] = [
+  ...(Object.keys(errors) as ErrorCode[]).filter((code) => code !== 'internal' && code !== 'unavailable'),
+  ...otherReasons,
+];

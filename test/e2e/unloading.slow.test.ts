@@ -1,0 +1,42 @@
+/** A service that has room for one voice pack beside the default one. */
+import { cpSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { parseSamples, sumOf } from '../../scripts/rig/exposition.js';
+import { piperModel, smallShape, writePiper } from '../../scripts/voices/fixtures/piper.js';
+import { rawTable, writePack } from '../support/kokoro.js';
+import { packageRoot } from '../support/package-root.js';
+import { startService } from '../support/service.js';
+
+const text = 'The kettle is on, and the kitchen smells of toast.';
+const format = { encoding: 'pcm', sample_rate: 24_000 };
+
+t.test('voices of four packs speak at once, in turn, and the default voice stays loaded', async (t) => {
+  const models = join(t.testdir(), 'models');
+  mkdirSync(models);
+  cpSync(join(packageRoot, 'models', 'syrinx-en'), join(models, 'syrinx-en'), { recursive: true });
+  for (const seed of [1, 2])
+    await writePiper(join(models, `p${seed}`), `p${seed}`, piperModel(smallShape, seed));
+  writePack(join(models, 'kokoro'), { 'model.onnx': {}, 'voices/af_heart.bin': rawTable(0) });
+  const service = await startService(t, {
+    ...{ MODELS_DIR: models, PACKS_LOADED_MAX: '2', SYNTHESIS_THREADS: '2', OVERLOAD: 'late' },
+  });
+  const bytesOf = async (voice: string): Promise<number> => {
+    const response = await service.post('/v1/tts/stream', { text, voice, response_format: format });
+    t.equal(response.status, 200);
+    return (await response.arrayBuffer()).byteLength;
+  };
+  const voices = ['p1', 'p2', 'kokoro', 'wren'];
+  for (let round = 0; round < 3; round++)
+    for (const bytes of await Promise.all(voices.map(bytesOf))) t.ok(bytes > 20_000, `${bytes} bytes`);
+  const samples = parseSamples(await (await fetch(`${service.opsUrl}/metrics`)).text());
+  t.equal(sumOf(samples, 'syrinx_voice_packs_loaded'), 4, 'two in each of two threads');
+  const loads = sumOf(samples, 'syrinx_voice_pack_loads_total') ?? 0;
+  t.ok(loads >= 2, `${loads} loads`);
+  t.ok((sumOf(samples, 'syrinx_voice_pack_load_seconds_total') ?? 0) > 0);
+  const entries = service.logged('voice pack loaded');
+  t.equal(entries.length, loads, 'each load is a line of the log');
+  t.notOk(entries.some(({ pack }) => pack === 'syrinx-en'));
+  service.signal('SIGTERM');
+  t.match(await service.exited, { code: 0 });
+});

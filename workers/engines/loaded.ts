@@ -1,0 +1,189 @@
+/**
+ * The packs that a thread has loaded, where not all may be loaded at once. A job that needs another one waits until there is
+ * room; the pack that was not used for the longest time is unloaded for it. The default pack stays, and so does a pack
+ * that speaks.
+ */
+import type { NativeGuard } from '../../src/threads/vitals.js';
+import type { VoicePack } from '../../src/threads/voices.js';
+import type { Engine, EngineMeans, PackHold, PackUse, VoiceFormat } from './engine.js';
+
+interface Place {
+  readonly pack: VoicePack;
+  readonly format: VoiceFormat;
+  engine: Engine | null;
+  measured: unknown;
+  /** The longest load of a graph so far. */
+  graphMs: number;
+  /** Jobs that hold it. */
+  holds: number;
+  /** Counts up with every use of any pack. */
+  usedAt: number;
+}
+
+interface Waiting {
+  readonly place: Place;
+  readonly use: PackUse;
+  readonly resolve: (hold: PackHold | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class LoadedPacks {
+  readonly #means: EngineMeans;
+  readonly #loadedMax: number;
+  /** The default pack first. */
+  readonly #places: readonly Place[];
+  readonly #byVoice: ReadonlyMap<string, Place>;
+  readonly #waiting = new Set<Waiting>();
+  #uses = 0;
+  #isServing = false;
+
+  /** @param loadedMax at least 2, unless there is one pack only */
+  constructor(
+    packs: readonly (readonly [VoicePack, VoiceFormat])[],
+    means: EngineMeans,
+    loadedMax: number = packs.length,
+  ) {
+    this.#means = means;
+    this.#loadedMax = Math.max(loadedMax, Math.min(2, packs.length));
+    this.#places = packs.map(([pack, format]) => ({
+      ...{ pack, format, engine: null, measured: undefined },
+      ...{ graphMs: 0, holds: 0, usedAt: 0 },
+    }));
+    this.#byVoice = new Map(
+      this.#places.flatMap((place) => place.pack.voices.map(({ id }) => [id, place] as const)),
+    );
+  }
+
+  get size(): number {
+    return this.#places.filter(({ engine }) => engine !== null).length;
+  }
+
+  /**
+   * Loads each pack once, and keeps as many as may be loaded: the default one, and the next by name.
+   *
+   * @returns the engines of all. Those that were unloaded again tell what they are, and do not speak
+   * @throws {VoicePackError} the first that cannot be loaded
+   */
+  async loadAll(): Promise<readonly Engine[]> {
+    const [first, ...others] = this.#places;
+    const engines = new Map<Place, Engine>();
+    for (const place of first === undefined ? [] : [first, ...others.toReversed()]) {
+      const victim = this.size === this.#loadedMax ? this.#victim() : undefined;
+      if (victim !== undefined) await this.#unload(victim);
+      engines.set(place, await this.#load(place, (_, run) => run()));
+    }
+    return this.#places.map((place) => engines.get(place)!);
+  }
+
+  engineOf(voiceId: string): Engine {
+    const engine = this.#placeOf(voiceId).engine;
+    if (engine === null) throw new Error(`the voice "${voiceId}" is not loaded`);
+    return engine;
+  }
+
+  /**
+   * Keeps the pack of a voice loaded for a job, and loads it first if need be. A pack that is loaded is held at once, unless
+   * a more urgent job waits for room: else packs that speak without a pause would never make room.
+   */
+  hold(use: PackUse): Promise<PackHold | null> {
+    const place = this.#placeOf(use.voiceId);
+    const isFree = place === this.#places[0] || !this.#hasEarlier(use.dueMs());
+    if (place.engine !== null && isFree) return Promise.resolve(this.#held(place, null));
+    return new Promise((resolve, reject) => {
+      this.#waiting.add({ place, use, resolve, reject });
+      void this.#serve();
+    });
+  }
+
+  /** Serves those that wait, one load at a time. Steps of loaded voices run between its parts. Never rejects. */
+  async #serve(): Promise<void> {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    for (let next = this.#mostUrgent(); next !== undefined; next = this.#mostUrgent()) {
+      const { place, use, resolve, reject } = next;
+      if (use.isCancelled()) {
+        this.#waiting.delete(next);
+        resolve(null);
+        continue;
+      }
+      if (place.engine !== null) {
+        this.#waiting.delete(next);
+        resolve(this.#held(place, null));
+        continue;
+      }
+      const isFull = this.size === this.#loadedMax;
+      const victim = isFull ? this.#victim() : undefined;
+      if (isFull && victim === undefined) break;
+      this.#waiting.delete(next);
+      try {
+        const startedMs = performance.now();
+        if (victim !== undefined) await this.#unload(victim);
+        await this.#load(place, use.asStep);
+        resolve(this.#held(place, performance.now() - startedMs));
+      } catch (error) {
+        reject(error);
+      }
+    }
+    this.#isServing = false;
+  }
+
+  #hasEarlier(dueMs: number): boolean {
+    for (const { use } of this.#waiting) if (use.dueMs() < dueMs) return true;
+    return false;
+  }
+
+  #mostUrgent(): Waiting | undefined {
+    let best: Waiting | undefined;
+    for (const waiting of this.#waiting)
+      if (best === undefined || waiting.use.dueMs() < best.use.dueMs()) best = waiting;
+    return best;
+  }
+
+  #placeOf(voiceId: string): Place {
+    const place = this.#byVoice.get(voiceId);
+    if (place === undefined) throw new RangeError(`unknown voice "${voiceId}"`);
+    return place;
+  }
+
+  #held(place: Place, loadMs: number | null): PackHold {
+    place.holds++;
+    place.usedAt = ++this.#uses;
+    return {
+      load: loadMs === null ? null : { pack: place.pack.name, ms: loadMs },
+      letGo: () => {
+        place.holds--;
+        if (this.#waiting.size > 0) void this.#serve();
+      },
+    };
+  }
+
+  /** `undefined`: all but the default pack speak. */
+  #victim(): Place | undefined {
+    const [, ...others] = this.#places;
+    return others
+      .filter(({ engine, holds }) => engine !== null && holds === 0)
+      .toSorted((a, b) => a.usedAt - b.usedAt)[0];
+  }
+
+  async #unload(place: Place): Promise<void> {
+    const { engine } = place;
+    place.engine = null;
+    await engine?.release();
+  }
+
+  async #load(place: Place, asStep: PackUse['asStep']): Promise<Engine> {
+    const { pack, format, graphMs, measured } = place;
+    const loading: NativeGuard = (run) =>
+      asStep(graphMs, async () => {
+        const startedMs = performance.now();
+        const made = await this.#means.native(run);
+        place.graphMs = Math.max(place.graphMs, performance.now() - startedMs);
+        return made;
+      });
+    const engine = await format.load(pack, { ...this.#means, loading }, measured);
+    place.engine = engine;
+    place.measured = engine.measured;
+    place.usedAt = ++this.#uses;
+    return engine;
+  }
+}

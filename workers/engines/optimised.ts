@@ -1,0 +1,100 @@
+/**
+ * Copies of graphs as onnxruntime runs them on this machine: optimised, with the weights in the order that its kernels
+ * want, in files that all threads map. A copy loads in a third of the time, and no session has weights of its own.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { dirname, join } from 'node:path';
+import { env, InferenceSession } from 'onnxruntime-node';
+import type { NativeGuard } from '../../src/threads/vitals.js';
+import type { HeldFile } from './pack.js';
+
+type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
+
+/** Tensors of fewer bytes stay in the graph: a mapping of its own would be a page for each. */
+const externalBytesMin = 1024;
+/** onnxruntime warns that such a copy is for this machine only. */
+const errorsOnly = 3;
+
+/** What the order of the weights depends on. */
+const surroundings = (): string => {
+  let features = '';
+  try {
+    features = /^(?:flags|Features)\s*:.*$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[0] ?? '';
+  } catch {
+    // Another system: the name of the processor has to do.
+  }
+  return [env.versions.node, process.platform, process.arch, cpus()[0]?.model, features].join('\n');
+};
+
+const copiesName = `optimised-${createHash('sha256').update(surroundings()).digest('hex').slice(0, 16)}`;
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+/** onnxruntime does not wait for the disk. */
+const syncFiles = async (folder: string): Promise<void> => {
+  for (const name of await readdir(folder)) {
+    const file = await open(join(folder, name), 'r');
+    await file.sync().finally(() => file.close());
+  }
+};
+
+/** The copies' folder, beside the graphs: the set of derived files that has them removes it with them. */
+export const copiesFolderOf = (graphs: Graphs<string>): string =>
+  join(dirname(Object.values(graphs)[0]!.openPath), copiesName);
+
+/**
+ * Makes the copies, unless they are there. Several threads or processes may make them at the same time.
+ *
+ * @param graphs of one folder
+ * @param options with which sessions of the graphs are made
+ * @throws when onnxruntime does not load a graph, or when the folder cannot be written
+ */
+export const optimisedCopies = async <Name extends string>(
+  graphs: Graphs<Name>,
+  options: InferenceSession.SessionOptions,
+  native: NativeGuard,
+): Promise<Graphs<Name>> => {
+  const folder = copiesFolderOf(graphs);
+  if (!(await exists(folder))) {
+    const unfinished = await mkdtemp(join(dirname(dirname(folder)), '.new-'));
+    try {
+      for (const [name, { openPath }] of Object.entries<HeldFile>(graphs)) {
+        const session = await native(() =>
+          InferenceSession.create(openPath, {
+            ...options,
+            logSeverityLevel: errorsOnly,
+            optimizedModelFilePath: join(unfinished, `${name}.onnx`),
+            extra: {
+              session: {
+                save_external_prepacked_constant_initializers: '1',
+                optimized_model_external_initializers_file_name: `${name}.bin`,
+                optimized_model_external_initializers_min_size_in_bytes: String(externalBytesMin),
+              },
+            },
+          }),
+        );
+        await native(() => session.release());
+      }
+      await syncFiles(unfinished);
+      await rename(unfinished, folder);
+    } catch (error) {
+      await rm(unfinished, { recursive: true, force: true });
+      // Another thread or process was faster.
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
+    }
+  }
+  return Object.fromEntries(
+    Object.entries<HeldFile>(graphs).map(([name, file]) => [
+      name,
+      { ...file, openPath: join(folder, `${name}.onnx`) },
+    ]),
+  ) as Record<Name, HeldFile>;
+};
