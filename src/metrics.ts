@@ -7,7 +7,6 @@
 import { readFileSync } from 'node:fs';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { monotonicMs } from './monotonic.js';
-import type { PackFigures } from './threads/generations.js';
 import { openFiles, openFilesMax, pssBytes } from './process.js';
 import { RecentRefusals, RecentTimes } from './recent.js';
 import { type RefusalReason, refusalReasons } from './refusals.js';
@@ -19,6 +18,14 @@ export type FirstAudioFigure = 'byte' | 'decoded' | 'audible';
 
 /** Of the event loop's delay; 1 is the worst. */
 export const delayQuantiles = [0.5, 0.99, 1] as const;
+
+export interface PackFigures {
+  /** Packs that are loaded now, summed over the threads. */
+  readonly loaded: number;
+  /** Loads because a job needed a pack, so far, and the time that they took. */
+  readonly loads: number;
+  readonly loadMs: number;
+}
 
 /** The state of the stages at one moment. */
 export interface Figures {

@@ -10,6 +10,7 @@
  */
 import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
+import type { PackFigures } from '../metrics.js';
 import type { Effort } from './effort.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
@@ -45,14 +46,6 @@ export interface VoiceStatus {
   readonly executionProviders: readonly string[];
   /** Synthesis threads that hang inside native code, where they cannot be ended. */
   readonly hungThreads: number;
-}
-
-export interface PackFigures {
-  /** Packs that are loaded now, summed over the threads. */
-  readonly loaded: number;
-  /** Loads because a job needed a pack, so far, and the time that they took. */
-  readonly loads: number;
-  readonly loadMs: number;
 }
 
 interface GenerationsEvents {
