@@ -5,7 +5,7 @@ import { Sessions } from '../src/accounts/sessions.js';
 import { consoleUrl } from '../src/address.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
-import { sqliteStore } from '../src/store/sqlite/driver.js';
+import { storeAt } from '../src/store/driver.js';
 import { AdministrationError } from '../src/store/store.js';
 import { program, runIfMain } from './command.js';
 import { formatTime } from './table.js';
@@ -16,7 +16,8 @@ const usage = `Usage: npm run console -- link
          new password for the operator that you name. Earlier links end
 
 It works while the service runs, and takes the address of the console from CONSOLE_HOST, CONSOLE_PORT and CONSOLE_ORIGIN.
-The store is in DATA_DIR (default ./data).
+The store is in DATA_DIR (default ./data), or in the
+PostgreSQL database of STORE_URL.
 `;
 
 export const consoleProgram = program('console', usage, {
@@ -29,7 +30,7 @@ export const consoleProgram = program('console', usage, {
         throw new AdministrationError(
           'CONSOLE_PORT is 0, any free port: set it to the port that the service printed',
         );
-      const store = await sqliteStore(config.dataDir, limits).administer(false);
+      const store = await storeAt(config, limits).administer(false);
       try {
         const sessions = new Sessions(store, limits);
         const passwords = new Passwords(limits.passwordsWaitingMax);

@@ -2,7 +2,7 @@
 import { administer, type Administration } from '../src/accounts/administration.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
-import { sqliteStore } from '../src/store/sqlite/driver.js';
+import { storeAt } from '../src/store/driver.js';
 import type { KeyProperties, ListedKey, StoredKey } from '../src/store/store.js';
 import { parseTime, program, runIfMain, UsageError, type CommandLine, type Terminal } from './command.js';
 import { formatTable, formatTime } from './table.js';
@@ -27,7 +27,8 @@ KEY is a key, or its beginning as \`list\` shows it. PROPERTIES are:
   --voices ID,ID      the key knows these voices only
 
 \`--expires never\`, \`--limit none\` and \`--voices all\` remove a property. All commands work while the service runs, and
-take effect at once. The store is in DATA_DIR (default ./data).
+take effect at once. The store is in DATA_DIR (default ./data), or in the
+PostgreSQL database of STORE_URL.
 `;
 
 const wholeNumber = (text: string, what: string): number => {
@@ -39,7 +40,7 @@ const inCredits = (amount: number): string => `${amount} credit${amount === 1 ? 
 
 /** @param create whether to create a store. For all other acts a missing store means that DATA_DIR is wrong. */
 const open = <T>({ env }: Terminal, create: boolean, work: (administration: Administration) => Promise<T>) =>
-  administer(sqliteStore(readConfig(env).dataDir, limits), create, work);
+  administer(storeAt(readConfig(env), limits), create, work);
 
 const propertyOptions = ['expires', 'limit', 'voices'] as const;
 

@@ -1,10 +1,17 @@
-/** Backups of the store from the command line. `backup` and `verify` work while the service runs. */
+/** Backups and copies of the store from the command line. `backup` and `verify` work while the service runs. */
 import { existsSync } from 'node:fs';
-import { readConfig } from '../src/config.js';
+import { resolve } from 'node:path';
+import { readConfig, type Config } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { backUp, verifyBackup, verifyStore, type Contents } from '../src/store/sqlite/backup.js';
 import { storePath } from '../src/store/sqlite/database.js';
 import { restore } from '../src/store/sqlite/restore.js';
+import { copyStore, type CopySide } from '../src/store/copying.js';
+import { connect, damagedStore } from '../src/store/postgres/driver.js';
+import { shownUrl } from '../src/store/postgres/connection.js';
+import { postgresSide } from '../src/store/postgres/copying.js';
+import { findDamage } from '../src/store/postgres/verification.js';
+import { sqliteSide } from '../src/store/sqlite/copying.js';
 import { AdministrationError } from '../src/store/store.js';
 import { program, runIfMain, UsageError, type Terminal } from './command.js';
 import { formatTime } from './table.js';
@@ -14,8 +21,11 @@ const usage = `Usage: npm run store -- COMMAND
   backup FILE [--force]   copy the store into one file, and verify the copy; --force replaces an existing file
   verify [FILE]           read the whole store, or a backup, and report all damage
   restore FILE            put a backup in the place of the store, which is kept beside it; the service must be stopped
+  copy FROM TO            copy a store into a new one, and compare each row; the services must be stopped. FROM and TO are
+                          data folders (SQLite) or addresses of databases (postgres://USER:PASSWORD@HOST/DATABASE)
 
-The store is in DATA_DIR (default ./data). A backup and a verification work while the service runs.
+The store is in DATA_DIR (default ./data), or in the PostgreSQL database of STORE_URL. A backup and a verification work
+while the service runs. Back up a PostgreSQL database with its own tools, such as pg_dump.
 `;
 
 const count = (number: number, one: string, many = `${one}s`): string =>
@@ -42,6 +52,31 @@ const fileOf = (operands: readonly string[]): string => {
   return file;
 };
 
+/** @throws {AdministrationError} the store is not a file */
+const refuseDatabase = (what: string, { storeUrl }: Config): void => {
+  if (storeUrl !== null)
+    throw new AdministrationError(
+      `\`${what}\` is for SQLite, and STORE_URL names a PostgreSQL database: use pg_dump and pg_restore, or unset STORE_URL`,
+    );
+};
+
+const verifyDatabase = async (storeUrl: string, { out }: Terminal): Promise<void> => {
+  // Reading a large ledger may take longer than a statement of a service may.
+  const connection = await connect(storeUrl, { ...limits, storeAnswerMsMax: 0 }, false);
+  try {
+    const found = await findDamage(connection, true);
+    if (found.length > 0) throw damagedStore(storeUrl, found.join('; '));
+    out(`${shownUrl(storeUrl)} is good\n`);
+  } finally {
+    await connection.close();
+  }
+};
+
+const sideOf = async (place: string, create: boolean): Promise<CopySide> =>
+  /^postgres(?:ql)?:\/\//.test(place)
+    ? postgresSide(place, limits, create)
+    : sqliteSide(resolve(place), limits, create);
+
 /** A store in the default folder would be of no use: the service goes on with its own. */
 const refuseDefaultFolder = (env: NodeJS.ProcessEnv, dataDir: string): void => {
   if ((env['DATA_DIR'] ?? '').trim() === '' && !existsSync(dataDir))
@@ -54,15 +89,18 @@ export const store = program('store', usage, {
     flags: ['force'],
     run: ({ operands, flag }, terminal) => {
       const file = fileOf(operands);
-      const { dataDir } = readConfig(terminal.env);
+      const config = readConfig(terminal.env);
+      refuseDatabase('backup', config);
+      const { dataDir } = config;
       report(terminal, file, backUp(dataDir, file, flag('force'), limits));
     },
   },
   verify: {
     operands: [0, 1],
-    run: ({ operands }, terminal) => {
-      const { dataDir } = readConfig(terminal.env);
-      if (operands.length === 0)
+    run: async ({ operands }, terminal) => {
+      const { dataDir, storeUrl } = readConfig(terminal.env);
+      if (operands.length === 0 && storeUrl !== null) await verifyDatabase(storeUrl, terminal);
+      else if (operands.length === 0)
         report(terminal, `${storePath(dataDir)} is good`, verifyStore(dataDir, limits));
       else report(terminal, `${fileOf(operands)} is good`, verifyBackup(fileOf(operands), limits));
     },
@@ -71,11 +109,31 @@ export const store = program('store', usage, {
     operands: [1, 1],
     run: ({ operands }, terminal) => {
       const file = fileOf(operands);
-      const { dataDir } = readConfig(terminal.env);
+      const config = readConfig(terminal.env);
+      refuseDatabase('restore', config);
+      const { dataDir } = config;
       refuseDefaultFolder(terminal.env, dataDir);
       const { contents, kept } = restore(dataDir, file, Date.now(), limits);
       report(terminal, storePath(dataDir), contents);
       if (kept !== null) terminal.out(`The previous store is ${kept}\n`);
+    },
+  },
+  copy: {
+    operands: [2, 2],
+    run: async ({ operands: [from = '', to = ''] }, { out }) => {
+      const source = await sideOf(from, false);
+      try {
+        const target = await sideOf(to, true);
+        try {
+          const { accounts, keys, entries } = await copyStore(source, target);
+          const counts = [count(accounts, 'account'), count(keys, 'key'), count(entries, 'entry', 'entries')];
+          out(`${target.place} is a copy of ${source.place}: ${counts.join(', ')}, each row compared\n`);
+        } finally {
+          await target.close();
+        }
+      } finally {
+        await source.close();
+      }
     },
   },
 });

@@ -3,7 +3,7 @@ import { PLAYGROUND } from '../src/accounts/keys.js';
 import { readUsage, type AccountUse } from '../src/accounts/usage.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
-import { sqliteStore } from '../src/store/sqlite/driver.js';
+import { storeAt } from '../src/store/driver.js';
 import type { Use } from '../src/store/store.js';
 import { parseTime, program, runIfMain } from './command.js';
 import { formatTable, formatTime } from './table.js';
@@ -17,7 +17,8 @@ const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] 
 
 Shows for each account, and below it for each of its keys: the requests that were charged, the characters and credits
 they were charged for, the part of these credits that was given back, the seconds of audio that were handed over, and
-the first and last use in the period. "Playground" is what the users of the account spoke in the console. BALANCE is the current balance. The store is in DATA_DIR (default ./data). A request in flight is counted after its
+the first and last use in the period. "Playground" is what the users of the account spoke in the console. BALANCE is the current balance. The store is in DATA_DIR (default ./data), or in the
+PostgreSQL database of STORE_URL. A request in flight is counted after its
 first 1000 characters, or when it ends.
 `;
 
@@ -93,7 +94,7 @@ export const usageReport = program('usage', usage, {
     const since = option('since');
     const nowMs = Date.now();
     const sinceMs = since === null ? null : parseTime('--since', since, (durationMs) => nowMs - durationMs);
-    const driver = sqliteStore(readConfig(env).dataDir, limits);
+    const driver = storeAt(readConfig(env), limits);
     const accounts = await readUsage(driver, { account: option('account'), sinceMs });
     out(flag('json') ? json(accounts, sinceMs) : table(accounts));
   },

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { createAdmission } from './accounts/admission.js';
 import { openWithKeys } from './accounts/opening.js';
 import type { Store } from './store/ledger.js';
-import { sqliteStore } from './store/sqlite/driver.js';
+import { storeAt } from './store/driver.js';
 import type { Config } from './config.js';
 import { Console } from './console/console.js';
 import { liveView } from './console/live.js';
@@ -160,7 +160,7 @@ export class App {
     let console: Console | null = null;
     let app: App;
     try {
-      const driver = sqliteStore(config.dataDir, bounds);
+      const driver = storeAt(config, bounds);
       const opened = await openWithKeys({ ...parts, ...config, driver, bounds });
       ({ store } = opened);
       const admission = createAdmission({

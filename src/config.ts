@@ -77,6 +77,8 @@ export interface Config {
   readonly wyoming: WyomingConfig | null;
   /** `DATA_DIR`: the store and the first key. */
   readonly dataDir: string;
+  /** `STORE_URL`: the PostgreSQL database of the store; `null`: it is SQLite in `dataDir`. */
+  readonly storeUrl: string | null;
   /** `MODELS_DIR`: one folder per voice pack. */
   readonly modelsDir: string;
   /** `SYNTHESIS_THREADS`: by default one per core. */
@@ -247,6 +249,17 @@ const tlsFiles = (env: Environment): TlsFiles | null => {
   return { certPath: resolve(certPath), keyPath: resolve(keyPath) };
 };
 
+/** The message does not show the value, which may have a password. */
+const storeUrl = (env: Environment): string | null => {
+  const url = nonEmpty(env, 'STORE_URL', '');
+  if (url === '') return null;
+  if (!/^postgres(?:ql)?:\/\//.test(url) || !URL.canParse(url))
+    throw new ConfigError(
+      'STORE_URL must be the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST/DATABASE',
+    );
+  return url;
+};
+
 /** When all listeners want mp3 or Opus, actor threads need a fifth to a quarter of the cores; a third leaves room. */
 const CORES_AN_ACTOR_THREAD = 3;
 
@@ -269,6 +282,7 @@ export const readConfig = (env: Environment): Config => {
     openAi: httpDialect(optionalInteger(env, 'OPENAI_PORT', 0, LAST_PORT), voiceNames(env, 'OPENAI_VOICES')),
     wyoming: wyomingConfig(env),
     dataDir: resolve(nonEmpty(env, 'DATA_DIR', './data')),
+    storeUrl: storeUrl(env),
     modelsDir: resolve(nonEmpty(env, 'MODELS_DIR', './models')),
     synthesisThreads: integer(env, 'SYNTHESIS_THREADS', cores, 1, 256),
     synthesisThreadsGiven: nonEmpty(env, 'SYNTHESIS_THREADS', '') !== '',

@@ -270,6 +270,16 @@ export const limits = {
   storeCheckBytesMax: 8 * MiB,
   /** Bytes of store pages that a connection caches; other pages are read from the system's cache. */
   storeCacheBytesMax: 256 * KiB,
+  /** PostgreSQL: milliseconds until a connection counts as failed. */
+  storeConnectMsMax: 2_000,
+  /** PostgreSQL: milliseconds that a statement may take. */
+  storeAnswerMsMax: 5_000,
+  /** PostgreSQL: milliseconds between two questions for changes of keys and accounts; announcements come sooner. */
+  storePollMs: 250,
+  /** PostgreSQL: milliseconds that the copy of keys and accounts counts without an answer; then nothing is admitted. */
+  storeStaleMsMax: 1_000,
+  /** PostgreSQL: keys that a service holds in memory; with more it does not start. */
+  storeKeysMax: 50_000,
   /** Heap of the administration thread, in MiB. */
   administrationHeapMiBMax: 128,
   /** Calls of the console that wait for the administration thread; further ones are refused. */

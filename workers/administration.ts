@@ -1,13 +1,13 @@
 /** Entry of the administration thread: what the console asks of the store, and passwords. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { expose } from 'comlink';
-import { ConsoleDesk, type ConsoleBounds } from '../src/accounts/console-calls.js';
+import { ConsoleDesk } from '../src/accounts/console-calls.js';
 import { nodeEndpoint } from '../src/comlink-node.js';
-import type { SqliteBounds } from '../src/store/sqlite/database.js';
-import { sqliteStore } from '../src/store/sqlite/driver.js';
+import type { Bounds } from '../src/limits.js';
+import { storeAt, type StorePlace } from '../src/store/driver.js';
 import { nameThread } from '../src/thread-name.js';
 
 nameThread('administration');
-const { dataDir, bounds } = workerData as { dataDir: string; bounds: SqliteBounds & ConsoleBounds };
+const { store, bounds } = workerData as { store: StorePlace; bounds: Bounds };
 if (parentPort === null) throw new Error('workers/administration.js runs as a worker thread');
-expose(new ConsoleDesk(sqliteStore(dataDir, bounds), bounds), nodeEndpoint(parentPort));
+expose(new ConsoleDesk(storeAt(store, bounds), bounds), nodeEndpoint(parentPort));

@@ -308,7 +308,7 @@ export class Service extends NodeProcess {
   }
 
   /** Ends the service as an operator does. Idempotent. @param onEnded called before a temporary folder is removed */
-  stop(onEnded?: () => void): Promise<Exit> {
+  stop(onEnded?: () => void | Promise<void>): Promise<Exit> {
     return this.#end('SIGTERM', onEnded);
   }
 
@@ -333,11 +333,11 @@ export class Service extends NodeProcess {
     this.#listening.resolve(undefined);
   }
 
-  async #end(signal: NodeJS.Signals, onEnded: () => void = () => undefined): Promise<Exit> {
+  async #end(signal: NodeJS.Signals, onEnded: () => void | Promise<void> = () => undefined): Promise<Exit> {
     if (this.exit === null) this.signal(signal);
     const exit = await this.exited;
     try {
-      onEnded();
+      await onEnded();
     } finally {
       if (this.#ownsDataDir) rmSync(this.dataDir, { recursive: true, force: true });
     }

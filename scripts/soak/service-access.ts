@@ -7,7 +7,7 @@ import { prefixOf } from '../../src/accounts/keys.js';
 import { readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import { verifyStore } from '../../src/store/sqlite/backup.js';
-import { readUsage } from '../../src/store/sqlite/usage.js';
+import { sqliteStore } from '../../src/store/sqlite/driver.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
 import { Service } from '../rig/service.js';
@@ -121,22 +121,21 @@ export const logFindingsOf = ({ log }: Service): NonNullable<Findings['log']> =>
   return { drops, errors, kept };
 };
 
-const tried = <T>(read: () => T): T | Error => {
+const tried = async <T>(read: () => T | Promise<T>): Promise<T | Error> => {
   try {
-    return read();
+    return await read();
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
 };
 
 /** The store of a service that has ended, as its operator's commands read it. Never throws. */
-export const readStore = (dataDir: string, keys: readonly string[]): StoreFindings => ({
-  ledger: tried(() => {
-    const used = readUsage(dataDir, limits, { account: null, sinceMs: null }).flatMap(
-      (account) => account.keys,
-    );
+export const readStore = async (dataDir: string, keys: readonly string[]): Promise<StoreFindings> => ({
+  ledger: await tried(async () => {
+    const accounts = await sqliteStore(dataDir, limits).readUsage({ account: null, sinceMs: null });
+    const used = accounts.flatMap((account) => account.keys);
     const byPrefix = new Map(used.map(({ prefix, use }) => [prefix, use.characters]));
     return new Map(keys.map((key) => [key, byPrefix.get(prefixOf(key)) ?? 0]));
   }),
-  entries: tried(() => verifyStore(dataDir, limits).entries),
+  entries: await tried(() => verifyStore(dataDir, limits).entries),
 });

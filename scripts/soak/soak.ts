@@ -393,7 +393,8 @@ export class Soak {
     this.#service = null;
     let store: StoreFindings | null = null;
     // A bad exit breaks an invariant; it is not an error of the soak.
-    const end = describeExit(await service.stop(() => (store = readStore(service.dataDir, keys))));
+    const readAtEnd = async () => void (store = await readStore(service.dataDir, keys));
+    const end = describeExit(await service.stop(readAtEnd));
     return { end: this.#failure === null ? end : `${end}, in the middle of the soak`, store };
   }
 }

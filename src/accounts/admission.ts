@@ -76,6 +76,7 @@ export const phrases: Readonly<Record<LedgerFault, string>> = {
   damaged: 'the store is damaged',
   foreign: 'another program’s database is in the place of the store',
   newer: 'the store is of a newer version of this program',
+  unreachable: 'the database of the store cannot be reached, or does not answer in time',
   unusable: 'the store refuses to work: see the log',
   behind: 'the disk of the store is too slow for what is to be written',
   stalled: 'the disk of the store does not answer',

@@ -135,7 +135,7 @@ export type Outcome =
   | { readonly ok: false; readonly refusal: RefusedCall; readonly reason: string | null };
 
 /** Faults that end by themselves. */
-const passing: readonly StoreFault[] = ['busy', 'held'];
+const passing: readonly StoreFault[] = ['busy', 'held', 'unreachable'];
 
 const refusalOf = (error: unknown): Outcome => {
   if (error instanceof StoreError) {

@@ -1,6 +1,7 @@
 /** Secrets that a start without a terminal leaves in the data folder: the first key, and the console's link. */
 import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { makeFolder } from '../store/sqlite/files.js';
 
 export const firstKeyPath = (dataDir: string): string => join(dataDir, 'first-key');
 
@@ -10,6 +11,8 @@ export const firstKeyPath = (dataDir: string): string => join(dataDir, 'first-ke
  * @returns its path
  */
 export const writeSecret = (path: string, line: string): string => {
+  // With a store elsewhere, nothing has made the folder yet.
+  makeFolder(dirname(path));
   const temporary = `${path}.${process.pid}`;
   const file = openSync(temporary, 'w', 0o600);
   try {

@@ -12,6 +12,7 @@ import type { ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-cal
 import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
+import type { StorePlace } from '../store/driver.js';
 import type { Answer, CallName, Question, Role, User } from './contract.js';
 import { ConsoleRefusal } from './refusal.js';
 
@@ -125,7 +126,7 @@ export interface ConsoleAdministration extends StoreCalls {
 }
 
 export interface AdministrationOptions {
-  readonly dataDir: string;
+  readonly store: StorePlace;
   readonly bounds: Bounds;
   readonly log: Log;
   /** Of the thread; a test can set its own. */
@@ -193,12 +194,12 @@ class AdministrationThread {
   }
 
   #start(): { readonly worker: Worker; readonly remote: Remote<ConsoleDesk> } {
-    const { bounds, dataDir, entry } = this.#options;
+    const { bounds, store, entry } = this.#options;
     if (performance.now() - this.#endedAtMs < bounds.administrationRestartMs)
       throw unavailable('The console is starting again. Try again in a moment.');
     const worker = new Worker(entry ?? new URL('../../workers/administration.js', import.meta.url), {
       name: 'administration',
-      workerData: { dataDir, bounds },
+      workerData: { store, bounds },
       resourceLimits: { maxOldGenerationSizeMb: bounds.administrationHeapMiBMax },
     });
     let reason = 'it ended by itself';

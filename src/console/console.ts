@@ -38,7 +38,7 @@ export const SPEAK_PATH = '/api/speak';
 export const SOCKET_PATH = '/api/socket';
 
 export interface ConsoleParts extends VoicesParts {
-  readonly config: Pick<Config, 'dataDir' | 'host' | 'tls'> & {
+  readonly config: Pick<Config, 'dataDir' | 'storeUrl' | 'host' | 'tls'> & {
     readonly console: NonNullable<Config['console']>;
   };
   readonly certificate: Certificate | null;
@@ -67,7 +67,8 @@ export class Console {
 
   constructor(parts: ConsoleParts) {
     const { administrationEntry: entry, bounds, certificate, config, log, metrics, server } = parts;
-    const administration = startAdministration({ dataDir: config.dataDir, bounds, log, entry });
+    const { dataDir, storeUrl } = config;
+    const administration = startAdministration({ store: { dataDir, storeUrl }, bounds, log, entry });
     this.#administration = administration;
     const { clock } = server.shared.services;
     this.#parts = parts;

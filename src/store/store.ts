@@ -1,5 +1,5 @@
 /**
- * What accounts ask of a store. `sqlite/` implements it; every implementation passes `test/store/suite.ts`.
+ * What accounts ask of a store. `sqlite/` and `postgres/` implement it; both pass `test/store/suite.ts`.
  *
  * The front thread reads synchronously, because it decides on a request within one tick. An embedded store answers
  * from its file. A store behind a network answers from a copy in memory that its notifications keep fresh, and throws
@@ -25,6 +25,8 @@ export type StoreFault =
   | 'short'
   /** Another process is replacing the store, or has it open and must not lose it. */
   | 'held'
+  /** The database cannot be reached, or does not answer in time. */
+  | 'unreachable'
   | 'unusable';
 
 /** The store cannot be used. The message is one line that names the store and the remedy. */

@@ -248,14 +248,14 @@ void t.test(
 
 void t.test('the store is read as it is, and one that cannot be read is reported', async (t) => {
   const dataDir = t.testdir();
-  const missing = readStore(dataDir, []);
+  const missing = await readStore(dataDir, []);
   t.ok(missing.ledger instanceof Error && missing.entries instanceof Error);
   const [key = ''] = await createKeys(dataDir, [[null, null]]);
-  t.same(readStore(dataDir, [key]), { ledger: new Map([[key, 0]]), entries: 0 });
+  t.same(await readStore(dataDir, [key]), { ledger: new Map([[key, 0]]), entries: 0 });
   const handle = openSync(storePath(dataDir), 'r+');
   writeSync(handle, Buffer.alloc(2_000, 0xa5), 0, 2_000, 4_096);
   closeSync(handle);
-  t.ok(readStore(dataDir, [key]).entries instanceof Error);
+  t.ok((await readStore(dataDir, [key])).entries instanceof Error);
 });
 
 void t.test('a step has the figures of its time, and garbage does not count as growth', (t) => {

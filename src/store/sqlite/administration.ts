@@ -1,13 +1,13 @@
 /** Acts on the store, each in one transaction. It may be open as long as the service: a store that was moved away shows. */
 import type { DatabaseSync } from 'node:sqlite';
+import { Transaction } from '../sql/transaction.js';
 import type { StoreAdministration, StoreTransaction, StoreView } from '../store.js';
 import { prepareCommitMark } from './commit-mark.js';
 import { Connection } from './connection.js';
 import { toStoreError, type SqliteBounds } from './database.js';
 import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
-import { Statements } from './people.js';
-import { Transaction } from './transaction.js';
+import { Statements } from './statements.js';
 
 const prepare = (dataDir: string) => (database: DatabaseSync) => ({
   database,

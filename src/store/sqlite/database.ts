@@ -114,9 +114,6 @@ export const toStoreError = (dataDir: string, error: unknown): unknown => {
   }
 };
 
-/** SQL of a sum or balance, clamped to the integers that a number holds. */
-export const clamped = (sum: string): string => `max(min(${sum}, 9007199254740991), -9007199254740991)`;
-
 export const pragma = (database: DatabaseSync, name: string): number => {
   const row = database.prepare(`PRAGMA ${name}`).get();
   return Number(row?.[name]);

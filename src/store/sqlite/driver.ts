@@ -1,10 +1,11 @@
 /** The embedded store: one SQLite file in the data folder. */
 import { existsSync } from 'node:fs';
+import { readUsage } from '../sql/usage.js';
 import type { StoreDriver } from '../store.js';
 import { SqliteAdministration } from './administration.js';
-import { missingStore, storePath, type SqliteBounds } from './database.js';
+import { missingStore, openExisting, storePath, toStoreError, type SqliteBounds } from './database.js';
 import { openReader } from './reader.js';
-import { readUsage } from './usage.js';
+import { Statements } from './statements.js';
 import { WriterThread } from './writer.js';
 
 export const sqliteStore = (dataDir: string, bounds: SqliteBounds): StoreDriver => ({
@@ -14,5 +15,14 @@ export const sqliteStore = (dataDir: string, bounds: SqliteBounds): StoreDriver 
     if (!create && !existsSync(storePath(dataDir))) throw missingStore(storePath(dataDir));
     return new SqliteAdministration(dataDir, bounds);
   },
-  readUsage: (period) => new Promise((resolve) => resolve(readUsage(dataDir, bounds, period))),
+  readUsage: async (period) => {
+    const database = openExisting(dataDir, bounds);
+    try {
+      return await readUsage(new Statements(database), period);
+    } catch (error) {
+      throw toStoreError(dataDir, error);
+    } finally {
+      database.close();
+    }
+  },
 });

@@ -3,12 +3,13 @@
  * file is still in its place. What another process changes counts from the next request on.
  */
 import type { DatabaseSync } from 'node:sqlite';
+import { toVoices } from '../sql/rows.js';
+import { clamped } from '../sql/sql.js';
 import type { ActiveKey, CreditState, StoreReader } from '../store.js';
 import { Connection } from './connection.js';
-import { clamped, type SqliteBounds } from './database.js';
+import type { SqliteBounds } from './database.js';
 import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
-import { toVoices } from './rows.js';
 import { verifyAtStart } from './verification.js';
 
 const findActive = (column: string) => `

@@ -1,34 +1,13 @@
 /** Writes the ledger: a thread of its own, because `synchronous=FULL` makes each commit wait for the disk. */
 import { Worker } from 'node:worker_threads';
-import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { wrap, type Remote } from 'comlink';
 import { nodeEndpoint } from '../../comlink-node.js';
+import { appendSql, appendValues } from '../sql/rows.js';
 import { StoreError, type CommitResult, type LedgerEntry, type LedgerWriter } from '../store.js';
 import { prepareCommitMark } from './commit-mark.js';
 import { Connection } from './connection.js';
 import { checkRoom, transact, type SqliteBounds } from './database.js';
-
-/** Appends one entry; an entry that is there already stays one. */
-export const appendSql = `
-  INSERT INTO ledger
-    (writer, entry, account_id, key_id, request_id, kind, amount, characters, voice, audio_ms, begins_request, at_ms)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (writer, entry) DO NOTHING
-`;
-
-export const appendValues = (entry: LedgerEntry): SQLInputValue[] => [
-  entry.writer,
-  entry.entry,
-  entry.accountId,
-  entry.keyId,
-  entry.requestId,
-  entry.kind,
-  entry.amount,
-  entry.characters,
-  entry.voice,
-  entry.audioMs,
-  entry.beginsRequest ? 1 : 0,
-  entry.atMs,
-];
 
 const FOREIGN_KEY_VIOLATED = 787;
 

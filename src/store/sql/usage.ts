@@ -13,16 +13,16 @@ import {
   type UsageRow,
   type Use,
 } from '../store.js';
-import { clamped, openExisting, toStoreError, type SqliteBounds } from './database.js';
-import type { Statements } from './people.js';
 import { accountColumns, toAccount, type AccountRow } from './rows.js';
+import { clamped, type Sql } from './sql.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 const names = ['requests', 'characters', 'credits', 'refunded', 'audio_ms'];
 const sums = names.map((name) => `sum(${name}) AS ${name}`).join();
-const clampedSums = names.map((name) => `${clamped(name)} AS ${name}`).join();
+// A key without use has no sums.
+const clampedSums = names.map((name) => `${clamped(`coalesce(${name}, 0)`)} AS ${name}`).join();
 /** In the order of `names`. */
 const sumsOfLedger = `
   sum(begins_request), coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0),
@@ -35,14 +35,14 @@ const times = 'min(first_at_ms) AS first_at_ms, max(last_at_ms) AS last_at_ms';
 // The join goes from a key to its hours: a range of the primary key each, in the order of the groups.
 const useOf = (account: string) => `
   SELECT key_id, ${sums}, ${times} FROM (
-    SELECT key_id, ${sums}, ${times}
+    SELECT api_keys.id AS key_id, ${sums}, ${times}
     FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= :hour
     ${account && `WHERE api_keys.account_id = ${account}`} GROUP BY api_keys.id
     UNION ALL
     SELECT key_id, ${sumsOfLedger}, min(at_ms), max(at_ms)
     FROM ledger WHERE at_ms >= :since AND at_ms < :hour * ${HOUR_MS} AND kind <> 'grant'
     ${account && `AND account_id = ${account}`} GROUP BY key_id
-  ) GROUP BY key_id
+  ) AS parts GROUP BY key_id
 `;
 
 const report = (account: string) => `
@@ -90,33 +90,20 @@ const byAccount = (rows: readonly ReportRow[]): AccountUsage[] => {
 };
 
 /** See `StoreDriver.readUsage`. */
-export const readUsage = (
-  dataDir: string,
-  bounds: SqliteBounds,
-  { account, sinceMs }: UsagePeriod,
-): AccountUsage[] => {
-  const database = openExisting(dataDir, bounds);
-  try {
-    const since = Math.max(0, sinceMs ?? 0);
-    const parameters = { since, hour: Math.ceil(since / HOUR_MS) };
-    if (account === null)
-      return byAccount(database.prepare(report('')).all(parameters) as unknown as ReportRow[]);
-    const id = database.prepare('SELECT id FROM accounts WHERE name = ?').get(account)?.['id'];
-    if (id === undefined)
-      throw new AdministrationError(`There is no account "${account}": see \`npm run keys -- list\``);
-    const rows = database.prepare(report(':account')).all({ ...parameters, account: id });
-    return byAccount(rows as unknown as ReportRow[]);
-  } catch (error) {
-    throw toStoreError(dataDir, error);
-  } finally {
-    database.close();
-  }
+export const readUsage = async (sql: Sql, { account, sinceMs }: UsagePeriod): Promise<AccountUsage[]> => {
+  const since = Math.max(0, sinceMs ?? 0);
+  const parameters = { since, hour: Math.ceil(since / HOUR_MS) };
+  if (account === null) return byAccount(await sql.named<ReportRow>(report(''), parameters));
+  const [found] = await sql.all<{ id: number }>('SELECT id FROM accounts WHERE name = ?', account);
+  if (found === undefined)
+    throw new AdministrationError(`There is no account "${account}": see \`npm run keys -- list\``);
+  return byAccount(await sql.named<ReportRow>(report(':account'), { ...parameters, account: found.id }));
 };
 
 const partOfHour = (stepMs: number, from: string, to: string) => `
   SELECT key_id, at_ms / ${stepMs} * ${stepMs} AS step_ms, voice, ${sumsOfLedger}
   FROM ledger
-  WHERE at_ms >= ${from} AND at_ms < ${to} AND kind <> 'grant' AND (:account IS NULL OR account_id = :account)
+  WHERE at_ms >= ${from} AND at_ms < ${to} AND kind <> 'grant' AND (CAST(:account AS BIGINT) IS NULL OR account_id = :account)
   GROUP BY 1, 2, 3
 `;
 
@@ -127,11 +114,11 @@ const rowsOfSteps = (stepMs: number) => `
     SELECT key_id, step_ms, voice, ${sums} FROM (
       SELECT key_id, hour * ${HOUR_MS} / ${stepMs} * ${stepMs} AS step_ms, voice, ${sums}
       FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= :fromHour AND hour < :toHour
-      WHERE :account IS NULL OR account_id = :account GROUP BY 1, 2, 3
+      WHERE CAST(:account AS BIGINT) IS NULL OR account_id = :account GROUP BY 1, 2, 3
       UNION ALL ${partOfHour(stepMs, ':from', ':headEnd')}
       UNION ALL ${partOfHour(stepMs, ':tailStart', ':to')}
-    ) GROUP BY 1, 2, 3
-  ) JOIN api_keys ON api_keys.id = key_id
+    ) AS parts GROUP BY 1, 2, 3
+  ) AS steps JOIN api_keys ON api_keys.id = key_id
   WHERE (step_ms, key_id, voice) > (:afterMs, :afterKey, :afterVoice)
   ORDER BY step_ms, key_id, voice LIMIT :rows
 `;
@@ -149,16 +136,16 @@ interface StepRow extends SumsRow {
 const FIRST: UsagePosition = { atMs: -1, keyId: 0, voice: '' };
 
 /** See `StoreView.readUsageRows`. */
-export const readUsageRows = (
-  sql: Statements,
+export const readUsageRows = async (
+  sql: Sql,
   { accountId, fromMs: startMs, toMs, step, after = FIRST }: UsageQuestion,
   rowsMax: number,
-): UsageRow[] => {
+): Promise<UsageRow[]> => {
   const fromMs = Math.max(startMs, after.atMs);
   const fromHour = Math.ceil(fromMs / HOUR_MS);
   // A period within one hour has no full hour, and the part at its start is all of it.
   const toHour = Math.max(fromHour, Math.floor(toMs / HOUR_MS));
-  const rows = sql.named<StepRow>(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
+  const rows = await sql.named<StepRow>(rowsOfSteps(step === 'hour' ? HOUR_MS : DAY_MS), {
     account: accountId,
     from: fromMs,
     headEnd: Math.min(fromHour * HOUR_MS, toMs),
@@ -193,14 +180,21 @@ const balanceChanges = `
     SELECT max(last_at_ms), 'spent', sum(refunded - credits)
     FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id
     WHERE account_id = :account GROUP BY hour / 24
-  ) WHERE amount <> 0 ORDER BY at_ms DESC, kind DESC LIMIT :rows
+  ) AS changes WHERE amount <> 0 ORDER BY at_ms DESC, kind DESC LIMIT :rows
 `;
 
 /** See `StoreView.readBalanceChanges`. */
-export const readBalanceChanges = (sql: Statements, accountId: number, rowsMax: number): BalanceChange[] =>
-  sql
-    .named<{ at_ms: number; kind: BalanceChange['kind']; amount: number }>(balanceChanges, {
+export const readBalanceChanges = async (
+  sql: Sql,
+  accountId: number,
+  rowsMax: number,
+): Promise<BalanceChange[]> => {
+  const rows = await sql.named<{ at_ms: number; kind: BalanceChange['kind']; amount: number }>(
+    balanceChanges,
+    {
       account: accountId,
       rows: rowsMax,
-    })
-    .map(({ at_ms: atMs, kind, amount }) => ({ atMs, kind, amount }));
+    },
+  );
+  return rows.map(({ at_ms: atMs, kind, amount }) => ({ atMs, kind, amount }));
+};

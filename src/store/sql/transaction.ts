@@ -12,10 +12,11 @@ import type {
   UsageQuestion,
   UsageRow,
 } from '../store.js';
-import { clamped } from './database.js';
 import { People } from './people.js';
 import {
   accountColumns,
+  appendSql,
+  appendValues,
   propertyValues,
   selectKeys,
   selectListedKeys,
@@ -27,7 +28,7 @@ import {
   type ListedKeyRow,
 } from './rows.js';
 import { readBalanceChanges, readUsageRows } from './usage.js';
-import { appendSql, appendValues } from './writer.js';
+import { clamped } from './sql.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -47,30 +48,32 @@ const listAccounts = `
       FROM api_keys CROSS JOIN usage_hours ON key_id = api_keys.id AND hour >= ?
       WHERE account_id = accounts.id
     )`)} AS recent
-  FROM accounts WHERE deleted_at_ms IS NULL AND (? IS NULL OR id = ?) ORDER BY id
+  FROM accounts WHERE deleted_at_ms IS NULL AND (CAST(? AS BIGINT) IS NULL OR id = ?) ORDER BY id
 `;
 
 export class Transaction extends People implements StoreTransaction {
-  findAccount(by: { readonly name: string } | { readonly accountId: number }): Account | null {
+  async findAccount(by: { readonly name: string } | { readonly accountId: number }): Promise<Account | null> {
     const select = `SELECT ${accountColumns} FROM accounts`;
     const row =
       'name' in by
-        ? this.sql.all<AccountRow>(`${select} WHERE name = ?`, by.name)[0]
-        : this.sql.all<AccountRow>(`${select} WHERE id = ?`, by.accountId)[0];
+        ? await this.first<AccountRow>(`${select} WHERE name = ?`, by.name)
+        : await this.first<AccountRow>(`${select} WHERE id = ?`, by.accountId);
     return row === undefined ? null : toAccount(row);
   }
 
-  accountNames(): string[] {
-    return this.sql.all<{ name: string }>('SELECT name FROM accounts').map(({ name }) => name);
+  async accountNames(): Promise<string[]> {
+    const rows = await this.sql.all<{ name: string }>('SELECT name FROM accounts');
+    return rows.map(({ name }) => name);
   }
 
-  countAccounts(): number {
-    return this.sql.all<{ count: number }>('SELECT count(*) AS count FROM accounts')[0]?.count ?? 0;
+  async countAccounts(): Promise<number> {
+    return this.count('SELECT count(*) AS count FROM accounts');
   }
 
-  listAccounts(accountId: number | null, recentSinceMs: number): ListedAccount[] {
+  async listAccounts(accountId: number | null, recentSinceMs: number): Promise<ListedAccount[]> {
     const sinceHour = Math.ceil(recentSinceMs / HOUR_MS);
-    return this.sql.all<ListedAccountRow>(listAccounts, sinceHour, accountId, accountId).map((row) => ({
+    const rows = await this.sql.all<ListedAccountRow>(listAccounts, sinceHour, accountId, accountId);
+    return rows.map((row) => ({
       ...toAccount(row),
       createdAtMs: row.created_at_ms,
       keys: row.keys,
@@ -79,92 +82,94 @@ export class Transaction extends People implements StoreTransaction {
     }));
   }
 
-  findKeys(
+  async findKeys(
     by: { readonly hash: Uint8Array } | { readonly prefix: string } | { readonly keyId: number },
-  ): StoredKey[] {
+  ): Promise<StoredKey[]> {
     const [column, value] =
       'hash' in by ? ['hash', by.hash] : 'prefix' in by ? ['prefix', by.prefix] : ['api_keys.id', by.keyId];
-    return this.sql.all<KeyRow>(selectKeys(`${column} = ?`), value).map(toKey);
+    return (await this.sql.all<KeyRow>(selectKeys(`${column} = ?`), value)).map(toKey);
   }
 
-  listKeys(by: { readonly accountId: number } | { readonly keyId: number } | null): ListedKey[] {
+  async listKeys(
+    by: { readonly accountId: number } | { readonly keyId: number } | null,
+  ): Promise<ListedKey[]> {
     const rows =
       by === null
-        ? this.sql.all<ListedKeyRow>(selectListedKeys('true'))
+        ? await this.sql.all<ListedKeyRow>(selectListedKeys('true'))
         : 'keyId' in by
-          ? this.sql.all<ListedKeyRow>(selectListedKeys('api_keys.id = ?'), by.keyId)
-          : this.sql.all<ListedKeyRow>(selectListedKeys('account_id = ?'), by.accountId);
+          ? await this.sql.all<ListedKeyRow>(selectListedKeys('api_keys.id = ?'), by.keyId)
+          : await this.sql.all<ListedKeyRow>(selectListedKeys('account_id = ?'), by.accountId);
     return rows.map(toListedKey);
   }
 
-  hasKeys(): boolean {
-    return this.sql.all('SELECT 1 FROM api_keys LIMIT 1')[0] !== undefined;
+  async hasKeys(): Promise<boolean> {
+    return (await this.first('SELECT 1 FROM api_keys LIMIT 1')) !== undefined;
   }
 
-  findPlaygroundKey(accountId: number): number | null {
-    const found = this.sql.all<{ id: number }>(
+  async findPlaygroundKey(accountId: number): Promise<number | null> {
+    const found = await this.first<{ id: number }>(
       "SELECT id FROM api_keys WHERE account_id = ? AND kind = 'playground'",
       accountId,
-    )[0];
+    );
     return found?.id ?? null;
   }
 
-  readUsageRows(question: UsageQuestion, rowsMax: number): UsageRow[] {
+  async readUsageRows(question: UsageQuestion, rowsMax: number): Promise<UsageRow[]> {
     return readUsageRows(this.sql, question, rowsMax);
   }
 
-  readBalanceChanges(accountId: number, rowsMax: number): BalanceChange[] {
+  async readBalanceChanges(accountId: number, rowsMax: number): Promise<BalanceChange[]> {
     return readBalanceChanges(this.sql, accountId, rowsMax);
   }
 
-  addAccount(name: string, metered: boolean, atMs: number): number {
-    return this.sql.run(
-      'INSERT INTO accounts (name, metered, created_at_ms) VALUES (?, ?, ?)',
+  async addAccount(name: string, metered: boolean, atMs: number): Promise<number> {
+    return this.insert(
+      'INSERT INTO accounts (name, metered, created_at_ms) VALUES (?, ?, ?) RETURNING id',
       ...[name, metered ? 1 : 0, atMs],
     );
   }
 
-  addKey(
+  async addKey(
     kind: KeyKind,
     accountId: number,
     hash: Uint8Array,
     prefix: string,
     properties: KeyProperties,
     atMs: number,
-  ): number {
-    return this.sql.run(
+  ): Promise<number> {
+    return this.insert(
       `INSERT INTO api_keys
          (kind, account_id, hash, prefix, created_at_ms, name, expires_at_ms, credit_limit, voices)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
       ...[kind, accountId, hash, prefix, atMs, ...propertyValues(properties)],
     );
   }
 
-  setKey(keyId: number, properties: KeyProperties): void {
-    this.sql.run(
+  async setKey(keyId: number, properties: KeyProperties): Promise<void> {
+    await this.sql.all(
       'UPDATE api_keys SET name = ?, expires_at_ms = ?, credit_limit = ?, voices = ? WHERE id = ?',
       ...[...propertyValues(properties), keyId],
     );
   }
 
-  setMetered(accountId: number): void {
-    this.sql.run('UPDATE accounts SET metered = 1 WHERE id = ?', accountId);
+  async setMetered(accountId: number): Promise<void> {
+    await this.sql.all('UPDATE accounts SET metered = 1 WHERE id = ?', accountId);
   }
 
-  setSuspended(accountId: number, atMs: number | null): void {
-    this.sql.run('UPDATE accounts SET suspended_at_ms = ? WHERE id = ?', atMs, accountId);
+  async setSuspended(accountId: number, atMs: number | null): Promise<void> {
+    await this.sql.all('UPDATE accounts SET suspended_at_ms = ? WHERE id = ?', atMs, accountId);
   }
 
-  deleteAccount(accountId: number, name: string, atMs: number): void {
-    this.sql.run('UPDATE accounts SET name = ?, deleted_at_ms = ? WHERE id = ?', name, atMs, accountId);
-    this.sql.run(
+  async deleteAccount(accountId: number, name: string, atMs: number): Promise<void> {
+    await this.sql.all('UPDATE accounts SET name = ?, deleted_at_ms = ? WHERE id = ?', name, atMs, accountId);
+    await this.sql.all(
       'UPDATE api_keys SET revoked_at_ms = ? WHERE account_id = ? AND revoked_at_ms IS NULL',
       ...[atMs, accountId],
     );
   }
 
-  grant(accountId: number, amount: number, atMs: number): void {
-    this.sql.run(
+  async grant(accountId: number, amount: number, atMs: number): Promise<void> {
+    await this.sql.all(
       appendSql,
       ...appendValues({
         writer: newWriter(),
@@ -183,7 +188,11 @@ export class Transaction extends People implements StoreTransaction {
     );
   }
 
-  revokeKey(keyId: number, atMs: number): void {
-    this.sql.run('UPDATE api_keys SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL', atMs, keyId);
+  async revokeKey(keyId: number, atMs: number): Promise<void> {
+    await this.sql.all(
+      'UPDATE api_keys SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',
+      atMs,
+      keyId,
+    );
   }
 }

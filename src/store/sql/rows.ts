@@ -1,7 +1,6 @@
-/** Accounts and keys as SQL reads them. */
-import type { SQLInputValue } from 'node:sqlite';
-import type { Account, KeyProperties, ListedKey, StoredKey } from '../store.js';
-import { clamped } from './database.js';
+/** Accounts, keys and entries as SQL has them. */
+import type { Account, KeyProperties, LedgerEntry, ListedKey, StoredKey } from '../store.js';
+import { clamped, type SqlValue } from './sql.js';
 
 export interface AccountRow {
   readonly account_id: number;
@@ -57,12 +56,12 @@ export const selectKeys = (condition: string): string => `
 /** Ids have no commas. */
 export const toVoices = (column: string | null): readonly string[] | null => column?.split(',') ?? null;
 
-export const propertyValues = ({
+export const propertyValues = ({ name, expiresAtMs, creditLimit, voices }: KeyProperties): SqlValue[] => [
   name,
   expiresAtMs,
   creditLimit,
-  voices,
-}: KeyProperties): SQLInputValue[] => [name, expiresAtMs, creditLimit, voices?.join(',') ?? null];
+  voices?.join(',') ?? null,
+];
 
 export const toAccount = (row: AccountRow): Account => ({
   accountId: row.account_id,
@@ -91,3 +90,25 @@ export const toListedKey = (row: ListedKeyRow): ListedKey => ({
   characters: row.characters,
   lastUsedAtMs: row.last_used_at_ms,
 });
+
+/** Appends one entry; an entry that is there already stays one. */
+export const appendSql = `
+  INSERT INTO ledger
+    (writer, entry, account_id, key_id, request_id, kind, amount, characters, voice, audio_ms, begins_request, at_ms)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (writer, entry) DO NOTHING
+`;
+
+export const appendValues = (entry: LedgerEntry): SqlValue[] => [
+  entry.writer,
+  entry.entry,
+  entry.accountId,
+  entry.keyId,
+  entry.requestId,
+  entry.kind,
+  entry.amount,
+  entry.characters,
+  entry.voice,
+  entry.audioMs,
+  entry.beginsRequest ? 1 : 0,
+  entry.atMs,
+];

@@ -1,0 +1,249 @@
+/** Connections to PostgreSQL. Errors of the client and of the database become `StoreError`s. */
+import type { Socket } from 'node:net';
+import pg from 'pg';
+import type { Bounds } from '../../limits.js';
+import type { Sql, SqlValue } from '../sql/sql.js';
+import { StoreError, type StoreFault } from '../store.js';
+import { CHANNEL, SCHEMA } from './schema.js';
+
+export type PostgresBounds = Pick<
+  Bounds,
+  'storeAnswerMsMax' | 'storeConnectMsMax' | 'storePollMs' | 'storeStaleMsMax' | 'storeKeysMax'
+>;
+
+/** Sessions of a service, as `pg_stat_activity` shows them. */
+export const SERVICE_NAME = 'syrinx';
+/** Those of commands. */
+export const COMMAND_NAME = 'syrinx command';
+
+/** The address without its password, for messages. */
+export const shownUrl = (url: string): string => {
+  const shown = new URL(url);
+  shown.password = '';
+  shown.search = '';
+  return shown.href;
+};
+
+type TypeId = Parameters<typeof pg.types.getTypeParser>[0];
+
+/** All our integers are clamped to those that a number holds. */
+const parserOf = (id: TypeId): ((text: string) => unknown) =>
+  id === pg.types.builtins.INT8 || id === pg.types.builtins.NUMERIC
+    ? Number
+    : (pg.types.getTypeParser(id) as (text: string) => unknown);
+
+const types = { getTypeParser: parserOf as typeof pg.types.getTypeParser };
+
+const faults: Readonly<Record<string, StoreFault>> = {
+  '25006': 'unwritable',
+  '42501': 'unwritable',
+  '53100': 'full',
+  '53200': 'busy',
+  '53300': 'busy',
+  '55P03': 'busy',
+  '40001': 'busy',
+  '40P01': 'busy',
+  '57014': 'busy',
+  '3D000': 'missing',
+  XX001: 'damaged',
+  XX002: 'damaged',
+};
+
+const remedies: Partial<Readonly<Record<StoreFault, string>>> = {
+  unwritable: 'connect to the primary, as a user that may write to the schema',
+  full: 'make room on its disk',
+  busy: 'try again when its other work is done',
+  missing: 'create the database, or correct STORE_URL',
+  damaged: 'restore a backup of the database',
+  unreachable: 'start it, or correct STORE_URL',
+};
+
+/** @param error of the client or of the database */
+const toStoreError = (url: string, error: unknown): StoreError => {
+  const { code = '', message } = error as Error & { code?: string };
+  const isAnswer = error instanceof pg.DatabaseError && !/^(?:08|57P)/.test(code);
+  const fault = isAnswer ? (faults[code] ?? 'unusable') : 'unreachable';
+  const remedy = remedies[fault] ?? 'see the log of the database';
+  const reason = (message === '' ? code : message).replaceAll(/\s+/g, ' ');
+  return new StoreError(fault, `The store ${shownUrl(url)} cannot be used (${reason}): ${remedy}`);
+};
+
+interface Translated {
+  readonly text: string;
+  /** Of `:name` parameters, in the order of their numbers. */
+  readonly names: readonly string[];
+}
+
+/** Parameters have numbers; scalar minimum and maximum have other names; no join has an order that the text sets. */
+export const translate = (text: string): Translated => {
+  const names: string[] = [];
+  let count = 0;
+  return {
+    names,
+    text: text
+      .replaceAll('max(min(', 'greatest(least(')
+      .replaceAll('CROSS JOIN', 'JOIN')
+      .replaceAll('?', () => `$${++count}`)
+      .replaceAll(/(?<!:):([a-z]+)/gi, (_, name: string) => {
+        if (!names.includes(name)) names.push(name);
+        return `$${names.indexOf(name) + 1}`;
+      }),
+  };
+};
+
+/** One session of the database. It is of no use any more after an error of the connection. */
+export class Session implements Sql {
+  readonly #client: pg.Client;
+  readonly #url: string;
+  readonly #translated = new Map<string, Translated>();
+  #isLost = false;
+
+  private constructor(client: pg.Client, url: string) {
+    this.#client = client;
+    this.#url = url;
+  }
+
+  static async open(url: string, { bounds, name, onAnnounced }: ConnectionOptions): Promise<Session> {
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: name,
+      connectionTimeoutMillis: bounds.storeConnectMsMax,
+      query_timeout: bounds.storeAnswerMsMax,
+      keepAlive: true,
+      types,
+    });
+    const session = new Session(client, url);
+    // An 'error' without a listener would end the process. The statement under way fails by itself.
+    client.on('error', () => (session.#isLost = true));
+    client.once('end', () => (session.#isLost = true));
+    try {
+      await client.connect();
+      const limitMs = String(bounds.storeAnswerMsMax);
+      await client.query(
+        `SET search_path = ${SCHEMA}; SET statement_timeout = ${limitMs};
+         SET idle_in_transaction_session_timeout = ${limitMs};
+         SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
+      );
+      if (onAnnounced !== undefined) {
+        client.on('notification', onAnnounced);
+        await client.query(`LISTEN ${CHANNEL}`);
+      }
+      return session;
+    } catch (error) {
+      session.drop();
+      throw toStoreError(url, error);
+    }
+  }
+
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  async all<Row>(text: string, ...parameters: SqlValue[]): Promise<Row[]> {
+    return this.query<Row>(this.#translate(text).text, parameters);
+  }
+
+  async named<Row>(text: string, parameters: Readonly<Record<string, SqlValue>>): Promise<Row[]> {
+    const { text: translated, names } = this.#translate(text);
+    return this.query<Row>(
+      translated,
+      names.map((name) => parameters[name] ?? null),
+    );
+  }
+
+  /** @param text in PostgreSQL's own dialect. @throws {StoreError} */
+  async query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    try {
+      const { rows } = await this.#client.query({ text, values: [...parameters] });
+      return rows as Row[];
+    } catch (error) {
+      const failure = toStoreError(this.#url, error);
+      // The connection is gone, or an answer is still to come that would be taken for that of the next statement.
+      if (failure.fault === 'unreachable') this.drop();
+      throw failure;
+    }
+  }
+
+  /** Ends it without waiting for the database. */
+  drop(): void {
+    this.#isLost = true;
+    const { stream } = (this.#client as unknown as { readonly connection: { readonly stream: Socket } })
+      .connection;
+    stream.destroy();
+  }
+
+  async end(): Promise<void> {
+    if (!this.#isLost) await this.#client.end().catch(() => undefined);
+  }
+
+  #translate(text: string): Translated {
+    const known = this.#translated.get(text);
+    if (known !== undefined) return known;
+    const translated = translate(text);
+    this.#translated.set(text, translated);
+    return translated;
+  }
+}
+
+export interface ConnectionOptions {
+  readonly bounds: PostgresBounds;
+  /** Shown by `pg_stat_activity`. */
+  readonly name: string;
+  /** Called for each announcement. Without it the connection does not listen. */
+  readonly onAnnounced?: () => void;
+}
+
+/** Sessions one after the other: a new one when the last was lost. */
+export class Connection {
+  readonly #url: string;
+  readonly #options: ConnectionOptions;
+  #opening: Promise<Session> | null = null;
+  #session: Session | null = null;
+  #isClosed = false;
+
+  constructor(url: string, options: ConnectionOptions) {
+    this.#url = url;
+    this.#options = options;
+  }
+
+  /** @throws {StoreError} the database cannot be reached, or refuses */
+  async session(): Promise<Session> {
+    if (this.#isClosed) throw new StoreError('unreachable', 'The connection to the store is closed');
+    if (this.#session !== null && !this.#session.isLost) return this.#session;
+    this.#opening ??= this.#open().finally(() => (this.#opening = null));
+    return this.#opening;
+  }
+
+  /**
+   * Runs `work` as one transaction. If `work` throws, nothing has changed.
+   *
+   * @param begin its first statements
+   */
+  async transact<T>(begin: string, work: (sql: Session) => Promise<T>): Promise<T> {
+    const session = await this.session();
+    try {
+      await session.query(begin);
+      const result = await work(session);
+      await session.query('COMMIT');
+      return result;
+    } catch (error) {
+      if (!session.isLost) await session.query('ROLLBACK').catch(() => session.drop());
+      throw error;
+    }
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#opening?.catch(() => undefined);
+    const session = this.#session;
+    this.#session = null;
+    await session?.end();
+  }
+
+  async #open(): Promise<Session> {
+    const session = await Session.open(this.#url, this.#options);
+    this.#session = session;
+    return session;
+  }
+}

@@ -1,0 +1,140 @@
+/** The store in a PostgreSQL database: creates its tables, opens it, and acts on it. */
+import { Transaction } from '../sql/transaction.js';
+import { readUsage } from '../sql/usage.js';
+import {
+  StoreError,
+  type StoreAdministration,
+  type StoreDriver,
+  type StoreTransaction,
+  type StoreView,
+} from '../store.js';
+import { COMMAND_NAME, Connection, shownUrl, type PostgresBounds } from './connection.js';
+import { PostgresReader } from './reader.js';
+import { migrations, SCHEMA, VERSION } from './schema.js';
+import { findDamage } from './verification.js';
+import { PostgresWriter } from './writer.js';
+
+/** Of the lock that a migration holds: "Syrx". */
+const LOCK = 0x53797278;
+
+const versionOf = async (connection: Connection): Promise<number> => {
+  const session = await connection.session();
+  const [there] = await session.query<{ name: string | null }>(
+    `SELECT to_regclass('${SCHEMA}.version')::text AS name`,
+  );
+  if ((there?.name ?? null) === null) return 0;
+  const [row] = await session.query<{ version: number }>(`SELECT version FROM ${SCHEMA}.version`);
+  return row?.version ?? 0;
+};
+
+/**
+ * @param create whether to create the tables if there are none
+ * @throws {StoreError} there are none, or they are of a newer version
+ */
+const prepare = async (connection: Connection, url: string, create: boolean): Promise<void> => {
+  const version = await versionOf(connection);
+  if (version > VERSION)
+    throw new StoreError(
+      'newer',
+      `The store ${shownUrl(url)} was written by a newer syrinx (version ${version}; this one knows ${VERSION}): run ` +
+        'that version, or set STORE_URL to another database',
+    );
+  if (version === 0 && !create)
+    throw new StoreError(
+      'missing',
+      `There is no store in ${shownUrl(url)}: start the service once, or correct STORE_URL`,
+    );
+  if (version === VERSION) return;
+  await connection.transact(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK})`, async (session) => {
+    await session.query(
+      `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
+       CREATE TABLE IF NOT EXISTS ${SCHEMA}.version (version BIGINT NOT NULL)`,
+    );
+    // Another process may have migrated it while this one waited for the lock.
+    const from = await versionOf(connection);
+    for (const script of migrations.slice(from)) await session.query(script);
+    await session.query(`DELETE FROM ${SCHEMA}.version; INSERT INTO ${SCHEMA}.version VALUES (${VERSION})`);
+  });
+};
+
+const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
+/** Acts on the store, each in one transaction. */
+class PostgresAdministration implements StoreAdministration {
+  readonly #connection: Connection;
+  /** Settles when the acts so far are done: there is one connection, and so one transaction at a time. */
+  #previous: Promise<unknown> = Promise.resolve();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** The lock keeps other acts and the ledger waiting; readers go on. */
+  transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
+    return this.#inTurn('BEGIN; LOCK TABLE ledger IN SHARE ROW EXCLUSIVE MODE', work);
+  }
+
+  read<T>(work: (view: StoreView) => Promise<T>): Promise<T> {
+    return this.#inTurn(SNAPSHOT, work);
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  #inTurn<T>(begin: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const done = this.#previous.then(() =>
+      this.#connection.transact(begin, (session) => work(new Transaction(session))),
+    );
+    this.#previous = done.catch(() => undefined);
+    return done;
+  }
+}
+
+/** Opens a connection to a store, for a command. */
+export const connect = async (url: string, bounds: PostgresBounds, create: boolean): Promise<Connection> => {
+  const connection = new Connection(url, { bounds, name: COMMAND_NAME });
+  try {
+    await prepare(connection, url, create);
+    return connection;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+};
+
+export const damagedStore = (url: string, finding: string): StoreError =>
+  new StoreError(
+    'damaged',
+    `The store ${shownUrl(url)} is damaged (${finding}): restore a backup of the database`,
+  );
+
+export const postgresStore = (url: string, bounds: PostgresBounds): StoreDriver => ({
+  openReader: async (writer) => {
+    const connection = await connect(url, bounds, true);
+    try {
+      const [finding] = await findDamage(connection, false);
+      if (finding !== undefined) throw damagedStore(url, finding);
+    } finally {
+      await connection.close();
+    }
+    const reader = new PostgresReader(url, bounds, writer);
+    try {
+      await reader.start();
+      return reader;
+    } catch (error) {
+      await reader.close();
+      throw error;
+    }
+  },
+  startWriter: () => new PostgresWriter(url, bounds),
+  administer: async (create) => new PostgresAdministration(await connect(url, bounds, create)),
+  readUsage: async (period) => {
+    const connection = await connect(url, bounds, false);
+    try {
+      return await connection.transact(SNAPSHOT, (session) => readUsage(session, period));
+    } finally {
+      await connection.close();
+    }
+  },
+});

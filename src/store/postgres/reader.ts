@@ -1,0 +1,210 @@
+/**
+ * The front thread's view of the store: a copy of all keys and accounts in memory. It asks the database for what was
+ * committed since its last question: when something is announced, and every `storePollMs`. It answers for
+ * `storeStaleMsMax` after the last question that was answered, and throws then: so no revoked key outlives that time.
+ *
+ * The copy is that of one snapshot, with the last entry of this reader's writer that the snapshot includes.
+ */
+import { performance } from 'node:perf_hooks';
+import { toVoices } from '../sql/rows.js';
+import { clamped } from '../sql/sql.js';
+import { StoreError, type ActiveKey, type CreditState, type StoreReader } from '../store.js';
+import {
+  Connection,
+  SERVICE_NAME,
+  shownUrl,
+  translate,
+  type PostgresBounds,
+  type Session,
+} from './connection.js';
+
+type AccountFields = readonly [
+  id: number,
+  name: string,
+  metered: number,
+  balance: number,
+  suspended: boolean,
+];
+type KeyFields = readonly [
+  id: number,
+  accountId: number,
+  hash: string,
+  revoked: boolean,
+  expiresAtMs: number | null,
+  creditLimit: number | null,
+  voices: string | null,
+  spent: number,
+];
+
+interface Changes {
+  /** Transactions before this one have ended: what they changed is in this answer, or was in an earlier one. */
+  readonly mark: string;
+  readonly committed: number;
+  readonly accounts: readonly AccountFields[] | null;
+  readonly keys: readonly KeyFields[] | null;
+}
+
+// One statement reads one snapshot. A key that was revoked before the first question is not needed.
+const changesSince = translate(`
+  SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS mark,
+    coalesce((SELECT max(entry) FROM ledger WHERE writer = :writer), 0) AS committed,
+    (SELECT json_agg(json_build_array(id, name, metered, ${clamped('balance')}, suspended_at_ms IS NOT NULL))
+      FROM accounts WHERE changed >= CAST(:mark AS xid8)) AS accounts,
+    (SELECT json_agg(json_build_array(id, account_id, encode(hash, 'base64'), revoked_at_ms IS NOT NULL, expires_at_ms,
+        credit_limit, voices, ${clamped('spent')}) ORDER BY id)
+      FROM api_keys WHERE changed >= CAST(:mark AS xid8) AND (:mark <> '0' OR revoked_at_ms IS NULL)) AS keys
+`).text;
+
+interface CopiedKey {
+  readonly keyId: number;
+  readonly accountId: number;
+  readonly hash: string;
+  readonly revoked: boolean;
+  readonly expiresAtMs: number | null;
+  readonly creditLimit: number | null;
+  readonly voices: readonly string[] | null;
+  readonly spent: number;
+}
+
+interface CopiedAccount {
+  readonly name: string;
+  readonly metered: boolean;
+  readonly balance: number;
+  readonly suspended: boolean;
+}
+
+/** SHA-256 of a key, as the question about changes has it. */
+const toText = (hash: Uint8Array): string => Buffer.from(hash).toString('base64');
+
+export class PostgresReader implements StoreReader {
+  readonly #url: string;
+  readonly #bounds: PostgresBounds;
+  readonly #writer: number;
+  readonly #connection: Connection;
+  readonly #accounts = new Map<number, CopiedAccount>();
+  readonly #keys = new Map<number, CopiedKey>();
+  readonly #keyIds = new Map<string, number>();
+  #committedEntry = 0;
+  /** The session that the copy is from: another one may be of a server that took its place. */
+  #session: Session | null = null;
+  #mark = '0';
+  /** Monotonic clock, when the last question with an answer was asked. */
+  #askedAtMs = -Infinity;
+  #fault: StoreError | null = null;
+  #running: Promise<void> = Promise.resolve();
+  /** A refresh that has not asked yet. */
+  #waiting: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  /** @param writer see `StoreDriver.openReader` */
+  constructor(url: string, bounds: PostgresBounds, writer: number) {
+    this.#url = url;
+    this.#bounds = bounds;
+    this.#writer = writer;
+    this.#connection = new Connection(url, {
+      bounds,
+      name: SERVICE_NAME,
+      onAnnounced: () => void this.refresh(),
+    });
+  }
+
+  /** @throws {StoreError} the first question has no answer */
+  async start(): Promise<void> {
+    await this.refresh();
+    this.probe();
+  }
+
+  /** Resolves when the copy has what was committed before the call, or cannot be read. Never rejects. */
+  refresh(): Promise<void> {
+    this.#waiting ??= this.#running.then(() => {
+      this.#waiting = null;
+      this.#running = this.#isClosed ? Promise.resolve() : this.#ask();
+      return this.#running;
+    });
+    return this.#waiting;
+  }
+
+  findActiveKey(by: { readonly hash: Uint8Array } | { readonly keyId: number }): ActiveKey | null {
+    this.probe();
+    const keyId = 'hash' in by ? this.#keyIds.get(toText(by.hash)) : by.keyId;
+    const key = keyId === undefined ? undefined : this.#keys.get(keyId);
+    const account = key && this.#accounts.get(key.accountId);
+    if (key === undefined || account === undefined || key.revoked || account.suspended) return null;
+    const { accountId, expiresAtMs, voices } = key;
+    return { keyId: key.keyId, accountId, account: account.name, expiresAtMs, voices };
+  }
+
+  readCredit(keyId: number): CreditState | null {
+    this.probe();
+    const key = this.#keys.get(keyId);
+    const account = key && this.#accounts.get(key.accountId);
+    if (key === undefined || account === undefined) return null;
+    const { metered, balance } = account;
+    const { creditLimit, spent } = key;
+    return { metered, balance, creditLimit, spent, committedEntry: this.#committedEntry };
+  }
+
+  probe(): void {
+    if (performance.now() - this.#askedAtMs <= this.#bounds.storeStaleMsMax) return;
+    throw (
+      this.#fault ??
+      new StoreError(
+        'unreachable',
+        `The store ${shownUrl(this.#url)} cannot be used (no answer in ${this.#bounds.storeStaleMsMax} ms): see its load`,
+      )
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#connection.close();
+  }
+
+  async #ask(): Promise<void> {
+    clearTimeout(this.#timer);
+    const askedAtMs = performance.now();
+    try {
+      const session = await this.#connection.session();
+      if (session !== this.#session) {
+        this.#mark = '0';
+        this.#session = session;
+      }
+      const [changes] = await session.query<Changes>(changesSince, [this.#writer, this.#mark]);
+      if (changes === undefined) throw new Error('the question about changes has one row');
+      this.#apply(changes);
+      this.#askedAtMs = askedAtMs;
+      this.#fault = null;
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      this.#fault = error;
+    }
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.refresh(), this.#bounds.storePollMs);
+  }
+
+  #apply({ mark, committed, accounts, keys }: Changes): void {
+    if (this.#mark === '0') {
+      this.#accounts.clear();
+      this.#keys.clear();
+      this.#keyIds.clear();
+    }
+    for (const [id, name, metered, balance, suspended] of accounts ?? [])
+      this.#accounts.set(id, { name, metered: metered === 1, balance, suspended });
+    for (const [keyId, accountId, hash, revoked, expiresAtMs, creditLimit, voices, spent] of keys ?? []) {
+      this.#keys.set(keyId, {
+        ...{ keyId, accountId, hash, revoked, expiresAtMs, creditLimit, spent },
+        voices: toVoices(voices),
+      });
+      this.#keyIds.set(hash, keyId);
+    }
+    if (this.#keys.size > this.#bounds.storeKeysMax)
+      throw new StoreError(
+        'unusable',
+        `The store ${shownUrl(this.#url)} has more keys than the ${this.#bounds.storeKeysMax} that a service can hold in ` +
+          'memory: revoke those that are not used, and start again',
+      );
+    this.#committedEntry = committed;
+    this.#mark = mark;
+  }
+}

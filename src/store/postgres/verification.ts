@@ -1,0 +1,66 @@
+/** Finds sums that are not those of their entries. PostgreSQL itself checks its pages. Read only. */
+import type { Connection } from './connection.js';
+
+/** A damaged store can have a finding for each row: the first ones are enough. */
+const FINDINGS_MAX = 20;
+
+const entries = 'SELECT account_id, sum(amount) AS amount FROM ledger GROUP BY account_id';
+
+/** The same sums without reading the ledger: the entries that are in no hour are in a partial index. */
+const hours = `
+  SELECT account_id, sum(amount) AS amount FROM (
+    SELECT account_id, amount FROM ledger WHERE kind = 'grant' OR key_id IS NULL
+    UNION ALL
+    SELECT account_id, refunded - credits FROM usage_hours JOIN api_keys ON api_keys.id = key_id
+  ) AS parts GROUP BY account_id
+`;
+
+const wrongBalances = (sums: string) => `
+  SELECT 'account "' || name || '" has a balance of ' || balance || ', and the sum of its entries is '
+    || coalesce(amount, 0) AS finding
+  FROM accounts LEFT JOIN (${sums}) AS sums ON account_id = accounts.id
+  WHERE balance <> coalesce(amount, 0) ORDER BY accounts.id LIMIT ${FINDINGS_MAX}
+`;
+
+const wrongSpent = `
+  SELECT 'key ' || prefix || '... has spent ' || spent || ', and the sum of its entries is '
+    || coalesce(amount, 0) AS finding
+  FROM api_keys LEFT JOIN (SELECT key_id, sum(credits - refunded) AS amount FROM usage_hours GROUP BY key_id) AS used
+    ON key_id = api_keys.id
+  WHERE spent <> coalesce(amount, 0) ORDER BY api_keys.id LIMIT ${FINDINGS_MAX}
+`;
+
+const hoursOfLedger = `
+  SELECT key_id, at_ms / 3600000 AS hour, voice, sum(begins_request)::bigint,
+    coalesce(sum(characters) FILTER (WHERE kind = 'usage'), 0)::bigint,
+    coalesce(sum(-amount) FILTER (WHERE kind = 'usage'), 0)::bigint,
+    coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0)::bigint,
+    coalesce(sum(audio_ms) FILTER (WHERE kind = 'usage'), 0)::bigint, min(at_ms), max(at_ms)
+  FROM ledger WHERE kind <> 'grant' AND key_id IS NOT NULL GROUP BY 1, 2, 3
+`;
+
+const wrongHours = `
+  SELECT DISTINCT 'the use of key ' || key_id || ' in hour ' || hour || ' is not the sum of its entries' AS finding
+  FROM (
+    (${hoursOfLedger} EXCEPT SELECT * FROM usage_hours)
+    UNION ALL (SELECT * FROM usage_hours EXCEPT ${hoursOfLedger})
+  ) AS wrong ORDER BY 1 LIMIT ${FINDINGS_MAX}
+`;
+
+/**
+ * @param whole reads the ledger too, which a start does not
+ * @returns what is wrong; empty for a good store
+ * @throws {StoreError} the store cannot be read
+ */
+export const findDamage = (connection: Connection, whole: boolean): Promise<string[]> =>
+  connection.transact('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', async (session) => {
+    // The whole ledger of a large store takes longer than a statement of a service may.
+    if (whole) await session.query('SET LOCAL statement_timeout = 0');
+    const texts = whole
+      ? [wrongBalances(entries), wrongHours, wrongSpent]
+      : [wrongBalances(hours), wrongSpent];
+    const found: string[] = [];
+    for (const text of texts)
+      for (const { finding } of await session.query<{ finding: string }>(text)) found.push(finding);
+    return found.slice(0, FINDINGS_MAX);
+  });

@@ -1,0 +1,18 @@
+/**
+ * What the statements of this folder need of a database. They are written in the SQL that SQLite and PostgreSQL share;
+ * `translate` in `src/store/postgres/connection.ts` has what differs.
+ */
+import type { Awaitable } from '../awaitable.js';
+
+export type SqlValue = string | number | null | Uint8Array;
+
+/** Statements of one connection, by their texts. All texts are literals, so there are few. */
+export interface Sql {
+  /** @param parameters in the place of each `?` */
+  all<Row>(text: string, ...parameters: SqlValue[]): Awaitable<Row[]>;
+  /** @param parameters in the place of each `:name` */
+  named<Row>(text: string, parameters: Readonly<Record<string, SqlValue>>): Awaitable<Row[]>;
+}
+
+/** A sum or balance, clamped to the integers that a number holds. */
+export const clamped = (sum: string): string => `max(min(${sum}, 9007199254740991), -9007199254740991)`;

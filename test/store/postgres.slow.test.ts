@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { Administration } from '../../src/accounts/administration.js';
+import { hashKey } from '../../src/accounts/keys.js';
+import { limits } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { openStore } from '../../src/store/ledger.js';
+import { postgresStore } from '../../src/store/postgres/driver.js';
+import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
+import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { storeSuite, usageOf } from './suite.js';
+
+/** `PostgresReader`, as the driver returns it. */
+type RefreshedReader = StoreReader & { refresh(): Promise<void> };
+
+const faultOf = (work: () => unknown): string => {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof StoreError) return error.fault;
+    throw error;
+  }
+  return 'none';
+};
+
+const until = async (holds: () => boolean, withinMs: number): Promise<number> => {
+  const startMs = performance.now();
+  while (!holds()) {
+    if (performance.now() - startMs > withinMs) throw new Error(`does not hold within ${withinMs} ms`);
+    await sleep(5);
+  }
+  return performance.now() - startMs;
+};
+
+if (hasPostgres()) {
+  const server = await PostgresServer.start();
+  t.teardown(() => server.stop());
+
+  /** A driver, and what makes its readers see all that was committed. */
+  const create = async () => {
+    const { name, url } = await server.database();
+    const readers: RefreshedReader[] = [];
+    const plain = postgresStore(url, limits);
+    const driver: StoreDriver = {
+      ...plain,
+      openReader: async (writer) => {
+        const reader = (await plain.openReader(writer)) as RefreshedReader;
+        readers.push(reader);
+        return reader;
+      },
+    };
+    const settled = async () => {
+      await Promise.all(readers.map((reader) => reader.refresh()));
+    };
+    return { name, url, driver, settled };
+  };
+
+  storeSuite('PostgreSQL', create);
+
+  const withKey = async (t: Test) => {
+    const { name, url, driver } = await create();
+    const store = await driver.administer(true);
+    t.teardown(() => store.close());
+    const administration = new Administration(store);
+    const { key } = await administration.createKey('ada', 100);
+    return { name, url, driver, administration, key, hash: hashKey(key) };
+  };
+
+  t.test('a revocation and a grant reach a reader within a second', async (t) => {
+    const { administration, driver, key, hash } = await withKey(t);
+    const reader = await driver.openReader(1);
+    t.teardown(() => reader.close());
+    await administration.credit('ada', 5);
+    t.ok((await until(() => reader.readCredit(1)?.balance === 105, 1_000)) < 1_000);
+    t.not(reader.findActiveKey({ hash }), null);
+    await administration.revoke(key);
+    await until(() => reader.findActiveKey({ hash }) === null, 1_000);
+  });
+
+  t.test('without announcements the poll finds a change within a second', async (t) => {
+    const { driver, hash, name } = await withKey(t);
+    const reader = await driver.openReader(1);
+    t.teardown(() => reader.close());
+    // An older transaction that is still open must not hide the change.
+    await server.execute(name, 'ALTER TABLE syrinx.api_keys DISABLE TRIGGER key_is_announced');
+    await server.execute(name, 'UPDATE syrinx.api_keys SET revoked_at_ms = 1');
+    await until(() => reader.findActiveKey({ hash }) === null, 1_000);
+  });
+
+  t.test('a change is found although an older transaction ends after it', async (t) => {
+    const { driver, name } = await withKey(t);
+    const reader = await driver.openReader(1);
+    t.teardown(() => reader.close());
+    const slow = server.execute(
+      name,
+      `BEGIN; UPDATE syrinx.api_keys SET name = 'slow', revoked_at_ms = 1; SELECT pg_sleep(0.7); COMMIT`,
+    );
+    await sleep(100);
+    await server.execute(name, 'UPDATE syrinx.accounts SET suspended_at_ms = 1');
+    await until(() => reader.findActiveKey({ keyId: 1 }) === null, 1_000);
+    await server.execute(name, 'UPDATE syrinx.accounts SET suspended_at_ms = NULL');
+    await slow;
+    await sleep(600);
+    t.equal(reader.findActiveKey({ keyId: 1 }), null, 'the key was revoked by the slow transaction');
+  });
+
+  t.test('a database that stops: nothing is admitted after a second, and nothing is lost', async (t) => {
+    const { driver } = await withKey(t);
+    const store = await openStore(driver, limits, createLog('silent', limits));
+    t.teardown(() => store.close());
+    store.ledger.append(usageOf(1));
+    await store.ledger.drain();
+    await server.signal('SIGKILL');
+    store.ledger.append(usageOf(2));
+    const tookMs = await until(() => faultOf(() => store.reader.probe()) === 'unreachable', 2_000);
+    t.ok(tookMs <= 1_500, `${tookMs} ms`);
+    await until(() => store.ledger.fault === 'unreachable', 3_000);
+    await server.run();
+    await store.ledger.drain();
+    await until(() => faultOf(() => store.reader.probe()) === 'none', 5_000);
+    await until(() => store.reader.readCredit(1)?.balance === 97, 1_000);
+    t.ok(store.ledger.accepting);
+  });
+
+  t.test(
+    'a database that hangs: nothing is admitted after a second, and an entry is written once',
+    async (t) => {
+      const { driver, name } = await withKey(t);
+      const store = await openStore(driver, limits, createLog('silent', limits));
+      t.teardown(() => store.close());
+      await server.signal('SIGSTOP');
+      store.ledger.append(usageOf(3));
+      const tookMs = await until(() => faultOf(() => store.reader.probe()) === 'unreachable', 2_000);
+      t.ok(tookMs >= 500 && tookMs <= 1_500, `${tookMs} ms`);
+      // Longer than a statement may take: the batch is sent again on another connection.
+      await sleep(limits.storeAnswerMsMax);
+      await server.signal('SIGCONT');
+      await store.ledger.drain();
+      await until(() => faultOf(() => store.reader.probe()) === 'none', 5_000);
+      await until(() => store.reader.readCredit(1)?.balance === 97, 1_000);
+      t.match(await server.execute(name, 'SELECT count(*)::int AS count FROM syrinx.ledger'), [{ count: 2 }]);
+    },
+  );
+
+  t.test(
+    'the ledger is append-only, and a start refuses balances that are not the sum of their entries',
+    async (t) => {
+      const { driver, name } = await withKey(t);
+      for (const text of ['DELETE FROM', 'TRUNCATE', 'UPDATE'])
+        await t.rejects(
+          server.execute(name, `${text} syrinx.ledger ${text === 'UPDATE' ? 'SET amount = 1' : ''}`),
+          /append-only/,
+        );
+      await server.execute(name, 'UPDATE syrinx.accounts SET balance = 7');
+      await t.rejects(async () => driver.openReader(1), {
+        fault: 'damaged',
+        message: /account "ada" has a balance of 7, and the sum of its entries is 100/,
+      });
+    },
+  );
+
+  t.test('errors name the database and the remedy, and never the password', async (t) => {
+    const nowhere = postgresStore('postgres://user:secret@127.0.0.1:9/syrinx', limits);
+    const error: unknown = await (async () => nowhere.openReader(1))().catch((reason: unknown) => reason);
+    t.ok(error instanceof StoreError && error.fault === 'unreachable', String(error));
+    t.match(String(error), /postgres:\/\/user@127\.0\.0\.1:9\/syrinx .*STORE_URL/);
+    t.notMatch(String(error), /secret/);
+  });
+}
