@@ -225,7 +225,10 @@ t.test('a thread that dies fails the calls under way, and the next one starts an
 t.test('calls beyond the bound are refused at once, and a close ends the others well', async (t) => {
   const { administration, root } = await claimed(t, { administrationCallsMax: 4 });
   const calls = Array.from({ length: 4 }, () => administration.accounts(root, {}));
-  t.match(await refusalOf(administration.accounts(root, {})), { code: 'unavailable', message: /Too many calls/ });
+  t.match(await refusalOf(administration.accounts(root, {})), {
+    code: 'unavailable',
+    message: /Too many calls/,
+  });
   const [first, second] = [administration.close(), administration.close()];
   t.equal((await Promise.all(calls)).length, 4);
   await Promise.all([first, second]);

@@ -81,7 +81,6 @@ if (hasPostgres()) {
     const { driver, hash, name } = await withKey(t);
     const reader = await driver.openReader(1);
     t.teardown(() => reader.close());
-    // An older transaction that is still open must not hide the change.
     await server.execute(name, 'ALTER TABLE syrinx.api_keys DISABLE TRIGGER key_is_announced');
     await server.execute(name, 'UPDATE syrinx.api_keys SET revoked_at_ms = 1');
     await until(() => reader.findActiveKey({ hash }) === null, 1_000);
