@@ -98,7 +98,7 @@ t.test('bench: its options', (t) => {
   t.same(read('--readme', '--rate', '48000')?.rateHz, 48_000);
   t.ok((read()?.parts.length ?? 0) > 1, 'without a name all parts over HTTP');
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
-    [['http'], /^there is no "http": all, ws, pauses, ws-check, overload, tokens, dialects, peers$/],
+    [['http'], /^there is no "http": all, ws, pauses, ws-check, overload, tokens, dialects, peers, voices$/],
     [['ws', 'ws-check'], /^there is no "ws ws-check"/],
     [['ws', '--only', 'memory'], /^--only: there is no part "memory": idle, together, streams, frames$/],
     [['--rate', '24k'], /^--rate is a sample rate in Hz, not "24k"$/],
