@@ -1,7 +1,9 @@
 /** Writes the ledger: one statement for each batch. */
+import { appendValues } from '../sql/rows.js';
 import { StoreError, type CommitResult, type LedgerEntry, type LedgerWriter } from '../store.js';
 import { Connection, SERVICE_NAME, type PostgresBounds } from './connection.js';
 
+/** In the order of `appendValues`. */
 const columns = [
   'writer bigint',
   'entry bigint',
@@ -35,21 +37,6 @@ const append = `
   SELECT (SELECT count(*) FROM given) - (SELECT count(*) FROM known) AS given_up
 `;
 
-const valuesOf = (entry: LedgerEntry): unknown[] => [
-  entry.writer,
-  entry.entry,
-  entry.accountId,
-  entry.keyId,
-  entry.requestId,
-  entry.kind,
-  entry.amount,
-  entry.characters,
-  entry.voice,
-  entry.audioMs,
-  entry.beginsRequest ? 1 : 0,
-  entry.atMs,
-];
-
 export class PostgresWriter implements LedgerWriter {
   readonly #connection: Connection;
   #hasEnded = false;
@@ -65,7 +52,7 @@ export class PostgresWriter implements LedgerWriter {
   async commit(entries: readonly LedgerEntry[]): Promise<CommitResult> {
     if (this.#hasEnded) return { ok: false, fault: 'restarting', message: 'the writer ended' };
     try {
-      const rows = entries.map(valuesOf);
+      const rows = entries.map(appendValues);
       const arrays = columns.map((_, column) => rows.map((row) => row[column]));
       const session = await this.#connection.session();
       const [result] = await session.query<{ given_up: number }>(append, arrays);
