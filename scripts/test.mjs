@@ -3,6 +3,9 @@
  *
  *   node scripts/test.mjs SUITE...     `fast`, or `slow`: the files named *.slow.test.js
  *
+ * A few files that fail run once more, alone: beside others, on a busy machine, a test can miss a deadline of its own.
+ * The report names such a file as unstable, so that somebody mends it.
+ *
  * tap can run files itself. But it then loads hooks into every process and thread of the tests, and into every Node
  * process that they start: a third of the CPU time of the suite. The hooks serve coverage, which we do not measure.
  */
@@ -14,6 +17,8 @@ import { fileURLToPath } from 'node:url';
 // One more than the cores of CI, because some tests mostly wait.
 const jobs = 3;
 const timeoutSeconds = 120;
+/** If more files fail, the machine is not the cause. */
+const repeatedFilesMax = 3;
 /** Files in these folders start services, threads or models, and take longest: they run first. */
 const slowFolders = ['e2e', 'console', 'workers/engines', 'dialects', 'workers', 'model', 'client', 'front'];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -69,9 +74,15 @@ const turnOf = (path) => {
   return turn < 0 ? slowFolders.length : turn;
 };
 
+const secondsSince = (ms) => (performance.now() - ms) / 1_000;
+
 const totals = { passed: 0, failed: 0 };
 
-const report = (path, { output, end }, seconds) => {
+/** Runs a file and reports on it. @returns {Promise<number>} how many of its assertions failed; they are not counted yet */
+const tryFile = async (path) => {
+  const startMs = performance.now();
+  const { output, end } = await runFile(path);
+  const seconds = secondsSince(startMs);
   const summary = /^# \{ total: .*\}$/m.exec(output)?.[0] ?? '';
   const count = (name) => Number(new RegExp(`\\b${name}: (\\d+)`).exec(summary)?.[1] ?? 0);
   const notRun = output.match(/^ *ok \d+ .*# (?:SKIP|TODO)\b.*$/gm) ?? [];
@@ -80,15 +91,15 @@ const report = (path, { output, end }, seconds) => {
   // A file without a summary did not run to its end.
   if (failed === 0 && (end !== null || passed + notRun.length === 0)) failed = 1;
   totals.passed += passed;
-  totals.failed += failed;
   console.log(`${failed === 0 ? 'pass' : 'FAIL'} ${path} ${passed} ${seconds.toFixed(1)} s`);
   for (const line of notRun) console.log(`  not run: ${line.trim()}`);
-  if (failed === 0) return;
+  if (failed === 0) return 0;
   if (end !== null) console.log(`  ended with ${end}`);
   const failures = failuresIn(output);
   console.log(
     (failures.length > 0 ? failures : output.split('\n').slice(-30)).map((line) => `  ${line}`).join('\n'),
   );
+  return failed;
 };
 
 const runSuite = async (suite) => {
@@ -97,14 +108,20 @@ const runSuite = async (suite) => {
     .filter((path) => path.endsWith('.slow.test.js') === (suite === 'slow'))
     .sort((a, b) => turnOf(a) - turnOf(b) || a.localeCompare(b));
   const waiting = paths.values();
-  const secondsSince = (ms) => (performance.now() - ms) / 1_000;
+  const failedByPath = new Map();
   const job = async () => {
     for (const path of waiting) {
-      const fileStartMs = performance.now();
-      report(path, await runFile(path), secondsSince(fileStartMs));
+      const failed = await tryFile(path);
+      if (failed > 0) failedByPath.set(path, failed);
     }
   };
   await Promise.all(Array.from({ length: jobs }, job));
+  const mayRepeat = failedByPath.size <= repeatedFilesMax;
+  for (const [path, failed] of failedByPath) {
+    const failedAlone = mayRepeat ? await tryFile(path) : failed;
+    totals.failed += failedAlone;
+    if (failedAlone === 0) console.log(`unstable: ${path} failed beside other files, and passed alone`);
+  }
   console.log(`${suite}: ${paths.length} files in ${secondsSince(startMs).toFixed(0)} s`);
 };
 
