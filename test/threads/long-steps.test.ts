@@ -14,8 +14,9 @@ const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
 /** A pool whose threads are linked to one actor thread. */
 const start = async (t: Test, threads: number) => {
   const watchdog = new Watchdog(limits, monotonicMs);
+  const voices = voicesOf(['short', longVoice]);
   const pool = new SynthesisPool({
-    packs: voicesOf(['short', longVoice]).packs,
+    packs: voices.packs,
     executionProvider: 'cpu',
     logLevel: 'silent',
     bounds: limits,
@@ -26,8 +27,8 @@ const start = async (t: Test, threads: number) => {
     hungThreads: new HungThreads(0),
     clock: monotonicMs,
   });
-  /** By context, the threads that made its chunks. */
-  const madeBy = new Map<number, Set<number>>();
+  /** By context, for each of its chunks, the thread that made it. */
+  const madeBy = new Map<number, number[]>();
   const ports: MessagePort[] = [];
   const chunks: (() => void)[] = [];
   await pool.loaded();
@@ -36,7 +37,7 @@ const start = async (t: Test, threads: number) => {
     ports.push(port);
     port.on('message', (mail: ChunkMail) => {
       if (mail.type !== 'chunk') return;
-      madeBy.set(mail.contextId, new Set([...(madeBy.get(mail.contextId) ?? []), number]));
+      madeBy.set(mail.contextId, [...(madeBy.get(mail.contextId) ?? []), number]);
       for (const resolve of chunks.splice(0)) resolve();
     });
   }
@@ -58,7 +59,7 @@ const start = async (t: Test, threads: number) => {
     return { contextId, job };
   };
   const nextChunk = () => new Promise<void>((resolve) => chunks.push(resolve));
-  return { pool, run, madeBy, nextChunk };
+  return { pool, voices, run, madeBy, nextChunk };
 };
 
 t.test('long steps leave a thread to those that are due before they end', async (t) => {
@@ -90,18 +91,20 @@ t.test('a single thread runs long steps too', async (t) => {
 });
 
 t.test('a cancel ends a job with long steps at once, and what its step makes is discarded', async (t) => {
-  const { pool, run, madeBy } = await start(t, 1);
-  const { contextId, job } = run(longVoice, 'a'.repeat(50));
+  const { pool, voices, run, madeBy, nextChunk } = await start(t, 1);
   const [thread] = pool.ready;
-  t.equal(thread!.jobs, 1);
-  await new Promise((resolve) => setTimeout(resolve, longStep.ms / 3));
+  const { contextId, job } = run(longVoice, '!inside, the second step waits');
+  await nextChunk();
+  await voices.hung();
   job.cancel();
   t.same(await job.outcome, { type: 'cancelled', effort: null });
   t.equal(thread!.jobs, 1, 'its step still runs');
   const next = run('short', 'b');
+  voices.letGo();
   t.match(await next.job.outcome, { type: 'done' });
-  t.equal(madeBy.has(contextId), false);
-  t.equal(thread!.jobs, 0);
+  while (!madeBy.has(next.contextId)) await nextChunk();
+  t.same(madeBy.get(contextId), [0], 'the chunk of the first step only');
+  while (thread!.jobs > 0) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
 t.test('the threads end cleanly while a long step runs', async (t) => {
