@@ -69,7 +69,7 @@ const withSession = (page: Buffer, state: SessionState): Buffer => {
 };
 
 /**
- * @param sessionOf who asks for the page; `null` if nobody is signed in, or if the store cannot be asked now
+ * @param sessionOf the session of a request; `null` if it has none, or if the store does not answer
  * @param folder by default where the build puts it, beside the compiled sources
  */
 export const readPage = (

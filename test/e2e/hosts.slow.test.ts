@@ -93,7 +93,7 @@ const testHashing = async (t: Test, name: ProxyName): Promise<void> => {
 /** More than all buffers on the way to a client that does not read. */
 const text = 'A long text for a slow reader. '.repeat(80);
 
-/** Streams that nobody reads: each holds a slot of its key. */
+/** Streams whose client does not read them: each holds a slot of its key. */
 const openStreams = async (port: number, key: string, count: number) => {
   const control = new AbortController();
   const answers = await Promise.all(

@@ -75,7 +75,7 @@ t.test('a pack is added, listed, tried and removed', async (t) => {
   t.match(await voices('try', 'nobody'), { status: 1, stderr: /no pack and no voice "nobody"/ });
 });
 
-t.test('what cannot be used is told with the reason, and leaves nothing behind', async (t) => {
+t.test('a refusal of a file says why, and leaves nothing behind', async (t) => {
   const { models, download, voices } = prepare(t);
   writeFileSync(join(download, 'decoder.onnx'), 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n');
   for (const command of ['check', 'add'])

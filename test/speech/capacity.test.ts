@@ -65,7 +65,7 @@ t.test('voices with long steps fill the threads for them, and leave the others t
   t.end();
 });
 
-t.test('listeners who wait for a long first step keep nobody else out', (t) => {
+t.test('listeners who wait for a long first step do not keep others out', (t) => {
   const waiting = Array.from({ length: 3 }, () => demand({ voiceId: 'slow', remainingMs: 200 }));
   const capacity = new Capacity(
     () => waiting,

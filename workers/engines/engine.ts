@@ -57,7 +57,7 @@ export interface Engine {
 /** A job that needs a pack. */
 export interface PackUse {
   readonly voiceId: string;
-  /** When the job's first sample is due: of those that wait, the most urgent is first. */
+  /** When the job's first sample is due. Of the waiting jobs, the most urgent comes first. */
   readonly dueMs: () => number;
   readonly isCancelled: () => boolean;
   /** Runs a part of a load when the thread has time for it. @param expectedMs how long such a part took before */

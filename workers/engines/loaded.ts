@@ -17,7 +17,7 @@ interface Place {
   /** Jobs that hold it. */
   holds: number;
   /** Counts up with every use of any pack. */
-  usedAt: number;
+  lastUse: number;
 }
 
 interface Waiting {
@@ -33,6 +33,7 @@ export class LoadedPacks {
   /** The default pack first. */
   readonly #places: readonly Place[];
   readonly #byVoice: ReadonlyMap<string, Place>;
+  /** No more than the thread has jobs. */
   readonly #waiting = new Set<Waiting>();
   #uses = 0;
   #isServing = false;
@@ -47,7 +48,7 @@ export class LoadedPacks {
     this.#loadedMax = Math.max(loadedMax, Math.min(2, packs.length));
     this.#places = packs.map(([pack, format]) => ({
       ...{ pack, format, engine: null, measured: undefined },
-      ...{ graphMs: 0, holds: 0, usedAt: 0 },
+      ...{ graphMs: 0, holds: 0, lastUse: 0 },
     }));
     this.#byVoice = new Map(
       this.#places.flatMap((place) => place.pack.voices.map(({ id }) => [id, place] as const)),
@@ -59,9 +60,9 @@ export class LoadedPacks {
   }
 
   /**
-   * Loads each pack once, and keeps as many as may be loaded: the default one, and the next by name.
+   * Loads each pack once. Then only `loadedMax` packs stay loaded: the default pack, and the first of the others by name.
    *
-   * @returns the engines of all. Those that were unloaded again tell what they are, and do not speak
+   * @returns the engines of all packs. The engine of an unloaded pack has its properties, but cannot speak
    * @throws {VoicePackError} the first that cannot be loaded
    */
   async loadAll(): Promise<readonly Engine[]> {
@@ -147,7 +148,7 @@ export class LoadedPacks {
 
   #held(place: Place, loadMs: number | null): PackHold {
     place.holds++;
-    place.usedAt = ++this.#uses;
+    place.lastUse = ++this.#uses;
     return {
       load: loadMs === null ? null : { pack: place.pack.name, ms: loadMs },
       letGo: () => {
@@ -162,7 +163,7 @@ export class LoadedPacks {
     const [, ...others] = this.#places;
     return others
       .filter(({ engine, holds }) => engine !== null && holds === 0)
-      .toSorted((a, b) => a.usedAt - b.usedAt)[0];
+      .toSorted((a, b) => a.lastUse - b.lastUse)[0];
   }
 
   async #unload(place: Place): Promise<void> {
@@ -183,7 +184,7 @@ export class LoadedPacks {
     const engine = await format.load(pack, { ...this.#means, loading }, measured);
     place.engine = engine;
     place.measured = engine.measured;
-    place.usedAt = ++this.#uses;
+    place.lastUse = ++this.#uses;
     return engine;
   }
 }

@@ -19,7 +19,7 @@ const hashedBytes = 256 * 1024;
 /** Levels of folders in a pack, and files of it: more are no voice pack. */
 const levelsMax = 4;
 const filesMax = 4_096;
-/** Bytes at the beginning of a file that tell what it is. */
+/** The first bytes of a file, which show what it is. */
 const headBytes = 128;
 
 /** What a format finds in a folder. */

@@ -68,7 +68,7 @@ t.test('files of a folder are found below it, but not hidden ones, and not witho
   await t.rejects(open('many'), { message: /many: more than 4096 files: this is not one voice pack$/ });
 });
 
-t.test('what is often in the place of a file is told by its first bytes', async (t) => {
+t.test('the first bytes of a file show what lies in its place', async (t) => {
   const path = t.testdir({
     'pointer.onnx':
       'version https://git-lfs.github.com/spec/v1\noid sha256:d461765ae179566678c93091c5fa6f2984c31bbe990bf1aa62d92c64d91bc3f6\nsize 63201294\n',

@@ -108,7 +108,7 @@ const frames = 4;
 const value = -400;
 const filled = (count: number) => new Float32Array(count).fill(value);
 
-/** A state as older files have it: how many steps it has is told in another way. */
+/** A state of an older file: other arrays than `step` hold the number of its steps. */
 const olderState = (steps: Readonly<Record<string, Array>>) => {
   const arrays: Record<string, Array> = {};
   for (const { path, key, shape } of mainStates(smallShape)) {

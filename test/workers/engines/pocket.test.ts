@@ -204,7 +204,7 @@ t.test('texts are prepared as the export says', async (t) => {
   }
 });
 
-t.test('what is missing or of another kind is told, with what to do', async (t) => {
+t.test('an error names what is missing or of another kind, and what to do', async (t) => {
   const cases: readonly (readonly [string, (pack: string) => void, RegExp])[] = [
     [
       'a graph',

@@ -18,9 +18,9 @@ declare module '@echogarden/espeak-ng-emscripten' {
     readonly eSpeakNGWorker: new () => Worker;
     /** Frees what the pointer points at, and its wrapper; nothing else does. */
     destroy(pointer: Pointer): void;
-    /** Asked for the bytes of all files of espeak-ng's data; absent: the module reads them. */
+    /** Returns the bytes of all data files of espeak-ng. Without it the module reads them from its own file. */
     getPreloadedPackage?: () => ArrayBuffer;
-    /** Creates a file of espeak-ng's data, as a view of those bytes. */
+    /** Creates a data file of espeak-ng. The file keeps `data` itself, not a copy. */
     FS_createDataFile?: CreateDataFile;
   }
 

@@ -31,7 +31,8 @@ interface Description {
 const trimmed = (withheld: Map<string, Description>, shared?: SharedArrayBuffer): Partial<Module> => {
   let create: CreateDataFile = () => undefined;
   return {
-    // It accepts no shared memory. Pages that are never touched take no memory, and each view tells where its file is.
+    // The module accepts no shared memory, so it gets an empty buffer: untouched pages take no memory. The offset of
+    // each view says where its file lies in the shared data.
     ...(shared !== undefined && { getPreloadedPackage: () => new ArrayBuffer(shared.byteLength) }),
     get FS_createDataFile() {
       return create;
