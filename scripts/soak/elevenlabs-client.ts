@@ -1,12 +1,14 @@
 /**
- * A client of the ElevenLabs API, as voice agents use it: turns on one WebSocket, sentence by sentence with a flush each, and
- * interruptions. Every message is checked: the characters rebuild the text within the audio, and a turn has one end.
+ * A client of the ElevenLabs API, as voice agents use it: turns on one WebSocket, sentence by sentence with a flush each, played
+ * to their ends or interrupted. Every message is checked: the characters rebuild the text within the audio, and a turn has one end.
  */
 import type { ElevenLabsMessage } from '../rig/elevenlabs.js';
 import { Dice } from '../rig/random.js';
+import { Playback } from '../rig/playback.js';
 import { encodeMessage, SocketConnection } from '../rig/socket.js';
 import { SoakClient, type ClientParts } from './client.js';
 import type { Reply } from './meter.js';
+import { judgeDry } from './plausible.js';
 import { drawReply } from './population.js';
 
 const SAMPLES_A_MS = 24;
@@ -34,6 +36,7 @@ export class ElevenLabsClient extends SoakClient {
   #dice: Dice;
   #connection: SocketConnection | null = null;
   #turn: Turn | null = null;
+  #playback = new Playback();
 
   constructor(parts: ClientParts & { readonly port: number }) {
     super(parts);
@@ -43,8 +46,11 @@ export class ElevenLabsClient extends SoakClient {
 
   protected override act(nowMs: number): void {
     if (this.#state === 'here') {
-      if (this.#turn === null) this.#next(nowMs);
-      else if (!this.#turn.isCut) this.#cutIfDue(this.#turn, nowMs);
+      if (this.#turn === null) {
+        if (this.#playback.aheadMs(nowMs) === 0 || this.isStopping) this.#next(nowMs);
+        return;
+      }
+      if (!this.#turn.isCut) this.#cutIfDue(this.#turn, nowMs);
     }
     if (nowMs - this.#sinceMs <= answerMsMax) return;
     this.#fault('answers', `no end of ${this.#turn === null ? this.#state : 'a turn'}`);
@@ -105,6 +111,8 @@ export class ElevenLabsClient extends SoakClient {
       ...{ isCut: false, audioBytes: 0, characters: '', lastMs: 0 },
     };
     this.#turn = turn;
+    this.#playback = new Playback();
+    this.#playback.begin(nowMs);
     meter.contexts++;
     meter.streams++;
     meter.sent(key, turn.text.length);
@@ -139,12 +147,9 @@ export class ElevenLabsClient extends SoakClient {
       return;
     }
     const bytes = Buffer.byteLength(message.audio ?? '', 'base64');
-    if (turn.audioBytes === 0 && bytes > 0) {
-      meter.replies++;
-      meter.heardFirst(performance.now() - turn.beganMs, turn.reply);
-    }
     turn.audioBytes += bytes;
     meter.audioMs += bytes / 2 / SAMPLES_A_MS;
+    if (!turn.isCut) this.#hear(turn);
     const { chars = [], charStartTimesMs = [], charDurationsMs = [] } = message.alignment ?? {};
     turn.characters += chars.join('');
     for (const [index, startMs] of charStartTimesMs.entries()) {
@@ -153,11 +158,30 @@ export class ElevenLabsClient extends SoakClient {
     }
   }
 
+  #hear(turn: Turn): void {
+    const { clock, meter } = this.#parts;
+    const nowMs = performance.now();
+    const arrival = this.#playback.audio(turn.audioBytes / 2 / SAMPLES_A_MS, nowMs);
+    if (arrival?.kind === 'first') {
+      meter.replies++;
+      meter.heardFirst(arrival.waitedMs, turn.reply);
+    }
+    if (arrival?.kind !== 'dry') return;
+    const { sinceMs } = arrival;
+    const clientLateMs = clock.latenessMs(sinceMs, nowMs);
+    const moment = { sinceMs, untilMs: nowMs, textCompleteMs: turn.beganMs, clientLateMs };
+    meter.dry(this.#name, judgeDry(moment), turn.reply);
+  }
+
   #onFinal(turn: Turn): void {
     const { key, meter } = this.#parts;
     this.#turn = null;
     meter.streams--;
-    if (turn.isCut) return;
+    if (turn.isCut) {
+      // An interruption ends the playback too.
+      this.#playback = new Playback();
+      return;
+    }
     meter.spoken(key, turn.text.length);
     const audioMs = turn.audioBytes / 2 / SAMPLES_A_MS;
     if (turn.audioBytes % 2 !== 0 || audioMs === 0) this.#fault('audio', `${turn.audioBytes} bytes`);

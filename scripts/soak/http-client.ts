@@ -1,4 +1,7 @@
-/** A client over HTTP, of the service or of OpenAI's API: one request after the other, each as drawn, with every record of the response checked. */
+/**
+ * A client over HTTP, of the service or of OpenAI's API: one request after the other, each as drawn, with every record of the
+ * response checked. It hears each stream to its end before the next request; a whole result is a file, which nobody hears.
+ */
 import { CheckedAnswer } from '../rig/checked-answer.js';
 import { encodeRequest, HttpConnection, responseFormat } from '../rig/http.js';
 import { Playback } from '../rig/playback.js';
@@ -59,6 +62,7 @@ export class HttpClient extends SoakClient {
   #sinceMs = 0;
   #request = -1;
   #plan: HttpPlan;
+  #playback = new Playback();
   /** Kept between requests. */
   #connection: HttpConnection | null = null;
 
@@ -101,6 +105,7 @@ export class HttpClient extends SoakClient {
     if (isTidy(client)) this.#plan = { ...this.#plan, abortAfterMs: null };
     const plan = this.#plan;
     this.#sinceMs = nowMs;
+    this.#playback = new Playback();
     meter.requests++;
     if (plan.wrong === null) {
       meter.streams++;
@@ -121,7 +126,7 @@ export class HttpClient extends SoakClient {
     const { format, route, text, timestamps } = this.#plan;
     const { endTrailMs, wordMarginMs, httpMsPerCharacter } = plausible(target);
     const name = this.#name;
-    const playback = new Playback();
+    const playback = this.#playback;
     playback.begin(askedMs);
     const reply = { isSpoilt: false };
     let heardMs = 0;
@@ -171,7 +176,7 @@ export class HttpClient extends SoakClient {
           meter.frames += answer.records;
           meter.spoken(key, text.length);
         }
-        this.#end();
+        this.#end(this.#playback.aheadMs(performance.now()));
       },
       onError: (error) => {
         this.#fault(error.message);
@@ -197,9 +202,9 @@ export class HttpClient extends SoakClient {
     this.#connection = null;
   }
 
-  #end(): void {
+  #end(unheardMs = 0): void {
     if (this.#plan.wrong === null) this.#parts.meter.streams--;
-    this.rest(this.#plan.pauseMs);
+    this.rest(unheardMs + this.#plan.pauseMs);
   }
 
   #fault(what: string): void {

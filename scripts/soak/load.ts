@@ -16,12 +16,9 @@ import { WyomingClient } from './wyoming-client.js';
 const tickMs = 20;
 const reportMs = 1_000;
 const reportsPerStep = 5;
-/** Clients that come together begin one after the other. */
-const spreadMsEach = 50;
-const spreadMsMax = 3_000;
-/** The same after a rest: a soak does not test how many can begin at once. */
-const resumeMsEach = 200;
-const resumeMsMax = 10_000;
+/** Clients begin one after the other: a soak does not test how many can begin at once. */
+const spreadMsEach = 200;
+const spreadMsMax = 10_000;
 /** For what is still spoken when all clients stop. */
 const stopMsMax = 90_000;
 
@@ -44,6 +41,9 @@ interface LoadResult {
   readonly firstAudioMs: Quantiles;
   readonly charges: Charges;
 }
+
+/** How long so many clients take to begin. */
+const spreadMsOf = (clients: number): number => Math.min(spreadMsMax, clients * spreadMsEach);
 
 const report = (event: LoadEvent): void => sendEvent(event);
 
@@ -73,6 +73,7 @@ class Load {
     this.#timer = setInterval(() => this.#tick(), tickMs);
   }
 
+  /** Resolves when the last client has begun. */
   async populate({ contexts, keys }: Population): Promise<void> {
     const { httpClients, idleSockets, mayRefuse, seed, target } = this.#settings;
     const shared = { seed, target, mayRefuse, clock: this.#clock, meter: this.#meter };
@@ -85,8 +86,8 @@ class Load {
       this.#leaving.push(client);
     }
     const nowMs = performance.now();
-    const more = contexts - this.#clients.length;
-    const spreadMs = Math.min(spreadMsMax, more * spreadMsEach);
+    const more = Math.max(0, contexts - this.#clients.length);
+    const spreadMs = spreadMsOf(more);
     // No number is used twice: a client that left may still speak with its key.
     for (let i = 0; i < more; i++) {
       const client = this.#made++;
@@ -94,6 +95,7 @@ class Load {
       const beginMs = nowMs + (i / more) * spreadMs;
       this.#clients.push(new SocketClient({ ...shared, client, key, beginMs }));
     }
+    await sleep(spreadMs);
   }
 
   #makeOthers(httpClients: number, keys: KeyRing, shared: Omit<ClientParts, 'client' | 'key' | 'beginMs'>) {
@@ -132,7 +134,7 @@ class Load {
   async resume(): Promise<void> {
     const nowMs = performance.now();
     const all = [...this.#clients, ...this.#others];
-    const spreadMs = Math.min(resumeMsMax, all.length * resumeMsEach);
+    const spreadMs = spreadMsOf(all.length);
     for (const [i, client] of all.entries()) client.resume(nowMs + (i / all.length) * spreadMs);
     await sleep(spreadMs);
   }
@@ -202,7 +204,7 @@ const calls = {
   begin: (settings: LoadSettings): void => {
     load = new Load(settings);
   },
-  /** Resolves when its sockets are open and the clients begin. */
+  /** Resolves when its sockets are open and all clients have begun. */
   populate: (population: Population) => begun().populate(population),
   /** Sets counts to zero, except those of faults. */
   reset: () => begun().reset(),

@@ -1,6 +1,6 @@
 /**
  * A voice assistant over the Wyoming protocol: some texts on each connection, whole or word by word as a language model writes
- * them, heard to their ends or left in mid-speech. Each has its events in order, one format, and as much audio as its text takes.
+ * them, played to their ends or left in mid-speech. Each has its events in order, one format, and as much audio as its text takes.
  */
 import { connect, type Socket } from 'node:net';
 import { Playback } from '../rig/playback.js';
@@ -68,6 +68,7 @@ export class WyomingClient extends SoakClient {
     const turn = this.#turn;
     const { texts, vanishesAfterMs } = this.#plan;
     if (turn === null) {
+      if (this.#playback.aheadMs(nowMs) > 0 && !this.isStopping) return;
       if (this.#texts === texts.length || this.isStopping) this.#leave();
       else this.#speak(nowMs);
       return;
