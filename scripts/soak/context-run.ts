@@ -278,7 +278,7 @@ export class ContextRun {
     const arrival = this.#playback.audio(receivedMs, this.#playMs(nowMs));
     if (arrival === null || !isPrompt || this.#isBroken) return;
     if (arrival.kind === 'first') {
-      if (this.#spokenAtMs !== null) meter.heardFirst(nowMs - this.#spokenAtMs, this.#judged);
+      meter.heardFirst(id, this.#spokenAtMs === null ? null : nowMs - this.#spokenAtMs, this.#judged);
       return;
     }
     // The rest that an encoder writes at the close is not speech.

@@ -164,7 +164,7 @@ export class ElevenLabsClient extends SoakClient {
     const arrival = this.#playback.audio(turn.audioBytes / 2 / SAMPLES_A_MS, nowMs);
     if (arrival?.kind === 'first') {
       meter.replies++;
-      meter.heardFirst(arrival.waitedMs, turn.reply);
+      meter.heardFirst(this.#name, arrival.waitedMs, turn.reply);
     }
     if (arrival?.kind !== 'dry') return;
     const { sinceMs } = arrival;

@@ -145,7 +145,7 @@ export class HttpClient extends SoakClient {
         meter.audioMs += durationMs - heardMs;
         heardMs = durationMs;
         const arrival = route === 'whole' ? null : playback.audio(durationMs, nowMs);
-        if (arrival?.kind === 'first') meter.heardFirst(arrival.waitedMs, reply);
+        if (arrival?.kind === 'first') meter.heardFirst(name, arrival.waitedMs, reply);
         if (arrival?.kind !== 'dry') return;
         const { sinceMs } = arrival;
         const clientLateMs = clock.latenessMs(sinceMs, nowMs);

@@ -58,7 +58,9 @@ export interface Findings {
   /** Of the capacity; `null`: no part of it was asked for, and nothing may be refused. */
   readonly load: number | null;
   readonly refusals: number;
-  /** Replies with first audio or a gap beyond what an overload allows. */
+  /** Replies that listeners began to hear. */
+  readonly heard: number;
+  /** Those with first audio or a gap beyond what an overload allows. */
   readonly spoilt: number;
   readonly firstAudioMs: Quantiles;
   /** After the warm-up, without rests. */
@@ -116,8 +118,8 @@ const ofFaults = ({ faultCounts, faults }: Findings): Invariant[] =>
 
 const isOverloaded = ({ load }: Findings): boolean => load !== null && load >= 1;
 
-const admittedInTime = ({ faults, firstAudioMs, refusals, spoilt }: Findings): Invariant => {
-  const { count: heard, p50, p99 } = firstAudioMs;
+const admittedInTime = ({ faults, firstAudioMs, heard, refusals, spoilt }: Findings): Invariant => {
+  const { p50, p99 } = firstAudioMs;
   const what = `Of the admitted replies, at most ${bars.overloadShare * 100} % have first audio after 300 ms or a gap of more than 100 ms`;
   const found = `${count(spoilt)} of ${count(heard)} replies, first audio p50 ${ms(p50)}, p99 ${ms(p99)}; ${count(refusals)} refused`;
   const examples = faults.filter(({ kind }) => kind === 'underruns').map(describeFault);

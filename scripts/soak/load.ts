@@ -180,6 +180,7 @@ class Load {
       underruns: meter.underruns,
       unjudged: meter.unjudged,
       refusals: meter.refusals,
+      heard: meter.heard,
       spoilt: meter.spoilt,
       faults: meter.faults,
       firstAudioMs: meter.stepFirstAudio.quantiles(),

@@ -62,7 +62,9 @@ export interface LoadTick {
   readonly unjudged: number;
   /** Utterances and requests that the service refused because it was full. */
   readonly refusals: number;
-  /** Replies with first audio or a gap beyond what an overload allows. */
+  /** Replies that listeners began to hear. */
+  readonly heard: number;
+  /** Those with first audio or a gap beyond what an overload allows. */
   readonly spoilt: number;
   readonly faults: Readonly<Record<FaultKind, number>>;
   /** Milliseconds, since the last step ended. */

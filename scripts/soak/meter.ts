@@ -60,7 +60,9 @@ export class Meter {
   unjudged = 0;
   /** Utterances and requests that the service refused because it was full. */
   refusals = 0;
-  /** Replies with late first audio, and long gaps: what spoils a reply in an overload. */
+  /** Replies that listeners began to hear. */
+  heard = 0;
+  /** Those with late first audio or a long gap: what spoils a reply in an overload. */
   spoilt = 0;
 
   /** @param onFault receives the first faults of each kind */
@@ -82,7 +84,7 @@ export class Meter {
   reset(): void {
     this.firstAudio.reset();
     this.replies = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;
-    this.underruns = this.unjudged = this.refusals = this.spoilt = 0;
+    this.underruns = this.unjudged = this.refusals = this.heard = this.spoilt = 0;
     this.#reported.delete('underruns');
   }
 
@@ -100,8 +102,14 @@ export class Meter {
     this.#report('underruns', where, `audio came ${lateMs.toFixed(0)} ms late`);
   }
 
-  heardFirst(ms: number, reply: Reply): void {
-    if (ms > spoilt.firstAudioMs) this.#spoil(reply);
+  /** @param ms from the end of the reply's text; `null` if the text was not complete */
+  heardFirst(where: string, ms: number | null, reply: Reply): void {
+    this.heard++;
+    if (ms === null) return;
+    if (ms > spoilt.firstAudioMs) {
+      this.#spoil(reply);
+      this.#report('underruns', where, `first audio came after ${ms.toFixed(0)} ms`);
+    }
     this.firstAudio.record(ms);
     this.stepFirstAudio.record(ms);
   }

@@ -361,6 +361,7 @@ export class Soak {
       unjudged: last.unjudged,
       load: this.#options.load,
       refusals: last.refusals,
+      heard: last.heard,
       spoilt: last.spoilt,
       firstAudioMs,
       steps: this.#steps.filter(({ phase }) => phase === 'measured'),

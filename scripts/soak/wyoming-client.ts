@@ -173,7 +173,7 @@ export class WyomingClient extends SoakClient {
     const arrival = this.#playback.audio(turn.audioMs, nowMs);
     if (arrival?.kind === 'first') {
       meter.replies++;
-      if (!turn.isStreamed) meter.heardFirst(arrival.waitedMs, turn.reply);
+      meter.heardFirst(this.#name, turn.isStreamed ? null : arrival.waitedMs, turn.reply);
     }
     if (arrival?.kind !== 'dry') return;
     const { sinceMs } = arrival;
