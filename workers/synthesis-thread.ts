@@ -221,6 +221,8 @@ export const serveSynthesis = async (
           control.setStepping(slot, true);
           return await run();
         } finally {
+          // The load of a pack is no cost of speech.
+          efforts.leaveOut();
           control.setStepping(slot, false);
           vitals.setStepping(false);
           steps.leave();

@@ -113,9 +113,9 @@ class Cost {
   readonly #begin = new Rate(COST_HALF_LIFE_MS);
   #unseenMs = 0;
 
-  add({ cpuMs, speechMs, begun, beginMs }: Effort, elapsedMs: number): void {
+  add({ cpuMs, aroundCpuMs, speechMs, begun, beginMs }: Effort, elapsedMs: number): void {
     this.#unseenMs = speechMs > 0 ? 0 : this.#unseenMs + elapsedMs;
-    this.#cpu.add(cpuMs, speechMs, elapsedMs);
+    this.#cpu.add(cpuMs + aroundCpuMs, speechMs, elapsedMs);
     this.#begin.add(beginMs, begun, elapsedMs);
   }
 
@@ -254,7 +254,7 @@ export class Capacity {
   }
 
   measure({ elapsedMs, voices, encodings, spareCpuMs }: WorkSample): void {
-    let [synthesisMs, synthesisCpuMs, encodingMs, encodingCpuMs] = [0, 0, 0, 0];
+    let [synthesisMs, synthesisCpuMs, encodingMs, encodingCpuMs, actorCpuMs] = [0, 0, 0, 0, 0];
     for (const [voiceId, effort] of voices) {
       costOf(this.#voices, voiceId).add(effort, elapsedMs);
       synthesisMs += effort.wallMs;
@@ -264,11 +264,12 @@ export class Capacity {
       costOf(this.#encodings, encoding).add(effort, elapsedMs);
       encodingMs += effort.wallMs;
       encodingCpuMs += effort.cpuMs;
+      actorCpuMs += effort.cpuMs + effort.aroundCpuMs;
     }
     this.#synthesisDelay.add(synthesisMs, synthesisCpuMs, elapsedMs);
     this.#actorDelay.add(encodingMs, encodingCpuMs, elapsedMs);
     // Synthesis threads have a low priority: what they use counts as spare already.
-    if (spareCpuMs !== null) this.#spareCores.add(spareCpuMs + encodingCpuMs, elapsedMs, elapsedMs);
+    if (spareCpuMs !== null) this.#spareCores.add(spareCpuMs + actorCpuMs, elapsedMs, elapsedMs);
   }
 
   /** What is in use of what can be promised: at 1 no further utterance is admitted. */

@@ -9,8 +9,10 @@ import { monotonicMs } from '../monotonic.js';
 export interface Effort {
   /** Time that passed, including waits for a core. */
   readonly wallMs: number;
-  /** CPU time of the thread. */
+  /** CPU time of the thread in this work. */
   readonly cpuMs: number;
+  /** CPU time of the thread between this work and the work before: messages, and garbage collection. */
+  readonly aroundCpuMs: number;
   readonly speechMs: number;
   /** Segments that were begun: first steps, of a synthesis thread. */
   readonly begun: number;
@@ -28,6 +30,7 @@ export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<
       sums.set(key, {
         wallMs: sum.wallMs + effort.wallMs,
         cpuMs: sum.cpuMs + effort.cpuMs,
+        aroundCpuMs: sum.aroundCpuMs + effort.aroundCpuMs,
         speechMs: sum.speechMs + effort.speechMs,
         begun: sum.begun + effort.begun,
         beginMs: sum.beginMs + effort.beginMs,
@@ -36,7 +39,7 @@ export const sumEfforts = <Key>(efforts: Iterable<readonly [Key, Effort]>): Map<
   return sums;
 };
 
-const FIELDS = 5;
+const FIELDS = 6;
 
 /** CPU time of the calling thread, in milliseconds. */
 const threadCpuMs = (): number => {
@@ -50,6 +53,8 @@ export class EffortTable {
   readonly #totals: Float64Array;
   /** Totals at the last `take`. */
   readonly #taken: Float64Array;
+  /** CPU time of the thread when its last work ended. `null`: what it used since then belongs to no work. */
+  #endedCpuMs: number | null = null;
 
   /** @param source rows of a new table, or the memory of one */
   constructor(source: number | SharedArrayBuffer) {
@@ -68,23 +73,34 @@ export class EffortTable {
   begin(): (row: number, speechMs: number, isFirst?: boolean) => number {
     const startMs = monotonicMs();
     const startCpuMs = threadCpuMs();
+    const aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
     return (row, speechMs, isFirst = false) => {
       const wallMs = monotonicMs() - startMs;
+      this.#endedCpuMs = threadCpuMs();
       this.#add(row, 0, wallMs);
-      this.#add(row, 1, threadCpuMs() - startCpuMs);
-      this.#add(row, 2, speechMs);
+      this.#add(row, 1, this.#endedCpuMs - startCpuMs);
+      this.#add(row, 2, aroundCpuMs);
+      this.#add(row, 3, speechMs);
       if (isFirst) {
-        this.#add(row, 3, 1);
-        this.#add(row, 4, wallMs);
+        this.#add(row, 4, 1);
+        this.#add(row, 5, wallMs);
       }
       return wallMs;
     };
   }
 
+  /** Its thread: what it does until the next work belongs to none. */
+  leaveOut(): void {
+    this.#endedCpuMs = null;
+  }
+
   /** Front: the growth of a row since this was last called. */
   take(row: number): Effort {
-    const [wallMs, cpuMs, speechMs, begun, beginMs] = [0, 1, 2, 3, 4].map((field) => this.#grown(row, field));
-    return { wallMs: wallMs!, cpuMs: cpuMs!, speechMs: speechMs!, begun: begun!, beginMs: beginMs! };
+    const grown = (field: number) => this.#grown(row, field);
+    return {
+      ...{ wallMs: grown(0), cpuMs: grown(1), aroundCpuMs: grown(2) },
+      ...{ speechMs: grown(3), begun: grown(4), beginMs: grown(5) },
+    };
   }
 
   #add(row: number, field: number, more: number): void {

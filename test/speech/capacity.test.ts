@@ -23,9 +23,21 @@ const supply = { synthesisThreads: THREADS, longThreads: THREADS - 1, actorThrea
 const worked = (cpuPerMs: number, given: Partial<WorkSample> = {}): WorkSample => ({
   elapsedMs: 250,
   voices: new Map([
-    ['ada', { wallMs: 1_000 * cpuPerMs, cpuMs: 1_000 * cpuPerMs, speechMs: 1_000, begun: 1, beginMs: 4 }],
+    [
+      'ada',
+      {
+        wallMs: 1_000 * cpuPerMs,
+        cpuMs: 1_000 * cpuPerMs,
+        aroundCpuMs: 0,
+        speechMs: 1_000,
+        begun: 1,
+        beginMs: 4,
+      },
+    ],
   ]),
-  encodings: new Map([['pcm', { wallMs: 1, cpuMs: 1, speechMs: 1_000, begun: 0, beginMs: 0 }]]),
+  encodings: new Map([
+    ['pcm', { wallMs: 1, cpuMs: 1, aroundCpuMs: 0, speechMs: 1_000, begun: 0, beginMs: 0 }],
+  ]),
   spareCpuMs: 500,
   ...given,
 });
@@ -76,8 +88,8 @@ t.test('listeners who wait for a long first step do not keep others out', (t) =>
     capacity.measure(
       worked(0.01, {
         voices: new Map([
-          ['slow', { wallMs: 900, cpuMs: 900, speechMs: 9_000, begun: 1, beginMs: 900 }],
-          ['ada', { wallMs: 10, cpuMs: 10, speechMs: 1_000, begun: 1, beginMs: 4 }],
+          ['slow', { wallMs: 900, cpuMs: 900, aroundCpuMs: 0, speechMs: 9_000, begun: 1, beginMs: 900 }],
+          ['ada', { wallMs: 10, cpuMs: 10, aroundCpuMs: 0, speechMs: 1_000, begun: 1, beginMs: 4 }],
         ]),
       }),
     );
@@ -105,7 +117,9 @@ t.test('it admits what the measured cost allows, and less when a neighbour takes
     besideNeighbour.measure(
       worked(0.01, {
         spareCpuMs: 250,
-        voices: new Map([['ada', { wallMs: 20, cpuMs: 10, speechMs: 1_000, begun: 1, beginMs: 8 }]]),
+        voices: new Map([
+          ['ada', { wallMs: 20, cpuMs: 10, aroundCpuMs: 0, speechMs: 1_000, begun: 1, beginMs: 8 }],
+        ]),
       }),
     );
   const beside = playersAdmitted(besideNeighbour);
@@ -118,7 +132,9 @@ t.test('a slow encoder fills the actor threads before the voice fills its own', 
     () => [],
     () => supply,
   );
-  const slow = new Map([['pcm', { wallMs: 20, cpuMs: 20, speechMs: 1_000, begun: 0, beginMs: 0 }]] as const);
+  const slow = new Map([
+    ['pcm', { wallMs: 20, cpuMs: 20, aroundCpuMs: 0, speechMs: 1_000, begun: 0, beginMs: 0 }],
+  ] as const);
   for (let i = 0; i < 20; i++) capacity.measure(worked(0.002, { encodings: slow }));
   const admitted = playersAdmitted(capacity);
   t.ok(admitted > 40 && admitted < 50, `${admitted}: one actor thread makes 50 s of speech a second`);
@@ -176,11 +192,13 @@ t.test('a bad sample of one voice does not refuse it for ever', (t) => {
     () => listeners,
     () => supply,
   );
-  const none = { wallMs: 0, cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+  const none = { wallMs: 0, cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
   const voices = (bela: Partial<typeof none>) =>
     new Map([...worked(0.001).voices, ['bela', { ...none, ...bela }] as const]);
   capacity.measure(
-    worked(0, { voices: voices({ wallMs: 500, cpuMs: 9, speechMs: 300, begun: 1, beginMs: 500 }) }),
+    worked(0, {
+      voices: voices({ wallMs: 500, cpuMs: 9, aroundCpuMs: 0, speechMs: 300, begun: 1, beginMs: 500 }),
+    }),
   );
   const wanted = demand({ voiceId: 'bela' });
   t.equal(capacity.admits(wanted, 0), false, 'its first step took half a second');
@@ -234,7 +252,7 @@ class Machine {
     isLate: boolean;
   }>();
   readonly #freeMs = Array.from({ length: THREADS }, () => 0);
-  #effort = { wallMs: 0, cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+  #effort = { wallMs: 0, cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
 
   constructor(cpuPerMs: number) {
     this.#cpuPerMs = cpuPerMs;
@@ -264,7 +282,7 @@ class Machine {
     this.nowMs++;
     if (this.nowMs % 250 === 0) {
       this.#capacity.measure(worked(0, { voices: new Map([['ada', this.#effort]]) }));
-      this.#effort = { wallMs: 0, cpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+      this.#effort = { wallMs: 0, cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
     }
     for (let thread = 0; thread < THREADS; thread++)
       while (this.#freeMs[thread]! < this.nowMs) {
