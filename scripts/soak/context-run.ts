@@ -186,8 +186,11 @@ export class ContextRun {
       case 'error':
         this.#become('over', nowMs);
         break;
-      case 'words':
       case 'refusing':
+        // At the close of such a context, the rest in the encoder comes before its flush is completed.
+        this.#isBroken = true;
+        break;
+      case 'words':
       case 'unknown':
     }
     return kind;
