@@ -23,7 +23,7 @@ export const consoleUrl = (config: Pick<Config, 'console' | 'tls'>, port?: numbe
   return origin ?? urlOf(schemeOf(config), host, port ?? configured);
 };
 
-/** What a client of each dialect takes as its base address, by the names of their listeners. */
+/** @param ports by the names of the dialects' listeners @returns the base address that clients of each dialect need */
 export const dialectUrls = (
   config: Pick<Config, 'host' | 'tls' | 'wyoming'>,
   ports: Readonly<Record<string, number>>,

@@ -43,7 +43,7 @@ export interface ConsoleConfig {
 export interface HttpDialectConfig {
   /** 0 picks a free port. */
   readonly port: number;
-  /** Names that its clients use for voices, with the ids of ours. */
+  /** The ids of our voices, by the names that its clients use. */
   readonly voices: ReadonlyMap<string, string>;
 }
 
@@ -99,7 +99,7 @@ export interface Config {
   readonly tls: TlsFiles | null;
   /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
   readonly memoryMaxMiB: number | null;
-  /** `PACKS_LOADED_MAX`: so many voice packs are loaded at once; `null`: all, as far as the memory allows. */
+  /** `PACKS_LOADED_MAX`: the most voice packs that a thread loads at once; `null`: as many as the memory allows. */
   readonly packsLoadedMax: number | null;
   /** `CONTEXTS_MAX`: bound of open contexts; `null`: the memory sets it. */
   readonly contextsMax: number | null;
@@ -186,7 +186,7 @@ const consoleConfig = (env: Environment): ConsoleConfig | null => {
   };
 };
 
-/** `ID=voice,ID=voice`: names of other services with our voices. Whether we have these voices shows only when packs are read. */
+/** `NAME=voice,NAME=voice`: names of other services for our voices. The packs are read later, so voices are not checked here. */
 const voiceNames = (env: Environment, name: string): ReadonlyMap<string, string> => {
   const raw = nonEmpty(env, name, '');
   const names = new Map<string, string>();
@@ -214,7 +214,7 @@ const isNetwork = (text: string): boolean => {
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
-/** Its clients have no keys. So another machine may use it only if the operator has said which one, and who pays. */
+/** Its clients have no keys. So other machines may use it only if the operator names them, and the account that pays. */
 const wyomingConfig = (env: Environment): WyomingConfig | null => {
   const port = optionalInteger(env, 'WYOMING_PORT', 0, LAST_PORT);
   if (port === null) return null;

@@ -83,7 +83,7 @@ export const limits = {
   voiceTrialMsMax: 120_000,
   /** Seconds of processor time of that process. */
   voiceTrialCpuSecondsMax: 30,
-  /** MiB that it may write to. A model with weights of 400 MB needs about 1,500. */
+  /** MiB of memory that it may write to. A model with weights of 400 MB needs about 1,500. */
   voiceTrialMiBMax: 4_096,
   /** Milliseconds after a reload until silent contexts that keep the previous voices are ended. */
   olderVoicesMsMax: 600_000,
@@ -274,9 +274,9 @@ export const limits = {
   storeConnectMsMax: 2_000,
   /** PostgreSQL: milliseconds that a statement may take. */
   storeAnswerMsMax: 5_000,
-  /** PostgreSQL: milliseconds between two questions for changes of keys and accounts; announcements come sooner. */
+  /** PostgreSQL: milliseconds between two queries for changes of keys and accounts; a notification causes one sooner. */
   storePollMs: 250,
-  /** PostgreSQL: milliseconds that the copy of keys and accounts counts without an answer; then nothing is admitted. */
+  /** PostgreSQL: milliseconds for which the copy of keys and accounts is valid without an answer; then nothing is admitted. */
   storeStaleMsMax: 1_000,
   /** PostgreSQL: keys that a service holds in memory; with more it does not start. */
   storeKeysMax: 50_000,
@@ -308,7 +308,7 @@ export const limits = {
   refusedSignInsPerMinuteMax: 10,
   /** Heap of a synthesis thread, in MiB: exhausting it ends that thread, not the process. */
   synthesisHeapMiBMax: 512,
-  /** Of it, the part for new objects, in MiB. V8 would let it grow to 48, for objects that live for a step. */
+  /** The part of it for new objects, in MiB. V8 would let it grow to 48, for objects that live for a step. */
   synthesisYoungHeapMiBMax: 6,
   /** Heap of an actor thread, in MiB. */
   actorHeapMiBMax: 1_024,

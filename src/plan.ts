@@ -37,7 +37,7 @@ export class MachineError extends Error {
 export interface Plan {
   readonly bounds: Bounds;
   readonly synthesisThreads: number;
-  /** So many voice packs are loaded at once in each thread; `Infinity`: all. */
+  /** The most voice packs that are loaded at once in each thread; `Infinity`: all. */
   readonly packsLoadedMax: number;
   readonly worstCase: WorstCase;
   /** The console fits, or was asked for. */
@@ -218,6 +218,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     at(factor, synthesisThreads).worstCase.memoryBytes <= memoryMaxBytes;
 
   const threadsMin = config.synthesisThreadsGiven ? config.synthesisThreads : 1;
+  // Where all packs do not fit even with the smallest pools, fewer are loaded at once, before the console is given up.
   if (!fits(FACTOR_MIN, threadsMin))
     while (packsLoadedMax > PACKS_LOADED_MIN && !fits(FACTOR_FOR_THREADS, threadsMin))
       packsLoadedMax = Math.max(PACKS_LOADED_MIN, Math.min(packsLoadedMax, packs.length) - 1);
@@ -296,11 +297,11 @@ export const checkReload = (
 export const logPlan = (
   { bounds, factor, hasConsole, memoryMaxBytes, packsLoadedMax, synthesisThreads, worstCase }: Plan,
   config: Config,
-  packs: number,
+  packCount: number,
   log: ProcessLog,
 ): void => {
   const { contextsMax, socketsMax, connectionsMax } = bounds;
-  const memoryMaxMiB = Math.round(memoryMaxBytes / 2 ** 20);
+  const memoryMaxMiB = Math.round(memoryMaxBytes / MiB);
   const pools = { contextsMax, socketsMax, connectionsMax, files: worstCase.files };
   log[log.print === null ? 'info' : 'debug'](
     { mib: inMiB(worstCase), memoryMaxMiB, poolsFactor: Math.round(factor * 1000) / 1000, ...pools },
@@ -308,12 +309,12 @@ export const logPlan = (
   );
   if (config.console !== null && !hasConsole)
     log.warn('the console is off: not enough memory; CONSOLE_PORT=8081 starts it, with less for speech');
-  if (packsLoadedMax < packs)
+  if (packsLoadedMax < packCount)
     log.warn(
-      { packs, packsLoadedMax },
+      { packs: packCount, packsLoadedMax },
       config.packsLoadedMax === null
-        ? 'not all voices are loaded at once: not enough memory; the others are loaded when they are asked for'
-        : 'not all voices are loaded at once (PACKS_LOADED_MAX): the others are loaded when they are asked for',
+        ? 'not all voices are loaded at once: not enough memory; a request for one of the others loads it'
+        : 'not all voices are loaded at once (PACKS_LOADED_MAX): a request for one of the others loads it',
     );
   if (synthesisThreads < config.synthesisThreads)
     log.warn(

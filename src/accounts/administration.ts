@@ -167,7 +167,7 @@ export class Administration {
     });
   }
 
-  /** Creates a key of an account that exists. @param installed voices: it gets no others */
+  /** Creates a key of an account that exists. @param installed the voices that the key may have */
   async createKeyOf(
     accountId: number,
     properties: Partial<KeyProperties>,
@@ -231,7 +231,7 @@ export class Administration {
   /**
    * Changes some properties of a key, its name among them.
    *
-   * @param installed voices, where they are known: it gets no others
+   * @param installed the voices that the key may get; absent: any
    * @returns the key as it is now
    */
   async change(

@@ -20,7 +20,7 @@ export const checkCredits = (credits: number, min: number, field = 'credits'): v
     );
 };
 
-/** Names are compared without their case and without what only looks different. */
+/** Names are compared without case, and in one Unicode form, so that names which look alike are equal. */
 export const handleOf = (name: string): string => name.normalize('NFKC').toLowerCase();
 
 export const checkName = (what: string, name: string): void => {
@@ -59,7 +59,7 @@ export const checkProperties = (changes: Partial<KeyProperties>, nowMs: number):
 };
 
 /**
- * @param known voices that are installed, and those that the key has: a pack that is missing for a while takes nothing away
+ * @param known the installed voices, and those that the key has already: their pack may be missing only for a while
  */
 export const checkVoices = ({ voices }: Partial<KeyProperties>, known: readonly string[]): void => {
   const unknown = voices?.filter((id) => !known.includes(id)) ?? [];

@@ -140,7 +140,7 @@ const passing: readonly StoreFault[] = ['busy', 'held', 'unreachable'];
 const refusalOf = (error: unknown): Outcome => {
   if (error instanceof StoreError) {
     const [first = '', ...rest] = phrases[error.fault];
-    const remedy = passing.includes(error.fault) ? 'Try again in a moment.' : 'An operator has to mend this.';
+    const remedy = passing.includes(error.fault) ? 'Try again in a moment.' : 'An operator must repair it.';
     const message = `${first.toUpperCase()}${rest.join('')}. ${remedy}`;
     return { ok: false, refusal: { code: 'unavailable', message }, reason: error.message };
   }

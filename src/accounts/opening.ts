@@ -8,7 +8,7 @@ import { administer, FIRST_ACCOUNT } from './administration.js';
 
 export interface OpenedStore {
   readonly store: Store;
-  /** The hidden key of the account that pays for Wyoming; `null`: that is off. */
+  /** The hidden key of the account that pays for Wyoming; `null`: Wyoming is off. */
   readonly wyomingKeyId: number | null;
 }
 
@@ -18,7 +18,7 @@ export interface OpeningParts {
   readonly log: Log;
   /** Receives the key that the first start on an empty store makes. */
   readonly onFirstKey: (key: string) => void;
-  /** `null`: that is off. */
+  /** `null`: Wyoming is off. */
   readonly wyoming: { readonly account: string | null } | null;
 }
 

@@ -13,7 +13,7 @@ import { refuseMember, type Actor, type FindActor } from './audit.js';
 import { findAccount, findKeyById } from './targets.js';
 
 const RECENT_MS = 30 * 86_400_000;
-/** Rows of one page: the front thread reads and writes so many in about 10 ms. */
+/** Rows of one page: the front thread reads and writes this many in about 10 ms. */
 const USAGE_ROWS_MAX = 5_000;
 /** More than a year of days. */
 const BALANCE_ROWS_MAX = 500;
@@ -25,7 +25,7 @@ export interface BalanceRow extends BalanceChange {
 
 export interface UsagePage {
   readonly rows: readonly UsageRow[];
-  /** The question for the rows behind these has it as `after`; `null` if there are no more. */
+  /** The `after` of the question for the next rows; `null` if there are no more. */
   readonly next: UsagePosition | null;
 }
 

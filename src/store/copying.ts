@@ -1,16 +1,16 @@
 /**
  * Copies a store of one kind into an empty one of another, in one transaction of each. The target's triggers add up
- * balances and use again from the entries. Before the commit each row of both is compared.
+ * balances and usage from the entries. Before the commit each row of both is compared.
  */
 import type { Awaitable } from './awaitable.js';
 import type { Sql, SqlValue } from './sql/sql.js';
 import { AdministrationError } from './store.js';
 
-/** A store that no service uses meanwhile. */
+/** A store that no service uses during the copy. */
 export interface CopySide {
   /** For messages. */
   readonly place: string;
-  /** Runs `work` as one transaction, without a bound of time. */
+  /** Runs `work` as one transaction, without a time limit. */
   transact<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
   /** The largest id that a user ever had; 0 if none. */
   lastUserId(sql: Sql): Promise<number>;
@@ -23,11 +23,11 @@ export interface CopySide {
 
 interface Table {
   readonly name: string;
-  /** Of the primary key, which no row has at its first value. */
+  /** The columns of the primary key, each with a value below that of every row. */
   readonly keys: readonly (readonly [column: string, beforeAll: number | string])[];
-  /** That are copied. */
+  /** The columns that are copied. */
   readonly columns: readonly string[];
-  /** That triggers keep. They are compared only. */
+  /** The columns that triggers of the target fill. They are only compared. */
   readonly kept?: readonly string[];
 }
 

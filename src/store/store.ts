@@ -206,7 +206,7 @@ export type KeyKind = 'api' | 'playground';
 
 export type UsageStep = 'hour' | 'day';
 
-/** Where a row of usage stands among the others. */
+/** The place of a row of usage in the order of all rows. */
 export interface UsagePosition {
   readonly atMs: number;
   readonly keyId: number;
@@ -220,7 +220,7 @@ export interface UsageQuestion {
   /** Exclusive. */
   readonly toMs: number;
   readonly step: UsageStep;
-  /** Only the rows behind this one. */
+  /** Only the rows after this one. */
   readonly after?: UsagePosition;
 }
 
@@ -284,7 +284,7 @@ export interface StoreView extends PeopleView {
   hasKeys(): Awaitable<boolean>;
   /** @returns its id; `null` if the account has none yet */
   findPlaygroundKey(accountId: number): Awaitable<number | null>;
-  /** In the order of time, keys and voices. @param rowsMax the rest is behind the last of these rows */
+  /** In the order of time, keys and voices. @param rowsMax the rest follows `after` the last of these rows */
   readUsageRows(question: UsageQuestion, rowsMax: number): Awaitable<readonly UsageRow[]>;
   /** The newest first. */
   readBalanceChanges(accountId: number, rowsMax: number): Awaitable<readonly BalanceChange[]>;

@@ -247,7 +247,7 @@ t.test('while the store is missing or locked, calls say so, and change nothing',
   for (let count = 0; count < 2; count += 1)
     t.match(await refusalOf(administration.claimed()), {
       code: 'unavailable',
-      message: 'The store is not where it was. An operator has to mend this.',
+      message: 'The store is not where it was. An operator must repair it.',
     });
   t.equal(lines.length, 1, 'one line of the log for each fault');
   t.notOk(existsSync(storePath(missing)), 'it never makes one');

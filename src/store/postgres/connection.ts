@@ -11,9 +11,9 @@ export type PostgresBounds = Pick<
   'storeAnswerMsMax' | 'storeConnectMsMax' | 'storePollMs' | 'storeStaleMsMax' | 'storeKeysMax'
 >;
 
-/** Sessions of a service, as `pg_stat_activity` shows them. */
+/** The name of a service's sessions in `pg_stat_activity`. */
 export const SERVICE_NAME = 'syrinx';
-/** Those of commands. */
+/** The name of a command's sessions. */
 export const COMMAND_NAME = 'syrinx command';
 
 /** The address without its password, for messages. */
@@ -26,7 +26,7 @@ export const shownUrl = (url: string): string => {
 
 type TypeId = Parameters<typeof pg.types.getTypeParser>[0];
 
-/** All our integers are clamped to those that a number holds. */
+/** A number holds all our integers: the statements clamp sums. */
 const parserOf = (id: TypeId): ((text: string) => unknown) =>
   id === pg.types.builtins.INT8 || id === pg.types.builtins.NUMERIC
     ? Number
@@ -34,6 +34,7 @@ const parserOf = (id: TypeId): ((text: string) => unknown) =>
 
 const types = { getTypeParser: parserOf as typeof pg.types.getTypeParser };
 
+/** By SQLSTATE, as PostgreSQL's manual lists it. */
 const faults: Readonly<Record<string, StoreFault>> = {
   '25006': 'unwritable',
   '42501': 'unwritable',
@@ -61,6 +62,7 @@ const remedies: Partial<Readonly<Record<StoreFault, string>>> = {
 /** @param error of the client or of the database */
 const toStoreError = (url: string, error: unknown): StoreError => {
   const { code = '', message } = error as Error & { code?: string };
+  // Class 08 is a broken connection, and 57P a server that starts or stops.
   const isAnswer = error instanceof pg.DatabaseError && !/^(?:08|57P)/.test(code);
   const fault = isAnswer ? (faults[code] ?? 'unusable') : 'unreachable';
   const remedy = remedies[fault] ?? 'see the log of the database';
@@ -74,7 +76,10 @@ interface Translated {
   readonly names: readonly string[];
 }
 
-/** Parameters have numbers; scalar minimum and maximum have other names; no join has an order that the text sets. */
+/**
+ * From the common SQL to that of PostgreSQL: parameters get numbers, and the scalar minimum and maximum their names.
+ * `CROSS JOIN` sets the order of a join in SQLite only.
+ */
 export const translate = (text: string): Translated => {
   const names: string[] = [];
   let count = 0;
@@ -91,7 +96,7 @@ export const translate = (text: string): Translated => {
   };
 };
 
-/** One session of the database. It is of no use any more after an error of the connection. */
+/** One session of the database. After an error of the connection it cannot be used again. */
 export class Session implements Sql {
   readonly #client: pg.Client;
   readonly #url: string;
@@ -103,7 +108,7 @@ export class Session implements Sql {
     this.#url = url;
   }
 
-  static async open(url: string, { bounds, name, onAnnounced }: ConnectionOptions): Promise<Session> {
+  static async open(url: string, { bounds, name, onNotification }: ConnectionOptions): Promise<Session> {
     const client = new pg.Client({
       connectionString: url,
       application_name: name,
@@ -124,8 +129,8 @@ export class Session implements Sql {
          SET idle_in_transaction_session_timeout = ${limitMs};
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
       );
-      if (onAnnounced !== undefined) {
-        client.on('notification', onAnnounced);
+      if (onNotification !== undefined) {
+        client.on('notification', onNotification);
         await client.query(`LISTEN ${CHANNEL}`);
       }
       return session;
@@ -189,11 +194,11 @@ export interface ConnectionOptions {
   readonly bounds: PostgresBounds;
   /** Shown by `pg_stat_activity`. */
   readonly name: string;
-  /** Called for each announcement. Without it the connection does not listen. */
-  readonly onAnnounced?: () => void;
+  /** Called for each notification. Without it the connection does not listen. */
+  readonly onNotification?: () => void;
 }
 
-/** Sessions one after the other: a new one when the last was lost. */
+/** Holds one session at a time, and opens a new one when the last was lost. */
 export class Connection {
   readonly #url: string;
   readonly #options: ConnectionOptions;

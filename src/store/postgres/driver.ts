@@ -14,7 +14,7 @@ import { migrations, SCHEMA, VERSION } from './schema.js';
 import { findDamage } from './verification.js';
 import { PostgresWriter } from './writer.js';
 
-/** Of the lock that a migration holds: "Syrx". */
+/** The number of the lock that a migration holds: "Syrx" in ASCII. */
 const LOCK = 0x53797278;
 
 const versionOf = async (connection: Connection): Promise<number> => {
@@ -69,7 +69,7 @@ class PostgresAdministration implements StoreAdministration {
     this.#connection = connection;
   }
 
-  /** The lock keeps other acts and the ledger waiting; readers go on. */
+  /** The lock makes other acts and the ledger wait. It does not hold up readers. */
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
     return this.#inTurn('BEGIN; LOCK TABLE ledger IN SHARE ROW EXCLUSIVE MODE', work);
   }

@@ -1,7 +1,7 @@
 /**
- * The front thread's view of the store: a copy of all keys and accounts in memory. It asks the database for what was
- * committed since its last question: when something is announced, and every `storePollMs`. It answers for
- * `storeStaleMsMax` after the last question that was answered, and throws then: so no revoked key outlives that time.
+ * The front thread's view of the store: a copy of all keys and accounts in memory. It queries the database for what was
+ * committed since its last query: at each notification, and every `storePollMs`. It answers for `storeStaleMsMax` after
+ * the last answered query, and then throws: so no revoked key is valid for longer than that.
  *
  * The copy is that of one snapshot, with the last entry of this reader's writer that the snapshot includes.
  */
@@ -44,7 +44,7 @@ interface Changes {
   readonly keys: readonly KeyFields[] | null;
 }
 
-// One statement reads one snapshot. A key that was revoked before the first question is not needed.
+// One statement reads one snapshot. A key that was revoked before the first query is not needed.
 const changesSince = translate(`
   SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS mark,
     coalesce((SELECT max(entry) FROM ledger WHERE writer = :writer), 0) AS committed,
@@ -73,7 +73,7 @@ interface CopiedAccount {
   readonly suspended: boolean;
 }
 
-/** SHA-256 of a key, as the question about changes has it. */
+/** SHA-256 of a key, as `changesSince` returns it. */
 const toText = (hash: Uint8Array): string => Buffer.from(hash).toString('base64');
 
 export class PostgresReader implements StoreReader {
@@ -85,14 +85,14 @@ export class PostgresReader implements StoreReader {
   readonly #keys = new Map<number, CopiedKey>();
   readonly #keyIds = new Map<string, number>();
   #committedEntry = 0;
-  /** The session that the copy is from: another one may be of a server that took its place. */
+  /** The session that the copy came from. The next one may lead to another server. */
   #session: Session | null = null;
   #mark = '0';
-  /** Monotonic clock, when the last question with an answer was asked. */
+  /** Monotonic clock, when the last answered query was sent. */
   #askedAtMs = -Infinity;
   #fault: StoreError | null = null;
   #running: Promise<void> = Promise.resolve();
-  /** A refresh that has not asked yet. */
+  /** A refresh that has not sent its query yet. */
   #waiting: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -105,11 +105,11 @@ export class PostgresReader implements StoreReader {
     this.#connection = new Connection(url, {
       bounds,
       name: SERVICE_NAME,
-      onAnnounced: () => void this.refresh(),
+      onNotification: () => void this.refresh(),
     });
   }
 
-  /** @throws {StoreError} the first question has no answer */
+  /** @throws {StoreError} the first query has no answer */
   async start(): Promise<void> {
     await this.refresh();
     this.probe();
@@ -172,7 +172,7 @@ export class PostgresReader implements StoreReader {
         this.#session = session;
       }
       const [changes] = await session.query<Changes>(changesSince, [this.#writer, this.#mark]);
-      if (changes === undefined) throw new Error('the question about changes has one row');
+      if (changes === undefined) throw new Error('the query for changes returned no row');
       this.#apply(changes);
       this.#askedAtMs = askedAtMs;
       this.#fault = null;

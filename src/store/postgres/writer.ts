@@ -21,7 +21,7 @@ const columns = [
 
 const names = columns.map(([name]) => name).join(', ');
 
-// An entry that is there already is skipped. Those of accounts and keys that the store does not have are counted.
+// Skips entries that the ledger has already. Counts those of accounts and keys that the store does not have.
 const append = `
   WITH given AS (
     SELECT * FROM unnest(${columns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ')})

@@ -50,6 +50,9 @@ const selectUsers = `
   FROM users LEFT JOIN accounts ON accounts.id = account_id
 `;
 
+/** SQLite needs a limit before an offset, and PostgreSQL takes no negative one. */
+const NO_LIMIT = 1_000_000;
+
 const toUser = (row: UserRow): User => ({
   userId: row.id,
   name: row.name,
@@ -167,7 +170,7 @@ export class People implements PeopleTransaction {
   async keepSessions(userId: number, sessionsMax: number): Promise<void> {
     await this.sql.all(
       `DELETE FROM sessions WHERE hash IN (
-         SELECT hash FROM sessions WHERE user_id = ? ORDER BY seen_at_ms DESC, created_at_ms DESC LIMIT 1000000 OFFSET ?
+         SELECT hash FROM sessions WHERE user_id = ? ORDER BY seen_at_ms DESC, created_at_ms DESC LIMIT ${NO_LIMIT} OFFSET ?
        )`,
       ...[userId, sessionsMax],
     );

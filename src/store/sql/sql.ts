@@ -8,9 +8,9 @@ export type SqlValue = string | number | null | Uint8Array;
 
 /** Statements of one connection, by their texts. All texts are literals, so there are few. */
 export interface Sql {
-  /** @param parameters in the place of each `?` */
+  /** @param parameters one for each `?` */
   all<Row>(text: string, ...parameters: SqlValue[]): Awaitable<Row[]>;
-  /** @param parameters in the place of each `:name` */
+  /** @param parameters one for each `:name` */
   named<Row>(text: string, parameters: Readonly<Record<string, SqlValue>>): Awaitable<Row[]>;
 }
 
