@@ -8,7 +8,7 @@
 const GUARD = 0;
 const BEATS = 1;
 const STEPS = 2;
-const STEP_MS = 3;
+const DECLARED_MS = 3;
 const FIELDS = 4;
 
 /** Bits of the guard. */
@@ -35,9 +35,9 @@ export class Vitals {
     setInterval(() => Atomics.add(this.#fields, BEATS, 1), bounds.watchdogBeatMs / 2).unref();
   }
 
-  /** Thread: a step begins or ends. @param expectedMs what the engine declared for a long step */
-  setStepping(stepping: boolean, expectedMs = 0): void {
-    Atomics.store(this.#fields, STEP_MS, Math.ceil(expectedMs));
+  /** Thread: a step begins or ends. @param declaredMs what the engine declared for a long step */
+  setStepping(stepping: boolean, declaredMs = 0): void {
+    Atomics.store(this.#fields, DECLARED_MS, Math.ceil(declaredMs));
     if (this.isStepping !== stepping) Atomics.add(this.#fields, STEPS, 1);
   }
 
@@ -68,8 +68,8 @@ export class Vitals {
   }
 
   /** Milliseconds that the engine declared for the step that is running, if it is a long one; else 0. */
-  get stepMs(): number {
-    return Atomics.load(this.#fields, STEP_MS);
+  get declaredMs(): number {
+    return Atomics.load(this.#fields, DECLARED_MS);
   }
 
   /** A native call is running. */

@@ -8,9 +8,9 @@ import type { Bounds } from '../limits.js';
 import type { Clock } from '../monotonic.js';
 import type { Vitals } from './vitals.js';
 
-type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping' | 'stepMs'>;
+type Signs = Pick<Vitals, 'beats' | 'steps' | 'isStepping' | 'declaredMs'>;
 
-/** A long step may take so many times as long as declared: it was measured while nothing else ran. */
+/** A long step may take this many times the declared time, which was measured while nothing else ran. */
 const LONG_STEP_FACTOR = 3;
 
 interface Deadline {
@@ -91,7 +91,7 @@ export class Watchdog {
   }
 
   #isHung(vitals: Signs, watched: Watched): boolean {
-    const { beats, steps, isStepping, stepMs } = vitals;
+    const { beats, steps, isStepping, declaredMs } = vitals;
     if (beats !== watched.beats) {
       watched.beats = beats;
       watched.beatMs = this.#seenMs;
@@ -100,7 +100,7 @@ export class Watchdog {
       watched.steps = steps;
       watched.stepMs = this.#seenMs;
     }
-    const hangMs = this.#bounds.threadHangMsMax + LONG_STEP_FACTOR * stepMs;
+    const hangMs = this.#bounds.threadHangMsMax + LONG_STEP_FACTOR * declaredMs;
     return this.#seenMs - Math.min(watched.beatMs, watched.stepMs) > hangMs;
   }
 }

@@ -22,7 +22,7 @@ const bench = (t: Test) => {
     get isStepping() {
       return steps % 2 !== 0;
     },
-    stepMs: 0,
+    declaredMs: 0,
   };
   watchdog.watch(thread, () => hung++);
   const pass = (seconds: number, { beating = true, stepping = false } = {}) => {
@@ -47,7 +47,7 @@ const bench = (t: Test) => {
 
 t.test('a long step may take three times as long as declared, beside what a short one may', (t) => {
   const { thread, pass, step, hung } = bench(t);
-  thread.stepMs = 4_000;
+  thread.declaredMs = 4_000;
   step();
   pass(17, { beating: false });
   t.equal(hung(), 0);
