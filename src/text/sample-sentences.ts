@@ -1,4 +1,5 @@
-/** A sentence to hear a voice by, in its language. */
+/** Sentences for samples of voices, by language. */
+import { primaryLanguage } from './language.js';
 
 const sentences: Readonly<Record<string, string>> = {
   en: 'The kettle is on, and the kitchen smells of toast. Shall we sit by the window and talk?',
@@ -17,6 +18,6 @@ const sentences: Readonly<Record<string, string>> = {
   ja: 'お湯が沸いて、台所はパンの香りがします。窓のそばに座りましょうか。',
 };
 
-/** @param language BCP 47. Without a sentence in it: the English one */
+/** @param language BCP 47 @returns the sentence in this language, or the English one */
 export const sampleSentence = (language: string): string =>
-  sentences[language.toLowerCase().split(/[-_]/, 1)[0]!.replace('cmn', 'zh')] ?? sentences['en']!;
+  sentences[primaryLanguage(language).replace('cmn', 'zh')] ?? sentences['en']!;

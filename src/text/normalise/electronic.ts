@@ -1,4 +1,4 @@
-/** E-mail addresses and addresses of pages, spelled as people read them out: "jane dot doe at example dot com". */
+/** E-mail and web addresses, spelled as people read them out: "jane dot doe at example dot com". */
 import { type Rule, say, wordSet } from './tokens.js';
 
 /** The words of a language for the signs of an address. */
@@ -19,7 +19,7 @@ export interface AddressWords {
   letter(letter: string): string;
 }
 
-/** Endings of names that are no words of a sentence: "example.com" needs no www. */
+/** Top-level domains: "example.com" is an address without "www" too. */
 const endings = wordSet(
   'com org net edu gov mil io ai dev app info biz tv xyz uk de fr es nl pl ru eu ca au nz ch se dk fi jp cn br mx online shop cloud tech gg sm',
 );
@@ -37,12 +37,8 @@ const isAddress = (text: string): boolean => {
   if (!/[.@:]/.test(text)) return false;
   if (mail.test(text) || page.test(text)) return true;
   const { ending, path = '' } = bare.exec(text)?.groups ?? {};
-  // "end.Next" lacks a space; "U.S.com" does not exist.
-  return (
-    ending !== undefined &&
-    (endings.has(ending) || (path.startsWith('/') && ending.length === 2)) &&
-    !/\d$/.test(ending)
-  );
+  // "end.Next" lacks a space, and is not an address.
+  return ending !== undefined && (endings.has(ending) || (path.startsWith('/') && ending.length === 2));
 };
 
 /** Whether a run of letters is read letter by letter: it is short, has no vowel or is known. */

@@ -75,7 +75,7 @@ export class Tokens {
       const gap = text.slice(words[i - 1]?.end ?? start, start);
       const trimmed = trim(raws[i]!, tokenMax);
       const open = quotes + countQuotes(trimmed.lead);
-      // The sign of inches is no quote: only where one is open does it close it.
+      // After a digit, a quote is the sign of inches, unless a quotation is open: then it closes that.
       quotes = open + (open % 2 === 1 || !/\d$/.test(trimmed.core) ? countQuotes(trimmed.tail) : 0);
       return {
         raw: raws[i]!,

@@ -29,7 +29,7 @@ const capitalised = (word: string): string => word.charAt(0) + word.slice(1).toL
 /** Also accepts capitals, as in a heading. */
 const normal = (word: string): string => (/^[A-Z]{3,9}$/.test(word) ? capitalised(word) : word);
 
-/** Months in lower case that are no other words. */
+/** Months in lower case that are not words of another meaning. */
 const lowerMonths = wordSet(
   'january february april june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec',
 );
@@ -88,7 +88,7 @@ const clockWords = (text: string, alone: boolean): string => {
   return `${hours} ${Number(hour) === 1 ? 'hour' : 'hours'}, ${cardinal(minute)} ${minute === '01' ? 'minute' : 'minutes'} ${withSeconds}`;
 };
 
-/** `null` if the text is no time. A bare number is no time. A zone may follow: 11:30EST, 1:59p.m.est. */
+/** `null` if the text is not a time. A bare number is not a time. A zone may follow: 11:30EST, 1:59p.m.est. */
 export const timeOf = (text: string): string | null => {
   const { time, where } = zoned.exec(text)?.groups ?? {};
   if (time !== undefined && where !== undefined) {

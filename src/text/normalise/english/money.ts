@@ -151,7 +151,7 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   return sum && say(sum.number, sum.isOne ? sum.currency.one : sum.currency.many);
 };
 
-/** Codes that are written small and are no words. */
+/** Codes that are not words, even in lower case. */
 const lowerCodes = wordSet('usd eur gbp cad aud inr jpy chf nzd');
 
 const amountForm = new RegExp(`^(?<amount>[-−]?${numberPattern})(?<scale>${scale})?$`, 'i');

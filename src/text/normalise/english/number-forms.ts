@@ -12,6 +12,7 @@ import {
   powerWords,
   quantityOf,
   yearWords,
+  letterName,
 } from './numbers.js';
 import { type Reading, type Rule, say, sayIf, type Tokens, wordTable } from '../tokens.js';
 
@@ -127,7 +128,7 @@ const operators = wordTable(`
 `);
 
 const operator = '[-+−–*∗×x∙⋅·÷∕/±=≠≈<>≤≥≦≧]';
-/** A variable is one letter; x is one where it is no sign. */
+/** A variable is one letter. An x is a variable where it is not a sign. */
 const operand = `-?(?:${numberPattern}|[a-z](?![a-z]))`;
 const sum = new RegExp(`^${operand}(?:${operator}${operand}){1,8}=?$`);
 const sumParts = new RegExp(`(?<operand>${operand})(?<operator>${operator})?`, 'g');
@@ -137,19 +138,16 @@ const certain = /[+*=÷∗∙⋅∕±≠≈<>≤≥≦≧]/;
 /** 2+2=4, 10*3, y=x+1 */
 const sumOf = (text: string): string | null => {
   if (text.length > 64 || !certain.test(text) || !sum.test(text)) return null;
-  // "a+b" and "x<y" may be names; with a result they are none.
+  // "a+b" and "x<y" may be names; with a result they are sums.
   if (/[a-z]/.test(text.replaceAll(/(?<=\d)x(?=\d)/g, '')) && !text.includes('=')) return null;
   const words = Array.from(text.matchAll(sumParts), ({ groups }) => {
     const { operand: value = '', operator: sign } = groups!;
     const minus = /^-[a-z]/.test(value) ? 'minus ' : '';
-    const spoken = /[a-z]$/.test(value) ? minus + letterWord(value.at(-1)!) : quantityOf(value)?.spoken;
+    const spoken = /[a-z]$/.test(value) ? minus + letterName(value.at(-1)!) : quantityOf(value)?.spoken;
     return sign === undefined ? [spoken] : [spoken, operators.get(sign)];
   }).flat();
   return words.includes(undefined) ? null : words.join(' ');
 };
-
-/** espeak-ng reads a lone "a" as the article. */
-const letterWord = (letter: string): string => (letter === 'a' ? 'eigh' : letter.toUpperCase());
 
 /** "12@$5", "@12": each side by itself. */
 const atSign = (text: string): string | null => {

@@ -26,6 +26,12 @@ const belowThousand = (value: number): string => {
 /** `407` -> four zero seven. */
 export const digitWords = (digits: string): string => Array.from(digits, (digit) => small[+digit]!).join(' ');
 
+/** The name of a letter. espeak-ng reads a lone A as the article. */
+export const letterName = (letter: string): string => {
+  const capital = letter.toUpperCase();
+  return capital === 'A' ? 'eigh' : capital;
+};
+
 /** Digits in groups, with a pause between groups. */
 export const digitGroups = (groups: readonly string[]): string => groups.map(digitWords).join(', ');
 
@@ -90,7 +96,7 @@ export interface Quantity {
 }
 
 /** With or without commas between thousands (or lakhs). */
-export const integerPattern = String.raw`(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}|\d+)`;
+const integerPattern = String.raw`(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}|\d+)`;
 export const numberPattern = String.raw`(?:${integerPattern}(?:\.\d+)?|\.\d+)`;
 
 const vulgar: Readonly<Record<string, string>> = {

@@ -12,7 +12,7 @@ export const states = wordTable(`
 `);
 /** These are words too: only before a ZIP code. */
 const alsoWords = wordSet('OK HI ME');
-/** A word with a capital before a comma that is no city: "Well, IN the end". */
+/** Words with a capital before a comma that are not cities: "Well, IN the end". */
 const noCity = wordSet(
   'Well Yes No Oh So Now Okay Sure Right Great Please Sorry Thanks Hello Hi Hey But And',
 );

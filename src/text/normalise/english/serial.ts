@@ -4,12 +4,9 @@ import { type Rule, say, wordSet } from '../tokens.js';
 import { timeOf } from './dates.js';
 import { measureOf } from './measures.js';
 import { ordinalOf } from './number-forms.js';
-import { cardinal, digitWords, pairs } from './numbers.js';
+import { cardinal, digitWords, letterName, pairs } from './numbers.js';
 
-/** espeak-ng reads a lone A as the article. */
-const letterName = (letter: string): string => (letter === 'A' ? 'eigh' : letter);
-
-export const spellOut = (letters: string): string => Array.from(letters.toUpperCase(), letterName).join(' ');
+const spellOut = (letters: string): string => Array.from(letters, letterName).join(' ');
 
 export const addressWords: AddressWords = {
   ...{ at: 'at', dot: 'dot', hyphen: 'dash', underscore: 'underscore', slash: 'slash', colon: 'colon' },
@@ -70,7 +67,7 @@ export const serials: Rule = (tokens, at) => {
     return say(`${pairs(house['number']!)} ${letterName(house['letter']!)}`);
   const { name, tone } = /^(?:(?<name>[a-z]{1,6})\+\+|(?<tone>[a-z])#)$/i.exec(core)?.groups ?? {};
   if (name !== undefined) return say(`${lettersOf(name)} plus plus`);
-  if (tone !== undefined) return say(`${letterName(tone.toUpperCase())} sharp`);
+  if (tone !== undefined) return say(`${letterName(tone)} sharp`);
   // 31/31/100, 123/261788/2021
   if (/^\d{1,9}(?:\/\d{1,9}){2,7}$/.test(core)) return say(core.split('/').map(numberOf).join(' slash '));
   return form.test(core) ? say(serialWords(core)) : null;

@@ -1,4 +1,4 @@
-/** Numbers of a language with decimal commas: `1.234,5`, `1 234`, `-3`, `½`, `10-20`. */
+/** Numbers as the languages of this folder write them: `1.234,5`, `1 234`, `-3`, `½`, `10-20`. */
 import type { Gender, Grammar, Noun } from './grammar.js';
 
 export interface Amount {
@@ -30,7 +30,7 @@ export const digitsOf = (grammar: Grammar, digits: string): string =>
   Array.from(digits, (digit) => grammar.cardinal(digit)).join(' ');
 
 /** A whole number; long ones and those with a leading zero digit by digit. */
-export const wholeOf = (grammar: Grammar, digits: string, before?: Gender): string =>
+const wholeOf = (grammar: Grammar, digits: string, before?: Gender): string =>
   digits.length > countedDigitsMax || /^0\d/.test(digits)
     ? digitsOf(grammar, digits)
     : grammar.cardinal(digits, before);

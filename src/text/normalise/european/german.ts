@@ -48,7 +48,7 @@ const cardinal = (digits: string, before?: Gender): string => {
   const words: string[] = [];
   const below = value % 1e6;
   for (let scale = 3; scale >= 1; scale--) {
-    const count = Math.floor(value / 1e6 ** 1 / 1_000 ** (scale - 1)) % 1_000;
+    const count = Math.floor(value / 1e6 / 1_000 ** (scale - 1)) % 1_000;
     const [one, many] = scales[scale]!;
     if (count > 0)
       words.push(count === 1 ? one : `${belowThousand(count, true).replace(/eins$/, 'eine')} ${many}`);
@@ -121,7 +121,7 @@ const ordinals: Rule = (tokens, at) => {
 
 const fullMonth = (word: string): string => {
   if (months.has(word)) return word;
-  const short = word === 'Jän' || word === 'Jänner' ? 'Jan' : word === 'Mär' ? 'Mär' : word.slice(0, 3);
+  const short = word.startsWith('Jän') ? 'Jan' : word.slice(0, 3);
   return monthNames.find((name) => name.startsWith(short)) ?? word;
 };
 
@@ -144,7 +144,8 @@ const years: Rule = (tokens, at) => {
   return isMonthBefore || cue.test(before(tokens, at)) || !/^\p{Lu}/u.test(next) ? say(yearOf(core)) : null;
 };
 
-const women = wordSet(
+/** Names of queens: "Elisabeth II." is "die Zweite". */
+const queens = wordSet(
   'Elisabeth Katharina Maria Margarethe Margarete Victoria Viktoria Anna Christina Isabella',
 );
 
@@ -162,7 +163,7 @@ const rulers: Rule = (tokens, at) => {
   const goesOn = tokens.following(at) !== undefined;
   const stem = ordinalStem(value);
   return {
-    parts: [{ core: `${women.has(name) ? 'die' : 'der'} ${stem}e`, tail: goesOn ? tail.slice(1) : tail }],
+    parts: [{ core: `${queens.has(name) ? 'die' : 'der'} ${stem}e`, tail: goesOn ? tail.slice(1) : tail }],
   };
 };
 

@@ -68,7 +68,7 @@ export interface Grammar {
   readonly ambiguous: ReadonlySet<string>;
   /** Common feminine nouns, beside units and currencies, that a number agrees with. */
   readonly feminine: ReadonlySet<string>;
-  /** Before a number that is dialled. */
+  /** Words before a number that is dialled. */
   readonly callCues: ReadonlySet<string>;
   /** Ordinal numbers, Roman numerals and other forms of its own, tried before the shared rules for numbers. */
   readonly ownRules: readonly Rule[];
@@ -120,7 +120,7 @@ export const nouns = (table: string): ReadonlyMap<string, Noun> => {
   return found;
 };
 
-/** `€ EUR: Euro, Euro, Cent, Cent`: singular, plural and the same of the hundredths. `f` marks the feminine ones. */
+/** `€ EUR: Euro, Euro, Cent, Cent`: singular, plural and the same of the hundredths. `*` marks a feminine singular. */
 export const currencyTable = (table: string): ReadonlyMap<string, Currency> => {
   const found = new Map<string, Currency>();
   const noun = (one: string, many: string): Noun => ({

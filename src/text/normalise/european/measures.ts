@@ -21,7 +21,7 @@ export const unitOf = (grammar: Grammar, symbol: string, attached: boolean): Nou
     : { one: unit.one + rate, many: unit.many + rate, gender: unit.gender };
 };
 
-/** " pro Stunde": what stands after the stroke of a rate. */
+/** " pro Stunde": the words for what is after the stroke of a rate. */
 const rateOf = (grammar: Grammar, text: string): string | null => {
   const name = unitOf(grammar, text, true)?.one ?? (/^\p{L}{3,12}$/u.test(text) ? text : null);
   return name === null || name === '' ? null : ` ${grammar.words.per} ${name}`;
@@ -150,7 +150,7 @@ const sumWords = (grammar: Grammar, { amount, currency, scale: scaleNoun, rate }
   return words && words + rate;
 };
 
-/** `5 €`, `€5`, `5,50€`; `null` if the text is no money. */
+/** `5 €`, `€5`, `5,50€`; `null` if the text is not an amount of money. */
 export const moneyOf = (grammar: Grammar, text: string): string | null => {
   const sum = sumOf(grammar, text);
   return sum && sumWords(grammar, sum);

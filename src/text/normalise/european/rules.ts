@@ -8,9 +8,9 @@ import type { Grammar } from './grammar.js';
 import { measures, money } from './measures.js';
 import { fractions, ranges, signs, telephone, typed } from './signs.js';
 
-/** Words that one abbreviation spans at most: "z. B.", "i. d. R.". */
+/** The most words of one abbreviation: "z. B.", "i. d. R.". */
 const abbreviationWordsMax = 3;
-/** After other abbreviations the sentence goes on, whatever letter follows. */
+/** Abbreviations that can end a sentence. After the others the sentence continues, whatever letter follows. */
 const mayEnd = /^(?:etc|usw|usf|u\.v\.m|ff|cía|ee\.uu|s\.a|a\.m|p\.m|jr|hab|env|pág)$/;
 
 /** "so." is a word, "So., 3. Mai" a day; "sept." is a month in "3 sept.". */
@@ -53,6 +53,7 @@ const plainNumbers =
   };
 
 const groupOf = /^\d{3}(?:,\d+)?(?:[%€$£°]|\p{L}{1,3})?[.,;:!?)\]}"'’”»…]*$/u;
+/** The most groups of three digits after the first. */
 const groupsMax = 4;
 
 /** `12 345,67` is one token: groups of three digits, unless the number is dialled. */

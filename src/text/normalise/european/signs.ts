@@ -182,6 +182,7 @@ const numberFirst = (grammar: Grammar, text: string): string | null => {
 
 const dialledForm = /^(?:\+|00|0)\d[\d().\/-]*$/;
 const groupForm = /^\(?\d[\d().\/-]*$/;
+/** The most tokens of a telephone number. */
 const tokensMax = 7;
 
 /** +49 30 1234567, 01 23 45 67 89, 0170/1234567; any long number after "Tel.". */
