@@ -32,7 +32,7 @@ interface FlushEnd {
  * What an engine is asked to speak. The caller adds the seeds.
  *
  * @param language of the voice, BCP 47
- * @param lexicons the strongest first; an entry of theirs counts for more than the reading of a number
+ * @param lexicons the strongest first; their entries win over the spoken forms of numbers
  */
 export const requestOf = (
   { text, words, before, beforeIsWhole, after, index }: Segment & Pick<ScheduledSegment, 'index'>,
@@ -62,7 +62,7 @@ const spokenForms = (
   return spoken.length === 0 ? {} : { spoken };
 };
 
-/** What the actor learns of the tokens of a segment, to report their times. */
+/** The tokens of a segment, from which the actor reports times. */
 export const tokensOf = (
   { text, words, blank }: ScheduledSegment,
   { framing, timestamps }: Pick<ContextOptions, 'framing' | 'timestamps'>,
@@ -103,10 +103,10 @@ export class Utterances {
 
   /**
    * A request has its whole text at once, and one for blank text is answered by a short silence. On a socket text arrives
-   * in pieces: speech starts early, and blank text is no request.
+   * in pieces: speech starts early, and blank text is not a request.
    *
    * @param language of the voice, BCP 47
-   * @param lexicons asked for each segment: a reload counts from the next one on
+   * @param lexicons called for each segment, so that a reload takes effect from the next one on
    */
   constructor(
     bounds: Bounds,

@@ -21,7 +21,7 @@ const leaning: Readonly<Record<string, ReadonlySet<string>>> = {
     'einen einem einer eines eine kein keine keinen keinem keiner mein meine meinen meinem meiner dein deine deinen ihre ihren ' +
       'ihrem ihrer seine seinen seinem seiner unser unsere unseren euer eure dieser diese dieses diesen diesem jeder jede ' +
       'jedes jeden jedem welche welcher welches welchen manche solche alle allen aller viele vielen wenige beim über unter ' +
-      'nach ohne durch gegen zwischen während wegen trotz seit statt oder aber denn sondern sowie dass weil wenn während ' +
+      'nach ohne durch gegen zwischen wegen trotz seit statt oder aber denn sondern sowie dass weil wenn während ' +
       'obwohl damit bevor nachdem sobald falls auch noch nicht sehr mehr ganz etwa nur schon wird werden wurde wurden kann ' +
       'können muss müssen soll sollen will wollen darf dürfen habe haben hatte hatten sind waren sein eins zwei drei vier fünf',
   ),
@@ -58,9 +58,9 @@ const leaning: Readonly<Record<string, ReadonlySet<string>>> = {
   ),
 };
 
-/** Words that are no shorter lean less, in languages without a list of their own. */
+/** In languages without a list: the fewest letters of a word after which a turn is cut. Long words lean less. */
 const unlistedLettersMin = 6;
-/** Of these, the word before a place is not cut from a short one after it, which may be a postposition. */
+/** There too: the fewest letters of the word after the cut. A shorter one may be a postposition. */
 const nextLettersMin = 4;
 
 const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
@@ -85,7 +85,7 @@ const mayPart = (word: string, next: string, code: string): boolean => {
  * The last good place of a text, some words before its end.
  *
  * @param text whole words
- * @param code of its language: `de`
+ * @param code primary subtag of its language: `de`
  * @returns the UTF-16 offset of the word after the place; `null` if there is none yet
  */
 export const earlyPlace = (text: string, code = 'en'): number | null => {

@@ -85,7 +85,7 @@ const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}.…]+$/gu;
  * @param token the token before the white space, with all its punctuation; its last terminator is a full stop or an
  *   ellipsis
  * @param opensSegment whether it is the segment's first token
- * @param code of the language: `de`
+ * @param code primary subtag of the language: `de`
  */
 export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en'): FullStop => {
   const bare = token.replace(edges, '');

@@ -16,15 +16,16 @@ export interface LexiconEntry {
   readonly form: { readonly spelling: string } | { readonly ipa: string };
 }
 
-/** Words of a phrase at most. */
+/** The most words of a phrase. */
 export const phraseWordsMax = 5;
-/** Entries that differ only in case or language at most. */
+/** The most entries that differ only in case or language. */
 const variantsMax = 16;
-/** UTF-16 units of a token that is looked up. */
-const tokenMax = 128;
+/** The most UTF-16 units of a token that is looked up. */
+const tokenUnitsMax = 128;
 
-const foldOf = (text: string): string => text.normalize('NFC').replaceAll('’', "'").toLowerCase();
-const written = (text: string): string => text.normalize('NFC').replaceAll('’', "'");
+/** In one Unicode form, with straight apostrophes. */
+const plain = (text: string): string => text.normalize('NFC').replaceAll('’', "'");
+const foldOf = (text: string): string => plain(text).toLowerCase();
 
 const opening = /^[([{"'‘’“«‹„¿¡*_]+/;
 const closing = /[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
@@ -69,10 +70,10 @@ export class Lexicon {
   find(phrase: string, language: string): LexiconEntry | null {
     const variants = this.#entries.get(foldOf(phrase));
     if (variants === undefined) return null;
-    const exact = written(phrase);
+    const exact = plain(phrase);
     const fits = (entry: LexiconEntry) => entry.language === null || isWithin(language, entry.language);
     return (
-      variants.find((entry) => fits(entry) && written(entry.written) === exact) ??
+      variants.find((entry) => fits(entry) && plain(entry.written) === exact) ??
       variants.find((entry) => fits(entry) && ignoresCase(entry)) ??
       null
     );
@@ -118,8 +119,8 @@ const readings = (tokens: readonly string[]) => {
 };
 
 /**
- * Finds the words of a text that lexicons have. The longest phrase wins, then the first lexicon. Time is proportional to
- * the length of the text, whatever the lexicons hold.
+ * Finds the words of a text that are in lexicons. The longest phrase wins, then the first lexicon. Time is proportional to
+ * the length of the text, however large the lexicons are.
  *
  * @param language of the voice
  */
@@ -148,7 +149,7 @@ const longestAt = (
   language: string,
 ): Replacement | null => {
   const token = tokenOf(first);
-  if (token.length > tokenMax) return null;
+  if (token.length > tokenUnitsMax) return null;
   const folded = foldOf(token);
   const starts = new Set([folded, ...readings([folded]).map(({ phrase }) => phrase)]);
   starts.add(folded.replace(opening, ''));
@@ -159,7 +160,7 @@ const longestAt = (
   const tokens = [token];
   while (tokens.length < Math.min(longest, end - first)) {
     const next = tokenOf(first + tokens.length);
-    if (next.length > tokenMax) break;
+    if (next.length > tokenUnitsMax) break;
     tokens.push(next);
   }
   for (; tokens.length > 0; tokens.pop())

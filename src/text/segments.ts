@@ -108,7 +108,7 @@ export class Segmenter {
   /**
    * @param startsEarly the text arrives word by word: an utterance begins with a clause of a few words, or with about
    *   seven words, and each segment is so short that its text can arrive while the ones before it are heard
-   * @param language BCP 47: of the abbreviations
+   * @param language BCP 47; decides which abbreviations are known
    */
   constructor(bounds: SegmentBounds, startsEarly = false, language = 'en') {
     this.#bounds = bounds;

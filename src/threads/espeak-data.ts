@@ -6,7 +6,7 @@ import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 
 const key = 'espeak-ng.data';
 
-/** Reads the data for threads that start later. */
+/** Reads the data for all threads that start later. @throws if the file is missing or incomplete */
 export const shareEspeakData = async (): Promise<void> => {
   const entry = createRequire(import.meta.url).resolve('@echogarden/espeak-ng-emscripten');
   const file = await open(join(dirname(entry), key), 'r');
@@ -24,6 +24,6 @@ export const shareEspeakData = async (): Promise<void> => {
   }
 };
 
-/** What was read; `undefined` in a program that shares nothing. */
+/** The shared data; `undefined` in a program that has not called `shareEspeakData`. */
 export const sharedEspeakData = (): SharedArrayBuffer | undefined =>
   getEnvironmentData(key) as unknown as SharedArrayBuffer | undefined;

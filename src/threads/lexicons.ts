@@ -1,6 +1,6 @@
 /**
  * The pronunciation lexicons of the service, of its accounts and of its voices. A thread reads their files at the start and
- * at a reload, and sends the entries in parts. Speech goes on with the old ones until all are there.
+ * at a reload, and sends the entries in parts. Until all have arrived, speech uses the previous ones.
  */
 import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { Lexicon, type LexiconEntry } from '../text/lexicon.js';
 
-/** What a lexicon applies to: the folder of its file says it. */
+/** What a lexicon applies to. The folder of its file decides. */
 export type Scope =
   { readonly kind: 'service' } | { readonly kind: 'account' | 'voice'; readonly name: string };
 
@@ -52,7 +52,7 @@ export type LexiconMail =
 const keyOf = (scope: Scope): string =>
   scope.kind === 'service' ? 'service' : `${scope.kind} ${scope.name}`;
 
-/** The thread needs this much for a file of the largest size. */
+/** Heap that the thread needs for a file of the largest size. */
 const HEAP_MIB = 96;
 
 export interface LexiconsParts {
@@ -75,7 +75,7 @@ export class Lexicons {
     this.#parts = parts;
   }
 
-  /** Those that hold for a text, the strongest first: of the account, of the voice, of the service. */
+  /** The lexicons for a text, the strongest first: of the account, of the voice, of the service. */
   of(account: string, voiceId: string): readonly Lexicon[] {
     if (this.#scopes.size === 0) return [];
     return [`account ${account}`, `voice ${voiceId}`, 'service'].flatMap(
@@ -84,8 +84,8 @@ export class Lexicons {
   }
 
   /**
-   * Reads the files. A second call while they are read causes one more reading after it. Never rejects: without an answer
-   * the old ones stay.
+   * Reads the files. A call while they are read causes one more reading afterwards. Never rejects: if the files cannot be
+   * read, the previous lexicons stay in use.
    */
   reload(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
@@ -108,7 +108,7 @@ export class Lexicons {
         await this.#read();
       } catch (error) {
         if (!this.#isClosed)
-          this.#parts.log.error(describeFault(error), 'the lexicons could not be read: the old ones stay');
+          this.#parts.log.error(describeFault(error), 'the lexicons could not be read: the previous ones stay in use');
       }
     } while (this.#isWantedAgain());
   }
@@ -152,7 +152,7 @@ export class Lexicons {
     for (const { path, line, fault } of done.findings)
       log.warn({ file: `${path}:${line}`, fault }, 'lexicon');
     for (const path of crowded)
-      log.warn({ file: path }, 'lexicon: too many forms of one word, some are left out');
+      log.warn({ file: path }, 'lexicon: too many forms of one word, some are left out: remove some');
     const entries = [...next.values()].reduce((sum, { size }) => sum + size, 0);
     const faults = done.findings.length + done.findingsLeft;
     log.info({ files: done.files, entries, ...(faults > 0 && { faults }) }, 'lexicons read');

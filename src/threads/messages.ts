@@ -21,7 +21,7 @@ export type { Replacement, Span };
 /** `workerData` of a synthesis thread. */
 export interface SynthesisThreadData {
   readonly packs: readonly VoicePack[];
-  /** So many of them are loaded at once; absent: all. */
+  /** The most packs that are loaded at once; absent: all. */
   readonly packsLoadedMax?: number;
   readonly executionProvider: ExecutionProvider;
   readonly logLevel: LogLevel;
@@ -186,7 +186,7 @@ export type SocketFraming = 'socket' | 'elevenlabs' | 'elevenlabs-sync' | 'raw-p
 
 /**
  * How frames are built: records of a stream, pieces of one JSON response, bare audio bytes, or WebSocket messages. Those of
- * ElevenLabs report the times of characters, the events of OpenAI none.
+ * ElevenLabs report the times of characters; those of OpenAI report no times.
  */
 export type Framing =
   'stream' | 'whole' | 'raw' | 'elevenlabs-lines' | 'elevenlabs-whole' | 'openai-events' | SocketFraming;

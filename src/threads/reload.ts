@@ -14,7 +14,7 @@ export interface VoiceReloadParts {
   readonly generations: Pick<Generations, 'settled' | 'load' | 'status' | 'current'>;
   /** Reads and verifies the voices without blocking the thread. Rejects with one line that names the file. */
   readonly read: () => Promise<Voices>;
-  /** What else an operator expects of a reload. It does not wait for older voices. */
+  /** Called at once for each request, to reload what need not wait for the voices. */
   readonly onRequest?: () => void;
   readonly log: Log;
 }
@@ -24,11 +24,11 @@ export interface ReloadResult {
   readonly atMs: number;
   /** Why the voices were not reloaded; `null` if they were. */
   readonly fault: string | null;
-  /** What cannot be used, where the reload failed for it. */
+  /** The packs that made the reload fail. */
   readonly findings: readonly PackFinding[];
 }
 
-/** A line for each pack that cannot be used. The others speak. */
+/** Logs each pack that cannot be used. The others are in use. */
 export const logFindings = (findings: readonly PackFinding[], log: Log): void => {
   for (const { pack, fault } of findings) log.warn({ pack, reason: fault }, 'a voice pack cannot be used');
 };

@@ -71,7 +71,7 @@ export class Job {
     return this.#isSettled;
   }
 
-  /** When its listener wants its first sample. */
+  /** When its first sample is due, by the clock of playback deadlines. */
   get playFromMs(): number {
     return this.#playFromMs;
   }

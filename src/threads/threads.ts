@@ -14,7 +14,7 @@ import { Watchdog } from './watchdog.js';
 export interface ThreadsOptions {
   readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider' | 'logLevel'>;
   readonly voices: Voices;
-  /** So many voice packs are loaded at once in each thread; absent: all. */
+  /** The most voice packs that are loaded at once in each thread; absent: all. */
   readonly packsLoadedMax?: number;
   readonly bounds: Bounds;
   readonly log: Log;

@@ -18,7 +18,7 @@ export interface PackFinding {
 /** A voice pack that cannot be used. The message is one line that names the file or folder at fault. */
 export class VoicePackError extends Error {
   override readonly name = 'VoicePackError';
-  /** All that cannot be used, where a whole folder was read. */
+  /** Everything that cannot be used, if a whole folder was read. */
   readonly findings: readonly PackFinding[];
 
   constructor(message: string, findings: readonly PackFinding[] = []) {
@@ -27,7 +27,7 @@ export class VoicePackError extends Error {
   }
 }
 
-/** The longest step of an engine that cannot interrupt its model, as it was measured at load. */
+/** The longest step of an engine that cannot interrupt its model, measured at load. */
 export interface LongStep {
   /** Compute time. */
   readonly ms: number;
@@ -74,13 +74,13 @@ export interface VoicePack {
   readonly modelBytes: number;
   /** Size of the files that all threads map: they are in memory once. */
   readonly sharedBytes?: number;
-  /** What the segments that a thread speaks at the same time keep in memory, where it is much; absent: little. */
+  /** Bytes that the segments of a thread keep in memory together; absent: few. */
   readonly stateBytes?: number;
   /** Files that stay open for it. */
   readonly openFiles: number;
   /** What this pack lacks, or what the service does not support of it: a short sentence each. */
   readonly notes?: readonly string[];
-  /** How it did when it was tried; absent: it was not tried. */
+  /** The result of its trial; absent: it was not tried. */
   readonly trial?: TrialResult;
   /** What its format needs to load it. */
   readonly data: unknown;
@@ -99,7 +99,7 @@ export interface VoiceCatalogue {
 /** What a generation speaks with. */
 export interface Voices {
   readonly catalogue: VoiceCatalogue;
-  /** What stands beside the packs and cannot be used. */
+  /** What was found beside the packs and cannot be used. */
   readonly findings: readonly PackFinding[];
   /** What its threads load. */
   readonly packs: readonly VoicePack[];
@@ -152,7 +152,7 @@ export interface PacksThreadData {
  * wait for the hashes of large files.
  *
  * @param entry the compiled `workers/packs.ts`
- * @throws {VoicePackError} in one line that names the file, if the default pack cannot be used, or none
+ * @throws {VoicePackError} in one line that names the file, if the default pack cannot be used, or no pack can
  */
 export const readVoices = async (workerData: PacksThreadData, entry: URL): Promise<Voices> => {
   const answer = await new Promise<PacksAnswer>((resolve, reject) => {
