@@ -133,6 +133,11 @@ export class Tokens {
       : token.core.toLowerCase();
   }
 
+  /** As `wordBefore`, and also an abbreviation with its full stop: "Tel. 123". */
+  cueBefore(at: number): string {
+    return this.wordBefore(at) || (this.previous(at)?.core.toLowerCase() ?? '');
+  }
+
   /** As `wordBefore`, with its capitals. */
   wordBeforeAsWritten(at: number): string {
     return this.wordBefore(at) === '' ? '' : this.#tokens[at - 1]!.core;

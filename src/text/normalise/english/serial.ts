@@ -51,9 +51,8 @@ const cues = wordSet(
 /** After such a word. */
 export const cuedSerials: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
-  const before = tokens.wordBefore(at) || (tokens.previous(at)?.core.toLowerCase() ?? '');
   const code = core.replace(/^#/, '');
-  return form.test(code) && cues.has(before) && !/^\d+(?:st|nd|rd|th)$/i.test(code)
+  return form.test(code) && cues.has(tokens.cueBefore(at)) && !/^\d+(?:st|nd|rd|th)$/i.test(code)
     ? say(`${code === core ? '' : 'number '}${serialWords(code)}`)
     : null;
 };

@@ -26,6 +26,20 @@ const vulgar: Readonly<Record<string, readonly [above: number, below: number]>> 
   },
 };
 
+/**
+ * Decimals as a number, after their leading zeros; one by one if there are more than `countedMax`.
+ *
+ * @param cardinal of the language
+ */
+export const decimalsBy =
+  (cardinal: Grammar['cardinal'], countedMax: number): Grammar['decimals'] =>
+  (digits) => {
+    const [zeros] = /^0*/.exec(digits)!;
+    const rest = digits.slice(zeros.length);
+    const counted = rest.length > countedMax ? Array.from(rest) : rest === '' ? [] : [rest];
+    return [...Array.from(zeros), ...counted].map((part) => cardinal(part)).join(' ');
+  };
+
 export const digitsOf = (grammar: Grammar, digits: string): string =>
   Array.from(digits, (digit) => grammar.cardinal(digit)).join(' ');
 

@@ -38,7 +38,7 @@ export const dates =
   (tokens, at) => {
     const { core, tail } = tokens.at(at);
     if (!/^\d/.test(core)) return null;
-    const before = tokens.wordBefore(at) || (tokens.previous(at)?.core ?? '').toLowerCase();
+    const before = tokens.cueBefore(at);
     const whole = dateOf(grammar, core, before);
     if (whole !== null) return sayIf(whole);
     const { day = '', mark, month = '' } = dayAndMonth.exec(core)?.groups ?? {};

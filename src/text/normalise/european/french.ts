@@ -1,6 +1,6 @@
 /** French: cardinal days and years, "heures", decimal comma; soixante-dix or septante by the country. */
 import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
-import { digitsOf } from './amounts.js';
+import { decimalsBy, digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
 import { romanOf } from './roman.js';
 import { rulesOf } from './rules.js';
@@ -63,16 +63,6 @@ const cardinalIn =
     return before === 'f' ? spoken.replace(/\bun$/, 'une') : spoken;
   };
 
-/** Leading zeros apart, decimals are read as a number. */
-const decimalsIn = (cardinal: Grammar['cardinal']) => (digits: string) => {
-  const zeros = /^0*/.exec(digits)![0];
-  const rest = digits.slice(zeros.length);
-  const words = Array.from(zeros, () => 'zéro');
-  if (rest.length > 3) words.push(...Array.from(rest, (digit) => cardinal(digit)));
-  else if (rest !== '') words.push(cardinal(rest));
-  return words.join(' ');
-};
-
 const months = 'janvier février mars avril mai juin juillet août septembre octobre novembre décembre'.split(
   ' ',
 );
@@ -131,7 +121,7 @@ const grammarOf = (country: Country): Grammar => {
     groupMarks: ".'’",
     cardinal,
     singularBelowTwo: true,
-    decimals: decimalsIn(cardinal),
+    decimals: decimalsBy(cardinal, 3),
     year: cardinal,
     date: ({ day, month, year }) =>
       `${day === 1 ? 'premier' : cardinal(String(day))} ${months[month - 1]!}${year === null ? '' : ` ${cardinal(year)}`}`,

@@ -1,5 +1,5 @@
 /** German: numbers in one word, day before month with ordinals, "Uhr", decimal comma. */
-import { type LanguageRules, type Rule, say, type Tokens, wordSet, wordTable } from '../tokens.js';
+import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
 import { digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
 import { romanOf } from './roman.js';
@@ -94,14 +94,11 @@ const months = wordSet('Januar Februar März April Mai Juni Juli August Septembe
 const monthNames = [...months];
 const monthShorts = wordSet('Jan Jän Feb Mär Apr Jun Jul Aug Sep Sept Okt Nov Dez Jänner Feber');
 
-const before = (tokens: Tokens, at: number): string =>
-  tokens.wordBefore(at) || (tokens.previous(at)?.core ?? '').toLowerCase();
-
 /** "am 3. Oktober 2024", "der 2. Platz", "im 19. Jahrhundert". */
 const ordinals: Rule = (tokens, at) => {
   const { core, tail } = tokens.at(at);
   if (!/^[1-9]\d{0,2}$/.test(core)) return null;
-  const cue = before(tokens, at);
+  const cue = tokens.cueBefore(at);
   const next = tokens.following(at);
   if (tail !== '.' || next === undefined || next.lead !== '') return null;
   const isMonth = months.has(next.core) || monthShorts.has(next.core);
@@ -141,7 +138,7 @@ const years: Rule = (tokens, at) => {
   const cue =
     /^(?:jahr|jahre|jahren|jahres|seit|anno|im|von|vor|nach|bis|ab|um|sommer|winter|frühjahr|herbst|und)$/;
   const isMonthBefore = months.has(tokens.previous(at)?.core ?? '');
-  return isMonthBefore || cue.test(before(tokens, at)) || !/^\p{Lu}/u.test(next) ? say(yearOf(core)) : null;
+  return isMonthBefore || cue.test(tokens.cueBefore(at)) || !/^\p{Lu}/u.test(next) ? say(yearOf(core)) : null;
 };
 
 /** Names of queens: "Elisabeth II." is "die Zweite". */

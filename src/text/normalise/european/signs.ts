@@ -191,9 +191,7 @@ export const telephone =
   (tokens, at) => {
     const { core, lead } = tokens.at(at);
     if (!/^\+?\d/.test(core)) return null;
-    const cued =
-      grammar.callCues.has(tokens.wordBefore(at)) ||
-      grammar.callCues.has((tokens.previous(at)?.core ?? '').toLowerCase());
+    const cued = grammar.callCues.has(tokens.cueBefore(at));
     if (!(cued ? groupForm : dialledForm).test(core.replace(/^\+/, '0')) || core.length > 24) return null;
     const texts = [core];
     for (let i = at + 1; i < Math.min(tokens.length, at + tokensMax); i++) {
@@ -227,8 +225,7 @@ export const typed =
   (grammar: Grammar): Rule =>
   (tokens, at) => {
     const { core } = tokens.at(at);
-    const before = tokens.wordBefore(at) || (tokens.previous(at)?.core.toLowerCase() ?? '');
-    return /^\d{3,10}$/.test(core) && /^(?:pin|code|código|plz|tan|zip)$/.test(before)
+    return /^\d{3,10}$/.test(core) && /^(?:pin|code|código|plz|tan|zip)$/.test(tokens.cueBefore(at))
       ? say(digitsOf(grammar, core))
       : null;
   };

@@ -1,6 +1,6 @@
 /** Spanish: gender of hundreds, "de" in dates, decimal comma in Spain and decimal point in most of America. */
 import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
-import { digitsOf } from './amounts.js';
+import { decimalsBy, digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
 import { romanOf } from './roman.js';
 import { rulesOf } from './rules.js';
@@ -59,15 +59,6 @@ const cardinal = (digits: string, before?: Gender): string => {
   ] as const)
     if (count > 0) words.push(count === 1 ? one : `${agree(belowMillion(count), 'm')} ${many}`);
   if (below > 0) words.push(agree(belowMillion(below), before));
-  return words.join(' ');
-};
-
-const decimals = (digits: string): string => {
-  const zeros = /^0*/.exec(digits)![0];
-  const rest = digits.slice(zeros.length);
-  const words = Array.from(zeros, () => 'cero');
-  if (rest.length > 2) words.push(...Array.from(rest, (digit) => cardinal(digit)));
-  else if (rest !== '') words.push(cardinal(rest));
   return words.join(' ');
 };
 
@@ -183,7 +174,7 @@ const grammarOf = (decimalMark: ',' | '.'): Grammar => {
     groupMarks: decimalMark === '.' ? ',' : ".'",
     cardinal,
     singularBelowTwo: false,
-    decimals,
+    decimals: decimalsBy(cardinal, 2),
     year: cardinal,
     date: ({ day, month, year }) =>
       `${cardinal(String(day))} de ${months[month - 1]!}${year === null ? '' : ` de ${cardinal(year)}`}`,
