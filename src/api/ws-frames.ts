@@ -159,13 +159,11 @@ const kinds: Readonly<Record<string, readonly Field[]>> = {
 };
 const discriminators = Object.keys(kinds);
 
-const pathOf = ({ loc }: Issue, bounds: ApiBounds): string =>
-  loc.map((part) => cutName(String(part), bounds)).join('.');
-
+/** The first faults of a frame, each with the path of its field, in one line. */
 export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string =>
   issues
     .slice(0, FAULTS_SHOWN_MAX)
-    .map((issue) => `${pathOf(issue, bounds)}: ${issue.msg}`)
+    .map(({ loc, msg }) => `${loc.map((part) => cutName(String(part), bounds)).join('.')}: ${msg}`)
     .join('; ');
 
 const textTooLong = (textName: string, { socketTextBytesMax }: ApiBounds): string =>
@@ -242,7 +240,7 @@ const toFrame = (object: unknown, bounds: ApiBounds): ClientFrame | readonly Iss
 const textOf = (bytes: Buffer | string): string =>
   typeof bytes === 'string' ? bytes : bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8');
 
-/** The client's ids in a frame, as far as they are readable. */
+/** @returns an id of a client's frame; `null` if there is none, or if it is not a string or too long */
 export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBounds): string | null => {
   const value = object[name];
   return typeof value === 'string' && value.length <= socketIdMax ? value : null;
@@ -253,7 +251,7 @@ export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBound
  *
  * @param bytes a whole text message in UTF-8, at most `socketMessageBytesMax` long
  * @param textName the member that may be long
- * @returns the object and which bound it exceeds apart from its types; or why there is none
+ * @returns the object, and which bound it exceeds apart from its types; or why there is no object
  */
 export const readFrame = (
   bytes: Buffer,

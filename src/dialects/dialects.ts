@@ -1,4 +1,4 @@
-/** The table of dialects: which listeners a configuration asks for besides the public port. */
+/** The table of dialects: the listeners of a configuration besides the public port. */
 import type { Config } from '../config.js';
 import type { FurtherListener } from '../front/server.js';
 import { elevenLabs } from './elevenlabs/elevenlabs.js';
@@ -6,7 +6,7 @@ import { HttpListener, type DialectParts } from './http-listener.js';
 import { openAi } from './openai/openai.js';
 import { WyomingListener } from './wyoming/wyoming.js';
 
-/** @param wyomingKeyId the key that clients of Wyoming use up, if that is on */
+/** @param wyomingKeyId the key that pays for clients of Wyoming; `null`: Wyoming is off */
 export const openDialects = (
   config: Pick<Config, 'elevenLabs' | 'openAi' | 'wyoming'>,
   parts: DialectParts,

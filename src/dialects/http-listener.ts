@@ -37,7 +37,7 @@ export interface HttpDialect {
   readonly port: number;
   readonly errors: ErrorShape;
   readonly routes: readonly Route[];
-  /** Those of its paths that speak. */
+  /** Its paths that speak. */
   readonly speechPaths: readonly string[];
   readonly socketPaths: readonly SocketPath[];
 }

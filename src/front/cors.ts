@@ -14,7 +14,7 @@ const PREFLIGHT_SECONDS = 7_200;
 export interface CorsHeaders {
   /** They may send these. */
   readonly request: string;
-  /** They may read these of responses, beside those that every page may read. */
+  /** They may read these in responses, beside those that every page may read. */
   readonly response: string;
 }
 
@@ -27,7 +27,7 @@ const VARY: Header = ['vary', 'origin'];
 
 /** What browsers get from a listener, by the origin of the page that asks. */
 export interface OriginPolicy {
-  /** Headers of requests that its pages may send, separated by commas. */
+  /** Headers that its pages may send, separated by commas. */
   readonly requestHeaders: string;
   /** @param origin of the request, empty if it has none */
   allows(origin: string): boolean;

@@ -24,7 +24,7 @@ export interface RequestHead {
   readonly isPreflight: boolean;
   /** As sent, without the question mark; empty if absent. */
   readonly query: string;
-  /** What stands in the place of the parameter of a path such as `/v1/voices/:id`; empty if the path has none. */
+  /** The value of the parameter of a path such as `/v1/voices/:id`; empty if the path has none. */
   readonly parameter: string;
   /** Declared bytes of the body; `undefined` for a chunked body, 0 if nothing was declared. */
   readonly contentLength: number | undefined;

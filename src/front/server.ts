@@ -31,7 +31,7 @@ export interface ServerParts {
   };
   /** Checked; without one the server speaks plain HTTP. */
   readonly certificate?: Certificate | null;
-  /** Makes the listeners of other protocols: none by default. */
+  /** Makes the listeners of other protocols. Absent: there are none. */
   readonly further?: (shared: Shared) => readonly FurtherListener[];
   readonly speech: Speech;
   readonly admission: Admission;
@@ -57,7 +57,7 @@ export interface Shared {
  */
 export interface FurtherListener {
   readonly name: string;
-  /** Its routes that speak and those that are WebSockets, as the metrics name them. */
+  /** Names of its routes in the metrics: those that speak, and those that are WebSockets. */
   readonly speechRoutes: readonly string[];
   readonly socketRoutes: readonly string[];
   /** @returns the port, chosen by the system if the configured one is 0 @throws {ListenError} */

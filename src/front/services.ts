@@ -50,7 +50,7 @@ export interface Services {
 /** The pulse beats this often between two re-arms. */
 const BEATS_A_REARM = 4;
 
-/** A further listener takes these with other errors, and with a prefix or a registry: the budgets are those of the process. */
+/** Further listeners take these with their own errors, and a prefix or a registry. They share the budgets. */
 export const createServices = (
   parts: Pick<Services, 'log' | 'metrics' | 'clock' | 'bounds' | 'cors' | 'errors'>,
 ): Services => {

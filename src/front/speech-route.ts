@@ -37,7 +37,7 @@ export type Asked =
   | {
       readonly ok: true;
       readonly request: SpeechRequest | null;
-      /** Where the body chooses it. By default it is that of the route. */
+      /** For a body that chooses it. By default it is that of the route. */
       readonly responder?: Responder;
     }
   | (Refusal & Partial<ErrorAnswer> & { readonly reason?: RefusalReason });

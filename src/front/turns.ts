@@ -1,6 +1,6 @@
 /**
- * What each key, or other member, may use of the front thread: a rate of frames and of milliseconds for parsing and handling them. Work
- * above it waits for the key's turn, and the key's connections are read later; nothing is refused.
+ * What each key, or other member, may use of the front thread: a rate of frames and of milliseconds for parsing and
+ * handling them. Work above it waits for the key's turn, and the key's connections are read later; nothing is refused.
  *
  *   free --above its rate, or work waits--> waiting (its connections pause) --turns--> all done, connections read--> free
  *
@@ -33,12 +33,12 @@ export interface TurnsParts {
   readonly after: (ms: number, action: () => void) => void;
 }
 
-/** A key that was idle may use so much of its rate at once. */
+/** An idle key may use the rate of this time at once. */
 const BURST_SECONDS = 0.1;
 /** The time that all turns take of the thread in one slice, and that one key takes in one turn. */
 const SLICE_MS = 2;
 const TURN_MS = 0.5;
-/** The smallest part of the whole rate is one in so many, however many keys wait. */
+/** The rate of a key is at least one in this many parts of the whole, however many keys wait. */
 const PARTS_MOST = 16;
 /**
  * The most that a piece of so many bytes counts: the clock also runs while the system has given the core to another

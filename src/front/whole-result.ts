@@ -14,7 +14,7 @@ import type { Services } from './services.js';
 export interface WholeResultOptions {
   /** The folder for the file: on a disk, because the file saves memory. */
   readonly spoolFolder: string;
-  /** What comes after the audio. */
+  /** Makes the members with the times, after the audio; `null`: there are none. */
   readonly timestamps: ((timings: JoinedTimings) => string) | null;
   /** The name of the member with the audio. */
   readonly audioName: 'audio' | 'audio_base64';

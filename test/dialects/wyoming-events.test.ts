@@ -71,8 +71,8 @@ t.test('events are the same however their bytes are cut; payloads are skipped', 
 
 t.test('what is no event is a fault', async (t) => {
   const faults: readonly (readonly [bytes: Buffer | string, message: RegExp])[] = [
-    ['GET / HTTP/1.1\r\n', /no JSON/],
-    ['\n', /no JSON/],
+    ['GET / HTTP/1.1\r\n', /not JSON/],
+    ['\n', /not JSON/],
     ['[]\n', /begins with a line/],
     ['{"type":1}\n', /begins with a line/],
     ['{"type":"a","data_length":-1}\n', /begins with a line/],

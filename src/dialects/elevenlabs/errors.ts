@@ -5,7 +5,7 @@ import type { SocketErrorReason } from '../../front/ws/protocol.js';
 import type { Bounds } from '../../limits.js';
 
 interface Words {
-  /** What programs look at: its clients choose their exceptions by it, or by the HTTP status. */
+  /** Clients choose their exceptions by it, or by the HTTP status. */
   readonly status: string;
   readonly message: string;
 }
@@ -28,7 +28,7 @@ const words: Readonly<Partial<Record<SocketErrorReason, Words>>> = {
     message: 'This API key speaks as many texts at once as it may. Try again when one of them has ended.',
   },
   methodNotAllowed: { status: 'method_not_allowed', message: 'Method Not Allowed' },
-  bodyUnreadable: { status: 'invalid_body', message: 'The body is no JSON in UTF-8, or nests too deep.' },
+  bodyUnreadable: { status: 'invalid_body', message: 'The body is not JSON in UTF-8, or nests too deeply.' },
   badRequest: { status: 'bad_request', message: 'Bad Request' },
   bodyTooLarge: { status: 'max_character_limit_exceeded', message: 'The body is too large.' },
   textExhausted: { status: 'max_character_limit_exceeded', message: errors.textExhausted.socketText },

@@ -19,7 +19,7 @@ export interface HandshakeParts extends Pick<DialectParts, 'admission' | 'bounds
 
 type Code = 'creditExhausted' | 'slotsExhausted' | 'unavailable';
 
-/** Why a key may not speak now: a socket on which every text would be refused is of no use. */
+/** @returns why a key may not speak now: on its socket every text would be refused */
 const refusalOf = ({ admission }: HandshakeParts, key: ActiveKey): Code | null => {
   const standing = admission.standing(key);
   if (standing === null) return 'unavailable';

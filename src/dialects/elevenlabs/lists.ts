@@ -1,5 +1,6 @@
-/** What the API lists: voices, models, and what is left of the credit. */
+/** The lists of the API: voices, models, and the credit that is left. */
 import type { Standing } from '../../accounts/admission.js';
+import { primaryLanguage } from '../../text/language.js';
 
 /** Only the fields that its clients read, or that their types require. */
 const voiceOf = (voiceId: string) => ({
@@ -31,7 +32,7 @@ const namesOfLanguages = new Intl.DisplayNames('en', { type: 'language' });
 
 /** @param languages of the voices, such as `de-DE` @param charactersMax of a request */
 export const modelList = (languages: readonly string[], charactersMax: number): string => {
-  const ids = [...new Set(languages.map((tag) => tag.split('-', 1)[0]!.toLowerCase()))].sort();
+  const ids = [...new Set(languages.map(primaryLanguage))].sort();
   // A pack may name a language that the runtime does not know.
   const nameOf = (id: string) => (/^[a-z]{2,3}$/.test(id) ? namesOfLanguages.of(id) : undefined) ?? id;
   const spoken = ids.map((id) => ({ language_id: id, name: nameOf(id) }));

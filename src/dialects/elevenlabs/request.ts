@@ -52,7 +52,7 @@ const speedField: Field = {
   issues: (loc, value) => [speedIssue(loc, value)],
 };
 
-/** Items of the fields that are looked at; others may be there. */
+/** Faults of the fields that are used; others may be there. */
 const openIssues = (
   fields: readonly Field[],
   value: unknown,
@@ -79,7 +79,7 @@ const normalizationField: Field = {
 
 const bodyFields: readonly Field[] = [stringField('text'), voiceSettingsField, normalizationField];
 
-/** Its API leaves it to the model by default; here numbers are then read as words. */
+/** By default the API leaves it to the model. This service then reads numbers as words. */
 export const normalizes = (wanted: string | null | undefined): boolean => wanted !== 'off';
 
 export const withoutBearer = (authorization: string): string => authorization.replace(/^Bearer +/i, '');
@@ -89,9 +89,9 @@ export const keyIn = ({ apiKey, authorization, xiApiKey }: RequestHead): string 
   xiApiKey || withoutBearer(authorization) || apiKey;
 
 export interface Reading {
-  /** Names of its clients for our voices. */
+  /** The ids of our voices, by the names that its clients use. */
   readonly voices: ReadonlyMap<string, string>;
-  /** The answer has the times of characters. */
+  /** Whether the answer has the times of characters. */
   readonly timestamps: boolean;
 }
 

@@ -3,7 +3,7 @@
  *
  * - `stream-input`: one context without an id. An empty text is its end, and then the socket's.
  * - `multi-stream-input`: contexts by id. A context begins with its first text, and ends with `close_context`: what was flushed
- *   is spoken to its end, what was not is dropped; a second `close_context` drops that too. An empty text keeps alive.
+ *   is spoken to its end, what was not is dropped; a second `close_context` drops that too. An empty text keeps it alive.
  *
  * `isFinal` comes once for each context, and only when it is over: clients stop listening at it.
  */
@@ -48,7 +48,7 @@ const messageFields: readonly Field[] = [
   voiceSettingsField,
 ];
 
-/** Where a client that sends sentence by sentence ends one without a space after it: the next would be its last word. */
+/** The end of a sentence. Clients that send whole sentences put no space after it, so the next would continue its last word. */
 const endsSentence = /[.!?…,;:]["'”’)\]]*$/u;
 
 /** What the handshake has decided for all contexts of a socket. */
@@ -73,6 +73,9 @@ export const keyInMessage = (message: Buffer, bounds: ApiBounds): string => {
   return keyOf('xi_api_key') || keyOf('xi-api-key') || keyOf('authorization');
 };
 
+/** The `code` of every error message of this API. */
+const ERROR_CODE = 1008;
+
 type ProtocolBounds = ApiBounds & Pick<Bounds, 'contextsPerSocketMax'>;
 
 export class ElevenLabsProtocol implements SocketProtocol {
@@ -80,7 +83,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
   readonly framing: SocketFraming;
   readonly #settings: SocketSettings;
   readonly #bounds: ProtocolBounds;
-  /** Contexts that ended with an error: what their clients have sent meanwhile must not begin them again. */
+  /** Contexts that ended with an error. Texts that were under way to them must not open them again. */
   readonly #failed = new Set<string | null>();
 
   constructor(settings: SocketSettings, bounds: ProtocolBounds) {
@@ -123,9 +126,9 @@ export class ElevenLabsProtocol implements SocketProtocol {
     const { message, status } = wordsOf(reason);
     const isOfMessage = reason === 'frameInvalid' || reason === 'contextUnknown';
     if (!isOfMessage) this.#noteFailed(contextId);
-    // The words of what is wrong with a message or a voice name it.
+    // These texts say which message or voice is wrong.
     const said = reason === 'frameInvalid' || reason === 'voiceUnknown' ? text : message;
-    return JSON.stringify({ message: said, error: status, code: 1008, ...this.#named(contextId) });
+    return JSON.stringify({ message: said, error: status, code: ERROR_CODE, ...this.#named(contextId) });
   }
 
   #noteFailed(contextId: string | null): void {
@@ -160,7 +163,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
       return context?.isOpen === true
         ? [{ type: 'close', contextId: null }, { type: 'end' }]
         : [{ type: 'end' }];
-    // A text after the end is a mistake of a client that keeps alive with it.
+    // Some clients send a text after the end, to keep the socket alive.
     return context?.isOpen === false ? [] : this.#readText(message, null, contexts);
   }
 
@@ -168,10 +171,10 @@ export class ElevenLabsProtocol implements SocketProtocol {
     const context = contexts.get(contextId);
     const text = message.text ?? '';
     if (this.#failed.has(contextId)) return [];
-    // Clients flush and keep alive what they have closed.
+    // Clients also flush closed contexts, and keep them alive.
     if (context?.isOpen !== true && (text === '' || (context !== undefined && isBlank(text)))) return [];
     const acts: SocketAct[] = context === undefined ? [this.#start(message, contextId)] : [];
-    // White space keeps alive, unless it stands between two words.
+    // White space only keeps the context alive, unless it comes after a word.
     if (!isBlank(text) || (context?.isMidUtterance === true && text !== ''))
       acts.push({ type: 'text', contextId, text: this.#spaced(text) });
     if (message.flush === true) acts.push({ type: 'flush', contextId, flushId: null });

@@ -6,11 +6,11 @@ import type { Bounds } from '../../limits.js';
 
 interface Fault {
   readonly message: string;
-  /** By default of the caller's making. */
+  /** By default `invalid_request_error`: the caller's fault. */
   readonly type?: string;
   /** The field at fault. */
   readonly param?: string;
-  /** What programs look at. */
+  /** Clients choose their exceptions by it. */
   readonly code?: string;
 }
 
@@ -26,6 +26,8 @@ const answer = (status: number, fault: Fault): ErrorAnswer => {
 /** A body that is not valid. */
 export const invalidRequest = (message: string, param?: string, code?: string): ErrorAnswer =>
   answer(400, { message, ...(param !== undefined && { param }), ...(code !== undefined && { code }) });
+
+export const unreadableBody = invalidRequest('The body is not JSON in UTF-8, or nests too deeply.');
 
 /** @param id as a client sent it */
 export const modelUnknown = (id: string, bounds: ApiBounds): ErrorAnswer =>
@@ -65,7 +67,7 @@ const answers: Readonly<Partial<Record<ErrorCode, ErrorAnswer>>> = {
     message: 'There is no such method at this address.',
     code: 'method_not_supported',
   }),
-  bodyUnreadable: invalidRequest('The body is no JSON in UTF-8, or nests too deep.'),
+  bodyUnreadable: unreadableBody,
   badRequest: invalidRequest('Bad Request'),
   internal: answer(500, { message: 'Internal Server Error', type: 'server_error' }),
 };

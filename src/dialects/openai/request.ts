@@ -11,7 +11,7 @@ import { cutName, isObject, type ApiBounds } from '../../api/issues.js';
 import { DEFAULT_TEMPERATURE, type Speed } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import type { Asked, Parser, Responder } from '../../front/speech-route.js';
-import { invalidRequest } from './errors.js';
+import { invalidRequest, unreadableBody } from './errors.js';
 import { voiceFor } from './voices.js';
 
 /** All audio of this API has this rate. */
@@ -123,7 +123,7 @@ export const speechParser =
     const json = parseJsonBody(bytes, head.contentType, bounds);
     if (!json.ok)
       return json.status === errors.bodyUnreadable.status
-        ? { ...json, ...invalidRequest('The body is no JSON in UTF-8, or nests too deep.') }
+        ? { ...json, ...unreadableBody }
         : refusal(invalidRequest('We could not parse the JSON body of your request.'));
     const body = json.value;
     if (!isSpeechBody(body)) return refusal(faultOf(body, bounds));

@@ -1,6 +1,6 @@
-/** The names of OpenAI's voices, which its clients send by default, and which of our voices speaks for each. */
+/** The names of OpenAI's voices, which its clients send by default, and our voice for each. */
 
-/** By likeness, as far as descriptions tell. */
+/** The most similar of our voices, by their descriptions. */
 const likeness: ReadonlyMap<string, string> = new Map([
   ['alloy', 'wren_conv'],
   ['ash', 'rook_conv'],

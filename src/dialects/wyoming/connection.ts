@@ -1,10 +1,10 @@
 /**
- * One connection: cuts its bytes into events, handles them in order, and sends what answers them.
+ * One connection: cuts its bytes into events, handles them in order, and sends the answers.
  *
  *   reading --text is complete--> speaking (further events wait) --all sent--> reading
  *   any --(refused, fault, silent, reader stalled, drained, client gone)--> closed
  *
- * A client that closes its side has gone: what it asked for is cancelled.
+ * A client that closes its side has gone, so its speech is cancelled.
  */
 import type { Socket } from 'node:net';
 import typia from 'typia';
@@ -40,7 +40,7 @@ export interface ConnectionParts {
   readonly admission: Admission;
   /** The hidden key of the account that pays. */
   readonly keyId: number;
-  /** The client's. */
+  /** The client's address. */
   readonly address: string;
   readonly isDraining: () => boolean;
 }
@@ -55,14 +55,14 @@ export class Connection implements Pulsed, Inlet {
   readonly #turn: KeyTurn;
   readonly #reader: EventReader;
   #utterance: Utterance | null = null;
-  /** The last event came, or the socket took audio. */
+  /** When the last event came, or the socket last took audio. */
   #busyMs: number;
-  /** The socket took something, or had nothing to take. */
+  /** When the socket last took bytes, or had none to take. */
   #progressMs: number;
   #unsentWrites = 0;
-  /** Its key is above its part of this thread. */
+  /** Its key uses more than its part of this thread. */
   #isHeld = false;
-  /** As much waits as may wait. */
+  /** The bytes that wait have reached their bound. */
   #isBehind = false;
   #isClosed = false;
 
@@ -136,7 +136,7 @@ export class Connection implements Pulsed, Inlet {
     if (!this.#isClosed && !this.#turn.isFree) this.#turn.pause(this);
   }
 
-  /** Handles the events that are there, up to one whose speech must end first. */
+  /** Handles the events that have arrived, up to one whose speech must end before the next. */
   #readOn(): void {
     while (!this.#isClosed && this.#utterance?.isEnding !== true) {
       const event = this.#reader.next();
@@ -163,7 +163,7 @@ export class Connection implements Pulsed, Inlet {
         this.#send(encodeEvent('pong', isText(data) ? { text: data.text } : {}));
         return;
       case 'synthesize':
-        // Within a stream it is the whole text once more, for services without streams.
+        // Within a stream it repeats the whole text, for services that take no streams.
         if (this.#utterance !== null) return;
         if (!isSynthesize(data)) throw new EventFault('synthesize needs a text, and a voice may have a name');
         this.#begin(WHOLE_ROUTE, data.voice, data.text);
@@ -183,7 +183,7 @@ export class Connection implements Pulsed, Inlet {
         this.#utterance?.end();
         return;
       default:
-      // Events of other kinds of services.
+      // An event for another kind of service.
     }
   }
 
@@ -229,7 +229,7 @@ export class Connection implements Pulsed, Inlet {
       onOver: () => {
         if (this.#utterance !== utterance) return;
         this.#utterance = null;
-        // Not at once: the transport may be in the middle of an event.
+        // Not in this call: the connection may be handling an event.
         setImmediate(() => this.#guard(() => this.#turn.run(0, () => this.#readOn())));
       },
     });
@@ -258,12 +258,12 @@ export class Connection implements Pulsed, Inlet {
     });
   }
 
-  /** Sends what waits, and closes. */
+  /** Sends the bytes that wait, and closes. */
   #end(): void {
     if (this.#isClosed) return;
     this.#release('failed');
     this.#socket.end();
-    // What still comes is read and dropped: to close at once would destroy what the client has not read yet.
+    // Further bytes are read and dropped: closing at once would destroy the error before the client reads it.
     const timer = setTimeout(() => this.#socket.destroy(), this.#parts.services.bounds.wyomingEndMsMax);
     this.#socket.once('close', () => clearTimeout(timer));
   }

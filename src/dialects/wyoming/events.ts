@@ -10,8 +10,7 @@ import { scanJson } from '../../api/json.js';
 import type { PartOfKey } from '../../byte-budget.js';
 import type { Bounds } from '../../limits.js';
 
-/** Of the protocol. */
-const VERSION = '1.8.0';
+const PROTOCOL_VERSION = '1.8.0';
 
 export interface WyomingEvent {
   readonly type: string;
@@ -23,14 +22,14 @@ export const encodeEvent = (type: string, data: object = {}, payload?: Uint8Arra
   const json = Buffer.from(Object.keys(data).length === 0 ? '' : JSON.stringify(data));
   const line = {
     type,
-    version: VERSION,
+    version: PROTOCOL_VERSION,
     ...(json.length > 0 && { data_length: json.length }),
     ...(payload !== undefined && { payload_length: payload.length }),
   };
   return Buffer.concat([Buffer.from(`${JSON.stringify(line)}\n`), json, payload ?? Buffer.alloc(0)]);
 };
 
-/** What came is no event: where the next one begins is not known. */
+/** The bytes are not an event, so the start of the next one is unknown. */
 export class EventFault extends Error {
   override readonly name = 'EventFault';
 }
@@ -46,7 +45,7 @@ interface Line {
 
 const isLine = typia.createIs<Line>();
 
-/** The head of an event whose data have not come yet. */
+/** The head of an event whose data may still be to come. */
 interface Head extends WyomingEvent {
   readonly dataBytes: number;
   readonly payloadBytes: number;
@@ -59,7 +58,7 @@ const FIRST_CAPACITY_BYTES = 4 * 1024;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Cuts the bytes of a connection into events. It drops payloads unread: nothing that is sent here needs one. */
+/** Cuts the bytes of a connection into events. It drops payloads unread: no event for this service needs one. */
 export class EventReader {
   readonly #bounds: EventBounds;
   readonly #budget: PartOfKey;
@@ -67,12 +66,12 @@ export class EventReader {
   #buffer = Buffer.alloc(0);
   #from = 0;
   #to = 0;
-  /** Bytes from `#from` on that have no end of a line. */
+  /** Bytes from `#from` on that have no line end. */
   #scanned = 0;
   #head: Head | null = null;
   #payloadLeft = 0;
 
-  /** @param budget of the memory for what waits */
+  /** @param budget of the memory for bytes that wait */
   constructor(bounds: EventBounds, budget: PartOfKey) {
     this.#bounds = bounds;
     this.#budget = budget;
@@ -83,12 +82,12 @@ export class EventReader {
     return this.#to - this.#from;
   }
 
-  /** Gives back what it needs no more: all if nothing is held. */
+  /** Gives its memory back if no bytes wait. */
   trim(): void {
     if (this.heldBytes === 0) this.close();
   }
 
-  /** Drops what is held. Idempotent. */
+  /** Drops the bytes that wait, and gives their memory back. Idempotent. */
   close(): void {
     this.#budget.giveBack(this.#buffer.length);
     this.#buffer = Buffer.alloc(0);
@@ -136,7 +135,7 @@ export class EventReader {
     return { type: line.type, data: line.data ?? {}, dataBytes, payloadBytes: line.payload_length ?? 0 };
   }
 
-  /** Takes so many bytes out. They are valid until the next `push`. */
+  /** Takes this many bytes out. They are valid until the next `push`. */
   #cut(bytes: number): Buffer {
     const cut = this.#buffer.subarray(this.#from, this.#from + bytes);
     this.#from += bytes;
@@ -146,7 +145,7 @@ export class EventReader {
   #json(bytes: Buffer): unknown {
     const { bodyDepthMax: depthMax, bodyTokensMax: tokensMax } = this.#bounds;
     if (scanJson(bytes, { depthMax, tokensMax }).excess !== null)
-      throw new EventFault('an event nests too deep, or has too many values');
+      throw new EventFault('an event nests too deeply, or has too many values');
     let text: string;
     try {
       text = utf8.decode(bytes);
@@ -154,7 +153,7 @@ export class EventReader {
       throw new EventFault('an event is not in UTF-8');
     }
     const parsed = parseJson(text);
-    if (!('value' in parsed)) throw new EventFault('an event is no JSON');
+    if (!('value' in parsed)) throw new EventFault('an event is not JSON');
     return parsed.value;
   }
 

@@ -1,10 +1,11 @@
 /** The answer to `describe`: what the service can do, and its voices with their languages. */
 import { version } from '../../metrics.js';
+import { primaryLanguage } from '../../text/language.js';
 import type { VoiceCatalogue } from '../../threads/voices.js';
 
 const attribution = { name: 'syrinx', url: '' };
 
-/** Fields of other kinds of services: a client looks for the ones that it wants. */
+/** Fields for other kinds of services, of which this one has none. */
 const others = { asr: [], handle: [], intent: [], wake: [], mic: [], snd: [] };
 
 const voiceOf = (id: string, language: string) => ({
@@ -16,7 +17,7 @@ const voiceOf = (id: string, language: string) => ({
   languages: [language],
 });
 
-/** @param speakerIds voices that may be used */
+/** @param speakerIds the voices that the client may use */
 export const infoOf = (voices: VoiceCatalogue, speakerIds: readonly string[]) => ({
   tts: [
     {
@@ -32,15 +33,13 @@ export const infoOf = (voices: VoiceCatalogue, speakerIds: readonly string[]) =>
   ...others,
 });
 
-/** What a client says of the voice that it wants. */
+/** The voice that a client asks for. */
 export interface WantedVoice {
   name?: string | null;
   /** One of the speakers of a voice with several. */
   speaker?: string | null;
   language?: string | null;
 }
-
-const primary = (language: string): string => language.toLowerCase().replace(/[-_].*$/s, '');
 
 /** @returns an id, which may be unknown if the client gave a name; without one, a voice of the language, or the first */
 export const voiceFor = (
@@ -56,6 +55,6 @@ export const voiceFor = (
   if (!language) return first;
   const wanted = language.toLowerCase().replaceAll('_', '-');
   const same = (id: string): boolean => voices.language(id).toLowerCase() === wanted;
-  const alike = (id: string): boolean => primary(voices.language(id)) === primary(wanted);
+  const alike = (id: string): boolean => primaryLanguage(voices.language(id)) === primaryLanguage(wanted);
   return speakerIds.find(same) ?? speakerIds.find(alike) ?? first;
 };

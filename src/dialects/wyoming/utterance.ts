@@ -1,5 +1,5 @@
 /**
- * A text that a connection has spoken: whole, or in pieces as they come.
+ * One text that the service speaks for a connection: whole, or in pieces as they arrive.
  *
  *   open --text*--> --end--> ending --(socket has the last event)--> over
  *   open, ending --(refused, fault)--> over   error;  any --(client gone, dropped)--> over   nothing
@@ -39,13 +39,13 @@ export interface UtteranceParts {
   readonly send: (bytes: Buffer, onHanded: () => void) => void;
   /** Bytes that wait for the socket. */
   readonly queuedBytes: () => number;
-  /** It was refused or failed: the connection ends, because a client that waits for audio looks at nothing else. */
+  /** It was refused or failed. The connection must end, because a client that waits for audio reads no other event. */
   readonly onFailed: () => void;
   readonly onOver: () => void;
 }
 
 const BYTES_A_SAMPLE = 2;
-/** Blank text is answered by so much silence, as on the other ports: a player takes no file without a sample. */
+/** The answer to blank text is this much silence, as on the other ports: players refuse a file without a sample. */
 const SILENCE_MS = 100;
 
 type Refused = Exclude<ErrorCode, 'internal'>;
@@ -90,7 +90,7 @@ export class Utterance implements InFlight {
     registry.add(this);
   }
 
-  /** Call it once, first. It may be refused in the call. */
+  /** Call it once, before the other methods. It may refuse the text. */
   begin(): void {
     const { settings, speech } = this.#parts;
     this.#context = speech.open(
@@ -106,7 +106,6 @@ export class Utterance implements InFlight {
     if (this.#context === null) this.#refuse('unavailable', 'contextPoolExhausted');
   }
 
-  /** A context speaks for it. */
   get hasContext(): boolean {
     return this.#context !== null;
   }
@@ -138,7 +137,7 @@ export class Utterance implements InFlight {
     if (!this.#isOver) this.#context?.end();
   }
 
-  /** The client is gone, or is not served any more: nothing is sent. Idempotent. */
+  /** The client is gone, or the service drops it: nothing more is sent. Idempotent. */
   abandon(outcome: Exclude<UtteranceOutcome, 'complete' | 'refused'>): void {
     this.#over(outcome, null);
   }
@@ -149,7 +148,7 @@ export class Utterance implements InFlight {
     this.#parts.onFailed();
   }
 
-  /** @param cause for the log: it quotes nothing of a client's */
+  /** @param cause for the log; it must not quote the client */
   fail(cause: Readonly<Record<string, unknown>>): void {
     if (this.#isOver) return;
     const { log, metrics } = this.#parts.services;

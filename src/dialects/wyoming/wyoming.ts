@@ -1,6 +1,6 @@
 /**
- * The listener for the Wyoming protocol, over TCP: Home Assistant's. It has no keys. So it serves only allowed addresses, and
- * what it speaks is charged to one account.
+ * The listener for the Wyoming protocol of Home Assistant, over TCP. The protocol has no keys. So the listener serves only
+ * allowed addresses, and charges one account.
  */
 import { BlockList, createServer, isIPv6, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { WyomingConfig } from '../../config.js';
@@ -25,7 +25,7 @@ const allowList = (allow: readonly string[]): BlockList | null => {
   return list;
 };
 
-/** A listener on IPv6 sees IPv4 clients under another name. */
+/** A listener on IPv6 sees IPv4 clients as `::ffff:192.0.2.1`. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
 
 export class WyomingListener implements FurtherListener {
@@ -83,7 +83,7 @@ export class WyomingListener implements FurtherListener {
     const { admission, bounds, shared, speech } = this.#parts;
     const { metrics } = shared.services;
     const { remoteAddress } = socket;
-    // It has gone already.
+    // The client has gone already.
     if (remoteAddress === undefined) {
       socket.destroy();
       return;

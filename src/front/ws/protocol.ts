@@ -1,6 +1,6 @@
 /**
- * What a WebSocket's client and the service say to each other: how messages are read, and how answers are worded. Sessions and
- * contexts know only acts. The specification's protocol is here; a dialect brings its own.
+ * The protocol between a WebSocket's client and the service: how messages are read, and how answers are worded. Sessions
+ * and contexts know only acts. The specification's protocol is here; a dialect brings its own.
  */
 import { formatEcho } from '../../api/formats.js';
 import type { ApiBounds } from '../../api/issues.js';
@@ -47,9 +47,9 @@ export interface SocketProtocol {
   readonly framing: SocketFraming;
   /** A refused text ends its context. Otherwise the context refuses text up to its next flush. */
   readonly refusalEnds: boolean;
-  /** What a whole text message asks for, in order. Where one is refused, the rest is not done. */
+  /** @returns what a whole text message asks for, in order. After a refused act the rest is not done */
   read(message: Buffer, contexts: OpenContexts): readonly SocketAct[];
-  /** `null`: nothing is said. */
+  /** `null`: there is no answer. */
   started(
     started: Pick<SpeechRequest, 'settings' | 'timestamps' | 'format'>,
     contextId: string | null,

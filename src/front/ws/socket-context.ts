@@ -292,7 +292,7 @@ export class SocketContext {
     this.#parts.onChange(this);
   }
 
-  /** Where a refused text ends its context: sends the error, and ends. @returns whether it does */
+  /** If a refused text ends its context, sends the error and ends. @returns whether it does */
   #endsRefused(code: TextRefusal): boolean {
     return this.#parts.protocol.refusalEnds && this.fail(code, errors[code].socketText);
   }

@@ -112,8 +112,9 @@ const handshake = (
 const INVALID_KEY: RefusedSocket = { reason: 'keyUnknown', text: errors.keyUnknown.socketText };
 
 /**
- * Sends the error, and closes. @param afterMs later, because some clients come back at once and for ever: they wait for the
- * close
+ * Sends the error, and closes.
+ *
+ * @param afterMs delay of the close, because some clients reconnect at once after it, without end
  */
 const refuse = (
   { services }: SocketRouteParts,
