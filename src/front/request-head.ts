@@ -30,6 +30,9 @@ export interface RequestHead {
   readonly contentLength: number | undefined;
 }
 
+/** The token of an `authorization` header; its scheme may be absent. */
+export const withoutBearer = (authorization: string): string => authorization.replace(/^Bearer +/i, '');
+
 /** @returns `null` if the answer must be 400 and the connection must close */
 export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   const seen: Record<

@@ -1,21 +1,8 @@
 /** The names of formats: `mp3_44100_128`, `pcm_24000`, `ulaw_8000` ... are formats of the common table. */
-import { resolveFormat, type AudioFormat, type Encoding } from '../../api/formats.js';
+import { resolveFormat, type AudioFormat } from '../../api/formats.js';
 import { cutName, valueError, type ApiBounds, type Issue } from '../../api/issues.js';
 
 const DEFAULT_FORMAT = 'mp3_44100_128';
-
-const contentTypes: Readonly<Record<Encoding, string>> = {
-  mp3: 'audio/mpeg',
-  wav: 'audio/wav',
-  pcm: 'audio/pcm',
-  linear16: 'audio/wav',
-  opus: 'audio/ogg',
-  mulaw: 'audio/basic',
-  alaw: 'audio/basic',
-  flac: 'audio/flac',
-};
-
-export const contentTypeOf = ({ encoding }: AudioFormat): string => contentTypes[encoding];
 
 const shape = /^(mp3|pcm|ulaw|alaw|opus|wav)_(\d{1,6})(?:_(\d{1,4}))?$/;
 

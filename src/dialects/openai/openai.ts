@@ -1,13 +1,13 @@
 /** The HTTP API of OpenAI, as far as its clients use it to speak. */
 import { voicesOf } from '../../accounts/keys.js';
-import type { AudioFormat, Encoding } from '../../api/formats.js';
 import type { HttpDialectConfig } from '../../config.js';
 import { reply, replyError, replyRefused } from '../../front/reply.js';
-import type { RequestHead } from '../../front/request-head.js';
+import { withoutBearer, type RequestHead } from '../../front/request-head.js';
 import { audioResponder, streamingResponder } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
 import { speechRoute, type SpeechRouteParts } from '../../front/speech-route.js';
+import { contentTypeOf } from '../content-types.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
 import { modelUnknown, openAiErrors } from './errors.js';
 import { speechParser } from './request.js';
@@ -15,22 +15,9 @@ import { aliasesOf } from './voices.js';
 
 const SPEECH_PATH = '/v1/audio/speech';
 
-const BEARER = /^Bearer +/i;
-
 /** The header of this API, or that of the public port. */
 const keyIn = ({ apiKey, authorization }: RequestHead): string =>
-  authorization === '' ? apiKey : authorization.replace(BEARER, '');
-
-const contentTypes: Readonly<Partial<Record<Encoding, string>>> = {
-  mp3: 'audio/mpeg',
-  opus: 'audio/ogg',
-  flac: 'audio/flac',
-  wav: 'audio/wav',
-  pcm: 'audio/pcm',
-};
-
-const contentTypeOf = ({ encoding }: AudioFormat): string =>
-  contentTypes[encoding] ?? 'application/octet-stream';
+  authorization === '' ? apiKey : withoutBearer(authorization);
 
 /** The service counts characters where OpenAI counts tokens. */
 const doneEvent = (characters: number): string => {
