@@ -44,12 +44,12 @@ t.test('the plain form has two columns, comments and rules', (t) => {
   t.strictSame(
     findings.map(({ line, fault }) => `${line}: ${fault}`),
     [
-      '8: the line has not two columns: a word, then a tab or " = ", then its spoken form',
-      '9: the line has not two columns: a word, then a tab or " = ", then its spoken form',
-      '10: "&" in the phonemes of "x" is no sign of the IPA that voices know',
+      '8: the line must have two columns: a word, then a tab or " = ", then its spoken form',
+      '9: the line must have two columns: a word, then a tab or " = ", then its spoken form',
+      '10: "&" in the phonemes of "x" is not a sign of the IPA that voices know',
       '11: "one two three four five six" has more than 5 words',
-      '12: "german!" is no language tag such as en-US',
-      '13: the case rule is smart, exact or any',
+      '12: "german!" is not a language tag such as en-US',
+      '13: the case rule must be smart, exact or any',
       `14: "${'w'.repeat(20)}..." or its spoken form is longer than 200 characters`,
     ],
   );
@@ -90,7 +90,7 @@ t.test('a file that is no lexicon is refused with its line', (t) => {
     t.throws(() => parsePls(text, limits), { line, message });
   refused('', 1, /element/i);
   refused('<lexicon>\n<lexeme>\n</lexicon>', 3, /lexeme|tag/i);
-  refused('<html/>', 1, /root is no <lexicon>/);
+  refused('<html/>', 1, /root element must be <lexicon>/);
   refused('<lexicon version="1.0"/>', 1, /xml:lang/);
   refused(
     '<!DOCTYPE lexicon [<!ENTITY a "aaaa">]>\n<lexicon xml:lang="en">&a;</lexicon>',
@@ -138,8 +138,8 @@ t.test(
     t.match(
       lines.filter(({ msg }) => msg === 'lexicon').map(({ file, fault }) => `${file} ${fault}`),
       [
-        /a\.txt:4 the line has not two columns/,
-        /binary\.txt:1 the file is no UTF-8/,
+        /a\.txt:4 the line must have two columns/,
+        /binary\.txt:1 the file is not in UTF-8/,
         /broken\.pls:2 /,
         /large\.txt:1 the file has \d+ bytes; 2097152 are allowed/,
       ],

@@ -2,7 +2,7 @@
 import { phraseWordsMax, type CaseRule, type LexiconEntry } from '../../src/text/lexicon.js';
 import type { Bounds } from '../../src/limits.js';
 
-/** A fault in a file. The rest of the file counts. */
+/** A fault in a file. The rest of the file is used. */
 export interface LineFinding {
   readonly line: number;
   readonly fault: string;
@@ -37,7 +37,7 @@ const sameSigns: Readonly<Record<string, string>> = {
   ...{ '.': '', '-': '', '‿': '', '|': '', '\u0361': '', '\u035c': '' },
 };
 
-/** Phonemes as espeak-ng writes them; `null` with the first sign that is none. */
+/** @returns phonemes as espeak-ng writes them, or the first sign that is not a phoneme */
 const ipaOf = (text: string): { readonly ipa: string } | { readonly sign: string } => {
   let ipa = '';
   for (const character of text.normalize('NFD')) {
@@ -72,7 +72,7 @@ export const entryOf = (
   if (!isIpa) return { written: phrase, caseRule, language, form: { spelling: sound } };
   const phonemes = ipaOf(sound);
   if ('sign' in phonemes)
-    return `"${phonemes.sign}" in the phonemes of "${phrase}" is no sign of the IPA that voices know`;
+    return `"${phonemes.sign}" in the phonemes of "${phrase}" is not a sign of the IPA that voices know`;
   return { written: phrase, caseRule, language, form: { ipa: phonemes.ipa } };
 };
 
@@ -81,8 +81,8 @@ export const isLanguageTag = (text: string): boolean =>
   /^[a-zA-Z]{2,3}(?:-[a-zA-Z0-9]{2,8}){0,3}$/.test(text);
 
 /*
- * The plain form: a word and its spoken form in each line, with a tab or ` = ` between them. Phonemes stand between slashes.
- * `#` begins a comment, `@language` and `@case` hold for the lines after them.
+ * The plain form: a word and its spoken form in each line, with a tab or ` = ` between them. Phonemes are between slashes.
+ * `#` begins a comment. `@language` and `@case` apply to the lines after them.
  */
 
 const caseRules: ReadonlySet<string> = new Set(['smart', 'exact', 'any'] satisfies CaseRule[]);
@@ -104,12 +104,12 @@ export const parsePlain = (text: string, bounds: EntryBounds): ParsedFile => {
     if (directive === 'language') {
       if (value === 'any') language = null;
       else if (isLanguageTag(value)) language = value;
-      else find(`"${value.slice(0, 20)}" is no language tag such as en-US`);
+      else find(`"${value.slice(0, 20)}" is not a language tag such as en-US`);
       continue;
     }
     if (directive === 'case') {
       if (caseRules.has(value)) caseRule = value as CaseRule;
-      else find('the case rule is smart, exact or any');
+      else find('the case rule must be smart, exact or any');
       continue;
     }
     const parts = raw.includes('\t') ? raw.split(/\t+/) : raw.split(/\s+=\s+/);
@@ -117,7 +117,7 @@ export const parsePlain = (text: string, bounds: EntryBounds): ParsedFile => {
       .map((part) => part.trim())
       .filter((part) => part !== '');
     if (spoken === '' || more.length > 0) {
-      find('the line has not two columns: a word, then a tab or " = ", then its spoken form');
+      find('the line must have two columns: a word, then a tab or " = ", then its spoken form');
       continue;
     }
     const phonemes = /^\/(.+)\/$/.exec(spoken)?.[1];

@@ -48,10 +48,10 @@ const lineCounter = (text: string) => {
 
 export const parsePls = (text: string, bounds: EntryBounds): ParsedFile => {
   const { root } = documentOf(text);
-  if (root === null || nameOf(root) !== 'lexicon') throw new LexiconFileError(1, 'the root is no <lexicon>');
+  if (root === null || nameOf(root) !== 'lexicon') throw new LexiconFileError(1, 'the root element must be <lexicon>');
   const language = root.attributes['xml:lang'];
   if (language === undefined || !isLanguageTag(language))
-    throw new LexiconFileError(1, '<lexicon> has no language: xml:lang="en-US"');
+    throw new LexiconFileError(1, '<lexicon> needs a language, such as xml:lang="en-US"');
   const alphabet = root.attributes['alphabet'] ?? 'ipa';
   const entries: LexiconEntry[] = [];
   const findings: LineFinding[] = [];
@@ -70,7 +70,7 @@ interface File {
   readonly bounds: EntryBounds;
 }
 
-/** @returns what is wrong with it, or `null` */
+/** Adds the entries of a lexeme. @returns what is wrong with it, or `null` */
 const addLexeme = (
   lexeme: XmlElement,
   { language, alphabet, bounds }: File,
