@@ -60,7 +60,7 @@ export class StepQueue {
   readonly #waiting = new Set<WaitingStep>();
   #taken = 0;
 
-  /** @param clock of the deadlines. @param size how many may run at a time, where it is not one */
+  /** @param clock of the deadlines @param size the most callers that run at a time */
   constructor(clock: Clock = monotonicMs, size = 1) {
     this.#clock = clock;
     this.#size = size;
@@ -206,7 +206,7 @@ export const serveSynthesis = async (
     }
   };
 
-  /** Loads the pack of the job's voice if need be. Each graph is loaded in a step of its own. */
+  /** Keeps the pack of the job's voice loaded, and loads it first if it is not. Each graph is loaded in its own step. */
   const hold = async ({ slot, settings, groupClock }: SynthesisJob): Promise<PackHold | null> => {
     const clock = groupClock === undefined ? undefined : new GroupClock(groupClock);
     const dueMs = () => control.dueMs(slot, 0);
@@ -253,7 +253,7 @@ export const serveSynthesis = async (
   };
 };
 
-/** Where segments wait that would take too much memory together: the most urgent one begins first. */
+/** Queues for engines that bound their open segments. The most urgent segment begins first. */
 const roomsOf = ({ crowded = [] }: LoadedVoices): Map<string, StepQueue> => {
   const rooms = new Map<string, StepQueue>();
   for (const { voices, segmentsMax } of crowded) {

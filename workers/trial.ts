@@ -11,12 +11,12 @@ import { derivedIn, loadPacks, readEntry } from './engines/registry.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
 
 const quiet = { debug: () => undefined, warn: () => undefined };
-/** The loudest sample of less is silence: -60 dB of full scale. */
+/** A sound whose loudest sample is below this is silence: -60 dB of full scale. */
 const audible = 33;
 
 const MiB = 1024 * 1024;
 
-/** The most memory that the process had since `restartPeak`; 0 where the system does not say. */
+/** The most memory that the process had since `restartPeak`, in bytes; 0 if the system does not report it. */
 const peakBytes = (): number => {
   try {
     return 1024 * Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0);
@@ -25,12 +25,12 @@ const peakBytes = (): number => {
   }
 };
 
-/** @returns the memory that the process has now */
+/** @returns the memory that the process has now, in bytes */
 const restartPeak = (): number => {
   try {
     writeFileSync('/proc/self/clear_refs', '5');
   } catch {
-    // Another system, or one that does not allow it: what a run takes is not known.
+    // Another system, or one that does not allow it: the memory of a run stays unknown.
   }
   return peakBytes();
 };
@@ -69,8 +69,8 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   if (loudest < audible)
     return {
       fault:
-        'it makes only silence, or numbers that are none: exports in 16 bits do that on some machines, ' +
-        'so take the one in 32 or 8 bits',
+        'it makes only silence, or samples that are not numbers: exports in 16 bits do that on some machines, ' +
+        'so use the one in 32 or 8 bits',
     };
   const longest = engine.voices[0]?.longStep?.speechMs ?? 0;
   const scale = Math.max(1, longest / ((1000 * samplesMax) / segment.sampleRateHz));
@@ -94,7 +94,7 @@ const answer = async ({ entry, cacheDir, bounds, isPolite }: TrialOrder): Promis
     const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
     return await measure(pack, { provider: 'cpu', native: unguarded, log: quiet, bounds });
   } catch (error) {
-    // Any other error is the engine's: its message quotes the sentence at most.
+    // Its message can quote no more than the sample sentence.
     return { fault: error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error) };
   } finally {
     closeFiles(files);

@@ -1,9 +1,9 @@
 /**
- * The times of all characters of a context's text, white space included, made of the times of its words: for protocols whose
- * clients put the text together again from them.
+ * The times of all characters of a context's text, white space included, from the times of its words: for protocols whose
+ * clients rebuild the text from the characters.
  *
  * A word's time is divided evenly among its characters, in whole milliseconds. White space lasts from the word before it to
- * the word after it; where the next word is not known yet it has no duration, so that no report waits. Times never fall.
+ * the word after it; where the next word is not known yet it has no duration, so that no report waits. Times never decrease.
  */
 import type { ActorCommand, WordTime, WordTimings } from '../../src/threads/messages.js';
 
@@ -11,7 +11,7 @@ type SegmentCommand = Extract<ActorCommand, { type: 'segment' }>;
 
 export class CharacterClock {
   readonly #samplesAMs: number;
-  /** The text of a context arrives in pieces: a word at the end of an utterance gets a space, which its clients wait for. */
+  /** The text arrives in pieces. Clients wait for a space, so the last word of an utterance gets one. */
   readonly #endsWithSpace: boolean;
   #elapsedSamples = 0;
   /** White space and words of the current segment in turn, and how many of them are reported. */
@@ -50,7 +50,7 @@ export class CharacterClock {
     this.#reported = at + 2;
   }
 
-  /** Silence, or a codec's delay, follows what came so far. */
+  /** Silence, or a codec's delay, follows the samples so far. */
   silence(samples: number): void {
     this.#elapsedSamples += samples;
   }

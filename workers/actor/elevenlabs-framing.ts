@@ -1,17 +1,15 @@
 /**
  * Frames as the clients of the ElevenLabs API read them: each has audio, and the times of the characters that are final.
  *
- * - `elevenlabs`: messages of a WebSocket. Times count from where those of the message before end: clients that ask for
- *   nothing else add them up.
+ * - `elevenlabs`: messages of a WebSocket. Times count from the last time of the message before. Clients that do not ask
+ *   for `sync` add them up.
  * - `elevenlabs-sync`: the same, and times count from the start of the context.
  * - `elevenlabs-lines`: a line of JSON each; times count from the start of the response.
  */
 import type { WordTimings } from '../../src/threads/messages.js';
-import type { Encoder } from '../audio/encoder.js';
+import { NOTHING, type Encoder } from '../audio/encoder.js';
 
-const NOTHING = new Uint8Array(0);
-
-/** Clients subtract the first time over 0 from all others: with a space that starts here, they subtract nothing. */
+/** Clients subtract the first time above 0 from all others. The space at the front starts here, so they subtract nothing else. */
 const FIRST_MS = 1;
 
 interface Alignment {
@@ -48,7 +46,7 @@ const lineAlignment = ({ characters, startsMs, endsMs }: Alignment): string =>
     character_end_times_seconds: endsMs.map((ms) => ms / 1000),
   });
 
-/** How the members of one kind of frame are called. */
+/** The names of the members of one kind of frame. */
 interface Shape {
   readonly open: string;
   alignments(timings: WordTimings | undefined): string;

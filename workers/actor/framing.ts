@@ -10,11 +10,11 @@
  * - `elevenlabs-whole`: as `whole`, with the times of characters; the other framings of that API are in elevenlabs-framing.ts.
  */
 import type { Framing, WordTimings } from '../../src/threads/messages.js';
-import type { Encoder } from '../audio/encoder.js';
+import { NOTHING, type Encoder } from '../audio/encoder.js';
 import { AlignedFramer } from './elevenlabs-framing.js';
 
 export interface Framer {
-  /** Its audio frames have the times that are final; otherwise times have frames of their own, after their audio. */
+  /** Its audio frames have the final times. Otherwise times have their own frames, after their audio. */
   readonly carriesTimes: boolean;
   /** @param payload encoded audio, not empty @param timings only for a framer that carries times */
   audio(payload: Uint8Array, timings: WordTimings | undefined): Uint8Array;
@@ -26,7 +26,6 @@ export interface Framer {
   ): { readonly tail: Uint8Array; readonly head: Uint8Array };
 }
 
-const NOTHING = new Uint8Array(0);
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 

@@ -1,5 +1,5 @@
 /**
- * FLAC (RFC 9639), mono with 16 bits: fixed predictors and Rice codes, in blocks of one size. So a decoder gives back the very
+ * FLAC (RFC 9639), mono with 16 bits: fixed predictors and Rice codes, in blocks of one size. A decoder restores the exact
  * samples. Speech takes about 60 % of the bytes of pcm.
  */
 import { NOTHING, type Encoder, type Flushed } from './encoder.js';
@@ -60,7 +60,7 @@ class BitWriter {
     this.#held &= (1 << this.#heldBits) - 1;
   }
 
-  /** So many zeros, then a one. */
+  /** This many zeros, then a one. */
   unary(zeros: number): void {
     for (let left = zeros; ; left -= 16) {
       if (left < 16) {
@@ -83,7 +83,7 @@ const residualsOf = (samples: Int16Array): readonly Int32Array[] => {
   const orders = [Int32Array.from(samples)];
   for (let order = 1; order <= Math.min(ORDER_MAX, samples.length - 1); order++) {
     const before = orders[order - 1]!;
-    // The first ones are differences with nothing: they are not written, but samples in their place.
+    // The first ones have no sample before them: samples are written in their place.
     orders.push(before.map((value, i) => (i < order ? 0 : value - before[i - 1]!)));
   }
   return orders;
@@ -110,12 +110,20 @@ const partOf = (residuals: Int32Array, from: number, to: number): Part & { reado
   const count = to - from;
   let parameter = 0;
   while (parameter < RICE_MAX && count * 2 ** (parameter + 1) <= sum) parameter++;
-  let bits = 4 + count * (parameter + 1);
+  let bits = PARAMETER_BITS + count * (parameter + 1);
   for (let i = from; i < to; i++) bits += folded(residuals[i]!) >> parameter;
   return { from, to, parameter, bits };
 };
 
-/** One block as a subframe: predicted, or as it is where that takes fewer bits. */
+/** Kinds of subframes, as their first byte: samples as they are, and a fixed predictor, to which its order is added. */
+const VERBATIM = 0b0_000001_0;
+const FIXED = 0b0_001000_0;
+/** Bits of a Rice parameter. */
+const PARAMETER_BITS = 4;
+/** Bits of the coding method, which is 0 for parameters of 4 bits, and of the partition order. */
+const METHOD_AND_ORDER_BITS = 6;
+
+/** One block as a subframe: predicted, or as it is if that takes fewer bits. */
 const putSubframe = (writer: BitWriter, samples: Int16Array): void => {
   const orders = residualsOf(samples);
   const sums = orders.map(magnitude);
@@ -128,15 +136,15 @@ const putSubframe = (writer: BitWriter, samples: Int16Array): void => {
   );
   const bits = parts.reduce((sum, part) => sum + part.bits, order * SAMPLE_BITS);
   if (bits > samples.length * SAMPLE_BITS) {
-    writer.put(0b0_000001_0, 8);
+    writer.put(VERBATIM, 8);
     for (const sample of samples) writer.put(sample, SAMPLE_BITS);
     return;
   }
-  writer.put(0b0_001000_0 | (order << 1), 8);
+  writer.put(FIXED | (order << 1), 8);
   for (const sample of samples.subarray(0, order)) writer.put(sample, SAMPLE_BITS);
-  writer.put(partitionOrder, 6);
+  writer.put(partitionOrder, METHOD_AND_ORDER_BITS);
   for (const { from, to, parameter } of parts) {
-    writer.put(parameter, 4);
+    writer.put(parameter, PARAMETER_BITS);
     for (let i = from; i < to; i++) {
       const value = folded(residuals[i]!);
       writer.unary(value >> parameter);
@@ -145,7 +153,7 @@ const putSubframe = (writer: BitWriter, samples: Int16Array): void => {
   }
 };
 
-/** A frame's number, in the manner of UTF-8. */
+/** A frame's number, coded like a character in UTF-8. */
 const codedNumber = (number: number): readonly number[] => {
   if (number < 0x80) return [number];
   const tail: number[] = [];
@@ -180,7 +188,7 @@ const frameOf = (samples: Int16Array, number: number): Buffer => {
 const header = (sampleRateHz: number, samples: number): Buffer => {
   const bytes = Buffer.alloc(8 + STREAM_INFO_BYTES);
   bytes.write('fLaC', 0, 'latin1');
-  // The only block of metadata. The sum of the samples and the sizes of the frames stay unknown.
+  // The only block of metadata. The checksum of the samples and the sizes of the frames stay unknown.
   bytes.writeUInt32BE(0x8000_0000 + STREAM_INFO_BYTES, 4);
   bytes.writeUInt16BE(BLOCK_SAMPLES, 8);
   bytes.writeUInt16BE(BLOCK_SAMPLES, 10);
