@@ -247,7 +247,7 @@ export const serveSynthesis = async (
     } catch (error) {
       return { type: 'failed', reason: faultPlace(error) };
     } finally {
-      held?.letGo();
+      held?.release();
       room?.leave();
     }
   };

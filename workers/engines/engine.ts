@@ -11,8 +11,8 @@ import type { PackContent, PackFolder } from './pack.js';
 /** What one step made. */
 export interface EngineChunk {
   /**
-   * Mono, at the voice's sample rate. The receiver may transfer its buffer. Empty while an engine prepares in short steps
-   * what comes before the next sound.
+   * Mono, at the voice's sample rate. The receiver may transfer its buffer. Empty for a short step that only prepares the
+   * next sound.
    */
   readonly pcm: Int16Array;
   /** Words that end within this chunk (their times are final), in order. */
@@ -33,11 +33,11 @@ export interface Engine {
   readonly voices: readonly Voice[];
   /** `cpu`, unless all models run elsewhere. */
   readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
-  /** Segments that may be open at the same time, where each keeps a large state; absent: any number. */
+  /** The most segments that may be open at the same time, because each keeps a large state; absent: any number. */
   readonly segmentsMax?: number;
   /**
-   * What the load found out by speaking. A later load of the pack in the same thread gets it, and speaks nothing. Absent: it
-   * needs to find out nothing.
+   * What the load measured by speaking. A later load of the pack in the same thread gets it, and does not speak. Absent: the
+   * engine measures nothing.
    */
   readonly measured?: unknown;
   /** Cheap: no model runs before the first step. @throws {RangeError} if the voice is unknown */
@@ -64,17 +64,18 @@ export interface PackUse {
   readonly asStep: <T>(expectedMs: number, run: () => Promise<T>) => Promise<T>;
 }
 
-/** A pack that stays loaded until it is let go. */
+/** Keeps a pack loaded until it is released. */
 export interface PackHold {
-  /** Its voice was not loaded before. */
+  /** The load that it took; `null`: the pack was loaded already. */
   readonly load: PackLoad | null;
-  readonly letGo: () => void;
+  /** Call it once. */
+  readonly release: () => void;
 }
 
 /** A pack was loaded because a job needed it. */
 export interface PackLoad {
   readonly pack: string;
-  /** From the moment when there was room for it. */
+  /** Duration, from the moment when there was room for it. */
   readonly ms: number;
 }
 
@@ -85,7 +86,7 @@ export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>
   /** Packs that are loaded now. */
   readonly loadedPacks?: () => number;
   /**
-   * Loads the pack of a voice if need be, and keeps it loaded. Absent: all packs are.
+   * Keeps the pack of a voice loaded, and loads it first if it is not. Absent: all packs are loaded.
    * @returns `null` if the job was cancelled
    */
   readonly hold?: (use: PackUse) => Promise<PackHold | null>;
@@ -99,15 +100,15 @@ export interface EngineMeans {
   readonly provider: ExecutionProvider;
   /** Goes around every load, run and release of a model. */
   readonly native: NativeGuard;
-  /** Goes around the load of each graph in its place. */
+  /** Goes around the load of each graph, instead of `native`. */
   readonly loading?: NativeGuard;
   readonly log: EngineLog;
   readonly bounds: Bounds;
 }
 
-/** What a pack is read with. */
+/** What a format needs to read a pack. */
 export interface ReadMeans {
-  /** Files that are made of a pack's own. */
+  /** Files that are derived from those of packs. */
   readonly derived: DerivedFiles;
 }
 
@@ -117,7 +118,7 @@ export interface VoiceFormat {
   readonly name: string;
   /** The files by which it recognises a pack, for messages. */
   readonly looksFor: string;
-  /** Whether the folder is a pack of this format, by its files. Whether the pack is whole, `read` finds out. */
+  /** Whether the folder is a pack of this format, by its files. `read` finds out whether the pack is complete. */
   recognises(folder: PackFolder): boolean | Promise<boolean>;
   /**
    * Verifies the pack, and opens the files that will be loaded. Loads no model.
@@ -127,7 +128,7 @@ export interface VoiceFormat {
   /**
    * Loads a pack for the calling thread, and warms it up: the first request is as fast as the next.
    *
-   * @param measured what an earlier load found out: this one does no more than it must
+   * @param measured `Engine.measured` of an earlier load in this thread: then this one does not warm up
    * @throws {VoicePackError} in one line that names the file
    */
   load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<Engine>;

@@ -1,7 +1,6 @@
 /**
- * The packs that a thread has loaded, where not all may be loaded at once. A job that needs another one waits until there is
- * room; the pack that was not used for the longest time is unloaded for it. The default pack stays, and so does a pack
- * that speaks.
+ * The packs that a thread has loaded, if not all may be loaded at once. A job that needs another one waits until there is
+ * room; the least recently used pack is unloaded for it. The default pack stays, and so does a pack that speaks.
  */
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { VoicePack } from '../../src/threads/voices.js';
@@ -16,7 +15,7 @@ interface Place {
   graphMs: number;
   /** Jobs that hold it. */
   holds: number;
-  /** Counts up with every use of any pack. */
+  /** The number of its last use, counted over all packs. */
   lastUse: number;
 }
 
@@ -27,25 +26,28 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** The default pack, and one that makes room for others. */
+const loadedMin = 2;
+
 export class LoadedPacks {
   readonly #means: EngineMeans;
   readonly #loadedMax: number;
   /** The default pack first. */
   readonly #places: readonly Place[];
   readonly #byVoice: ReadonlyMap<string, Place>;
-  /** No more than the thread has jobs. */
+  /** At most one for each job of the thread. */
   readonly #waiting = new Set<Waiting>();
   #uses = 0;
   #isServing = false;
 
-  /** @param loadedMax at least 2, unless there is one pack only */
+  /** @param loadedMax at least `loadedMin`, unless there are fewer packs */
   constructor(
     packs: readonly (readonly [VoicePack, VoiceFormat])[],
     means: EngineMeans,
     loadedMax: number = packs.length,
   ) {
     this.#means = means;
-    this.#loadedMax = Math.max(loadedMax, Math.min(2, packs.length));
+    this.#loadedMax = Math.max(loadedMax, Math.min(loadedMin, packs.length));
     this.#places = packs.map(([pack, format]) => ({
       ...{ pack, format, engine: null, measured: undefined },
       ...{ graphMs: 0, holds: 0, lastUse: 0 },
@@ -83,8 +85,8 @@ export class LoadedPacks {
   }
 
   /**
-   * Keeps the pack of a voice loaded for a job, and loads it first if need be. A pack that is loaded is held at once, unless
-   * a more urgent job waits for room: else packs that speak without a pause would never make room.
+   * Keeps the pack of a voice loaded for a job, and loads it first if it is not. A loaded pack is held at once, unless a more
+   * urgent job waits for room: otherwise packs that speak without a pause would never make room.
    */
   hold(use: PackUse): Promise<PackHold | null> {
     const place = this.#placeOf(use.voiceId);
@@ -96,7 +98,7 @@ export class LoadedPacks {
     });
   }
 
-  /** Serves those that wait, one load at a time. Steps of loaded voices run between its parts. Never rejects. */
+  /** Serves the waiting jobs, one load at a time. Steps of loaded voices run between the parts of a load. Never rejects. */
   async #serve(): Promise<void> {
     if (this.#isServing) return;
     this.#isServing = true;
@@ -151,14 +153,14 @@ export class LoadedPacks {
     place.lastUse = ++this.#uses;
     return {
       load: loadMs === null ? null : { pack: place.pack.name, ms: loadMs },
-      letGo: () => {
+      release: () => {
         place.holds--;
         if (this.#waiting.size > 0) void this.#serve();
       },
     };
   }
 
-  /** `undefined`: all but the default pack speak. */
+  /** @returns the pack to unload; `undefined`: all but the default pack speak */
   #victim(): Place | undefined {
     const [, ...others] = this.#places;
     return others

@@ -113,7 +113,7 @@ const isSettled = async (promise: Promise<unknown>): Promise<boolean> => {
   return settled;
 };
 
-const letGo = (hold: PackHold | null) => hold?.letGo();
+const release = (hold: PackHold | null) => hold?.release();
 
 t.test(
   'a start loads each pack once and keeps the first ones, never more than there is room for',
@@ -127,16 +127,16 @@ t.test(
 
 t.test('the pack that was not used for the longest time makes room; the default pack stays', async (t) => {
   const { format, hold } = await shelfOf(['default', 'a', 'b', 'c'], 3);
-  letGo(await hold('b'));
-  letGo(await hold('a'));
+  release(await hold('b'));
+  release(await hold('a'));
   const parts: string[] = [];
   const held = await hold('c', { asStep: () => parts.push('step') });
   t.match(held, { load: { pack: 'c' } });
   t.ok(held!.load!.ms >= 0);
   t.strictSame(parts, ['step'], 'the graph was loaded as a step of the thread');
   t.strictSame([...format.loaded].sort(), ['a', 'c', 'default']);
-  letGo(held);
-  letGo(await hold('b'));
+  release(held);
+  release(await hold('b'));
   t.strictSame([...format.loaded].sort(), ['b', 'c', 'default']);
   t.strictSame(format.known, ['c', 'b'], 'a later load finds out nothing again');
   t.equal((await hold('default'))!.load, null);
@@ -147,16 +147,16 @@ t.test('a pack that speaks stays, and the job waits; the default voice does not'
   const speaking = await hold('a');
   const waiting = hold('b', { dueMs: 5 });
   t.notOk(await isSettled(waiting));
-  letGo(await hold('default', { dueMs: 9 }));
+  release(await hold('default', { dueMs: 9 }));
   const later = hold('a', { dueMs: 7 });
   t.notOk(await isSettled(later), 'else the pack that speaks would never be free');
-  letGo(await hold('a', { dueMs: 1 }));
-  letGo(speaking);
+  release(await hold('a', { dueMs: 1 }));
+  release(speaking);
   const held = await waiting;
   t.strictSame([...format.loaded].sort(), ['b', 'default']);
   t.notOk(await isSettled(later));
-  letGo(held);
-  letGo(await later);
+  release(held);
+  release(await later);
   t.strictSame([...format.loaded].sort(), ['a', 'default']);
   t.equal(format.loadedMost, 2);
 });
@@ -164,7 +164,7 @@ t.test('a pack that speaks stays, and the job waits; the default voice does not'
 t.test('a loaded pack is held at once while another is being loaded', async (t) => {
   const { hold } = await shelfOf(['default', 'a', 'b', 'c'], 3);
   const order: string[] = [];
-  letGo(await hold('a'));
+  release(await hold('a'));
   const loading = hold('c', { dueMs: 1 }).then(() => order.push('c'));
   await hold('a', { dueMs: 2 }).then(() => order.push('a'));
   await loading;
@@ -178,7 +178,7 @@ t.test('a cancelled job loads nothing; a pack that cannot be loaded fails its jo
   t.equal(format.loads.length, before);
   format.broken = 'b';
   await t.rejects(hold('b'), { message: 'b: broken' });
-  letGo(await hold('a'));
+  release(await hold('a'));
   format.broken = null;
   t.match(await hold('b'), { load: { pack: 'b' } });
   await t.rejects(
@@ -218,7 +218,7 @@ const speak = async (voices: LoadedVoices, voiceId: string): Promise<Int16Array>
     samples.push(...chunk.pcm);
     if (chunk.last) break;
   }
-  held?.letGo();
+  held?.release();
   return Int16Array.from(samples);
 };
 
