@@ -16,6 +16,9 @@ const audible = 33;
 
 const MiB = 1024 * 1024;
 
+/** The niceness of synthesis threads. */
+const lowPriority = 10;
+
 /** The most memory that the process had since `restartPeak`, in bytes; 0 if the system does not report it. */
 const peakBytes = (): number => {
   try {
@@ -87,8 +90,8 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   };
 };
 
-const answer = async ({ entry, cacheDir, bounds, isPolite }: TrialOrder): Promise<TrialOutcome> => {
-  if (isPolite) setPriority(10);
+const answer = async ({ entry, cacheDir, bounds, hasLowPriority }: TrialOrder): Promise<TrialOutcome> => {
+  if (hasLowPriority) setPriority(lowPriority);
   const files: number[] = [];
   try {
     const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);

@@ -59,7 +59,7 @@ export const examine = async (entry: PackEntry, { cacheDir }: PackPlaces): Promi
   const files: number[] = [];
   try {
     const { pack, identity } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
-    const { isFinal, ...outcome } = await tryPack({ entry, cacheDir, isPolite: false }, limits);
+    const { isFinal, ...outcome } = await tryPack({ entry, cacheDir, hasLowPriority: false }, limits);
     if (isFinal) {
       const kept = new KeptTrials(cacheDir);
       kept.add(identity, outcome);

@@ -29,8 +29,8 @@ export const formats: readonly VoiceFormat[] = [syrinx, piper, kokoro, pocket];
 /** The first voice of this pack is the default. The other packs follow by name. */
 export const defaultPack = 'syrinx-en';
 
-/** Why a folder is no pack of a format. */
-const strangerFault = ({ name, path, files }: PackFolder, known: readonly VoiceFormat[]): string => {
+/** @returns why a folder is not a pack of any format */
+const unrecognisedFault = ({ name, path, files }: PackFolder, known: readonly VoiceFormat[]): string => {
   if (name === defaultPack) return `${join(path, syrinx.looksFor)}: the file is missing`;
   if (files.length === 0) return `${path}: the folder is empty`;
   const models = files.filter((file) => file.endsWith('.onnx'));
@@ -58,10 +58,10 @@ export const readEntry = async (
       identity: folder.identity,
     };
   }
-  throw new VoicePackError(strangerFault(folder, known));
+  throw new VoicePackError(unrecognisedFault(folder, known));
 };
 
-/** Tries packs, and remembers how they did. */
+/** How packs are tried, and the results. */
 interface Trials {
   readonly run: (entry: PackEntry) => ReturnType<Trial>;
   readonly kept: KeptTrials;
@@ -82,7 +82,7 @@ const tried = async (entry: PackEntry, identity: string, { run, kept }: Trials):
 
 const MiB = 1024 * 1024;
 
-/** Each thread runs one model at a time: what the run takes comes on top of what segments keep. */
+/** A run takes memory in addition to what segments keep. Each thread runs one model at a time. */
 const withTrial = (pack: VoicePack, trial: TrialResult): VoicePack => ({
   ...pack,
   trial,
@@ -92,7 +92,7 @@ const withTrial = (pack: VoicePack, trial: TrialResult): VoicePack => ({
 /** @param cacheDir for what is derived from packs */
 export const derivedIn = (cacheDir: string): DerivedFiles => new DerivedFiles(join(cacheDir, 'derived'));
 
-/** Where packs are, and where what is derived from them goes. */
+/** The folder of packs, and the folder for files that are derived from them. */
 export interface PackPlaces {
   readonly modelsDir: string;
   readonly cacheDir: string;
@@ -102,7 +102,7 @@ export interface PackPlaces {
  * Reads and verifies all packs. One that cannot be used is a finding, and the others are there without it: all but the
  * default pack, so that a request without a voice never gets another one.
  *
- * @param trials how packs are tried; without it none is
+ * @param trials absent: packs are not tried
  * @returns the default pack first, and the files to be closed when the packs are loaded
  * @throws {VoicePackError} in one line that names the file: of the default pack, or of the first if none can be used
  */
@@ -164,7 +164,7 @@ export const answerWithPacks = async (
   let answer: PacksAnswer;
   try {
     const trials = trial !== null && {
-      run: (entry: PackEntry) => trial({ entry, cacheDir, isPolite: true }, bounds),
+      run: (entry: PackEntry) => trial({ entry, cacheDir, hasLowPriority: true }, bounds),
       kept: new KeptTrials(cacheDir),
     };
     answer = await readPacks({ modelsDir, cacheDir }, known, trials || undefined);
@@ -178,7 +178,7 @@ export const answerWithPacks = async (
 /**
  * Loads packs for the calling thread.
  *
- * @param loadedMax so many are loaded at once: `hold` loads the others when they are needed
+ * @param loadedMax the most packs that are loaded at once: `hold` loads the others when they are needed
  * @throws {VoicePackError} in one line that names the file at fault
  */
 export const loadPacks = async (

@@ -13,13 +13,13 @@ import type { Bounds } from '../../src/limits.js';
 import type { TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
 
-/** What the service writes to the standard input of the process. */
+/** The input of the process, as JSON on its standard input. */
 export interface TrialOrder {
   readonly entry: PackEntry;
   readonly cacheDir: string;
   readonly bounds: Bounds;
-  /** It leaves the processor to others. */
-  readonly isPolite: boolean;
+  /** Other processes come first on the processor. */
+  readonly hasLowPriority: boolean;
 }
 
 /** The last line of its standard output. */
@@ -31,7 +31,7 @@ export type Trial = (
 ) => Promise<TrialOutcome & { readonly isFinal: boolean }>;
 
 const MiB = 1024 * 1024;
-/** Share of the free memory that a trial may take. */
+/** The share of the free memory that a trial may take. */
 const FREE_PART = 0.8;
 
 /** Sets limits that the process cannot lift: seconds of processor time, and KiB of memory that it writes to. */
@@ -70,7 +70,7 @@ export const tryPack: Trial = async (order, bounds) => {
     isLate = true;
     child.kill('SIGKILL');
   }, bounds.voiceTrialMsMax);
-  // It may end before it has read all.
+  // The process may end before it has read all of it.
   child.stdin.on('error', () => undefined).end(JSON.stringify({ ...order, bounds } satisfies TrialOrder));
   const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   const output = await readAll(child.stdout);
