@@ -9,16 +9,15 @@ import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { env, InferenceSession } from 'onnxruntime-node';
 import type { NativeGuard } from '../../src/threads/vitals.js';
+import { externalBytesMin } from './graph/write.js';
 import type { HeldFile } from './pack.js';
 
 type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 
-/** Tensors of fewer bytes stay in the graph: a mapping of its own would be a page for each. */
-const externalBytesMin = 1024;
-/** onnxruntime warns that such a copy is for this machine only. */
+/** Without its warning that such a copy is for this machine only. */
 const errorsOnly = 3;
 
-/** What the order of the weights depends on. */
+/** Everything that the order of the weights depends on. */
 const surroundings = (): string => {
   let features = '';
   try {
@@ -45,16 +44,16 @@ const syncFiles = async (folder: string): Promise<void> => {
   }
 };
 
-/** The copies' folder, beside the graphs: the set of derived files that has them removes it with them. */
+/** The folder of the copies is beside the graphs, so that it is removed together with their set of derived files. */
 export const copiesFolderOf = (graphs: Graphs<string>): string =>
   join(dirname(Object.values(graphs)[0]!.openPath), copiesName);
 
 /**
- * Makes the copies, unless they are there. Several threads or processes may make them at the same time.
+ * Makes the copies, unless they exist. Several threads or processes may make them at the same time.
  *
  * @param graphs of one folder
- * @param options with which sessions of the graphs are made
- * @throws when onnxruntime does not load a graph, or when the folder cannot be written
+ * @param options of the sessions of the graphs
+ * @throws if onnxruntime does not load a graph, or if the folder cannot be written
  */
 export const optimisedCopies = async <Name extends string>(
   graphs: Graphs<Name>,

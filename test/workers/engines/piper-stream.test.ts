@@ -5,7 +5,7 @@ import t from 'tap';
 import { mediumShape, piperModel, smallShape } from '../../../scripts/voices/fixtures/piper.js';
 import { sumOf } from '../../../scripts/rig/statistics.js';
 import { type Model, readModel } from '../../../workers/engines/graph/model.js';
-import { inner, replaceByInputs } from '../../../workers/engines/graph/surgery.js';
+import { extract, inner } from '../../../workers/engines/graph/surgery.js';
 import { modelMessage, writeModels } from '../../../workers/engines/graph/write.js';
 import type { Sessions } from '../../../workers/engines/onnx.js';
 import { cutPiper } from '../../../workers/engines/piper/cut.js';
@@ -47,10 +47,9 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   const noises = random.map(({ outputs }) => outputs[0]!);
   const wholePath = join(folder, 'whole');
   await mkdir(wholePath);
-  const given = replaceByInputs(
-    model,
-    random,
-    noises.map((name) => inner(name)),
+  const given = extract(
+    { ...model, nodes: model.nodes.filter((node) => !random.includes(node)) },
+    { inputs: [...model.inputs, ...noises.map((name) => inner(name))], outputs: model.outputs },
   );
   await writeModels(wholePath, { whole: given });
   const whole = await InferenceSession.create(join(wholePath, 'whole.onnx'));

@@ -8,9 +8,9 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import type { ModelFile } from './model.js';
 
-/** Sets that no voice uses any more are kept up to so many bytes: an owner may try a voice again. */
+/** Unused sets are kept up to this size together, because an owner may try a voice again. */
 const unusedBytesMax = 1024 * 1024 * 1024;
-/** Milliseconds after which the folder of a set that was not finished is removed: its maker ended. */
+/** Milliseconds after which the folder of an unfinished set is removed: its maker has ended. */
 const unfinishedMs = 3_600_000;
 
 const hashedBytes = 256 * 1024;
@@ -42,7 +42,7 @@ export class DerivedFiles {
    * The folder of a set.
    *
    * @param sources their bytes are part of the name
-   * @param recipe what is made of them, and by which version of the code
+   * @param recipe names what is made of them, and the version of the code that makes it
    * @param make writes the files to an empty folder
    */
   async set(
@@ -57,7 +57,7 @@ export class DerivedFiles {
     this.#used.add(name);
     const now = new Date();
     try {
-      // The time of a set tells when it was last used.
+      // The time of a set is that of its last use.
       await utimes(folder, now, now);
       return folder;
     } catch (error) {
@@ -77,7 +77,7 @@ export class DerivedFiles {
     return folder;
   }
 
-  /** Removes sets that this object did not give, the longest unused first, until the rest is small. */
+  /** Removes sets that `set` did not return, the longest unused first, until the others are within their bound. */
   async prune(): Promise<void> {
     const unused: { folder: string; usedMs: number; bytes: number }[] = [];
     for (const name of await readdir(this.#folder).catch(() => [])) {

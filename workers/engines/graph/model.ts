@@ -1,6 +1,6 @@
 /**
- * An ONNX model as data: nodes and values by name, weights as byte ranges of the file that they are in. What
- * onnxruntime does not tell (metadata, inner values) is found here, and graphs are cut and rewritten.
+ * An ONNX model as data: nodes and values by name, weights as byte ranges of their file. It shows what onnxruntime hides
+ * (metadata, inner values), and allows graphs to be cut and rewritten.
  */
 import { realpathSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, sep } from 'node:path';
@@ -52,7 +52,7 @@ const elementBytes: Readonly<Record<ElementType, number>> = {
   16: 2,
 };
 
-/** Tensors of fewer bytes are held in memory. Shapes and the like are; weights are not. */
+/** Tensors up to this size are held in memory: shapes and the like, but not weights. */
 const heldBytesMax = 4 * 1024;
 /** Bytes of everything but weights: a graph of a thousand nodes has 200 KiB. */
 const graphBytesMax = 64 * 1024 * 1024;
@@ -82,9 +82,9 @@ export type Attribute =
 export interface Node {
   readonly name: string;
   readonly op: string;
-  /** '' is that of ONNX itself. */
+  /** '' for operators of ONNX itself. */
   readonly domain: string;
-  /** '' is an optional one that is left out. */
+  /** '' for an optional input that is left out. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly attributes: ReadonlyMap<string, Attribute>;
@@ -127,7 +127,7 @@ const elementTypeOf = (number: number): ElementType => {
   return number as ElementType;
 };
 
-/** Reads the parts of one model file. */
+/** Reads the parts of one model file. The numbers of fields are those of onnx.proto. */
 class Reader {
   readonly #source: ByteSource;
   readonly #file: ModelFile;
@@ -361,7 +361,7 @@ const bytesOf = (numbers: readonly number[], type: ElementType): Buffer => {
 
 /**
  * Reads a model, but not its weights.
- * @throws {VoicePackError} if the file is no whole ONNX model
+ * @throws {VoicePackError} if the file is not a whole ONNX model
  */
 export const readModel = (file: ModelFile): Model => {
   const source = new FileBytes(file.openPath);

@@ -3,7 +3,7 @@
  * sample is computed twice and nothing is approximated: the pieces joined are what one run over all frames gives.
  *
  * A value that changes over time is a stream. It has a number of samples for each frame of the graph's input (`rate`),
- * and lags behind it by some samples, because convolutions need what comes after. A stream that is ahead of another that
+ * and lags behind it by some samples, because convolutions need the samples after. A stream that is ahead of another that
  * it is added to waits in a state. In the last run zeros take the place of what would come after.
  *
  * The streams can have a fourth dimension of size 1, [1, channels, 1, samples]. onnxruntime has its fast convolutions
@@ -108,7 +108,7 @@ class Streamer {
     for (const name of node.outputs) this.#streams.set(name, stream);
   }
 
-  /** Zeros or ones in the shape of a stream: one number does, because it is only added or multiplied. */
+  /** Zeros or ones in the shape of a stream: one number is enough, because it is only added or multiplied. */
   #addFilled(node: Node): void {
     if (node.op !== 'ConstantOfShape')
       throw new GraphError(`"${node.op}" (${node.name}) depends on the number of frames`);
@@ -151,7 +151,7 @@ class Streamer {
     return { ...node, inputs: [input, this.#reshaped(weights, widened(dims)), ...rest], attributes };
   }
 
-  /** A value that is no stream, in another shape. */
+  /** A value that is not a stream, in another shape. */
   #reshaped(name: string, dims: readonly number[]): string {
     return this.#once(`reshaped ${name} ${dims.join(' ')}`, () => {
       const tensor = this.initialisers.get(name);
@@ -168,7 +168,7 @@ class Streamer {
     const tensor = this.initialisers.get(name);
     if (tensor !== undefined && product(tensor.dims) === 1) return name;
     if (tensor !== undefined && tensor.dims.length !== 3)
-      throw new GraphError(`"${name}" has not a number for each channel`);
+      throw new GraphError(`"${name}" does not have one number for each channel`);
     return this.#reshaped(name, tensor === undefined ? [1, -1, 1, 1] : widened(tensor.dims));
   }
 
@@ -285,7 +285,7 @@ class Streamer {
     const step = steps?.[0] ?? 1;
     const [start, end] = [starts?.[0], ends?.[0]];
     if (axes?.length !== 1 || start === undefined || end === undefined || Math.abs(step) !== 1)
-      throw new GraphError(`"Slice" (${node.name}) is not of a known kind`);
+      throw new GraphError(`"Slice" (${node.name}) has an unknown form`);
     if ((axis === 2 || axis === -1) && start === 0 && end >= farEnd && step === 1) {
       this.#emit({ ...node, op: 'Identity', inputs: [input] }, stream);
       return;
@@ -300,7 +300,7 @@ class Streamer {
 
   #addGather(node: Node): void {
     const indices = constantIntegers(this.#model, this.#wiring, node.inputs[1]!);
-    if (indices === null) throw new GraphError(`"Gather" (${node.name}) is not of a known kind`);
+    if (indices === null) throw new GraphError(`"Gather" (${node.name}) has an unknown form`);
     this.#emit(alongChannels(node), { ...this.streamOf(node.inputs[0]!), channels: indices.length });
   }
 

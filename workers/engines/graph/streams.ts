@@ -6,7 +6,7 @@ import { GraphError, attributeIntegers } from './surgery.js';
 export interface Stream {
   readonly channels: number;
   readonly rate: number;
-  /** Samples that it is behind. */
+  /** Samples by which it lags behind the frames. */
   readonly lag: number;
 }
 
@@ -22,7 +22,7 @@ export interface StreamState {
 export interface StreamedModel {
   readonly model: Model;
   readonly states: readonly StreamState[];
-  /** Frames after a frame that its output depends on. The first run needs more than so many. */
+  /** Frames after a frame that its output depends on. The first run needs more frames than this. */
   readonly lookahead: number;
   /** Samples of output for a frame. */
   readonly rate: number;
@@ -102,7 +102,7 @@ export interface PieceByPiece {
 
 /**
  * @param dims of the weights
- * @throws {GraphError} if it gives another number of samples than its stride times those of its input
+ * @throws {GraphError} unless it gives as many samples as its input has, times its stride
  */
 export const pieceByPiece = (node: Node, dims: readonly number[]): PieceByPiece => {
   const integer = (name: string, otherwise: number) => attributeIntegers(node, name)?.[0] ?? otherwise;
@@ -132,7 +132,7 @@ export const pieceByPiece = (node: Node, dims: readonly number[]): PieceByPiece 
     after,
     factor: stride,
     channels: dims[1]! * integer('group', 1),
-    // What those samples alone would add is cut off.
+    // The output of the added input samples alone is cut off.
     attributes: padded([before * stride + padBefore, kernel - stride - padBefore + after * stride]),
   };
 };

@@ -1,7 +1,7 @@
-/** Cuts models: parts of a graph between named values, inner values as outputs, nodes in the place of others. */
+/** Cuts models: the part of a graph between named values, and how nodes and values depend on each other. */
 import { type Model, type Node, type Tensor, type ValueInfo, elementTypes } from './model.js';
 
-/** A graph is not of the shape that the surgeon knows. The message says what is not. */
+/** A graph does not have the expected form. The message says where. */
 export class GraphError extends Error {
   override readonly name = 'GraphError';
 }
@@ -29,7 +29,7 @@ export class Wiring {
     this.takers = takers;
   }
 
-  /** All values that depend on one of these, and these. */
+  /** These values, and all values that depend on one of them. */
   after(names: Iterable<string>): Set<string> {
     const found = new Set(names);
     for (const node of this.#nodes)
@@ -50,7 +50,7 @@ export class Wiring {
   }
 }
 
-/** A value that was inside a graph, as an input or output of it. Its shape is not known. */
+/** An inner value of a graph as an input or output. Its shape is not known. */
 export const inner = (name: string, type: ValueInfo['type'] = elementTypes.float32): ValueInfo => ({
   name,
   type,
@@ -64,13 +64,6 @@ const initialisersOf = (model: Model, nodes: readonly Node[]): Map<string, Tenso
       return tensor === undefined ? [] : [[name, tensor]];
     }),
   );
-
-/** The model with more outputs: values that were inside. @throws {GraphError} if a value is unknown */
-export const withOutputs = (model: Model, added: readonly ValueInfo[]): Model => {
-  const made = new Set(model.nodes.flatMap(({ outputs }) => outputs));
-  for (const { name } of added) if (!made.has(name)) throw new GraphError(`it has no value "${name}"`);
-  return { ...model, outputs: [...model.outputs, ...added] };
-};
 
 /**
  * The part of a model between values. Inputs of the model that it needs stay inputs.
@@ -99,21 +92,7 @@ export const extract = (
   };
 };
 
-/** The model without some nodes; what they made becomes inputs. */
-export const replaceByInputs = (
-  model: Model,
-  removed: readonly Node[],
-  inputs: readonly ValueInfo[],
-): Model =>
-  extract(
-    { ...model, nodes: model.nodes.filter((node) => !removed.includes(node)) },
-    {
-      inputs: [...model.inputs, ...inputs],
-      outputs: model.outputs,
-    },
-  );
-
-/** The integers of a constant: an initialiser, or what a `Constant` makes. `null` if the value is none. */
+/** The integers of a constant: an initialiser, or the value of a `Constant`. `null` if the value is not a constant. */
 export const constantIntegers = (model: Model, wiring: Wiring, name: string): number[] | null => {
   let tensor = model.initialisers.get(name);
   const maker = wiring.maker.get(name);

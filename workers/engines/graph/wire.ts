@@ -1,13 +1,13 @@
 /**
- * Protobuf's wire format. A file is read piece by piece: the weights of a model stay where they are, and a model of
- * hundreds of megabytes takes a few of memory. The libraries for protobuf need the whole message in memory.
+ * Protobuf's wire format. A file is read piece by piece: the weights of a model stay in the file, and a model of hundreds
+ * of megabytes takes a few megabytes of memory. The libraries for protobuf need the whole message in memory.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
 /** Bytes that are read from a file at a time. */
 const pageBytes = 64 * 1024;
 
-/** The bytes are no message of the expected type. */
+/** The bytes are not a message of the expected type. */
 export class WireError extends Error {
   override readonly name = 'WireError';
 }
@@ -25,6 +25,7 @@ export class FileBytes implements ByteSource {
   readonly #page = Buffer.allocUnsafe(pageBytes);
   #pageFrom = 0;
   #pageTo = 0;
+  #isClosed = false;
 
   constructor(path: string) {
     this.#file = openSync(path, 'r');
@@ -50,8 +51,10 @@ export class FileBytes implements ByteSource {
     return into;
   }
 
+  /** Idempotent. */
   close(): void {
-    closeSync(this.#file);
+    if (!this.#isClosed) closeSync(this.#file);
+    this.#isClosed = true;
   }
 }
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type Attribute, type Model, type Node, type Tensor, type ValueInfo, sizeOf } from './model.js';
 import { MessageWriter } from './wire.js';
 
-/** Tensors of fewer bytes stay in the graph: shapes have to, and a mapping of its own would be a page for each. */
-const externalBytesMin = 1024;
-/** Where each tensor starts in the file of weights: a multiple of this, as vector instructions like it. */
+/** Tensors of fewer bytes stay in the graph: shapes must, and a mapping for each small tensor would take a page. */
+export const externalBytesMin = 1024;
+/** Each tensor starts at a multiple of this in the file of weights, which vector instructions read fastest. */
 const alignment = 64;
 const copiedBytes = 1024 * 1024;
 
@@ -95,7 +95,7 @@ export const modelMessage = (model: Model, placeOf: PlaceOf = () => undefined): 
   return writer.finish();
 };
 
-/** The same bytes, in the same model file or held by the same buffer, are written once. */
+/** Tensors with the same key, in one model file or in one buffer, are written once. */
 const keyOf = ({ data }: Tensor): Buffer | string =>
   'held' in data ? data.held : `${data.file}:${data.offset}`;
 
