@@ -26,7 +26,6 @@ export interface Framer {
   ): { readonly tail: Uint8Array; readonly head: Uint8Array };
 }
 
-
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
 const base64 = (bytes: Uint8Array): Uint8Array => Buffer.from(asBuffer(bytes).toString('base64'), 'latin1');

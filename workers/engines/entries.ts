@@ -1,4 +1,4 @@
-/** What stands in MODELS_DIR: folders, and files that belong together by their names. Each is a voice pack, or a finding. */
+/** The content of MODELS_DIR: folders, and files that belong together by their names. Each is a voice pack, or a finding. */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type PackFinding, VoicePackError } from '../../src/threads/voices.js';
@@ -14,16 +14,16 @@ export interface PackEntry {
 
 export interface Entries {
   readonly packs: readonly PackEntry[];
-  /** What is no pack and looks as if it should be one. */
+  /** What is not a pack, but looks as if it should be one. */
   readonly findings: readonly PackFinding[];
 }
 
 const model = '.onnx';
-/** A voice id begins with it: it stands in URLs, in lists with commas, and in file names. */
+/** Voice ids begin with the name, and appear in URLs, in lists with commas, and in file names. */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 const isDocument = /^(?:readme|licen[cs]e|notice|copying|authors|changelog|model_?card)\b|\.(?:md|txt|pdf)$/i;
 
-/** The first that matches a file which belongs to no pack says what to do with it. */
+/** What to do with a file that belongs to no pack: the first match counts. */
 const remedies: readonly (readonly [RegExp, string])[] = [
   [
     /\.(?:part|partial|crdownload|download|tmp|aria2)$/i,
@@ -59,7 +59,7 @@ export const nameFault = (name: string): string | null =>
     ? null
     : 'a name has at most 100 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit: rename it';
 
-/** The pack that a file or a folder is. Files of the same name, up to the ending of the model, belong to it. */
+/** The pack of a folder or of a model file. All files with the model's name before their ending belong to it. */
 const entryAt = (folder: string, found: string, isFolder: boolean, beside: readonly string[]): PackEntry => {
   if (isFolder) return { name: found, path: join(folder, found), files: null };
   const name = found.slice(0, -model.length);
@@ -68,7 +68,7 @@ const entryAt = (folder: string, found: string, isFolder: boolean, beside: reado
 
 const isFolderAt = async (path: string): Promise<boolean> => {
   try {
-    // A link counts as what it leads to.
+    // A link counts as its target.
     return (await stat(path)).isDirectory();
   } catch {
     return false;

@@ -15,7 +15,7 @@ type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.Retur
 export interface Sessions<Name extends string> {
   readonly run: Readonly<Record<Name, Run>>;
   readonly executionProvider: Engine['executionProvider'];
-  /** Frees the models. None of them runs. */
+  /** Frees the models. Call it when none of them runs. */
   readonly release: () => Promise<void>;
 }
 
@@ -37,7 +37,7 @@ const optionsOf = (
   enableCpuMemArena: keepsBuffers,
   // Twice the memory, and no faster with pieces of a few sizes.
   enableMemPattern: !sharesWeights,
-  // Else each session copies weights into the order that its kernels like best.
+  // Otherwise each session copies weights into the order that its kernels prefer.
   ...(sharesWeights ? { extra: { session: { disable_prepacking: '1' } } } : {}),
 });
 
@@ -45,8 +45,8 @@ export interface SessionChoices {
   /** The weights are in a file beside the graphs, which all threads map: each thread keeps no copy. */
   readonly sharesWeights?: boolean;
   /**
-   * Each session keeps as much memory for inner values as a run needed at most. Else every run gets it from the system, a
-   * page at a time, which takes as long as the run of a small graph. The default is not to, where weights are shared.
+   * Each session keeps as much memory for inner values as its largest run needed. Otherwise every run gets it from the
+   * system, page by page, which takes as long as the run of a small graph. Default: only if weights are not shared.
    */
   readonly keepsBuffers?: boolean;
 }
@@ -77,7 +77,7 @@ const create = async <Name extends string>(
   return { run: Object.fromEntries(runs) as Record<Name, Run>, release };
 };
 
-/** Sessions on the CPU. With weights that threads share, they are made of the optimised copies of the graphs. */
+/** Sessions on the CPU. If threads share the weights, the sessions load the optimised copies of the graphs. */
 const createOnCpu = async <Name extends string>(
   pack: string,
   graphs: Graphs<Name>,
@@ -87,7 +87,7 @@ const createOnCpu = async <Name extends string>(
   const options = optionsOf(['cpu'], choices);
   if (choices.sharesWeights === true)
     try {
-      // Kernels may pack weights: the copies have them packed.
+      // Here kernels may pack weights: the copies contain the packed ones.
       const packing = { ...options, extra: {} };
       const copies = await optimisedCopies(graphs, packing, means.native);
       return await create(copies, means, { ...packing, graphOptimizationLevel: 'disabled' });

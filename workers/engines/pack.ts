@@ -16,7 +16,7 @@ const readPiece = promisify(read);
 const manifestBytesMax = 1024 * 1024;
 /** Bytes hashed at a time: a model of hundreds of megabytes is never held in memory. */
 const hashedBytes = 256 * 1024;
-/** Levels of folders in a pack, and files of it: more are no voice pack. */
+/** The most levels of folders and the most files of a voice pack. */
 const levelsMax = 4;
 const filesMax = 4_096;
 /** The first bytes of a file, which show what it is. */
@@ -37,7 +37,7 @@ export interface HeldFile {
   readonly bytes: number;
 }
 
-/** What is often in the place of a file, because a download went wrong. */
+/** What a failed download often leaves instead of the file. */
 const impostors: readonly (readonly [RegExp, string])[] = [
   [
     /^version https:\/\/git-lfs\.github\.com/,
@@ -136,7 +136,7 @@ export class PackFolder {
     try {
       const stats = await stat(path, { bigint: true });
       if (stats.size > bytesMax)
-        throw new VoicePackError(`${path}: the file has ${stats.size} bytes, too many for what it is`);
+        throw new VoicePackError(`${path}: the file has ${stats.size} bytes, and at most ${bytesMax} are allowed`);
       this.#note(name, stats);
       const bytes = await readFile(path);
       refuseImpostor(path, bytes.subarray(0, headBytes));

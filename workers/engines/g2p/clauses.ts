@@ -107,7 +107,7 @@ class Reader {
     }
   }
 
-  /** Reads phonemes in the place of a word. */
+  /** Reads a word that is given as phonemes. */
   phonemes(text: string, word: number): void {
     this.#draft(text, ipaVoice, word, false);
   }
@@ -119,7 +119,7 @@ class Reader {
     if (last?.after === '') last.after = isParagraph ? '.' : ',';
   }
 
-  /** @param isOpen no word stands directly before it */
+  /** @param isOpen no word is directly before it */
   #mark(text: string, isOpen: boolean): void {
     const last = this.#drafts.at(-1);
     for (const mark of text)

@@ -13,7 +13,7 @@ import type { Bounds } from '../../../src/limits.js';
 import { sharedEspeakData } from '../../../src/threads/espeak-data.js';
 import { defaultVoice } from './languages.js';
 
-/** Files that describe espeak-ng's voices. It would read all of them when it starts, which takes most of its start. */
+/** Files that describe espeak-ng's voices. It would read all of them when it starts, which takes most of that time. */
 const description = /^\/usr\/share\/espeak-ng-data\/(?:voices|lang)\/((?:.*\/)?([^/]*))$/;
 
 /** A description that is not in the module yet. */

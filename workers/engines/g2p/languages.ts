@@ -8,7 +8,7 @@ export type EspeakVoice = string;
 /** Reads Latin letters in a language of another script, and the names of unread scripts. */
 export const defaultVoice: EspeakVoice = 'en-us';
 
-/** Text that is phonemes already. */
+/** Stands for text that consists of phonemes already. */
 export const ipaVoice: EspeakVoice = 'ipa';
 
 const voiceOfScript: Readonly<Record<string, EspeakVoice>> = {
@@ -111,7 +111,7 @@ export const readingOf = (character: string): Reading => {
 export interface SpokenLanguage {
   /** The primary subtag: `de`. */
   readonly code: string;
-  /** Also reads digits and signs that no letter stands beside. */
+  /** Also reads digits and signs that have no letter beside them. */
   readonly voice: EspeakVoice;
   readonly scripts: readonly string[];
 }
@@ -145,7 +145,7 @@ for (const [names, codes] of [
 ] as const)
   for (const code of codes.split(' ')) scripts.set(code, names.split(' '));
 
-/** espeak-ng's names of languages and variants that have another one in BCP 47, or a usual variant. */
+/** espeak-ng's voices for BCP 47 tags that have another name there, or a usual variant. */
 const aliases: Readonly<Record<string, EspeakVoice>> = {
   ...{
     en: 'en-us',
@@ -158,10 +158,10 @@ const aliases: Readonly<Record<string, EspeakVoice>> = {
   },
   ...{ pt: 'pt-br', 'pt-pt': 'pt', zh: 'cmn', 'zh-hk': 'yue', 'zh-yue': 'yue', no: 'nb', nn: 'nb', iw: 'he' },
   ...{ 'es-mx': 'es-419', 'es-us': 'es-419', 'es-ar': 'es-419', 'es-co': 'es-419', 'es-cl': 'es-419' },
-  ...{ 'es-pe': 'es-419', fil: 'id', 'ca-es': 'ca', vi: 'vi' },
+  ...{ 'es-pe': 'es-419', fil: 'id' },
 };
 
-/** espeak-ng's voices, but for constructed languages. */
+/** espeak-ng's voices, except those of constructed languages. */
 export const allVoices: readonly EspeakVoice[] = (
   'af am an ar as az ba be bg bn bpy bs ca ca-ba ca-nw ca-va chr cmn cs cv cy da de el en en-029 en-gb-scotland ' +
   'en-gb-x-gbclan en-gb-x-gbcwmd en-gb-x-rp en-us en-us-nyc eo es es-419 et eu fa fi fo fr fr-be fr-ch ga gd gn ' +
@@ -189,10 +189,10 @@ export const spokenLanguage = (language: string): SpokenLanguage => {
   return { code, voice, scripts: scripts.get(code) ?? ['Latin'] };
 };
 
-/** Of speakers whose language is not known. */
+/** For speakers whose language is not known. */
 export const english = spokenLanguage('en-US');
 
-/** The voice that reads a character of a script. @param text the whole text: some languages show by a letter of theirs */
+/** The voice that reads a character of a script. @param text the whole text: a letter that only one language has shows the language */
 export const voiceFor = (
   { script, voice }: Extract<Reading, { kind: 'voice' }>,
   language: SpokenLanguage,
@@ -206,7 +206,7 @@ export const voiceFor = (
 
 export interface LanguageSupport {
   readonly level: 'full' | 'partial' | 'none';
-  /** Why it is not full, in words for the owner of a voice; '' if it is. */
+  /** Why it is not full, for the owner of a voice; '' if it is. */
   readonly reason: string;
 }
 

@@ -26,7 +26,7 @@ export interface SpokenAtom {
   readonly ids: readonly number[];
   readonly stress: readonly number[];
   readonly wordStart: readonly number[];
-  /** It goes on with the group of the atom before: espeak-ng says both as one ("for the"). */
+  /** It continues the group of the atom before: espeak-ng says both as one ("for the"). */
   readonly joins: boolean;
 }
 
@@ -38,10 +38,12 @@ interface Sequence extends PhoneString {
   readonly startsGroup: boolean[];
 }
 
-/**
- * The next atoms to pronounce at once: of one voice and within the bound. They do not end after a short word: its sound
- * depends on the next ("a", "the").
- */
+/** UTF-16 units of a short word, whose sound depends on the next one ("a", "the"). */
+const shortWordMax = 3;
+/** The most short words at the end of a piece that are left for the next one. */
+const shortWordsMax = 3;
+
+/** The next atoms to pronounce at once: of one voice and within the bound. They do not end after a short word. */
 export const pieceOf = (atoms: readonly Atom[], from: number, lengthMax: number): Atom[] => {
   const first = atoms[from]!;
   const piece = [first];
@@ -51,8 +53,10 @@ export const pieceOf = (atoms: readonly Atom[], from: number, lengthMax: number)
     if (atom.voice !== first.voice) return piece;
     length += atom.spoken.length + (atom.glued ? 0 : 1);
     if (length > lengthMax) {
-      for (let back = 0; back < 3 && piece.length > 1 && piece.at(-1)!.spoken.length <= 3; back++)
+      for (let back = 0; back < shortWordsMax && piece.length > 1; back++) {
+        if (piece.at(-1)!.spoken.length > shortWordMax) break;
         piece.pop();
+      }
       return piece;
     }
     piece.push(atom);

@@ -49,7 +49,7 @@ const tableOf = (code: string): SpokenSigns => {
   return {
     of: (sign) =>
       known.get(sign === '−' ? '-' : sign) ?? ((signs as readonly string[]).includes(sign) ? '' : sign),
-    // The sign of a currency comes after its amount in speech: espeak-ng knows the names of the commonest.
+    // In speech, a currency comes after its amount. espeak-ng knows the names of the commonest signs.
     money: code === 'en' ? englishMoney : (currency, amount, scale = '') => `${amount}${scale} ${currency}`,
   };
 };
@@ -57,5 +57,5 @@ const tableOf = (code: string): SpokenSigns => {
 const tables = new Map(Object.keys(words).map((code) => [code, tableOf(code)]));
 const none = tableOf('');
 
-/** @param code of a language; one without words of its own leaves these signs out */
+/** @param code of a language. Without a list of its words, these signs are left out */
 export const signsOf = (code: string): SpokenSigns => tables.get(code) ?? none;

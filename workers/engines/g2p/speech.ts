@@ -4,12 +4,12 @@ import type { Bounds } from '../../../src/limits.js';
 import type { SegmentRequest, Span } from '../../../src/threads/messages.js';
 import { clausesOf } from './clauses.js';
 import type { Espeak } from './espeak.js';
-import { type EspeakVoice, ipaVoice, spokenLanguage } from './languages.js';
+import { ipaVoice, spokenLanguage } from './languages.js';
 import { type Phones, type PhoneString, Pronouncer, pieceOf } from './pronunciation.js';
 
 /** A word of a segment as espeak-ng pronounces it in the language of the voice. */
 export interface PhonemicWord {
-  /** Index in `request.words`, or `null` for what belongs to none. A number that is read as several words has several. */
+  /** Index in `request.words`; `null` if it belongs to none of them. A number can be read as several words. */
   readonly word: number | null;
   /** IPA with stress and length marks, as espeak-ng writes it: `həlˈoʊ`. Never empty. */
   readonly ipa: string;
@@ -23,7 +23,7 @@ export interface PhonemicWord {
 }
 
 export interface SpeechOptions {
-  /** `[[...]]` in a text holds phonemes. */
+  /** `[[...]]` in a text encloses phonemes. */
   readonly rawPhonemes?: boolean;
 }
 
@@ -37,7 +37,7 @@ class Symbols implements Phones {
     return this.#vowels[id] === true;
   }
 
-  read(group: string, _voice: EspeakVoice): PhoneString {
+  read(group: string): PhoneString {
     const ids = group
       .replace(/\([a-z-]*\)/g, '')
       .split('_')
@@ -67,7 +67,7 @@ class Symbols implements Phones {
 
 type PhonemiserBounds = Pick<Bounds, 'phonemeTextMax' | 'pronunciationsKeptMs' | 'pronunciationsCachedMax'>;
 
-/** What `phonemicWords` works with: each engine has one. */
+/** What `phonemicWords` needs. Each engine has its own. */
 export interface Phonemiser {
   readonly pronouncer: Pronouncer;
   readonly symbols: Symbols;
@@ -121,7 +121,7 @@ const rawReplacements = (text: string, words: readonly Span[]): Replacement[] =>
 };
 
 /**
- * Pronounces a segment. Of the clauses that it begins and ends inside of, only its own part.
+ * Pronounces a segment. Where it begins or ends within a clause, only its own part is pronounced.
  *
  * @param language BCP 47 of the voice: `de-DE`
  */
@@ -134,7 +134,7 @@ export const phonemicWords = (
   const raw = rawPhonemes ? rawReplacements(text, words) : [];
   const forms = mergeReplacements(raw, spoken);
   const found: PhonemicWord[] = [];
-  /** Punctuation before the next word, of a sign that has no sound. */
+  /** Punctuation of signs without a sound, for the next word. */
   let pending = '';
   const add = (
     word: number,
