@@ -7,6 +7,7 @@ import { wordSpans } from '../src/text/words.js';
 import { unguarded } from '../src/threads/vitals.js';
 import { type VoicePack, closeFiles } from '../src/threads/voices.js';
 import type { EngineMeans } from './engines/engine.js';
+import { firstLine } from './engines/entries.js';
 import { derivedIn, loadPacks, readEntry } from './engines/registry.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
 
@@ -98,7 +99,7 @@ const answer = async ({ entry, cacheDir, bounds, hasLowPriority }: TrialOrder): 
     return await measure(pack, { provider: 'cpu', native: unguarded, log: quiet, bounds });
   } catch (error) {
     // Its message can quote no more than the sample sentence.
-    return { fault: error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error) };
+    return { fault: firstLine(error) };
   } finally {
     closeFiles(files);
   }

@@ -48,6 +48,10 @@ const remedies: readonly (readonly [RegExp, string])[] = [
 export const remedyFor = (file: string): string | undefined =>
   remedies.find(([shape]) => shape.test(file))?.[1];
 
+/** The first line of a message: those of onnxruntime have several. */
+export const firstLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
+
 export const faultOf = (error: unknown, what = 'the file'): string => {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'ENOENT') return `${what} is missing`;

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
 import { VoicePackError } from '../../src/threads/voices.js';
 import type { Engine, EngineMeans } from './engine.js';
+import { firstLine } from './entries.js';
 import { copiesFolderOf, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
 
@@ -50,9 +51,6 @@ export interface SessionChoices {
    */
   readonly keepsBuffers?: boolean;
 }
-
-const firstLine = (error: unknown) =>
-  (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
 
 const create = async <Name extends string>(
   graphs: Graphs<Name>,

@@ -212,7 +212,7 @@ export const badPacks = (shipped: string): readonly BadPack[] => [
     },
   },
   { name: 'outside', finding: /text_conditioner\.onnx: .*outside/, make: outside },
-  { name: 'nan', finding: /a sample that is no number/, make: audioTimes(Number.NaN) },
+  { name: 'nan', finding: /a sample that is not a number/, make: audioTimes(Number.NaN) },
   { name: 'silent', finding: /it makes only silence/, make: audioTimes(0) },
   {
     name: 'piper-cut',
@@ -234,7 +234,7 @@ export const badPacks = (shipped: string): readonly BadPack[] => [
       return Promise.resolve();
     },
   },
-  { name: 'kokoro-nan', finding: /no numbers, as some fp16 exports do/, make: kokoroWith({ brokenId: 16 }) },
+  { name: 'kokoro-nan', finding: /not numbers, as some fp16 exports do/, make: kokoroWith({ brokenId: 16 }) },
   { name: 'kokoro-silent', finding: /it is silent/, make: kokoroWith({ isSilent: true }) },
   {
     name: 'kokoro-endless',

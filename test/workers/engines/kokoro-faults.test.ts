@@ -32,7 +32,7 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
   'a file that is no model': [{ 'model.onnx': 'hello', ...voice }, /model\.onnx: .*download it again/],
   'a truncated voice': [
     { 'model.onnx': {}, 'voices/af_heart.bin': rawTable(0).subarray(0, 1_000_001 / 2) },
-    /af_heart\.bin: \d+ bytes are no rows of 256 floats: download it again/,
+    /af_heart\.bin: \d+ bytes are not rows of 256 floats: download it again/,
   ],
   'rows of another release': [
     { 'model.onnx': {}, 'config.json': '{"plbert": {}}', 'voices/af_heart.bin': rawTable(0, 400) },
@@ -60,7 +60,7 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
   ],
   'values that are no numbers in a voice': [
     { 'model.onnx': {}, 'voices/af_heart.bin': Buffer.alloc(522_240, 0xff) },
-    /af_heart\.bin: "af_heart" has values that are no numbers/,
+    /af_heart\.bin: "af_heart" has values that are not numbers/,
   ],
   'a model of another kind': [
     { 'model.onnx': modelMessage({ ...echoModel(), inputs: echoModel().inputs.slice(0, 1) }), ...voice },
@@ -68,7 +68,7 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
   ],
   'a speed that is no number': [
     { 'model.onnx': { speedType: elementTypes.bool }, ...voice },
-    /its speed is no number/,
+    /its speed is not a number/,
   ],
   'only voices that need another phonemiser': [
     { 'model.onnx': {}, 'voices/zf_xiaobei.bin': rawTable(0) },
@@ -88,7 +88,7 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
   ],
   'a vocabulary that is none': [
     { 'model.onnx': {}, ...voice, 'tokens.txt': 'a\nb\n' },
-    /tokens\.txt: "a" is no symbol with its id/,
+    /tokens\.txt: "a" is not a symbol with its id/,
   ],
 };
 
@@ -101,7 +101,7 @@ for (const [title, options, reason] of [
   [
     'values that are no numbers',
     { brokenId: 16 },
-    /does not speak: .*no numbers, as some fp16 exports do: use the fp32/,
+    /does not speak: .*not numbers, as some fp16 exports do: use the fp32/,
   ],
   ['silence', { isSilent: true }, /does not speak: it is silent/],
 ] as const)

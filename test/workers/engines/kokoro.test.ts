@@ -274,6 +274,6 @@ t.test('a model that fails while it speaks fails that segment only', async (t) =
     await readPack(t, { 'model.onnx': { brokenId: kokoroVocabulary.get('?')! }, ...onnxVoices }),
   );
   const segment = voices.open(requestOf('Is it?', { voiceId: voices.voices[0]!.id }));
-  await t.rejects(stepOf(segment), { message: /values that are no numbers.*fp32/ });
+  await t.rejects(stepOf(segment), { message: /values that are not numbers.*fp32/ });
   t.same(heardIn((await speak(voices, hello.text)).pcm).ids, hello.ids);
 });

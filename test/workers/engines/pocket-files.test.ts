@@ -164,7 +164,7 @@ t.test('voices come in files of every form', async (t) => {
 
 t.test('a file of voices that is none is refused with its name', async (t) => {
   for (const [name, bytes, expected] of [
-    ['wide', safetensors({ embedding: ['F32', [1, 2, 3], new Float32Array(6)] }), /no voice of width 64/],
+    ['wide', safetensors({ embedding: ['F32', [1, 2, 3], new Float32Array(6)] }), /not a voice of width 64/],
     [
       'cut',
       safetensors({ a: ['F32', [1, 2, 64], new Float32Array(128)] }).subarray(0, 300),

@@ -5,6 +5,7 @@ import { primaryLanguage } from '../../../src/text/language.js';
 import { sampleSentence } from '../../../src/text/sample-sentences.js';
 import { wordSpans } from '../../../src/text/words.js';
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import { firstLine } from '../entries.js';
 import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
 import { type Sessions, createSessions } from '../onnx.js';
@@ -89,8 +90,7 @@ export class KokoroEngine implements Engine {
       if (longStep.ms > longStepFactor * means.bounds.stepComputeMsTarget)
         engine.voices = pack.voices.map((voice) => ({ ...voice, longStep }));
     } catch (error) {
-      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-      throw new VoicePackError(`${model.path}: the model does not speak: ${reason}`);
+      throw new VoicePackError(`${model.path}: the model does not speak: ${firstLine(error)}`);
     }
     return engine;
   }

@@ -1,10 +1,11 @@
 /**
- * Voice tables: a row of 256 numbers (a style) for each length of text. They come as raw floats, one file for each voice or
- * all in one, as an archive of NumPy, or as JSON; whatever the file is called.
+ * Voice tables: a row of 256 numbers (a style) for each length of text. They are raw floats, one file for each voice or all
+ * in one, an archive of NumPy, or JSON. The content decides, not the name of the file.
  */
 import { VoicePackError } from '../../../src/threads/voices.js';
+import { firstLine } from '../entries.js';
 import type { PackFolder } from '../pack.js';
-import { type FloatArray, floatsOf, isZip, readNpz } from './npz.js';
+import { type FloatArray, floatsOf, isZip, readNpz } from '../numpy.js';
 
 /** Numbers of a style. */
 export const styleSize = 256;
@@ -54,7 +55,7 @@ const ofJson = (text: string): Map<string, Float32Array> => {
       numbers.length % styleSize !== 0 ||
       numbers.some((value) => typeof value !== 'number')
     )
-      throw new RangeError(`"${name}" is no table of rows of ${styleSize} numbers`);
+      throw new RangeError(`"${name}" is not a table of rows of ${styleSize} numbers`);
     tables.set(name, Float32Array.from(numbers as number[]));
   }
   return tables;
@@ -62,7 +63,7 @@ const ofJson = (text: string): Map<string, Float32Array> => {
 
 const ofRaw = (file: string, bytes: Buffer, raw: RawNames | null): Map<string, Float32Array> => {
   if (bytes.length === 0 || bytes.length % styleBytes !== 0)
-    throw new RangeError(`${bytes.length} bytes are no rows of ${styleSize} floats: download it again`);
+    throw new RangeError(`${bytes.length} bytes are not rows of ${styleSize} floats: download it again`);
   const values = floatsOf(bytes);
   if (file.includes('/')) return new Map([[baseName(file), values]]);
   if (raw === null)
@@ -106,12 +107,11 @@ export const readTables = async (folder: PackFolder, raw: RawNames | null): Prom
     try {
       for (const [name, table] of tablesIn(file, bytes, raw)) {
         if (table.some((value) => !Number.isFinite(value)))
-          throw new RangeError(`"${name}" has values that are no numbers`);
+          throw new RangeError(`"${name}" has values that are not numbers`);
         tables.set(name, table);
       }
     } catch (error) {
-      if (!(error instanceof Error)) throw error;
-      throw new VoicePackError(`${folder.pathOf(file)}: ${error.message.split('\n')[0]}`);
+      throw new VoicePackError(`${folder.pathOf(file)}: ${firstLine(error)}`);
     }
   }
   return tables;

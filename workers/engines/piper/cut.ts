@@ -9,7 +9,7 @@
  */
 import type { Model, Node } from '../graph/model.js';
 import { streamed } from '../graph/stream.js';
-import type { StreamInput, StreamedModel } from '../graph/streams.js';
+import { type StreamInput, type StreamedModel, product } from '../graph/streams.js';
 import { GraphError, Wiring, extract, inner } from '../graph/surgery.js';
 
 export interface PiperParts {
@@ -53,7 +53,7 @@ const workOf = (model: Model, nodes: readonly Node[]): number => {
   let work = 0;
   for (const { op, inputs } of nodes)
     if (op === 'Conv' || op === 'MatMul')
-      work += (model.initialisers.get(inputs[1]!)?.dims ?? [0]).reduce((all, size) => all * size, 1);
+      work += product(model.initialisers.get(inputs[1]!)?.dims ?? [0]);
   return work;
 };
 

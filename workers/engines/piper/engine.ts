@@ -3,6 +3,7 @@ import { wordSpans } from '../../../src/text/words.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import { firstLine } from '../entries.js';
 import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
 import { type Sessions, createSessions } from '../onnx.js';
@@ -81,8 +82,7 @@ export class PiperEngine implements Engine {
     try {
       await engine.#warmUp();
     } catch (error) {
-      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-      throw new VoicePackError(`${modelPath}: the model does not speak as a Piper voice: ${reason}`);
+      throw new VoicePackError(`${modelPath}: the model does not speak as a Piper voice: ${firstLine(error)}`);
     }
     return engine;
   }

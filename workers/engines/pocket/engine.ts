@@ -2,6 +2,7 @@
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import { firstLine } from '../entries.js';
 import { createSessions } from '../onnx.js';
 import { FiveGraphModel } from './five.js';
 import {
@@ -89,8 +90,7 @@ export class PocketEngine implements Engine {
       await engine.#warmUp();
     } catch (error) {
       const [path] = Object.values(data.files).map((file) => file.path);
-      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-      throw new VoicePackError(`${path}: the models do not run: ${reason}`);
+      throw new VoicePackError(`${path}: the models do not run: ${firstLine(error)}`);
     }
     return engine;
   }

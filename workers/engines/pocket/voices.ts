@@ -4,6 +4,7 @@
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { VoicePackError } from '../../../src/threads/voices.js';
+import { type FloatArray, readNpy } from '../numpy.js';
 import type { HeldFile } from '../pack.js';
 import type { Corner, StateSpec } from './states.js';
 import { sizeOf } from './states.js';
@@ -33,8 +34,8 @@ export interface StoredState {
 
 export type VoicePrompt = Embedding | StoredState;
 
-/** Seconds of a prompt: longer ones would fill the model's memory. */
-const frameMax = 1_000;
+/** The most frames of a prompt, which are 80 seconds: longer ones would fill the model's memory. */
+const framesMax = 1_000;
 const headerBytesMax = 1024 * 1024;
 const nameBytes = 32;
 
@@ -60,7 +61,7 @@ const halfToFloat = (half: number): number => {
 /** Numbers of 16 bits, as the metadata of a model has them. */
 export const halfEmbedding = (bytes: Buffer, width: number): Embedding | null => {
   const frames = bytes.length / 2 / width;
-  if (!Number.isInteger(frames) || frames < 1 || frames > frameMax) return null;
+  if (!Number.isInteger(frames) || frames < 1 || frames > framesMax) return null;
   const values = shared(frames, width);
   for (let i = 0; i < values.length; i++) values[i] = halfToFloat(bytes.readUInt16LE(2 * i));
   return { kind: 'embedding', frames, values };
@@ -81,7 +82,7 @@ export const parseVoiceTable = (path: string, bytes: Buffer, width: number): Map
     const frames = bytes.readUInt32LE(at + nameBytes);
     const found = bytes.readUInt32LE(at + nameBytes + 4);
     at += nameBytes + 8;
-    if (found !== width || frames < 1 || frames > frameMax || bytes.length < at + 4 * frames * width)
+    if (found !== width || frames < 1 || frames > framesMax || bytes.length < at + 4 * frames * width)
       throw wrong();
     voices.set(name, floats(bytes, at, frames, width));
     at += 4 * frames * width;
@@ -90,28 +91,20 @@ export const parseVoiceTable = (path: string, bytes: Buffer, width: number): Map
   return voices;
 };
 
-/** A NumPy array of 32-bit numbers. @returns `null` if it has another width */
+/** @returns the vectors of a NumPy file; `null` if it is not an array of 32-bit floats of this width */
 export const parseNumpy = (bytes: Buffer, width: number): Embedding | null => {
-  if (bytes.toString('latin1', 0, 6) !== '\x93NUMPY' || bytes.length < 12) return null;
-  const isLong = bytes[6]! > 1;
-  const length = isLong ? bytes.readUInt32LE(8) : bytes.readUInt16LE(8);
-  const from = (isLong ? 12 : 10) + length;
-  const header = bytes.toString('latin1', isLong ? 12 : 10, from);
-  const dims = (/'shape': *\(([^)]*)\)/.exec(header)?.[1] ?? '')
-    .split(',')
-    .filter((size) => size.trim() !== '')
-    .map(Number);
-  const frames = sizeOf(dims) / width;
-  const isPlain = header.includes("'<f4'") && header.includes("'fortran_order': False");
-  if (
-    !isPlain ||
-    dims.at(-1) !== width ||
-    frames < 1 ||
-    frames > frameMax ||
-    bytes.length < from + 4 * frames * width
-  )
+  let array: FloatArray;
+  try {
+    array = readNpy('', bytes);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
     return null;
-  return floats(bytes, from, frames, width);
+  }
+  const frames = array.values.length / width;
+  if (array.shape.at(-1) !== width || frames < 1 || frames > framesMax) return null;
+  const values = shared(frames, width);
+  values.set(array.values);
+  return { kind: 'embedding', frames, values };
 };
 
 const readRange = (file: number, from: number, to: number): Buffer => {
@@ -163,8 +156,8 @@ export const parseSafetensors = (held: HeldFile, width: number): VoicePrompt => 
     const [first] = tensors;
     if (tensors.some(({ name }) => name.includes('/'))) return { kind: 'state', file: held, tensors };
     const frames = sizeOf(first?.dims ?? []) / width;
-    if (tensors.length !== 1 || first!.type !== 'F32' || first!.dims.at(-1) !== width || frames > frameMax)
-      throw new RangeError(`it is no voice of width ${width} in 32 bits`);
+    if (tensors.length !== 1 || first!.type !== 'F32' || first!.dims.at(-1) !== width || frames > framesMax)
+      throw new RangeError(`it is not a voice of width ${width} in 32 bits`);
     return floats(readRange(file, first!.from, first!.to), 0, frames, width);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -183,7 +176,7 @@ const valuesOf = (bytes: Buffer, type: string): Corner['values'] => {
   throw new RangeError(`numbers of type ${type} are not supported`);
 };
 
-/** Reads the state of a voice, as far as the model has the same. */
+/** Reads those tensors of a voice's state that the model has too. */
 export const readState = (
   { file, tensors }: StoredState,
   specs: readonly StateSpec[],
@@ -201,7 +194,7 @@ export const readState = (
           values: valuesOf(readRange(opened, found.from, found.to), found.type),
         });
       else if (type === 'int64' && path.endsWith('/step')) {
-        // Older files tell the number of steps by another name, or by the length of an empty array.
+        // Older files have the number of steps under another name, or as the length of an empty array.
         const offset = byName.get(`${module}/offset`);
         const end = byName.get(`${module}/current_end`)?.dims[0] ?? 0;
         const steps =

@@ -3,6 +3,7 @@ import { strict as assert } from 'node:assert';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import { firstLine } from '../entries.js';
 import { clausesOf } from '../g2p/clauses.js';
 import { Espeak } from '../g2p/espeak.js';
 import { Pronouncer } from '../g2p/pronunciation.js';
@@ -76,8 +77,7 @@ export class SyrinxEngine implements Engine {
     try {
       await engine.#warmUp();
     } catch (error) {
-      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-      throw new VoicePackError(`${manifestPath}: the models do not run as the manifest says: ${reason}`);
+      throw new VoicePackError(`${manifestPath}: the models do not run as the manifest says: ${firstLine(error)}`);
     }
     return engine;
   }

@@ -1,4 +1,4 @@
-/** NPZ, the archives in which NumPy saves arrays: a zip file with a `.npy` file for each array. */
+/** Arrays of floats in the files of NumPy: `.npy`, and `.npz`, a zip file with a `.npy` file for each array. */
 import { inflateRawSync } from 'node:zlib';
 
 export interface FloatArray {
@@ -9,9 +9,9 @@ export interface FloatArray {
 const localHeader = 0x0403_4b50;
 const directoryHeader = 0x0201_4b50;
 const directoryEnd = 0x0605_4b50;
-/** The end of the directory may have a comment after it, of 64 KiB at most. */
+/** The end of the directory, and the longest comment after it. */
 const endBytes = 22;
-const longestComment = 65_535;
+const commentBytesMax = 65_535;
 /** Compression methods of zip. */
 const stored = 0;
 const deflated = 8;
@@ -22,11 +22,11 @@ export const isZip = (bytes: Buffer): boolean =>
   bytes.length >= endBytes && bytes.readUInt32LE(0) === localHeader;
 
 const directoryOf = (bytes: Buffer): { entries: number; at: number } => {
-  const first = Math.max(0, bytes.length - endBytes - longestComment);
+  const first = Math.max(0, bytes.length - endBytes - commentBytesMax);
   for (let at = bytes.length - endBytes; at >= first; at--)
     if (bytes.readUInt32LE(at) === directoryEnd)
       return { entries: bytes.readUInt16LE(at + 10), at: bytes.readUInt32LE(at + 16) };
-  throw new RangeError('the archive has no directory: it is not whole');
+  throw new RangeError('the archive has no directory, so a part is missing: download it again');
 };
 
 /** @param bytesMax of an array when it is unpacked */
@@ -52,10 +52,10 @@ function* filesOf(bytes: Buffer, bytesMax: number): Generator<readonly [name: st
   }
 }
 
-/** Reads a `.npy` file of 32-bit floats. */
-const arrayOf = (name: string, bytes: Buffer): FloatArray => {
+/** Reads a `.npy` file of 32-bit floats. @param name for messages @throws {RangeError} if it is not such a file */
+export const readNpy = (name: string, bytes: Buffer): FloatArray => {
   if (bytes.toString('latin1', 0, npyMagic.length) !== npyMagic)
-    throw new RangeError(`"${name}" is no NumPy array`);
+    throw new RangeError(`"${name}" is not a NumPy array`);
   const isOld = bytes[6] === 1;
   const headerBytes = isOld ? bytes.readUInt16LE(8) : bytes.readUInt32LE(8);
   const from = (isOld ? 10 : 12) + headerBytes;
@@ -63,13 +63,13 @@ const arrayOf = (name: string, bytes: Buffer): FloatArray => {
   const type = /'descr': '([^']*)'/.exec(header)?.[1];
   const shape = /'shape': \(([^)]*)\)/.exec(header)?.[1];
   if (type !== '<f4' || shape === undefined || /'fortran_order': True/.test(header))
-    throw new RangeError(`"${name}" is no array of 32-bit floats by rows`);
+    throw new RangeError(`"${name}" is not an array of 32-bit floats by rows`);
   const sizes = shape
     .split(',')
     .filter((size) => size.trim() !== '')
     .map(Number);
   const count = sizes.reduce((product, size) => product * size, 1);
-  if (bytes.length - from !== 4 * count) throw new RangeError(`"${name}" has not the size that it says`);
+  if (bytes.length - from !== 4 * count) throw new RangeError(`"${name}" does not have the size that its header says`);
   return { shape: sizes, values: floatsOf(bytes.subarray(from)) };
 };
 
@@ -80,10 +80,10 @@ export const floatsOf = (bytes: Buffer): Float32Array => {
   return values;
 };
 
-/** @throws {RangeError} if it is no whole archive of float arrays */
+/** @param bytesMax of an array when it is unpacked @throws {RangeError} if it is not a whole archive of float arrays */
 export const readNpz = (bytes: Buffer, bytesMax: number): Map<string, FloatArray> => {
   const arrays = new Map<string, FloatArray>();
   for (const [name, content] of filesOf(bytes, bytesMax))
-    if (name.endsWith('.npy')) arrays.set(name.slice(0, -'.npy'.length), arrayOf(name, content));
+    if (name.endsWith('.npy')) arrays.set(name.slice(0, -'.npy'.length), readNpy(name, content));
   return arrays;
 };
