@@ -20,10 +20,10 @@ import { styleSize } from './tables.js';
 
 /** One voice of a pack, in the order of `VoicePack.voices`. */
 export interface Speaker {
-  /** In the styles of all voices. */
+  /** Its first row in the styles of all voices. */
   readonly firstRow: number;
   readonly rows: number;
-  /** Factor of pace that belongs to it. */
+  /** The factor of its pace. */
   readonly speedPrior: number;
 }
 
@@ -33,14 +33,14 @@ export interface KokoroData {
   readonly model: HeldFile;
   readonly shape: GraphShape;
   readonly vocabulary: readonly (readonly [symbol: string, id: number])[];
-  /** Ids after those of every text. */
+  /** Ids that follow those of every text. */
   readonly ending: readonly number[];
   readonly speakers: readonly Speaker[];
   /** The tables of all speakers, as floats. All threads share it. */
   readonly styles: SharedArrayBuffer;
 }
 
-/** A step of so many times the target is short enough: no thread needs to be kept free of it. */
+/** A step of up to this many times the target is not long: no thread needs to be kept free of it. */
 const longStepFactor = 2;
 
 type NumberArray = Float32Array | Float64Array | BigInt64Array | Int32Array;
@@ -135,7 +135,7 @@ export class KokoroEngine implements Engine {
     if (!(raw instanceof Float32Array)) throw new Error(`it made no "${shape.audio}"`);
     if (!raw.every(Number.isFinite))
       throw new Error(
-        'it makes values that are no numbers, as some fp16 exports do: use the fp32 or a quantised one',
+        'it makes values that are not numbers, as some fp16 exports do: use the fp32 or a quantised one',
       );
     const values = shape.durations === null ? undefined : made[shape.durations]?.data;
     const durations = values === undefined ? null : Array.from(values as NumberArray, Number);
@@ -145,7 +145,7 @@ export class KokoroEngine implements Engine {
 
   /**
    * Speaks twice, because the first run takes many times as long.
-   * @returns the longest step, as the second run lets expect: the time grows with the ids, or faster for a few
+   * @returns the longest step, estimated from the second run: the time grows with the ids, or faster for few ids
    */
   async #warmUp(): Promise<LongStep> {
     const [voice] = this.voices;

@@ -10,21 +10,24 @@ import {
 
 export type FamilyName = 'kokoro' | 'kitten';
 
+/** The settings of a pack's owner. */
+export const ownerFile = 'syrinx.json';
+
 export interface Family {
   /** For people. */
   readonly title: string;
-  /** Of models that bring none. */
+  /** For models that have none. */
   readonly vocabulary: Vocabulary;
   readonly spell: Speller;
-  /** After a text without a mark at its end. */
+  /** Follows a text without a mark at its end. */
   readonly closing: string;
   /** The row of a voice's table for a piece. */
   readonly rowOf: (ids: number, textUnits: number) => number;
-  /** Samples at the end of every run that are no part of the speech. */
+  /** Samples at the end of every run that do not belong to the speech. */
   readonly trimmedSamples: number;
   /** Rows that a table may have. */
   readonly rows: { readonly min: number; readonly max: number };
-  /** Of all its voices; `null`: the first letter of a name tells. */
+  /** The language of all voices; `null`: the first letter of a voice's name stands for it. */
   readonly language: string | null;
 }
 
@@ -52,7 +55,7 @@ export const families: Readonly<Record<FamilyName, Family>> = {
   },
 };
 
-/** By the first letter of a voice of Kokoro. */
+/** Languages by the first letter of a Kokoro voice. */
 const prefixes: Readonly<Record<string, string>> = {
   a: 'en-US',
   b: 'en-GB',
@@ -68,7 +71,7 @@ const prefixes: Readonly<Record<string, string>> = {
 /** Languages whose voices were trained on sounds that espeak-ng does not make. */
 export const unspoken: ReadonlySet<string> = new Set(['ja-JP', 'cmn-CN']);
 
-/** `af_heart`, or `af`: a language, and female or male. `null` if the name does not tell */
+/** The language of a name such as `af_heart` or `af`: a letter for it, then f or m. `null` for other names */
 export const languageOfName = (name: string): string | null => {
   const [, prefix] = /^([a-z])[fm](?:_|$)/.exec(name) ?? [];
   return prefix === undefined ? null : (prefixes[prefix] ?? null);

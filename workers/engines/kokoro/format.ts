@@ -4,11 +4,13 @@ import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import type { PackFolder } from '../pack.js';
 import type { KokoroData, Speaker } from './engine.js';
-import { type FamilyName, families, languageOfName, unspoken } from './families.js';
+import { type FamilyName, families, languageOfName, ownerFile, unspoken } from './families.js';
+import { sampleRateHz } from './segment.js';
 import type { PackSettings } from './settings.js';
+import { padId } from './symbols.js';
 import { type RawNames, type Tables, blend, readTables, styleSize, tableFiles } from './tables.js';
 
-/** Changes with what is made of a graph. */
+/** Change it when the derived files change. */
 const recipe = 'kokoro 1';
 
 interface NamedTable {
@@ -18,7 +20,7 @@ interface NamedTable {
   readonly speedPrior: number;
 }
 
-/** Files of other formats that have voices beside a model, too. */
+/** Files of other formats, which also have voices beside a model. */
 const isOtherModel = (file: string): boolean =>
   /\.onnx\.json$|(?:^|\/)(?:flow_lm|mimi_|text_conditioner)/.test(file);
 
@@ -101,13 +103,13 @@ const speakable = (
       const table = tables.get(settings.aliases[voice] ?? voice);
       if (table === undefined)
         throw new VoicePackError(
-          `${folder.pathOf('syrinx.json')}: the blend "${name}" has the unknown voice "${voice}"`,
+          `${folder.pathOf(ownerFile)}: the blend "${name}" has the unknown voice "${voice}"`,
         );
       return { table, weight };
     });
     if (tables.has(name) || mixed.some(({ table }) => table.length !== mixed[0]!.table.length))
       throw new VoicePackError(
-        `${folder.pathOf('syrinx.json')}: the blend "${name}" needs another name, or voices of one release`,
+        `${folder.pathOf(ownerFile)}: the blend "${name}" needs another name, or voices of one release`,
       );
     add(name, parts[0]!.voice, blend(mixed), 1);
   }
@@ -117,7 +119,7 @@ const speakable = (
       `left out: ${listOf(foreign)}: Japanese and Chinese need the phonemes of misaki, which espeak-ng does not make`,
     );
   if (nameless.length > 0)
-    notes.push(`left out: ${listOf(nameless)}: the name tells no language; set "language" in syrinx.json`);
+    notes.push(`left out: ${listOf(nameless)}: the name shows no language; set "language" in ${ownerFile}`);
   if (found.length === 0)
     throw new VoicePackError(`${folder.path}: no voice can be used: ${notes.join('; ') || 'there is none'}`);
   return { found, notes };
@@ -138,20 +140,23 @@ const sharedStyles = (tables: readonly NamedTable[]): { styles: SharedArrayBuffe
   return { styles, speakers };
 };
 
-/** What a thread keeps of a loaded model for itself: the graph, and its weights of less than a page. */
+/** Bytes of a loaded model in each thread: the graph, and its weights of less than a page. */
 const threadBytes = 8 * 1024 * 1024;
+
+/** Versions of KittenTTS whose voices have several rows put this id at the end of each text. */
+const endMarkId = 10;
 
 const readmeBytesMax = 1024 * 1024;
 
-/** What the owner of a Hugging Face repository says at the top of its README. */
+/** The licence at the top of the README of a Hugging Face repository. */
 const licenceIn = async (folder: PackFolder): Promise<string | undefined> => {
   if (!folder.files.includes('README.md')) return undefined;
-  // A README that cannot be read is no fault of the voice.
+  // A voice does not need a README that can be read.
   const text = await folder.bytes('README.md', readmeBytesMax).catch(() => '');
   return /^---\n(?:.*\n)*?license: *(\S+)/.exec(text.toString())?.[1];
 };
 
-/** The most usual voice first. */
+/** The usual default voice of Kokoro. */
 const isDefault = ({ name }: NamedTable): boolean => name === 'af_heart' || name === 'af';
 
 export const kokoro: VoiceFormat = {
@@ -196,7 +201,7 @@ export const kokoro: VoiceFormat = {
     return {
       voices: voices.map(({ name, language }) => ({
         id: voices.length === 1 ? folder.name : `${folder.name}-${name}`,
-        sampleRateHz: 24_000,
+        sampleRateHz,
         language,
       })),
       ...(licence !== undefined && { licence }),
@@ -208,7 +213,7 @@ export const kokoro: VoiceFormat = {
         model: { path: file.path, openPath: path, bytes: file.bytes },
         shape,
         vocabulary: [...(settings.vocabulary ?? families[family].vocabulary)],
-        ending: hasEndMark ? [10, 0] : [0],
+        ending: hasEndMark ? [endMarkId, padId] : [padId],
         speakers,
         styles,
       } satisfies KokoroData,

@@ -1,6 +1,6 @@
 /**
- * What the exports of Kokoro and KittenTTS have in common, and where they differ: names of inputs, the type of the speed,
- * and whether durations leave the graph.
+ * The graphs of Kokoro and KittenTTS. Exports differ in the names of inputs, in the type of the speed, and in whether
+ * durations are an output.
  */
 import { Tensor } from 'onnxruntime-node';
 import { type ElementType, type Model, type Node, type ValueInfo, elementTypes } from '../graph/model.js';
@@ -24,14 +24,14 @@ export interface GraphShape {
   readonly ids: string;
   readonly speed: NumberType;
   readonly audio: string;
-  /** `null`: no value of the graph has them. */
+  /** The output with the durations of the ids; `null`: the graph has none. */
   readonly durations: string | null;
 }
 
 const idNames = ['input_ids', 'tokens'];
 const audioNames = ['waveform', 'audio'];
 const durationNames = ['duration', 'durations', 'pred_dur'];
-/** The name of durations that were inside. */
+/** The output for durations that are an inner value. */
 const exposedName = 'syrinx_durations';
 /** Nodes between the rounding of durations and the sum over them, in all exports that were seen. */
 const hopsMax = 5;
@@ -81,7 +81,7 @@ const withDurations = (model: Model, name: string): Model => {
 
 /**
  * Finds out how a graph is run, and exposes its durations.
- * @throws {RangeError} if it is no graph of this kind; the message says what it lacks
+ * @throws {RangeError} if it is not a graph of this kind; the message says what it lacks
  */
 export const shapeOf = (model: Model): { readonly shape: GraphShape; readonly model: Model } => {
   const ids = named(model.inputs, idNames);
@@ -99,9 +99,9 @@ export const shapeOf = (model: Model): { readonly shape: GraphShape; readonly mo
     (typeof size === 'number' && size !== styleSize)
   )
     throw new RangeError('its inputs have types or sizes that no known export has: use another export');
-  if (!isNumber(speed.type)) throw new RangeError('its speed is no number: use another export');
+  if (!isNumber(speed.type)) throw new RangeError('its speed is not a number: use another export');
   if (audio.type !== elementTypes.float32)
-    throw new RangeError('its audio is no 32-bit float: use an export whose inputs and outputs are fp32');
+    throw new RangeError('its audio is not in 32-bit floats: use an export whose inputs and outputs are fp32');
   const own = named(model.outputs, durationNames)?.name;
   const inner = own === undefined ? innerDurations(model) : null;
   return {

@@ -28,13 +28,12 @@ export interface Piece {
 }
 
 /**
- * Ids of the first pieces at most, then of all others. The first is about three seconds of speech: first audio waits for a
- * run of it. A piece may be longer than the one before it by as much as a model gains that makes a second of speech in
- * half a second.
+ * The most ids of the first pieces, then of all others. The first is about three seconds of speech: first audio waits for
+ * a run of it. The next ones can be longer, because a model that makes a second of speech in half a second gains time.
  */
 const firstIdsMax: readonly number[] = [48, 80];
 export const pieceIdsMax = 150;
-/** A piece that is cut ends at the last mark beyond this share of it, if there is one. */
+/** A piece ends at its last mark, if that is beyond this share of the piece. */
 const markShareMin = 0.4;
 
 const pauseOf = (marks: string): Pause | null => {
@@ -86,7 +85,7 @@ export interface TokenText {
   readonly words: readonly Span[];
 }
 
-/** How many tokens the piece has that begins with the first of these. */
+/** @returns the number of tokens of the piece that begins with the first of these */
 const cutAt = (
   tokens: readonly Token[],
   idsMax: number,
@@ -110,10 +109,7 @@ const cutAt = (
       place === null ? -1 : known.findIndex(({ word }) => word !== null && words[word]!.start >= place);
     return next > 0 ? next : count;
   }
-  const mark = Math.max(
-    known.findLastIndex(({ pause }) => pause === 'sentence'),
-    -1,
-  );
+  const mark = known.findLastIndex(({ pause }) => pause === 'sentence');
   if (mark + 1 >= count * markShareMin) return mark + 1;
   const weaker = known.findLastIndex(isMark);
   return weaker + 1 >= count * markShareMin ? weaker + 1 : count;
@@ -142,13 +138,13 @@ export const piecesOf = (tokens: readonly Token[], isFirst: boolean, text: Token
   return pieces;
 };
 
-/** The ids of a piece, and of each which token it is the sound of; -1 for punctuation and spaces. */
+/** The ids of a piece, and the token that each one is a sound of; -1 for punctuation and spaces. */
 export interface PieceIds {
   readonly ids: readonly number[];
   readonly tokenOf: readonly number[];
 }
 
-/** @param closing after a piece that ends without a mark */
+/** @param closing follows a piece that ends without a mark */
 export const idsOfPiece = ({ tokens, pause }: Piece, vocabulary: Vocabulary, closing: string): PieceIds => {
   const ids: number[] = [];
   const tokenOf: number[] = [];

@@ -8,7 +8,7 @@ import type { Sound } from './sound.js';
 export const sampleRateHz = 24_000;
 const samplesOf = (milliseconds: number) => (milliseconds * sampleRateHz) / 1_000;
 
-/** Milliseconds of silence after a piece, less what its sound keeps: by its last mark. */
+/** Milliseconds of silence that are added after a piece, by its last mark. */
 const pausesMs: Readonly<Record<Pause, number>> = { sentence: 220, clause: 90 };
 /** Milliseconds of silence for a text without a sound. */
 const blankMs = 300;
@@ -32,7 +32,7 @@ class WordTimer {
     this.#request = request;
   }
 
-  /** A part of a word sounds from here to there. */
+  /** Adds the first and the last sample of a part of a word. */
   add(word: number, start: number, end: number): void {
     this.#spans[word] = { start: this.#spans[word]?.start ?? start, end };
   }
@@ -49,7 +49,7 @@ class WordTimer {
     return times;
   }
 
-  /** Words that are spoken as one share its time. One without a sound has none. */
+  /** Words that are spoken as one share its time. A word without a sound has no duration. */
   #timeOf(word: number): { start: number; end: number } {
     const joined = this.#request.spoken?.find(({ first, last }) => first <= word && word <= last);
     const first = joined?.first ?? word;
@@ -104,7 +104,7 @@ export class Segment implements SegmentSynthesis {
     return this.#request.words.length;
   }
 
-  /** A text without a mark at its end is a sentence, unless another segment goes on with it. */
+  /** A text without a mark at its end is a sentence, unless another segment continues it. */
   #pauseMsAfter({ pause }: Piece, next: Piece | undefined): number {
     if (pause !== null) return pausesMs[pause];
     return next === undefined && this.#request.after === '' ? pausesMs.sentence : 0;

@@ -2,17 +2,17 @@
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { PackFolder } from '../pack.js';
-import type { FamilyName } from './families.js';
+import { type FamilyName, ownerFile } from './families.js';
 import type { Vocabulary } from './symbols.js';
 
-/** `config.json`, as far as it is used. */
+/** The fields of `config.json` that are used. */
 interface Config {
   /** KittenTTS: `ONNX1` or `ONNX2`. */
   readonly type?: unknown;
   readonly model_file?: string;
   /** Factors of pace, by voice. */
   readonly speed_priors?: Record<string, number & tags.ExclusiveMinimum<0> & tags.Maximum<10>>;
-  /** Names for people, and the voices that they stand for. */
+  /** Voices by their names for people. */
   readonly voice_aliases?: Record<string, string>;
   /** Kokoro. */
   readonly vocab?: Record<string, number & tags.Type<'uint32'>>;
@@ -25,7 +25,7 @@ interface Tokenizer {
 
 /** `syrinx.json`: what the owner of the pack decides. */
 interface OwnerSettings {
-  /** BCP 47, of voices whose names do not tell. */
+  /** BCP 47, for voices whose names show no language. */
   readonly language?: string & tags.Pattern<'^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$'>;
   /** Further voices, as mixtures: `{ "warm": "af_heart:2+bf_emma:1" }`. */
   readonly blends?: Record<string, string>;
@@ -36,7 +36,7 @@ export interface Blend {
   readonly parts: readonly { readonly voice: string; readonly weight: number }[];
 }
 
-/** What is known of a pack before its voices are read. */
+/** The settings of a pack, which are known before its voices are read. */
 export interface PackSettings {
   readonly family: FamilyName | null;
   readonly vocabulary: Vocabulary | null;
@@ -45,8 +45,6 @@ export interface PackSettings {
   readonly language: string | null;
   readonly blends: readonly Blend[];
 }
-
-export const ownerFile = 'syrinx.json';
 
 const validateConfig = typia.createValidate<Config>();
 const validateTokenizer = typia.createValidate<Tokenizer>();
@@ -93,7 +91,7 @@ const parseTokens = (path: string, text: string): Vocabulary => {
     lines.map((line) => {
       const [, symbol, id] = /^(.+?)[ \t](\d+)$/u.exec(line) ?? [];
       if (symbol === undefined)
-        throw new VoicePackError(`${path}: "${line.slice(0, 40)}" is no symbol with its id`);
+        throw new VoicePackError(`${path}: "${line.slice(0, 40)}" is not a symbol with its id`);
       return [symbol, Number(id)];
     }),
   );

@@ -12,7 +12,7 @@ export interface Sound {
 const fadeInSamples = 24;
 const fadeOutSamples = 240;
 
-/** Ends of the first pad and of the ids, in samples: as their durations say, or else as if all ids were equally long. */
+/** Ends of the first pad and of the ids, in samples: by their durations, or without these as if all ids were equally long. */
 const endsOf = (count: number, durations: readonly number[] | null, from: number, to: number): number[] => {
   // Without durations the pads are the silence around the sound.
   const lengths = durations ?? Array.from({ length: count + 1 }, (_, i) => (i === 0 ? 0 : 1));
@@ -24,8 +24,8 @@ const endsOf = (count: number, durations: readonly number[] | null, from: number
 
 /**
  * @param raw all samples that the model made
- * @param trimmed of them, how many at the end are no part of the speech
- * @param durations of all ids with pads, in any unit; `null` if the model does not tell
+ * @param trimmed samples at the end that do not belong to the speech
+ * @param durations of all ids with pads, in any unit; `null` if the model has none
  */
 export const soundOf = (
   raw: Float32Array,

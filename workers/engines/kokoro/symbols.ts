@@ -13,7 +13,7 @@ const numbered = (first: number, symbols: string): [string, number][] =>
     ([symbol]) => symbol !== ' ',
   );
 
-/** Kokoro 1.0. Models that bring a vocabulary use their own. */
+/** Kokoro 1.0. Models with a vocabulary use their own. */
 export const kokoroVocabulary: Vocabulary = new Map([
   ...numbered(1, ';:,.!?  —…"()“”'),
   [' ', 16],
@@ -72,7 +72,7 @@ export const spellForKokoro: Speller = ({ ipa, before, after }, language) => {
 
 const spaced = (text: string): string => (text.match(/[\p{L}\p{N}_]+|[^\p{L}\p{N}_\s]/gu) ?? []).join(' ');
 
-/** Every run of letters and every other sign stands alone, as the model was trained. */
+/** A space separates every run of letters and every other sign, as in the training of the model. */
 export const spellForKitten: Speller = ({ ipa, before, after }) => ({
   before: before === '' ? '' : `${spaced(before)} `,
   sounds: spaced(ipa),

@@ -1,11 +1,11 @@
-/** The file that stands beside every Piper voice, `NAME.onnx.json`. */
+/** The file beside every Piper voice, `NAME.onnx.json`. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 
 type Positive = number & tags.ExclusiveMinimum<0>;
 type Id = number & tags.Type<'uint32'>;
 
-/** What of it is used, under its own names. */
+/** The fields that are used, under their own names. */
 export interface PiperConfig {
   readonly audio: {
     readonly sample_rate: number & tags.Type<'uint32'> & tags.Minimum<8000> & tags.Maximum<48000>;
@@ -31,9 +31,9 @@ const validate = typia.createValidate<PiperConfig>();
 
 /** Phonemes that need a program that this service does not have. */
 const otherPhonemes: Readonly<Record<string, string>> = {
-  pinyin: 'take a Chinese voice with espeak phonemes (such as zh_CN-huayan)',
-  hebrew: 'take a Hebrew voice with text or espeak phonemes',
-  japanese: 'take a Japanese voice with text or espeak phonemes',
+  pinyin: 'use a Chinese voice with espeak phonemes (such as zh_CN-huayan)',
+  hebrew: 'use a Hebrew voice with text or espeak phonemes',
+  japanese: 'use a Japanese voice with text or espeak phonemes',
 };
 
 /** @throws {VoicePackError} in one line that names the file */
@@ -47,14 +47,14 @@ export const parseConfig = (path: string, value: unknown): PiperConfig => {
   const type = config.phoneme_type ?? 'espeak';
   if (type !== 'espeak' && type !== 'text')
     throw new VoicePackError(
-      `${path}: its phonemes are of the type "${type}", which cannot be made here: ${otherPhonemes[type] ?? 'take a voice with espeak phonemes'}`,
+      `${path}: its phonemes are of the type "${type}", which this service cannot make: ${otherPhonemes[type] ?? 'use a voice with espeak phonemes'}`,
     );
   if (type === 'espeak' && !config.espeak?.voice)
-    throw new VoicePackError(`${path}: espeak.voice is missing: it says in which language the voice speaks`);
+    throw new VoicePackError(`${path}: espeak.voice is missing: it names the language of the voice`);
   for (const symbol of ['^', '$', '_'])
     if (config.phoneme_id_map[symbol] === undefined)
       throw new VoicePackError(
-        `${path}: phoneme_id_map has no "${symbol}": take the file that belongs to the voice`,
+        `${path}: phoneme_id_map has no "${symbol}": use the file that belongs to the voice`,
       );
   const speakers = config.num_speakers ?? 1;
   for (const id of [config.default_speaker_id ?? 0, ...Object.values(config.speaker_id_map ?? {})])
@@ -76,7 +76,7 @@ export const configOfPackage = (metadata: ReadonlyMap<string, string>, tokens: s
   ),
 });
 
-/** A voice of a pack: its id in the graph, and its name; `null` where a pack has one voice. */
+/** A voice of a pack: its id in the graph, and its name, which is `null` if it is the only voice. */
 export interface PiperSpeaker {
   readonly id: number;
   readonly name: string | null;

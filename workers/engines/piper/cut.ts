@@ -4,7 +4,7 @@
  *
  *   ids ─► encoder ─► frames of each id, means, deviations ─► (noise added here) ─► flow ─► generator ─► samples
  *
- * The encoder sees the whole sentence: it is cut between its layers, so that a long sentence is no long step. Flow and
+ * The encoder sees the whole sentence: it is cut between its layers, so that a long sentence takes several short steps. Flow and
  * generator run piece by piece.
  */
 import type { Model, Node } from '../graph/model.js';
@@ -30,7 +30,7 @@ export interface PiperParts {
 
 export interface EncoderPart {
   readonly model: Model;
-  /** What the next part takes; `null` for the last. */
+  /** The value that the next part takes; `null` for the last part. */
   readonly output: string | null;
   /** Multiplications for an id. */
   readonly work: number;
@@ -43,7 +43,7 @@ export interface PiperStream extends StreamedModel {
 
 /** A sentence of 420 ids takes 110 ms of a core that runs a step of speech in 20 ms. */
 const encoderParts = 3;
-/** What makes values that pass from layer to layer. */
+/** Operators whose outputs pass from layer to layer. */
 const layerEnds = new Set(['Add', 'Mul', 'Transpose', 'LayerNormalization']);
 
 const wrappers = new Set(['Unsqueeze', 'Squeeze', 'Identity', 'Reshape']);
@@ -66,7 +66,7 @@ class Cutter {
   readonly #model: Model;
   readonly #wiring: Wiring;
   readonly #ceil: Node;
-  /** What depends on the number of frames. */
+  /** Values that depend on the number of frames. */
   readonly #framed: ReadonlySet<string>;
 
   constructor(model: Model) {
@@ -132,7 +132,7 @@ class Cutter {
       if (node.op === 'Mul') continue;
       const exp = deviations === undefined ? undefined : this.#wiring.maker.get(deviations);
       if (node.op !== 'Add' || exp?.op !== 'Exp')
-        throw new GraphError('its noise is not added to means as Piper does');
+        throw new GraphError('its noise is not added to means as in a Piper voice');
       return {
         output: value,
         means: this.#beforeFrames(other),
@@ -152,11 +152,11 @@ class Cutter {
       !this.#framed.has(alignment) ||
       this.#framed.has(perId)
     )
-      throw new GraphError('its ids are not spread over frames as Piper does');
+      throw new GraphError('its ids are not spread over frames as in a Piper voice');
     return perId;
   }
 
-  /** Values that only say which frames there are: all that run here. */
+  /** Values that only mark which frames exist. All frames that run here do, so these values are ones. */
   #masks(prior: string, afterPrior: ReadonlySet<string>): string[] {
     const masks = new Set<string>();
     for (const { inputs, outputs } of this.#model.nodes)
@@ -165,7 +165,7 @@ class Cutter {
     return [...masks];
   }
 
-  /** What goes into the convolution before the first that makes more samples of a frame. */
+  /** The input of the convolution before the first one that makes several samples of a frame. */
   #generatorInput(afterPrior: ReadonlySet<string>): { value: string; conv: string | undefined } {
     const up = this.#model.nodes.find(
       ({ op, inputs }) => op === 'ConvTranspose' && afterPrior.has(inputs[0]!),
@@ -175,7 +175,7 @@ class Cutter {
       if (node?.op === 'Conv') return { value: node.inputs[0]!, conv: node.inputs[1] };
       value = node?.inputs.find((name) => afterPrior.has(name));
     }
-    throw new GraphError('it has no generator as Piper has');
+    throw new GraphError('it has no generator like that of a Piper voice');
   }
 
   /** The samples [1, 1, samples], before dimensions are added. */
@@ -200,7 +200,7 @@ class Cutter {
   }
 }
 
-/** Cuts a model at the one value through which all goes after about so much work; `null` if there is none. */
+/** Cuts a model after about this much work, at a value that the rest needs alone; `null` if there is none. */
 const cutAfter = (model: Model, work: number): { part: EncoderPart; rest: Model } | null => {
   const all = workOf(model, model.nodes);
   let done = 0;
@@ -217,7 +217,7 @@ const cutAfter = (model: Model, work: number): { part: EncoderPart; rest: Model 
     const rest = extract(model, { inputs: [inner(output)], outputs: model.outputs });
     const restWork = workOf(model, rest.nodes);
     const part = extract(model, { inputs: [], outputs: [inner(output)] });
-    // Else something that the rest needs goes another way, and would be computed twice.
+    // Otherwise the rest needs more than this value, and something would be computed twice.
     if (workOf(model, part.nodes) + restWork === all)
       return { part: { model: part, output, work: all - restWork }, rest };
   }

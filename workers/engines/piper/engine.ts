@@ -24,14 +24,14 @@ export interface PiperData {
   readonly speakers: readonly number[];
 }
 
-/** Multiplications in a millisecond of one core, as it runs these graphs. */
+/** Multiplications of these graphs that one core does in a millisecond. */
 const workPerMs = 22_000_000;
 
 /** The level that the peak of a sentence is brought to; louder sentences of the voice are compressed. */
 const peakLevel = 0.8;
 const gainRange = [0.25, 8] as const;
 
-/** Spoken at load: the first runs take many times as long, and its peak is the measure of the voice's level. */
+/** Spoken at load: the first runs take many times as long, and its peak shows the level of the voice. */
 const warmUpText = 'The evening was calm, and nobody spoke.';
 
 export class PiperEngine implements Engine {
@@ -87,7 +87,7 @@ export class PiperEngine implements Engine {
     return engine;
   }
 
-  /** The gain. */
+  /** The gain that brings the voice to the usual level. */
   get measured(): number {
     return this.#gain;
   }

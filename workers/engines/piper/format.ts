@@ -8,15 +8,15 @@ import type { VoiceFormat } from '../engine.js';
 import type { PackFolder } from '../pack.js';
 import type { PiperData } from './engine.js';
 
-/** Changes with what `cut.ts` and `stream.ts` make of a graph. */
+/** Change it when `cut.ts` or `stream.ts` makes other files. */
 const recipe = 'piper 3';
 
 const configEnding = '.onnx.json';
 const tokensName = 'tokens.txt';
 const tokensBytesMax = 256 * 1024;
-/** Weights that a thread keeps for itself: those of the generator, in the order of its convolutions. It shares the others. */
+/** Bytes of weights in each thread: those of the generator, in the order of its convolutions. Threads share the others. */
 const threadBytes = 16_000_000;
-/** Buffers of generator, flow and encoder, measured with a voice of 62 MB and a sentence of 420 ids. */
+/** Bytes of the buffers of generator, flow and encoder, measured with a voice of 62 MB and a sentence of 420 ids. */
 const bufferBytes = 70_000_000;
 const inputNames = ['input', 'input_lengths', 'scales'];
 
@@ -59,11 +59,11 @@ export const piper: VoiceFormat = {
     if ((config.num_speakers ?? 1) > 1 && !model.inputs.some(({ name }) => name === 'sid'))
       throw new VoicePackError(
         `${folder.pathOf(configName ?? tokensName)}: it says that the voice has ${config.num_speakers} speakers, but the ` +
-          `model takes no speaker (sid): take the file that belongs to ${modelName}`,
+          `model takes no speaker (sid): use the file that belongs to ${modelName}`,
       );
     if ([...model.initialisers.values()].some(({ type }) => type === elementTypes.float16))
       throw new VoicePackError(
-        `${file.path}: a model in 16 bits, which is not supported: take the float32 model as it was published`,
+        `${file.path}: a model in 16 bits, which is not supported: use the float32 model as it was published`,
       );
     const parts = (() => {
       try {
@@ -71,7 +71,7 @@ export const piper: VoiceFormat = {
       } catch (error) {
         if (!(error instanceof GraphError)) throw error;
         throw new VoicePackError(
-          `${file.path}: this is not the graph of a Piper voice: ${error.message}. Take the float32 model as it was published`,
+          `${file.path}: this is not the graph of a Piper voice: ${error.message}. Use the float32 model as it was published`,
         );
       }
     })();

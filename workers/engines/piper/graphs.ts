@@ -6,9 +6,9 @@ import type { Sessions } from '../onnx.js';
 import type { Model } from '../graph/model.js';
 import type { EncoderPart, PiperParts, PiperStream } from './cut.js';
 
-/** Segments that a thread speaks at once. */
+/** The most segments that a thread speaks at once. */
 export const segmentsAtOnceMax = 32;
-/** What each keeps between its steps: the states of the convolutions, for a voice of 62 MB. */
+/** Bytes that each keeps between its steps: the states of the convolutions, for a voice of 62 MB. */
 export const segmentBytes = 1024 * 1024;
 
 /** `flow`, `generator`, and the parts of the encoder. */
@@ -24,7 +24,7 @@ export const modelsOf = ({ encoder, flow, generator }: PiperParts): Readonly<Rec
   generator: generator.model,
 });
 
-/** What of a cut graph is needed to run it: the graphs themselves are in files. */
+/** What is needed to run a cut graph. The graphs themselves are in files. */
 export interface PiperPlan {
   readonly encoder: Omit<PiperParts['encoder'], 'parts'> & { readonly parts: readonly EncoderPlan[] };
   readonly flow: StreamPlan;
@@ -87,7 +87,7 @@ export interface EncoderFeeds {
   readonly noise: Float32Array;
 }
 
-/** The encoder on its way through a sentence. */
+/** The encoder while it reads a sentence. */
 export class EncoderRun {
   readonly #run: Sessions<PartName>['run'];
   readonly #plan: PiperPlan['encoder'];
@@ -100,7 +100,7 @@ export class EncoderRun {
     this.#feeds = feeds;
   }
 
-  /** Runs the next part. @returns the multiplications for an id, and after the last part what was found */
+  /** Runs the next part. @returns the multiplications for an id; `encoded` is `null` until the last part */
   async advance(): Promise<{ readonly work: number; readonly encoded: Encoded | null }> {
     const { parts, durations, means, logDeviations } = this.#plan;
     const { inputs, output, work } = parts[this.#place]!;
@@ -119,7 +119,7 @@ export class EncoderRun {
   }
 }
 
-/** Frames of the flow or of the generator: a graph, and its states between two pieces. */
+/** The flow or the generator while it speaks: a graph, and its states between two pieces. */
 export class StreamRun {
   readonly #run: Run;
   readonly #plan: StreamPlan;

@@ -1,4 +1,4 @@
-/** Turns what is to be spoken into the ids that a Piper voice was trained on. */
+/** Turns words into the ids that a Piper voice was trained on. */
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import type { PhonemicWord } from '../g2p/speech.js';
 import type { PiperConfig } from './config.js';
@@ -7,17 +7,17 @@ const begin = '^';
 const end = '$';
 const pad = '_';
 
-/** Piper's phonemes have these; espeak-ng pauses at others as at a semicolon, or not at all. */
+/** Piper's marks. espeak-ng pauses at other marks as at a semicolon, or not at all. */
 const marks: Readonly<Record<string, string>> = {
   ...{ ',': ',', ':': ':', ';': ';', '.': '.', '?': '?', '!': '!' },
   ...{ '…': ';', '—': ';' },
 };
 const sentenceEnds = new Set(['.', '?', '!']);
 
-/** One run of the model: a sentence, or what a segment has of it. */
+/** One run of the model: a sentence, or the part of one that a segment has. */
 export interface Sentence {
   readonly ids: readonly number[];
-  /** For each id the word that it belongs to; -1 for those of none. */
+  /** For each id the word that it belongs to; -1 for none. */
   readonly words: readonly number[];
 }
 

@@ -5,10 +5,12 @@ import type { Sentence } from './ids.js';
 
 /** Frames of the first piece of sound: 70 ms at 22 kHz. mp3 needs as much for its first frame. */
 const firstFrames = 6;
+/** The last piece may be this many times as long as the others: a short rest would take a run of its own. */
+const lastPieceFactor = 1.25;
 /** A healthy voice makes about 1,000 frames of a segment. */
 const framesMax = 100_000;
 
-/** What the numbers of noise are for. */
+/** Kinds of noise. Each has its own random numbers. */
 const durationNoise = 1;
 const frameNoise = 2;
 
@@ -19,7 +21,7 @@ export interface ReadingStyle {
   readonly durationNoiseScale: number;
 }
 
-/** Frames that were made and not used yet. */
+/** Frames that are made, but not used yet. */
 class FrameQueue {
   readonly #channels: number;
   #pieces: Float32Array[] = [];
@@ -144,7 +146,7 @@ export class Reading {
       this.#generated === this.#frames,
     );
     for (const sample of pcm)
-      if (Number.isNaN(sample)) throw new Error('the model of the voice gave no number');
+      if (Number.isNaN(sample)) throw new Error('the model made a sample that is not a number');
     return { work: generator.work * wanted, pcm };
   }
 
@@ -152,8 +154,7 @@ export class Reading {
   #sizeOf(work: number, least: number, done: number): number {
     const left = this.#frames - done;
     const size = least > 1 ? least : Math.max(1, Math.round(this.#stepWork / work));
-    // No short rest: it would take a run of its own.
-    return left < 1.25 * size ? left : size;
+    return left < lastPieceFactor * size ? left : size;
   }
 
   /** Runs a part of the encoder. @returns the multiplications that it took */
@@ -181,10 +182,10 @@ export class Reading {
       this.#starts.push(frame);
       frame += count;
     }
-    // As the graph itself has it: a sentence is never empty.
+    // As in the graph: a sentence has at least one frame.
     this.#starts.push(Math.max(1, frame));
     if (this.#starts.length !== this.sentence.ids.length + 1 || !(this.#frames <= framesMax))
-      throw new Error('the model of the voice gave impossible durations');
+      throw new Error('the model made impossible durations');
     this.#encoded = encoded;
   }
 

@@ -8,7 +8,7 @@ import type { Reading } from './reading.js';
 /** Milliseconds of silence for a text without a sound. */
 const blankMs = 300;
 
-/** What belongs to one segment. */
+/** What a segment needs. */
 export interface PiperSegmentParts {
   readonly engine: SegmentSynthesis['engine'];
   readonly sampleRateHz: number;
@@ -17,7 +17,7 @@ export interface PiperSegmentParts {
   readonly gain: number;
   /** Multiplications of a step. */
   readonly stepWork: number;
-  /** Asked once, in the first step. */
+  /** Called once, in the first step. */
   readonly sentences: () => readonly Sentence[];
   readonly read: (sentence: Sentence, place: number) => Reading;
 }
@@ -57,8 +57,8 @@ export class PiperSegment implements SegmentSynthesis {
     }
     const pieces: Float32Array[] = [];
     let work = 0;
-    // A run that is short leaves time for the next: a small voice has its first sound in its first step. A run that took
-    // most of a step does not: the next one takes as much again.
+    // A short run leaves time for the next: a small voice has its first sound in its first step. A run that took half of a
+    // step does not: the next one takes as long again.
     do {
       const reading = this.#current();
       if (reading === null) break;

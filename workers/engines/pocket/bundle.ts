@@ -10,6 +10,19 @@ import { type StateSpec, type StateType, bytesOf } from './states.js';
 import { type Vocabulary, parseSentencePiece, parseVocabulary } from './tokeniser.js';
 import { parseNumpy, parseSafetensors, parseVoiceTable } from './voices.js';
 
+/** What exports in five graphs do not say about themselves: the values of the reference. */
+const defaults = {
+  sampleRateHz: 24_000,
+  frameRateHz: 12.5,
+  temperature: 0.7,
+  endThreshold: -4,
+  tokensPerSecond: 3,
+  secondsMore: 2,
+  tokensMax: 50,
+} as const;
+/** The share of the speech model's states that the prompt of a voice fills, when memory is counted. */
+const promptShare = 0.5;
+
 const voiceBytesMax = 64 * 1024 * 1024;
 const tokeniserBytesMax = 16 * 1024 * 1024;
 
@@ -51,7 +64,7 @@ const fileNames: Readonly<Record<FiveGraphName, readonly string[]>> = {
   text: ['text_conditioner_int8.onnx', 'text_conditioner.onnx'],
 };
 
-/** The inputs and outputs that are no state. */
+/** The inputs and outputs that are not states. */
 const plain: Readonly<
   Record<FiveGraphName, readonly [inputs: readonly string[], outputs: readonly string[]]>
 > = {
@@ -91,7 +104,7 @@ const checkNames = (path: string, { inputs, outputs }: Model, graph: FiveGraphNa
   );
 };
 
-/** The state of a graph, by what it takes and gives; `bundle.json` tells what it holds at first. */
+/** The states of a graph, from its inputs and outputs; `bundle.json` has their first values. */
 const statesOf = (
   path: string,
   { inputs, outputs }: Model,
@@ -181,7 +194,7 @@ export const readFive = async (
   if (prompts.size === 0)
     throw new VoicePackError(
       `${folder.pathOf(at)}: there is no voice: put voices.bin, or NAME.safetensors or NAME.npy of a voice, beside the ` +
-        'graphs. Recordings are not made into voices here',
+        'graphs. This service cannot make a voice from a recording',
     );
   const [main, decoder] = (['main', 'decoder'] as const).map((graph) =>
     statesOf(
@@ -199,17 +212,18 @@ export const readFive = async (
   const beforeFile = `${at}${bundle?.bos_before_voice_file ?? 'bos_before_voice.npy'}`;
   const hasBefore = bundle?.insert_bos_before_voice === true && folder.files.includes(beforeFile);
   const before = hasBefore ? parseNumpy(await folder.bytes(beforeFile, voiceBytesMax), width) : null;
-  const sampleRateHz = bundle?.sample_rate ?? 24_000;
-  const frameRateHz = bundle?.frame_rate ?? 12.5;
+  const { temperature, endThreshold, tokensPerSecond, secondsMore } = defaults;
+  const sampleRateHz = bundle?.sample_rate ?? defaults.sampleRateHz;
+  const frameRateHz = bundle?.frame_rate ?? defaults.frameRateHz;
   const data: PocketData = {
     basics: {
       ...{ sampleRateHz, frameRateHz, latentSize, width },
       frameSamples: Math.round(sampleRateHz / frameRateHz),
-      ...{ temperature: 0.7, noiseMax: null, endThreshold: -4 },
+      ...{ temperature, noiseMax: null, endThreshold },
       framesAfterEnd: bundle?.model_recommended_frames_after_eos ?? null,
-      ...{ tokensPerSecond: 3, secondsMore: 2 },
+      ...{ tokensPerSecond, secondsMore },
       text: {
-        tokensMax: bundle?.max_token_per_chunk ?? 50,
+        tokensMax: bundle?.max_token_per_chunk ?? defaults.tokensMax,
         padsShortTexts: bundle?.pad_with_spaces_for_short_inputs ?? true,
         avoidsSemicolons: bundle?.remove_semicolons ?? false,
       },
@@ -221,5 +235,5 @@ export const readFive = async (
   };
   const bytes = Object.values(held).reduce((sum, file) => sum + file.bytes, 0);
   const mainBytes = bytesOf(main!);
-  return contentOf(data, languageOf(bundle?.language), bytes, mainBytes + bytesOf(decoder!), mainBytes / 2);
+  return contentOf(data, languageOf(bundle?.language), bytes, mainBytes + bytesOf(decoder!), promptShare * mainBytes);
 };

@@ -1,4 +1,4 @@
-/** What both exports of Pocket TTS tell about themselves. */
+/** What both kinds of exports of Pocket TTS have in common. */
 import { join } from 'node:path';
 import type typia from 'typia';
 import { type Voice, VoicePackError } from '../../../src/threads/voices.js';
@@ -9,7 +9,7 @@ import type { HeldFile, PackContent } from '../pack.js';
 import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
 import type { VoicePrompt } from './voices.js';
 
-/** A run makes a new state beside the old one, and the one before may not be collected yet. */
+/** States in memory for each segment: a run makes a new one beside the old one, and an earlier one may still be in memory. */
 const statesOfSegment = 3;
 
 export const checked = <T>(path: string, name: string, result: typia.IValidation<T>): T => {
@@ -29,20 +29,20 @@ export const languageOf = (name: string | null | undefined): string | null =>
 
 const always = [
   'word times are estimates by the length of the words: the model gives none',
-  'it has no speed of its own: a wish for another speed is ignored',
+  'its speed cannot be changed: a request for another speed is ignored',
 ];
-const languageNote = 'the files do not say the language: taken for English';
+const languageNote = 'the files do not name the language: it is spoken as English';
 
 export type Prompts = Map<string, VoicePrompt>;
 
-/** Ids of voices, as `PocketBasics` and the catalogue have them. */
+/** The prompts with the ids of their voices. */
 export const named = (packName: string, prompts: Prompts): PocketBasics['voices'] =>
   [...prompts].map(([name, prompt]) => ({
     id: prompts.size === 1 ? packName : `${packName}-${name}`,
     prompt,
   }));
 
-/** Changes with what is made of the graphs. */
+/** Change it when the derived files change. */
 const recipe = 'pocket 1';
 
 /** The graphs with their weights in a file that all threads map. */
@@ -68,9 +68,14 @@ export const shareable = async <Name extends string>(
   ) as Record<Name, HeldFile>;
 };
 
-/** What a thread keeps of loaded graphs for itself, without its states. */
+/** Bytes of loaded graphs in each thread, without its states. */
 const threadBytes = 16 * 1024 * 1024;
 
+/**
+ * @param bytes of the files, which threads share
+ * @param stateBytes of one state of a segment
+ * @param keptBytes of a voice's prompt that a thread keeps
+ */
 export const contentOf = (
   data: PocketData,
   language: string | null,

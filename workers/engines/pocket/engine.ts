@@ -20,7 +20,7 @@ import { Tokeniser } from './tokeniser.js';
 const warmUpText = 'Yes.';
 const choices = { sharesWeights: true, keepsBuffers: true } as const;
 
-/** What the model made of the voices that were used last. */
+/** The prompts of the last used voices, as the model heard them. */
 class HeardVoices {
   readonly #model: PocketModel;
   readonly #voices: PocketBasics['voices'];
@@ -34,7 +34,7 @@ class HeardVoices {
   get(voiceId: string): Promise<Heard> {
     const { prompt } = this.#voices.find(({ id }) => id === voiceId)!;
     const heard = this.#heard.get(voiceId) ?? this.#model.hear(prompt);
-    // The one that was used last stands last.
+    // The last used voice is the last of the map.
     this.#heard.delete(voiceId);
     this.#heard.set(voiceId, heard);
     const [oldest] = this.#heard.keys();

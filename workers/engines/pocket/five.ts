@@ -73,7 +73,7 @@ export class FiveGraphModel implements PocketModel {
     const text = float(embeddings, [1, embeddings.length / width, width]);
     let state = await this.#prompt(text, stateFrom(main, corners));
     let decoderState = stateFrom(decoder);
-    // The model's sign for the beginning.
+    // The first latent is not a number: the model's sign for the beginning.
     let latent = new Float32Array(this.latentSize).fill(Number.NaN);
     return {
       framesMax: this.#capacity - positions - tokens.length,

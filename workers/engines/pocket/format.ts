@@ -11,7 +11,7 @@ import { sizeOf } from './states.js';
 import { parseSentencePiece } from './tokeniser.js';
 import { halfEmbedding } from './voices.js';
 
-/** Positions that a voice's prompt takes at most, in the reckoning of memory: half a minute. */
+/** Positions of a voice's prompt, when memory is counted: half a minute. */
 const promptPositions = 375;
 const configKey = 'pocket_tts_config';
 const metadataVoice = 'pocket_tts_voice/';
@@ -48,7 +48,7 @@ interface OneConfig {
 
 const validateConfig = typia.createValidate<OneConfig>();
 
-/** A model in one graph: alone, or beside the same in another precision. */
+/** A model in one graph: alone, or beside the same model in another precision. */
 const oneGraphIn = async (folder: PackFolder): Promise<string | undefined> => {
   const models = folder.files.filter((file) => file.endsWith('.onnx'));
   if (models.length > 2) return undefined;
@@ -63,7 +63,7 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
   const value = (key: string): string => {
     const text = metadata.get(key);
     if (text === undefined)
-      throw new VoicePackError(`${step.path}: its metadata lack ${key}: export it again`);
+      throw new VoicePackError(`${step.path}: its metadata lacks ${key}: export it again`);
     return text;
   };
   let config: OneConfig;
@@ -80,11 +80,11 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
     if (!key.startsWith(metadataVoice)) continue;
     const prompt = halfEmbedding(Buffer.from(text, 'base64'), width);
     if (prompt === null)
-      throw new VoicePackError(`${step.path}: ${key} is no list of vectors of ${width} numbers`);
+      throw new VoicePackError(`${step.path}: ${key} is not a list of vectors of ${width} numbers: export it again`);
     prompts.set(key.slice(metadataVoice.length), prompt);
   }
   if (prompts.size === 0)
-    throw new VoicePackError(`${step.path}: its metadata have no voice (${metadataVoice}NAME)`);
+    throw new VoicePackError(`${step.path}: its metadata has no voice (${metadataVoice}NAME): export it again with one`);
   const one: OneGraph = {
     inputs: inputs.map(({ name }) => name),
     flowDims: [config.flow_layers, 2, 1, config.flow_heads, config.flow_head_dim],

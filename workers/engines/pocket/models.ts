@@ -11,7 +11,7 @@ export interface Heard {
   readonly positions: number;
 }
 
-/** A piece of text that is being read: its own state, which nothing else sees. */
+/** A piece of text while it is read, with a state of its own. */
 export interface Reading {
   /** Frames that the model has room for. */
   readonly framesMax: number;
@@ -40,11 +40,12 @@ export interface PocketBasics {
   readonly latentSize: number;
   readonly width: number;
   readonly temperature: number;
-  /** Noise beyond it is drawn again; `null`: nothing is. */
+  /** Noise beyond it is drawn again; `null`: there is no bound. */
   readonly noiseMax: number | null;
   readonly endThreshold: number;
-  /** `null`: by the length of the text. */
+  /** Frames after the end of speech that belong to it; `null`: by the length of the text. */
   readonly framesAfterEnd: number | null;
+  /** A text has at most as many frames as its tokens take at this rate, and some seconds more. */
   readonly tokensPerSecond: number;
   readonly secondsMore: number;
   readonly text: TextRules;
@@ -52,16 +53,16 @@ export interface PocketBasics {
   readonly voices: readonly { readonly id: string; readonly prompt: VoicePrompt }[];
 }
 
-/** Of five graphs. */
+/** What an export in five graphs has besides. */
 export interface FiveGraphs {
   readonly main: readonly StateSpec[];
   readonly decoder: readonly StateSpec[];
   readonly flowSteps: number;
-  /** Heard before each voice that is given by vectors; `null`: nothing is. */
+  /** Vectors that the model hears before those of each voice; `null`: none. */
   readonly before: Float32Array | null;
 }
 
-/** Of one graph: sizes of its memory. */
+/** What an export in one graph has besides: sizes of its memory. */
 export interface OneGraph {
   /** Names of its inputs: older exports lack some. */
   readonly inputs: readonly string[];
@@ -82,7 +83,7 @@ export type PocketData = { readonly basics: PocketBasics } & (
   | { readonly one: OneGraph; readonly files: Readonly<Record<OneGraphName, HeldFile>> }
 );
 
-/** Segments that a thread speaks at once: each keeps tens of megabytes. */
+/** The most segments that a thread speaks at once: each keeps tens of megabytes. */
 export const segmentsAtOnceMax = 4;
-/** Voices whose prompt a thread keeps. */
+/** The most voices of which a thread keeps the prompt. */
 export const voicesKeptMax = 8;

@@ -5,7 +5,7 @@ import type { Heard, OneGraph, OneGraphName, PocketBasics, PocketModel, Reading 
 import { sizeOf } from './states.js';
 import type { VoicePrompt } from './voices.js';
 
-/** Which of the inputs a step listens to. */
+/** Selects the input of a step. */
 const gates = { text: [1, 0, 0], latent: [0, 1, 0], voice: [0, 0, 1] } as const;
 
 interface OneHeard extends Heard {
@@ -14,7 +14,7 @@ interface OneHeard extends Heard {
 
 interface Inputs {
   readonly gate: keyof typeof gates;
-  /** Positions of what it listens to. */
+  /** Positions of the selected input. */
   readonly length: number;
   readonly tokens?: BigInt64Array;
   readonly latent?: Float32Array;
@@ -59,7 +59,7 @@ class Memory {
     return this.#values.subarray(0, this.length * this.#size);
   }
 
-  /** The last so many positions; zeros stand before the first. */
+  /** The last `positions` positions, with zeros before the first. */
   last(positions: number): Float32Array {
     const from = this.length - positions;
     if (from >= 0) return this.#values.subarray(from * this.#size, this.length * this.#size);
@@ -91,7 +91,7 @@ export class OneGraphModel implements PocketModel {
       throw new Error('a voice in a file of states is for the export in five graphs');
     const memory = new Memory(this.#flowSize, voice.frames);
     const decoder = this.#newDecoder();
-    // A copy: onnxruntime takes no shared memory.
+    // A copy, because onnxruntime takes no shared memory.
     const values = new Float32Array(voice.values);
     const outputs = await this.#step(memory, decoder, { gate: 'voice', length: voice.frames, voice: values });
     memory.append(this.#floats(outputs, 'flow_kv_new'));

@@ -18,16 +18,16 @@ export interface PocketMeans {
 
 /** Keeps the noise of pieces apart from other random numbers of the seed. */
 const noiseKind = 0x70_6f_63;
-/** Places of noise in one piece: more than a piece has frames. */
+/** The most frames of a piece: each has its own place in the noise. */
 const framesOfPiece = 4_096;
-/** The model's variety grows with it, and its speech falls apart beyond. */
+/** Speech varies more at a higher temperature, and is broken above this one. */
 const temperatureMax = 1;
 /** Characters of a second of speech, a little more than usual: words are reported early rather than all at the end. */
 const charactersPerSecond = 16;
-/** What stands for a text without a word. */
+/** Silence for a text without a word. */
 const silenceMs = 100;
 
-/** Word times of one piece: each word gets time by its length. The end of the audio sets the end of the last. */
+/** Word times of one piece: each word gets time by its length. The last one ends with the audio. */
 class WordGuess {
   readonly #words: Piece['words'];
   readonly #samplesPerWeight: number;
@@ -130,7 +130,7 @@ export class PocketSegment implements SegmentSynthesis {
   async #frame(running: Running): Promise<EngineChunk> {
     const { pcm: made, isEnd } = await running.reading.next(this.#noise(running.frame));
     for (const sample of made)
-      if (!Number.isFinite(sample)) throw new Error('the model made a sample that is no number');
+      if (!Number.isFinite(sample)) throw new Error('the model made a sample that is not a number');
     if (isEnd) running.endsAt ??= running.frame;
     running.frame++;
     const { endsAt, framesAfterEnd, frame, framesMax, guess } = running;
@@ -143,15 +143,10 @@ export class PocketSegment implements SegmentSynthesis {
     return { pcm: toInt16(made), words: [...guess.rest(this.#samples)], last: this.#isOver };
   }
 
-  /** Found by seed, piece and frame: the same however the steps are scheduled. */
+  /** Depends only on seed, piece and frame, so that it does not change with the order of steps. */
   #noise(frame: number): Float32Array {
-    const { temperature, latentSize, noiseMax } = {
-      ...this.#means.basics,
-      temperature: Math.min(
-        temperatureMax,
-        this.#means.basics.temperature * this.#request.settings.temperature,
-      ),
-    };
+    const { latentSize, noiseMax, temperature: own } = this.#means.basics;
+    const temperature = Math.min(temperatureMax, own * this.#request.settings.temperature);
     const random = randomAt(this.#request.seed, noiseKind, this.#piece * framesOfPiece + frame);
     const deviation = Math.sqrt(temperature);
     const draw = (): number => {

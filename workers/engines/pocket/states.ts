@@ -14,7 +14,7 @@ export interface StateSpec {
   readonly dims: readonly number[];
   /** A size of it may change. */
   readonly isOpen: boolean;
-  /** What it holds before the first run. */
+  /** The value of all its elements before the first run. */
   readonly fill: number;
   /** Its name in files of voices; absent: not known. */
   readonly path?: string;
@@ -24,7 +24,7 @@ export type State = Readonly<Record<string, Tensor>>;
 
 type Values = Float32Array | BigInt64Array | Uint8Array;
 
-/** The beginning of a tensor along every dimension; the rest is what it is filled with. */
+/** The beginning of a tensor along every dimension. The rest has the value of `fill`. */
 export interface Corner {
   readonly dims: readonly number[];
   readonly values: Values;
@@ -75,7 +75,7 @@ const tensorOf = ({ type, dims }: Pick<StateSpec, 'type' | 'dims'>, values: Valu
       ? new Tensor('int64', values as BigInt64Array, dims)
       : new Tensor('bool', values as Uint8Array, dims);
 
-/** @param corners what is known of it; the rest is what a new state holds */
+/** @param corners the known parts of it; the rest is as in a new state */
 export const stateFrom = (
   specs: readonly StateSpec[],
   corners: ReadonlyMap<string, Corner> = new Map(),
@@ -83,7 +83,7 @@ export const stateFrom = (
   Object.fromEntries(
     specs.map((spec) => {
       const corner = corners.get(spec.input);
-      // The shape of a tensor without a fixed size tells something by itself.
+      // The shape of a tensor without a fixed size is information in itself.
       const dims = corner !== undefined && spec.isOpen && sizeOf(spec.dims) === 0 ? corner.dims : spec.dims;
       const values = filled({ ...spec, dims });
       if (corner !== undefined) {
@@ -110,7 +110,7 @@ const isFill = (value: number, fill: number): boolean => value === fill || (valu
 /** The longest dimension: that of time, in a cache. */
 const longestOf = (dims: readonly number[]): number => dims.indexOf(Math.max(...dims));
 
-/** Steps along the longest dimension that hold more than the fill. */
+/** @returns the steps along the longest dimension up to the last with a value other than `fill` */
 const usedOf = (values: Float32Array, dims: readonly number[], fill: number): number => {
   const axis = longestOf(dims);
   const size = dims[axis]!;
@@ -126,7 +126,7 @@ const usedOf = (values: Float32Array, dims: readonly number[], fill: number): nu
   return used;
 };
 
-/** A copy that takes only the room of what is not fill: a cache of a thousand steps holds a hundred after a prompt. */
+/** A copy without the rest that is only filled: after a prompt, a cache of a thousand steps has a hundred in use. */
 export const compactOf = (specs: readonly StateSpec[], state: State): ReadonlyMap<string, Corner> =>
   new Map(
     specs.map((spec) => {

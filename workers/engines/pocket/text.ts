@@ -1,4 +1,4 @@
-/** The text of a segment as Pocket TTS wants it: in pieces of at most so many tokens, each with the words that it speaks. */
+/** The text of a segment as Pocket TTS needs it: in pieces with few tokens, each with the words that it speaks. */
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 
 /** What the exports say about preparing a text. */
@@ -25,6 +25,7 @@ export interface Piece {
   readonly framesAfterEnd: number;
 }
 
+/** The most words of a short text, and its treatment, are those of the reference. */
 const shortWordsMax = 4;
 const padding = ' '.repeat(8);
 const letter = /[\p{L}\p{N}]/u;
@@ -63,15 +64,15 @@ const prepare = (
   return { text: prepared, framesAfterEnd: (words <= shortWordsMax ? 3 : 1) + 2 };
 };
 
-/** Ends of parts that begin after such marks and white space. */
+/** Cuts a text after these marks and their white space. */
 const cutAfter = (text: string, marks: RegExp): string[] => text.split(marks).filter((part) => part !== '');
 const sentenceEnds = /(?<=[.!?…]["'”’)\]]*\s+)(?=\S)/u;
 const clauseEnds = /(?<=[,;:]["'”’)\]]*\s+)(?=\S)/u;
 const spaces = /(?<=\s)(?=\S)/u;
 
 /**
- * Parts of at most so many tokens, as far as the text can be cut: at sentences, else at clauses, else at spaces. As the
- * reference does it, parts are then joined while they fit, across the ends of sentences, too.
+ * Parts of at most `tokensMax` tokens, as far as the text can be cut: at sentences, else at clauses, else at spaces. Then
+ * parts are joined while they fit, as in the reference, also across the ends of sentences.
  */
 const partsOf = (text: string, tokensMax: number, countOf: (text: string) => number): string[] => {
   const cut = (whole: string, [marks, ...finer]: readonly RegExp[]): string[] =>
@@ -88,7 +89,7 @@ const partsOf = (text: string, tokensMax: number, countOf: (text: string) => num
   return joined;
 };
 
-/** @returns none where there is nothing to say */
+/** @returns none if there is nothing to speak */
 export const piecesOf = (
   request: SegmentRequest,
   rules: TextRules,

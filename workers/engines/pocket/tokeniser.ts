@@ -17,16 +17,16 @@ interface Piece {
 /** Can be cloned to threads. */
 export interface Vocabulary {
   readonly pieces: readonly Piece[];
-  /** Compatible characters are one: full-width letters, ligatures. */
+  /** Compatible characters count as one: full-width letters, ligatures. */
   readonly isCompatible: boolean;
   /** A text begins as if a space were before it. */
   readonly addsSpace: boolean;
-  /** Spaces in a row are one, and none is at the ends. */
+  /** Spaces in a row count as one, and those at the ends are dropped. */
   readonly joinsSpaces: boolean;
 }
 
 const space = '▁';
-/** Below the score of the rarest piece: an unknown character is the last choice. */
+/** Subtracted from the score of the rarest piece: an unknown character is the last choice. */
 const unknownPenalty = 10;
 const unigram = 1;
 
@@ -117,7 +117,7 @@ export class Tokeniser {
       pieces.findIndex(({ type }) => type === types.unknown),
     );
     this.#scores = pieces.map(({ type, text, score }) =>
-      // Pieces that the maker of the vocabulary asked for always win.
+      // User-defined pieces always win.
       type === types.userDefined ? text.length * highest - 0.1 : score,
     );
     let unitsMax = 1;
@@ -133,7 +133,7 @@ export class Tokeniser {
 
   encode(text: string): number[] {
     const normal = this.#normalise(text);
-    /** For each offset: the best way that ends there. */
+    /** For each offset: the best division of the text up to it. */
     const best: ({ readonly score: number; readonly from: number; readonly id: number } | undefined)[] = [
       { score: 0, from: 0, id: -1 },
     ];
@@ -162,7 +162,7 @@ export class Tokeniser {
     return ids.reverse();
   }
 
-  /** The bytes of an unknown character, where the vocabulary has them; else unknown ones in a row are one. */
+  /** The bytes of an unknown character, if the vocabulary has them. Otherwise unknown characters in a row are one. */
   #unknownIds(character: string, after: number | undefined): number[] {
     const ids = [...Buffer.from(character, 'utf8')].map((byte) => this.#bytes[byte]);
     if (ids.every((id) => id !== undefined)) return ids;

@@ -1,8 +1,8 @@
-/** How the random numbers of a style go together. */
+/** The correlation of the random numbers of a style. */
 
 /**
- * The Cholesky factor of a correlation: multiplied by it, independent normal numbers are correlated so.
- * @returns its rows, each up to the diagonal; `null` if it is no correlation
+ * The Cholesky factor of a correlation: multiplied by it, independent normal numbers have this correlation.
+ * @returns its rows, each up to the diagonal; `null` if it is not a correlation
  */
 export const mixingOf = (correlation: readonly (readonly number[])[]): number[][] | null => {
   const factor: number[][] = [];
