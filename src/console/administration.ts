@@ -100,13 +100,13 @@ export interface ConsoleAdministration extends StoreCalls {
   /** Ends the user's other sessions. `forbidden` with the field `current` if that is wrong. */
   changePassword(tokenHash: string, question: Question<'changePassword'>): Promise<void>;
 
-  /** @param installed ids of the voices: a key gets no others */
+  /** @param installed ids of the voices that the key may have */
   createKey(
     by: Actor,
     question: Question<'createKey'>,
     installed: readonly string[],
   ): Promise<Answer<'createKey'>>;
-  /** As `createKey`. The key keeps the voices that it has, whatever is installed. */
+  /** As `createKey`. The key keeps voices that it has already, even if they are not installed. */
   changeKey(
     by: Actor,
     question: Question<'changeKey'>,

@@ -58,7 +58,7 @@ export interface Assets {
   readonly page: Handler;
 }
 
-/** In the page: the answer to the call `session` goes here, so that a signed-in user waits for one call less. */
+/** The place of the answer to the call `session` in the page, which saves a signed-in user one call. */
 const SESSION_PLACE = '<meta name="session" />';
 
 const withSession = (page: Buffer, state: SessionState): Buffer => {

@@ -77,7 +77,7 @@ export interface Caller {
   readonly address: string;
   /** Of the cookie: the session may have ended. */
   readonly tokenHash: string | null;
-  /** See `ConsoleAdministration.device`; of the last sign-in in this browser. */
+  /** Of the last sign-in in this browser: see `ConsoleAdministration.device`. */
   readonly device: string | null;
   readonly session: Session | null;
   /** The browser gets the cookies of this session. */

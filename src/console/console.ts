@@ -96,7 +96,7 @@ export class Console {
     });
     const assets = readPage(gate, async (exchange, head) => {
       if (sessions.hashIn(head) === null || !door.mayAsk(exchange, head)) return null;
-      // Without an answer the page asks itself, and shows why there is none.
+      // Without an answer here, the page makes the call itself, and shows why it fails.
       const session = await sessions.find(head).catch(() => null);
       return session && { claimed: true, user: session.user, ...about() };
     });

@@ -150,7 +150,7 @@ export interface PackView {
   readonly message: string | null;
   /** Missing parts, and parts that the service does not support: a sentence each. */
   readonly notes: readonly string[];
-  /** `null`: it was not tried, as the default pack. */
+  /** `null`: it was not tried. The default pack never is. */
   readonly trial: TrialView | null;
   readonly voices: readonly VoiceView[];
 }

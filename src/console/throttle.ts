@@ -1,6 +1,6 @@
 /**
- * Slows down clients that call too often, or that guess passwords or links. Each address and each name of a user has a bucket of
- * attempts that fills again with time. Nobody is locked out:
+ * Slows down clients that call too often, or that guess passwords or links. Each address and each name of a user has a
+ * bucket of attempts that fills again with time. No user is locked out:
  *
  * - A browser in which the user has signed in before has a bucket of its own, which guesses from elsewhere do not use up.
  * - Attempts from the machine itself do not count for the name.

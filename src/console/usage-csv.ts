@@ -36,7 +36,7 @@ const record = (cells: readonly (string | number)[]): string => `${cells.map(cel
 
 export const csvHeader = record(Object.keys(columns));
 
-/** As RFC 4180 has it. */
+/** In the form of RFC 4180. */
 export const csvRecords = (rows: readonly UsageRow[]): string =>
   rows.map((row) => record(Object.values(columns).map((valueOf) => valueOf(row)))).join('');
 
@@ -77,7 +77,7 @@ const sendPages = async (
   question: UsageQuestion,
   administration: Pick<ConsoleAdministration, 'usage'>,
 ): Promise<void> => {
-  // Before the head is sent, so that a refusal has its own status.
+  // The first page is read before the head is sent, so that a refusal has its own status.
   let page = await administration.usage(by, question);
   if (exchange.isOver) return;
   if (exchange.method === 'head') {

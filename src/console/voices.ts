@@ -49,7 +49,7 @@ export class InstalledVoices {
   view(): VoicesView {
     const { generation, reload } = this.#parts;
     const { number, packs, findings: current } = generation();
-    // A reload that failed found what changed since.
+    // The findings of a reload that failed are newer.
     const findings = typeof reload.last?.fault === 'string' ? reload.last.findings : current;
     const faultOf = (name: string): string | null =>
       findings.find(({ pack }) => pack === name)?.fault ?? null;

@@ -63,7 +63,7 @@ const PageOf = ({ path, user }: { readonly path: string; readonly user: User }) 
   }
 };
 
-/** What the server wrote into the page for a signed-in user. */
+/** The session that the server wrote into the page; `null` if no user is signed in. */
 const sessionInPage = (): SessionState | null => {
   const content = document.querySelector<HTMLMetaElement>('meta[name=session]')?.content ?? '';
   return content === '' ? null : (JSON.parse(content) as SessionState);
@@ -84,7 +84,7 @@ export const App = () => {
       setProblem(toRefusal(error));
     }
   };
-  // A layout effect, here and in `useAnswer`: other effects wait for a frame of the screen.
+  // Layout effects, here and in `useAnswer`, do not wait for a frame of the screen, as other effects do.
   useLayoutEffect(() => {
     onSignedOut(() => {
       forgetAnswers();

@@ -6,7 +6,7 @@ import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Time, Waiting } from '../parts/page.js';
 import { Table } from '../parts/table.js';
 
-/** Each page but the last has as many rows. */
+/** Rows of each page but the last. */
 const pageRows = 100;
 
 export const AuditPage = () => {

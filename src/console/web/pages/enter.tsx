@@ -1,4 +1,4 @@
-/** The pages before one is signed in: sign-in, claim, invitation. */
+/** The pages for visitors who are not signed in: sign-in, claim, invitation. */
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { call } from '../call.js';

@@ -107,7 +107,7 @@ const propertiesOf = (values: FormData): Required<KeyChanges> => {
   };
 };
 
-/** As the form shows it: the field of a time has minutes. */
+/** The properties as the form shows them: the field of a time has minutes. */
 const shownOf = ({ name, expiresAtMs, creditLimit, voices }: KeyPropertiesView): KeyPropertiesView => ({
   name,
   expiresAtMs: expiresAtMs === null ? null : Date.parse(toLocal(expiresAtMs)),

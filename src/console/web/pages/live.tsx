@@ -19,7 +19,7 @@ const Tile = (props: {
   readonly history?: readonly number[];
   readonly children: ComponentChildren;
 }) => {
-  // Keeps its height without a text.
+  // A space keeps the height of a tile without a text.
   const { below = '' } = props;
   return (
     <div class="card">

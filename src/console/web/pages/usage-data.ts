@@ -2,7 +2,7 @@
 import type { Question, UsageRow, UsageStep } from '../../contract.js';
 import { call, CallError } from '../call.js';
 
-/** Of all pages together; a browser adds them up without a pause. They are a month of days of 800 keys. */
+/** The most rows of all pages together, which a browser adds up without a pause: a month of days of 800 keys. */
 const rowsMax = 25_000;
 
 /** @throws {CallError} also if there are too many rows to show */

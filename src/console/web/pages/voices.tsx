@@ -17,7 +17,7 @@ const Speed = ({ trial }: { readonly trial: TrialView | null }) =>
     <span class="muted">Not measured</span>
   ) : (
     <>
-      {formatTenths(1 / trial.realTimeFactor)} × speech
+      {formatTenths(1 / trial.realTimeFactor)} × real time
       <span class="below">
         First audio after {formatNumber(trial.firstChunkMs)} ms, longest step {formatNumber(trial.stepMsMax)}{' '}
         ms

@@ -60,7 +60,7 @@ export class MpegUnpacker implements Unpacker {
 }
 
 const pageHeaderBytes = 27;
-/** In the flags of a page. */
+/** The bit of the last page in the flags of a page. */
 const lastPage = 4;
 /** A packet goes on behind a segment of this length. */
 const fullSegmentBytes = 255;

@@ -80,7 +80,7 @@ class StreamDecoder implements Decoder {
   #packets = 0;
   /** Samples that were handed out. */
   #emitted = 0;
-  /** What the decoder leaves out at the start of the stream. */
+  /** Samples that the decoder leaves out at the start of the stream. */
   #skipped = 0;
   #error: Error | null = null;
 
@@ -92,7 +92,7 @@ class StreamDecoder implements Decoder {
         const samples = new Float32Array(data.numberOfFrames);
         data.copyTo(samples, { planeIndex: 0, format: 'f32-planar' });
         data.close();
-        // The last packet is longer than what is left.
+        // The last packet can be longer than the rest of the audio.
         const end = (this.#unpacker.endSample ?? Infinity) - this.#skipped;
         emit(samples.subarray(0, Math.max(0, end - this.#emitted)));
         this.#emitted += samples.length;

@@ -75,7 +75,7 @@ const Tabs = (props: {
 };
 
 /** For one account. */
-const Rooms = (props: { readonly accountId: number; readonly voices: readonly VoiceView[] }) => {
+const PlaygroundTabs = (props: { readonly accountId: number; readonly voices: readonly VoiceView[] }) => {
   const { accountId, voices } = props;
   const wanted = new URLSearchParams(location.search).get('voice');
   const [selected, setSelected] = useState(0);
@@ -126,7 +126,7 @@ export const PlaygroundPage = () => {
   const [chosen, setChosen] = useState<number | null>(null);
   const choices = accounts.answer ?? [];
   const account = choices.find(({ accountId }) => accountId === chosen) ?? choices[0];
-  // The account belongs to the head of the page: without it, the page would move when the account comes.
+  // The head of the page shows the account. Without it, the page would move when the account arrives.
   if (accounts.answer === undefined) return <Shown of={accounts}>{() => null}</Shown>;
   if (account === undefined)
     return (
@@ -178,7 +178,7 @@ export const PlaygroundPage = () => {
           return all.length === 0 ? (
             <Empty title="No voice is loaded">An operator can add a voice pack and reload the voices.</Empty>
           ) : (
-            <Rooms key={accountId} accountId={accountId} voices={all} />
+            <PlaygroundTabs key={accountId} accountId={accountId} voices={all} />
           );
         }}
       </Shown>

@@ -10,7 +10,7 @@
 const aheadSeconds = 10;
 /** From now to the first sample: the audio thread learns of a new source in time. */
 const leadSeconds = 0.03;
-/** So much must have arrived before it sounds, at the start and after a gap: the next block may be late. */
+/** Audio that must have arrived before it sounds, at the start and after a gap: the next block may be late. */
 const startSeconds = 0.08;
 /** A block that is due sooner than this comes too late for the audio thread. */
 const marginSeconds = 0.012;
