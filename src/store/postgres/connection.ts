@@ -198,6 +198,9 @@ export interface ConnectionOptions {
   readonly onNotification?: () => void;
 }
 
+/** Begins a transaction that reads one state of the store. */
+export const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
 /** Holds one session at a time, and opens a new one when the last was lost. */
 export class Connection {
   readonly #url: string;

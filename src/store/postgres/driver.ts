@@ -8,7 +8,7 @@ import {
   type StoreTransaction,
   type StoreView,
 } from '../store.js';
-import { COMMAND_NAME, Connection, shownUrl, type PostgresBounds } from './connection.js';
+import { COMMAND_NAME, Connection, shownUrl, SNAPSHOT, type PostgresBounds } from './connection.js';
 import { PostgresReader } from './reader.js';
 import { migrations, SCHEMA, VERSION } from './schema.js';
 import { findDamage } from './verification.js';
@@ -56,8 +56,6 @@ const prepare = async (connection: Connection, url: string, create: boolean): Pr
     await session.query(`DELETE FROM ${SCHEMA}.version; INSERT INTO ${SCHEMA}.version VALUES (${VERSION})`);
   });
 };
-
-const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 /** Acts on the store, each in one transaction. */
 class PostgresAdministration implements StoreAdministration {

@@ -1,5 +1,5 @@
 /** Finds sums that are not those of their entries. PostgreSQL itself checks its pages. Read only. */
-import type { Connection } from './connection.js';
+import { SNAPSHOT, type Connection } from './connection.js';
 
 /** A damaged store can have a finding for each row: the first ones are enough. */
 const FINDINGS_MAX = 20;
@@ -53,7 +53,7 @@ const wrongHours = `
  * @throws {StoreError} the store cannot be read
  */
 export const findDamage = (connection: Connection, whole: boolean): Promise<string[]> =>
-  connection.transact('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', async (session) => {
+  connection.transact(SNAPSHOT, async (session) => {
     // The whole ledger of a large store takes longer than a statement of a service may.
     if (whole) await session.query('SET LOCAL statement_timeout = 0');
     const texts = whole
