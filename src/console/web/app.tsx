@@ -3,7 +3,7 @@ import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Refusal, SessionState, User } from '../contract.js';
 import { call, onSignedOut } from './call.js';
 import { Empty, Page, Problem, Waiting } from './parts/page.js';
-import { Told } from './parts/tell.js';
+import { Toast } from './parts/toast.js';
 import { AccountPage } from './pages/account.js';
 import { AccountsPage } from './pages/accounts.js';
 import { AuditPage } from './pages/audit.js';
@@ -121,7 +121,7 @@ export const App = () => {
           <PageOf path={path} user={user} />
         </Shell>
       )}
-      <Told />
+      <Toast />
     </ConsoleContext.Provider>
   );
 };

@@ -4,19 +4,19 @@ import { useEffect, useState } from 'preact/hooks';
 import type { User } from '../contract.js';
 import { call } from './call.js';
 import { Brand, Icon, type IconName } from './parts/icon.js';
-import { tell } from './parts/tell.js';
+import { showToast } from './parts/toast.js';
 import { useConsole } from './session.js';
 import { toRefusal } from './use-call.js';
 
-interface Way {
+interface PageLink {
   readonly path: string;
   readonly label: string;
   readonly icon: IconName;
 }
 
-const waysOf = ({ role, accountId }: User): readonly Way[] => {
-  const playground: Way = { path: '/playground', label: 'Playground', icon: 'playground' };
-  const voices: Way = { path: '/voices', label: 'Voices', icon: 'voices' };
+const linksOf = ({ role, accountId }: User): readonly PageLink[] => {
+  const playground: PageLink = { path: '/playground', label: 'Playground', icon: 'playground' };
+  const voices: PageLink = { path: '/voices', label: 'Voices', icon: 'voices' };
   if (role === 'operator')
     return [
       playground,
@@ -46,12 +46,12 @@ export const Shell = (props: {
   const [isOpen, setIsOpen] = useState(false);
   const { become } = useConsole();
   useEffect(() => setIsOpen(false), [path]);
-  const ways = waysOf(user);
+  const links = linksOf(user);
   const current =
     path === '/'
       ? '/playground'
-      : ways.find((way) => path === way.path || path.startsWith(`${way.path}/`))?.path;
-  const link = ({ path: target, label, icon }: Way) => (
+      : links.find((page) => path === page.path || path.startsWith(`${page.path}/`))?.path;
+  const link = ({ path: target, label, icon }: PageLink) => (
     <a href={target} aria-current={target === (current ?? path) ? 'page' : undefined}>
       <Icon name={icon} />
       <span>{label}</span>
@@ -61,7 +61,7 @@ export const Shell = (props: {
     try {
       become(await call('signOut', { everywhere: false }), '/sign-in');
     } catch (error) {
-      tell(toRefusal(error).message);
+      showToast(toRefusal(error).message);
     }
   };
   return (
@@ -79,15 +79,15 @@ export const Shell = (props: {
             class="button menu-button"
             aria-label="Menu"
             aria-expanded={isOpen}
-            aria-controls="ways"
+            aria-controls="menu"
             onClick={() => setIsOpen(!isOpen)}
           >
             <Icon name={isOpen ? 'close' : 'menu'} />
           </button>
         </div>
-        <nav id="ways" class={isOpen ? 'ways open' : 'ways'} aria-label="Console">
-          {ways.map(link)}
-          <div class="ways-end">
+        <nav id="menu" class={isOpen ? 'menu open' : 'menu'} aria-label="Console">
+          {links.map(link)}
+          <div class="menu-end">
             {link({ path: '/profile', label: user.name, icon: 'profile' })}
             <button type="button" onClick={() => void signOut()}>
               <Icon name="leave" />

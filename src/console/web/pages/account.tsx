@@ -6,7 +6,7 @@ import { formatTime, plural } from '../format.js';
 import { Confirm, Dialog } from '../parts/dialog.js';
 import { Field, Form, numberOf } from '../parts/form.js';
 import { Page, Shown } from '../parts/page.js';
-import { tell } from '../parts/tell.js';
+import { showToast } from '../parts/toast.js';
 import { navigate } from '../route.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
@@ -28,7 +28,7 @@ const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) 
         const credits = numberOf(values, 'credits') ?? 0;
         await call('credit', { accountId: account.accountId, credits });
         await refresh();
-        tell(`${plural(credits, 'credit')} added.`);
+        showToast(`${plural(credits, 'credit')} added.`);
         onClose();
       }}
     >
@@ -54,12 +54,12 @@ const Manage = ({ account }: Of) => {
   const suspend = async () => {
     await call('suspendAccount', { accountId, suspended: !suspended });
     await refresh();
-    tell(suspended ? `${name} is resumed.` : `${name} is suspended.`);
+    showToast(suspended ? `${name} is resumed.` : `${name} is suspended.`);
     close();
   };
   const remove = async () => {
     await call('deleteAccount', { accountId });
-    tell(`${name} is deleted.`);
+    showToast(`${name} is deleted.`);
     navigate('/accounts', { replace: true });
   };
   return (

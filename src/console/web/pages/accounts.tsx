@@ -6,7 +6,7 @@ import { Dialog } from '../parts/dialog.js';
 import { Field, Form, numberOf, textOf } from '../parts/form.js';
 import { Empty, Page, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { tell } from '../parts/tell.js';
+import { showToast } from '../parts/toast.js';
 import { navigate } from '../route.js';
 import { useCall } from '../use-call.js';
 
@@ -21,7 +21,7 @@ const CreateAccount = ({ onClose }: { readonly onClose: () => void }) => (
       onSubmit={async (values) => {
         const name = textOf(values, 'name');
         const { accountId } = await call('createAccount', { name, credits: numberOf(values, 'credits') });
-        tell(`Account ${name} created.`);
+        showToast(`Account ${name} created.`);
         navigate(`/accounts/${accountId}/keys`);
       }}
     >

@@ -7,7 +7,7 @@ import { Dialog } from '../parts/dialog.js';
 import { Field, Form, numberOf, textOf, useProblemOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
-import { tell } from '../parts/tell.js';
+import { showToast } from '../parts/toast.js';
 import { codeFor } from '../playground/as-code.js';
 import { useConsole } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
@@ -188,7 +188,7 @@ export const ChangeKey = ({ shown, onClose }: { readonly shown: KeyView; readonl
         const changes = changesIn(values, shown);
         if (Object.keys(changes).length > 0) await call('changeKey', { keyId: shown.keyId, changes });
         await refresh();
-        tell('Key changed.');
+        showToast('Key changed.');
         onClose();
       }}
     >

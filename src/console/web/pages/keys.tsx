@@ -6,7 +6,7 @@ import { formatDay, formatNumber, formatTime, plural } from '../format.js';
 import { Confirm } from '../parts/dialog.js';
 import { Empty, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { tell } from '../parts/tell.js';
+import { showToast } from '../parts/toast.js';
 import { refresh, useCall } from '../use-call.js';
 import { ChangeKey, CreateKey } from './key-dialogs.js';
 
@@ -105,7 +105,7 @@ const RevokeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClo
     onAct={async () => {
       await call('revokeKey', { keyId: shown.keyId });
       await refresh();
-      tell('Key revoked.');
+      showToast('Key revoked.');
       onClose();
     }}
   >

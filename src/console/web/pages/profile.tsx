@@ -4,7 +4,7 @@ import { formatTime } from '../format.js';
 import { Confirm } from '../parts/dialog.js';
 import { Field, Form } from '../parts/form.js';
 import { Page } from '../parts/page.js';
-import { tell } from '../parts/tell.js';
+import { showToast } from '../parts/toast.js';
 import { useConsole, useUser } from '../session.js';
 
 export const ProfilePage = () => {
@@ -29,7 +29,7 @@ export const ProfilePage = () => {
                 password: values.get('password') as string,
               });
               setFormKey(formKey + 1);
-              tell('Password changed. Your other sessions have ended.');
+              showToast('Password changed. Your other sessions have ended.');
             }}
           >
             <input

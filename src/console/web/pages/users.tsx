@@ -8,7 +8,7 @@ import { Confirm, Dialog } from '../parts/dialog.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Problem, Shown, Time } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { tell } from '../parts/tell.js';
+import { showToast } from '../parts/toast.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 
@@ -53,7 +53,7 @@ export const UserTable = ({
     if (removing === null) return;
     await call('removeUser', { userId: removing.userId });
     await refresh();
-    tell(`${removing.name} is removed.`);
+    showToast(`${removing.name} is removed.`);
     setRemoving(null);
   };
   return (

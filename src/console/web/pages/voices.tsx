@@ -5,7 +5,7 @@ import { formatBytes, formatNumber, formatTenths, formatTime, plural } from '../
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
-import { tell } from '../parts/tell.js';
+import { showToast } from '../parts/toast.js';
 import { VoiceGallery } from '../playground/voice-gallery.js';
 import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
@@ -79,7 +79,7 @@ export const VoicesPage = () => {
     void act(async () => {
       const { packs } = await call('reloadVoices', {});
       await refresh();
-      tell(`${plural(packs.length, 'pack')} read.`);
+      showToast(`${plural(packs.length, 'pack')} read.`);
     });
   return (
     <Page
