@@ -58,13 +58,13 @@ export class ByteBudget {
   }
 }
 
-/** The holder of a part: the id of a key, or the name of a group of requests without a key. */
+/** Holds a part of a budget: the id of a key, or the name of a group of requests without a key. */
 export type Member = number | string;
 
 /** Which bound refuses: that of all members together, or the part of one. */
 export type KeyedRefusal = 'pool' | 'key';
 
-/** One member's side of a `KeyedBudget`. */
+/** A `KeyedBudget` for one member. */
 export type PartOfKey = Pick<ByteBudget, 'take' | 'giveBack'>;
 
 /**
@@ -75,7 +75,7 @@ export type PartOfKey = Pick<ByteBudget, 'take' | 'giveBack'>;
 export class KeyedBudget {
   readonly #total: ByteBudget;
   readonly #leastBytes: number;
-  /** Of members that hold something. */
+  /** Bytes by member, without members that hold none. */
   readonly #takenBytes = new Map<Member, number>();
 
   constructor(bytesMax: number, leastBytes: number) {

@@ -46,7 +46,7 @@ export class LogWriter {
   /** A thread writes, or the next try is due later. */
   #isBusy = false;
   #isInThread = false;
-  /** The last write failed; a reader that is merely slow is no failure. */
+  /** The last write failed; a reader that is only slow is not a failure. */
   #isFailing = false;
   #lost = 0;
   #reported = 0;

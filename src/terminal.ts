@@ -51,7 +51,7 @@ export const readable = (line: string): string => `${indented(pretty(line).trimE
 export const firstKeyText = (key: string): string =>
   `\nYour first API key, shown only this once. Keep it:\n\n  ${key}\n`;
 
-/** The link is no row of the welcome: a terminal that wraps it would break it. */
+/** The link is not in a row of the welcome: a terminal that wraps it would break it. */
 export const claimText = (url: string): string =>
   `Open the console with this link, once and within 30 minutes:\n\n  ${url}\n`;
 

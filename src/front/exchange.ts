@@ -233,7 +233,7 @@ export class Exchange implements InFlight {
   }
 
   /**
-   * The connection changes its protocol and is no request any more: the log gets no line.
+   * The connection changes its protocol and is not a request any more: the log gets no line.
    * @param upgrade takes the response over; status line and headers are written
    */
   switchProtocols(upgrade: (res: HttpResponse) => void): void {

@@ -1,6 +1,6 @@
 /**
  * Reads the head of a request while the library still has it, and refuses a head that two servers could read in two ways
- * (request smuggling). The library itself refuses a length that is no number, a length beside a transfer coding, and a
+ * (request smuggling). The library itself refuses a length that is not a number, a length beside a transfer coding, and a
  * missing host; it accepts everything else.
  */
 import type { HttpRequest } from './uws.js';

@@ -107,7 +107,7 @@ const partOfHour = (stepMs: number, from: string, to: string) => `
   GROUP BY 1, 2, 3
 `;
 
-// The step is no parameter: a number from JavaScript is a float there, and its division too.
+// The step is not a parameter: a number from JavaScript is a float there, and its division too.
 const rowsOfSteps = (stepMs: number) => `
   SELECT step_ms, account_id, key_id, prefix, api_keys.name, voice, ${clampedSums}
   FROM (

@@ -190,7 +190,7 @@ export class SpeechRun {
   }
 
   #end(state: RunState, problem: string | null = null): void {
-    // The user stopped it: the broken stream is no problem.
+    // The user stopped it, so a broken stream is not a fault.
     if (!this.isReceiving) return;
     this.#state = state;
     this.#problem = problem;

@@ -186,7 +186,7 @@ export const decadeOf = (text: string): string | null => {
   return `${century === '' ? '' : `${cardinal(century)} `}${pluralOf(cardinal(decade))}`;
 };
 
-/** 1984-1990, 1984–85; `null` if either side is no year. */
+/** 1984-1990, 1984–85; `null` if either side is not a year. */
 const yearSpanOf = (text: string): string | null => {
   const { from, to } = /^(?<from>1[1-9]\d\d|20\d\d)[-–—](?<to>\d{4}|\d\d)$/.exec(text)?.groups ?? {};
   if (from === undefined || to === undefined) return null;
@@ -258,7 +258,7 @@ const yearAfter = (tokens: Tokens, at: number): Part | null => {
   return null;
 };
 
-/** "March 5 miles", "May 2 people": the word is no month, but a verb or name before an amount. */
+/** "March 5 miles", "May 2 people": the word is not a month, but a verb or name before an amount. */
 const countsNext = (tokens: Tokens, at: number): boolean => {
   const next = tokens.next(at)?.core ?? '';
   return unitOf(next, false) !== null || /^[a-z]{3,}s$/.test(next) || next === 'people';
@@ -306,7 +306,7 @@ const iso =
   /^(?<year>(?:1\d|20)\d\d)(?<mark>[-/.])(?<month>\d{1,2})\k<mark>(?<day>\d{1,2})(?:[Tt](?<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?<utc>[Zz])?)?$/;
 const numeric = /^(?<first>\d{1,2})(?<mark>[-/.])(?<second>\d{1,2})\k<mark>(?<year>(?:1\d|20)?\d\d)$/;
 
-/** `null` if the text is no date. */
+/** `null` if the text is not a date. */
 const numericDate = (text: string): string | null => {
   const written = iso.exec(text)?.groups;
   if (written !== undefined) {

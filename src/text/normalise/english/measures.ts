@@ -120,7 +120,7 @@ export const isAttributive = (tokens: Tokens, first: number, last: number): bool
 const named = ({ isOne }: Quantity, unit: { one: string; many: string }, attributive: boolean): string =>
   isOne || attributive ? unit.one : unit.many;
 
-/** `5km` in one token; `null` if the text is no amount with a unit. */
+/** `5km` in one token; `null` if the text is not an amount with a unit. */
 export const measureOf = (text: string, attributive = false): string | null => {
   const { amount = '', unit: symbol = '' } = amountAndUnit.exec(text)?.groups ?? {};
   const unit = symbol === '' ? null : unitOf(symbol, true);

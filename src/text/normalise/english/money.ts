@@ -114,7 +114,7 @@ const sumWords = (sum: Sum, attributive: boolean): string => {
   return `${sum.price ?? `${sum.number} ${name}`}${sum.suffix}`;
 };
 
-/** `$5`, `5€` in one token; `null` if the text is no money. */
+/** `$5`, `5€` in one token; `null` if the text is not an amount of money. */
 export const moneyOf = (text: string): string | null => {
   const sum = sumOf((form.exec(text) ?? after.exec(text))?.groups ?? {});
   return sum?.compound === undefined ? sum && sumWords(sum, false) : null;

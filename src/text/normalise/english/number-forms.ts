@@ -204,7 +204,7 @@ export const signs: Rule = (tokens, at) => {
 
 const ordinalForm = /^(?<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:st|nd|rd|th)(?<owner>'s)?$/i;
 
-/** `null` if the text is no ordinal number. */
+/** `null` if the text is not an ordinal number. */
 export const ordinalOf = (text: string): string | null => {
   const { digits, owner = '' } = ordinalForm.exec(text)?.groups ?? {};
   return digits === undefined ? null : ordinal(digits.replaceAll(',', '')) + owner;
@@ -310,7 +310,7 @@ export const ranges: Rule = (tokens, at) => {
 
 const groupsMax = 5;
 
-/** "1 000 000": groups of three digits that end in 000, so that it is no row of numbers. */
+/** "1 000 000": groups of three digits that end in 000, so that it is not a row of numbers. */
 const spaced = (tokens: Tokens, at: number): Reading | null => {
   const { core, lead } = tokens.at(at);
   if (!/^[1-9]\d{0,2}$/.test(core)) return null;

@@ -138,10 +138,10 @@ const rangeForm = new RegExp(
   `^(?<from>[-−]?[^-–—−]+)(?:[-–—−]|\\.\\.\\.?)(?<to>${numberPattern}|\\d*[${vulgarPattern}])$`,
 );
 
-/** From this length, digits without separators are no amount, but an account, telephone or order number. */
+/** From this length, digits without separators are not an amount, but an account, telephone or order number. */
 const uncountedFrom = 10;
 
-/** An unsigned number; long strings of digits are read digit by digit. `null` if the text is no number. */
+/** An unsigned number; long strings of digits are read digit by digit. `null` if the text is not a number. */
 export const numberWords = (text: string): string | null => {
   if (!numberForm.test(text)) return null;
   const [integer = '', fraction] = text.replaceAll(',', '').split('.');
