@@ -18,7 +18,7 @@ const tokenStart = (text: string, end: number): number => {
 };
 
 /** Whether a segment ends within a clause: with no mark that ends a clause, and no line end after it. */
-const endsInClause = (segment: string, isOneWord: boolean, rest: string, language: string): boolean => {
+const endsInClause = (segment: string, isOneWord: boolean, rest: string, code: string): boolean => {
   let end = segment.length;
   for (; end > 0 && isWhite(segment, end - 1); end--) if (bitsAt(segment, end - 1) & NEWLINE) return false;
   const next = /\S/u.exec(rest);
@@ -29,7 +29,7 @@ const endsInClause = (segment: string, isOneWord: boolean, rest: string, languag
   if (!(bits & TERMINATOR)) return !(bits & CLAUSE);
   if (!'.…'.includes(segment.charAt(mark))) return false;
   const token = segment.slice(tokenStart(segment, end), end);
-  return goesOnAfter(fullStopAfter(token, isOneWord, language), next?.[0] ?? '');
+  return goesOnAfter(fullStopAfter(token, isOneWord, code), next?.[0] ?? '');
 };
 
 const firstLine = (text: string): string => {
@@ -42,15 +42,16 @@ const firstLine = (text: string): string => {
  *
  * @param rest the known text after the segment
  * @param isWhole the last token of `rest` is complete; a part of a token says nothing about its sound
+ * @param code primary subtag of the language: `de`
  */
 export const clauseAfter = (
   segment: string,
   isOneWord: boolean,
   rest: string,
   isWhole: boolean,
-  language = 'en',
+  code = 'en',
 ): string => {
-  if (rest.trim() === '' || !endsInClause(segment, isOneWord, rest, language)) return '';
+  if (rest.trim() === '' || !endsInClause(segment, isOneWord, rest, code)) return '';
   const line = firstLine(rest);
   const known = line.slice(0, neighbourMax);
   const endsToken = known.length < rest.length ? isWhite(rest, known.length) : isWhole;

@@ -77,7 +77,7 @@ interface Candidate {
 export class Segmenter {
   readonly #bounds: SegmentBounds;
   readonly #startsEarly: boolean;
-  readonly #language: string;
+  readonly #code: string;
   /** Text not yet in a segment: the segment began at `#start`, the scan has reached `#next`. */
   #text = '';
   #start = 0;
@@ -112,7 +112,7 @@ export class Segmenter {
    */
   constructor(bounds: SegmentBounds, startsEarly = false, language = 'en') {
     this.#bounds = bounds;
-    this.#language = primaryLanguage(language);
+    this.#code = primaryLanguage(language);
     this.#startsEarly = startsEarly;
   }
 
@@ -221,7 +221,7 @@ export class Segmenter {
       at < this.#text.length &&
       !(classOf(this.#text.charCodeAt(at)) & WHITE) &&
       !(classOf(text.charCodeAt(text.length - 1)) & WHITE);
-    const after = speak ? clauseAfter(text, words.length === 1, seen, beforeWhite, this.#language) : '';
+    const after = speak ? clauseAfter(text, words.length === 1, seen, beforeWhite, this.#code) : '';
     const before = speak ? this.#before : '';
     segments.push({
       ...{ text, words, tokenContinues: splitsToken && !this.#isWordSeam(at) },
@@ -363,7 +363,7 @@ export class Segmenter {
   }
 
   #goodPlace(): number | null {
-    const place = earlyPlace(this.#text.slice(this.#start, this.#next), this.#language);
+    const place = earlyPlace(this.#text.slice(this.#start, this.#next), this.#code);
     if (place === null) return null;
     const at = this.#start + place;
     return classOf(this.#text.charCodeAt(at - 1)) & WHITE || this.#isWordSeam(at) ? at : null;
@@ -372,7 +372,7 @@ export class Segmenter {
   /** The meaning of the terminator of the token that ends at `end`. */
   #fullStop(end: number): FullStop {
     if (!'.…'.includes(this.#text.charAt(this.#markAt))) return 'ends';
-    return fullStopAfter(this.#text.slice(this.#tokenStart, end), this.#tokens === 1, this.#language);
+    return fullStopAfter(this.#text.slice(this.#tokenStart, end), this.#tokens === 1, this.#code);
   }
 
   /** Counts line breaks in a run of white space; \r\n is one. */
