@@ -63,12 +63,18 @@ const csvHead = {
   headers: [['content-disposition', 'attachment; filename="syrinx-usage.csv"']],
 } as const;
 
-/** Resolves when the reader has taken the bytes. @returns false if the reader has gone */
-const taken = (exchange: Exchange, sender: ResponseSender, bytes: Uint8Array): Promise<boolean> =>
-  new Promise((resolve) => {
-    exchange.onOver(() => resolve(false));
-    sender.write(bytes, () => resolve(true));
-  });
+/** @returns a function that writes bytes, and resolves when the reader has taken them: to false if the reader has gone */
+const writerOf = (exchange: Exchange, sender: ResponseSender): ((bytes: Uint8Array) => Promise<boolean>) => {
+  let settle: (isTaken: boolean) => void = () => undefined;
+  // Once, and not for each page: the exchange keeps its listeners to its end.
+  exchange.onOver(() => settle(false));
+  return (bytes) =>
+    new Promise((resolve) => {
+      settle = resolve;
+      if (exchange.isOver) resolve(false);
+      else sender.write(bytes, () => resolve(true));
+    });
+};
 
 /** Reads a page of rows when the reader has taken the page before it. */
 const sendPages = async (
@@ -85,8 +91,9 @@ const sendPages = async (
     return;
   }
   const sender = new ResponseSender(exchange, csvHead);
+  const write = writerOf(exchange, sender);
   let text = csvHeader;
-  while (await taken(exchange, sender, Buffer.from(text + csvRecords(page.rows)))) {
+  while (await write(Buffer.from(text + csvRecords(page.rows)))) {
     if (page.next === null) {
       sender.end();
       return;
