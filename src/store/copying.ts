@@ -137,12 +137,10 @@ const compare = async (source: Sql, target: Sql, table: Table): Promise<number> 
         `The copy differs from the store in ${table.name} (${place}): nothing was copied`,
       );
     }
-    if (copied.length !== rows.length)
-      throw moreRows(table);
+    if (copied.length !== rows.length) throw moreRows(table);
     count += rows.length;
   }
-  if ((await others.next()).done !== true)
-    throw moreRows(table);
+  if ((await others.next()).done !== true) throw moreRows(table);
   return count;
 };
 

@@ -108,7 +108,10 @@ export class Lexicons {
         await this.#read();
       } catch (error) {
         if (!this.#isClosed)
-          this.#parts.log.error(describeFault(error), 'the lexicons could not be read: the previous ones stay in use');
+          this.#parts.log.error(
+            describeFault(error),
+            'the lexicons could not be read: the previous ones stay in use',
+          );
       }
     } while (this.#isWantedAgain());
   }

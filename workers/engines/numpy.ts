@@ -69,7 +69,8 @@ export const readNpy = (name: string, bytes: Buffer): FloatArray => {
     .filter((size) => size.trim() !== '')
     .map(Number);
   const count = sizes.reduce((product, size) => product * size, 1);
-  if (bytes.length - from !== 4 * count) throw new RangeError(`"${name}" does not have the size that its header says`);
+  if (bytes.length - from !== 4 * count)
+    throw new RangeError(`"${name}" does not have the size that its header says`);
   return { shape: sizes, values: floatsOf(bytes.subarray(from)) };
 };
 

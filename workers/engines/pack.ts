@@ -136,7 +136,9 @@ export class PackFolder {
     try {
       const stats = await stat(path, { bigint: true });
       if (stats.size > bytesMax)
-        throw new VoicePackError(`${path}: the file has ${stats.size} bytes, and at most ${bytesMax} are allowed`);
+        throw new VoicePackError(
+          `${path}: the file has ${stats.size} bytes, and at most ${bytesMax} are allowed`,
+        );
       this.#note(name, stats);
       const bytes = await readFile(path);
       refuseImpostor(path, bytes.subarray(0, headBytes));

@@ -48,7 +48,8 @@ const lineCounter = (text: string) => {
 
 export const parsePls = (text: string, bounds: EntryBounds): ParsedFile => {
   const { root } = documentOf(text);
-  if (root === null || nameOf(root) !== 'lexicon') throw new LexiconFileError(1, 'the root element must be <lexicon>');
+  if (root === null || nameOf(root) !== 'lexicon')
+    throw new LexiconFileError(1, 'the root element must be <lexicon>');
   const language = root.attributes['xml:lang'];
   if (language === undefined || !isLanguageTag(language))
     throw new LexiconFileError(1, '<lexicon> needs a language, such as xml:lang="en-US"');

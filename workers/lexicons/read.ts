@@ -105,7 +105,12 @@ export const sendLexicons = async (
         for (const { line, fault } of parsed.findings) find(path, line, fault);
         const full = parsed.entries.findIndex((entry) => !room.takes(entry));
         const entries = full < 0 ? parsed.entries : parsed.entries.slice(0, full);
-        if (full >= 0) find(path, 1, 'there are too many entries in all: the rest of this file and all later files are left out');
+        if (full >= 0)
+          find(
+            path,
+            1,
+            'there are too many entries in all: the rest of this file and all later files are left out',
+          );
         for (let at = 0; at < entries.length; at += partMax)
           send({ type: 'entries', scope, path, entries: entries.slice(at, at + partMax) });
         files++;

@@ -209,7 +209,9 @@ t.test('a package of sherpa-onnx needs no configuration: tokens and metadata tel
 t.test('what cannot speak is refused with the reason and what to do', async (t) => {
   const refuses = async (pattern: RegExp, changes: Readonly<Record<string, unknown>>) =>
     t.rejects(packOf(changes), { name: 'VoicePackError', message: pattern });
-  await refuses(/type "pinyin", which this service cannot make: use a Chinese voice/, { phoneme_type: 'pinyin' });
+  await refuses(/type "pinyin", which this service cannot make: use a Chinese voice/, {
+    phoneme_type: 'pinyin',
+  });
   await refuses(/type "japanese"/, { phoneme_type: 'japanese' });
   await refuses(/type "hebrew"/, { phoneme_type: 'hebrew' });
   await refuses(/phoneme_id_map has no "\^"/, { phoneme_id_map: { _: [0], $: [2] } });

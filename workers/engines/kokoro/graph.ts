@@ -101,7 +101,9 @@ export const shapeOf = (model: Model): { readonly shape: GraphShape; readonly mo
     throw new RangeError('its inputs have types or sizes that no known export has: use another export');
   if (!isNumber(speed.type)) throw new RangeError('its speed is not a number: use another export');
   if (audio.type !== elementTypes.float32)
-    throw new RangeError('its audio is not in 32-bit floats: use an export whose inputs and outputs are fp32');
+    throw new RangeError(
+      'its audio is not in 32-bit floats: use an export whose inputs and outputs are fp32',
+    );
   const own = named(model.outputs, durationNames)?.name;
   const inner = own === undefined ? innerDurations(model) : null;
   return {

@@ -52,8 +52,7 @@ const isNoise = ({ op }: Node) => op === 'RandomNormalLike' || op === 'RandomNor
 const workOf = (model: Model, nodes: readonly Node[]): number => {
   let work = 0;
   for (const { op, inputs } of nodes)
-    if (op === 'Conv' || op === 'MatMul')
-      work += product(model.initialisers.get(inputs[1]!)?.dims ?? [0]);
+    if (op === 'Conv' || op === 'MatMul') work += product(model.initialisers.get(inputs[1]!)?.dims ?? [0]);
   return work;
 };
 

@@ -82,7 +82,9 @@ export class PiperEngine implements Engine {
     try {
       await engine.#warmUp();
     } catch (error) {
-      throw new VoicePackError(`${modelPath}: the model does not speak as a Piper voice: ${firstLine(error)}`);
+      throw new VoicePackError(
+        `${modelPath}: the model does not speak as a Piper voice: ${firstLine(error)}`,
+      );
     }
     return engine;
   }

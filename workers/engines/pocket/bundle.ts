@@ -235,5 +235,11 @@ export const readFive = async (
   };
   const bytes = Object.values(held).reduce((sum, file) => sum + file.bytes, 0);
   const mainBytes = bytesOf(main!);
-  return contentOf(data, languageOf(bundle?.language), bytes, mainBytes + bytesOf(decoder!), promptShare * mainBytes);
+  return contentOf(
+    data,
+    languageOf(bundle?.language),
+    bytes,
+    mainBytes + bytesOf(decoder!),
+    promptShare * mainBytes,
+  );
 };

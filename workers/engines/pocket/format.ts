@@ -80,11 +80,15 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
     if (!key.startsWith(metadataVoice)) continue;
     const prompt = halfEmbedding(Buffer.from(text, 'base64'), width);
     if (prompt === null)
-      throw new VoicePackError(`${step.path}: ${key} is not a list of vectors of ${width} numbers: export it again`);
+      throw new VoicePackError(
+        `${step.path}: ${key} is not a list of vectors of ${width} numbers: export it again`,
+      );
     prompts.set(key.slice(metadataVoice.length), prompt);
   }
   if (prompts.size === 0)
-    throw new VoicePackError(`${step.path}: its metadata has no voice (${metadataVoice}NAME): export it again with one`);
+    throw new VoicePackError(
+      `${step.path}: its metadata has no voice (${metadataVoice}NAME): export it again with one`,
+    );
   const one: OneGraph = {
     inputs: inputs.map(({ name }) => name),
     flowDims: [config.flow_layers, 2, 1, config.flow_heads, config.flow_head_dim],

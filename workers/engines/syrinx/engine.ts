@@ -77,7 +77,9 @@ export class SyrinxEngine implements Engine {
     try {
       await engine.#warmUp();
     } catch (error) {
-      throw new VoicePackError(`${manifestPath}: the models do not run as the manifest says: ${firstLine(error)}`);
+      throw new VoicePackError(
+        `${manifestPath}: the models do not run as the manifest says: ${firstLine(error)}`,
+      );
     }
     return engine;
   }
