@@ -1,6 +1,6 @@
 /** First audio through each dialect, against the public port: what another protocol adds. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { doorsOf, DoorVisit, type Door } from '../rig/doors.js';
+import { endpointsOf, EndpointClient, type Endpoint } from '../rig/endpoints.js';
 import type { Service } from '../rig/service.js';
 import { percentile } from '../rig/statistics.js';
 import { sentence } from '../rig/texts.js';
@@ -17,14 +17,14 @@ const PAUSE_MS = 60;
 const SAMPLE_RATE_HZ = 24_000;
 
 /** @returns milliseconds from the request on an open connection to its first audio */
-const firstAudioMs = async (door: Door): Promise<number> => {
-  const visit = new DoorVisit(door);
+const firstAudioMs = async (endpoint: Endpoint): Promise<number> => {
+  const client = new EndpointClient(endpoint);
   try {
-    await visit.heard();
-    if (visit.heardMs === 0) throw new Error(`${door.name}: no audio: ${JSON.stringify(visit.tail)}`);
-    return visit.heardMs - visit.askedMs;
+    await client.heard();
+    if (client.heardMs === 0) throw new Error(`${endpoint.name}: no audio: ${JSON.stringify(client.tail)}`);
+    return client.heardMs - client.askedMs;
   } finally {
-    visit.leave();
+    client.leave();
   }
 };
 
@@ -36,25 +36,25 @@ export const measureDialects = async (target: Target, service: Service): Promise
   const { keys, port, voice } = target;
   const format = { encoding: 'pcm', sampleRateHz: SAMPLE_RATE_HZ } as const;
   const parts = { port, dialectPorts, key: keys[0]!, voice, text: sentence, format };
-  const kinds = Object.values(doorsOf(parts)) as (readonly [Door, ...Door[]])[];
-  const figures = new Map<Door, number[]>(kinds.flat().map((door) => [door, []]));
+  const kinds = Object.values(endpointsOf(parts)) as (readonly [Endpoint, ...Endpoint[]])[];
+  const figures = new Map<Endpoint, number[]>(kinds.flat().map((endpoint) => [endpoint, []]));
   for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++)
-    for (const [door, times] of figures) {
-      const took = await firstAudioMs(door);
+    for (const [endpoint, times] of figures) {
+      const took = await firstAudioMs(endpoint);
       if (round >= WARM_UP_ROUNDS) times.push(took);
       await sleep(PAUSE_MS);
     }
   const spread = (times: readonly number[]) =>
     `p50 ${ms(percentile(times, 0.5))}, p95 ${ms(percentile(times, 0.95))}`;
-  return kinds.flatMap(([publicDoor, ...dialects]) => {
-    const publicTimes = figures.get(publicDoor)!;
+  return kinds.flatMap(([publicEndpoint, ...dialects]) => {
+    const publicTimes = figures.get(publicEndpoint)!;
     return [
-      row(`First audio, ${publicDoor.name}`, spread(publicTimes)),
-      ...dialects.map((door) => {
-        const times = figures.get(door)!;
+      row(`First audio, ${publicEndpoint.name}`, spread(publicTimes)),
+      ...dialects.map((endpoint) => {
+        const times = figures.get(endpoint)!;
         const addedMs = percentile(times, 0.5) - percentile(publicTimes, 0.5);
         return barredRow(
-          `First audio, ${door.name}`,
+          `First audio, ${endpoint.name}`,
           `${spread(times)} (${addedMs < 0 ? '' : '+'}${ms(addedMs)})`,
           `p50 within ${ADDED_MS_MAX} ms of the public port`,
           addedMs <= ADDED_MS_MAX,

@@ -22,7 +22,7 @@ import { readPacks } from '../../workers/engines/registry.js';
 import { readArguments } from '../command.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { describeMachine } from '../rig/machine.js';
-import { type Service, withService } from '../rig/service.js';
+import { freeDialectPorts, type Service, withService } from '../rig/service.js';
 import { throughputText } from '../rig/texts.js';
 import { startBareEngine } from './bare.js';
 import { measureDialects } from './dialects.js';
@@ -172,13 +172,10 @@ const runTokens = (): Promise<void> =>
     { OVERLOAD: 'late' },
   );
 
-/** The listeners of all dialects, each on a free port. */
-const dialectPorts = { ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' };
-
 const runDialects = (): Promise<void> =>
   withTarget(1, pcm, (service, target) => measure('dialects', () => measureDialects(target, service)), {
     ...serviceOptions.env,
-    ...dialectPorts,
+    ...freeDialectPorts,
   });
 
 const runPeers = async (): Promise<void> => {

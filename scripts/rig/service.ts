@@ -194,6 +194,8 @@ export interface ServiceOptions extends Omit<ProcessOptions, 'entry'> {
 }
 
 const mainEntry = new URL('../../src/main.js', import.meta.url);
+/** All dialects, each on a free port. */
+export const freeDialectPorts = { ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' } as const;
 const statusMsMax = 5_000;
 
 export class Service extends NodeProcess {

@@ -10,7 +10,7 @@ import { verifyStore } from '../../src/store/sqlite/backup.js';
 import { sqliteStore } from '../../src/store/sqlite/driver.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
-import { Service } from '../rig/service.js';
+import { freeDialectPorts, Service } from '../rig/service.js';
 import { makeMixedPacks } from '../voices/fixtures/mixed.js';
 import type { Findings, Leftovers, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
@@ -33,7 +33,7 @@ export const startService = (
       OVERLOAD: overload,
       // One key opens all idle sockets.
       SOCKETS_PER_KEY: '16384',
-      ...{ ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
+      ...freeDialectPorts,
       ...env,
     },
     nodeOptions,

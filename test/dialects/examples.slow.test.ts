@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { freeDialectPorts } from '../../scripts/rig/service.js';
 import { missingClients } from '../support/interop.js';
 import { packageRoot } from '../support/package-root.js';
 import { startService } from '../support/service.js';
@@ -22,9 +23,7 @@ t.test(
   'every example runs as printed',
   { skip: missingClients || missingTool('curl', 'python3') },
   async (t) => {
-    const service = await startService(t, {
-      ...{ SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
-    });
+    const service = await startService(t, { SYNTHESIS_THREADS: '1', ...freeDialectPorts });
     const folder = mkdtempSync(join(tmpdir(), 'syrinx-examples-'));
     t.teardown(() => rmSync(folder, { recursive: true, force: true }));
     symlinkSync(join(packageRoot, 'test', 'interop', 'node_modules'), join(folder, 'node_modules'));

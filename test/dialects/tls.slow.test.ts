@@ -6,6 +6,7 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import t from 'tap';
+import { freeDialectPorts } from '../../scripts/rig/service.js';
 import { makeCertificate, type TestCertificate } from '../support/certificates.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
 import { prose, startService } from '../support/service.js';
@@ -55,7 +56,7 @@ t.test(
     };
     const first = install('first');
     const service = await startService(t, {
-      ...{ SYNTHESIS_THREADS: '1', ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
+      ...{ SYNTHESIS_THREADS: '1', ...freeDialectPorts },
       ...{ TLS_CERT: certPath, TLS_KEY: keyPath },
     });
     const { elevenlabs = 0, openai = 0, wyoming = 0 } = service.dialectPorts;

@@ -5,6 +5,7 @@ import type { Frame } from '../../src/threads/messages.js';
 import type { SpeechContext } from '../../src/speech/speech.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
+import { Changes } from '../../scripts/rig/changes.js';
 import { lease, optionsOf, start } from '../support/dispatch-bench.js';
 
 const LETTER_SAMPLES = 1_200;
@@ -26,7 +27,7 @@ const openContext = (
     void: () => account.closed++,
   };
   const frames: Frame[] = [];
-  const wakes: (() => void)[] = [];
+  const changes = new Changes();
   const context = dispatcher.open(
     {
       lease,
@@ -39,12 +40,10 @@ const openContext = (
     (frame) => {
       frames.push(frame);
       if (frame.type === 'audio' && !holds) context.handed(frame);
-      for (const wake of wakes.splice(0)) wake();
+      changes.notify();
     },
   ) as SpeechContext;
-  const until = async (condition: () => boolean) => {
-    while (!condition()) await new Promise<void>((resolve) => wakes.push(resolve));
-  };
+  const until = (condition: () => boolean) => changes.until(condition);
   const flushed = (flushId: string) =>
     until(() => frames.some((frame) => frame.type === 'flushed' && frame.flushId === flushId));
   return { account, context, frames, until, flushed };

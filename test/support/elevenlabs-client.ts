@@ -1,26 +1,24 @@
 /** A raw client of the WebSockets of the ElevenLabs API: it sends what a test says, and keeps what comes. */
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { Changes } from '../../scripts/rig/changes.js';
 import type { Alignment, ElevenLabsMessage } from '../../scripts/rig/elevenlabs.js';
 
 export class ElevenLabsClient {
   readonly messages: ElevenLabsMessage[] = [];
   closed: { readonly code: number; readonly atMs: number } | null = null;
   readonly #socket: WebSocket;
-  #wake: (() => void)[] = [];
+  readonly #changes = new Changes();
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    const wake = (): void => {
-      for (const resolve of this.#wake.splice(0)) resolve();
-    };
     socket.on('message', (data) => {
       this.messages.push(JSON.parse((data as Buffer).toString()) as ElevenLabsMessage);
-      wake();
+      this.#changes.notify();
     });
     socket.on('close', (code) => {
       this.closed = { code, atMs: performance.now() };
-      wake();
+      this.#changes.notify();
     });
     socket.on('error', () => undefined);
   }
@@ -60,13 +58,13 @@ export class ElevenLabsClient {
     while (!condition()) {
       if (this.closed !== null)
         throw new Error(`closed ${this.closed.code}: ${JSON.stringify(this.messages.at(-1))}`);
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
+      await this.#changes.next();
     }
   }
 
   async untilClosed(): Promise<{ readonly code: number; readonly atMs: number }> {
-    while (this.closed === null) await new Promise<void>((resolve) => this.#wake.push(resolve));
-    return this.closed;
+    await this.#changes.until(() => this.closed !== null);
+    return this.closed!;
   }
 
   of(contextId: string | undefined): ElevenLabsMessage[] {

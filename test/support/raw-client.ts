@@ -4,6 +4,7 @@
  */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { Changes } from '../../scripts/rig/changes.js';
 
 export interface RawResponse {
   readonly status: number;
@@ -108,7 +109,7 @@ export class RawClient {
   #tail = '';
   #closed = false;
   #error: NodeJS.ErrnoException | null = null;
-  #wake: (() => void)[] = [];
+  readonly #changes = new Changes();
 
   private constructor(socket: Socket) {
     this.socket = socket;
@@ -117,12 +118,12 @@ export class RawClient {
       this.#receivedBytes += bytes.length;
       this.#heldBytes += bytes.length;
       this.#tail = (this.#tail + bytes.toString('latin1', Math.max(0, bytes.length - 7))).slice(-7);
-      this.#wakeAll();
+      this.#changes.notify();
     });
     socket.on('error', (error) => (this.#error = error));
     const onClosed = (): void => {
       this.#closed = true;
-      this.#wakeAll();
+      this.#changes.notify();
     };
     socket.on('end', onClosed);
     socket.on('close', onClosed);
@@ -180,7 +181,7 @@ export class RawClient {
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       if (this.#closed) return;
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
+      await this.#changes.next();
     }
   }
 
@@ -238,9 +239,5 @@ export class RawClient {
   #hold(rest: Buffer): void {
     this.#received = [rest];
     this.#heldBytes = rest.length;
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wake.splice(0)) wake();
   }
 }

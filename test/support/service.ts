@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { Changes } from '../../scripts/rig/changes.js';
 import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
 import { memoryFolder } from '../store/support.js';
 import { packageRoot } from './package-root.js';
@@ -28,11 +29,11 @@ interface LogEntry {
 export class TestService extends Service {
   /** The log so far, but for lines that are no JSON. */
   readonly entries: LogEntry[] = [];
-  #wake: (() => void)[] = [];
+  readonly #changes = new Changes();
 
   constructor(dataDir: string, env: Environment, script: string, launcher: readonly string[]) {
     super({ ...shared, entry: entryOf(script), dataDir, env, launcher: [...launcher, ...shared.launcher] });
-    void this.exited.then(() => this.#wakeAll());
+    void this.exited.then(() => this.#changes.notify());
   }
 
   get stdout(): string {
@@ -55,7 +56,7 @@ export class TestService extends Service {
       const entry = this.logged(message)[count - 1];
       if (entry !== undefined) return entry;
       if (this.exit !== null) throw new Error(`ended without "${message}": ${this.stdout}${this.stderr}`);
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
+      await this.#changes.next();
     }
   }
 
@@ -75,11 +76,7 @@ export class TestService extends Service {
   protected override onLine(line: string): void {
     super.onLine(line);
     if (line.startsWith('{')) this.entries.push(JSON.parse(line) as LogEntry);
-    this.#wakeAll();
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wake.splice(0)) wake();
+    this.#changes.notify();
   }
 }
 

@@ -1,6 +1,7 @@
 /** Two independent clients of the WebSocket route: `ws` and Node's own (undici). */
 import { once } from 'node:events';
 import { WebSocket as WsSocket } from 'ws';
+import { Changes } from '../../scripts/rig/changes.js';
 
 /** A parsed frame of the server. */
 export interface ServerFrame {
@@ -37,7 +38,7 @@ export class SocketClient {
   closed: Closed | null = null;
   readonly #transmit: (text: string) => void;
   readonly #hangUp: () => void;
-  #wake: (() => void)[] = [];
+  readonly #changes = new Changes();
 
   constructor(transmit: (text: string) => void, hangUp: () => void) {
     this.#transmit = transmit;
@@ -47,13 +48,13 @@ export class SocketClient {
   /** For the library below. */
   received(text: string): void {
     this.frames.push(JSON.parse(text) as ServerFrame);
-    this.#wakeAll();
+    this.#changes.notify();
   }
 
   /** For the library below. */
   ended(closed: Closed): void {
     this.closed = closed;
-    this.#wakeAll();
+    this.#changes.notify();
   }
 
   send(frame: unknown): void {
@@ -115,7 +116,7 @@ export class SocketClient {
         throw new Error(
           `closed ${this.closed.code} ${this.closed.reason}: ${JSON.stringify(this.frames.at(-1))}`,
         );
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
+      await this.#changes.next();
     }
   }
 
@@ -132,10 +133,6 @@ export class SocketClient {
 
   #about(contextId: string | null, frame: object): void {
     this.send(contextId === null ? frame : { ...frame, context_id: contextId });
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wake.splice(0)) wake();
   }
 }
 

@@ -1,6 +1,7 @@
 /** A client of the Wyoming protocol: it sends what a test says, and keeps what comes. */
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
+import { Changes } from '../../scripts/rig/changes.js';
 import { encodeWyoming, WyomingReader, type WyomingEvent } from '../../scripts/rig/wyoming.js';
 
 export class WyomingClient {
@@ -9,7 +10,7 @@ export class WyomingClient {
   readonly events: WyomingEvent[] = [];
   isClosed = false;
   readonly #reader = new WyomingReader();
-  #wake: (() => void)[] = [];
+  readonly #changes = new Changes();
 
   private constructor(socket: Socket) {
     this.socket = socket;
@@ -17,7 +18,7 @@ export class WyomingClient {
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.isClosed = true;
-      this.#wakeAll();
+      this.#changes.notify();
     });
   }
 
@@ -40,12 +41,12 @@ export class WyomingClient {
         throw new Error(
           `closed before ${type}: ${this.events.map((event) => JSON.stringify(event.data)).join()}`,
         );
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
+      await this.#changes.next();
     }
   }
 
   async untilClosed(): Promise<WyomingEvent[]> {
-    while (!this.isClosed) await new Promise<void>((resolve) => this.#wake.push(resolve));
+    await this.#changes.until(() => this.isClosed);
     return this.events.splice(0);
   }
 
@@ -55,10 +56,6 @@ export class WyomingClient {
 
   #take(bytes: Buffer): void {
     this.events.push(...this.#reader.push(bytes));
-    this.#wakeAll();
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wake.splice(0)) wake();
+    this.#changes.notify();
   }
 }

@@ -3,23 +3,22 @@
  * that read slowly, through each dialect. The clients of a soak listen meanwhile, over the public port and all dialects.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { dialectDoors, DoorVisit, type Door } from '../../rig/doors.js';
+import { dialectEndpoints, EndpointClient, type Endpoint } from '../../rig/endpoints.js';
 import { LoadProcess } from '../../rig/load-process.js';
 import { Dice } from '../../rig/random.js';
-import { describeExit, Service } from '../../rig/service.js';
+import { describeExit, freeDialectPorts, Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
 import { comesTrue, describeLeftovers, leftoversOf } from '../checks.js';
 import { runFlood } from '../floods/floods.js';
 import type { Flood } from '../floods/flood.js';
 import { slowDialectReaders } from '../floods/slow-readers.js';
 import type { SoakLoad } from '../../soak/load.js';
-import { dialectClientsOf, httpKeysNeeded, keysNeeded } from '../../soak/population.js';
+import { keysNeeded, otherKeysNeeded } from '../../soak/population.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
 import { breaking } from '../threads/faults.js';
 
 const fragileEntry = new URL('../threads/fragile-service.js', import.meta.url);
 const loadEntry = new URL('../../soak/load.js', import.meta.url);
-const env = { ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' };
 const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
 const sentence = 'The train was late again, so we walked along the river and talked about the summer. ';
 
@@ -31,27 +30,27 @@ const wholeMsMax = 30_000;
 const contexts = 2;
 const httpClients = 4;
 
-const doorsOf = async (service: Service, text: string): Promise<readonly Door[]> => {
+const endpointsFor = async (service: Service, text: string): Promise<readonly Endpoint[]> => {
   const { dialectPorts, port } = service;
   const [key = ''] = await service.makeKeys(1);
-  return dialectDoors({ port, dialectPorts, key, voice: 'wren', text, format });
+  return dialectEndpoints({ port, dialectPorts, key, voice: 'wren', text, format });
 };
 
-const endOf = (visit: DoorVisit): Promise<string> =>
-  Promise.race([visit.ended(), sleep(endMsMax, 'no end', { ref: false })]);
+const endOf = (client: EndpointClient): Promise<string> =>
+  Promise.race([client.ended(), sleep(endMsMax, 'no end', { ref: false })]);
 
-/** @returns the names of the doors through which nothing is spoken */
-const silentDoors = async (service: Service): Promise<string[]> => {
+/** @returns the names of the endpoints through which nothing is spoken */
+const silentEndpoints = async (service: Service): Promise<string[]> => {
   const silent: string[] = [];
-  for (const door of await doorsOf(service, 'Still here.')) {
-    const visit = new DoorVisit(door);
-    if ((await endOf(visit)) !== 'whole') silent.push(door.name);
-    visit.leave();
+  for (const endpoint of await endpointsFor(service, 'Still here.')) {
+    const client = new EndpointClient(endpoint);
+    if ((await endOf(client)) !== 'whole') silent.push(endpoint.name);
+    client.leave();
   }
   return silent;
 };
 
-/** The clients of a soak, who check all that they hear. */
+/** The clients of a soak. They check all that they hear. */
 class Bystanders {
   readonly #load: SoakLoad;
   readonly #faults: string[] = [];
@@ -60,16 +59,13 @@ class Bystanders {
   constructor() {
     this.#load = new LoadProcess(loadEntry, (event) => {
       if (event.type === 'tick') this.#replies = event.replies;
-      // The torture takes the cores that they need.
+      // The scenario takes the cores that they need.
       else if (event.kind !== 'underruns') this.#faults.push(`${event.where}: ${event.what}`);
     });
   }
 
   async start(service: Service, seed: number): Promise<void> {
-    const { elevenlabs, openai } = dialectClientsOf(httpClients);
-    const [idle = '', ...http] = await service.makeKeys(
-      1 + httpKeysNeeded(httpClients + elevenlabs + openai),
-    );
+    const [idle = '', ...http] = await service.makeKeys(1 + otherKeysNeeded(httpClients));
     const sockets = await service.makeKeys(keysNeeded(contexts));
     const { dialectPorts, port } = service;
     const target = { host: '127.0.0.1', port, dialectPorts, voices: await service.voices() };
@@ -93,11 +89,11 @@ class Bystanders {
   }
 }
 
-/** One death for each door and round. */
+/** One death for each endpoint and round. */
 const threadDeaths = async ({ count, progress, seed }: TortureOptions): Promise<TortureRow> => {
   let deaths = 0;
   const service = await Service.start({
-    ...{ entry: fragileEntry, env, synthesisThreads: 2, actorThreads: 1 },
+    ...{ entry: fragileEntry, env: freeDialectPorts, synthesisThreads: 2, actorThreads: 1 },
     onLine: (line) => {
       if (line.includes('"msg":"synthesis thread ended; ')) deaths++;
     },
@@ -106,25 +102,25 @@ const threadDeaths = async ({ count, progress, seed }: TortureOptions): Promise<
   try {
     await sleep(settleMs);
     const filesBefore = service.openFiles;
-    const doors = await doorsOf(service, breaking('exit'));
+    const endpoints = await endpointsFor(service, breaking('exit'));
     await bystanders.start(service, seed);
     const ends = new Tally();
     let slowestMs = 0;
-    const times = count * doors.length;
+    const times = count * endpoints.length;
     for (let i = 0; i < times; i++) {
       progress(`thread deaths: ${i} of ${times}, ${ends.toString()}`);
-      const visit = new DoorVisit(doors[i % doors.length]!);
-      ends.add(await endOf(visit));
-      visit.leave();
+      const client = new EndpointClient(endpoints[i % endpoints.length]!);
+      ends.add(await endOf(client));
+      client.leave();
       const startMs = performance.now();
       await comesTrue(async () => (await service.unreadyReasons()) === '', wholeMsMax);
       slowestMs = Math.max(slowestMs, performance.now() - startMs);
     }
-    const silent = await silentDoors(service);
+    const silent = await silentEndpoints(service);
     const { found, held } = await bystanders.end();
     const left = await leftoversOf(service, filesBefore, []);
     const outcome = [
-      `every client saw it (${ends.toString()})`,
+      `how the answers ended: ${ends.toString()}`,
       `${deaths} threads ended, replaced after at most ${Math.round(slowestMs)} ms`,
       silent.length === 0 ? 'each dialect speaks afterwards' : `SILENT: ${silent.join(', ')}`,
       found,
@@ -144,36 +140,37 @@ const threadDeaths = async ({ count, progress, seed }: TortureOptions): Promise<
   }
 };
 
-/** Speech of a minute, which is made within a drain. */
+/** About a minute of speech. It is made within a drain. */
 const drainedText = sentence.repeat(12);
 
 /** @returns what is wrong */
 const drainOnce = async (dice: Dice, ends: Tally): Promise<string[]> => {
-  // Time enough on a busy machine.
-  const patient = { ...env, DRAIN_SECONDS: '60' };
+  // Enough time on a busy machine.
+  const patient = { ...freeDialectPorts, DRAIN_SECONDS: '60' };
   const service = await Service.start({ env: patient, synthesisThreads: 2, actorThreads: 1 });
   try {
-    const doors = await doorsOf(service, drainedText);
-    const visits = doors.map((door) => new DoorVisit(door));
+    const endpoints = await endpointsFor(service, drainedText);
+    const clients = endpoints.map((endpoint) => new EndpointClient(endpoint));
     // This one leaves while the service drains.
-    const leaving = new DoorVisit(dice.pick(doors));
-    await Promise.all([...visits, leaving].map((visit) => visit.heard()));
-    const unheard = visits.filter(({ end, heardMs }) => heardMs === 0 || end !== null).length;
+    const leaving = new EndpointClient(dice.pick(endpoints));
+    await Promise.all([...clients, leaving].map((client) => client.heard()));
+    const unheard = clients.filter(({ end, heardMs }) => heardMs === 0 || end !== null).length;
     service.signal('SIGTERM');
     await sleep(dice.below(200));
     leaving.reset();
-    const late = doors.map((door) => new DoorVisit(door));
+    const late = endpoints.map((endpoint) => new EndpointClient(endpoint));
     const wrong: string[] = unheard === 0 ? [] : [`${unheard} were not in mid-speech`];
-    for (const [i, visit] of visits.entries()) {
-      const end = await endOf(visit);
+    for (const [i, client] of clients.entries()) {
+      const end = await endOf(client);
       ends.add(end);
-      if (end !== 'whole') wrong.push(`${doors[i]!.name}: ${end}`);
+      if (end !== 'whole') wrong.push(`${endpoints[i]!.name}: ${end}`);
     }
     const { code, signal } = await service.exited;
     if (code !== 0) wrong.push(`the service ended with ${describeExit({ code, signal })}`);
     // The drain may let them in for a moment; it may not leave them without an answer.
-    for (const [i, visit] of late.entries())
-      if ((await endOf(visit)) === 'no end') wrong.push(`${doors[i]!.name}: a late client has no answer`);
+    for (const [i, client] of late.entries())
+      if ((await endOf(client)) === 'no end')
+        wrong.push(`${endpoints[i]!.name}: a late client has no answer`);
     if (service.log.errors > 0) wrong.push(service.log.errorLines[0] ?? '');
     return wrong;
   } finally {
@@ -203,24 +200,24 @@ const vanishing: Flood = {
   fault: 'dialects: clients that vanish',
   injected: 'connections of each dialect that end 0 to 300 ms after they begin, half of them with a RST',
   async run({ count, progress, seed, service }) {
-    const doors = await doorsOf(service, sentence.repeat(20));
+    const endpoints = await endpointsFor(service, sentence.repeat(20));
     const dice = new Dice(seed, 1);
     const parallel = 6;
     let [left, heard] = [count, 0];
     const vanish = async (): Promise<void> => {
       while (left-- > 0) {
-        const visit = new DoorVisit(dice.pick(doors));
-        if (dice.chance(0.5)) await Promise.race([visit.heard(), sleep(2_000)]);
+        const client = new EndpointClient(dice.pick(endpoints));
+        if (dice.chance(0.5)) await Promise.race([client.heard(), sleep(2_000)]);
         await sleep(dice.below(300));
-        if (visit.heardMs > 0) heard++;
-        if (dice.chance(0.5)) visit.reset();
-        else visit.leave();
+        if (client.heardMs > 0) heard++;
+        if (dice.chance(0.5)) client.reset();
+        else client.leave();
         progress(`${count - left} of ${count} have left, ${heard} in mid-speech`);
       }
     };
     await Promise.all(Array.from({ length: parallel }, vanish));
     const isAtRest = await comesTrue(async () => (await service.status()).openContexts <= 4);
-    const silent = await silentDoors(service);
+    const silent = await silentEndpoints(service);
     const spoken = silent.length === 0 ? 'each dialect speaks afterwards' : `SILENT: ${silent.join(', ')}`;
     const held = isAtRest && silent.length === 0 && heard > count / 10;
     return { count, outcome: `${heard} left in mid-speech; ${spoken}`, held };
@@ -228,7 +225,7 @@ const vanishing: Flood = {
 };
 
 const floods = async (options: TortureOptions): Promise<TortureRow[]> => {
-  const service = await Service.start({ env });
+  const service = await Service.start({ env: freeDialectPorts });
   try {
     await sleep(settleMs);
     const more = { ...options, count: options.count * 15 };

@@ -3,7 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { heldBytesPerMs } from '../../../src/speech/audio-budget.js';
 import { limits } from '../../../src/limits.js';
 import { unitBytes } from '../../../src/worst-case.js';
-import { dialectDoors, doorsOf, DoorVisit, type Door, type DoorParts } from '../../rig/doors.js';
+import {
+  dialectEndpoints,
+  endpointsOf,
+  EndpointClient,
+  type Endpoint,
+  type EndpointParts,
+} from '../../rig/endpoints.js';
 import type { Flood } from './flood.js';
 
 /**
@@ -40,18 +46,18 @@ const slackMiB = 128;
 const text = 'The client is in no hurry to hear this, so the service has to keep it for now. '.repeat(60);
 
 interface SlowReader {
-  readonly client: DoorVisit;
+  readonly client: EndpointClient;
   readonly rate: number;
   allowance: number;
 }
 
-/** Nine readers share a key, and an address, which is the key of a client of Wyoming. */
+/** Nine readers share a key and an address, because Wyoming counts slots by address. */
 const localAddressOf = (group: number): string => `127.0.0.${2 + group}`;
 
 const slowReadersOf = (
   fault: string,
   through: string,
-  doorsWith: (parts: DoorParts) => readonly Door[],
+  endpointsWith: (parts: EndpointParts) => readonly Endpoint[],
 ): Flood => ({
   fault,
   injected: `five minutes of speech each, read at 0, 1, 20 and 50 kB/s, ${through}`,
@@ -72,9 +78,11 @@ const slowReadersOf = (
       await sleep(newEveryMs);
       const group = Math.floor(i / readersPerKey);
       const { dialectPorts, port } = service;
-      const doors = doorsWith({ port, dialectPorts, key: all[group]!, voice, text, format });
-      const client = new DoorVisit(doors[i % doors.length]!, { localAddress: localAddressOf(group) });
-      readers.push({ client, rate: rates[Math.floor(i / doors.length) % rates.length]!, allowance: 0 });
+      const endpoints = endpointsWith({ port, dialectPorts, key: all[group]!, voice, text, format });
+      const client = new EndpointClient(endpoints[i % endpoints.length]!, {
+        localAddress: localAddressOf(group),
+      });
+      readers.push({ client, rate: rates[Math.floor(i / endpoints.length) % rates.length]!, allowance: 0 });
       await client.asked();
       client.socket.pause();
       client.socket.on('data', (bytes) => {
@@ -118,12 +126,12 @@ const slowReadersOf = (
 });
 
 export const slowReaders = slowReadersOf('slow readers', 'half over HTTP, half over WebSockets', (parts) => {
-  const { requests, sockets } = doorsOf(parts);
+  const { requests, sockets } = endpointsOf(parts);
   return [requests[0], sockets[0]];
 });
 
 export const slowDialectReaders = slowReadersOf(
   'dialects: slow readers',
   'through each dialect',
-  dialectDoors,
+  dialectEndpoints,
 );

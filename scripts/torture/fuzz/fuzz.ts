@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Dice } from '../../rig/random.js';
-import { describeExit, Service } from '../../rig/service.js';
+import { describeExit, freeDialectPorts, Service } from '../../rig/service.js';
 import { describeLeftovers, leftoversOf } from '../checks.js';
 import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
 import type { Scenario, TortureOptions, TortureRow } from '../scenario.js';
@@ -67,8 +67,7 @@ const inputOf = (seed: number, index: number, vocabulary: Vocabulary): Input => 
 };
 
 const run = async ({ seed, count, progress }: TortureOptions): Promise<readonly TortureRow[]> => {
-  const env = { ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' };
-  const service = await Service.start({ synthesisThreads: 2, actorThreads: 1, env });
+  const service = await Service.start({ synthesisThreads: 2, actorThreads: 1, env: freeDialectPorts });
   let neighbours: Neighbours | null = null;
   try {
     const goodKeys = await service.makeKeys(goodKeyCount);

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LoadProcess } from '../../rig/load-process.js';
-import { Service } from '../../rig/service.js';
+import { freeDialectPorts, Service } from '../../rig/service.js';
 import { describeLeftovers, leftoversOf } from '../checks.js';
 import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/neighbours.js';
 import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
@@ -68,7 +68,7 @@ const injected = 'the cable of a network namespace cut, then the clients killed:
 const torture = async (cable: Cable, { count, seed, progress }: TortureOptions): Promise<TortureRow> => {
   const service = await Service.start({
     env: {
-      ...{ HOST: '0.0.0.0', ELEVENLABS_PORT: '0', OPENAI_PORT: '0', WYOMING_PORT: '0' },
+      ...{ HOST: '0.0.0.0', ...freeDialectPorts },
       ...{ WYOMING_HOST: '0.0.0.0', WYOMING_ALLOW: '0.0.0.0/0', WYOMING_ACCOUNT: 'default' },
     },
   });

@@ -1,5 +1,5 @@
-/** The clients at the other end of the cable: six kinds of the public port, and one of each dialect. */
-import { dialectDoors, DoorVisit } from '../../rig/doors.js';
+/** The clients at the other end of the cable: six kinds of the public port, and one for each endpoint of the dialects. */
+import { dialectEndpoints, EndpointClient, type Endpoint } from '../../rig/endpoints.js';
 import { encodeRequest, speechRequest } from '../../rig/http.js';
 import { serveLoad, type LoadProcess } from '../../rig/load-process.js';
 import { RawConnection } from '../../rig/raw-connection.js';
@@ -15,17 +15,17 @@ interface ConnectOrder {
 }
 
 const clientsPerKey = 12;
+/** The cases of `connectOne`. */
 const publicKinds = 6;
-const dialectKinds = 6;
 const format = { encoding: 'pcm', sampleRateHz: 24_000 } as const;
 const text = 'The client that asked for this has vanished, and the cable with it. '.repeat(60);
 
-/** Hears the first audio of a dialect, and reads nothing more. */
-const listen = async ({ host, ...order }: ConnectOrder, key: string, i: number): Promise<void> => {
-  const visit = new DoorVisit(dialectDoors({ ...order, key, text, format })[i % dialectKinds]!, { host });
-  await visit.heard();
-  visit.socket.pause();
-  if (visit.heardMs === 0) throw new Error(`no audio: ${visit.tail}`);
+/** Hears the first audio of an endpoint, and reads nothing more. */
+const listen = async (endpoint: Endpoint, host: string): Promise<void> => {
+  const client = new EndpointClient(endpoint, { host });
+  await client.heard();
+  client.socket.pause();
+  if (client.heardMs === 0) throw new Error(`no audio: ${client.tail}`);
 };
 
 const connectOne = async ({ host, keys, port, voice }: ConnectOrder, i: number): Promise<void> => {
@@ -73,7 +73,9 @@ const connect = async (order: ConnectOrder): Promise<void> => {
   const [dialectKey = '', ...keys] = order.keys;
   await Promise.all([
     ...Array.from({ length: order.count }, (_, i) => connectOne({ ...order, keys }, i)),
-    ...Array.from({ length: dialectKinds }, (_, i) => listen(order, dialectKey, i)),
+    ...dialectEndpoints({ ...order, key: dialectKey, text, format }).map((endpoint) =>
+      listen(endpoint, order.host),
+    ),
   ]);
 };
 

@@ -1,5 +1,6 @@
 import { MessageChannel, Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
+import { Changes } from '../../../scripts/rig/changes.js';
 import { packCommands, unpackFrames, type FrameMail } from '../../../src/threads/mail.js';
 import { ACTOR_READY } from '../../../src/threads/messages.js';
 import type {
@@ -51,16 +52,14 @@ const startThread = async (t: Test) => {
   t.teardown(() => synthesis.close());
   const mails: Frame[][] = [];
   const errors: string[] = [];
-  let wake = () => {};
+  const changes = new Changes();
   worker.on('message', (mail: FrameMail | ActorError | typeof ACTOR_READY) => {
     if (mail === ACTOR_READY) return;
     if ('reason' in mail) errors.push(mail.reason);
     else mails.push(unpackFrames(mail));
-    wake();
+    changes.notify();
   });
-  const until = async (condition: () => boolean): Promise<void> => {
-    while (!condition()) await new Promise<void>((resolve) => (wake = resolve));
-  };
+  const until = (condition: () => boolean): Promise<void> => changes.until(condition);
   const command = (...commands: ActorCommand[]) =>
     worker.postMessage({ type: 'commands', mail: packCommands(commands) } satisfies ActorThreadMessage);
   const link = () =>

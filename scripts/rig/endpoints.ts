@@ -1,17 +1,18 @@
-/** The ways to ask for speech, as bytes on a connection: through the public port, and through the dialects. */
+/** The endpoints that speak, and a client of each: requests and answers as bytes on a connection. */
 import { connect, type Socket } from 'node:net';
 import type { AudioFormat } from '../../src/api/formats.js';
+import { Changes } from './changes.js';
 import { encodeRequest, speechRequest } from './http.js';
 import { encodeHandshake, encodeMessage, encodeStart } from './socket.js';
 import { encodeWyoming } from './wyoming.js';
 
-/** A client asks on a connection of its own. Patterns are for bytes as latin1. */
-export interface Door {
+/** One way to ask for speech: of the public port, or of a dialect. Patterns are for bytes as latin1. */
+export interface Endpoint {
   readonly name: string;
   readonly port: number;
-  /** What comes before the request, and what answers it. */
-  readonly greeting: { readonly says: Buffer; readonly hears: string } | null;
-  readonly asks: Buffer;
+  /** What comes before the request, and a part of its answer. */
+  readonly handshake: { readonly request: Buffer; readonly answer: string } | null;
+  readonly request: Buffer;
   /** The beginning of what has the first audio. */
   readonly audio: string;
   /** The end of whole speech. */
@@ -21,14 +22,14 @@ export interface Door {
 }
 
 /** The public one first. */
-export interface Doors {
+export interface Endpoints {
   /** Over HTTP, and Wyoming's. */
-  readonly requests: readonly [Door, ...Door[]];
+  readonly requests: readonly [Endpoint, ...Endpoint[]];
   /** Over WebSockets. */
-  readonly sockets: readonly [Door, ...Door[]];
+  readonly sockets: readonly [Endpoint, ...Endpoint[]];
 }
 
-export interface DoorParts {
+export interface EndpointParts {
   readonly port: number;
   /** By name; all three. */
   readonly dialectPorts: Readonly<Record<string, number>>;
@@ -41,15 +42,14 @@ export interface DoorParts {
 const UPGRADED = '101 Switching Protocols\r\n';
 const HEAD_END = '\r\n\r\n';
 
-const overHttp = (name: string, port: number, asks: Buffer): Door => ({
-  ...{ name, port, asks, greeting: null },
+const overHttp = (name: string, port: number, request: Buffer): Endpoint => ({
+  ...{ name, port, request, handshake: null },
   ...{ audio: HEAD_END, whole: '\r\n0\r\n\r\n', failed: /HTTP\/1\.1 [45]/ },
 });
 
-export const doorsOf = ({ dialectPorts, format, key, port, text, voice }: DoorParts): Doors => {
+export const endpointsOf = ({ dialectPorts, format, key, port, text, voice }: EndpointParts): Endpoints => {
   const { elevenlabs = 0, openai = 0, wyoming = 0 } = dialectPorts;
   const timed = { timestamps: true };
-  const request = speechRequest({ key, voice, text, format, ...timed });
   const speech = `/v1/text-to-speech/${voice}`;
   const query = `output_format=pcm_${format.sampleRateHz}`;
   const elevenLabsHttp = (path: string) =>
@@ -60,12 +60,12 @@ export const doorsOf = ({ dialectPorts, format, key, port, text, voice }: DoorPa
       key,
       body: { input: text, voice, response_format: 'pcm', stream_format: stream },
     });
-  const greetingOf = (says: Buffer) => ({ says, hears: UPGRADED });
+  const handshakeOf = (request: Buffer) => ({ request, answer: UPGRADED });
   const clientPath = `${speech}/multi-stream-input?${query}&auto_mode=true&sync_alignment=true`;
   const ofContext = { context_id: 'c' };
   return {
     requests: [
-      overHttp('HTTP', port, encodeRequest(request)),
+      overHttp('HTTP', port, encodeRequest(speechRequest({ key, voice, text, format, ...timed }))),
       overHttp('ElevenLabs, HTTP', elevenlabs, elevenLabsHttp('/stream')),
       overHttp(
         'ElevenLabs, HTTP with the times of characters',
@@ -75,15 +75,15 @@ export const doorsOf = ({ dialectPorts, format, key, port, text, voice }: DoorPa
       overHttp('OpenAI', openai, openAi('audio')),
       overHttp('OpenAI, events', openai, openAi('sse')),
       {
-        ...{ name: 'Wyoming', port: wyoming, greeting: null },
-        asks: encodeWyoming('synthesize', { text, voice: { name: voice } }),
+        ...{ name: 'Wyoming', port: wyoming, handshake: null },
+        request: encodeWyoming('synthesize', { text, voice: { name: voice } }),
         ...{ audio: '"audio-chunk"', whole: '"audio-stop"', failed: /"type":"error"/ },
       },
     ],
     sockets: [
       {
-        ...{ name: 'a WebSocket', port, greeting: greetingOf(encodeHandshake(key)) },
-        asks: Buffer.concat([
+        ...{ name: 'a WebSocket', port, handshake: handshakeOf(encodeHandshake(key)) },
+        request: Buffer.concat([
           encodeStart({ voice, format }, undefined, timed),
           encodeMessage({ send_text: text }),
           encodeMessage({ close_context: true }),
@@ -92,8 +92,8 @@ export const doorsOf = ({ dialectPorts, format, key, port, text, voice }: DoorPa
       },
       {
         ...{ name: 'ElevenLabs, WebSocket', port: elevenlabs },
-        greeting: greetingOf(encodeHandshake(key, clientPath)),
-        asks: Buffer.concat([
+        handshake: handshakeOf(encodeHandshake(key, clientPath)),
+        request: Buffer.concat([
           encodeMessage({ text: ' ', ...ofContext }),
           encodeMessage({ text: `${text} `, ...ofContext, flush: true }),
           encodeMessage({ close_context: true, ...ofContext }),
@@ -104,65 +104,63 @@ export const doorsOf = ({ dialectPorts, format, key, port, text, voice }: DoorPa
   };
 };
 
-/** More than a pattern, and than what a library sends in one piece after it. */
-const tailMax = 256;
-
-export type VisitEnd = 'whole' | 'failed' | 'cut';
-
-/** The ways through the dialects, without the public port. */
-export const dialectDoors = (parts: DoorParts): readonly Door[] => {
-  const { requests, sockets } = doorsOf(parts);
+/** Those of the dialects. */
+export const dialectEndpoints = (parts: EndpointParts): readonly Endpoint[] => {
+  const { requests, sockets } = endpointsOf(parts);
   return [...requests.slice(1), ...sockets.slice(1)];
 };
 
-export interface VisitOptions {
+/** More than a pattern, and than what a library sends in one piece after it. */
+const tailMax = 256;
+
+export type AnswerEnd = 'whole' | 'failed' | 'cut';
+
+export interface ClientOptions {
   /** By default this machine. */
   readonly host?: string;
-  /** Of the client: Wyoming grants nine slots to each. */
+  /** Of the client: Wyoming grants nine slots to each address. */
   readonly localAddress?: string;
 }
 
-/** One client at a door: greets, asks, and listens. */
-export class DoorVisit {
+/** A client on a connection of its own: asks an endpoint once, and waits for its answer. */
+export class EndpointClient {
   readonly socket: Socket;
   /** When it asked, and when its first audio came; 0 before. */
   askedMs = 0;
   heardMs = 0;
-  /** Bytes that came. */
-  bytes = 0;
-  readonly #door: Door;
+  readonly #endpoint: Endpoint;
   #tail = '';
-  #end: VisitEnd | null = null;
-  #wake: (() => void)[] = [];
+  #end: AnswerEnd | null = null;
+  readonly #changes = new Changes();
 
-  constructor(door: Door, { host = '127.0.0.1', localAddress }: VisitOptions = {}) {
-    this.#door = door;
-    this.socket = connect({ host, port: door.port, noDelay: true, localAddress });
+  constructor(endpoint: Endpoint, { host = '127.0.0.1', localAddress }: ClientOptions = {}) {
+    this.#endpoint = endpoint;
+    this.socket = connect({ host, port: endpoint.port, noDelay: true, localAddress });
     this.socket.on('error', () => undefined);
     this.socket.on('close', () => this.#settle('cut'));
     this.socket.on('data', (bytes) => this.#onData(bytes));
-    if (door.greeting === null) this.socket.once('connect', () => this.#ask());
-    else this.socket.write(door.greeting.says);
+    if (endpoint.handshake === null) this.socket.once('connect', () => this.#ask());
+    else this.socket.write(endpoint.handshake.request);
   }
 
   /** `null` while it listens. */
-  get end(): VisitEnd | null {
+  get end(): AnswerEnd | null {
     return this.#end;
   }
 
   /** Resolves when it has asked, or cannot. */
-  async asked(): Promise<void> {
-    while (this.askedMs === 0 && this.#end === null) await this.#next();
+  asked(): Promise<void> {
+    return this.#changes.until(() => this.askedMs > 0 || this.#end !== null);
   }
 
   /** Resolves with its first audio, or when there will be none. */
-  async heard(): Promise<void> {
-    while (this.heardMs === 0 && this.#end === null) await this.#next();
+  heard(): Promise<void> {
+    return this.#changes.until(() => this.heardMs > 0 || this.#end !== null);
   }
 
-  async ended(): Promise<VisitEnd> {
-    while (this.#end === null) await this.#next();
-    return this.#end;
+  async ended(): Promise<AnswerEnd> {
+    await this.#changes.until(() => this.#end !== null);
+    return this.#end!;
   }
 
   /** The last bytes that came. */
@@ -182,18 +180,17 @@ export class DoorVisit {
 
   #ask(): void {
     this.askedMs = performance.now();
-    this.socket.write(this.#door.asks);
-    this.#wakeAll();
+    this.socket.write(this.#endpoint.request);
+    this.#changes.notify();
   }
 
   #onData(bytes: Buffer): void {
-    const { audio, failed, greeting, whole } = this.#door;
+    const { audio, failed, handshake, whole } = this.#endpoint;
     const nowMs = performance.now();
-    this.bytes += bytes.length;
     const seen = this.#tail + bytes.toString('latin1');
     this.#tail = seen.slice(-tailMax);
     if (this.askedMs === 0) {
-      if (greeting !== null && seen.includes(greeting.hears)) {
+      if (handshake !== null && seen.includes(handshake.answer)) {
         this.#tail = '';
         this.#ask();
       } else if (seen.includes(HEAD_END)) this.#settle('failed');
@@ -203,19 +200,11 @@ export class DoorVisit {
     if (this.heardMs === 0 && !isFailed && seen.includes(audio)) this.heardMs = nowMs;
     if (isFailed) this.#settle('failed');
     else if (seen.includes(whole)) this.#settle('whole');
-    this.#wakeAll();
+    this.#changes.notify();
   }
 
-  #settle(end: VisitEnd): void {
+  #settle(end: AnswerEnd): void {
     this.#end ??= end;
-    this.#wakeAll();
-  }
-
-  #next(): Promise<void> {
-    return new Promise((resolve) => this.#wake.push(resolve));
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wake.splice(0)) wake();
+    this.#changes.notify();
   }
 }
