@@ -3,12 +3,12 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { createServer } from 'node:net';
+import { createServer, connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import type { Test } from 'tap';
 import { packageRoot } from './package-root.js';
-import { until } from './service.js';
+import { freePort, holdPort, until } from './service.js';
 
 const shipped = (name: string): string => readFileSync(join(packageRoot, 'scripts/deploy', name), 'utf8');
 
@@ -20,20 +20,10 @@ const replace = (source: string, from: string, to: string, times = 1): string =>
   return pieces.join(to);
 };
 
+const startMsMax = 10_000;
+
 /** Connections that one address may hold, instead of 2,048. */
 export const CONNECTIONS_OF_ADDRESS = 32;
-
-/** Ports that are free now. Another process could still take one before its use. */
-export const freePorts = async (count: number): Promise<number[]> => {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  const ports: number[] = [];
-  for (const server of servers) {
-    if (!server.listening) await new Promise((resolve) => server.once('listening', resolve));
-    ports.push((server.address() as { port: number }).port);
-  }
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-};
 
 /** Ports of two units, with four digits. The ops port of each, 10,000 above, and its console's, 20,000 above, are free too. */
 export const freeUnitPorts = async (): Promise<[number, number]> => {
@@ -67,6 +57,51 @@ export interface Proxy {
 }
 
 /**
+ * Starts nginx with the configuration files of its sites. It ends with the test.
+ * @param folder of nginx and of these files
+ * @param answers whether nginx serves
+ * @throws if it does not start
+ */
+const startNginx = async (
+  t: Test,
+  folder: string,
+  sites: readonly string[],
+  answers: () => Promise<boolean>,
+): Promise<void> => {
+  const path = (name: string) => join(folder, name);
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `  ${name}_temp_path ${path(`temp-${name}`)};`,
+  );
+  const main = [
+    'daemon off;',
+    'worker_processes 2;',
+    // The default user of the workers, `nobody`, cannot read the folder of the test.
+    ...(process.getuid?.() === 0 ? ['user root;'] : []),
+    `pid ${path('nginx.pid')};`,
+    `error_log ${path('error.log')};`,
+    'events { worker_connections 1024; }',
+    'http {',
+    ...temporary,
+    ...sites.map((name) => `  include ${path(name)};`),
+    '}',
+  ];
+  writeFileSync(path('nginx.conf'), main.join('\n'));
+  const nginx = spawn('nginx', ['-p', folder, '-c', path('nginx.conf'), '-e', path('error.log')], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  nginx.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
+  const exited = new Promise<void>((resolve) => nginx.once('close', () => resolve()));
+  t.teardown(async () => {
+    nginx.kill('SIGTERM');
+    await exited;
+  });
+  const isSettled = async () => nginx.exitCode !== null || (await answers());
+  if (!(await until(isSettled, startMsMax)) || nginx.exitCode !== null)
+    throw new Error(`nginx does not start: ${stderr}`);
+};
+
+/**
  * Starts nginx with TLS before two ports of the loopback address. It ends with the test.
  * @param folder for the files of nginx
  * @param consolePorts by default nginx serves no console
@@ -77,8 +112,10 @@ export const startProxy = async (
   upstreamPorts: readonly [number, number],
   consolePorts?: readonly [number, number],
 ): Promise<Proxy> => {
-  const [port = 0, freePort = 0] = await freePorts(2);
-  const consolePort = consolePorts === undefined ? 0 : freePort;
+  const held = [await holdPort(), await holdPort()];
+  for (const { release } of held) await release();
+  const [port = 0, otherPort = 0] = held.map((each) => each.port);
+  const consolePort = consolePorts === undefined ? 0 : otherPort;
   const path = (name: string) => join(folder, name);
   mkdirSync(folder, { recursive: true });
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
@@ -119,46 +156,13 @@ export const startProxy = async (
     page = replace(page, '/var/log/nginx/syrinx-console.log', path('console.log'));
     writeFileSync(path('console.conf'), page);
   }
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `  ${name}_temp_path ${path(`temp-${name}`)};`,
-  );
-  const main = [
-    'daemon off;',
-    'worker_processes 2;',
-    // The default user of the workers, `nobody`, cannot read the folder of the test.
-    ...(process.getuid?.() === 0 ? ['user root;'] : []),
-    `pid ${path('nginx.pid')};`,
-    `error_log ${path('error.log')};`,
-    'events { worker_connections 1024; }',
-    'http {',
-    ...temporary,
-    `  include ${path('site.conf')};`,
-    ...(consolePorts === undefined ? [] : [`  include ${path('console.conf')};`]),
-    '}',
-  ];
-  writeFileSync(path('nginx.conf'), main.join('\n'));
-
-  const nginx = spawn('nginx', ['-p', folder, '-c', path('nginx.conf'), '-e', path('error.log')], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let stderr = '';
-  nginx.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
-  const exited = new Promise<void>((resolve) => nginx.once('close', () => resolve()));
-  t.teardown(async () => {
-    nginx.kill('SIGTERM');
-    await exited;
-  });
   const certificate = readFileSync(path('cert.pem'), 'utf8');
-  const answers = async (): Promise<boolean> => {
+  const sites = ['site.conf', ...(consolePorts === undefined ? [] : ['console.conf'])];
+  await startNginx(t, folder, sites, async () => {
     const socket = await openTls(port, certificate).catch(() => null);
     socket?.destroy();
     return socket !== null;
-  };
-  if (
-    !(await until(async () => nginx.exitCode !== null || (await answers()), 10_000)) ||
-    nginx.exitCode !== null
-  )
-    throw new Error(`nginx does not start: ${stderr}`);
+  });
   const read = (name: string) => readFileSync(path(name), 'utf8');
   return {
     ...{ port, consolePort, certificate },
@@ -168,8 +172,44 @@ export const startProxy = async (
   };
 };
 
+const listens = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connectTcp(port, '127.0.0.1');
+    const settle = (isOpen: boolean): void => {
+      socket.destroy();
+      resolve(isOpen);
+    };
+    socket.once('connect', () => settle(true)).once('error', () => settle(false));
+  });
+
+/**
+ * Starts nginx before several hosts, without TLS. It ends with the test.
+ * @param folder for the files of nginx
+ * @param hosts three ports of this machine, in the place of three hosts
+ * @returns its port
+ */
+export const startHostsProxy = async (t: Test, folder: string, hosts: readonly number[]): Promise<number> => {
+  const port = await freePort();
+  const path = (name: string) => join(folder, name);
+  mkdirSync(folder, { recursive: true });
+  const upstream = hosts.reduce(
+    (source, host, i) => replace(source, `10.0.0.${i + 1}:8080`, `127.0.0.1:${host}`),
+    shipped('syrinx-hosts.conf'),
+  );
+  writeFileSync(path('hosts.conf'), upstream);
+  let site = shipped('nginx.conf');
+  site = replace(site, '/etc/nginx/syrinx-upstream.conf', path('hosts.conf'));
+  site = replace(site, 'listen 443 ssl;', `listen 127.0.0.1:${port};`);
+  site = replace(site, 'listen [::]:443 ssl;', '');
+  site = site.replaceAll(/^ *ssl_.*\n/gm, '');
+  site = replace(site, '/var/log/nginx/syrinx.log', path('access.log'));
+  writeFileSync(path('site.conf'), site);
+  await startNginx(t, folder, ['site.conf'], () => listens(port));
+  return port;
+};
+
 /** A TLS connection to a port of this machine. */
-export const openTls = (port: number, certificate: string): Promise<TLSSocket> =>
+const openTls = (port: number, certificate: string): Promise<TLSSocket> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port, servername: 'localhost', ca: certificate });
     socket.once('error', reject);
