@@ -1,4 +1,4 @@
-/** The voices of MODELS_DIR from the command line. Works without a running service; SIGHUP makes one read them again. */
+/** The voices of MODELS_DIR from the command line. It needs no running service, which reads them again at SIGHUP. */
 import { existsSync } from 'node:fs';
 import { readConfig } from '../src/config.js';
 import { sampleSentence } from '../src/text/sample-sentences.js';
@@ -6,13 +6,13 @@ import { VoicePackError } from '../src/threads/voices.js';
 import { entriesIn } from '../workers/engines/entries.js';
 import { UsageError, program, runIfMain } from './command.js';
 import { formatTable } from './table.js';
-import { make as makeKokoro } from './voices/fixtures/kokoro.js';
+import { makeKokoro } from './voices/fixtures/kokoro.js';
 import { mediumShape, piperModel, writePiper } from './voices/fixtures/piper.js';
 import { makeOneGraph } from './voices/fixtures/pocket-one.js';
 import { makeFiveGraphs } from './voices/fixtures/pocket.js';
 import { addPack, removePack } from './voices/install.js';
 import { entryFor, examine, installed, packWith, placesOf } from './voices/packs.js';
-import { bytesOf, describePack, formatBytes, namesOf } from './voices/report.js';
+import { bytesOf, describePack, formatBytes, namesOf, unique } from './voices/report.js';
 import { speakToFile } from './voices/speech.js';
 
 /** Makers of packs that have the files of real ones. */
@@ -25,23 +25,21 @@ const examples: Readonly<Record<string, (path: string) => void | Promise<void>>>
 
 const usage = `Usage: npm run voices -- COMMAND
 
-  list                        show the voice packs in MODELS_DIR, and what cannot be used, with the reason
+  list                        show the voice packs in MODELS_DIR, and why others cannot be used
   check PATH                  say what a file or folder is, whether this service speaks it, and how fast
   add PATH [--name ID]        check it, and copy it into MODELS_DIR, whole or not at all
   remove ID                   delete a pack from MODELS_DIR
   try ID ["text"] [-o FILE]   speak with a voice and without the service (default: a sentence, to ID.wav)
-  example FORMAT PATH         make an example pack of a format, which sounds like nothing (FORMATS)
+  example FORMAT PATH         make an example pack, which does not sound like speech (FORMATS)
 
 PATH is a folder, or a file that ends in .onnx with its other files beside it, or the name of a pack in MODELS_DIR. A
-running service keeps its voices until SIGHUP, or a restart.
+running service changes its voices at SIGHUP, or at a restart.
 `.replace('FORMATS', Object.keys(examples).join(', '));
 
 /** In the table of all packs. */
 const VOICES_SHOWN_MAX = 4;
 
 const takeEffect = 'A running service takes it over at SIGHUP, or at its next start.\n';
-
-const unique = (values: readonly (string | number)[]): string => [...new Set(values)].join(', ');
 
 export const voices = program('voices', usage, {
   list: {
@@ -89,7 +87,7 @@ export const voices = program('voices', usage, {
       // A pack that cannot be used has a name and no voices.
       const name = entries.packs.some((entry) => entry.name === id) ? id : packWith(id, packs).name;
       if (packs.length === 1 && packs[0]?.name === name)
-        throw new VoicePackError(`"${name}" is the only pack that can be used: without it no service starts`);
+        throw new VoicePackError(`"${name}" is the only pack that can be used, and no service starts without one: add another first`);
       await removePack(entries.packs.find((entry) => entry.name === name)!);
       out(`${name} is removed. ${takeEffect}`);
     },
@@ -99,10 +97,10 @@ export const voices = program('voices', usage, {
     run: async ({ operands: [format = '', path = ''] }, { out }) => {
       const make = Object.hasOwn(examples, format) ? examples[format] : undefined;
       if (make === undefined)
-        throw new UsageError(`there is no example "${format}": ${Object.keys(examples).join(', ')}`);
-      if (existsSync(path)) throw new UsageError(`${path} is there already`);
+        throw new UsageError(`there is no example "${format}": choose from ${Object.keys(examples).join(', ')}`);
+      if (existsSync(path)) throw new UsageError(`${path} is there already: give another path`);
       await make(path);
-      out(`${path} is made. Look at it: npm run voices -- check ${path}\n`);
+      out(`${path} is made. Check it: npm run voices -- check ${path}\n`);
     },
   },
   try: {

@@ -2,23 +2,23 @@
  * Other speech servers beside the service: the same voice, the same text, the same client, in turn. Each runs in a process
  * of its own. The packages of the others are in `peers`, with a lock file of their own.
  */
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { AudioFormat } from '../../src/api/formats.js';
-import { readMemory } from '../rig/process-facts.js';
+import { pssMiB } from '../rig/process-facts.js';
 import { NodeProcess, type ServiceOptions, withService } from '../rig/service.js';
 import { median, percentile } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
 import { isInstalled } from '../say/sinks.js';
+import { linkShippedPack } from '../voices/fixtures/mixed.js';
 import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
 import type { CrowdFigures } from './crowd.js';
 import type { Load } from './load.js';
 import { type Row, barredRow, row } from './report.js';
 import type { Target } from './streams.js';
 
-export const peerBars = {
+const peerBars = {
   aloneRatioMin: 5,
   crowdRatioMin: 10,
   listenersRatioMin: 5,
@@ -30,7 +30,7 @@ const voiceName = 'piper-medium';
 /** The rate of the voices, so that no server resamples. */
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: 22_050 };
 const crowdClients = 8;
-/** The second is the one that is asked for. It takes 32 s of speech a second, which two cores may not make. */
+/** The bars are for 32. They need 32 s of speech a second, which two cores may not make. */
 const listenerCounts = [16, 32] as const;
 const keysNeeded = 5;
 const espeakFolders = [
@@ -41,7 +41,6 @@ const espeakFolders = [
 ];
 
 const sourceFolder = new URL('../../../scripts/bench/peers/', import.meta.url);
-const modelsFolder = fileURLToPath(new URL('../../../models/', import.meta.url));
 
 class Peer extends NodeProcess {
   readonly #port = Promise.withResolvers<number>();
@@ -101,8 +100,6 @@ const listen = (load: Load, target: Target, listeners: number) =>
     durationMs: 12_000,
     watchedPid: null,
   });
-
-const pssMiB = (pid: number): number => (readMemory(pid)?.pssBytes ?? Number.NaN) / 2 ** 20;
 
 /** Our figure and that of the other, by how many times the latter is longer. */
 const ratioRow = (
@@ -195,7 +192,7 @@ export const measurePiperPeers = async (load: Load, options: ServiceOptions): Pr
   const folder = mkdtempSync(join(tmpdir(), 'syrinx-peers-'));
   try {
     await writePiper(join(folder, voiceName), voiceName, piperModel(mediumShape));
-    symlinkSync(join(modelsFolder, 'syrinx-en'), join(folder, 'syrinx-en'));
+    linkShippedPack(folder);
     const withSherpa = <T>(threads: number, use: (target: Target, peer: Peer) => Promise<T>) =>
       withPeer('sherpa.mjs', [join(folder, voiceName), voiceName, espeakData, String(threads)], use);
     const env = { ...options.env, MODELS_DIR: folder };

@@ -1,24 +1,23 @@
-/** What voices of 62 MB take: the memory of threads that share the weights, and the time until one is loaded again. */
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+/** What voices of 62 MB cost: the memory of threads that share the weights, and the time to load one again. */
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { AudioFormat } from '../../src/api/formats.js';
 import { parseSamples, sumOf } from '../rig/exposition.js';
-import { readMemory } from '../rig/process-facts.js';
+import { pssMiB } from '../rig/process-facts.js';
 import { type Service, type ServiceOptions, withService } from '../rig/service.js';
 import { median } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
+import { linkShippedPack } from '../voices/fixtures/mixed.js';
 import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
 import type { Load } from './load.js';
 import { type Row, barredRow, row } from './report.js';
 import type { Target } from './streams.js';
 
-export const voiceBars = { memoryRatioMax: 1.7, loadMsMax: 200 } as const;
+const voiceBars = { memoryRatioMax: 1.7, loadMsMax: 200 } as const;
 
 const threadCounts = [1, 4] as const;
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: 22_050 };
-const modelsFolder = fileURLToPath(new URL('../../../models/', import.meta.url));
 const rounds = 6;
 
 /** Runs `use` with a folder of the default pack and these voices, of 62 MB each, and a data folder for several starts. */
@@ -31,7 +30,7 @@ const withVoices = async (
     const models = join(folder, 'models');
     for (const [seed, name] of names.entries())
       await writePiper(join(models, name), name, piperModel(mediumShape, seed + 1));
-    symlinkSync(join(modelsFolder, 'syrinx-en'), join(models, 'syrinx-en'));
+    linkShippedPack(models);
     return await use({ MODELS_DIR: models }, join(folder, 'data'));
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -52,7 +51,7 @@ export const measureSharing = (load: Load, options: ServiceOptions): Promise<Row
           const target = await targetOf(service, 'medium');
           const busy = { target, text: texts.throughputText, connections: 9, durationMs: 10_000 };
           await load.call('throughput', busy);
-          found.push((readMemory(service.pid)?.pssBytes ?? Number.NaN) / 2 ** 20);
+          found.push(pssMiB(service.pid));
         },
       );
     const [one, four] = found as [number, number];

@@ -28,6 +28,9 @@ export const readMemory = (pid: number): Memory | null => {
   return { rssBytes: bytes(rss), pssBytes: bytes(pss), anonymousBytes: bytes(anonymous) };
 };
 
+/** Proportional set size; NaN where the system does not report it. */
+export const pssMiB = (pid: number): number => (readMemory(pid)?.pssBytes ?? Number.NaN) / 2 ** 20;
+
 /** The most files and sockets that the process may have open. */
 export const readOpenFilesMax = (pid: number): number | null => {
   const soft = /^Max open files\s+(\w+)/m.exec(readProc(pid, 'limits') ?? '')?.[1];

@@ -137,8 +137,8 @@ export const removePack = async ({ path, files, name }: PackEntry): Promise<void
     for (const file of files) await rm(join(path, file));
     return;
   }
-  // A reload never sees half of it.
-  const doomed = join(dirname(path), `.removing-${name}-${process.pid}`);
-  renameSync(path, doomed);
-  await rm(doomed, { recursive: true });
+  // A reload does not see names with a dot, and so never half of a pack.
+  const hidden = join(dirname(path), `.removing-${name}-${process.pid}`);
+  renameSync(path, hidden);
+  await rm(hidden, { recursive: true });
 };

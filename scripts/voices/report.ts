@@ -6,7 +6,8 @@ import type { Examined } from './packs.js';
 /** A pack may have hundreds of voices. */
 const VOICES_SHOWN_MAX = 12;
 
-const unique = (values: readonly (string | number)[]): string => [...new Set(values)].join(', ');
+/** Each value once, in words. */
+export const unique = (values: readonly (string | number)[]): string => [...new Set(values)].join(', ');
 
 export const formatBytes = (bytes: number): string =>
   bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;

@@ -1,14 +1,15 @@
-/** A voice whose runs cannot be interrupted, beside our own: what it does to their first audio, and to the end of the service. */
-import { cpSync, mkdirSync } from 'node:fs';
+/** A voice with runs that cannot be interrupted, beside our own: the first audio of ours, and the end of the service. */
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { percentile } from '../../scripts/rig/statistics.js';
 import { kokoroVocabulary } from '../../workers/engines/kokoro/symbols.js';
 import type { EchoOptions } from '../../scripts/voices/fixtures/kokoro.js';
+import { copyShippedPack } from '../../scripts/voices/fixtures/mixed.js';
 import { rawTable, writePack } from '../support/kokoro.js';
-import { packageRoot } from '../support/package-root.js';
-import { pause, startService, type TestService } from '../support/service.js';
+import { startService, type TestService, until } from '../support/service.js';
 
 const format = { encoding: 'pcm', sample_rate: 24_000 };
+const LOAD_CLIENTS = 4;
 const short = 'The kettle is on, and the kitchen smells of toast.';
 const long =
   `${short} Shall we sit by the window and talk until the evening comes and the others are home again? `.repeat(
@@ -17,8 +18,7 @@ const long =
 
 const start = async (t: Test, model: EchoOptions, env: Record<string, string> = {}): Promise<TestService> => {
   const folder = t.testdir();
-  mkdirSync(join(folder, 'models'));
-  cpSync(join(packageRoot, 'models', 'syrinx-en'), join(folder, 'models', 'syrinx-en'), { recursive: true });
+  copyShippedPack(join(folder, 'models'));
   writePack(join(folder, 'models', 'large'), { 'model.onnx': model, 'voices/af_heart.bin': rawTable(0) });
   return startService(t, {
     MODELS_DIR: join(folder, 'models'),
@@ -38,9 +38,6 @@ const firstAudioMs = async (service: TestService, voice: string): Promise<number
   return passedMs;
 };
 
-const percentile = (values: readonly number[], share: number): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]!;
-
 t.test('beside it at full load, first audio of our voices takes at most twice as long', async (t) => {
   // About half a second of compute for a second of speech, as Kokoro takes on one core.
   const service = await start(t, { loopsPerId: 400 });
@@ -56,15 +53,16 @@ t.test('beside it at full load, first audio of our voices takes at most twice as
   const alone = { one: await measure(1), four: await measure(4) };
   const aloneLong = await firstAudioMs(service, 'large');
   const leaving = new AbortController();
-  const load = Array.from({ length: 4 }, async () => {
+  const speaking = new Set<number>();
+  const load = Array.from({ length: LOAD_CLIENTS }, async (_, client) => {
     const body = { text: long, voice: 'large', response_format: format };
     while (!leaving.signal.aborted) {
       const response = await service.post('/v1/tts/stream', body, { signal: leaving.signal });
       if (!response.ok) throw new Error(await response.text());
-      await response.arrayBuffer();
+      for await (const _ of response.body!) speaking.add(client);
     }
   });
-  await pause(1_500);
+  t.ok(await until(() => speaking.size === LOAD_CLIENTS), 'every client of the load hears speech');
   const beside = { one: await measure(1), four: await measure(4) };
   for (const clients of ['one', 'four'] as const)
     for (const share of [0.5, 0.95]) {
@@ -85,8 +83,7 @@ t.test('beside it at full load, first audio of our voices takes at most twice as
   // The slots are free at once, although steps may still run.
   const slots = Array.from({ length: 9 }, () => firstAudioMs(service, 'wren'));
   await Promise.all(slots);
-  const speaking = service.post('/v1/tts/stream', { text: long, voice: 'large', response_format: format });
-  await speaking;
+  await service.post('/v1/tts/stream', { text: long, voice: 'large', response_format: format });
   service.signal('SIGTERM');
   t.match(await service.exited, { code: 0 }, 'a drain waits for a step, and ends cleanly');
 });

@@ -1,11 +1,10 @@
 /** A service that has room for one voice pack beside the default one. */
-import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { parseSamples, sumOf } from '../../scripts/rig/exposition.js';
+import { copyShippedPack } from '../../scripts/voices/fixtures/mixed.js';
 import { piperModel, smallShape, writePiper } from '../../scripts/voices/fixtures/piper.js';
 import { rawTable, writePack } from '../support/kokoro.js';
-import { packageRoot } from '../support/package-root.js';
 import { startService } from '../support/service.js';
 
 const text = 'The kettle is on, and the kitchen smells of toast.';
@@ -13,8 +12,7 @@ const format = { encoding: 'pcm', sample_rate: 24_000 };
 
 t.test('voices of four packs speak at once, in turn, and the default voice stays loaded', async (t) => {
   const models = join(t.testdir(), 'models');
-  mkdirSync(models);
-  cpSync(join(packageRoot, 'models', 'syrinx-en'), join(models, 'syrinx-en'), { recursive: true });
+  copyShippedPack(models);
   for (const seed of [1, 2])
     await writePiper(join(models, `p${seed}`), `p${seed}`, piperModel(smallShape, seed));
   writePack(join(models, 'kokoro'), { 'model.onnx': {}, 'voices/af_heart.bin': rawTable(0) });

@@ -1,13 +1,11 @@
-/** Packs of Kokoro and KittenTTS with graphs that echo their inputs, and what is heard of them. */
+/** Packs of Kokoro and KittenTTS with graphs that echo their inputs, and the inputs that their sound shows. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import type { Test } from 'tap';
-import { limits } from '../../src/limits.js';
-import { unguarded } from '../../src/threads/vitals.js';
 import { closeFiles, type VoicePack } from '../../src/threads/voices.js';
-import type { EngineMeans, LoadedVoices } from '../../workers/engines/engine.js';
+import type { LoadedVoices } from '../../workers/engines/engine.js';
 import { kokoro } from '../../workers/engines/kokoro/format.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';
 import {
@@ -19,6 +17,7 @@ import {
   unitsOfId,
   writeModel,
 } from '../../scripts/voices/fixtures/kokoro.js';
+import { testMeans } from './voices.js';
 
 export type PackFiles = Readonly<Record<string, EchoOptions | Buffer | string>>;
 
@@ -83,12 +82,9 @@ export const readPack = async (t: Test, files: PackFiles, name = 'pack') => {
   return read.packs[0]!;
 };
 
-const quiet = { debug: () => {}, warn: () => {} };
-const means: EngineMeans = { provider: 'cpu', native: unguarded, log: quiet, bounds: limits };
+export const load = (pack: VoicePack): Promise<LoadedVoices> => loadPacks([pack], testMeans, [kokoro]);
 
-export const load = (pack: VoicePack): Promise<LoadedVoices> => loadPacks([pack], means, [kokoro]);
-
-/** What a run of the graph was given. */
+/** The inputs of a run of the graph. */
 export interface Heard {
   readonly ids: readonly number[];
   /** Levels of the style's first two numbers, and of the speed. */
@@ -102,7 +98,7 @@ export interface Heard {
 const levelsAt = (pcm: Int16Array, unit: number): number[] =>
   [0, 1, 2, 3].map((level) => pcm[unit * unitSamples + ((2 * level + 1) * unitSamples) / 8]! / 32_767);
 
-/** Reads from the sound what the graph was given, at speed 1. */
+/** Reads the inputs of the graph from its sound, at speed 1. */
 export const heardIn = (pcm: Int16Array): Heard => {
   const ids: number[] = [];
   const starts: number[] = [];

@@ -1,4 +1,4 @@
-/** A voice with the graph of Piper's exporter whose audio says what it was given. */
+/** A voice with the graph of Piper's exporter whose audio shows the inputs of the graph. */
 import { GraphBuilder } from '../../scripts/voices/fixtures/graph-builder.js';
 import { metadataOf } from '../../scripts/voices/fixtures/piper.js';
 import { type Model, elementTypes } from '../../workers/engines/graph/model.js';
@@ -8,7 +8,7 @@ export const echoSamples = ['one', 'id', 'speaker', 'lengthScale', 'durationNois
 export const echoRate = 8;
 
 /**
- * A voice whose audio says what the graph was given: each frame has the samples of `echoSamples`. The first is 0.5, so
+ * A voice whose audio shows the inputs of the graph: each frame has the samples of `echoSamples`. The first is 0.5, so
  * that a reader knows the gain. Each id has as many frames as the length scale says, times two.
  */
 export const echoModel = (): Model => {

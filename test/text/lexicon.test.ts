@@ -89,7 +89,7 @@ t.test('the longest phrase wins, then the first lexicon, then the later entry', 
   t.end();
 });
 
-t.test('a word has a bound of variants', (t) => {
+t.test('a word has at most 16 variants', (t) => {
   const lexicon = new Lexicon();
   const added = Array.from({ length: 40 }, (_, i) =>
     lexicon.add(entry('a', 'b', { language: `en-${100 + i}` })),
@@ -98,7 +98,7 @@ t.test('a word has a bound of variants', (t) => {
   t.end();
 });
 
-t.test('10,000 entries cost a text no measurable time', (t) => {
+t.test('a text takes less than four times as long with 10,000 entries as with one', (t) => {
   const small = lexiconOf(entry('word0', 'x'));
   const large = new Lexicon();
   for (let i = 0; i < 10_000; i++) large.add(entry(i % 2 === 0 ? `word${i}` : `the word ${i}`, 'x'));

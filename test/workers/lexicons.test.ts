@@ -59,7 +59,7 @@ t.test('the plain form has two columns, comments and rules', (t) => {
 const pls = (body: string, attributes = 'alphabet="ipa" xml:lang="en-US"') =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<lexicon version="1.0" xmlns="http://www.w3.org/2005/01/pronunciation-lexicon" ${attributes}>\n${body}\n</lexicon>\n`;
 
-t.test('a lexicon of the W3C form', (t) => {
+t.test('the W3C form has words with spellings or phonemes, and faults have their lines', (t) => {
   const { entries, findings } = parsePls(
     pls(`<lexeme><grapheme>W3C</grapheme><alias>World Wide Web Consortium</alias></lexeme>
 <lexeme>
@@ -156,7 +156,7 @@ t.test(
   },
 );
 
-t.test('what is too much is left out', async (t) => {
+t.test('entries beyond the bound are left out, and the log says so', async (t) => {
   const folder = t.testdir({
     'a.txt': 'one\t1\ntwo\t2\nthree\t3\n',
     'b.txt': 'four\t4\n',

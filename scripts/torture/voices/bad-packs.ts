@@ -1,11 +1,11 @@
-/** Packs that no service may trust: each is a folder, and what the finding about it must say. */
+/** Packs that no service may use: how each is made, and what the finding about it must say. */
 import { cpSync, mkdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Attribute, type Model, type Node, elementTypes } from '../../../workers/engines/graph/model.js';
-import { bufferSource, fieldsOf, MessageWriter } from '../../../workers/engines/graph/wire.js';
+import { type Model, type Node, type Tensor, elementTypes } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
-import { GraphBuilder } from '../../voices/fixtures/graph-builder.js';
-import { type EchoOptions, echoModel, make as makeKokoro, writeModel } from '../../voices/fixtures/kokoro.js';
+import { GraphBuilder, loopBody } from '../../voices/fixtures/graph-builder.js';
+import { type EchoOptions, echoModel, makeKokoro, writeModel } from '../../voices/fixtures/kokoro.js';
+import { shippedFolder } from '../../voices/fixtures/mixed.js';
 import {
   piperConfig,
   piperModel,
@@ -48,21 +48,6 @@ const withText = (
     writeFileSync(join(folder, 'text_conditioner.onnx'), more(model));
   });
 
-/** The graph of a model, as an attribute of a loop. */
-const bodyAttribute = (model: Model): Attribute => {
-  const message = modelMessage(model);
-  for (const { number, from, to } of fieldsOf(bufferSource(message)))
-    if (number === 7) {
-      const bytes = new MessageWriter()
-        .text(1, 'body')
-        .bytes(6, message.subarray(from, to))
-        .integer(20, 5)
-        .finish();
-      return { type: 'other', bytes, uses: [] };
-    }
-  throw new Error('a model has no graph');
-};
-
 /** A loop that goes on for ever. */
 const endless = withText(
   (graph) => graph.floats([0], []),
@@ -82,7 +67,7 @@ const endless = withText(
     const [last] = model.nodes.slice(-1);
     const loop: Node = {
       ...{ name: 'loop', op: 'Loop', domain: '', inputs: ['', '', last!.inputs[0]!], outputs: ['looped'] },
-      attributes: new Map([['body', bodyAttribute(made)]]),
+      attributes: new Map([['body', loopBody(made)]]),
     };
     return modelMessage({
       ...model,
@@ -99,13 +84,13 @@ const huge = withText((graph, ids) => {
   return graph.op('ReduceMax', [graph.op('Add', [zeros, graph.floats([1], [])])], { keepdims: 0 });
 });
 
-/** A weight in a file outside of the pack. */
+/** Puts a weight into a file outside of the pack. */
+const outsidePack = ({ dims }: Pick<Tensor, 'dims'>) =>
+  dims.length === 3 ? { location: '../outside.bin', offset: 0 } : undefined;
+
 const outside = withText(
   (graph) => graph.weights([1, 1, width], 1),
-  (model) =>
-    modelMessage(model, ({ dims }) =>
-      dims.length === 3 ? { location: '../outside.bin', offset: 0 } : undefined,
-    ),
+  (model) => modelMessage(model, outsidePack),
 );
 
 /** Multiplies the audio by a number. */
@@ -138,12 +123,7 @@ const piperThen =
   };
 
 const outsideWeights = (path: string): void =>
-  writeFileSync(
-    path,
-    modelMessage(piperModel(smallPiper), ({ dims }) =>
-      dims.length === 3 ? { location: '../outside.bin', offset: 0 } : undefined,
-    ),
-  );
+  writeFileSync(path, modelMessage(piperModel(smallPiper), outsidePack));
 
 const files =
   (contents: Readonly<Record<string, string>>) =>
@@ -155,8 +135,7 @@ const files =
 
 const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 63201294\n';
 
-/** @param shipped the folder of the pack that comes with the service */
-export const badPacks = (shipped: string): readonly BadPack[] => [
+export const badPacks: readonly BadPack[] = [
   {
     name: 'cut',
     finding: /flow_lm_main\.onnx: /,
@@ -192,7 +171,7 @@ export const badPacks = (shipped: string): readonly BadPack[] => [
     name: 'twin',
     finding: /voice "wren" is in .*syrinx-en already/,
     make: (folder) => {
-      cpSync(shipped, folder, { recursive: true });
+      cpSync(shippedFolder, folder, { recursive: true });
       return Promise.resolve();
     },
   },
@@ -200,7 +179,7 @@ export const badPacks = (shipped: string): readonly BadPack[] => [
     name: 'lie',
     finding: /the models do not run as the manifest says/,
     make: (folder) => {
-      cpSync(shipped, folder, { recursive: true });
+      cpSync(shippedFolder, folder, { recursive: true });
       const path = join(folder, 'manifest.json');
       const manifest = JSON.parse(readFileSync(path, 'utf8')) as { sizes: object; speakers: object[] };
       const speakers = [{ ...manifest.speakers[0], id: 'liar' }];

@@ -9,7 +9,7 @@ import { exchange, speechRequest } from '../../rig/http.js';
 import { Dice } from '../../rig/random.js';
 import { Service } from '../../rig/service.js';
 import { Tally } from '../../rig/tally.js';
-import { foreignPacks, makeMixedPacks, shippedPack, voiceOfEachPack } from '../../voices/fixtures/mixed.js';
+import { foreignPacks, makeMixedPacks, voiceOfEachPack } from '../../voices/fixtures/mixed.js';
 import { comesTrue } from '../checks.js';
 import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { breaking } from '../threads/faults.js';
@@ -65,11 +65,10 @@ const voicesOf = async ({ service }: Speaker): Promise<readonly string[]> =>
   voiceOfEachPack(await service.voices());
 
 const beside = async (scratch: string, { progress }: TortureOptions): Promise<TortureRow> => {
-  const packs = badPacks(join('models', shippedPack));
   const models = join(scratch, 'models');
   await makeMixedPacks(models);
-  for (const { name, make } of packs) await make(join(models, `bad-${name}`));
-  progress(`${packs.length} bad packs beside good ones`);
+  for (const { name, make } of badPacks) await make(join(models, `bad-${name}`));
+  progress(`${badPacks.length} bad packs beside good ones`);
   const found = new Map<string, string>();
   const startedMs = performance.now();
   const speaker = await startIn(scratch, {
@@ -81,7 +80,7 @@ const beside = async (scratch: string, { progress }: TortureOptions): Promise<To
   });
   const startMs = Math.round(performance.now() - startedMs);
   try {
-    const wrong = packs.flatMap(({ name, finding }) => {
+    const wrong = badPacks.flatMap(({ name, finding }) => {
       const reason = found.get(`bad-${name}`);
       return reason !== undefined && finding.test(reason) ? [] : [`${name}: ${reason ?? 'no finding'}`];
     });
@@ -89,7 +88,7 @@ const beside = async (scratch: string, { progress }: TortureOptions): Promise<To
     const spoken = new Tally();
     for (const voice of voices) spoken.add(await speakWith(speaker, voice));
     const warnings = (await warningsOf(speaker.service)).length;
-    // The next start knows what was tried.
+    // The next start uses the results of the trials.
     await speaker.service.stop();
     const againMs = performance.now();
     const again = await startIn(scratch);
@@ -97,8 +96,8 @@ const beside = async (scratch: string, { progress }: TortureOptions): Promise<To
     await again.service.stop();
     return {
       fault: 'bad packs',
-      injected: packs.map(({ name }) => name).join(', '),
-      count: packs.length,
+      injected: badPacks.map(({ name }) => name).join(', '),
+      count: badPacks.length,
       outcome:
         `${found.size} findings, each with its reason; the voices of ${voices.length} packs spoke (${spoken.toString()}); ` +
         `${warnings} warnings; start ${startMs} ms, the next one ${nextStartMs} ms ${wrong.join('; ')}`,

@@ -34,7 +34,7 @@ const tables = {
 
 for (const [language, table] of Object.entries(tables)) {
   for (const [rule, rows] of Object.entries(table))
-    t.test(`${language}: ${rule}`, (t) => {
+    t.test(`${language} is spoken as the table says: ${rule}`, (t) => {
       for (const [written, spoken] of rows) t.equal(spokenOf(written, language), spoken, written);
       t.end();
     });

@@ -86,14 +86,14 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
     { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blend": {}}' },
     /syrinx\.json: syrinx\.json\.blend must be undefined/,
   ],
-  'a vocabulary that is none': [
+  'a file of tokens that is none': [
     { 'model.onnx': {}, ...voice, 'tokens.txt': 'a\nb\n' },
     /tokens\.txt: "a" is not a symbol with its id/,
   ],
 };
 
 for (const [title, [files, reason]] of Object.entries(faults))
-  t.test(`refused: ${title}`, (t) =>
+  t.test(`a pack with ${title} is refused with its reason and a remedy`, (t) =>
     t.rejects(readPack(t, files), { name: 'VoicePackError', message: reason }),
   );
 
@@ -110,7 +110,7 @@ for (const [title, options, reason] of [
     await t.rejects(load(pack), { name: 'VoicePackError', message: reason });
   });
 
-t.test('a vocabulary of another model is noticed', async (t) => {
+t.test('a pack with the vocabulary of another model is refused when it is loaded', async (t) => {
   const strange = JSON.stringify({ model: { vocab: { '\u4e00': 1, '\u4e8c': kokoroVocabulary.size } } });
   const pack = await readPack(t, { 'model.onnx': {}, 'tokenizer.json': strange, ...voice });
   await t.rejects(load(pack), { message: /knows none of the sounds of its language/ });

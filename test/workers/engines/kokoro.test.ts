@@ -1,4 +1,4 @@
-/** Kokoro and KittenTTS in all forms that people download, with graphs that echo what they are given. */
+/** Kokoro and KittenTTS in all forms that people download, with graphs that echo their inputs. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -72,7 +72,7 @@ const exports: Readonly<Record<string, PackFiles>> = {
 };
 
 for (const [title, files] of Object.entries(exports))
-  t.test(`Kokoro, ${title}`, async (t) => {
+  t.test(`Kokoro speaks as it is published: ${title}`, async (t) => {
     const pack = await readPack(t, files, 'kokoro');
     t.match(pack.voices, [
       { id: 'kokoro-af_heart', language: 'en-US', sampleRateHz: 24_000 },
@@ -123,7 +123,7 @@ t.test('the ids of 50 sentences are those of the public references', async (t) =
   }
 });
 
-t.test('KittenTTS by version', async (t) => {
+t.test('KittenTTS before 0.8 has no end mark, and later versions have names and paces of their voices', async (t) => {
   const model = { audioRank: 2, durations: 'output', tailSamples: 5_000 } as const;
   const config = { type: 'ONNX1', model_file: 'kitten.onnx', voices: 'voices.npz' };
   const text = 'Hello, world.';
@@ -177,7 +177,7 @@ t.test('a blend is a voice: the weighted mean of others', async (t) => {
   t.match(heardIn(pcm), { ids: hello.ids, row: hello.ids.length - 2, voice: 0.33 });
 });
 
-t.test('voices of languages that espeak-ng cannot phonemise for it are left out, with a note', async (t) => {
+t.test('voices of languages that need another phonemiser are left out, with a note', async (t) => {
   const pack = await readPack(t, {
     'model.onnx': { durations: 'none', speedType: elementTypes.int32 },
     ...onnxVoices,
@@ -254,7 +254,7 @@ t.test('first audio waits for a short piece; where a text is cut depends on the 
   );
 });
 
-t.test('texts without a sound, and words of any length', async (t) => {
+t.test('a text without a sound is silence, and a long word is cut into pieces', async (t) => {
   const voices = await load(await readPack(t, { 'model.onnx': {}, ...onnxVoices }));
   const blank = await speak(voices, '...');
   t.ok(blank.pcm.length > 0 && blank.pcm.every((sample) => sample === 0));

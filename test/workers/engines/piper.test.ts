@@ -1,10 +1,9 @@
-/** Piper's engine, read from the sound of a voice that says what it was given. */
+/** Piper's engine, with a voice whose sound shows the inputs of its graph. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { piperConfig, writePiper } from '../../../scripts/voices/fixtures/piper.js';
 import { piperSymbols } from '../../../scripts/voices/fixtures/piper-symbols.js';
-import { limits } from '../../../src/limits.js';
 import { wordSpans } from '../../../src/text/words.js';
 import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
 import type { Engine } from '../../../workers/engines/engine.js';
@@ -13,14 +12,9 @@ import { piper } from '../../../workers/engines/piper/format.js';
 import { readEntry } from '../../../workers/engines/registry.js';
 import { packageRoot } from '../../support/package-root.js';
 import { echoModel, echoRate, echoSamples } from '../../support/piper-echo.js';
+import { testMeans } from '../../support/voices.js';
 
 const derived = new DerivedFiles(t.testdir());
-const means = {
-  provider: 'cpu',
-  native: <T>(run: () => Promise<T>) => run(),
-  log: { debug: () => undefined, warn: () => undefined },
-  bounds: limits,
-} as const;
 
 let folders = 0;
 /** A pack with the echo voice. @param changes of its configuration */
@@ -30,7 +24,7 @@ const packOf = async (changes: Readonly<Record<string, unknown>> = {}, speakers 
   return readEntry({ name: 'echo', path, files: null }, { derived }, [], [piper]);
 };
 const load = async (changes?: Readonly<Record<string, unknown>>): Promise<Engine> =>
-  piper.load((await packOf(changes)).pack, means);
+  piper.load((await packOf(changes)).pack, testMeans);
 
 const requestOf = (text: string, changes: Partial<SegmentRequest> = {}, settings = {}): SegmentRequest => ({
   text,
@@ -118,7 +112,7 @@ t.test('phonemes in double brackets are spoken as they are', async (t) => {
   t.same(everySecond(ids), paddedIds('sˈeɪ ˈzuːbɔ nˈaʊ.'));
 });
 
-t.test('symbols with several ids, known clusters, and symbols that the voice lacks', async (t) => {
+t.test('a symbol may have several ids, a cluster has its own, and symbols that the voice lacks are left out', async (t) => {
   const map = Object.fromEntries(piperSymbols.map((symbol, id) => [symbol, [id]]));
   delete map['ˈ'];
   const changes = {
@@ -195,18 +189,18 @@ t.test('a text without a sound is a short silence', async (t) => {
   t.same(words, [{ word: 0, startSample: 0, endSample: 0 }]);
 });
 
-t.test('a package of sherpa-onnx needs no configuration: tokens and metadata tell', async (t) => {
+t.test('a package of sherpa-onnx needs no configuration: tokens and metadata replace it', async (t) => {
   const path = join(t.testdirName, 'sherpa');
   await writePiper(path, 'echo', echoModel());
   await rm(join(path, 'echo.onnx.json'));
   const { pack } = await readEntry({ name: 'amy', path, files: null }, { derived }, [], [piper]);
   t.same(pack.voices.map(({ id, language }) => [id, language])[1], ['amy-1', 'en-US']);
-  const engine = await piper.load(pack, means);
+  const engine = await piper.load(pack, testMeans);
   const { ids } = await speak(engine, requestOf('Yes.', {}, { voiceId: 'amy-0' }));
   t.same(everySecond(ids), paddedIds('jˈɛs.'));
 });
 
-t.test('what cannot speak is refused with the reason and what to do', async (t) => {
+t.test('a voice that cannot speak is refused with the reason and what to do', async (t) => {
   const refuses = async (pattern: RegExp, changes: Readonly<Record<string, unknown>>) =>
     t.rejects(packOf(changes), { name: 'VoicePackError', message: pattern });
   await refuses(/type "pinyin", which this service cannot make: use a Chinese voice/, {

@@ -5,7 +5,13 @@ import t, { type Test } from 'tap';
 import { echo, smallShape } from '../../../scripts/voices/fixtures/pocket-echo.js';
 import { makeOneGraph } from '../../../scripts/voices/fixtures/pocket-one.js';
 import { pocketPieces } from '../../../scripts/voices/fixtures/pocket-tokeniser.js';
-import { mainStates, makeFiveGraphs } from '../../../scripts/voices/fixtures/pocket.js';
+import {
+  type StateArray,
+  mainStates,
+  makeFiveGraphs,
+  numpyOf,
+  safetensors,
+} from '../../../scripts/voices/fixtures/pocket.js';
 import { closeFiles } from '../../../src/threads/voices.js';
 import type { LoadedVoices } from '../../../workers/engines/engine.js';
 import { loadPacks, readPacks } from '../../../workers/engines/registry.js';
@@ -86,31 +92,14 @@ t.test('vocab.json and token_scores.json take the place of tokenizer.model', asy
   );
 });
 
-type Array = readonly [type: string, dims: readonly number[], data: Float32Array | BigInt64Array];
-
-const safetensors = (arrays: Readonly<Record<string, Array>>): Buffer => {
-  const header: Record<string, object> = { __metadata__: { format: 'pt' } };
-  const pieces: Buffer[] = [];
-  let at = 0;
-  for (const [name, [dtype, shape, { buffer }]] of Object.entries(arrays)) {
-    header[name] = { dtype, shape, data_offsets: [at, at + buffer.byteLength] };
-    pieces.push(Buffer.from(buffer as ArrayBuffer));
-    at += buffer.byteLength;
-  }
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([length, text, ...pieces]);
-};
-
 const { width } = smallShape;
 const frames = 4;
 const value = -400;
 const filled = (count: number) => new Float32Array(count).fill(value);
 
 /** A state of an older file: other arrays than `step` hold the number of its steps. */
-const olderState = (steps: Readonly<Record<string, Array>>) => {
-  const arrays: Record<string, Array> = {};
+const olderState = (steps: Readonly<Record<string, StateArray>>) => {
+  const arrays: Record<string, StateArray> = {};
   for (const { path, key, shape } of mainStates(smallShape)) {
     if (key === 'cache') {
       const dims = [2, 1, frames, ...shape.slice(3)];
@@ -122,8 +111,8 @@ const olderState = (steps: Readonly<Record<string, Array>>) => {
   return safetensors(arrays);
 };
 
-t.test('voices come in files of every form', async (t) => {
-  const vectors: Array = ['F32', [1, frames, width], filled(frames * width)];
+t.test('voices are read from files of every form', async (t) => {
+  const vectors: StateArray = ['F32', [1, frames, width], filled(frames * width)];
   const voices = await changed(t, async (pack) => {
     await writeFile(join(pack, 'bare.safetensors'), safetensors({ embedding: vectors }));
     await writeFile(
@@ -134,17 +123,7 @@ t.test('voices come in files of every form', async (t) => {
       join(pack, 'ended.safetensors'),
       olderState({ current_end: ['F32', [frames], new Float32Array(frames)] }),
     );
-    const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (1, ${frames}, ${width}), }`.padEnd(
-      117,
-    );
-    await writeFile(
-      join(pack, 'voice-array.npy'),
-      Buffer.concat([
-        Buffer.from('\x93NUMPY\x01\x00\x76\x00', 'latin1'),
-        Buffer.from(`${header}\n`),
-        Buffer.from(filled(frames * width).buffer),
-      ]),
-    );
+    await writeFile(join(pack, 'voice-array.npy'), numpyOf(value, frames, width));
   });
   const heard = new Array<number>(frames).fill(value);
   for (const [name, expected] of [

@@ -1,4 +1,4 @@
-/** Pocket TTS with graphs that echo what they were given: the audio tells which tokens and states arrived. */
+/** Pocket TTS with graphs that echo their inputs: the audio shows the tokens and states. */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -158,7 +158,7 @@ t.test('a long text is read in pieces, each from the voice on', async (t) => {
   for (const [place, from] of begins.entries()) {
     const piece = frames.slice(from, begins[place + 1]);
     t.strictSame(promptOf(piece), [echo.beforeVoice, ...repeat(-200, echo.voiceFrames), ...each]);
-    t.equal(piece[0]!.at(echo.decoderIsNew), 1, 'the decoder begins anew, too');
+    t.equal(piece[0]!.at(echo.decoderIsNew), 1, 'the decoder begins again, too');
   }
   t.strictSame(
     words.map(({ word }) => word),

@@ -139,7 +139,7 @@ t.test('no text fails, and every word index exists', (t) => {
   t.end();
 });
 
-t.test('what espeak-ng cannot do is said', (t) => {
+t.test('each language has its level of support, with the reason', (t) => {
   for (const language of 'en-US en-GB de fr es it pt-BR nl pl ru tr hi'.split(' '))
     t.strictSame(languageSupport(language), { level: 'full', reason: '' });
   t.match(languageSupport('ja-JP'), { level: 'partial', reason: /kanji/ });
