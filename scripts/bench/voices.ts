@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AudioFormat } from '../../src/api/formats.js';
-import { parseSamples, sumOf } from '../rig/exposition.js';
+import { sumOf } from '../rig/exposition.js';
 import { pssMiB } from '../rig/process-facts.js';
 import { type Service, type ServiceOptions, withService } from '../rig/service.js';
 import { median } from '../rig/statistics.js';
@@ -67,9 +67,6 @@ export const measureSharing = (load: Load, options: ServiceOptions): Promise<Row
     ];
   });
 
-const metricsOf = async (service: Service) =>
-  parseSamples(await (await fetch(`${service.opsUrl}/metrics`)).text());
-
 export const measureLoading = (load: Load, options: ServiceOptions): Promise<Row[]> =>
   withVoices(['one', 'two'], (env, dataDir) =>
     withService(
@@ -89,7 +86,7 @@ export const measureLoading = (load: Load, options: ServiceOptions): Promise<Row
               waits[state].push(figures[0]!.byteMs);
             }
           }
-        const samples = await metricsOf(service);
+        const samples = await service.metrics();
         const loads = sumOf(samples, 'syrinx_voice_pack_loads_total') ?? 0;
         const seconds = sumOf(samples, 'syrinx_voice_pack_load_seconds_total') ?? Number.NaN;
         const loadMs = (1000 * seconds) / loads;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createKeys } from '../operator.js';
+import { parseSamples, type Sample } from './exposition.js';
 import { exchange, jsonOf } from './http.js';
 import { countHandles } from './process-facts.js';
 
@@ -302,6 +303,12 @@ export class Service extends NodeProcess {
     const answer = await exchange(this.port, { path: '/readyz' });
     if (answer.status === 200) return '';
     return ((jsonOf(answer) as { reasons?: string[] }).reasons ?? []).join('; ');
+  }
+
+  /** The metrics now; none when the ops listener does not answer. */
+  async metrics(): Promise<readonly Sample[]> {
+    const { body, status } = await exchange(this.opsPort, { path: '/metrics' });
+    return status === 200 ? parseSamples(body.toString()) : [];
   }
 
   /** What the service logs on SIGUSR2. @throws when it logs nothing */

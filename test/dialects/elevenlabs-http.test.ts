@@ -1,7 +1,8 @@
 /** Speech and lists over the HTTP API of ElevenLabs. */
 import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
-import { startService } from '../support/service.js';
+import { sumOf } from '../../scripts/rig/exposition.js';
+import { startService, until } from '../support/service.js';
 
 const service = await startService(t, {
   SYNTHESIS_THREADS: '1',
@@ -49,7 +50,7 @@ const checkTimes = (t: Test, alignments: readonly Alignment[], seconds: number):
   t.ok(last > seconds / 2 && last <= seconds + 0.001, `${last} of ${seconds} s`);
 };
 
-t.test('every format that can be made, with its content type', async (t) => {
+t.test('every format of the service has its content type, and others are refused', async (t) => {
   const of = (type: string, prefix: string, names: string) =>
     Object.fromEntries(names.split(' ').map((name) => [prefix + name, type]));
   const wanted = {
@@ -91,7 +92,7 @@ t.test('a voice of another service is one of ours by configuration; speed makes 
   t.ok((await pcm({ text: ' ', voice_settings: null })) > 0, 'blank text is a short silence');
 });
 
-t.test('with-timestamps: the text again, character by character', async (t) => {
+t.test('with-timestamps returns the text character by character, with times in order', async (t) => {
   const answer = await speak('wren/with-timestamps?output_format=pcm_24000', { text });
   t.equal(answer.headers.get('content-type'), 'application/json');
   const { alignment, audio_base64, normalized_alignment } = (await answer.json()) as Timed;
@@ -99,7 +100,7 @@ t.test('with-timestamps: the text again, character by character', async (t) => {
   t.strictSame(normalized_alignment, alignment);
 });
 
-t.test('stream/with-timestamps: lines of JSON', async (t) => {
+t.test('stream/with-timestamps returns the same in lines of JSON', async (t) => {
   const answer = await speak('wren/stream/with-timestamps?output_format=pcm_24000', { text });
   const lines = (await answer.text()).trimEnd().split('\n');
   t.ok(lines.length > 5, `${lines.length} lines`);
@@ -115,7 +116,7 @@ t.test('stream/with-timestamps: lines of JSON', async (t) => {
   );
 });
 
-t.test('lists, and what is left of the credit', async (t) => {
+t.test('the lists name voices and models, and the subscription counts what is spoken', async (t) => {
   t.match(await (await get('/v1/voices')).json(), {
     voices: [{ voice_id: 'wren', name: 'wren', category: 'premade' }],
   });
@@ -134,9 +135,9 @@ t.test('lists, and what is left of the credit', async (t) => {
       character_limit: number;
     };
   const before = await left();
-  t.equal(before.character_limit, 10_000, 'credits for so many characters');
+  t.equal(before.character_limit, 10_000, 'half as many characters as credits');
   await (await speak('wren', { text: 'Ten chars.' })).arrayBuffer();
-  while ((await left()).character_count < before.character_count + 10);
+  t.ok(await until(async () => (await left()).character_count === before.character_count + 10));
   t.equal((await left()).character_limit, 10_000);
 });
 
@@ -163,11 +164,12 @@ t.test('errors are in the shape of this API', async (t) => {
   t.equal((await speak('wren', body, { authorization: `Bearer ${key}` })).status, 200, 'the common header');
 });
 
-t.test('metrics and the log tell its routes from those of the public port', async (t) => {
-  const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
-  t.match(metrics, /syrinx_requests_total\{route="elevenlabs:\/v1\/text-to-speech\/:voice",status="402"\} 1/);
-  t.match(metrics, 'syrinx_streams{route="elevenlabs:/v1/text-to-speech/:voice/stream"} 0');
-  t.match(metrics, 'syrinx_streams{route="elevenlabs:/v1/text-to-speech/:voice/multi-stream-input"} 0');
-  t.ok(service.entries.some(({ route }) => route === 'elevenlabs:/v2/voices'));
+t.test('metrics and the log name its routes, and the public port does not have them', async (t) => {
+  const route = 'elevenlabs:/v1/text-to-speech/:voice';
+  t.equal(await service.metric('syrinx_requests_total', { route, status: '402' }), 1);
+  const samples = await service.metrics();
+  for (const path of ['stream', 'multi-stream-input'])
+    t.equal(sumOf(samples, 'syrinx_streams', { route: `${route}/${path}` }), 0, 'a series before its first stream');
+  t.ok(await until(() => service.entries.some((entry) => entry['route'] === 'elevenlabs:/v2/voices')));
   t.equal((await service.get('/v1/voices')).status, 404, 'the public port stays as it is');
 });

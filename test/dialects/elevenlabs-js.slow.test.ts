@@ -54,7 +54,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
     return bytes;
   };
 
-  await t.test('audio, whole and as it is made', async (t) => {
+  await t.test('convert and stream return the audio of a text', async (t) => {
     const request = { text, modelId: 'eleven_multilingual_v2', outputFormat: 'pcm_24000' };
     const seconds = (bytes: number) => bytes / 48_000;
     for (const kind of ['convert', 'stream'] as const) {
@@ -81,7 +81,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
     t.equal(streamed, text);
   });
 
-  await t.test('lists and credit', async (t) => {
+  await t.test('lists and subscription are those of the service', async (t) => {
     const { voices } = await client.voices.getAll();
     t.ok(voices.some(({ voiceId, name }) => voiceId === 'wren' && name === 'wren'));
     t.match(await client.voices.search({ pageSize: 10 }), { hasMore: false, totalCount: voices.length });
@@ -91,13 +91,10 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
     t.equal(characterLimit, 5_000);
   });
 
-  const requests = async (status: number, path = ''): Promise<string> => {
-    const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
-    const route = `elevenlabs:/v1/text-to-speech/:voice${path}`;
-    return (
-      metrics.split(`syrinx_requests_total{route="${route}",status="${status}"} `)[1]?.split('\n')[0] ?? '0'
-    );
-  };
+  const requests = (status: number, path = ''): Promise<number> =>
+    service.metric('syrinx_requests_total', {
+      ...{ route: `elevenlabs:/v1/text-to-speech/:voice${path}`, status: String(status) },
+    });
   const pcm = { outputFormat: 'pcm_24000' };
   const firstOf = async (body: ReadableStream<Uint8Array>) => {
     const reader = body.getReader();
@@ -105,7 +102,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
     return { reader, bytes: value?.length ?? 0 };
   };
 
-  await t.test('200 interruptions in mid-speech', async (t) => {
+  await t.test('200 interruptions in mid-speech leave no context open', async (t) => {
     const interrupted = clientOf(fullKey);
     for (let turn = 0; turn < 200; turn++) {
       const body = await interrupted.textToSpeech.stream('wren', { text: prose(50), ...pcm });
@@ -114,7 +111,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
       await reader.cancel();
       t.ok((await reader.read()).done, 'nothing follows');
     }
-    t.ok(await until(async () => (await service.status()).openContexts === 0));
+    t.ok(await until(async () => (await service.openContexts()) === 0));
   });
 
   await t.test('the tenth request is refused, and tried again until a slot is free', async (t) => {
@@ -127,7 +124,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
       .catch((error: unknown) => error);
     t.match(refusal, { statusCode: 429, body: { detail: { status: 'too_many_concurrent_requests' } } });
     const tenth = full.stream('wren', { text, ...pcm });
-    t.ok(await until(async () => Number(await requests(429, '/stream')) >= 2));
+    t.ok(await until(async () => (await requests(429, '/stream')) >= 2));
     for (const { reader } of nine) await reader.cancel();
     t.ok((await bytesOf(await tenth)) > 48_000);
   });
@@ -167,7 +164,7 @@ t.test('elevenlabs-js', { skip: missingClients, timeout: 110_000 }, async (t) =>
       t.equal(error.constructor.name, name, `${status}`);
       t.equal(error.statusCode, status);
       t.ok((error.body as { detail: unknown }).detail);
-      t.equal(await requests(status), '1', `${status} is asked once`);
+      t.equal(await requests(status), 1, `${status} is asked once`);
     }
   });
 });

@@ -57,7 +57,7 @@ const sentences = [
   'Shall we go, my 👋 friend? ',
 ];
 
-t.test('LiveKit: sentences with a flush each, then the end', async (t) => {
+t.test('LiveKit hears sentences with a flush each, and their end when it closes the context', async (t) => {
   const client = await open(t, liveKit, 'hpp4J3VqNfWAUOO0d1Us');
   client.send(
     { text: ' ', voice_settings: {}, context_id: 'one', generation_config: { chunk_length_schedule: [50] } },
@@ -93,7 +93,7 @@ t.test('LiveKit: sentences with a flush each, then the end', async (t) => {
   t.equal(client.messages.filter(({ error }) => error !== undefined).length, 0);
 });
 
-t.test('Pipecat: sentences without spaces, a flush, and a close; times add up', async (t) => {
+t.test('Pipecat hears sentences without spaces between, and its clock of words adds up', async (t) => {
   const client = await open(t, multi);
   const said = ['Good morning.', 'The kettle is on, and the paper is at the door!', 'Shall we go?'];
   client.send({ text: ' ', context_id: 'a' });
@@ -117,7 +117,7 @@ t.test('Pipecat: sentences without spaces, a flush, and a close; times add up', 
   );
 });
 
-t.test('an interruption: what is not flushed is dropped, and a second close drops the rest', async (t) => {
+t.test('a close drops what is not flushed, and a second close drops the rest', async (t) => {
   const client = await open(t, multi);
   const long =
     'This goes on for quite a while, and nobody will hear the end of it, because somebody speaks. ';
@@ -142,7 +142,7 @@ t.test('an interruption: what is not flushed is dropped, and a second close drop
   t.equal(client.of('spoken').length, heard, 'nothing follows');
 });
 
-t.test('tokens that cut words, and speed', async (t) => {
+t.test('tokens that cut words rebuild the text, and a higher speed takes less time', async (t) => {
   const client = await open(t, multi.replace('auto_mode=true', 'auto_mode=false'));
   const text = 'Good morning, the kettle is on.\n\nAnd the paper is at the door.';
   const speak = async (id: string, speed: number): Promise<number> => {
@@ -160,7 +160,7 @@ t.test('tokens that cut words, and speed', async (t) => {
   t.ok(slowMs > fastMs * 1.3, `${slowMs} and ${fastMs} ms`);
 });
 
-t.test('TEN: the key in the first message, one context, and the end', async (t) => {
+t.test('TEN sends the key in the first message, hears one context and its end', async (t) => {
   const url = `${base}/wren/stream-input?&model_id=eleven_flash_v2_5&output_format=pcm_24000`;
   const client = (await ElevenLabsClient.open(url)) as ElevenLabsClient;
   client.send({ text: ' ', xi_api_key: key, generation_config: { chunk_length_schedule: [50] } });
@@ -214,7 +214,7 @@ t.test('handshakes are refused in the words of this API', async (t) => {
   });
 });
 
-t.test('nine speak: the tenth is refused, at its handshake or on an open socket', async (t) => {
+t.test('while nine speak the tenth is refused, at its handshake or on an open socket', async (t) => {
   const idle = await open(t);
   const long = 'This goes on for quite a while, because somebody has a lot to tell about the summer. ';
   const clients = await Promise.all(Array.from({ length: 9 }, () => open(t)));

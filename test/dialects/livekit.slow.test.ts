@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
 import { loadClient, missingClients } from '../support/interop.js';
-import { freePort, spawnService, startService, type TestService } from '../support/service.js';
+import { freePort, spawnService, startService, until } from '../support/service.js';
 
 interface SynthesizedAudio {
   readonly frame: { readonly data: Int16Array; readonly sampleRate: number; readonly channels: number };
@@ -47,18 +47,8 @@ const read = async (events: AsyncIterable<SynthesizedAudio | symbol>) => {
   return { audio, seconds: samples / RATE_HZ, words };
 };
 
-const routeOf = (path: string) => `elevenlabs:/v1/text-to-speech/:voice/${path}`;
-
-/** What the service counts, by its line in the metrics. */
-const counted = async (service: TestService, line: string): Promise<number> => {
-  const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text();
-  const [, value = '0'] =
-    metrics
-      .split('\n')
-      .find((each) => each.startsWith(line))
-      ?.split(/ (?=[^ ]*$)/) ?? [];
-  return Number(value);
-};
+const STREAM = 'elevenlabs:/v1/text-to-speech/:voice/stream';
+const SOCKET = 'elevenlabs:/v1/text-to-speech/:voice/multi-stream-input';
 
 t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) => {
   // The plugin reports a failed request as an event, and leaves its rejected promise unhandled.
@@ -76,6 +66,8 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     ['full', null],
   ]);
   const origin = `127.0.0.1:${service.dialectPorts['elevenlabs']}`;
+  const requests = (route: string, status: number): Promise<number> =>
+    service.metric('syrinx_requests_total', { route, status: String(status) });
   const open = (t: Test, options: object = {}): LiveKitTts => {
     const opened = new TTS({
       ...{ apiKey: key, baseURL: `http://${origin}/v1`, voiceId: 'wren', encoding: `pcm_${RATE_HZ}` },
@@ -85,7 +77,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     return opened;
   };
 
-  await t.test('synthesize: a whole text', async (t) => {
+  await t.test('synthesize speaks a whole text', async (t) => {
     const { audio, seconds } = await read(open(t).synthesize(text));
     t.ok(seconds > 4 && seconds < 12, `${seconds} s`);
     t.match(audio[0]?.frame, { sampleRate: RATE_HZ, channels: 1 });
@@ -96,7 +88,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     );
   });
 
-  await t.test('stream: text in pieces, segments in order, words that rebuild the text', async (t) => {
+  await t.test('stream speaks text in pieces, with segments in order and words that rebuild the text', async (t) => {
     const tts = open(t);
     for (const size of [1, 2, 4]) {
       const stream = tts.stream();
@@ -122,7 +114,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     }
   });
 
-  await t.test('empty and blank text: no audio and no error', async (t) => {
+  await t.test('empty and blank text makes no audio and no error', async (t) => {
     const tts = open(t);
     const failures: unknown[] = [];
     tts.on('error', (failure) => failures.push(failure));
@@ -135,12 +127,9 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     t.strictSame(failures, []);
   });
 
-  await t.test('200 interruptions in mid-speech on one socket', async (t) => {
+  await t.test('200 interruptions in mid-speech use one socket, and leave no context open', async (t) => {
     const tts = open(t);
-    const opened = await counted(
-      service,
-      `syrinx_requests_total{route="${routeOf('multi-stream-input')}",status="101"}`,
-    );
+    const opened = await requests(SOCKET, 101);
     for (let turn = 0; turn < 200; turn++) {
       const stream = tts.stream();
       stream.pushText(`Turn ${turn} begins here. It goes on for a while, and then somebody speaks. `);
@@ -166,14 +155,9 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
       'The last turn is heard to its end.',
       'nothing of an old turn',
     );
-    const streams = `syrinx_streams{route="${routeOf('multi-stream-input')}"}`;
-    while ((await counted(service, streams)) > 0) await new Promise((resolve) => setTimeout(resolve, 100));
-    t.equal((await service.status()).openContexts, 0, 'every context is over');
-    t.equal(
-      await counted(service, `syrinx_requests_total{route="${routeOf('multi-stream-input')}",status="101"}`),
-      opened + 1,
-      'one socket',
-    );
+    t.ok(await until(async () => (await service.metric('syrinx_streams', { route: SOCKET })) === 0));
+    t.ok(await until(async () => (await service.openContexts()) === 0), 'every context is over');
+    t.equal(await requests(SOCKET, 101), opened + 1, 'one socket');
   });
 
   await t.test('errors are its own exceptions, and no retry follows what cannot succeed', async (t) => {
@@ -185,8 +169,6 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
       t.equal((await reading).audio.length, 0);
       return error;
     };
-    const requests = (status: number) =>
-      counted(service, `syrinx_requests_total{route="${routeOf('stream')}",status="${status}"}`);
     for (const [options, status, name] of [
       [{ apiKey: 'svc_sk_unknown' }, 401, /invalid_api_key/],
       [{ apiKey: brokeKey }, 402, /quota_exceeded/],
@@ -195,7 +177,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     ] as const) {
       const error = await failureOf(options);
       t.match(error, { name: /APIStatusError/, statusCode: status, retryable: false, message: name });
-      t.equal(await requests(status), 1, `${status} is not retried`);
+      t.equal(await requests(STREAM, status), 1, `${status} is not retried`);
     }
   });
 
@@ -211,8 +193,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     );
     const tts = open(t, { apiKey: fullKey });
     const reading = read(tts.synthesize('Hello there.'));
-    const refused = `syrinx_requests_total{route="${routeOf('stream')}",status="429"}`;
-    while ((await counted(service, refused)) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    t.ok(await until(async () => (await requests(STREAM, 429)) > 0));
     for (const holder of holders) holder.close();
     t.ok((await reading).seconds > 0.3);
   });

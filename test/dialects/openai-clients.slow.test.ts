@@ -70,17 +70,15 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
   const { default: Client } = loadClient('openai') as OpenAIModule;
   const clientOf = (apiKey: string, maxRetries = 2): OpenAI => new Client({ apiKey, baseURL, maxRetries });
   const client = clientOf(service.key);
-  const openContexts = async (): Promise<number> => (await service.status()).openContexts;
-  const requestsWith = (status: number): number =>
-    service.logged('request').filter((entry) => entry['route'] === ROUTE && entry['status'] === status)
-      .length;
+  const requestsWith = (status: number): Promise<number> =>
+    service.metric('syrinx_requests_total', { route: ROUTE, status: String(status) });
   /** Nine requests that speak until they are cancelled. */
   const takeSlots = (key: string): Promise<Response[]> => {
     const body = asked(prose(400), { response_format: 'pcm' });
     return Promise.all(Array.from({ length: 9 }, () => clientOf(key).audio.speech.create(body)));
   };
 
-  await t.test('the official client: speech, events, lists', async (t) => {
+  await t.test('the official client gets speech, events and lists', async (t) => {
     const whole = await client.audio.speech.create(asked(SENTENCE, { response_format: 'wav' }));
     t.ok((await bytesOf(whole)).length > 2 * 48_000, 'more than two seconds');
     const blank = await client.audio.speech.create(asked(' \n', { response_format: 'pcm' }));
@@ -104,7 +102,7 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
     t.match(await errorOf(client.models.retrieve('gpt-9')), { status: 404, code: 'model_not_found' });
   });
 
-  await t.test('the official client: 200 interruptions in mid-speech', async (t) => {
+  await t.test('200 interruptions of the official client leave no context open', async (t) => {
     for (let turn = 0; turn < 200; turn++) {
       const aborter = new AbortController();
       const response = await client.audio.speech.create(asked(prose(50), { response_format: 'pcm' }), {
@@ -115,11 +113,11 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
       aborter.abort();
       await t.rejects(reader.read(), { name: 'AbortError' });
     }
-    t.ok(await until(async () => (await openContexts()) === 0));
+    t.ok(await until(async () => (await service.openContexts()) === 0));
     t.equal((await client.audio.speech.create(asked('Free.'))).status, 200);
   });
 
-  await t.test('the official client: each refusal is its right exception', async (t) => {
+  await t.test('each refusal is the right exception of the official client', async (t) => {
     const refused = async (key: string, body: Speech): Promise<unknown[]> => {
       const error = await errorOf(clientOf(key).audio.speech.create(body));
       return [error.constructor.name, error.status, error.code, error.param];
@@ -129,20 +127,20 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
     t.strictSame(await refused('sk-of-another', asked('a')), noKey);
     const unknown = asked('a', { voice: 'nobody' });
     t.strictSame(await refused(service.key, unknown), ['BadRequestError', 400, 'invalid_value', 'voice']);
-    const before = requestsWith(429);
+    const before = await requestsWith(429);
     t.strictSame(await refused(brokeKey, asked('a')), ['RateLimitError', 429, 'insufficient_quota', null]);
-    t.equal(requestsWith(429), before + 1, 'without credit it does not try again');
+    t.equal(await requestsWith(429), before + 1, 'without credit it does not try again');
     t.match(await refused(service.key, asked('a'.repeat(1_100_000))), ['APIError', 413]);
   });
 
-  await t.test('the official client: the tenth request is tried again until there is room', async (t) => {
+  await t.test('the official client tries its tenth request again until there is room', async (t) => {
     const [key = ''] = await service.makeKeys(1);
     const nine = await takeSlots(key);
     const refused = await errorOf(clientOf(key, 0).audio.speech.create(asked('a')));
     t.match([refused.constructor.name, refused.code], ['RateLimitError', 'rate_limit_exceeded']);
-    const before = requestsWith(429);
+    const before = await requestsWith(429);
     const tenth = clientOf(key).audio.speech.create(asked('Now there is room.'));
-    t.ok(await until(() => requestsWith(429) > before));
+    t.ok(await until(async () => (await requestsWith(429)) > before));
     for (const response of nine) await response.body?.cancel();
     t.equal((await tenth).status, 200);
   });
@@ -171,7 +169,7 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
       return tts;
     };
 
-    await t.test('frames of speech', async (t) => {
+    await t.test('it gets frames of speech, the last one final', async (t) => {
       const { samples, finals } = await speak(open(service.key));
       t.ok(samples > 2 * 24_000, `${samples} samples`);
       t.equal(finals, 1);
@@ -186,16 +184,16 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
         [open(brokeKey), 'RateLimitError', 429, 'insufficient_quota'],
         [open(fullKey), 'RateLimitError', 429, 'rate_limit_exceeded'],
       ] as const) {
-        const before = requestsWith(status);
+        const before = await requestsWith(status);
         const failed = once(tts, 'error') as Promise<[{ error: APIError; recoverable: boolean }]>;
         t.equal((await speak(tts)).samples, 0);
         const [{ error, recoverable }] = await failed;
         t.equal(error.constructor.name, name);
         t.match({ error, recoverable }, { error: { status, code }, recoverable: false });
-        t.equal(requestsWith(status), before + 1, `${code} is asked once`);
+        t.equal(await requestsWith(status), before + 1, `${code} is asked once`);
       }
       for (const response of nine) await response.body?.cancel();
-      t.ok(await until(async () => (await openContexts()) === 0));
+      t.ok(await until(async () => (await service.openContexts()) === 0));
       t.ok((await speak(open(fullKey))).samples > 0, 'the next turn has a slot');
     });
   });

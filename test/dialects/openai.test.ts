@@ -33,8 +33,6 @@ const post = (body: unknown, key = service.key, path = '/audio/speech'): Promise
 
 const bytesOf = async (response: Response): Promise<Buffer> => Buffer.from(await response.arrayBuffer());
 
-const openContexts = async (): Promise<number> => (await service.status()).openContexts;
-
 t.test('every format has its type and its beginning, at 24 kHz', async (t) => {
   const formats: readonly (readonly [format: string | undefined, type: string, begin: RegExp])[] = [
     [undefined, 'audio/mpeg', /^\xff[\xf2\xf3]/],
@@ -63,10 +61,10 @@ t.test('audio comes while it is made, and an abort frees the slot', async (t) =>
     });
     const reader = response.body!.getReader() as ReadableStreamDefaultReader<Uint8Array>;
     const { value } = await reader.read();
-    if (round === 0) t.ok(value!.length > 0 && (await openContexts()) === 1, 'its end is not made');
+    if (round === 0) t.ok(value!.length > 0 && (await service.openContexts()) === 1, 'its end is not made');
     aborter.abort();
   }
-  t.ok(await until(async () => (await openContexts()) === 0));
+  t.ok(await until(async () => (await service.openContexts()) === 0));
   t.equal((await post(asked('Free.'))).status, 200);
 });
 

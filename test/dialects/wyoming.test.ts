@@ -17,9 +17,7 @@ const opened = async (localAddress?: string): Promise<WyomingClient> => {
 const typesOf = (events: readonly { readonly type: string }[]): string[] =>
   events.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1]);
 
-const openContexts = async (): Promise<number> => (await service.status()).openContexts;
-
-t.test('describe: the voices with their languages', async (t) => {
+t.test('describe returns the voices with their languages, and ping a pong', async (t) => {
   const client = await opened();
   client.send('describe');
   const [info] = await client.until('info');
@@ -40,7 +38,7 @@ t.test('describe: the voices with their languages', async (t) => {
   t.match((await client.until('pong'))[0]?.data, { text: 'hello' });
 });
 
-t.test('synthesize, twice on one connection, by voice, by language and by neither', async (t) => {
+t.test('synthesize speaks on one connection by voice, by language and by neither', async (t) => {
   const client = await opened();
   for (const voice of [undefined, { name: 'lark' }, { language: 'en_GB' }]) {
     client.send('synthesize', { text: SENTENCE, ...(voice !== undefined && { voice }) });
@@ -52,7 +50,7 @@ t.test('synthesize, twice on one connection, by voice, by language and by neithe
   }
 });
 
-t.test('streamed text: the first chunk leaves before synthesize-stop', async (t) => {
+t.test('the first chunk of a streamed text leaves before synthesize-stop', async (t) => {
   const client = await opened();
   client.send('synthesize-start', { voice: { name: 'wren' } });
   for (const word of SENTENCE.split(/(?<= )/)) client.send('synthesize-chunk', { text: word });
@@ -139,5 +137,5 @@ t.test('nine at once for each address; the tenth is refused, another address is 
   next.send('synthesize', { text: 'Now there is room.' });
   await next.until('audio-stop');
   for (const client of busy) client.close();
-  t.ok(await until(async () => (await openContexts()) === 0));
+  t.ok(await until(async () => (await service.openContexts()) === 0));
 });

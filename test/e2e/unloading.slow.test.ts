@@ -1,7 +1,6 @@
 /** A service that has room for one voice pack beside the default one. */
 import { join } from 'node:path';
 import t from 'tap';
-import { parseSamples, sumOf } from '../../scripts/rig/exposition.js';
 import { copyShippedPack } from '../../scripts/voices/fixtures/mixed.js';
 import { piperModel, smallShape, writePiper } from '../../scripts/voices/fixtures/piper.js';
 import { rawTable, writePack } from '../support/kokoro.js';
@@ -27,11 +26,11 @@ t.test('voices of four packs speak at once, in turn, and the default voice stays
   const voices = ['p1', 'p2', 'kokoro', 'wren'];
   for (let round = 0; round < 3; round++)
     for (const bytes of await Promise.all(voices.map(bytesOf))) t.ok(bytes > 20_000, `${bytes} bytes`);
-  const samples = parseSamples(await (await fetch(`${service.opsUrl}/metrics`)).text());
-  t.equal(sumOf(samples, 'syrinx_voice_packs_loaded'), 4, 'two in each of two threads');
-  const loads = sumOf(samples, 'syrinx_voice_pack_loads_total') ?? 0;
+  t.equal(await service.metric('syrinx_voice_packs_loaded'), 4, 'two in each of two threads');
+  const loads = await service.metric('syrinx_voice_pack_loads_total');
   t.ok(loads >= 2, `${loads} loads`);
-  t.ok((sumOf(samples, 'syrinx_voice_pack_load_seconds_total') ?? 0) > 0);
+  t.ok((await service.metric('syrinx_voice_pack_load_seconds_total')) > 0);
+  await service.untilLogged('voice pack loaded', loads);
   const entries = service.logged('voice pack loaded');
   t.equal(entries.length, loads, 'each load is a line of the log');
   t.notOk(entries.some(({ pack }) => pack === 'syrinx-en'));

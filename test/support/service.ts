@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { Changes } from '../../scripts/rig/changes.js';
+import { sumOf } from '../../scripts/rig/exposition.js';
 import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
 import { memoryFolder } from '../store/support.js';
 import { packageRoot } from './package-root.js';
@@ -58,6 +59,15 @@ export class TestService extends Service {
       if (this.exit !== null) throw new Error(`ended without "${message}": ${this.stdout}${this.stderr}`);
       await this.#changes.next();
     }
+  }
+
+  /** The sum of the samples of a metric with these labels; 0 without one. */
+  async metric(name: string, labels: Environment = {}): Promise<number> {
+    return sumOf(await this.metrics(), name, labels) ?? 0;
+  }
+
+  async openContexts(): Promise<number> {
+    return (await this.status()).openContexts;
   }
 
   get(path: string, headers: Environment = { 'x-api-key': this.key }): Promise<Response> {

@@ -1,6 +1,5 @@
 /** Looks at the service from outside while it is loaded: how full it says it is, what it refuses, where its CPU time goes. */
-import { exchange } from '../../rig/http.js';
-import { type Sample, parseSamples, sumOf } from '../../rig/exposition.js';
+import { sumOf } from '../../rig/exposition.js';
 import { machineBusyMs } from '../../rig/machine.js';
 import { type CpuTimes, cpuBetween, readCpuTimes } from '../../rig/process-facts.js';
 import type { Service } from '../../rig/service.js';
@@ -22,16 +21,11 @@ export interface Look {
   readonly machineCores: number;
 }
 
-const scrape = async ({ opsPort }: Service): Promise<readonly Sample[]> => {
-  const { body, status } = await exchange(opsPort, { path: '/metrics' });
-  return status === 200 ? parseSamples(body.toString()) : [];
-};
-
 /** Waits until nothing is spoken any more. @throws when that does not come */
 export const awaitIdle = async (service: Service): Promise<void> => {
   const endMs = performance.now() + idleMsMax;
   for (;;) {
-    const samples = await scrape(service);
+    const samples = await service.metrics();
     const busy = (sumOf(samples, 'syrinx_streams') ?? 0) + (sumOf(samples, 'syrinx_contexts') ?? 0);
     if (busy === 0) return;
     if (performance.now() > endMs)
@@ -50,7 +44,7 @@ export const watched = async <T>(
   const read = () => ({ atMs: performance.now(), cpu: readCpuTimes(service.pid), busyMs: machineBusyMs() });
   let before = read();
   const look = async (): Promise<void> => {
-    const samples = await scrape(service);
+    const samples = await service.metrics();
     const after = read();
     const elapsedMs = Math.max(1, after.atMs - before.atMs);
     looks.push({
