@@ -1,3 +1,4 @@
+/** The suite of stores on PostgreSQL, and how fresh a reader is when the database changes, stops or hangs. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
@@ -8,6 +9,7 @@ import { openStore } from '../../src/store/ledger.js';
 import { postgresStore } from '../../src/store/postgres/driver.js';
 import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
 import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { until } from '../support/service.js';
 import { storeSuite, usageOf } from './suite.js';
 
 /** `PostgresReader`, as the driver returns it. */
@@ -23,7 +25,11 @@ const faultOf = (work: () => unknown): string => {
   return 'none';
 };
 
-const until = async (holds: () => boolean, withinMs: number): Promise<number> => {
+/** A reader notices after `storeStaleMsMax`, a second; the rest is for a busy machine. */
+const noticedMsMax = 3_000;
+
+/** @returns how long it took @throws if the condition does not hold in time */
+const untilHolds = async (holds: () => boolean, withinMs: number): Promise<number> => {
   const startMs = performance.now();
   while (!holds()) {
     if (performance.now() - startMs > withinMs) throw new Error(`does not hold within ${withinMs} ms`);
@@ -58,12 +64,12 @@ if (hasPostgres()) {
   storeSuite('PostgreSQL', create);
 
   const withKey = async (t: Test) => {
-    const { name, url, driver } = await create();
+    const { name, driver, settled } = await create();
     const store = await driver.administer(true);
     t.teardown(() => store.close());
     const administration = new Administration(store);
     const { key } = await administration.createKey('ada', 100);
-    return { name, url, driver, administration, key, hash: hashKey(key) };
+    return { name, driver, settled, administration, key, hash: hashKey(key) };
   };
 
   t.test('a revocation and a grant reach a reader within a second', async (t) => {
@@ -71,10 +77,10 @@ if (hasPostgres()) {
     const reader = await driver.openReader(1);
     t.teardown(() => reader.close());
     await administration.credit('ada', 5);
-    t.ok((await until(() => reader.readCredit(1)?.balance === 105, 1_000)) < 1_000);
+    t.ok((await untilHolds(() => reader.readCredit(1)?.balance === 105, 1_000)) < 1_000);
     t.not(reader.findActiveKey({ hash }), null);
     await administration.revoke(key);
-    await until(() => reader.findActiveKey({ hash }) === null, 1_000);
+    await untilHolds(() => reader.findActiveKey({ hash }) === null, 1_000);
   });
 
   t.test('without announcements the poll finds a change within a second', async (t) => {
@@ -83,23 +89,24 @@ if (hasPostgres()) {
     t.teardown(() => reader.close());
     await server.execute(name, 'ALTER TABLE syrinx.api_keys DISABLE TRIGGER key_is_announced');
     await server.execute(name, 'UPDATE syrinx.api_keys SET revoked_at_ms = 1');
-    await until(() => reader.findActiveKey({ hash }) === null, 1_000);
+    await untilHolds(() => reader.findActiveKey({ hash }) === null, 1_000);
   });
 
   t.test('a change is found although an older transaction ends after it', async (t) => {
-    const { driver, name } = await withKey(t);
+    const { driver, name, settled } = await withKey(t);
     const reader = await driver.openReader(1);
     t.teardown(() => reader.close());
     const slow = server.execute(
       name,
       `BEGIN; UPDATE syrinx.api_keys SET name = 'slow', revoked_at_ms = 1; SELECT pg_sleep(0.7); COMMIT`,
     );
-    await sleep(100);
+    const sleeping = `SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'`;
+    t.ok(await until(async () => (await server.execute(name, sleeping)).length > 0));
     await server.execute(name, 'UPDATE syrinx.accounts SET suspended_at_ms = 1');
-    await until(() => reader.findActiveKey({ keyId: 1 }) === null, 1_000);
+    await untilHolds(() => reader.findActiveKey({ keyId: 1 }) === null, 1_000);
     await server.execute(name, 'UPDATE syrinx.accounts SET suspended_at_ms = NULL');
     await slow;
-    await sleep(600);
+    await settled();
     t.equal(reader.findActiveKey({ keyId: 1 }), null, 'the key was revoked by the slow transaction');
   });
 
@@ -111,13 +118,16 @@ if (hasPostgres()) {
     await store.ledger.drain();
     await server.signal('SIGKILL');
     store.ledger.append(usageOf(2));
-    const tookMs = await until(() => faultOf(() => store.reader.probe()) === 'unreachable', 2_000);
-    t.ok(tookMs <= 1_500, `${tookMs} ms`);
-    await until(() => store.ledger.fault === 'unreachable', 3_000);
+    const tookMs = await untilHolds(
+      () => faultOf(() => store.reader.probe()) === 'unreachable',
+      noticedMsMax,
+    );
+    t.comment(`noticed after ${Math.round(tookMs)} ms`);
+    await untilHolds(() => store.ledger.fault === 'unreachable', 3_000);
     await server.run();
     await store.ledger.drain();
-    await until(() => faultOf(() => store.reader.probe()) === 'none', 5_000);
-    await until(() => store.reader.readCredit(1)?.balance === 97, 1_000);
+    await untilHolds(() => faultOf(() => store.reader.probe()) === 'none', 5_000);
+    await untilHolds(() => store.reader.readCredit(1)?.balance === 97, 1_000);
     t.ok(store.ledger.accepting);
   });
 
@@ -129,14 +139,17 @@ if (hasPostgres()) {
       t.teardown(() => store.close());
       await server.signal('SIGSTOP');
       store.ledger.append(usageOf(3));
-      const tookMs = await until(() => faultOf(() => store.reader.probe()) === 'unreachable', 2_000);
-      t.ok(tookMs >= 500 && tookMs <= 1_500, `${tookMs} ms`);
+      const tookMs = await untilHolds(
+        () => faultOf(() => store.reader.probe()) === 'unreachable',
+        noticedMsMax,
+      );
+      t.ok(tookMs >= 500, `${tookMs} ms: a short pause is no fault`);
       // Longer than a statement may take: the batch is sent again on another connection.
       await sleep(limits.storeAnswerMsMax);
       await server.signal('SIGCONT');
       await store.ledger.drain();
-      await until(() => faultOf(() => store.reader.probe()) === 'none', 5_000);
-      await until(() => store.reader.readCredit(1)?.balance === 97, 1_000);
+      await untilHolds(() => faultOf(() => store.reader.probe()) === 'none', 5_000);
+      await untilHolds(() => store.reader.readCredit(1)?.balance === 97, 1_000);
       t.match(await server.execute(name, 'SELECT count(*)::int AS count FROM syrinx.ledger'), [{ count: 2 }]);
     },
   );
