@@ -7,6 +7,10 @@ import { AdministrationError, StoreError } from '../src/store/store.js';
 import { VoicePackError } from '../src/threads/voices.js';
 import { SayError } from './say/service.js';
 
+/** For the usage of commands that open the store. */
+export const storePlace =
+  'The store is in DATA_DIR (default ./data), or in the PostgreSQL database of STORE_URL.';
+
 /** The command line was not understood. */
 export class UsageError extends Error {}
 

@@ -7,7 +7,7 @@ import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
 import { AdministrationError } from '../src/store/store.js';
-import { program, runIfMain } from './command.js';
+import { program, runIfMain, storePlace } from './command.js';
 import { formatTime } from './table.js';
 
 const usage = `Usage: npm run console -- link
@@ -16,8 +16,7 @@ const usage = `Usage: npm run console -- link
          new password for the operator that you name. Earlier links end
 
 It works while the service runs, and takes the address of the console from CONSOLE_HOST, CONSOLE_PORT and CONSOLE_ORIGIN.
-The store is in DATA_DIR (default ./data), or in the
-PostgreSQL database of STORE_URL.
+${storePlace}
 `;
 
 export const consoleProgram = program('console', usage, {

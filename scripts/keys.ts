@@ -4,7 +4,7 @@ import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
 import type { KeyProperties, ListedKey, StoredKey } from '../src/store/store.js';
-import { parseTime, program, runIfMain, UsageError, type CommandLine, type Terminal } from './command.js';
+import { parseTime, program, runIfMain, storePlace, UsageError, type CommandLine, type Terminal } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND
@@ -27,8 +27,7 @@ KEY is a key, or its beginning as \`list\` shows it. PROPERTIES are:
   --voices ID,ID      the key knows these voices only
 
 \`--expires never\`, \`--limit none\` and \`--voices all\` remove a property. All commands work while the service runs, and
-take effect at once. The store is in DATA_DIR (default ./data), or in the
-PostgreSQL database of STORE_URL.
+take effect at once. ${storePlace}
 `;
 
 const wholeNumber = (text: string, what: string): number => {

@@ -13,7 +13,7 @@ import { postgresSide } from '../src/store/postgres/copying.js';
 import { findDamage } from '../src/store/postgres/verification.js';
 import { sqliteSide } from '../src/store/sqlite/copying.js';
 import { AdministrationError } from '../src/store/store.js';
-import { program, runIfMain, UsageError, type Terminal } from './command.js';
+import { program, runIfMain, storePlace, UsageError, type Terminal } from './command.js';
 import { formatTime } from './table.js';
 
 const usage = `Usage: npm run store -- COMMAND
@@ -24,8 +24,8 @@ const usage = `Usage: npm run store -- COMMAND
   copy FROM TO            copy a store into a new one, and compare each row; the services must be stopped. FROM and TO are
                           data folders (SQLite) or addresses of databases (postgres://USER:PASSWORD@HOST/DATABASE)
 
-The store is in DATA_DIR (default ./data), or in the PostgreSQL database of STORE_URL. A backup and a verification work
-while the service runs. Back up a PostgreSQL database with its own tools, such as pg_dump.
+${storePlace}
+A backup and a verification work while the service runs. Back up a PostgreSQL database with its own tools, such as pg_dump.
 `;
 
 const count = (number: number, one: string, many = `${one}s`): string =>
@@ -53,11 +53,11 @@ const fileOf = (operands: readonly string[]): string => {
 };
 
 /** @throws {AdministrationError} the store is not a file */
-const refuseDatabase = (what: string, { storeUrl }: Config): void => {
-  if (storeUrl !== null)
-    throw new AdministrationError(
-      `\`${what}\` is for SQLite, and STORE_URL names a PostgreSQL database: use pg_dump and pg_restore, or unset STORE_URL`,
-    );
+const folderOfSqlite = (command: string, { dataDir, storeUrl }: Config): string => {
+  if (storeUrl === null) return dataDir;
+  throw new AdministrationError(
+    `\`${command}\` is for SQLite, and STORE_URL names a PostgreSQL database: use pg_dump and pg_restore, or unset STORE_URL`,
+  );
 };
 
 const verifyDatabase = async (storeUrl: string, { out }: Terminal): Promise<void> => {
@@ -89,9 +89,7 @@ export const store = program('store', usage, {
     flags: ['force'],
     run: ({ operands, flag }, terminal) => {
       const file = fileOf(operands);
-      const config = readConfig(terminal.env);
-      refuseDatabase('backup', config);
-      const { dataDir } = config;
+      const dataDir = folderOfSqlite('backup', readConfig(terminal.env));
       report(terminal, file, backUp(dataDir, file, flag('force'), limits));
     },
   },
@@ -109,9 +107,7 @@ export const store = program('store', usage, {
     operands: [1, 1],
     run: ({ operands }, terminal) => {
       const file = fileOf(operands);
-      const config = readConfig(terminal.env);
-      refuseDatabase('restore', config);
-      const { dataDir } = config;
+      const dataDir = folderOfSqlite('restore', readConfig(terminal.env));
       refuseDefaultFolder(terminal.env, dataDir);
       const { contents, kept } = restore(dataDir, file, Date.now(), limits);
       report(terminal, storePath(dataDir), contents);

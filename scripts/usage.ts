@@ -5,7 +5,7 @@ import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
 import type { Use } from '../src/store/store.js';
-import { parseTime, program, runIfMain } from './command.js';
+import { parseTime, program, runIfMain, storePlace } from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] [--json]
@@ -17,9 +17,10 @@ const usage = `Usage: npm run usage -- [--account NAME] [--since DATE|DURATION] 
 
 Shows for each account, and below it for each of its keys: the requests that were charged, the characters and credits
 they were charged for, the part of these credits that was given back, the seconds of audio that were handed over, and
-the first and last use in the period. "Playground" is what the users of the account spoke in the console. BALANCE is the current balance. The store is in DATA_DIR (default ./data), or in the
-PostgreSQL database of STORE_URL. A request in flight is counted after its
-first 1000 characters, or when it ends.
+the first and last use in the period. "Playground" is what the users of the account spoke in the console. BALANCE is
+the current balance. A request in flight is counted after its first 1000 characters, or when it ends.
+
+${storePlace}
 `;
 
 const seconds = (ms: number): string => (ms / 1000).toFixed(1);
