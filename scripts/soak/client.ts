@@ -1,5 +1,5 @@
 /**
- * What all clients of a soak have in common: a client rests and acts by turns. A stopped one ends what it does, and stays away
+ * What all clients of a soak have in common: a client rests and acts in turn. A stopped one ends what it does, and stays away
  * until it is resumed.
  *
  *   resting --(its time has come)--> acting --rest--> resting --(stopped)--> gone --resume--> resting

@@ -126,7 +126,7 @@ export class WyomingClient extends SoakClient {
   #onEvent(event: WyomingEvent): void {
     const { meter, mayRefuse } = this.#parts;
     const turn = this.#turn;
-    // What it has left.
+    // A late event of a connection that the client has left.
     if (this.#socket === null) return;
     meter.frames++;
     if (mayRefuse && turn !== null && event.type === 'error' && event.data['text'] === unavailable) {

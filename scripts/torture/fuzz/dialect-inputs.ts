@@ -48,19 +48,26 @@ const getPaths = ['/v1/voices', '/v2/voices?page_size=x&search=%ff', '/v1/models
 const voiceOf = (dice: Dice, { voices }: Vocabulary): string =>
   dice.pick(dice.chance(0.93) ? voices : ['nobody', '%00', '..', '__proto__', 'x'.repeat(500), '%ff%fe']);
 
-const elevenLabsRequest = (dice: Dice, vocabulary: Vocabulary): Buffer => {
-  const isGet = dice.chance(0.2);
-  const body = isGet ? '' : elevenLabsBody(dice);
-  const target = isGet
-    ? dice.pick(getPaths)
-    : `/v1/text-to-speech/${voiceOf(dice, vocabulary)}${dice.pick(speakPaths)}${queryOf(dice, ['enable_logging=true'])}`;
+/** @param body `null`: a GET */
+const requestBytes = (target: string, key: string, body: string | null): Buffer => {
   const lines = [
-    `${isGet ? 'GET' : 'POST'} ${target} HTTP/1.1`,
+    `${body === null ? 'GET' : 'POST'} ${target} HTTP/1.1`,
     'Host: fuzz',
-    keyHeader(dice, vocabulary),
-    ...(isGet ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]),
+    key,
+    ...(body === null ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]),
   ];
-  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), Buffer.from(body)]);
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), Buffer.from(body ?? '')]);
+};
+
+const perhapsMutated = (bytes: Buffer, dice: Dice): Buffer =>
+  dice.chance(0.3) ? mutate(bytes, dice, dice.between(1, 4)) : bytes;
+
+const elevenLabsRequest = (dice: Dice, vocabulary: Vocabulary): Buffer => {
+  const key = keyHeader(dice, vocabulary);
+  if (dice.chance(0.2)) return requestBytes(dice.pick(getPaths), key, null);
+  const query = queryOf(dice, ['enable_logging=true']);
+  const target = `/v1/text-to-speech/${voiceOf(dice, vocabulary)}${dice.pick(speakPaths)}${query}`;
+  return requestBytes(target, key, elevenLabsBody(dice));
 };
 
 const contextIds = ['a', 'b', 'c', '', null, 'x'.repeat(1_025), '__proto__', 5];
@@ -117,9 +124,8 @@ const elevenLabsUtterance = (dice: Dice): Buffer =>
 
 const elevenLabsInput = (dice: Dice, vocabulary: Vocabulary): Made => {
   if (dice.chance(0.5)) {
-    const bytes = elevenLabsRequest(dice, vocabulary);
-    const sent = dice.chance(0.3) ? mutate(bytes, dice, dice.between(1, 4)) : bytes;
-    return { kind: 'ElevenLabs, request', bytes: sent, afterUpgrade: null, dialect: 'elevenlabs' };
+    const bytes = perhapsMutated(elevenLabsRequest(dice, vocabulary), dice);
+    return { kind: 'ElevenLabs, request', bytes, afterUpgrade: null, dialect: 'elevenlabs' };
   }
   const made = socketMade(dice, {
     handshake: elevenLabsHandshake(dice, vocabulary),
@@ -147,17 +153,14 @@ const openAiBody = (dice: Dice, { voices }: Vocabulary): string =>
 const openAiPaths = ['/v1/models', '/v1/audio/voices', '/v1/audio/models', '/v1/audio/speech', '/v1'];
 
 const openAiInput = (dice: Dice, vocabulary: Vocabulary): Made => {
-  const isGet = dice.chance(0.15);
-  const body = isGet ? '' : openAiBody(dice, vocabulary);
-  const lines = [
-    `${isGet ? 'GET' : 'POST'} ${isGet ? dice.pick(openAiPaths) : '/v1/audio/speech'} HTTP/1.1`,
-    'Host: fuzz',
-    keyHeader(dice, vocabulary),
-    ...(isGet ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]),
-  ];
-  const bytes = Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), Buffer.from(body)]);
-  const sent = dice.chance(0.3) ? mutate(bytes, dice, dice.between(1, 4)) : bytes;
-  return { kind: 'OpenAI, request', bytes: sent, afterUpgrade: null, dialect: 'openai' };
+  const key = keyHeader(dice, vocabulary);
+  const request = dice.chance(0.15)
+    ? requestBytes(dice.pick(openAiPaths), key, null)
+    : requestBytes('/v1/audio/speech', key, openAiBody(dice, vocabulary));
+  return {
+    ...{ kind: 'OpenAI, request', bytes: perhapsMutated(request, dice) },
+    ...{ afterUpgrade: null, dialect: 'openai' },
+  };
 };
 
 const oddLengths = [-1, 1.5, '5', 4_294_967_296, 1_048_577, null, 1e300];
@@ -189,9 +192,8 @@ const wyomingEvent = (dice: Dice, { voices }: Vocabulary): Buffer => {
 
 const wyomingInput = (dice: Dice, vocabulary: Vocabulary): Made => {
   const events = Array.from({ length: dice.between(1, 8) }, () => wyomingEvent(dice, vocabulary));
-  const bytes = Buffer.concat(events);
-  const sent = dice.chance(0.3) ? mutate(bytes, dice, dice.between(1, 4)) : bytes;
-  return { kind: 'Wyoming, events', bytes: sent, afterUpgrade: null, dialect: 'wyoming' };
+  const bytes = perhapsMutated(Buffer.concat(events), dice);
+  return { kind: 'Wyoming, events', bytes, afterUpgrade: null, dialect: 'wyoming' };
 };
 
 /** Of each dialect; the first has the most kinds. */

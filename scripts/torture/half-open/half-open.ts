@@ -8,7 +8,7 @@ import { describeNeighbours, isUndisturbed, Neighbours } from '../neighbours/nei
 import { notRun, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import type { HalfOpenLoad } from './load.js';
 
-const name = `syrinx-torture-${String(process.pid)}`;
+const namespace = `syrinx-torture-${String(process.pid)}`;
 const [ours, theirs] = [`sxa${String(process.pid)}`, `sxb${String(process.pid)}`];
 
 /** Of the range reserved for network tests. */
@@ -26,18 +26,18 @@ class Cable {
   /** Of the service's end. */
   readonly address = oursAddress;
   /** Runs a command at the other end. */
-  readonly launcher = ['ip', 'netns', 'exec', name] as const;
+  readonly launcher = ['ip', 'netns', 'exec', namespace] as const;
 
   /** @throws where the system does not allow it */
   static lay(): Cable {
-    ip('netns', 'add', name);
+    ip('netns', 'add', namespace);
     const cable = new Cable();
     try {
-      ip('link', 'add', ours, 'type', 'veth', 'peer', 'name', theirs, 'netns', name);
+      ip('link', 'add', ours, 'type', 'veth', 'peer', 'name', theirs, 'netns', namespace);
       ip('address', 'add', `${oursAddress}/30`, 'dev', ours);
       ip('link', 'set', ours, 'up');
-      ip('-n', name, 'address', 'add', `${theirsAddress}/30`, 'dev', theirs);
-      ip('-n', name, 'link', 'set', theirs, 'up');
+      ip('-n', namespace, 'address', 'add', `${theirsAddress}/30`, 'dev', theirs);
+      ip('-n', namespace, 'link', 'set', theirs, 'up');
     } catch (error) {
       cable.remove();
       throw error;
@@ -47,12 +47,12 @@ class Cable {
 
   /** Nothing gets through any more; neither end learns about it. */
   cut(): void {
-    ip('-n', name, 'link', 'set', theirs, 'down');
+    ip('-n', namespace, 'link', 'set', theirs, 'down');
   }
 
   /** Idempotent. */
   remove(): void {
-    spawnSync('ip', ['netns', 'delete', name]);
+    spawnSync('ip', ['netns', 'delete', namespace]);
     spawnSync('ip', ['link', 'delete', ours]);
   }
 }
