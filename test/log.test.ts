@@ -69,7 +69,7 @@ t.test(
   },
 );
 
-/** Writes in several ticks, tells when it is done, and ends when it is told to. */
+/** Writes in several ticks, reports that it has written, and ends when its input ends. */
 const patient = `
   for (let i = 0; i < ${LINES}; i += 1) {
     log.info({ i, filler }, 'a line');
@@ -83,7 +83,7 @@ const patient = `
 
 for (const kind of ['pipe', 'socket'] as const)
   t.test(
-    `a ${kind} that nobody reads holds up nobody; its reader then gets whole lines and a count`,
+    `a log on a ${kind} without a reader does not wait; its reader then gets whole lines and a count`,
     async (t) => {
       const made = kind === 'pipe' ? makePipe(t) : null;
       // Node connects a child by a pair of sockets.

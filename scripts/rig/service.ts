@@ -128,6 +128,8 @@ export interface Status {
   readonly requestsInFlight: number;
   readonly openContexts: number;
   readonly runningSegments: number;
+  /** Of audio and frames that wait for their clients. */
+  readonly bufferedBytes: number;
   readonly threadsWhole: boolean;
   readonly rssMiB: number;
 }

@@ -260,7 +260,7 @@ t.test('several pending reads get their events in order', async (t) => {
     { reason: { code: 'server_error' } },
     { value: { done: true } },
   ]);
-  t.strictSame(await reader.next(), { done: true, value: undefined }, 'an error is told once');
+  t.strictSame(await reader.next(), { done: true, value: undefined }, 'the error is thrown once');
 });
 
 t.test('leaving a block with `await using` cancels an open context', async (t) => {
@@ -307,14 +307,14 @@ t.test('an error frame fails only its context, with a code and the service’s t
     if (code === 'invalid_frame') t.equal(error.message, text);
     t.equal(await errorOf(flushing), error);
     t.equal(await errorOf(closing), error);
-    t.equal(await errorOf(() => context.send('more')), error, 'who sends learns of it too');
+    t.equal(await errorOf(() => context.send('more')), error, 'send throws it too');
     peer.send(audio('other', [3]), ...ended('other'));
     t.strictSame((await collect(other)).map(line), ['audio 3']);
     for (let i = 0; i < 4; i++) await peer.next();
     t.strictSame(
       await peer.next(),
       { cancel_context: true, context_id: 'c' },
-      'the service is told to drop it',
+      'the client cancels it',
     );
   }
 });

@@ -124,7 +124,7 @@ t.test('the client can be closed while it is held up', async (t) => {
 });
 
 t.test(
-  'send says when to wait, drained when to go on, and an error follows who does not listen',
+  'send says when to wait, drained when to go on, and sending without waiting is an error',
   async (t) => {
     const { client, peer } = await connected(t, { sendBufferBytesMax: 2 * MiB });
     const context = client.context({ voiceId: 'ada' });

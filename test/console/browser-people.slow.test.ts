@@ -13,14 +13,14 @@ const speakWith = async ({ service }: Rig, key: string): Promise<number> => {
 const complainsOfNothing = (t: Test, person: Person) =>
   t.strictSame(person.complaints, [], 'nothing on the browser’s console');
 
-t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (t) => {
+t.test('two people use the console from the first claim to the last sign-out', { skip: noBrowser }, async (t) => {
   const rig = await startConsole(t);
   const ada = await rig.arrive();
   const mia = await rig.arrive({ phone: true, dark: true });
   let accountId = 0;
   let invitation = '';
 
-  await t.test('who comes before the claim is told where the link is', async (t) => {
+  await t.test('before the claim, the page says where the link is', async (t) => {
     await mia.page.goto('/');
     await mia.sees('Not claimed yet');
     t.match(await mia.page.getByRole('main').innerText(), /npm run console -- link/);
@@ -45,7 +45,7 @@ t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (
     t.match(await mia.alert(), /link/i);
   });
 
-  await t.test('an account and a key that speaks', async (t) => {
+  await t.test('an account gets a key, which speaks until it is revoked', async (t) => {
     accountId = await ada.createAccount('Harbour Radio');
     await ada.page.getByText('No keys yet').waitFor();
     const key = await ada.createKey('Phone line');
@@ -61,7 +61,7 @@ t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (
     t.equal(await speakWith(rig, key), 401);
   });
 
-  await t.test('names that are taken are said at their field', async (t) => {
+  await t.test('a name that is taken is refused at its field', async (t) => {
     await ada.page.goto('/accounts');
     await ada.button('Create account').click();
     const name = ada.page.getByRole('dialog').getByLabel('Name');
@@ -120,7 +120,7 @@ t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (
     t.match(changed, { keyId: key!.keyId, creditLimit: 77, voices: null });
   });
 
-  await t.test('a member comes by invitation, sees its account and no other', async (t) => {
+  await t.test('an invited member sees its account and no other', async (t) => {
     await ada.page.goto(`/accounts/${accountId}/users`);
     await ada.button('Invite a user').click();
     invitation = (await ada.page.getByLabel('Link', { exact: true }).innerText()).trim();
@@ -198,7 +198,7 @@ t.test('from the first claim to the last sign-out', { skip: noBrowser }, async (
     await mia.sees('Sign in');
   });
 
-  await t.test('the audit page has it all', async (t) => {
+  await t.test('the audit page lists all of these acts', async (t) => {
     await ada.page.goto('/audit');
     await ada.page.getByRole('table').waitFor();
     const text = await ada.page.getByRole('table').innerText();

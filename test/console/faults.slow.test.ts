@@ -14,7 +14,7 @@ import { failsToStart, holdPort, SCRIPTED, spawnService, startService, until } f
 
 const small = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' };
 
-t.test('a store that another program has locked', async (t) => {
+t.test('while another program locks the store, changes get 503, and nothing is half done', async (t) => {
   const service = await startService(t, small, SCRIPTED);
   const operator = await ConsoleClient.claim(service);
   const before = await operator.call('accounts', {});
@@ -35,7 +35,7 @@ t.test('a store that another program has locked', async (t) => {
   await operator.call('createAccount', { name: 'late', credits: 10 });
 });
 
-t.test('a store whose disk is full', { skip: missingTool('mount') }, async (t) => {
+t.test('while the disk of the store is full, changes get 503, and nothing is half done', { skip: missingTool('mount') }, async (t) => {
   const disk = smallDisk(t);
   if (disk === null) {
     t.comment('this user may not mount: not tested');
@@ -157,7 +157,7 @@ t.test('a port that is taken ends the start with what to do', async (t) => {
   await failsToStart(t, service, `cannot listen on 127.0.0.1:${port}`, 'CONSOLE_PORT');
 });
 
-t.test('the configuration of the console', (t) => {
+t.test('the console takes its address from the configuration, and refuses what is no address', (t) => {
   const of = (env: Record<string, string>) => readConfig(env).console;
   t.same(of({}), { host: '127.0.0.1', port: 8081, origin: null, isGiven: false });
   for (const off of ['off', 'OFF', ' off ']) t.equal(of({ CONSOLE_PORT: off }), null);

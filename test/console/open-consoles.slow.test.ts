@@ -11,7 +11,7 @@ const PAUSE_MS_MAX = 15;
 const quantile = (values: readonly number[], part: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor(part * (values.length - 1))] ?? Number.NaN;
 
-t.test('fifty open consoles', async (t) => {
+t.test('fifty open consoles do not slow speech down', async (t) => {
   const service = await startService(t, { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' }, SCRIPTED);
   const operator = await ConsoleClient.claim(service);
   const { accountId } = await operator.call('createAccount', { name: 'own', credits: null });

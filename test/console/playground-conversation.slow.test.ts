@@ -61,7 +61,7 @@ t.test(
   },
 );
 
-t.test('credit that runs out is said until there is some, and the replay stops', async (t) => {
+t.test('without credit the replay stops, and an alert stays until there is credit again', async (t) => {
   const poor = await ask(page, 'createAccount', { name: 'poor', credits: 60 });
   await page.reload();
   await ada.field('Account').selectOption(String(poor.accountId));
@@ -85,7 +85,7 @@ t.test('credit that runs out is said until there is some, and the replay stops',
   await alert.waitFor({ state: 'detached' });
 });
 
-t.test('a suspended account is told, and a lost connection; the next context connects again', async (t) => {
+t.test('alerts name a suspended account and a lost connection; the next context connects', async (t) => {
   const alert = tab.getByRole('alert');
   const { accountId } = (await ask(page, 'accounts', {}))[0]!;
   await ada.field('Account').selectOption(String(accountId));

@@ -9,7 +9,9 @@ const address = Object.values(networkInterfaces())
   .flatMap((found) => found ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
-t.test('plain HTTP', { skip: noBrowser || (address === undefined && 'no network') }, async (t) => {
+const skip = noBrowser || (address === undefined && 'no network');
+
+t.test('over plain HTTP, mp3 and Opus are heard once they are whole', { skip }, async (t) => {
   const rig = await startConsole(t, { SYNTHESIS_THREADS: '1', CONSOLE_HOST: '0.0.0.0' }, 'src/main.js');
   const url = `http://${address}:${rig.service.consolePort}`;
   const ada = await Person.arrive(rig.browser, url);

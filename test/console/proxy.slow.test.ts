@@ -20,7 +20,7 @@ const cookiesOf = (answer: Pick<Answer, 'headers'>): string =>
 
 const tokenIn = (dataDir: string): string => readFileSync(join(dataDir, 'console-link'), 'utf8').trim();
 
-t.test('behind nginx', { skip: missingTool('nginx', 'openssl') }, async (t) => {
+t.test('the console works behind nginx', { skip: missingTool('nginx', 'openssl') }, async (t) => {
   const env = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', CONSOLE_ORIGIN: ORIGIN };
   const service = await startService(t, env, SCRIPTED);
   // Nothing listens on the second port, as always outside of an upgrade.
@@ -93,7 +93,7 @@ t.test('behind nginx', { skip: missingTool('nginx', 'openssl') }, async (t) => {
   t.match(JSON.parse(await textOf(away)), { code: 'unavailable' });
 });
 
-t.test('over TLS of the service', { skip: missingTool('openssl') }, async (t) => {
+t.test('the console works over TLS of the service', { skip: missingTool('openssl') }, async (t) => {
   const folder = t.testdir({});
   const { ca, certPath, keyPath } = makeCertificate(folder, 'console');
   const env = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0', TLS_CERT: certPath, TLS_KEY: keyPath };

@@ -1,4 +1,4 @@
-/** Every route of the console, asked by every role and by nobody: nobody reaches what is not theirs. */
+/** Each role, and a client without a session, asks each route of the console, and reaches only what its role allows. */
 import t from 'tap';
 import { callNames, whoMay } from '../../src/console/calls.js';
 import type { CallName, Question } from '../../src/console/contract.js';
@@ -71,7 +71,7 @@ t.test('every route with every role and with none', async (t) => {
   );
   const closed = callNames.filter((name) => whoMay[name] !== 'anyone');
 
-  await t.test('nobody', async (t) => {
+  await t.test('a client without a session sees only the session and the sign-in', async (t) => {
     for (const name of closed) t.equal(await statusOf(nobody, name), 401, name);
     t.equal(await statusOf(nobody, 'session'), 200);
     t.notOk((await nobody.call('session', {})).user);
@@ -86,7 +86,7 @@ t.test('every route with every role and with none', async (t) => {
     for (const name of closed) t.equal(await statusOf(forged, name), 401, name);
   });
 
-  await t.test('a member of another account', async (t) => {
+  await t.test('a member of another account reaches nothing of this one', async (t) => {
     const refused = closed.filter((name) => name !== 'voices' && name !== 'changePassword');
     for (const name of refused) {
       const status = await statusOf(stranger, name);
@@ -108,7 +108,7 @@ t.test('every route with every role and with none', async (t) => {
     );
   });
 
-  await t.test('a member of the account', async (t) => {
+  await t.test('a member reaches its account, and nothing of operators', async (t) => {
     for (const name of [
       'account',
       'keys',
@@ -132,7 +132,7 @@ t.test('every route with every role and with none', async (t) => {
     t.equal(await statusOf(member, 'revokeKey'), 200);
   });
 
-  await t.test('an operator', async (t) => {
+  await t.test('an operator reaches all', async (t) => {
     const acts = closed.filter((name) => name !== 'changePassword' && name !== 'changeKey');
     for (const name of acts)
       t.equal(await statusOf(operator, name), /^(?:deleteAccount|removeUser)$/.test(name) ? 404 : 200, name);
@@ -142,7 +142,7 @@ t.test('every route with every role and with none', async (t) => {
     t.equal((await operator.ask('/api/usage.csv?fromMs=0&toMs=1&step=day')).status, 200);
   });
 
-  await t.test('two operators who change the same thing at once', async (t) => {
+  await t.test('two operators who change the same thing at once do not undo each other', async (t) => {
     const otto = await operator.invited(null, 'otto');
     const both = async <N extends CallName>(name: N, one: Question<N>, two: Question<N> = one) => {
       const answers = [operator.post(`/api/${name}`, one), otto.post(`/api/${name}`, two)];
@@ -187,7 +187,7 @@ t.test('every route with every role and with none', async (t) => {
     last = left.user === null ? otto : operator;
   });
 
-  await t.test('a user who was removed is nobody at once', async (t) => {
+  await t.test('a removed user is refused at once', async (t) => {
     await last.call('removeUser', { userId: user!.userId });
     for (const name of closed) t.equal(await statusOf(member, name), 401, name);
   });

@@ -85,12 +85,12 @@ void t.test('the ops listener says that voices load, and then that the service i
   t.equal(await readiness(service.port), '200 | ready', 'the other listener agrees');
 });
 
-void t.test('a missing folder of voices', async (t) => {
+void t.test('without the folder of voices the start fails, and names it', async (t) => {
   const missing = join(folder, 'nowhere');
   await failsToStart(t, spawnService(t, { ...oneThread, MODELS_DIR: missing }), missing);
 });
 
-void t.test('a port in use by another syrinx, which continues to serve', async (t) => {
+void t.test('a port of another syrinx ends the start, and the other continues to serve', async (t) => {
   const first = await startService(t, oneThread, SCRIPTED);
   const second = spawnService(t, { ...oneThread, PORT: String(first.port) }, SCRIPTED);
   await failsToStart(t, second, 'in use');

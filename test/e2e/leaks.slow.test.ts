@@ -19,7 +19,7 @@ const threadsOf = ({ pid }: TestService) => readdirSync(`/proc/${pid}/task`).len
 const anonymousMiBOf = ({ pid }: TestService) =>
   Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-t.test('a thousand aborted requests', { skip }, async (t) => {
+t.test('a thousand aborted requests leave no file, no memory and no slot', { skip }, async (t) => {
   const service = await startService(t, { SYNTHESIS_THREADS: '2' });
   const abortSome = async (count: number, path: string) => {
     for (let i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 /** Requests to a service with the real engine, and what its audio holds. */
 import type { Test } from 'tap';
+import { samplesOf } from '../support/conversation.js';
 import { readStream, startService } from '../support/service.js';
 
 export const sentence = 'Good morning, the "kettle" is on — and the paper (as ever) is at the door!';
@@ -35,5 +36,4 @@ export const startRealSpeech = async (t: Test) => {
 export const peakOf = (samples: Int16Array) =>
   samples.reduce((max, sample) => Math.max(max, Math.abs(sample)), 0);
 
-export const peak = (pcm: Buffer) =>
-  peakOf(new Int16Array(pcm.buffer.slice(pcm.byteOffset, pcm.byteOffset + (pcm.length & ~1))));
+export const peak = (pcm: Buffer) => peakOf(samplesOf(pcm));

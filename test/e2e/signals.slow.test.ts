@@ -17,7 +17,7 @@ void t.test('a stream that outlasts DRAIN_SECONDS is cut', async (t) => {
   await t.rejects(stream.rest(), 'the client sees that the stream is cut');
 });
 
-void t.test('SIGTERM while the voices load', async (t) => {
+void t.test('SIGTERM while the voices load ends the start with exit code 0', async (t) => {
   const service = spawnService(t);
   await service.untilLogged('first API key written to a file');
   service.signal('SIGTERM');

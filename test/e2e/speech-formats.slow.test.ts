@@ -104,7 +104,7 @@ for (const [responseFormat, encoding, decodedHz] of [
   ['A-law', 'alaw', 8_000],
 ] as const satisfies readonly (readonly [unknown, Encoding, number])[])
   t.test(
-    `${JSON.stringify(responseFormat)}: speech as long as its words`,
+    `${JSON.stringify(responseFormat)} gives speech that is as long as its words`,
     { skip: missingTool('ffmpeg', 'mpg123', 'opusdec', 'sox') },
     async (t) => {
       const check = (bytes: Buffer, endSeconds: readonly number[], words: readonly string[]) => {

@@ -6,8 +6,8 @@ import { RawClient } from '../support/raw-client.js';
 import { holdPort, until } from '../support/service.js';
 import {
   CTRL_C,
-  isReady,
-  looksLikeJson,
+  readyText,
+  jsonText,
   noTerminal,
   openService as open,
   startCommand,
@@ -16,10 +16,10 @@ import { missingTool } from '../support/tools.js';
 
 t.test('LOG_LEVEL holds on a terminal too', { skip: noTerminal }, async (t) => {
   const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'debug', NO_COLOR: '1' });
-  await terminal.showing(isReady);
+  await terminal.showing(readyText);
   t.match(terminal.shown, /DEBUG: voice pack loaded [^\n]*pack=syrinx-en/, 'lines of threads');
   t.match(terminal.shown, /DEBUG: worst case mib\.total=\d+ /);
-  t.notMatch(terminal.shown, looksLikeJson);
+  t.notMatch(terminal.shown, jsonText);
   terminal.type(CTRL_C);
   t.equal(await terminal.exited, 0);
   const quiet = open(t, 80, { DATA_DIR: join(t.testdir(), 'data'), LOG_LEVEL: 'warn' });
@@ -51,7 +51,7 @@ t.test('a fault of the environment is one line that says what to do', { skip: no
 t.test('the service ends when its terminal is closed', { skip: noTerminal }, async (t) => {
   const terminal = open(t, 80, { DATA_DIR: join(t.testdir(), 'data') });
   const [, port = ''] = await terminal.showing(/Speech +http:\/\/127\.0\.0\.1:(\d+)/);
-  await terminal.showing(isReady);
+  await terminal.showing(readyText);
   terminal.child.kill('SIGKILL');
   const refuses = () =>
     RawClient.open(Number(port)).then(
@@ -80,7 +80,7 @@ for (const [kind, command, code] of [
       const env = { DATA_DIR: join(t.testdir(), 'data') };
       const terminal = open(t, 80, env, `echo "process $$"; ${command}`);
       const [, pid = ''] = await terminal.showing(/^process (\d+)\n/);
-      await terminal.showing(isReady);
+      await terminal.showing(readyText);
       terminal.type(CTRL_S);
       process.kill(Number(pid), 'SIGTERM');
       t.equal(await terminal.exited, code);

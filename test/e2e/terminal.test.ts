@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import t from 'tap';
 import { readable, welcome } from '../../src/terminal.js';
 import { SCRIPTED, startService } from '../support/service.js';
-import { CTRL_C, isReady, looksLikeJson, noTerminal, openService as open } from '../support/terminal.js';
+import { CTRL_C, readyText, jsonText, noTerminal, openService as open } from '../support/terminal.js';
 
 t.test('a first start, narrow and without colours, and the next one', { skip: noTerminal }, async (t) => {
   const dataDir = join(t.testdir(), 'data');
   const first = open(t, 60, { DATA_DIR: dataDir, NO_COLOR: '1' });
-  await first.showing(isReady);
+  await first.showing(readyText);
   const [, key = ''] = await first.showing(/shown only this once.*\n\n {2}(svc_sk_\w+)\n/);
   const [, url = ''] = await first.showing(/Speech +(http:\/\/127\.0\.0\.1:\d+)\n/);
   const [, link = ''] = await first.showing(/within 30 minutes:\n\n {2}(http:\S+)\n/);
@@ -26,7 +26,7 @@ t.test('a first start, narrow and without colours, and the next one', { skip: no
   first.type(CTRL_C);
   t.equal(await first.exited, 0);
   t.match(first.shown, /INFO: stopping signal=SIGINT\n/);
-  t.notMatch(first.shown, looksLikeJson);
+  t.notMatch(first.shown, jsonText);
   t.notMatch(first.shown, '\x1b', 'no colours');
   const wide = first.shown
     .split('\n')
@@ -35,7 +35,7 @@ t.test('a first start, narrow and without colours, and the next one', { skip: no
   for (const name of ['first-key', 'console-link']) t.notOk(existsSync(join(dataDir, name)), name);
 
   const second = open(t, 120, { DATA_DIR: dataDir, HOST: '0.0.0.0' });
-  await second.showing(isReady);
+  await second.showing(readyText);
   t.match(second.shown, /Speech +http:\/\/127\.0\.0\.1:\d+, on all addresses of this machine\n/);
   t.match(second.shown, /npm run keys -- create makes one[^]*export SYRINX_KEY=svc_sk_\.\.\.\n/);
   t.notMatch(second.shown, /svc_sk_\w/, 'a key is shown only once');

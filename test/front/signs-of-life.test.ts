@@ -32,7 +32,7 @@ t.test('a client that got nothing is dropped after a minute of silence', (t) => 
 });
 
 t.test(
-  'who was sent minutes of speech may read them as they play, or half as fast, before it answers',
+  'a client that was sent minutes of speech may read them as they play, or half as fast, before it answers',
   (t) => {
     const speechMs = 150_000;
     const life = new SignsOfLife(limits, 0);

@@ -48,7 +48,7 @@ const untilListening = async (child: ChildProcess): Promise<{ port: number } | n
 const ports = { PORT: '0', OPS_PORT: '0', CONSOLE_PORT: 'off', SYNTHESIS_THREADS: '1' };
 const sentence = 'The ferry leaves at seven, and nobody waits for the late ones. ';
 
-t.test('the archive', { skip }, async (t) => {
+t.test('the archive holds all that the service needs', { skip }, async (t) => {
   const root = temporaryFolder(t);
   const out = join(root, 'out');
   mkdirSync(out);
@@ -163,8 +163,8 @@ t.test('the archive', { skip }, async (t) => {
     t.equal(first.status, 200);
     t.ok(((await first.json()) as { audio: string }).audio.length > 10_000);
     const inFlight = speak(20);
-    const status = async (): Promise<string> => (await output(inRoot('keys', 'list'))).text;
-    t.match(await status(), 'ada');
+    // The listing takes long enough for the request to arrive.
+    t.match(await output(inRoot('keys', 'list')), { code: 0, text: 'ada' });
     service.kill('SIGTERM');
     const last = await inFlight;
     t.equal(last.status, 200, 'a drain finishes what is spoken');

@@ -140,7 +140,7 @@ t.test('a stream that breaks off leaves no file', async (t) => {
   t.notOk(existsSync(`${path}.part`));
 });
 
-t.test('refusals are told in words', async (t) => {
+t.test('each refusal is explained in words', async (t) => {
   const cases: [number, unknown, RegExp][] = [
     [401, { error: 'INVALID_API_KEY' }, /does not know this key/],
     [401, { error: 'Invalid or missing API key' }, /wants a key/],
@@ -233,7 +233,7 @@ t.test('--ws sends the text word by word, and writes what comes meanwhile', asyn
   t.equal((await peer.closed).code, 1000);
 });
 
-t.test('--ws tells refusals in words too, and leaves no file', async (t) => {
+t.test('--ws explains each refusal in words too, and leaves no file', async (t) => {
   const cases: [string, RegExp][] = [
     ['INVALID_API_KEY', /does not know this key/],
     ['INSUFFICIENT_CREDITS', /no credit/],

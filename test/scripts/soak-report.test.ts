@@ -154,8 +154,8 @@ void t.test('each fault breaks its invariant, and no other', (t) => {
   const unreadable = new Error('no such table');
   t.same(broken({ store: { ledger: unreadable, entries: 7 } }), ['ledger']);
   t.same(broken({ store: { ledger, entries: unreadable } }), ['store']);
-  t.same(broken({ end: null, threadRestarts: 1 }), ['alive'], 'a service elsewhere tells of its threads');
-  t.same(broken({ threadRestarts: -1 }), ['alive'], 'it was started anew meanwhile');
+  t.same(broken({ end: null, threadRestarts: 1 }), ['alive'], 'a thread of a service elsewhere was restarted');
+  t.same(broken({ threadRestarts: -1 }), ['alive'], 'the service was restarted meanwhile');
   t.end();
 });
 
@@ -302,7 +302,7 @@ void t.test('errors in the log are counted, and a status line answers', async (t
   t.same(
     both.map((each) => each.requestsInFlight),
     [3, 3],
-    'two who ask at once are both answered',
+    'two callers at once both get the status',
   );
 });
 

@@ -133,7 +133,7 @@ t.test('a replacement takes the place of a file that is created again meanwhile'
         value: (asideName: string) => {
           store.setAside(asideName);
           timesMade += 1;
-          if (timesMade <= 3) writeFileSync(store.pathOf(asideName), 'made anew');
+          if (timesMade <= 3) writeFileSync(store.pathOf(asideName), 'made again');
         },
       },
     }) as LeftStore;

@@ -41,7 +41,7 @@ const roughness = (samples: Int16Array, rateHz: number, from: number, to: number
   return most;
 };
 
-/** Checks that the pauses between utterances have no click: no difference that speech does not have many of. */
+/** Checks that the pauses between utterances have no click, a difference as large as those of speech. */
 export const checkSeams = (
   t: Test,
   samples: Int16Array,

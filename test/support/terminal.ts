@@ -66,5 +66,6 @@ export const openService = (
   return terminal;
 };
 
-export const isReady = /syrinx is ready[^]*Ctrl-C ends the service\..*\n/;
-export const looksLikeJson = /^\s*[{}]|"\w+":/m;
+/** The welcome, whole. */
+export const readyText = /syrinx is ready[^]*Ctrl-C ends the service\..*\n/;
+export const jsonText = /^\s*[{}]|"\w+":/m;
