@@ -7,6 +7,7 @@ import { EventLoopDelay, openFiles, openFilesMax, pssBytes } from '../src/proces
 import { parseExposition } from './support/exposition.js';
 import { packageRoot } from './support/package-root.js';
 import { readSource } from './support/source-files.js';
+import { pause } from './support/waiting.js';
 
 const figures: Figures = {
   reasons: [],
@@ -132,10 +133,10 @@ t.test('memory and open files of the process are read', { skip: process.platform
 t.test('a delay of the event loop is measured, and reading does not reset it', async (t) => {
   const delay = new EventLoopDelay();
   t.equal(delay.seconds(1), 0, 'nothing measured yet');
-  await new Promise((resolve) => setTimeout(resolve, 30));
+  await pause(30);
   const end = performance.now() + 100;
   while (performance.now() < end);
-  await new Promise((resolve) => setTimeout(resolve, 30));
+  await pause(30);
   const worst = delay.seconds(1);
   t.ok(worst >= 0.08, `${worst} s`);
   t.ok(delay.seconds(0.5) <= worst);

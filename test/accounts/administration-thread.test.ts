@@ -9,6 +9,7 @@ import { createLog } from '../../src/log.js';
 import { storePath } from '../../src/store/sqlite/database.js';
 import { createKeys } from '../../scripts/operator.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
+import { pause } from '../support/waiting.js';
 import { memoryFolder } from '../store/support.js';
 
 const ADDRESS = '203.0.113.7';
@@ -211,13 +212,13 @@ t.test('a thread that dies fails the calls under way, and the next one starts an
   const dataDir = memoryFolder(t);
   await createKeys(dataDir, [['ada', 500]]);
   const dying = new URL('../support/dying-administration.js', import.meta.url);
-  const administration = start(t, dataDir, { entry: dying, bounds: { administrationRestartMs: 50 } });
+  const administration = start(t, dataDir, { entry: dying, bounds: { administrationRestartMs: 500 } });
   const [one, two] = [administration.claimed(), administration.claimed()];
   for (const call of [one, two])
     t.match(await refusalOf(call), { code: 'unavailable', message: /interrupted/ });
   t.equal(administration.restarts, 1);
   t.match(await refusalOf(administration.claimed()), { code: 'unavailable', message: /starting again/ });
-  await new Promise((resolve) => setTimeout(resolve, 60));
+  await pause(600);
   t.match(await refusalOf(administration.claimed()), { message: /interrupted/ });
   t.equal(administration.restarts, 2);
 });

@@ -2,7 +2,7 @@ import t from 'tap';
 import type { SpeechContext } from '../../src/client/index.js';
 import { type Peer, audio, ended, flushed } from '../support/scripted-socket.js';
 import { codeOf, collect, connected } from '../support/speech-client.js';
-import { until } from '../support/service.js';
+import { pause, until } from '../support/waiting.js';
 
 const MiB = 1024 * 1024;
 const chunkBytes = 64 * 1024;
@@ -25,7 +25,7 @@ const stalledBytes = async (peer: Peer): Promise<number> => {
     const same = peer.socket.bufferedAmount === before;
     before = peer.socket.bufferedAmount;
     if (same) return true;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await pause(100);
     return false;
   }, 20_000);
   return before;

@@ -5,7 +5,7 @@ import { createKeys } from '../../scripts/operator.js';
 import { temporaryFolder } from '../store/support.js';
 import { labelsOf, parseExposition } from '../support/exposition.js';
 import { RawClient, requestBytes, type RequestOptions } from '../support/raw-client.js';
-import { SCRIPTED, startService, until, type TestService } from '../support/service.js';
+import { pause, SCRIPTED, startService, until, type TestService } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
 
 const folder = temporaryFolder(t);
@@ -139,7 +139,7 @@ t.test('the wait before a flush or a close does not count as lag', async (t) => 
     socket.flush(encoding, 'said');
     await socket.frame((frame) => frame.context_id === encoding && frame.flush_id === 'said');
     // Longer than the 600 ms of speech.
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    await pause(1_200);
     socket.closeContext(encoding);
     await socket.frame((frame) => frame.context_id === encoding && frame.context_closed === true);
   }

@@ -3,6 +3,7 @@ import { errors } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
 import { header, requestBytes } from '../support/raw-client.js';
 import { GOOD_KEY, eventually, requestLines, speak, startFront } from '../support/front-server.js';
+import { pause } from '../support/waiting.js';
 
 /** The library answers 505 to a first line in pieces. */
 const requestLine = 'POST /v1/tts/stream HTTP/1.1\r\n';
@@ -134,11 +135,11 @@ t.test('a body that is late is dropped, and a slow one in time is not', async (t
   for (const character of body.slice(0, -1)) {
     late.send(character);
     inTime.send(character);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await pause(5);
   }
   await eventually(() => front.server.inFlight === 2);
   nowMs += bounds.bodyReceiveMsMax;
-  await new Promise((resolve) => setTimeout(resolve, 4 * bounds.stallRearmMs));
+  await pause(4 * bounds.stallRearmMs);
   t.notOk(late.isClosed, 'the time is not over');
   inTime.send(body.slice(-1));
   t.equal((await inTime.response()).status, 200);

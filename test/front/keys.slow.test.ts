@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import t from 'tap';
 import { WebSocket } from 'ws';
 import { GOOD_KEY, eventually, startFront } from '../support/front-server.js';
+import { pause } from '../support/waiting.js';
 
 const dial = async (port: number): Promise<WebSocket> => {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/v1/tts/ws`, {
@@ -25,7 +26,7 @@ t.test('a socket that was read later and then idles stays open, though it answer
   await eventually(() => answers === 300);
   t.match(await front.metrics.text(), /syrinx_read_later_seconds_count\{[^}]*ws[^}]*\} [1-9]/);
   // The library closes a socket about twelve seconds after it was resumed, unless something comes.
-  await new Promise((resolve) => setTimeout(resolve, 16_000));
+  await pause(16_000);
   t.equal(socket.readyState, WebSocket.OPEN);
   socket.send(flush);
   await eventually(() => answers === 301);
@@ -45,7 +46,7 @@ for (const [how, leave] of [
     const socket = await dial(front.port);
     socket.on('error', () => undefined);
     for (let i = 0; i < 1_500; i++) socket.send(flush);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await pause(500);
     t.equal(front.server.figures.sockets, 1);
     leave(socket);
     const leftMs = performance.now();

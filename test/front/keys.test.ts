@@ -5,6 +5,7 @@ import { GOOD_KEY, OTHER_KEY, eventually, requestLines, speak, startFront } from
 import { makeCertificate } from '../support/certificates.js';
 import { missingTool } from '../support/tools.js';
 import { type RawClient, requestBytes } from '../support/raw-client.js';
+import { pause } from '../support/waiting.js';
 
 const PATH = '/v1/tts/ws';
 
@@ -119,11 +120,11 @@ for (const isTls of missingTool('openssl') === false ? [false, true] : [false])
         Array.from({ length: count }, (_, i) => `${i}`),
       );
       // It is read again a little later, when its rate has paid for the last messages.
-      while ((await metric(front, `syrinx_read_later_seconds_count{route="${PATH}"}`)) === 0)
-        await new Promise((resolve) => setTimeout(resolve, 5));
+      const readLater = `syrinx_read_later_seconds_count{route="${PATH}"}`;
+      await eventually(async () => (await metric(front, readLater)) > 0);
       // The client leaves while its messages wait.
       for (let i = 0; i < count; i++) greedy.socket.send(JSON.stringify({ flush: true, flush_id: `${i}` }));
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await pause(50);
       greedy.socket.close();
       await eventually(() => front.server.figures.sockets === 1);
     },
@@ -147,7 +148,7 @@ t.test('requests above the part of a key are answered later, and none is refused
     body: `{"text":"${'a'.repeat(300_000)}","voice":"ada"}`,
   });
   const large = await front.sent(bytes.subarray(0, 100_000));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await pause(20);
   large.send(bytes.subarray(100_000));
   t.equal((await large.response()).status, 200);
   t.equal(front.speech.last.text.length, 300_000);

@@ -8,13 +8,12 @@ import { makeCertificate, type TestCertificate } from '../support/certificates.j
 import { FakeLease, type FakeContext, type Script } from '../support/fake-speech.js';
 import { startFront } from '../support/front-server.js';
 import { missingTool } from '../support/tools.js';
+import { pause } from '../support/waiting.js';
 
 const SLOW_MS = 45_000;
 const FRAME_BYTES = 21_000;
 /** More than the kernel's buffers hold, on the wire. */
 const KERNEL_BYTES = 10_000_000;
-
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** More than the reader takes in that time. */
 const plenty =
@@ -34,11 +33,11 @@ const fillThenPause = async (context: FakeContext): Promise<void> => {
   while (context.handedFrames.length === emitted && emitted * FRAME_BYTES < KERNEL_BYTES) {
     context.audio(FRAME_BYTES);
     emitted += 1;
-    for (let turn = 0; turn < 20 && context.handedFrames.length < emitted; turn++) await sleep(5);
+    for (let turn = 0; turn < 20 && context.handedFrames.length < emitted; turn++) await pause(5);
   }
-  await sleep(32_000);
+  await pause(32_000);
   context.audio(FRAME_BYTES);
-  await sleep(20_000);
+  await pause(20_000);
   context.close();
 };
 
@@ -104,7 +103,7 @@ const slowReaders = async (
     socket.write(Buffer.from(greeting, 'latin1'));
     return new Promise((resolve) => socket.once('close', resolve));
   });
-  await sleep(SLOW_MS);
+  await pause(SLOW_MS);
   t.equal(front.server.inFlight, readers.length, 'all readers are still in flight');
   for (const finish of readers) await finish();
   t.equal(front.server.inFlight, 0);

@@ -3,6 +3,7 @@ import { limits } from '../../src/limits.js';
 import { FakeLease } from '../support/fake-speech.js';
 import { header } from '../support/raw-client.js';
 import { eventually, requestLines, speak, startFront } from '../support/front-server.js';
+import { pause } from '../support/waiting.js';
 
 t.test('a stream sends its records as they are made, and ends when all are sent', async (t) => {
   const front = await startFront(t);
@@ -136,7 +137,7 @@ t.test('a client that leaves at any point releases its context at once', async (
         if (frames > 1) {
           client.socket.pause();
           context.stream(frames, 30_000);
-          await new Promise((resolve) => setTimeout(resolve, 20));
+          await pause(20);
         } else if (frames === 1) {
           context.audio(3_000);
           if (path === '/v1/tts/stream') await client.until(() => client.receivedBytes > 0);

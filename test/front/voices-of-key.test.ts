@@ -11,6 +11,7 @@ import {
 } from '../support/front-server.js';
 import { RawClient, type RequestOptions } from '../support/raw-client.js';
 import { openers, openWs } from '../support/socket-client.js';
+import { pause } from '../support/waiting.js';
 
 /** Of GOOD_KEY in `FakeAdmission`. */
 const KEY_ID = 7;
@@ -71,7 +72,7 @@ for (const [name, open] of openers)
       // Until the service has looked again.
       while (!client.frames.some(({ context_started }) => context_started !== undefined)) {
         client.start('b');
-        await new Promise((resolve) => setTimeout(resolve, 10));
+        await pause(10);
       }
       client.start('c', { voice_id: 'bela' });
       await client.frame(

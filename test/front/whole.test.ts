@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import t from 'tap';
 import { header, RawClient } from '../support/raw-client.js';
 import { eventually, requestLines, speak, startFront } from '../support/front-server.js';
+import { pause } from '../support/waiting.js';
 
 interface Body {
   audio: string;
@@ -166,7 +167,7 @@ t.test('large answers without speech arrive whole one after the other', async (t
     client.send(requestOf({ text: 'a', voice }));
     // The next request is sent when the server has answered this one, or its socket is full.
     await eventually(() => requestLines(front).length > round || front.server.inFlight === 1);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(50);
     if (requestLines(front).length <= round) break;
   }
   client.socket.resume();

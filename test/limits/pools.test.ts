@@ -8,6 +8,7 @@ import { ByteBudget } from '../../src/byte-budget.js';
 import { startFront, GOOD_KEY, eventually } from '../support/front-server.js';
 import { RawClient, requestBytes } from '../support/raw-client.js';
 import { openWs } from '../support/socket-client.js';
+import { pause } from '../support/waiting.js';
 
 t.test('members that take all they may end with equal shares, and leave one for a newcomer', (t) => {
   const BYTES = 10_000_000;
@@ -225,7 +226,7 @@ t.test('clients that never read their answers are closed; a client that reads is
   for (const client of greedy) client.socket.pause();
   for (let round = 0; round < 40; round++) {
     for (const client of greedy) client.send(asks);
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await pause(2);
   }
   const flooded = () =>
     front.lines.filter(({ message, fields }) => message === 'socket' && fields['outcome'] === 'flooded')

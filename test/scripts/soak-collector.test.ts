@@ -82,10 +82,10 @@ void t.test('a call to a process that dies rejects at once', async (t) => {
     expression: 'new Promise(() => {})',
     awaitPromise: true,
   });
-  const told = t.rejects(never, /Runtime.evaluate: the connection closed/);
+  const rejected = t.rejects(never, /Runtime.evaluate: the connection closed/);
   await sleep(50);
   child.kill('SIGKILL');
   await exited;
-  await told;
+  await rejected;
   await t.rejects(inspector.call(null, 'Runtime.evaluate', { expression: '1' }), /not connected any more/);
 });

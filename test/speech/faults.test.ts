@@ -9,10 +9,10 @@ import {
   sentence,
   speak,
   start,
-  until,
   untilIdle,
   untilWhole,
 } from '../support/dispatch-bench.js';
+import { eventually } from '../support/waiting.js';
 
 t.test('a text is spoken letter for letter, charged, and its lease closed once', async (t) => {
   const dispatcher = await start();
@@ -60,7 +60,7 @@ for (const marker of ['!actor-exit', '!actor-throw'])
       lost.push(speak(dispatcher, `Now ${marker} it breaks.`, true));
       for (const outcome of await Promise.all(lost)) t.match(outcome, { ending: 'failed', closes: 1 });
       // The jobs can fail before the front thread knows that the thread ended.
-      await until(() => dispatcher.threads.restarts.actor === 1);
+      await eventually(() => dispatcher.threads.restarts.actor === 1);
       await untilWhole(dispatcher);
       t.ok(dispatcher.threads.isWhole);
       t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
@@ -97,7 +97,7 @@ t.test('a fault of an actor reaches the log, also when its context is over', asy
   const dispatcher = await start({ log: recordingLog(lines) });
   const outcome = await speak(dispatcher, 'Now !actor-fails-twice it ends.', true);
   t.match(outcome, { ending: 'failed', reason: 'scripted fault' }, 'the transport logs this one');
-  await until(() => lines.some(({ level }) => level === 'error'));
+  await eventually(() => lines.some(({ level }) => level === 'error'));
   t.match(
     lines.filter(({ level }) => level === 'error'),
     [{ message: 'a context failed after its end', fields: { reason: 'scripted fault' } }],
@@ -110,12 +110,14 @@ t.test('a job is cancelled between two steps', async (t) => {
   const first = Promise.withResolvers<undefined>();
   const { account, granted } = lease();
   const context = dispatcher.open(optionsOf(granted), () => first.resolve(undefined));
-  // Twenty steps, four seconds: longer than `until` waits.
+  // Twenty steps of 200 ms.
   context?.append(`!slow ${'a'.repeat(90)}.`);
   context?.end();
   await first.promise;
+  const releasedMs = performance.now();
   context?.release();
   await untilIdle(dispatcher);
+  t.ok(performance.now() - releasedMs < 2_000, 'long before the last step');
   t.equal(dispatcher.runningSegments, 0);
   t.equal(account.closed, 1);
   t.ok(await dispatcher.close(5_000));

@@ -1,5 +1,4 @@
 /** The suite of stores on PostgreSQL, and how fresh a reader is when the database changes, stops or hangs. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
 import { hashKey } from '../../src/accounts/keys.js';
@@ -9,7 +8,7 @@ import { openStore } from '../../src/store/ledger.js';
 import { postgresStore } from '../../src/store/postgres/driver.js';
 import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
 import { hasPostgres, PostgresServer } from '../support/postgres.js';
-import { until } from '../support/service.js';
+import { eventually, pause, until } from '../support/waiting.js';
 import { storeSuite, usageOf } from './suite.js';
 
 /** `PostgresReader`, as the driver returns it. */
@@ -31,10 +30,7 @@ const noticedMsMax = 3_000;
 /** @returns how long it took @throws if the condition does not hold in time */
 const untilHolds = async (holds: () => boolean, withinMs: number): Promise<number> => {
   const startMs = performance.now();
-  while (!holds()) {
-    if (performance.now() - startMs > withinMs) throw new Error(`does not hold within ${withinMs} ms`);
-    await sleep(5);
-  }
+  await eventually(holds, withinMs);
   return performance.now() - startMs;
 };
 
@@ -145,7 +141,7 @@ if (hasPostgres()) {
       );
       t.ok(tookMs >= 500, `${tookMs} ms: a short pause is no fault`);
       // Longer than a statement may take: the batch is sent again on another connection.
-      await sleep(limits.storeAnswerMsMax);
+      await pause(limits.storeAnswerMsMax);
       await server.signal('SIGCONT');
       await store.ledger.drain();
       await untilHolds(() => faultOf(() => store.reader.probe()) === 'none', 5_000);

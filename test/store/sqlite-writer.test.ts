@@ -16,6 +16,7 @@ import { Ledger, newWriter, type LedgerBounds } from '../../src/store/ledger.js'
 import { storePath } from '../../src/store/sqlite/database.js';
 import { WriterThread } from '../../src/store/sqlite/writer.js';
 import { createKeys } from '../../scripts/operator.js';
+import { eventually } from '../support/waiting.js';
 import { usageOf } from './suite.js';
 import { balances, memoryFolder } from './support.js';
 
@@ -46,10 +47,6 @@ const openLedger = (t: Test, dataDir: string, changed: Partial<LedgerBounds> = {
   return { ledger, writer, threads };
 };
 
-const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await delay(5);
-};
-
 const entriesOf = (dataDir: string, writer: number): number[] => {
   const database = new DatabaseSync(storePath(dataDir));
   const rows = database.prepare('SELECT entry FROM ledger WHERE writer = ? ORDER BY id').all(writer);
@@ -65,7 +62,7 @@ t.test('while commits fail nothing is accepted, and it recovers by itself', asyn
   const saboteur = new DatabaseSync(storePath(dataDir));
   saboteur.exec(`CREATE TRIGGER refuse BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'no'); END`);
   ledger.append(usageOf(1));
-  await until(() => !ledger.accepting);
+  await eventually(() => !ledger.accepting);
   ledger.append(usageOf(1));
   t.equal(ledger.queued, 2);
   saboteur.exec('DROP TRIGGER refuse');
@@ -79,11 +76,11 @@ t.test('while commits fail nothing is accepted, and it recovers by itself', asyn
 t.test('a dead thread is replaced, and its batch is neither lost nor doubled', async (t) => {
   const dataDir = await makeStore(t);
   const { ledger, writer, threads } = openLedger(t, dataDir, { ledgerRetryMs: 10, ledgerBatchMax: 3 });
-  await until(() => threads.length === 1);
+  await eventually(() => threads.length === 1);
   for (let round = 1; round <= 5; round += 1) {
     for (let count = 0; count < 20; count += 1) ledger.append(usageOf(1));
     // Ends the thread before its first commit, between commits or inside one.
-    if (round > 1) await until(() => ledger.acknowledged >= (round - 1) * 21 + round * 2);
+    if (round > 1) await eventually(() => ledger.acknowledged >= (round - 1) * 21 + round * 2);
     await threads.at(-1)?.terminate();
     // Gives its successor something to commit in any case.
     ledger.append(usageOf(1));
@@ -131,7 +128,7 @@ t.test('a commit to a file that was moved away is not acknowledged', async (t) =
   const away = join(dataDir, 'away');
   renameSync(storePath(dataDir), away);
   ledger.append(usageOf(2));
-  await until(() => ledger.fault !== null);
+  await eventually(() => ledger.fault !== null);
   t.equal(ledger.fault, 'missing');
   t.equal(ledger.acknowledged, 1);
   renameSync(away, storePath(dataDir));
@@ -177,7 +174,7 @@ t.test('a finished commit leaves nothing in memory', async (t) => {
   const commits = async (count: number): Promise<void> => {
     for (let i = 0; i < count; i++) {
       ledger.append(usageOf(1));
-      await until(() => ledger.queued === 0);
+      await eventually(() => ledger.queued === 0);
     }
   };
   await commits(20);

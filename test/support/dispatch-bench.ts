@@ -8,6 +8,7 @@ import { createLog, type Log } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
 import type { Watchdog } from '../../src/threads/watchdog.js';
 import { scriptedVoices } from './scripted-voices.js';
+import { eventually } from './waiting.js';
 
 const LETTER_SAMPLES = 1_200;
 
@@ -122,10 +123,5 @@ export const speak = (dispatcher: Dispatcher, text: string, timestamps = false):
 export const sentence = 'one two three four five six seven eight nine ten eleven twelve. ';
 export const long = sentence.repeat(6).trim();
 
-/** Waits for a condition. The caller asserts it afterwards. */
-export const until = async (condition: () => boolean): Promise<void> => {
-  for (let i = 0; i < 4_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
-};
-
-export const untilWhole = (dispatcher: Dispatcher) => until(() => dispatcher.threads.isWhole);
-export const untilIdle = (dispatcher: Dispatcher) => until(() => dispatcher.runningSegments === 0);
+export const untilWhole = (dispatcher: Dispatcher) => eventually(() => dispatcher.threads.isWhole);
+export const untilIdle = (dispatcher: Dispatcher) => eventually(() => dispatcher.runningSegments === 0);

@@ -11,6 +11,8 @@ import { Metrics } from '../../src/metrics.js';
 import { FakeLease, FakeSpeech } from './fake-speech.js';
 import { RawClient, requestBytes, type RequestOptions } from './raw-client.js';
 
+export { eventually } from './waiting.js';
+
 export const GOOD_KEY = 'svc_sk_good';
 export const OTHER_KEY = 'svc_sk_other';
 export const BROKE_KEY = 'svc_sk_broke';
@@ -185,11 +187,6 @@ export const platformAsks = (message: Record<string, unknown> = {}, query = 'voi
   key: GOOD_KEY,
   body: JSON.stringify({ message: { type: 'voice-request', text: 'Hello there.', ...message } }),
 });
-
-/** Waits for something that has no event here: the other side of a socket. */
-export const eventually = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
-};
 
 export const requestLines = (front: Front): LogLine[] =>
   front.lines.filter(({ message }) => message === 'request');

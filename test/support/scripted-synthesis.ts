@@ -8,6 +8,7 @@ import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { serveSynthesis } from '../../workers/synthesis-thread.js';
 import { longStep, longVoice, type Script } from './scripted-voices.js';
+import { pause } from './waiting.js';
 
 export const LETTER_SAMPLES = 1_200;
 const LETTERS_A_STEP = 5;
@@ -70,8 +71,6 @@ const faults: Record<string, (native: NativeGuard) => void | Promise<void>> = {
   '!stuck': stayStuck,
   '!inside': waitInside,
 };
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 class ScriptedEngine implements LoadedVoices {
   readonly voices = voices;

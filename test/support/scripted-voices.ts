@@ -1,5 +1,6 @@
 /** Voices of scripted-synthesis.ts, and how a test controls the threads that load them. */
 import { catalogueOf, type Voices } from '../../src/threads/voices.js';
+import { eventually } from './waiting.js';
 
 /** `data` of a scripted pack. */
 export interface Script {
@@ -37,9 +38,7 @@ export const voicesOf = (
     packs,
     findings: [],
     release: () => undefined,
-    hung: async (threads = 1) => {
-      while (Atomics.load(latch, 1) < threads) await new Promise((resolve) => setTimeout(resolve, 5));
-    },
+    hung: (threads = 1) => eventually(() => Atomics.load(latch, 1) >= threads),
     letGo: () => {
       Atomics.store(latch, 0, 1);
       Atomics.notify(latch, 0);

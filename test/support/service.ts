@@ -10,6 +10,8 @@ import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
 import { memoryFolder } from '../store/support.js';
 import { packageRoot } from './package-root.js';
 
+export { pause, until } from './waiting.js';
+
 const entryOf = (script: string) => new URL(`../../${script}`, import.meta.url);
 
 /** `npx tap` loads handlers into every Node process that make ignored signals deadly. */
@@ -209,18 +211,6 @@ export const readStream = async (response: Response) => {
       );
   }
   return { audio: Buffer.concat(chunks), chunks, words };
-};
-
-export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-/** Waits until a condition holds, by polling. @returns false if it does not within `ms` */
-export const until = async (condition: () => boolean | Promise<boolean>, ms = 30_000): Promise<boolean> => {
-  const end = performance.now() + ms;
-  while (performance.now() < end) {
-    if (await condition()) return true;
-    await pause(5);
-  }
-  return condition();
 };
 
 /** Opens a long stream that is read no further than its first record. `rest` reads on, and throws if the stream is cut. */

@@ -1,7 +1,7 @@
 /** A watchdog whose time passes only when a test says so. */
 import type { Bounds } from '../../src/limits.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
-import { until } from './dispatch-bench.js';
+import { until } from './waiting.js';
 
 type Signs = Parameters<Watchdog['watch']>[0];
 

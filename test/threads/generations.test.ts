@@ -2,9 +2,10 @@
 import t from 'tap';
 import type { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Frame } from '../../src/threads/messages.js';
-import { lease, long, optionsOf, speak, start, until } from '../support/dispatch-bench.js';
+import { lease, long, optionsOf, speak, start } from '../support/dispatch-bench.js';
 import { voicesOf } from '../support/scripted-voices.js';
 import { SteppedWatchdog, steppedBounds } from '../support/stepped-watchdog.js';
+import { eventually } from '../support/waiting.js';
 
 t.jobs = 3;
 
@@ -32,8 +33,8 @@ const openSocket = (dispatcher: Dispatcher, voiceId: string) => {
   const speakUtterance = async (text: string, flushId: string) => {
     context.append(text);
     context.flush(flushId);
-    await until(() => frames.some((frame) => frame.type === 'flushed' && frame.flushId === flushId));
-    await until(() => context.activity === 'idle');
+    await eventually(() => frames.some((frame) => frame.type === 'flushed' && frame.flushId === flushId));
+    await eventually(() => context.activity === 'idle');
   };
   return { context, frames, speakUtterance };
 };
@@ -67,14 +68,14 @@ t.test('an idle context moves to the new voices if they have its voice at the sa
   holding.context.append('No end is in sight');
   const midUtterance = openSocket(dispatcher, 'wren');
   midUtterance.context.append('This is said. But this is');
-  await until(() => midUtterance.context.activity === 'holding');
+  await eventually(() => midUtterance.context.activity === 'holding');
   const vanished = openSocket(dispatcher, 'ada');
   await vanished.speakUtterance('As ever.', '1');
   await dispatcher.threads.generations.load(voicesOf(['wren']));
   t.equal(older(dispatcher), 2, 'one in the middle of its utterance, one whose voice is gone');
   midUtterance.context.append(' said too.');
   await midUtterance.speakUtterance('', '1');
-  await until(() => older(dispatcher) === 1);
+  await eventually(() => older(dispatcher) === 1);
   t.equal(older(dispatcher), 1, 'the utterance is over');
   for (const { speakUtterance, frames } of [idle, holding, midUtterance, vanished]) {
     await speakUtterance(' And on.', '2');
@@ -117,7 +118,7 @@ t.test('a drain waits for voices that are loading inside native code', async (t)
   const dispatcher = await start();
   const slow = voicesOf(['other'], 'slow');
   const loaded = dispatcher.threads.generations.load(slow);
-  await until(() => dispatcher.threads.generations.status().voicesAreLoading);
+  await eventually(() => dispatcher.threads.generations.status().voicesAreLoading);
   await slow.hung(2);
   const closed = dispatcher.close(endMs);
   slow.letGo();
@@ -134,7 +135,7 @@ t.test('a thread of older voices that dies is replaced by one with the same voic
   const bystander = speak(dispatcher, long.repeat(3));
   await dispatcher.threads.generations.load(voicesOf(['scripted']));
   t.match(await bystander, { ending: 'closed', letters: long.repeat(3) });
-  await until(() => victim.frames.some(({ type }) => type === 'failed'));
+  await eventually(() => victim.frames.some(({ type }) => type === 'failed'));
   t.ok(victim.frames.some(({ type }) => type === 'failed'));
   victim.context.release();
   await dispatcher.threads.generations.settled();
@@ -156,7 +157,7 @@ t.test('a thread of older voices that hangs inside native code does not keep the
   t.same(dispatcher.threads.faults(), []);
   t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   voices.letGo();
-  await until(() => dispatcher.threads.generations.status().hungThreads === 0);
+  await eventually(() => dispatcher.threads.generations.status().hungThreads === 0);
   t.ok(await dispatcher.close(endMs));
 });
 
@@ -180,7 +181,7 @@ for (const load of ['slow', 'stuck'] as const)
       t.equal(dispatcher.threads.generations.status().hungThreads, 2);
       await t.rejects(dispatcher.threads.generations.load(voicesOf(['other'])), /^2 synthesis threads hang/);
       stuck.letGo();
-      await until(() => dispatcher.threads.generations.status().hungThreads === 0);
+      await eventually(() => dispatcher.threads.generations.status().hungThreads === 0);
     }
     t.ok(await dispatcher.threads.generations.load(voicesOf(['scripted'])), 'the next reload works');
     t.ok(await dispatcher.close(endMs));
@@ -202,18 +203,18 @@ t.test('after a time only contexts that idle with older voices end', async (t) =
   await idle.speakUtterance('As ever.', '1');
   const holding = openSocket(dispatcher, 'wren');
   holding.context.append('This is said. But this is');
-  await until(() => holding.context.activity === 'holding');
+  await eventually(() => holding.context.activity === 'holding');
   const speaking = openSocket(dispatcher, 'ada');
   const moved = openSocket(dispatcher, 'wren');
   speaking.context.append(`${long} !slow and more`);
   speaking.context.flush('1');
   await dispatcher.threads.generations.load(voicesOf(['wren']));
   t.match(dispatcher.threads.generations.warnings(), [/^3 contexts keep the voices from before a reload/]);
-  await until(() => older(dispatcher) === 1);
+  await eventually(() => older(dispatcher) === 1);
   for (const { frames } of [idle, holding])
     t.match(frames.at(-1), { type: 'failed', code: 'voiceRetired', reason: /taken away by a reload/ });
   t.notOk(speaking.frames.some(({ type }) => type === 'failed'));
-  await until(() => older(dispatcher) === 0);
+  await eventually(() => older(dispatcher) === 0);
   t.match(speaking.frames.at(-1), { type: 'failed', code: 'voiceRetired' });
   t.ok(
     speaking.frames.some((frame) => frame.type === 'flushed' && frame.flushId === '1'),
@@ -253,6 +254,6 @@ t.test('if all threads of older voices hang, the contexts that wait for them fai
   await dispatcher.threads.generations.settled();
   t.match(await speak(dispatcher, long), { ending: 'closed', letters: long });
   voices.letGo();
-  await until(() => dispatcher.threads.generations.status().hungThreads === 0);
+  await eventually(() => dispatcher.threads.generations.status().hungThreads === 0);
   t.ok(await dispatcher.close(endMs));
 });

@@ -8,6 +8,7 @@ import type { ChunkMail } from '../../src/threads/messages.js';
 import { HungThreads, SynthesisPool } from '../../src/threads/synthesis-pool.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
 import { longStep, longVoice, voicesOf } from '../support/scripted-voices.js';
+import { eventually } from '../support/waiting.js';
 
 const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
 
@@ -104,13 +105,14 @@ t.test('a cancel ends a job with long steps at once, and what its step makes is 
   t.match(await next.job.outcome, { type: 'done' });
   while (!madeBy.has(next.contextId)) await nextChunk();
   t.same(madeBy.get(contextId), [0], 'the chunk of the first step only');
-  while (thread!.jobs > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually(() => thread!.jobs === 0);
 });
 
 t.test('the threads end cleanly while a long step runs', async (t) => {
-  const { pool, run } = await start(t, 2);
+  const { pool, run, nextChunk } = await start(t, 2);
   const { job } = run(longVoice, 'a'.repeat(50));
-  await new Promise((resolve) => setTimeout(resolve, longStep.ms / 3));
+  // The next step follows at once.
+  await nextChunk();
   const closed = pool.close(2);
   t.match(await job.outcome, { type: 'cancelled' });
   t.ok(await closed, 'it may take as long as its step, whatever the caller allows');

@@ -11,6 +11,7 @@ import { decodersOf } from '../../support/decoders.js';
 import { speak, workThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
 import { envelope, spansOver, tonesAt, toInt16 } from '../../support/tones.js';
 import { missingTool } from '../../support/tools.js';
+import { pause } from '../../support/waiting.js';
 
 const ENGINE_HZ = 24_000;
 const PEAK = 12_000;
@@ -156,7 +157,7 @@ const openOpus = (sampleRateHz: number, frames: string[]) =>
     workThrough,
   );
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
+const settle = () => pause(20);
 
 t.test('a context cancelled before its encoder exists sends nothing', async (t) => {
   const frames: string[] = [];

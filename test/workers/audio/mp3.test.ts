@@ -8,6 +8,7 @@ import { Mp3Pool } from '../../../workers/audio/mp3-pool.js';
 import { nearestMpegFormat } from '../../../workers/audio/mpeg.js';
 import { speak } from '../../support/spoken.js';
 import { envelope, tonesAt, toInt16 } from '../../support/tones.js';
+import { pause } from '../../support/waiting.js';
 
 await loadEncoders(limits);
 
@@ -134,7 +135,7 @@ t.test('a returned encoder, finished or not, leaves no trace in its next audio',
     givenUp.dispose();
     t.throws(() => givenUp.encode(noise), 'it belongs to another context');
     // At once, and after a returned encoder is ready again.
-    if (round > limits.mp3EncodersWarm) await new Promise((resolve) => setTimeout(resolve, 5));
+    if (round > limits.mp3EncodersWarm) await pause(5);
     const encoder = await openEncoder(32_000, 128);
     t.ok(encodeAll(encoder, sound).equals(expected));
     encoder.dispose();
@@ -166,7 +167,7 @@ t.test('encoders of a peak are released when idle, except the warm ones', async 
   peak.forEach((lame) => pool.give(lame, speech));
   t.ok(isSame(takeSome(peak.length), [...peak].reverse()), 'at first the pool keeps all');
   peak.forEach((lame) => pool.give(lame, speech));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await pause(100);
   const kept = takeSome(limits.mp3EncodersWarm);
   t.ok(isSame(kept, peak.slice(-limits.mp3EncodersWarm).reverse()), 'the encoders returned last');
   t.notOk(peak.includes(pool.take(speech)), 'the others are gone');

@@ -8,7 +8,7 @@ import type { Speech } from '../../../src/speech/speech.js';
 import { closeFiles, readVoices } from '../../../src/threads/voices.js';
 import { formats, readPacks } from '../../../workers/engines/registry.js';
 import { tones } from '../../support/engines/tones/format.js';
-import { lease, start, until } from '../../support/dispatch-bench.js';
+import { lease, start } from '../../support/dispatch-bench.js';
 import {
   cacheDir,
   loadVoices,
@@ -17,6 +17,7 @@ import {
   pitchOf,
   speak as speakAlone,
 } from '../../support/voices.js';
+import { eventually } from '../../support/waiting.js';
 
 const packsIn = (modelsDir: string) => ({ modelsDir, cacheDir, bounds: limits });
 const packsEntry = new URL('../../support/engines/tones/packs.js', import.meta.url);
@@ -132,7 +133,7 @@ t.test('the files of the packs stay open until they are released', async (t) => 
   t.equal(files.length, 4, 'three graphs and the tones');
   voices.release();
   voices.release();
-  await until(() => openFiles(folder).length === 0);
+  await eventually(() => openFiles(folder).length === 0);
   t.strictSame(openFiles(folder), []);
 });
 
@@ -159,7 +160,7 @@ t.test('a folder of no known format is a finding, and the other packs are there'
     known.findings.map(({ pack }) => pack),
     ['chime-fr', 'other'],
   );
-  await until(() => openFiles(folder).length === 0);
+  await eventually(() => openFiles(folder).length === 0);
   t.strictSame(openFiles(folder), [], 'nothing stays open');
 });
 
