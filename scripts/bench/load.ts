@@ -6,7 +6,7 @@ import { serveLoad, type LoadProcess } from '../rig/load-process.js';
 import { readFrontCpuMs } from '../rig/process-facts.js';
 import { SocketConnection, encodeStart } from '../rig/socket.js';
 import { sumOf } from '../rig/statistics.js';
-import { crowd } from './crowd.js';
+import { closedLoop } from './closed-loop.js';
 import { checkSockets } from './socket-check.js';
 import { speakTogether } from './socket-together.js';
 import {
@@ -359,7 +359,7 @@ const receive = async (order: ReceiveOrder): Promise<FrameCost> => {
 
 const calls = {
   firstAudio,
-  crowd,
+  closedLoop,
   throughput,
   listen,
   endListening,

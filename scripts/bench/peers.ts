@@ -13,14 +13,14 @@ import * as texts from '../rig/texts.js';
 import { isInstalled } from '../say/sinks.js';
 import { linkShippedPack } from '../voices/fixtures/mixed.js';
 import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
-import type { CrowdFigures } from './crowd.js';
+import type { ClosedLoopFigures } from './closed-loop.js';
 import type { Load } from './load.js';
 import { type Row, barredRow, row } from './report.js';
 import type { Target } from './streams.js';
 
 const peerBars = {
   aloneRatioMin: 5,
-  crowdRatioMin: 10,
+  loopRatioMin: 10,
   listenersRatioMin: 5,
   throughputRatioMin: 0.9,
   memoryRatioMax: 0.75,
@@ -29,7 +29,7 @@ const peerBars = {
 const voiceName = 'piper-medium';
 /** The rate of the voices, so that no server resamples. */
 const pcm: AudioFormat = { encoding: 'pcm', sampleRateHz: 22_050 };
-const crowdClients = 8;
+const loopClients = 8;
 /** The bars are for 32. They need 32 s of speech a second, which two cores may not make. */
 const listenerCounts = [16, 32] as const;
 const keysNeeded = 5;
@@ -128,19 +128,19 @@ const compareFirstAudio = async (load: Load, ours: Target, theirs: Target): Prom
   return ratioRow('First audio, one sentence, alone', ...waits, 0.5, peerBars.aloneRatioMin);
 };
 
-const compareCrowd = async (load: Load, ours: Target, theirs: Target): Promise<Row[]> => {
-  const figures: [CrowdFigures[], CrowdFigures[]] = [[], []];
-  const order = { text: texts.sentence, clients: crowdClients, durationMs: 6_000 };
+const compareClosedLoop = async (load: Load, ours: Target, theirs: Target): Promise<Row[]> => {
+  const figures: [ClosedLoopFigures[], ClosedLoopFigures[]] = [[], []];
+  const order = { text: texts.sentence, clients: loopClients, durationMs: 6_000 };
   for (let round = 0; round < 3; round++)
     for (const [i, target] of [ours, theirs].entries())
-      figures[i]!.push(await load.call('crowd', { ...order, target }));
+      figures[i]!.push(await load.call('closedLoop', { ...order, target }));
   const [waits = [], theirWaits = []] = figures.map((rounds) => rounds.flatMap((round) => round.waits));
   const [rate = 0, theirRate = 0] = figures.map((rounds) =>
     median(rounds.map(({ speechRatio }) => speechRatio)),
   );
-  const who = `${crowdClients} clients that ask again at once`;
+  const who = `${loopClients} clients that ask again at once`;
   return [
-    ratioRow(`First audio, ${who}`, waits, theirWaits, 0.5, peerBars.crowdRatioMin),
+    ratioRow(`First audio, ${who}`, waits, theirWaits, 0.5, peerBars.loopRatioMin),
     barredRow(
       `Throughput, ${who}`,
       `${rate.toFixed(1)} s of speech a second; sherpa-onnx ${theirRate.toFixed(1)} (${(rate / theirRate).toFixed(2)} x)`,
@@ -204,7 +204,7 @@ export const measurePiperPeers = async (load: Load, options: ServiceOptions): Pr
         compareFirstAudio(load, ours, theirs),
       );
       return await withSherpa(1, async (theirs, peer) => {
-        const rows = [alone, ...(await compareCrowd(load, ours, theirs))];
+        const rows = [alone, ...(await compareClosedLoop(load, ours, theirs))];
         for (const count of listenerCounts) rows.push(...(await compareListeners(load, ours, theirs, count)));
         return [...rows, compareMemory(service.pid, peer.pid)];
       });

@@ -1,15 +1,15 @@
-/** Clients that ask again as soon as they are served. */
+/** A closed loop: clients that ask again as soon as they are served. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HttpStream, type Target, encodeSpeech, keyOf } from './streams.js';
 
-export interface CrowdOrder {
+export interface ClosedLoopOrder {
   readonly target: Target;
   readonly text: string;
   readonly clients: number;
   readonly durationMs: number;
 }
 
-export interface CrowdFigures {
+export interface ClosedLoopFigures {
   /** Milliseconds from each request to its first audio. */
   readonly waits: readonly number[];
   /** Seconds of speech that all of them received in a second. */
@@ -20,7 +20,7 @@ export interface CrowdFigures {
 const warmUpMs = 1_500;
 
 /** Each client has one connection, and reads as fast as it can. */
-export const crowd = async ({ clients, durationMs, target, text }: CrowdOrder): Promise<CrowdFigures> => {
+export const closedLoop = async ({ clients, durationMs, target, text }: ClosedLoopOrder): Promise<ClosedLoopFigures> => {
   const waits: number[] = [];
   let audioMs = 0;
   let isMeasured = false;
