@@ -17,6 +17,7 @@ import {
   unitsOfId,
   writeModel,
 } from '../../scripts/voices/fixtures/kokoro.js';
+import { npyOf } from '../../scripts/voices/fixtures/pocket.js';
 import { testMeans } from './voices.js';
 
 export type PackFiles = Readonly<Record<string, EchoOptions | Buffer | string>>;
@@ -42,11 +43,8 @@ export const npzOf = (names: readonly string[], shape: readonly number[]): Buffe
   const directory: Buffer[] = [];
   let at = 0;
   for (const [place, name] of names.entries()) {
-    const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${shape.join(', ')},), }`;
-    const padded = header.padEnd(118 - 1) + '\n';
-    const start = Buffer.from('\x93NUMPY\x01\x00\x76\x00', 'latin1');
     const rows = shape.reduce((product, size) => product * size, 1) / 256;
-    const content = Buffer.concat([start, Buffer.from(padded, 'latin1'), rawTable(place, rows)]);
+    const content = npyOf(shape, rawTable(place, rows));
     const packed = place === 0 ? content : deflateRawSync(content);
     const file = Buffer.from(`${name}.npy`);
     const local = Buffer.alloc(30);
