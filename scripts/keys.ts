@@ -4,7 +4,15 @@ import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
 import type { KeyProperties, ListedKey, StoredKey } from '../src/store/store.js';
-import { parseTime, program, runIfMain, storePlace, UsageError, type CommandLine, type Terminal } from './command.js';
+import {
+  parseTime,
+  program,
+  runIfMain,
+  storePlace,
+  UsageError,
+  type CommandLine,
+  type Terminal,
+} from './command.js';
 import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run keys -- COMMAND

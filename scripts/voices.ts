@@ -87,7 +87,9 @@ export const voices = program('voices', usage, {
       // A pack that cannot be used has a name and no voices.
       const name = entries.packs.some((entry) => entry.name === id) ? id : packWith(id, packs).name;
       if (packs.length === 1 && packs[0]?.name === name)
-        throw new VoicePackError(`"${name}" is the only pack that can be used, and no service starts without one: add another first`);
+        throw new VoicePackError(
+          `"${name}" is the only pack that can be used, and no service starts without one: add another first`,
+        );
       await removePack(entries.packs.find((entry) => entry.name === name)!);
       out(`${name} is removed. ${takeEffect}`);
     },
@@ -97,7 +99,9 @@ export const voices = program('voices', usage, {
     run: async ({ operands: [format = '', path = ''] }, { out }) => {
       const make = Object.hasOwn(examples, format) ? examples[format] : undefined;
       if (make === undefined)
-        throw new UsageError(`there is no example "${format}": choose from ${Object.keys(examples).join(', ')}`);
+        throw new UsageError(
+          `there is no example "${format}": choose from ${Object.keys(examples).join(', ')}`,
+        );
       if (existsSync(path)) throw new UsageError(`${path} is there already: give another path`);
       await make(path);
       out(`${path} is made. Check it: npm run voices -- check ${path}\n`);

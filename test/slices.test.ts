@@ -34,7 +34,7 @@ t.test('what was put off runs one by one, and in turn if it is put off again', a
   t.notOk(later.has(a));
 });
 
-t.test('work over a live set is done in slices; a member that leaves is not visited, one that joins is', (t) => {
+t.test('work over a live set goes in slices: members that leave are skipped, new ones visited', (t) => {
   const members = new Set(['a', 'b', 'c', 'd', 'e']);
   const visited: string[] = [];
   const due: (() => void)[] = [];

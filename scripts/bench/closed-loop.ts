@@ -20,7 +20,12 @@ export interface ClosedLoopFigures {
 const warmUpMs = 1_500;
 
 /** Each client has one connection, and reads as fast as it can. */
-export const closedLoop = async ({ clients, durationMs, target, text }: ClosedLoopOrder): Promise<ClosedLoopFigures> => {
+export const closedLoop = async ({
+  clients,
+  durationMs,
+  target,
+  text,
+}: ClosedLoopOrder): Promise<ClosedLoopFigures> => {
   const waits: number[] = [];
   let audioMs = 0;
   let isMeasured = false;

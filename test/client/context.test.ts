@@ -311,11 +311,7 @@ t.test('an error frame fails only its context, with a code and the service’s t
     peer.send(audio('other', [3]), ...ended('other'));
     t.strictSame((await collect(other)).map(line), ['audio 3']);
     for (let i = 0; i < 4; i++) await peer.next();
-    t.strictSame(
-      await peer.next(),
-      { cancel_context: true, context_id: 'c' },
-      'the client cancels it',
-    );
+    t.strictSame(await peer.next(), { cancel_context: true, context_id: 'c' }, 'the client cancels it');
   }
 });
 

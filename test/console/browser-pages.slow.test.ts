@@ -2,6 +2,6 @@ import t from 'tap';
 import { noBrowser } from './browser-rig.js';
 import { checkPages } from './every-page.js';
 
-t.test('every page fits a desk, in light colours', { skip: noBrowser }, (t) =>
+t.test('each page fits a desk, light', { skip: noBrowser }, (t) =>
   checkPages(t, { dark: false, phone: false }),
 );

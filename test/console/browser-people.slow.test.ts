@@ -13,7 +13,7 @@ const speakWith = async ({ service }: Rig, key: string): Promise<number> => {
 const complainsOfNothing = (t: Test, person: Person) =>
   t.strictSame(person.complaints, [], 'nothing on the browser’s console');
 
-t.test('two people use the console from the first claim to the last sign-out', { skip: noBrowser }, async (t) => {
+t.test('people use the console from the claim to the last sign-out', { skip: noBrowser }, async (t) => {
   const rig = await startConsole(t);
   const ada = await rig.arrive();
   const mia = await rig.arrive({ phone: true, dark: true });

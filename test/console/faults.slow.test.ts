@@ -14,7 +14,7 @@ import { failsToStart, holdPort, SCRIPTED, spawnService, startService, until } f
 
 const small = { SYNTHESIS_THREADS: '1', CONSOLE_PORT: '0' };
 
-t.test('while another program locks the store, changes get 503, and nothing is half done', async (t) => {
+t.test('a change to a locked store gets 503, and nothing is half done', async (t) => {
   const service = await startService(t, small, SCRIPTED);
   const operator = await ConsoleClient.claim(service);
   const before = await operator.call('accounts', {});
@@ -35,7 +35,7 @@ t.test('while another program locks the store, changes get 503, and nothing is h
   await operator.call('createAccount', { name: 'late', credits: 10 });
 });
 
-t.test('while the disk of the store is full, changes get 503, and nothing is half done', { skip: missingTool('mount') }, async (t) => {
+t.test('changes on a full disk get 503, and none is half done', { skip: missingTool('mount') }, async (t) => {
   const disk = smallDisk(t);
   if (disk === null) {
     t.comment('this user may not mount: not tested');

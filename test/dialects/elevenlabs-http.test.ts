@@ -169,7 +169,11 @@ t.test('metrics and the log name its routes, and the public port does not have t
   t.equal(await service.metric('syrinx_requests_total', { route, status: '402' }), 1);
   const samples = await service.metrics();
   for (const path of ['stream', 'multi-stream-input'])
-    t.equal(sumOf(samples, 'syrinx_streams', { route: `${route}/${path}` }), 0, 'a series before its first stream');
+    t.equal(
+      sumOf(samples, 'syrinx_streams', { route: `${route}/${path}` }),
+      0,
+      'a series before its first stream',
+    );
   t.ok(await until(() => service.entries.some((entry) => entry['route'] === 'elevenlabs:/v2/voices')));
   t.equal((await service.get('/v1/voices')).status, 404, 'the public port stays as it is');
 });

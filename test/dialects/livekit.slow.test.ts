@@ -88,7 +88,7 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     );
   });
 
-  await t.test('stream speaks text in pieces, with segments in order and words that rebuild the text', async (t) => {
+  await t.test('stream speaks text in pieces: segments in order, with words that rebuild it', async (t) => {
     const tts = open(t);
     for (const size of [1, 2, 4]) {
       const stream = tts.stream();

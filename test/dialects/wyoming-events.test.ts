@@ -2,11 +2,7 @@
 import t from 'tap';
 import { Dice } from '../../scripts/rig/random.js';
 import { ByteBudget } from '../../src/byte-budget.js';
-import {
-  EventReader,
-  encodeEvent,
-  type WyomingEvent,
-} from '../../src/dialects/wyoming/events.js';
+import { EventReader, encodeEvent, type WyomingEvent } from '../../src/dialects/wyoming/events.js';
 import { encodeWyoming } from '../../scripts/rig/wyoming.js';
 
 const bounds = { bodyBytesMax: 10_000, bodyDepthMax: 8, bodyTokensMax: 50 };

@@ -154,7 +154,11 @@ void t.test('each fault breaks its invariant, and no other', (t) => {
   const unreadable = new Error('no such table');
   t.same(broken({ store: { ledger: unreadable, entries: 7 } }), ['ledger']);
   t.same(broken({ store: { ledger, entries: unreadable } }), ['store']);
-  t.same(broken({ end: null, threadRestarts: 1 }), ['alive'], 'a thread of a service elsewhere was restarted');
+  t.same(
+    broken({ end: null, threadRestarts: 1 }),
+    ['alive'],
+    'a thread of a service elsewhere was restarted',
+  );
   t.same(broken({ threadRestarts: -1 }), ['alive'], 'the service was restarted meanwhile');
   t.end();
 });

@@ -54,7 +54,9 @@ const requestBytes = (target: string, key: string, body: string | null): Buffer 
     `${body === null ? 'GET' : 'POST'} ${target} HTTP/1.1`,
     'Host: fuzz',
     key,
-    ...(body === null ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]),
+    ...(body === null
+      ? []
+      : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]),
   ];
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), Buffer.from(body ?? '')]);
 };

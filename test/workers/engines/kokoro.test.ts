@@ -123,7 +123,7 @@ t.test('the ids of 50 sentences are those of the public references', async (t) =
   }
 });
 
-t.test('KittenTTS before 0.8 has no end mark, and later versions have names and paces of their voices', async (t) => {
+t.test('KittenTTS before 0.8 has no end mark; later, its voices have names and paces', async (t) => {
   const model = { audioRank: 2, durations: 'output', tailSamples: 5_000 } as const;
   const config = { type: 'ONNX1', model_file: 'kitten.onnx', voices: 'voices.npz' };
   const text = 'Hello, world.';

@@ -112,7 +112,7 @@ t.test('phonemes in double brackets are spoken as they are', async (t) => {
   t.same(everySecond(ids), paddedIds('sˈeɪ ˈzuːbɔ nˈaʊ.'));
 });
 
-t.test('a symbol may have several ids, a cluster has its own, and symbols that the voice lacks are left out', async (t) => {
+t.test('a symbol may have several ids, a cluster has its own; unknown symbols are left out', async (t) => {
   const map = Object.fromEntries(piperSymbols.map((symbol, id) => [symbol, [id]]));
   delete map['ˈ'];
   const changes = {
