@@ -262,7 +262,7 @@ export const limits = {
   ledgerCloseMsMax: 5_000,
   /** Milliseconds that a statement waits for another process's write to the store before it fails. */
   storeBusyMsMax: 2_000,
-  /** The same for the front thread, whose statements never need to wait for a write. */
+  /** The same for a read, which never needs to wait for a write, and for one attempt of an act of administration to begin. */
   storeReadBusyMsMax: 20,
   /** Free bytes on the store's disk below which it counts as full. */
   storeFreeBytesMin: 64 * KiB,

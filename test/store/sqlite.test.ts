@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { hashKey } from '../../src/accounts/keys.js';
 import { Administration } from '../../src/accounts/administration.js';
@@ -252,6 +253,35 @@ t.test(
     ]);
   },
 );
+
+t.test('acts wait for a lock together, and hold up no read', async (t) => {
+  const dataDir = memoryFolder(t);
+  const storeBusyMsMax = 400;
+  const store = new SqliteAdministration(dataDir, { ...limits, storeBusyMsMax });
+  t.teardown(() => store.close());
+  const administration = new Administration(store);
+  await administration.createKey('ada', 5);
+  const lock = new DatabaseSync(storePath(dataDir));
+  t.teardown(() => lock.close());
+  lock.exec('BEGIN IMMEDIATE');
+  const order: string[] = [];
+  const acts = Array.from({ length: 5 }, async () => {
+    const { fault } = (await administration.credit('ada', 5).catch((error: unknown) => error)) as StoreError;
+    order.push(fault);
+  });
+  const read = administration.list().then(() => order.push('read'));
+  const late = pause(3 * storeBusyMsMax).then(() => order.push('late'));
+  await Promise.all([...acts, read, late]);
+  t.strictSame(order, ['read', ...acts.map(() => 'busy'), 'late'], 'each waits as long as one');
+  const waiting = [1, 2].map((credits) => administration.credit('ada', credits));
+  await administration.list();
+  lock.exec('ROLLBACK');
+  t.match(
+    await Promise.all(waiting),
+    [{ account: { balance: 6 } }, { account: { balance: 8 } }],
+    'in their order',
+  );
+});
 
 t.test('a property that was lost with the end of the log shows at the start', async (t) => {
   const dataDir = memoryFolder(t);

@@ -1,13 +1,17 @@
 /** Acts on the store, each in one transaction. It may be open as long as the service: a store that was moved away shows. */
 import type { DatabaseSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Transaction } from '../sql/transaction.js';
-import type { StoreAdministration, StoreTransaction, StoreView } from '../store.js';
+import { StoreError, type StoreAdministration, type StoreTransaction, type StoreView } from '../store.js';
 import { prepareCommitMark } from './commit-mark.js';
 import { Connection } from './connection.js';
 import { toStoreError, type SqliteBounds } from './database.js';
 import type { StoreHold } from './hold.js';
 import { openDatabase } from './opening.js';
 import { Statements } from './statements.js';
+
+/** Milliseconds between two attempts of an act to begin while another process writes. */
+const RETRY_MS = 20;
 
 const prepare = (dataDir: string) => (database: DatabaseSync) => ({
   database,
@@ -17,26 +21,30 @@ const prepare = (dataDir: string) => (database: DatabaseSync) => ({
 
 export class SqliteAdministration implements StoreAdministration {
   readonly #dataDir: string;
+  readonly #busyMsMax: number;
   readonly #connection: Connection<ReturnType<ReturnType<typeof prepare>>>;
   readonly #hold: StoreHold;
-  /** Settles when the acts so far are done: there is one connection, and so one transaction at a time. */
+  /** Settles when the acts so far are done. */
+  #acts: Promise<unknown> = Promise.resolve();
+  /** Settles when the transactions so far are over: there is one connection, and so one at a time. */
   #previous: Promise<unknown> = Promise.resolve();
 
   /** Creates the store if there is none. @throws {StoreError} it cannot be read and written */
   constructor(dataDir: string, bounds: SqliteBounds) {
     this.#dataDir = dataDir;
+    this.#busyMsMax = bounds.storeBusyMsMax;
     const { database, hold } = openDatabase(dataDir, bounds);
     this.#hold = hold;
     database.close();
-    this.#connection = new Connection(dataDir, bounds, bounds.storeBusyMsMax, prepare(dataDir));
+    this.#connection = new Connection(dataDir, bounds, bounds.storeReadBusyMsMax, prepare(dataDir));
   }
 
   transact<T>(work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
-    return this.#inTurn(async () => {
-      const result = await this.#run('BEGIN IMMEDIATE', work);
-      this.#connection.use(({ writeCommitMark }) => writeCommitMark());
-      return result;
-    });
+    // Counted from now, so that acts behind one that waits do not wait as long again.
+    const untilMs = performance.now() + this.#busyMsMax;
+    const done = this.#acts.then(() => this.#actUntil(untilMs, work));
+    this.#acts = done.catch(() => undefined);
+    return done;
   }
 
   read<T>(work: (view: StoreView) => Promise<T>): Promise<T> {
@@ -46,6 +54,27 @@ export class SqliteAdministration implements StoreAdministration {
   close(): void {
     this.#connection.close();
     this.#hold.release();
+  }
+
+  /** While another process writes it tries again, and reads are answered between its attempts. */
+  async #actUntil<T>(untilMs: number, work: (transaction: StoreTransaction) => Promise<T>): Promise<T> {
+    for (;;) {
+      let hasBegun = false as boolean;
+      try {
+        return await this.#inTurn(async () => {
+          const result = await this.#run('BEGIN IMMEDIATE', (transaction) => {
+            hasBegun = true;
+            return work(transaction);
+          });
+          this.#connection.use(({ writeCommitMark }) => writeCommitMark());
+          return result;
+        });
+      } catch (error) {
+        const isLocked = !hasBegun && error instanceof StoreError && error.fault === 'busy';
+        if (!isLocked || performance.now() >= untilMs) throw error;
+      }
+      await pause(RETRY_MS);
+    }
   }
 
   /** @throws {StoreError} also if the store was moved away meanwhile: then the act is not in the store that others see */
