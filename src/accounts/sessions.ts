@@ -5,7 +5,7 @@
 import { createHmac } from 'node:crypto';
 import type { Bounds } from '../limits.js';
 import type { PeopleView, StoredUser, User } from '../store/people.js';
-import type { StoreAdministration, StoreTransaction } from '../store/store.js';
+import { StoreError, type StoreAdministration, type StoreTransaction } from '../store/store.js';
 import { record } from './audit.js';
 import { hashToken, newToken } from './tokens.js';
 
@@ -40,6 +40,8 @@ export class Sessions {
   readonly #store: StoreAdministration;
   readonly #bounds: SessionBounds;
   readonly #nowMs: () => number;
+  /** Hashes of sessions whose activity is being noted. */
+  readonly #noting = new Set<string>();
 
   constructor(store: StoreAdministration, bounds: SessionBounds, nowMs: () => number = Date.now) {
     this.#store = store;
@@ -77,8 +79,7 @@ export class Sessions {
     const found = await this.#store.read(async (view) => this.find(view, hash));
     if (found === null) return null;
     const nowMs = this.#nowMs();
-    if (nowMs - found.seenAtMs >= this.#bounds.sessionSeenMs)
-      await this.#store.transact(async (store) => store.seeSession(hash, nowMs));
+    if (nowMs - found.seenAtMs >= this.#bounds.sessionSeenMs) void this.#note(hash, nowMs);
     return userOf(found.user);
   }
 
@@ -88,6 +89,19 @@ export class Sessions {
       for (const hash of hashes) if ((await this.find(view, hash)) !== null) live.push(hash);
       return live;
     });
+  }
+
+  /** Nothing waits for it: a store that cannot be written can still be read. */
+  async #note(hash: string, nowMs: number): Promise<void> {
+    if (this.#noting.has(hash)) return;
+    this.#noting.add(hash);
+    try {
+      await this.#store.transact(async (store) => store.seeSession(hash, nowMs));
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+    } finally {
+      this.#noting.delete(hash);
+    }
   }
 
   signOut(hash: string, everywhere: boolean): Promise<void> {

@@ -1,4 +1,5 @@
 /** Users, sessions and one-time links, with a clock that the test moves. */
+import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
 import { Access } from '../../src/accounts/access.js';
 import { Administration } from '../../src/accounts/administration.js';
@@ -7,7 +8,8 @@ import { Sessions } from '../../src/accounts/sessions.js';
 import { hashToken } from '../../src/accounts/tokens.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
-import { AdministrationError } from '../../src/store/store.js';
+import { storePath } from '../../src/store/sqlite/database.js';
+import { AdministrationError, type StoreError } from '../../src/store/store.js';
 import { memoryFolder } from '../store/support.js';
 
 const MINUTE_MS = 60_000;
@@ -16,9 +18,10 @@ const PASSWORD = 'correct horse battery staple';
 const ADDRESS = '203.0.113.7';
 
 const setUp = async (t: Test, changed: Partial<Bounds> = {}) => {
-  const store = new SqliteAdministration(memoryFolder(t), limits);
-  t.teardown(() => store.close());
   const bounds = { ...limits, ...changed };
+  const dataDir = memoryFolder(t);
+  const store = new SqliteAdministration(dataDir, bounds);
+  t.teardown(() => store.close());
   const clock = { nowMs: Date.UTC(2026, 5, 1) };
   const nowMs = () => clock.nowMs;
   const passwords = new Passwords(bounds.passwordsWaitingMax);
@@ -35,7 +38,7 @@ const setUp = async (t: Test, changed: Partial<Bounds> = {}) => {
         [actor, action, subject, details].join(' | '),
       ),
     );
-  return { store, access, sessions, clock, claim, acts };
+  return { dataDir, store, access, sessions, clock, claim, acts };
 };
 
 const refused = async (t: Test, call: Promise<unknown>, expected: object) => {
@@ -152,6 +155,26 @@ t.test('activity is noted once a minute', async (t) => {
   };
   t.equal(await seenAfter(59_999), 59_999);
   t.equal(await seenAfter(1), 0);
+});
+
+t.test('a session goes on while its activity cannot be noted', async (t) => {
+  const { dataDir, store, sessions, clock, claim } = await setUp(t, { storeBusyMsMax: 200 });
+  const { token } = await claim();
+  const hash = hashToken(token);
+  const lock = new DatabaseSync(storePath(dataDir));
+  t.teardown(() => lock.close());
+  lock.exec('BEGIN IMMEDIATE');
+  clock.nowMs += MINUTE_MS;
+  t.match(await sessions.session(hash), { name: 'Root' });
+  t.match(await sessions.session(hash), { name: 'Root' });
+  const act = store.transact(async () => 'done').catch((error: unknown) => (error as StoreError).fault);
+  t.equal(await Promise.race([act, sessions.session(hash).then(() => 'seen')]), 'seen', 'nor does it wait');
+  t.equal(await act, 'busy');
+  lock.exec('ROLLBACK');
+  await sessions.session(hash);
+  await store.transact(async () => undefined);
+  const found = await store.read(async (view) => view.findSession(hash));
+  t.equal(found?.seenAtMs, clock.nowMs, 'it is noted when it can be');
 });
 
 t.test('a new password needs the present one, and ends the other sessions', async (t) => {
