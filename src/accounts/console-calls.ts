@@ -38,8 +38,20 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
   const access = new Access({ store, sessions, passwords, bounds, nowMs });
   const actAs = ({ userId }: By) => new Administration(store, { actor: userById(userId), nowMs });
   const viewAs = ({ userId }: By) => new Overview(store, userById(userId), nowMs);
-  const viewAccount = async (by: By, accountId: number) => accountView(await viewAs(by).account(accountId));
-  const viewKey = async (by: By, keyId: number) => keyView(await viewAs(by).key(keyId));
+  /** An act and its view in one transaction: a fault between two would say of an act that is done that it failed. */
+  const actAndView = <T>(
+    { userId }: By,
+    work: (administration: Administration, overview: Overview) => Promise<T>,
+  ): Promise<T> =>
+    store.transact((transaction) => {
+      const within: StoreAdministration = {
+        transact: (part) => part(transaction),
+        read: (part) => part(transaction),
+        close: () => undefined,
+      };
+      const actor = userById(userId);
+      return work(new Administration(within, { actor, nowMs }), new Overview(within, actor, nowMs));
+    });
 
   return {
     claimed: () => access.claimed(),
@@ -67,43 +79,50 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
     },
 
     accounts: async (by: By) => (await viewAs(by).accounts()).map(accountView),
-    account: (by: By, { accountId }: OfAccount) => viewAccount(by, accountId),
-    createAccount: async (by: By, question: { readonly name: string; readonly credits: number | null }) =>
-      viewAccount(by, await actAs(by).createAccount(question.name, question.credits)),
-    credit: async (by: By, { accountId, credits }: OfAccount & { readonly credits: number }) => {
-      await actAs(by).credit({ accountId }, credits);
-      return viewAccount(by, accountId);
-    },
-    suspendAccount: async (by: By, { accountId, suspended }: OfAccount & { readonly suspended: boolean }) => {
-      await actAs(by)[suspended ? 'suspend' : 'resume']({ accountId });
-      return viewAccount(by, accountId);
-    },
+    account: async (by: By, { accountId }: OfAccount) => accountView(await viewAs(by).account(accountId)),
+    createAccount: (by: By, { name, credits }: { readonly name: string; readonly credits: number | null }) =>
+      actAndView(by, async (administration, overview) =>
+        accountView(await overview.account(await administration.createAccount(name, credits))),
+      ),
+    credit: (by: By, { accountId, credits }: OfAccount & { readonly credits: number }) =>
+      actAndView(by, async (administration, overview) => {
+        await administration.credit({ accountId }, credits);
+        return accountView(await overview.account(accountId));
+      }),
+    suspendAccount: (by: By, { accountId, suspended }: OfAccount & { readonly suspended: boolean }) =>
+      actAndView(by, async (administration, overview) => {
+        await administration[suspended ? 'suspend' : 'resume']({ accountId });
+        return accountView(await overview.account(accountId));
+      }),
     deleteAccount: async (by: By, { accountId }: OfAccount) => {
       await actAs(by).deleteAccount({ accountId });
       return {};
     },
 
     keys: async (by: By, { accountId }: OfAccount) => (await viewAs(by).keysOf(accountId)).map(keyView),
-    createKey: async (
+    createKey: (
       by: By,
       { accountId, properties }: OfAccount & { readonly properties: Partial<KeyProperties> },
       installed: readonly string[],
-    ) => {
-      const { key, keyId } = await actAs(by).createKeyOf(accountId, properties, installed);
-      return { key, view: await viewKey(by, keyId) };
-    },
-    changeKey: async (
+    ) =>
+      actAndView(by, async (administration, overview) => {
+        const { key, keyId } = await administration.createKeyOf(accountId, properties, installed);
+        return { key, view: keyView(await overview.key(keyId)) };
+      }),
+    changeKey: (
       by: By,
       { keyId, changes }: OfKey & { readonly changes: Partial<KeyProperties> },
       installed: readonly string[],
-    ) => {
-      await actAs(by).change({ keyId }, changes, installed);
-      return viewKey(by, keyId);
-    },
-    revokeKey: async (by: By, { keyId }: OfKey) => {
-      await actAs(by).revoke({ keyId });
-      return viewKey(by, keyId);
-    },
+    ) =>
+      actAndView(by, async (administration, overview) => {
+        await administration.change({ keyId }, changes, installed);
+        return keyView(await overview.key(keyId));
+      }),
+    revokeKey: (by: By, { keyId }: OfKey) =>
+      actAndView(by, async (administration, overview) => {
+        await administration.revoke({ keyId });
+        return keyView(await overview.key(keyId));
+      }),
     playgroundKey: (by: By, { accountId }: OfAccount) => actAs(by).playgroundKey({ accountId }),
 
     usage: (by: By, question: UsageQuestion) => viewAs(by).usage(question),

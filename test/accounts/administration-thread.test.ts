@@ -1,12 +1,16 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
+import { ConsoleDesk } from '../../src/accounts/console-calls.js';
 import { hashToken } from '../../src/accounts/tokens.js';
 import { startAdministration, type ConsoleAdministration } from '../../src/console/administration.js';
 import { ConsoleRefusal } from '../../src/console/refusal.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
+import { storeAt } from '../../src/store/driver.js';
+import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { storePath } from '../../src/store/sqlite/database.js';
+import { StoreError, type StoreAdministration } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
 import { recordingLog, type LogLine } from '../support/front-server.js';
 import { pause } from '../support/waiting.js';
@@ -206,6 +210,26 @@ t.test('what is not allowed is refused with its reason', async (t) => {
   t.match(await administration.keys(root, { accountId }), [{ revokedAtMs: null, name: '' }]);
   const field = await refusalOf(administration.createAccount(root, { name: 'other', credits: null }));
   t.equal(field.field, 'name');
+});
+
+t.test('an act that is done is answered, whatever happens to the store then', async (t) => {
+  const dataDir = memoryFolder(t);
+  await createKeys(dataDir, [['ada', 500]]);
+  const store = new SqliteAdministration(dataDir, limits);
+  t.teardown(() => store.close());
+  const actsOnly: StoreAdministration = {
+    transact: (work) => store.transact(work),
+    read: () => Promise.reject(new StoreError('missing', 'it was moved away')),
+    close: () => undefined,
+  };
+  const driver = { ...storeAt({ dataDir, storeUrl: null }, limits), administer: () => actsOnly };
+  const desk = new ConsoleDesk(driver, limits);
+  const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
+  const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
+  const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, VOICES]);
+  t.match(made, { ok: true, answer: { key: /^svc_sk_/, view: { name: 'till' } } });
+  t.match(await desk.run('credit', [by, { accountId: 1, credits: 7 }]), { answer: { balance: 507 } });
+  t.match(await desk.run('account', [by, { accountId: 1 }]), { ok: false, refusal: { code: 'unavailable' } });
 });
 
 t.test('a thread that dies fails the calls under way, and the next one starts another', async (t) => {
