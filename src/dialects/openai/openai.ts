@@ -11,7 +11,7 @@ import { contentTypeOf } from '../content-types.js';
 import type { DialectParts, HttpDialect } from '../http-listener.js';
 import { modelUnknown, openAiErrors } from './errors.js';
 import { speechParser } from './request.js';
-import { aliasesOf } from './voices.js';
+import { aliasesOf, voiceFor } from './voices.js';
 
 const SPEECH_PATH = '/v1/audio/speech';
 
@@ -72,8 +72,8 @@ export const openAi = ({ port, voices }: HttpDialectConfig, parts: DialectParts)
     }
     if (caller !== null) exchange.keyId = caller.key.keyId;
     const own = caller === null ? speakerIds() : voicesOf(caller.key, speakerIds());
-    const names = new Set([...own, ...aliasesOf(voices)]);
-    reply(exchange, json(voiceList([...names])));
+    const aliases = aliasesOf(voices).filter((name) => own.includes(voiceFor(name, voices, own)));
+    reply(exchange, json(voiceList([...new Set([...own, ...aliases])])));
   };
   const routes: readonly Route[] = [
     {
