@@ -12,7 +12,7 @@ import type { Sessions } from './sessions.js';
 
 const columns: Readonly<Record<string, (row: UsageRow) => string | number>> = {
   time: ({ atMs }) => new Date(atMs).toISOString(),
-  account: ({ accountId }) => accountId,
+  account: ({ account }) => account,
   key: ({ key }) => key,
   key_name: ({ keyName }) => keyName,
   voice: ({ voice }) => voice,

@@ -243,6 +243,8 @@ export interface UsageRow extends Sums, UsagePosition {
   /** Start of the hour, or of the day in UTC. */
   readonly atMs: number;
   readonly accountId: number;
+  /** Its name. */
+  readonly account: string;
   /** The key's prefix; "Playground" for the hidden key of an account. */
   readonly key: string;
   readonly keyName: string;

@@ -72,7 +72,7 @@ t.test('the playground of a service', async (t) => {
     const csv = await (
       await operator.ask(`/api/usage.csv?accountId=${accountId}&fromMs=0&toMs=${Date.now() + 1}&step=day`)
     ).text();
-    t.match(csv, /\r\n[^,]+T00:00:00\.000Z,\d+,Playground,[^,]*,wren,1,56,56,0,[\d.]+\r\n$/);
+    t.match(csv, /\r\n[^,]+T00:00:00\.000Z,own,Playground,[^,]*,wren,1,56,56,0,[\d.]+\r\n$/);
     t.strictSame(await operator.call('keys', { accountId }), [], 'the hidden key is in no list');
   });
 

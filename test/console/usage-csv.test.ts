@@ -5,6 +5,7 @@ import { csvHeader, csvRecords } from '../../src/console/usage-csv.js';
 const row = {
   atMs: Date.UTC(2026, 0, 2, 3),
   accountId: 3,
+  account: 'Harbour Radio',
   keyId: 7,
   key: 'svc_sk_AbCdEf',
   keyName: 'web',
@@ -21,8 +22,8 @@ t.test('rows are records of RFC 4180', (t) => {
     csvHeader + csvRecords([row, { ...row, keyName: 'say "hi", all', voice: '' }]),
     [
       'time,account,key,key_name,voice,requests,characters,credits,refunded,audio_seconds',
-      '2026-01-02T03:00:00.000Z,3,svc_sk_AbCdEf,web,wren,2,1234,1234,10,61.25',
-      '2026-01-02T03:00:00.000Z,3,svc_sk_AbCdEf,"say ""hi"", all",,2,1234,1234,10,61.25',
+      '2026-01-02T03:00:00.000Z,Harbour Radio,svc_sk_AbCdEf,web,wren,2,1234,1234,10,61.25',
+      '2026-01-02T03:00:00.000Z,Harbour Radio,svc_sk_AbCdEf,"say ""hi"", all",,2,1234,1234,10,61.25',
       '',
     ].join('\r\n'),
   );

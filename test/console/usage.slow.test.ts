@@ -75,6 +75,26 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
     t.strictSame([...new Set(rows.map(({ voice }) => voice))], ['wren']);
     t.ok(sums.has('Playground'));
   }
+
+  const csv = await (await operator.ask(`/api/usage.csv?fromMs=0&toMs=${Date.now() + 1}&step=day`)).text();
+  const records = csv
+    .trimEnd()
+    .split('\r\n')
+    .slice(1)
+    .map((line) => line.split(','));
+  for (const { account, keys } of reported.accounts)
+    for (const { key, ...numbers } of keys) {
+      const own = records.filter(([, ofAccount, ofKey]) => ofAccount === account && ofKey === key);
+      const sum = (column: number) => own.reduce((total, cells) => total + Number(cells[column]), 0);
+      t.strictSame(
+        [sum(5), sum(6), sum(7), sum(8), sum(9).toFixed(3)],
+        [
+          ...[numbers.requests, numbers.characters, numbers.credits, numbers.refunded_credits],
+          numbers.audio_seconds.toFixed(3),
+        ],
+        `the file: ${account}, ${key}`,
+      );
+    }
   const [account] = reported.accounts.filter((found) => found.account === 'ada');
   const balances = await operator.call('balance', { accountId });
   t.equal(balances[0]?.balance, account?.balance);

@@ -304,7 +304,7 @@ export const peopleSuite = (
           const question = { accountId, fromMs, toMs, step };
           const rows = await store.read(async (view) => view.readUsageRows(question, 10_000));
           t.strictSame(
-            rows.map(({ accountId: _, key: _key, keyName: _name, ...row }) => row),
+            rows.map(({ accountId: _, account: _account, key: _key, keyName: _name, ...row }) => row),
             sumUp(accountId, fromMs, toMs, step),
             JSON.stringify(question),
           );
@@ -313,7 +313,7 @@ export const peopleSuite = (
     const rows = await store.read(async (view) => view.readUsageRows(all, 10_000));
     t.match(
       rows.find(({ keyId }) => keyId === 3),
-      { accountId: 1, key: /^svc_sk_/, keyName: 'till' },
+      { accountId: 1, account: 'ada', key: /^svc_sk_/, keyName: 'till' },
     );
     for (const question of [
       all,

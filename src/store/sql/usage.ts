@@ -109,7 +109,7 @@ const partOfHour = (stepMs: number, from: string, to: string) => `
 
 // The step is not a parameter: a number from JavaScript is a float there, and its division too.
 const rowsOfSteps = (stepMs: number) => `
-  SELECT step_ms, account_id, key_id, prefix, api_keys.name, voice, ${clampedSums}
+  SELECT step_ms, account_id, accounts.name AS account, key_id, prefix, api_keys.name, voice, ${clampedSums}
   FROM (
     SELECT key_id, step_ms, voice, ${sums} FROM (
       SELECT key_id, hour * ${HOUR_MS} / ${stepMs} * ${stepMs} AS step_ms, voice, ${sums}
@@ -118,7 +118,7 @@ const rowsOfSteps = (stepMs: number) => `
       UNION ALL ${partOfHour(stepMs, ':from', ':headEnd')}
       UNION ALL ${partOfHour(stepMs, ':tailStart', ':to')}
     ) AS parts GROUP BY 1, 2, 3
-  ) AS steps JOIN api_keys ON api_keys.id = key_id
+  ) AS steps JOIN api_keys ON api_keys.id = key_id JOIN accounts ON accounts.id = account_id
   WHERE (step_ms, key_id, voice) > (:afterMs, :afterKey, :afterVoice)
   ORDER BY step_ms, key_id, voice LIMIT :rows
 `;
@@ -126,6 +126,7 @@ const rowsOfSteps = (stepMs: number) => `
 interface StepRow extends SumsRow {
   readonly step_ms: number;
   readonly account_id: number;
+  readonly account: string;
   readonly key_id: number;
   readonly prefix: string;
   readonly name: string;
@@ -161,6 +162,7 @@ export const readUsageRows = async (
   return rows.map((row) => ({
     atMs: row.step_ms,
     accountId: row.account_id,
+    account: row.account,
     keyId: row.key_id,
     key: row.prefix,
     keyName: row.name,

@@ -59,18 +59,17 @@ interface Part {
   readonly detail: string;
 }
 
-/** Which part of a split a row belongs to. */
-export const partOf = (row: UsageRow, split: Split, accounts: ReadonlyMap<number, string>): Part => {
-  const account = accounts.get(row.accountId) ?? `Account ${row.accountId}`;
+/** Which part of a split a row belongs to. @param isOfAll the rows are of all accounts */
+export const partOf = (row: UsageRow, split: Split, isOfAll: boolean): Part => {
   switch (split) {
     case 'Account':
-      return { id: String(row.accountId), label: account, detail: '' };
+      return { id: String(row.accountId), label: row.account, detail: '' };
     case 'Voice':
       return row.voice === ''
         ? { id: '', label: 'Not recorded', detail: 'Older speech' }
         : { id: row.voice, label: row.voice, detail: '' };
     case 'Key': {
-      const ofAccount = accounts.size > 0 ? account : '';
+      const ofAccount = isOfAll ? row.account : '';
       if (row.keyName === '') return { id: String(row.keyId), label: row.key, detail: ofAccount };
       return {
         id: String(row.keyId),

@@ -1,6 +1,6 @@
 /** What was spoken and spent: a plot, tables, and the balance. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { AccountView, UsageStep } from '../../contract.js';
+import type { AccountView, UsageRow, UsageStep } from '../../contract.js';
 import { formatNumber, formatSeconds, formatTime, formatUtcDay } from '../format.js';
 import { Icon } from '../parts/icon.js';
 import { Empty, Page, Problem, Shown, Time } from '../parts/page.js';
@@ -99,11 +99,7 @@ const splitsOfAll: typeof splits = { Account: 'Account', ...splits };
 const measureLabels = { Characters: 'Characters', Requests: 'Requests', Seconds: 'Seconds' };
 
 /** `accountId` null: all accounts. */
-const Usage = (props: {
-  readonly accountId: number | null;
-  readonly accounts: ReadonlyMap<number, string>;
-}) => {
-  const { accountId, accounts } = props;
+const Usage = ({ accountId }: { readonly accountId: number | null }) => {
   const [period, setPeriod] = useState<Period>('30 days');
   const [step, setStep] = useState<UsageStep>('day');
   const [split, setSplit] = useState<Split>(accountId === null ? 'Account' : 'Key');
@@ -112,10 +108,8 @@ const Usage = (props: {
   const question = { accountId, ...times };
   const usage = useAnswer(JSON.stringify(['usage', question]), (signal) => allUsage(question, signal));
   const rows = usage.answer;
-  const data = useMemo(
-    () => rows && plotData(rows, times, measure, (row) => partOf(row, split, accounts)),
-    [rows, times, measure, split, accounts],
-  );
+  const part = (row: UsageRow) => partOf(row, split, accountId === null);
+  const data = useMemo(() => rows && plotData(rows, times, measure, part), [rows, times, measure, split]);
   const choose = (chosen: Period) => {
     setPeriod(chosen);
     setStep(periods[chosen].step);
@@ -168,7 +162,7 @@ const Usage = (props: {
                 <h2>By {split.toLowerCase()}</h2>
                 <Table
                   caption={`Usage by ${split.toLowerCase()}`}
-                  rows={sumsBy(all, (row) => partOf(row, split, accounts))}
+                  rows={sumsBy(all, part)}
                   rowKey={({ id }) => id}
                   total={{ ...totalOf(all), id: 'total' }}
                   columns={[
@@ -263,25 +257,15 @@ const Balance = ({ account }: { readonly account: AccountView }) => {
   );
 };
 
-const noAccounts: ReadonlyMap<number, string> = new Map();
-
 export const AccountUsage = ({ account }: { readonly account: AccountView }) => (
   <>
-    <Usage accountId={account.accountId} accounts={noAccounts} />
+    <Usage accountId={account.accountId} />
     {account.metered && <Balance account={account} />}
   </>
 );
 
-export const AllUsagePage = () => {
-  const { answer } = useCall('accounts', {});
-  const accounts = useMemo(
-    () =>
-      answer === undefined ? noAccounts : new Map(answer.map(({ accountId, name }) => [accountId, name])),
-    [answer],
-  );
-  return (
-    <Page title="Usage" lead="All accounts.">
-      <Usage accountId={null} accounts={accounts} />
-    </Page>
-  );
-};
+export const AllUsagePage = () => (
+  <Page title="Usage" lead="All accounts.">
+    <Usage accountId={null} />
+  </Page>
+);
