@@ -1,6 +1,7 @@
 /** People at the console of a running service: they claim it, invite, make keys, revoke them and sign out. */
 import t, { type Test } from 'tap';
-import { speech } from '../support/service.js';
+import { pause, speech, until } from '../support/service.js';
+import { openWs } from '../support/socket-client.js';
 import { ask, noBrowser, password, type Person, startConsole, type Rig } from './browser-rig.js';
 
 /** @returns the status of a request with this key */
@@ -118,6 +119,35 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     await ada.page.getByText('Key changed.').waitFor();
     const [changed] = (await ask(ada.page, 'keys', { accountId })).filter(({ name }) => name === 'Desk');
     t.match(changed, { keyId: key!.keyId, creditLimit: 77, voices: null });
+  });
+
+  await t.test('a key that is revoked while it speaks: its WebSocket is closed', async (t) => {
+    const key = await ada.createKey('Radio');
+    const client = await openWs(rig.service.port, key);
+    client.start('a', { voice_id: 'wren' });
+    const heard = () => client.frames.filter(({ audio_chunk }) => audio_chunk !== undefined).length;
+    const speak = async (): Promise<void> => {
+      while (client.closed === null) {
+        client.text('a', 'And one more. ');
+        await pause(20);
+      }
+    };
+    const speaking = speak();
+    t.ok(await until(() => heard() > 3));
+    await ada.button('Revoke Radio').click();
+    const before = heard();
+    await ada.button('Revoke key').click();
+    t.match(await client.closing(), { code: 1008, reason: 'INVALID_API_KEY' });
+    await speaking;
+    t.ok(heard() > before, 'it spoke to the end');
+  });
+
+  await t.test('an account without a limit gets one', async () => {
+    await ada.button('Limit credit').click();
+    await ada.page.getByRole('dialog').getByLabel('Credits').fill('5000');
+    await ada.page.getByRole('dialog').getByRole('button', { name: 'Limit credit' }).click();
+    await ada.page.getByText('5,000 credits left').waitFor();
+    await ada.button('Add credit').waitFor();
   });
 
   await t.test('an invited member sees its account and no other', async (t) => {

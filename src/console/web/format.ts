@@ -15,7 +15,7 @@ const percent = numbers({ style: 'percent' });
 const day = dates({ dateStyle: 'medium' });
 const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
 const minute = dates({ dateStyle: 'medium', timeStyle: 'short' });
-const second = dates({ timeStyle: 'medium' });
+const second = dates({ dateStyle: 'medium', timeStyle: 'medium' });
 const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'].map((unit) =>
   numbers({ style: 'unit', unit, maximumFractionDigits: 1 }),
 );

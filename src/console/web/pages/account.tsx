@@ -19,16 +19,19 @@ interface Of {
   readonly account: AccountView;
 }
 
+/** The first credit of an account without a limit gives it one. */
+const addCredit = ({ metered }: AccountView): string => (metered ? 'Add credit' : 'Limit credit');
+
 const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
-  <Dialog title={`Add credit to ${account.name}`} onClose={onClose}>
+  <Dialog title={`${addCredit(account)}: ${account.name}`} onClose={onClose}>
     <Form
-      submit="Add credit"
+      submit={addCredit(account)}
       onCancel={onClose}
       onSubmit={async (values) => {
         const credits = numberOf(values, 'credits') ?? 0;
         await call('credit', { accountId: account.accountId, credits });
         await refresh();
-        showToast(`${plural(credits, 'credit')} added.`);
+        showToast(`${account.name} got ${plural(credits, 'credit')}.`);
         onClose();
       }}
     >
@@ -40,7 +43,11 @@ const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) 
         min={1}
         step={1}
         inputMode="numeric"
-        hint={`${creditsLeft(account)} now.`}
+        hint={
+          account.metered
+            ? `${creditsLeft(account)} now.`
+            : 'The account has no limit now. From then on it can spend only these credits. What it has spent so far is free.'
+        }
       />
     </Form>
   </Dialog>
@@ -70,7 +77,7 @@ const Manage = ({ account }: Of) => {
           <p class="muted">
             {suspended
               ? `Suspended on ${formatTime(suspendedAtMs)}. Its keys are refused until you resume it.`
-              : 'Refuses all its keys at once and ends their speech, until you resume it. No data is lost.'}
+              : 'Refuses all its keys at once and closes their WebSockets, until you resume it. No data is lost.'}
           </p>
         </div>
         <button type="button" class="button" onClick={() => setAsked('suspend')}>
@@ -95,7 +102,11 @@ const Manage = ({ account }: Of) => {
           onAct={suspend}
           onClose={close}
         >
-          <p>{suspended ? 'Its keys work again at once.' : 'Its keys are refused, and their speech ends.'}</p>
+          <p>
+            {suspended
+              ? 'Its keys work again at once.'
+              : 'Its keys are refused, their WebSockets are closed, and its playground falls silent. Requests that speak already are spoken to their end.'}
+          </p>
         </Confirm>
       )}
       {asked === 'delete' && (
@@ -158,9 +169,9 @@ export const AccountPage = ({
       }
       actions={
         isOperator &&
-        account?.metered === true && (
+        account !== undefined && (
           <button type="button" class="button" onClick={() => setIsAdding(true)}>
-            Add credit
+            {addCredit(account)}
           </button>
         )
       }

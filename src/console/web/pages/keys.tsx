@@ -110,8 +110,8 @@ const RevokeKey = ({ shown, onClose }: { readonly shown: KeyView; readonly onClo
     }}
   >
     <p>
-      Programs with the key <code>{shown.prefix}…</code> are refused at once, and their speech ends. This
-      cannot be undone.
+      Programs with the key <code>{shown.prefix}…</code> are refused at once, and their WebSockets are closed.
+      Requests that speak already are spoken to their end. This cannot be undone.
     </p>
   </Confirm>
 );

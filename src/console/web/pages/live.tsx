@@ -8,7 +8,7 @@ import {
   formatSecond,
   formatSeconds,
 } from '../format.js';
-import { Empty, Page, Waiting } from '../parts/page.js';
+import { Empty, Page, Time, Waiting } from '../parts/page.js';
 import { Sparkline } from '../parts/sparkline.js';
 import { Table } from '../parts/table.js';
 import { historyMax, useLive, type Live } from '../use-live.js';
@@ -165,7 +165,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
             columns={[
               { label: 'Reason', cell: ({ reason }) => formatName(reason) },
               { label: 'Route', cell: ({ route }) => <code>{route}</code> },
-              { label: 'Time', cell: ({ atMs }) => formatSecond(atMs) },
+              { label: 'Time', cell: ({ atMs }) => <Time ms={atMs} format={formatSecond} /> },
             ]}
           />
         )}

@@ -1,7 +1,7 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { PackView, TrialView, VoicesView } from '../../contract.js';
 import { call } from '../call.js';
-import { formatBytes, formatNumber, formatTenths, formatTime, plural } from '../format.js';
+import { formatBytes, formatNumber, formatTenths, formatTime } from '../format.js';
 import { useAct } from '../parts/form.js';
 import { Empty, Page, Problem, Shown } from '../parts/page.js';
 import { Table } from '../parts/table.js';
@@ -77,10 +77,16 @@ export const VoicesPage = () => {
   }, [isReloading]);
   const reload = () =>
     void act(async () => {
-      const { packs } = await call('reloadVoices', {});
+      await call('reloadVoices', {});
       await refresh();
-      showToast(`${plural(packs.length, 'pack')} read.`);
     });
+  const { atMs, message } = asked.answer?.reload ?? {};
+  const shownAtMs = useRef(atMs);
+  useEffect(() => {
+    if (shownAtMs.current !== undefined && shownAtMs.current !== atMs)
+      showToast(message === null ? 'The voices were reloaded.' : 'The voices were not reloaded.');
+    shownAtMs.current = atMs;
+  }, [atMs]);
   return (
     <Page
       title="Voices"
