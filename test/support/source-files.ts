@@ -30,7 +30,7 @@ export interface Import {
   readonly isEntry: boolean;
 }
 
-const statement = /^(?:import|export)\b(?<clause>[^;'"]*?)(?:from\s*)?'(?<specifier>\.[^']*)'/gm;
+const statement = /^(?:import|export)\b(?<clause>[^;'"=(]*?)(?:from\s*)?'(?<specifier>\.[^']*)'/gm;
 const reference = /(?<by>\bimport\(|new URL\(\s*)'(?<specifier>\.[^']*\.js)'/g;
 
 /** Relative imports of a source: imports, re-exports, dynamic imports, and entries of threads. */
