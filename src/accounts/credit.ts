@@ -92,8 +92,9 @@ export class Credit {
   /** Queues an entry. It counts from now on, whether or not the store has it yet. */
   append(entry: NewEntry & Payer): void {
     const pending = { entry: this.#ledger.append(entry), amount: entry.amount };
+    const settled = this.#reader.settledEntry(this.#ledger.acknowledged);
     for (const book of this.#booksOf(entry)) {
-      book.settleThrough(this.#ledger.acknowledged);
+      book.settleThrough(settled);
       book.pending.push(pending);
       book.pendingAmount += entry.amount;
     }

@@ -103,6 +103,12 @@ export interface StoreReader {
   findActiveKey(by: { readonly hash: Uint8Array } | { readonly keyId: number }): ActiveKey | null;
   /** @returns `null` if the store has no such key: another store may have taken its place */
   readCredit(keyId: number): CreditState | null;
+  /**
+   * The last entry of the writer of this reader that all further reads include. Never throws.
+   *
+   * @param acknowledged the last of its entries that is durable: a copy of the store may be older
+   */
+  settledEntry(acknowledged: number): number;
   /** Throws if the store cannot be read. */
   probe(): void;
   /** Idempotent. */

@@ -10,7 +10,7 @@ import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
 import { openExisting, storePath } from '../../src/store/sqlite/database.js';
 import { SqliteReader, openReader } from '../../src/store/sqlite/reader.js';
 import { prepareAppendBatch } from '../../src/store/sqlite/writer.js';
-import type { ActiveKey, LedgerEntry, LedgerFault } from '../../src/store/store.js';
+import type { ActiveKey, CreditState, LedgerEntry, LedgerFault, StoreReader } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
 import { activeKey } from '../support/front-server.js';
 import { createLog } from '../../src/log.js';
@@ -55,11 +55,52 @@ class SteppedLedger implements LedgerQueue {
   }
 }
 
+/** Answers from a copy of the store, as the reader of PostgreSQL does. The test decides when the copy is renewed. */
+class CopyingReader implements StoreReader {
+  readonly #store: StoreReader;
+  readonly #copies = new Map<number, CreditState | null>();
+  #settled = 0;
+
+  constructor(store: StoreReader) {
+    this.#store = store;
+  }
+
+  renew(): void {
+    for (const keyId of this.#copies.keys()) {
+      const state = this.#store.readCredit(keyId);
+      this.#copies.set(keyId, state);
+      this.#settled = state?.committedEntry ?? 0;
+    }
+  }
+
+  findActiveKey(by: Parameters<StoreReader['findActiveKey']>[0]): ActiveKey | null {
+    return this.#store.findActiveKey(by);
+  }
+
+  readCredit(keyId: number): CreditState | null {
+    if (!this.#copies.has(keyId)) this.#copies.set(keyId, this.#store.readCredit(keyId));
+    return this.#copies.get(keyId) ?? null;
+  }
+
+  settledEntry(): number {
+    return this.#settled;
+  }
+
+  probe(): void {
+    this.#store.probe();
+  }
+
+  close(): void {
+    void this.#store.close();
+  }
+}
+
 const setUp = (
   t: Parameters<typeof memoryFolder>[0],
   creditsPerCharacter = 1,
   clock: () => number = () => 1_000,
   leaseStepCharacters: number = limits.leaseStepCharacters,
+  readAs: (reader: StoreReader) => StoreReader = (reader) => reader,
 ) => {
   const dataDir = memoryFolder(t);
   const opened = new SqliteAdministration(dataDir, limits);
@@ -68,13 +109,13 @@ const setUp = (
   // These tests do not cut the power.
   database.exec('PRAGMA synchronous = OFF');
   const ledger = new SteppedLedger(prepareAppendBatch(database));
-  const reader = openReader(dataDir, limits, ledger.writer);
+  const reader = readAs(openReader(dataDir, limits, ledger.writer));
   const bounds = { ...limits, leaseStepCharacters };
   const admission = createAdmission({ reader, ledger, bounds, creditsPerCharacter, clock, log });
   t.teardown(() => {
     opened.close();
     database.close();
-    reader.close();
+    void reader.close();
   });
   return { dataDir, administration, ledger, admission };
 };
@@ -119,6 +160,39 @@ t.test('a lease grows with its text within the credit, and refunds text that is 
   ledger.commit();
   t.strictSame(balances(dataDir), [{ name: 'shop', balance: 80, sum: 80 }]);
 });
+
+t.test(
+  'credit that was spent is not free again while the copy of the store is older than the ledger',
+  async (t) => {
+    let copy: CopyingReader | undefined;
+    const { administration, ledger, admission } = setUp(
+      t,
+      1,
+      () => 1_000,
+      limits.leaseStepCharacters,
+      (reader) => {
+        copy = new CopyingReader(reader);
+        return copy;
+      },
+    );
+    const { key } = await administration.createKey('shop', 100);
+    const shop = keyOf(admission, key);
+    const speak = (characters: number) => {
+      const lease = leaseOf(admission.admit(shop, characters, 'request'));
+      lease.settle(characters, 'wren');
+      lease.close();
+    };
+    speak(60);
+    ledger.commit();
+    ledger.acknowledge();
+    speak(10);
+    t.strictSame(admission.admit(shop, 31, 'request'), { ok: false, code: 'creditExhausted' });
+    copy!.renew();
+    t.strictSame(admission.admit(shop, 31, 'request'), { ok: false, code: 'creditExhausted' });
+    speak(30);
+    t.strictSame(admission.admit(shop, 1, 'request'), { ok: false, code: 'creditExhausted' });
+  },
+);
 
 t.test('a header is not a key, an unknown key or a key', async (t) => {
   const { administration, admission } = setUp(t);

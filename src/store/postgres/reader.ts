@@ -135,6 +135,10 @@ export class PostgresReader implements StoreReader {
     return { keyId: key.keyId, accountId, account: account.name, expiresAtMs, voices };
   }
 
+  settledEntry(): number {
+    return this.#committedEntry;
+  }
+
   readCredit(keyId: number): CreditState | null {
     this.probe();
     const key = this.#keys.get(keyId);

@@ -78,6 +78,10 @@ export class SqliteReader implements StoreReader {
     };
   }
 
+  settledEntry(acknowledged: number): number {
+    return acknowledged;
+  }
+
   readCredit(keyId: number): CreditState | null {
     const row = this.#connection.use((ask) => ask.creditState.get(this.#writer, keyId)) as
       CreditRow | undefined;
