@@ -159,11 +159,14 @@ const kinds: Readonly<Record<string, readonly Field[]>> = {
 };
 const discriminators = Object.keys(kinds);
 
+const pathOf = ({ loc }: Issue, bounds: ApiBounds): string =>
+  loc.map((part) => cutName(String(part), bounds)).join('.');
+
 /** The first faults of a frame, each with the path of its field, in one line. */
 export const wordIssues = (issues: readonly Issue[], bounds: ApiBounds): string =>
   issues
     .slice(0, FAULTS_SHOWN_MAX)
-    .map(({ loc, msg }) => `${loc.map((part) => cutName(String(part), bounds)).join('.')}: ${msg}`)
+    .map((issue) => `${pathOf(issue, bounds)}: ${issue.msg}`)
     .join('; ');
 
 const textTooLong = (textName: string, { socketTextBytesMax }: ApiBounds): string =>

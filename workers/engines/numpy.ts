@@ -11,7 +11,7 @@ const directoryHeader = 0x0201_4b50;
 const directoryEnd = 0x0605_4b50;
 /** The end of the directory, and the longest comment after it. */
 const endBytes = 22;
-const commentBytesMax = 65_535;
+const longestCommentBytes = 65_535;
 /** Compression methods of zip. */
 const stored = 0;
 const deflated = 8;
@@ -22,7 +22,7 @@ export const isZip = (bytes: Buffer): boolean =>
   bytes.length >= endBytes && bytes.readUInt32LE(0) === localHeader;
 
 const directoryOf = (bytes: Buffer): { entries: number; at: number } => {
-  const first = Math.max(0, bytes.length - endBytes - commentBytesMax);
+  const first = Math.max(0, bytes.length - endBytes - longestCommentBytes);
   for (let at = bytes.length - endBytes; at >= first; at--)
     if (bytes.readUInt32LE(at) === directoryEnd)
       return { entries: bytes.readUInt16LE(at + 10), at: bytes.readUInt32LE(at + 16) };
