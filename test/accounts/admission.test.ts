@@ -1,135 +1,16 @@
 import { closeSync, openSync, statSync, writeSync } from 'node:fs';
 import fc from 'fast-check';
 import t from 'tap';
-import { Administration } from '../../src/accounts/administration.js';
-import { createAdmission, type Admission } from '../../src/accounts/admission.js';
-import type { GrowingLease, Lease } from '../../src/accounts/lease.js';
+import { createAdmission } from '../../src/accounts/admission.js';
+import type { Lease } from '../../src/accounts/lease.js';
 import { limits } from '../../src/limits.js';
-import { newWriter, type LedgerQueue, type NewEntry } from '../../src/store/ledger.js';
-import { SqliteAdministration } from '../../src/store/sqlite/administration.js';
-import { openExisting, storePath } from '../../src/store/sqlite/database.js';
-import { SqliteReader, openReader } from '../../src/store/sqlite/reader.js';
-import { prepareAppendBatch } from '../../src/store/sqlite/writer.js';
-import type { ActiveKey, CreditState, LedgerEntry, LedgerFault, StoreReader } from '../../src/store/store.js';
+import { storePath } from '../../src/store/sqlite/database.js';
+import { SqliteReader } from '../../src/store/sqlite/reader.js';
+import type { ActiveKey, LedgerEntry } from '../../src/store/store.js';
 import { createKeys } from '../../scripts/operator.js';
 import { activeKey } from '../support/front-server.js';
-import { createLog } from '../../src/log.js';
 import { balances, memoryFolder } from '../store/support.js';
-
-const log = createLog('silent', limits);
-
-/** A ledger over the real statements. The test decides when it commits and when it acknowledges. */
-class SteppedLedger implements LedgerQueue {
-  readonly writer = newWriter();
-  readonly #commit: (entries: readonly LedgerEntry[]) => void;
-  readonly queue: LedgerEntry[] = [];
-  #last = 0;
-  #committed = 0;
-  acknowledged = 0;
-  fault: LedgerFault | null = null;
-  full = false;
-
-  constructor(commit: (entries: readonly LedgerEntry[]) => void) {
-    this.#commit = commit;
-  }
-
-  get accepting(): boolean {
-    return this.fault === null;
-  }
-
-  append(entry: NewEntry): number {
-    this.#last += 1;
-    this.queue.push({ ...entry, writer: this.writer, entry: this.#last });
-    return this.#last;
-  }
-
-  /** Makes entries durable. The front thread does not know it yet. */
-  commit(entries = this.queue.length): void {
-    const batch = this.queue.splice(0, entries);
-    if (batch.length > 0) this.#commit(batch);
-    this.#committed += batch.length;
-  }
-
-  acknowledge(): void {
-    this.acknowledged = this.#committed;
-  }
-}
-
-/** Answers from a copy of the store, as the reader of PostgreSQL does. The test decides when the copy is renewed. */
-class CopyingReader implements StoreReader {
-  readonly #store: StoreReader;
-  readonly #copies = new Map<number, CreditState | null>();
-  #settled = 0;
-
-  constructor(store: StoreReader) {
-    this.#store = store;
-  }
-
-  renew(): void {
-    for (const keyId of this.#copies.keys()) {
-      const state = this.#store.readCredit(keyId);
-      this.#copies.set(keyId, state);
-      this.#settled = state?.committedEntry ?? 0;
-    }
-  }
-
-  findActiveKey(by: Parameters<StoreReader['findActiveKey']>[0]): ActiveKey | null {
-    return this.#store.findActiveKey(by);
-  }
-
-  readCredit(keyId: number): CreditState | null {
-    if (!this.#copies.has(keyId)) this.#copies.set(keyId, this.#store.readCredit(keyId));
-    return this.#copies.get(keyId) ?? null;
-  }
-
-  settledEntry(): number {
-    return this.#settled;
-  }
-
-  probe(): void {
-    this.#store.probe();
-  }
-
-  close(): void {
-    void this.#store.close();
-  }
-}
-
-const setUp = (
-  t: Parameters<typeof memoryFolder>[0],
-  creditsPerCharacter = 1,
-  clock: () => number = () => 1_000,
-  leaseStepCharacters: number = limits.leaseStepCharacters,
-  readAs: (reader: StoreReader) => StoreReader = (reader) => reader,
-) => {
-  const dataDir = memoryFolder(t);
-  const opened = new SqliteAdministration(dataDir, limits);
-  const administration = new Administration(opened);
-  const database = openExisting(dataDir, limits);
-  // These tests do not cut the power.
-  database.exec('PRAGMA synchronous = OFF');
-  const ledger = new SteppedLedger(prepareAppendBatch(database));
-  const reader = readAs(openReader(dataDir, limits, ledger.writer));
-  const bounds = { ...limits, leaseStepCharacters };
-  const admission = createAdmission({ reader, ledger, bounds, creditsPerCharacter, clock, log });
-  t.teardown(() => {
-    opened.close();
-    database.close();
-    void reader.close();
-  });
-  return { dataDir, administration, ledger, admission };
-};
-
-const keyOf = (admission: Admission, header: string): ActiveKey => {
-  const result = admission.authenticate(header);
-  if (!result.ok) throw new Error(result.code);
-  return result.key;
-};
-
-const leaseOf = (result: ReturnType<Admission['admit']>): GrowingLease => {
-  if (!result.ok) throw new Error(result.code);
-  return result.lease;
-};
+import { CopyingReader, SteppedLedger, keyOf, leaseOf, log, setUp } from './stepped-admission.js';
 
 t.test('a lease grows with its text within the credit, and refunds text that is dropped', async (t) => {
   const { dataDir, administration, ledger, admission } = setUp(t, 2);
