@@ -95,4 +95,13 @@ t.test('bytes beyond the memory for them are refused', async (t) => {
   reader.close();
   reader.close();
   t.equal(budget.taken, 0);
+  const line = `{"type":"a","data":{"b":"${'x'.repeat(4_500)}"},"data_length":2}\n`;
+  t.ok(reader.push(Buffer.from(line)));
+  t.equal(reader.next(), null);
+  reader.trim();
+  t.ok(budget.taken >= line.length, 'what was read of an event still counts');
+  t.ok(reader.push(Buffer.from('{}')));
+  t.match(reader.next(), { type: 'a' });
+  reader.trim();
+  t.equal(budget.taken, 0);
 });

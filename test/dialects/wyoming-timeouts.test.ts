@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap';
 import { WyomingListener } from '../../src/dialects/wyoming/wyoming.js';
 import { limits } from '../../src/limits.js';
+import { encodeWyoming } from '../../scripts/rig/wyoming.js';
 import { FakeSpeech } from '../support/fake-speech.js';
 import { eventually, FakeAdmission, requestLines, startFront, type Front } from '../support/front-server.js';
 import { pause } from '../support/service.js';
@@ -50,9 +51,8 @@ const start = async (t: Test): Promise<Rig> => {
   };
 };
 
-/** @returns milliseconds until the service closes the connection */
-const closedAfterMs = async (client: WyomingClient): Promise<number> => {
-  const sinceMs = performance.now();
+/** @param sinceMs before the time of the service began @returns milliseconds from then until it closes the connection */
+const closedAfterMs = async (client: WyomingClient, sinceMs: number): Promise<number> => {
   await client.untilClosed();
   return performance.now() - sinceMs;
 };
@@ -63,31 +63,50 @@ const isAbout = (t: Test, ms: number, expectedMs: number, what: string): void =>
 
 t.test('an idle client is closed after its time, and each event begins that time again', async (t) => {
   const { open } = await start(t);
+  const openedMs = performance.now();
   const [silent, busy] = [await open(), await open()];
-  const silentMs = closedAfterMs(silent);
+  const silentMs = closedAfterMs(silent, openedMs);
   await pause(bounds.wyomingIdleMsMax / 2);
+  const askedMs = performance.now();
   busy.send('ping');
   await busy.until('pong');
-  const busyMs = closedAfterMs(busy);
+  const busyMs = closedAfterMs(busy, askedMs);
   isAbout(t, await silentMs, bounds.wyomingIdleMsMax, 'silent');
   isAbout(t, await busyMs, bounds.wyomingIdleMsMax, 'after its event');
 });
 
 t.test('half an event and half a text have less time', async (t) => {
   const { admission, front, open, speech } = await start(t);
-  for (const bytes of ['{"type": "synthes', '{"type": "synthesize", "data_length": 20}\n{"text": ']) {
+  for (const bytes of [
+    '{"type": "synthes',
+    '{"type": "synthesize", "data_length": 20}\n',
+    '{"type": "synthesize", "data_length": 20}\n{"text": ',
+    '{"type": "audio-chunk", "payload_length": 20}\n1234',
+  ]) {
     const client = await open();
+    const sentMs = performance.now();
     client.socket.write(bytes);
-    isAbout(t, await closedAfterMs(client), bounds.socketSilenceMsMax, bytes);
+    isAbout(t, await closedAfterMs(client, sentMs), bounds.socketSilenceMsMax, bytes);
   }
   const client = await open();
+  const sentMs = performance.now();
   client.send('synthesize-start', {});
   client.send('synthesize-chunk', { text: 'And then' });
   await eventually(() => speech.contexts.length === 1);
-  isAbout(t, await closedAfterMs(client), bounds.socketSilenceMsMax, 'half a text');
+  isAbout(t, await closedAfterMs(client, sentMs), bounds.socketSilenceMsMax, 'half a text');
   t.ok(speech.last.released);
   t.equal(admission.slotsTaken, 0);
   t.match(requestLines(front), [{ fields: { outcome: 'silent', status: null } }]);
+});
+
+t.test('the time for an event begins with its first byte', async (t) => {
+  const { open } = await start(t);
+  const client = await open();
+  await pause(bounds.socketSilenceMsMax * 1.5);
+  client.socket.write('{"type": ');
+  await pause(bounds.stallRearmMs);
+  client.socket.write('"ping"}\n');
+  await client.until('pong');
 });
 
 t.test('a client that waits for speech is not idle', async (t) => {
@@ -97,12 +116,33 @@ t.test('a client that waits for speech is not idle', async (t) => {
   client.send('synthesize', { text: 'Hello.' });
   await pause(bounds.wyomingIdleMsMax * 1.5);
   t.notOk(client.isClosed);
+  const spokenMs = performance.now();
   speech.last.audio(3_000);
   speech.last.close();
   await client.until('audio-stop');
   await eventually(() => requestLines(front).length > 0);
   t.match(requestLines(front), [{ fields: { outcome: 'complete', status: 200 } }]);
-  isAbout(t, await closedAfterMs(client), bounds.wyomingIdleMsMax, 'idle again');
+  isAbout(t, await closedAfterMs(client, spokenMs), bounds.wyomingIdleMsMax, 'idle again');
+});
+
+t.test('a client that asks and reads no answer gets no further one, and is closed', async (t) => {
+  const { open, speech } = await start(t);
+  let asked = 0;
+  const speakerIds = Array.from({ length: 2_000 }, (_, index) => `voice ${index}`);
+  speech.voices = {
+    ...speech.voices,
+    get speakerIds() {
+      asked++;
+      return speakerIds;
+    },
+  };
+  const client = await open();
+  client.socket.pause();
+  client.socket.write(Buffer.concat(Array.from({ length: 1_000 }, () => encodeWyoming('describe'))));
+  await pause(bounds.readerStallMsMax * 2);
+  t.ok(asked > 0 && asked < 300, `${asked} lists of 400 KB are made, as many as the system takes`);
+  client.socket.resume();
+  await client.untilClosed();
 });
 
 t.test('a client that stops reading is closed, and its slot is free', async (t) => {

@@ -63,6 +63,9 @@ t.test('its use is charged to the account, and ends with its credit', async (t) 
   const stranger = await WyomingClient.open(port, '127.0.0.2');
   stranger.send('describe');
   t.strictSame(await stranger.untilClosed(), [], 'an address that is not allowed gets nothing');
+  t.match(await charged.untilLogged('a connection to the Wyoming port was refused'), {
+    ...{ address: '127.0.0.2', refusal: 'addressNotAllowed' },
+  });
   t.match(await charged.stop(), { code: 0 });
 });
 

@@ -1,6 +1,6 @@
 /** Home Assistant's protocol against the running service: its event sequences, and what is refused. */
 import t from 'tap';
-import { audioMsOf } from '../../scripts/rig/wyoming.js';
+import { audioMsOf, encodeWyoming } from '../../scripts/rig/wyoming.js';
 import { startService, until } from '../support/service.js';
 import { WyomingClient } from '../support/wyoming-client.js';
 
@@ -34,8 +34,9 @@ t.test('describe returns the voices with their languages, and ping a pong', asyn
       languages: ['en'],
     });
   t.strictSame(info?.data['asr'], []);
-  client.send('ping', { text: 'hello' });
-  t.match((await client.until('pong'))[0]?.data, { text: 'hello' });
+  const texts = Array.from({ length: 50 }, (_, index) => `hello ${index}`);
+  client.socket.write(Buffer.concat(texts.map((text) => encodeWyoming('ping', { text }))));
+  for (const text of texts) t.strictSame((await client.until('pong'))[0]?.data, { text });
 });
 
 t.test('synthesize speaks on one connection by voice, by language and by neither', async (t) => {
@@ -104,6 +105,7 @@ t.test('a refusal is an error event, and then the connection ends', async (t) =>
     ['synthesize', {}, /invalid event/],
     ['synthesize-start', { voice: 'wren' }, /invalid event/],
     ['synthesize-chunk', { text: null }, /invalid event/],
+    ['ping', { text: 'x'.repeat(1_025) }, /invalid event/],
   ];
   for (const [type, data, message] of cases) {
     const client = await opened();
@@ -111,6 +113,8 @@ t.test('a refusal is an error event, and then the connection ends', async (t) =>
     const events = await client.untilClosed();
     t.strictSame(typesOf(events), ['error'], JSON.stringify(data));
     t.match(events[0]?.data['text'], message);
+    const logged = (await service.requests()).filter(({ outcome }) => outcome === 'refused');
+    t.match(logged.at(-1), { refusal: events[0]?.data['code'], status: null, keyId: Number });
   }
   const client = await opened();
   client.send('transcribe', { anything: [] });

@@ -2,10 +2,12 @@
  * One connection: cuts its bytes into events, handles them in order, and sends the answers.
  *
  *   reading --text is complete--> speaking (further events wait) --all sent--> reading
+ *   reading --describe, ping--> answering (further events wait) --the socket has the answer--> reading
  *   any --(refused, fault, silent, reader stalled, drained, client gone)--> closed
  *
  * A client that closes its side has gone, so its speech is cancelled.
  */
+import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import typia from 'typia';
 import type { Admission } from '../../accounts/admission.js';
@@ -60,6 +62,8 @@ export class Connection implements Pulsed, Inlet {
   /** When the socket last took bytes, or had none to take. */
   #progressMs: number;
   #unsentWrites = 0;
+  /** The socket does not have all of an answer: a client may send any number of requests and read no answer. */
+  #isAnswering = false;
   /** Its key uses more than its part of this thread. */
   #isHeld = false;
   /** The bytes that wait have reached their bound. */
@@ -102,7 +106,7 @@ export class Connection implements Pulsed, Inlet {
     }
     if (this.#utterance?.isEnding === true || this.#isHeld) return;
     // Between two events a client may rest; within one it may not.
-    const isResting = this.#utterance === null && this.#reader.heldBytes === 0;
+    const isResting = this.#utterance === null && !this.#reader.isMidEvent;
     const idleMsMax = isResting ? wyomingIdleMsMax : socketSilenceMsMax;
     if (nowMs - this.#busyMs >= idleMsMax) this.#close('silent');
   }
@@ -128,6 +132,8 @@ export class Connection implements Pulsed, Inlet {
   }
 
   #onData(bytes: Buffer): void {
+    // The time for an event begins with its first byte.
+    if (!this.#reader.isMidEvent) this.#busyMs = this.#parts.services.clock();
     if (!this.#reader.push(bytes)) {
       this.#refuse('bodiesOfKeyExhausted', errors.unavailable.socketText);
       return;
@@ -138,7 +144,7 @@ export class Connection implements Pulsed, Inlet {
 
   /** Handles the events that have arrived, up to one whose speech must end before the next. */
   #readOn(): void {
-    while (!this.#isClosed && this.#utterance?.isEnding !== true) {
+    while (!this.#isClosed && !this.#isAnswering && this.#utterance?.isEnding !== true) {
       const event = this.#reader.next();
       if (event === null) break;
       this.#busyMs = this.#parts.services.clock();
@@ -157,10 +163,13 @@ export class Connection implements Pulsed, Inlet {
     const data: unknown = event.data;
     switch (event.type) {
       case 'describe':
-        this.#send(encodeEvent('info', this.#info()));
+        this.#answer(encodeEvent('info', this.#info()));
         return;
       case 'ping':
-        this.#send(encodeEvent('pong', isText(data) ? { text: data.text } : {}));
+        if (!isText(data)) this.#answer(encodeEvent('pong'));
+        else if (data.text.length > this.#parts.services.bounds.wyomingPingTextMax)
+          throw new EventFault('the text of a ping is too long');
+        else this.#answer(encodeEvent('pong', { text: data.text }));
         return;
       case 'synthesize':
         // Within a stream it repeats the whole text, for services that take no streams.
@@ -204,17 +213,18 @@ export class Connection implements Pulsed, Inlet {
       this.#refuse(
         isAway ? 'storeUnavailable' : payer.code,
         isAway ? errors.unavailable.socketText : 'The account that pays for Wyoming is suspended or deleted',
+        route,
       );
       return;
     }
     const speakerIds = voicesOf(payer.key, speech.voices.speakerIds);
     const voiceId = voiceFor(wanted ?? {}, speech.voices, speakerIds);
     if (!speakerIds.includes(voiceId)) {
-      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds));
+      this.#refuse('voiceUnknown', unknownVoiceMessage(voiceId, speakerIds, bounds), route);
       return;
     }
     if (isDraining()) {
-      this.#refuse('draining', errors.unavailable.socketText);
+      this.#refuse('draining', errors.unavailable.socketText, route);
       return;
     }
     const utterance = new Utterance({
@@ -230,7 +240,7 @@ export class Connection implements Pulsed, Inlet {
         if (this.#utterance !== utterance) return;
         this.#utterance = null;
         // Not in this call: the connection may be handling an event.
-        setImmediate(() => this.#guard(() => this.#turn.run(0, () => this.#readOn())));
+        setImmediate(() => this.#readOnLater());
       },
     });
     this.#utterance = utterance;
@@ -240,9 +250,25 @@ export class Connection implements Pulsed, Inlet {
     utterance.end();
   }
 
-  #refuse(reason: RefusalReason, text: string): void {
-    this.#parts.services.metrics.refused(reason, WHOLE_ROUTE);
-    this.#send(encodeEvent('error', { text, code: reason }));
+  #readOnLater(): void {
+    this.#guard(() => this.#turn.run(0, () => this.#readOn()));
+  }
+
+  #answer(bytes: Buffer): void {
+    this.#isAnswering = true;
+    this.#send(bytes, () => {
+      this.#isAnswering = false;
+      this.#readOnLater();
+    });
+  }
+
+  #refuse(refusal: RefusalReason, text: string, route = WHOLE_ROUTE): void {
+    const { keyId, services } = this.#parts;
+    const outcome: UtteranceOutcome = 'refused';
+    services.metrics.refused(refusal, route);
+    services.metrics.request(route, null);
+    services.log.info({ requestId: randomUUID(), keyId, route, status: null, outcome, refusal }, 'request');
+    this.#send(encodeEvent('error', { text, code: refusal }));
     this.#end();
   }
 

@@ -82,9 +82,14 @@ export class EventReader {
     return this.#to - this.#from;
   }
 
-  /** Gives its memory back if no bytes wait. */
+  /** The beginning of an event has come, and not all of it. */
+  get isMidEvent(): boolean {
+    return this.heldBytes > 0 || this.#head !== null || this.#payloadLeft > 0;
+  }
+
+  /** Gives its memory back if no bytes wait. The buffer of a line counts for the event that was read from it. */
   trim(): void {
-    if (this.heldBytes === 0) this.close();
+    if (this.heldBytes === 0 && this.#head === null) this.close();
   }
 
   /** Drops the bytes that wait, and gives their memory back. Idempotent. */

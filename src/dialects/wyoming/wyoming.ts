@@ -81,7 +81,7 @@ export class WyomingListener implements FurtherListener {
 
   #accept(socket: Socket): void {
     const { admission, bounds, shared, speech } = this.#parts;
-    const { metrics } = shared.services;
+    const { log, metrics } = shared.services;
     const { remoteAddress } = socket;
     // The client has gone already.
     if (remoteAddress === undefined) {
@@ -93,7 +93,12 @@ export class WyomingListener implements FurtherListener {
       this.#connections.size >= bounds.wyomingConnectionsMax ||
       shared.connections.open >= bounds.connectionsMax;
     if (!isAllowed || isFull) {
-      metrics.refused(isAllowed ? 'connectionPoolExhausted' : 'addressNotAllowed', '*');
+      const refusal = isAllowed ? 'connectionPoolExhausted' : 'addressNotAllowed';
+      metrics.refused(refusal, '*');
+      log.warn(
+        { address: plainAddress(remoteAddress), refusal },
+        'a connection to the Wyoming port was refused',
+      );
       socket.destroy();
       return;
     }
