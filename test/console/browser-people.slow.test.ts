@@ -146,6 +146,7 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     await ada.button('Limit credit').click();
     await ada.page.getByRole('dialog').getByLabel('Credits').fill('5000');
     await ada.page.getByRole('dialog').getByRole('button', { name: 'Limit credit' }).click();
+    await ada.page.getByRole('dialog').waitFor({ state: 'hidden' });
     await ada.page.getByText('5,000 credits left').waitFor();
     await ada.button('Add credit').waitFor();
   });

@@ -9,6 +9,7 @@ import { sumOf } from '../../scripts/rig/exposition.js';
 import { type Exit, NodeProcess, Service } from '../../scripts/rig/service.js';
 import { memoryFolder } from '../store/support.js';
 import { packageRoot } from './package-root.js';
+import { until } from './waiting.js';
 
 export { pause, until } from './waiting.js';
 
@@ -70,6 +71,15 @@ export class TestService extends Service {
 
   async openContexts(): Promise<number> {
     return (await this.status()).openContexts;
+  }
+
+  /** The log entries of all requests that were answered before this call: they come through a pipe, after the answers. */
+  async requests(): Promise<LogEntry[]> {
+    const answer = await this.get('/');
+    await answer.arrayBuffer();
+    const last = answer.headers.get('x-request-id');
+    await until(() => this.entries.some(({ requestId }) => requestId === last));
+    return this.logged('request');
   }
 
   get(path: string, headers: Environment = { 'x-api-key': this.key }): Promise<Response> {
