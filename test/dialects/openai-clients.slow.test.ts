@@ -170,7 +170,9 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
     };
 
     await t.test('it gets frames of speech, the last one final', async (t) => {
-      const { samples, finals } = await speak(open(service.key));
+      const tts = open(service.key);
+      tts.on('error', ({ error }: { error: Error }) => t.fail(`${error}: ${String(error.cause)}`));
+      const { samples, finals } = await speak(tts);
       t.ok(samples > 2 * 24_000, `${samples} samples`);
       t.equal(finals, 1);
     });
