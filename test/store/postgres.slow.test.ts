@@ -60,12 +60,12 @@ if (hasPostgres()) {
   storeSuite('PostgreSQL', create);
 
   const withKey = async (t: Test) => {
-    const { name, driver, settled } = await create();
+    const { name, url, driver, settled } = await create();
     const store = await driver.administer(true);
     t.teardown(() => store.close());
     const administration = new Administration(store);
     const { key } = await administration.createKey('ada', 100);
-    return { name, driver, settled, administration, key, hash: hashKey(key) };
+    return { name, url, driver, settled, administration, key, hash: hashKey(key) };
   };
 
   t.test('a revocation and a grant reach a reader within a second', async (t) => {
@@ -86,6 +86,19 @@ if (hasPostgres()) {
     await server.execute(name, 'ALTER TABLE syrinx.api_keys DISABLE TRIGGER key_is_announced');
     await server.execute(name, 'UPDATE syrinx.api_keys SET revoked_at_ms = 1');
     await untilHolds(() => reader.findActiveKey({ hash }) === null, 1_000);
+  });
+
+  t.test('too many keys stop admission until some are revoked', async (t) => {
+    const { url, administration, hash } = await withKey(t);
+    const { key } = await administration.createKey('ada', 100);
+    const reader = await postgresStore(url, { ...limits, storeKeysMax: 2 }).openReader(1);
+    t.teardown(() => reader.close());
+    t.not(reader.findActiveKey({ hash }), null);
+    await administration.createKey('ada', 100);
+    await untilHolds(() => faultOf(() => reader.findActiveKey({ hash })) === 'unusable', noticedMsMax);
+    await administration.revoke(key);
+    await untilHolds(() => faultOf(() => reader.findActiveKey({ hash })) === 'none', noticedMsMax);
+    t.equal(reader.findActiveKey({ hash: hashKey(key) }), null);
   });
 
   t.test('a change is found although an older transaction ends after it', async (t) => {

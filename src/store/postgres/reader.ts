@@ -1,7 +1,7 @@
 /**
- * The front thread's view of the store: a copy of all keys and accounts in memory. It queries the database for what was
- * committed since its last query: at each notification, and every `storePollMs`. It answers for `storeStaleMsMax` after
- * the last answered query, and then throws: so no revoked key is valid for longer than that.
+ * The front thread's view of the store: a copy of the accounts, and of the keys that are not revoked, in memory. It queries
+ * the database for what was committed since its last query: at each notification, and every `storePollMs`. It answers for
+ * `storeStaleMsMax` after the last answered query, and then throws: so no revoked key is valid for longer than that.
  *
  * The copy is that of one snapshot, with the last entry of this reader's writer that the snapshot includes.
  */
@@ -59,7 +59,6 @@ interface CopiedKey {
   readonly keyId: number;
   readonly accountId: number;
   readonly hash: string;
-  readonly revoked: boolean;
   readonly expiresAtMs: number | null;
   readonly creditLimit: number | null;
   readonly voices: readonly string[] | null;
@@ -130,7 +129,7 @@ export class PostgresReader implements StoreReader {
     const keyId = 'hash' in by ? this.#keyIds.get(toText(by.hash)) : by.keyId;
     const key = keyId === undefined ? undefined : this.#keys.get(keyId);
     const account = key && this.#accounts.get(key.accountId);
-    if (key === undefined || account === undefined || key.revoked || account.suspended) return null;
+    if (key === undefined || account === undefined || account.suspended) return null;
     const { accountId, expiresAtMs, voices } = key;
     return { keyId: key.keyId, accountId, account: account.name, expiresAtMs, voices };
   }
@@ -196,8 +195,13 @@ export class PostgresReader implements StoreReader {
     for (const [id, name, metered, balance, suspended] of accounts ?? [])
       this.#accounts.set(id, { name, metered: metered === 1, balance, suspended });
     for (const [keyId, accountId, hash, revoked, expiresAtMs, creditLimit, voices, spent] of keys ?? []) {
+      if (revoked) {
+        this.#keys.delete(keyId);
+        this.#keyIds.delete(hash);
+        continue;
+      }
       this.#keys.set(keyId, {
-        ...{ keyId, accountId, hash, revoked, expiresAtMs, creditLimit, spent },
+        ...{ keyId, accountId, hash, expiresAtMs, creditLimit, spent },
         voices: toVoices(voices),
       });
       this.#keyIds.set(hash, keyId);
@@ -206,7 +210,7 @@ export class PostgresReader implements StoreReader {
       throw new StoreError(
         'unusable',
         `The store ${shownUrl(this.#url)} has more keys than the ${this.#bounds.storeKeysMax} that a service can hold in ` +
-          'memory: revoke those that are not used, and start again',
+          'memory: revoke those that are not used',
       );
     this.#committedEntry = committed;
     this.#mark = mark;
