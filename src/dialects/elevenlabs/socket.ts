@@ -80,6 +80,7 @@ type ProtocolBounds = ApiBounds & Pick<Bounds, 'contextsPerSocketMax'>;
 
 export class ElevenLabsProtocol implements SocketProtocol {
   readonly refusalEnds = true;
+  readonly flushed = null;
   readonly framing: SocketFraming;
   readonly #settings: SocketSettings;
   readonly #bounds: ProtocolBounds;
@@ -107,10 +108,6 @@ export class ElevenLabsProtocol implements SocketProtocol {
   }
 
   started(): null {
-    return null;
-  }
-
-  flushed(): null {
     return null;
   }
 

@@ -54,7 +54,8 @@ export interface SocketProtocol {
     started: Pick<SpeechRequest, 'settings' | 'timestamps' | 'format'>,
     contextId: string | null,
   ): string | null;
-  flushed(flushId: string, contextId: string | null): string | null;
+  /** `null`: flushes have no answer. One that is too many joins the next. */
+  readonly flushed: ((flushId: string, contextId: string | null) => string) | null;
   /** All of the context was spoken. */
   closed(contextId: string | null): readonly string[];
   cancelled(contextId: string | null): string;

@@ -99,6 +99,8 @@ export class SocketContext {
   #characters = 0;
   #isMidUtterance = false;
   #hasFlushed = false;
+  /** A flush without an answer found too many before it. It is done when one of them is completed. */
+  #isFlushDue = false;
   /** Its first answer, until the socket has it: a client may wait for it, even after a cancel. */
   #started: string | null = null;
   #spokenSegments = 0;
@@ -175,9 +177,17 @@ export class SocketContext {
     this.#drive((speech) => speech.append(text));
   }
 
-  flush(flushId: string = randomUUID()): void {
-    const { flushIdBudget } = this.#parts;
-    if (this.#flushes.length >= this.#parts.flushesPendingMax || !flushIdBudget.take(flushId.length)) {
+  flush(clientFlushId?: string): void {
+    const { flushIdBudget, flushesPendingMax, protocol } = this.#parts;
+    const flushId = clientFlushId ?? (protocol.flushed === null ? '' : randomUUID());
+    const isFull = this.#flushes.length >= flushesPendingMax;
+    if (isFull && protocol.flushed === null) {
+      this.#isMidUtterance = false;
+      this.#hasFlushed = true;
+      this.#isFlushDue = true;
+      return;
+    }
+    if (isFull || !flushIdBudget.take(flushId.length)) {
       this.#parts.onRefused('flushesExhausted');
       this.#answerError('flushesExhausted', flushId);
       return;
@@ -212,7 +222,8 @@ export class SocketContext {
       this.cancel();
       return;
     }
-    if (this.#isMidUtterance) this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
+    // Text before a due flush is no longer apart from the text after it.
+    if (this.#isMidUtterance && !this.#isFlushDue) this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
     this.close();
   }
 
@@ -338,10 +349,14 @@ export class SocketContext {
     const flush = this.#flushes.shift();
     if (flush === undefined) throw new Error('a flush was completed that was never requested');
     this.#parts.flushIdBudget.giveBack(flush.flushId.length);
-    const completed = this.#parts.protocol.flushed(flush.flushId, this.clientContextId);
-    if (flush.refusal === null && completed !== null) this.answer(completed);
+    const completed = this.#parts.protocol.flushed?.(flush.flushId, this.clientContextId);
+    if (flush.refusal === null && completed !== undefined) this.answer(completed);
     if (flush.refusal !== null) this.#answerError(flush.refusal, flush.flushId);
     if (flush.refusedNext !== null) this.#answerError(flush.refusedNext, null);
+    if (this.#isFlushDue && this.isOpen) {
+      this.#isFlushDue = false;
+      this.flush();
+    }
     this.#parts.onChange(this);
   }
 
