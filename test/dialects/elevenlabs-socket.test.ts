@@ -117,6 +117,16 @@ t.test('Pipecat hears sentences without spaces between, and its clock of words a
   );
 });
 
+t.test('more flushes than may wait: the rest joins the next, and no text is lost', async (t) => {
+  const client = await open(t);
+  const said = Array.from({ length: 400 }, (_, index) => `${index % 2 === 0 ? 'Yes' : 'No'}. `);
+  client.send(...said.map((text) => ({ text, context_id: 'all', flush: true })));
+  client.send({ context_id: 'all', close_context: true });
+  await client.until(() => client.isFinal('all'));
+  t.equal(textOf(client.alignments('all')), said.join(''));
+  t.equal(client.messages.filter(({ error }) => error !== undefined).length, 0);
+});
+
 t.test('a close drops what is not flushed, and a second close drops the rest', async (t) => {
   const client = await open(t, multi);
   const long =
@@ -174,6 +184,26 @@ t.test('TEN sends the key in the first message, hears one context and its end', 
   t.equal(client.messages.filter(({ isFinal }) => isFinal === true).length, 1);
   t.equal(textOf(client.alignments(undefined)), 'Good morning. The kettle is on. ');
   t.ok(client.audio(undefined).length > 24_000);
+});
+
+t.test('a key is taken from each place where clients put it', async (t) => {
+  const path = `${base}/wren/stream-input?output_format=pcm_16000`;
+  const bearer = `Bearer ${key}`;
+  for (const [place, { headers = {}, query = '', first = {} }] of Object.entries({
+    'xi-api-key': { headers: { 'xi-api-key': key } },
+    'authorization header': { headers: { authorization: bearer } },
+    'x-api-key': { headers: { 'x-api-key': key } },
+    query: { query: `&authorization=${encodeURIComponent(bearer)}` },
+    'xi_api_key in the first message': { first: { xi_api_key: key } },
+    'xi-api-key in the first message': { first: { 'xi-api-key': key } },
+    'authorization in the first message': { first: { authorization: bearer } },
+  } as Record<string, { headers?: Record<string, string>; query?: string; first?: object }>)) {
+    const client = await ElevenLabsClient.open(path + query, headers);
+    if (!(client instanceof ElevenLabsClient)) throw new Error(`${place}: ${JSON.stringify(client)}`);
+    client.send({ text: ' ', ...first }, { text: 'Yes. ' }, { text: '' });
+    t.equal((await client.untilClosed()).code, 1000, place);
+    t.ok(client.audio(undefined).length > 0, place);
+  }
 });
 
 t.test(

@@ -72,6 +72,7 @@ const elevenLabsRequest = (dice: Dice, vocabulary: Vocabulary): Buffer => {
   return requestBytes(target, key, elevenLabsBody(dice));
 };
 
+const keyFields = ['xi_api_key', 'xi-api-key', 'authorization'];
 const contextIds = ['a', 'b', 'c', '', null, 'x'.repeat(1_025), '__proto__', 5];
 
 /** A message of either WebSocket, in any order. */
@@ -79,7 +80,7 @@ const elevenLabsMessage = (dice: Dice, vocabulary: Vocabulary): Buffer => {
   const id = dice.chance(0.2) ? {} : { context_id: dice.pick(dice.chance(0.85) ? ['a', 'b'] : contextIds) };
   const message = dice.weighted<() => Record<string, unknown>>([
     { weight: 12, value: () => ({ text: ' ', voice_settings: settings(dice) }) },
-    { weight: 8, value: () => ({ text: ' ', xi_api_key: someKey(dice, vocabulary) }) },
+    { weight: 8, value: () => ({ text: ' ', [dice.pick(keyFields)]: someKey(dice, vocabulary) }) },
     { weight: 30, value: () => ({ text: someText(dice), ...(dice.chance(0.4) && { flush: true }) }) },
     { weight: 10, value: () => ({ flush: true }) },
     { weight: 8, value: () => ({ text: '', ...(dice.chance(0.5) && { flush: true }) }) },
@@ -100,7 +101,7 @@ const elevenLabsHandshake = (dice: Dice, vocabulary: Vocabulary): Buffer => {
     'auto_mode=true',
     'sync_alignment=true',
     'inactivity_timeout=180',
-    'authorization=x',
+    `authorization=${dice.chance(0.5) ? 'Bearer%20' : ''}${someKey(dice, vocabulary)}`,
   ]);
   const lines = [
     `GET /v1/text-to-speech/${voiceOf(dice, vocabulary)}/${route}${query} HTTP/1.1`,
@@ -152,7 +153,15 @@ const openAiBody = (dice: Dice, { voices }: Vocabulary): string =>
     ...(dice.chance(0.1) && { [dice.pick(['instructions', '__proto__', ''])]: oddValue(dice) }),
   });
 
-const openAiPaths = ['/v1/models', '/v1/audio/voices', '/v1/audio/models', '/v1/audio/speech', '/v1'];
+const openAiPaths = [
+  '/v1/models',
+  '/v1/models/tts-1',
+  '/v1/models/%ff',
+  '/v1/audio/voices',
+  '/v1/audio/models',
+  '/v1/audio/speech',
+  '/v1',
+];
 
 const openAiInput = (dice: Dice, vocabulary: Vocabulary): Made => {
   const key = keyHeader(dice, vocabulary);
