@@ -204,12 +204,6 @@ export const voiceFor = (
   return voice;
 };
 
-export interface LanguageSupport {
-  readonly level: 'full' | 'partial' | 'none';
-  /** Why it is not full, for the owner of a voice; '' if it is. */
-  readonly reason: string;
-}
-
 const incomplete: Readonly<Record<string, string>> = {
   ar: 'short vowels are not written, and espeak-ng adds few of them',
   fa: 'short vowels are not written, and espeak-ng adds few of them',
@@ -226,11 +220,12 @@ const proven = new Set(
   'en de fr es it pt nl pl ru tr hi sv nb da fi cs sk uk el hu ro bg hr sr sl ca id vi ko'.split(' '),
 );
 
-/** How well espeak-ng pronounces a language. */
-export const languageSupport = (language: string): LanguageSupport => {
+/** @returns what espeak-ng lacks in a language, for the owner of a voice; `null` if nothing is known to be missing */
+export const languageNote = (language: string): string | null => {
   const voice = voiceOf(language);
-  if (voice === null) return { level: 'none', reason: `espeak-ng has no voice for "${language}"` };
+  if (voice === null) return `espeak-ng has no voice for "${language}": texts are read as English`;
   const code = primaryLanguage(voice);
-  const reason = incomplete[code] ?? (proven.has(code) ? '' : 'espeak-ng speaks it by letters and few rules');
-  return { level: reason === '' ? 'full' : 'partial', reason };
+  const reason =
+    incomplete[code] ?? (proven.has(code) ? null : 'espeak-ng speaks it by letters and few rules');
+  return reason === null ? null : `pronunciation is incomplete in "${language}": ${reason}`;
 };

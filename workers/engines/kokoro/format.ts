@@ -168,6 +168,7 @@ export const kokoro: VoiceFormat = {
   },
 
   async read(folder, { derived }) {
+    const { languageNote } = await import('../g2p/languages.js');
     const { namedModel, readSettings } = await import('./settings.js');
     const { hasWholeSpeed, shapeOf } = await import('./graph.js');
     const { writeModels } = await import('../graph/write.js');
@@ -188,6 +189,10 @@ export const kokoro: VoiceFormat = {
     const { shape, model } = graph;
     const { found, notes } = speakable(folder, family, tables, settings);
     const voices = found.toSorted((a, b) => Number(isDefault(b)) - Number(isDefault(a)));
+    for (const language of new Set(voices.map((voice) => voice.language))) {
+      const note = languageNote(language);
+      if (note !== null) notes.push(note);
+    }
     if (shape.durations === null) notes.push('word times are estimates: the model has no durations');
     if (hasWholeSpeed(shape))
       notes.push('the pace can only be a whole number: this export takes no other speed');

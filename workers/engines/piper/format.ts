@@ -36,6 +36,7 @@ export const piper: VoiceFormat = {
   },
 
   async read(folder, { derived }) {
+    const { languageNote } = await import('../g2p/languages.js');
     const { configOfPackage, languageOf, parseConfig, speakersOf } = await import('./config.js');
     const { cutPiper } = await import('./cut.js');
     const { modelsOf, planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
@@ -84,6 +85,9 @@ export const piper: VoiceFormat = {
       return { path, openPath: path, bytes: file.bytes };
     };
     const speakers = speakersOf(config);
+    const language = languageOf(config);
+    // A voice for text reads the letters itself.
+    const note = config.phoneme_type === 'text' ? null : languageNote(config.espeak?.voice ?? language);
     const data: PiperData = {
       config,
       modelPath: file.path,
@@ -95,8 +99,9 @@ export const piper: VoiceFormat = {
       voices: speakers.map(({ name }) => ({
         id: name === null ? folder.name : `${folder.name}-${name}`,
         sampleRateHz: config.audio.sample_rate,
-        language: languageOf(config),
+        language,
       })),
+      ...(note !== null && { notes: [note] }),
       modelBytes: threadBytes,
       sharedBytes: file.bytes,
       stateBytes: segmentsAtOnceMax * segmentBytes + bufferBytes,
