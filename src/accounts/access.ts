@@ -38,6 +38,9 @@ export interface LinkCredentials extends Credentials {
 
 const MINUTE_MS = 60_000;
 
+const inviteeOf = (account: { readonly name: string } | null): string =>
+  account === null ? 'an operator' : `a member of ${account.name}`;
+
 const wrongPassword = (): AdministrationError =>
   new AdministrationError('Name or password is wrong', 'forbidden');
 
@@ -82,7 +85,7 @@ export class Access {
     return this.#store.transact(async (store) => {
       const isClaimed = (await store.countOperators()) > 0;
       if (isClaimed && onlyFirst) return null;
-      for (const kind of ['claim', 'recovery'] as const) await store.removeLinks({ kind });
+      for (const kind of ['claim', 'recovery'] as const) await store.removeLinks({ kind, accountId: null });
       const kind = isClaimed ? 'recovery' : 'claim';
       const expiresAtMs = this.#nowMs() + this.#bounds.claimLinkMsMax;
       const link = await this.#addLink(store, { kind, accountId: null, expiresAtMs });
@@ -197,14 +200,33 @@ export class Access {
       await store.removeLinks({ expiredAtMs: this.#nowMs() });
       if ((await store.countLinks()) >= this.#bounds.linksMax)
         throw new AdministrationError(
-          'There are too many open invitations: wait until some expire',
+          'There are too many open invitations: withdraw some, or wait until they expire',
           'conflict',
         );
       const expiresAtMs = this.#nowMs() + this.#bounds.invitationMsMax;
       const link = await this.#addLink(store, { kind: 'invitation', accountId, expiresAtMs });
-      const what = account === null ? 'an operator' : `a member of ${account.name}`;
-      await this.#record(store, actor.name, 'user.invite', what);
+      await this.#record(store, actor.name, 'user.invite', inviteeOf(account));
       return link;
+    });
+  }
+
+  /** Open invitations to an account, or to become an operator (`null`). */
+  invitations(userId: number, accountId: number | null): Promise<readonly Pick<StoredLink, 'expiresAtMs'>[]> {
+    return this.#store.read(async (view) => {
+      const actor = await userById(userId)(view);
+      refuseMember(actor);
+      if (accountId !== null) await findAccount(view, actor, { accountId });
+      const links = await view.listLinks('invitation', accountId);
+      return links.flatMap(({ expiresAtMs }) => (expiresAtMs > this.#nowMs() ? [{ expiresAtMs }] : []));
+    });
+  }
+
+  /** Their links stop working at once. */
+  withdrawInvitations(userId: number, accountId: number | null): Promise<void> {
+    return this.#operate(userId, async (store, actor) => {
+      const account = accountId === null ? null : await findAccount(store, actor, { accountId });
+      await store.removeLinks({ kind: 'invitation', accountId });
+      await this.#record(store, actor.name, 'user.withdrawInvitations', inviteeOf(account));
     });
   }
 

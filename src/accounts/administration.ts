@@ -273,7 +273,7 @@ export class Administration {
       const { accountId } = account;
       const users = await store.listUsers(accountId);
       for (const { userId } of users) await store.removeUser(userId);
-      await store.removeLinks({ accountId });
+      await store.removeLinks({ kind: 'invitation', accountId });
       await store.deleteAccount(accountId, await nameOfDeleted(store, account), this.#nowMs());
       const names = users.map(({ name }) => name).join(', ');
       await record('account.delete', account.name, names === '' ? '' : `users ${names}`);

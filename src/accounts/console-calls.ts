@@ -71,6 +71,12 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
     ) => access.changePassword(hash, current, password),
     invite: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
       access.invite(userId, accountId),
+    invitations: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
+      access.invitations(userId, accountId),
+    withdrawInvitations: async ({ userId }: By, { accountId }: { readonly accountId: number | null }) => {
+      await access.withdrawInvitations(userId, accountId);
+      return {};
+    },
     users: ({ userId }: By, { accountId }: { readonly accountId: number | null }) =>
       access.users(userId, accountId),
     removeUser: async ({ userId }: By, removed: By) => {

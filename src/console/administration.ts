@@ -34,6 +34,8 @@ export type StoreCall = Extract<
   | 'credit'
   | 'suspendAccount'
   | 'deleteAccount'
+  | 'invitations'
+  | 'withdrawInvitations'
   | 'removeUser'
   | 'audit'
 >;
@@ -262,6 +264,8 @@ export const startAdministration = (options: AdministrationOptions): ConsoleAdmi
     signOut: call('signOut'),
     changePassword: call('changePassword'),
     invite: call('invite'),
+    invitations: call('invitations'),
+    withdrawInvitations: call('withdrawInvitations'),
     users: call('users'),
     removeUser: call('removeUser'),
     accounts: call('accounts'),

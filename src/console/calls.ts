@@ -35,6 +35,8 @@ export const whoMay = {
   suspendAccount: 'operator',
   deleteAccount: 'operator',
   invite: 'operator',
+  invitations: 'operator',
+  withdrawInvitations: 'operator',
   removeUser: 'operator',
   reloadVoices: 'operator',
   audit: 'operator',
@@ -67,6 +69,8 @@ export const validators: Validators = {
   suspendAccount: typia.createValidateEquals<Question<'suspendAccount'>>(),
   deleteAccount: typia.createValidateEquals<Question<'deleteAccount'>>(),
   invite: typia.createValidateEquals<Question<'invite'>>(),
+  invitations: typia.createValidateEquals<Question<'invitations'>>(),
+  withdrawInvitations: typia.createValidateEquals<Question<'withdrawInvitations'>>(),
   removeUser: typia.createValidateEquals<Question<'removeUser'>>(),
   reloadVoices: typia.createValidateEquals<Question<'reloadVoices'>>(),
   audit: typia.createValidateEquals<Question<'audit'>>(),
@@ -215,6 +219,8 @@ export const createCalls = (parts: CallsParts): Answers => {
       const { token, expiresAtMs } = await administration.invite(sessionOf(caller).user, question);
       return { url: `${url()}/invite#${token}`, expiresAtMs };
     },
+    invitations: stored('invitations'),
+    withdrawInvitations: stored('withdrawInvitations'),
     removeUser: ending('removeUser'),
     reloadVoices: async (_, caller) => {
       await administration.record(sessionOf(caller).user, 'voices.reload', '');

@@ -219,6 +219,10 @@ export interface Calls {
   deleteAccount: Call<{ readonly accountId: Id }, Nothing>;
   /** `accountId` null invites another operator. */
   invite: Call<{ readonly accountId: Id | null }, InvitationLink>;
+  /** The open ones. */
+  invitations: Call<{ readonly accountId: Id | null }, readonly { readonly expiresAtMs: number }[]>;
+  /** All that are open. */
+  withdrawInvitations: Call<{ readonly accountId: Id | null }, Nothing>;
   removeUser: Call<{ readonly userId: Id }, Nothing>;
   reloadVoices: Call<Nothing, VoicesView>;
   /** A page of the audit table, of 100 rows or the last one, the newest first. */

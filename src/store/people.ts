@@ -76,6 +76,8 @@ export interface PeopleView {
   findSession(hash: string): Awaitable<StoredSession | null>;
   findLink(hash: string): Awaitable<StoredLink | null>;
   countLinks(): Awaitable<number>;
+  /** In the order of their ends. */
+  listLinks(kind: LinkKind, accountId: number | null): Awaitable<readonly StoredLink[]>;
   /** The newest first. @param beforeId only older rows; `null` for the newest */
   listActs(beforeId: number | null, rowsMax: number): Awaitable<readonly AuditRow[]>;
 }
@@ -99,12 +101,11 @@ export interface PeopleTransaction extends PeopleView {
   /** Ends the sessions of a user that were seen least recently. */
   keepSessions(userId: number, sessionsMax: number): Awaitable<void>;
   addLink(hash: string, link: StoredLink): Awaitable<void>;
-  /** @param by one link, all of a kind, those to an account, or all that have expired at a time */
+  /** @param by one link, those that `listLinks` has, or all that have expired at a time */
   removeLinks(
     by:
       | { readonly hash: string }
-      | { readonly kind: LinkKind }
-      | { readonly accountId: number }
+      | { readonly kind: LinkKind; readonly accountId: number | null }
       | { readonly expiredAtMs: number },
   ): Awaitable<void>;
   record(act: Act): Awaitable<void>;

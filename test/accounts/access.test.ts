@@ -227,8 +227,37 @@ t.test('an invitation is for 72 hours and one user, and goes with its account', 
   await new Administration(store).deleteAccount('ada');
   await refused(t, accept(third.token, 'Moe'), { objection: 'notFound' });
   await refused(t, access.invite(user.userId, 1), { objection: 'notFound' });
+  await refused(t, access.withdrawInvitations(user.userId, 1), { objection: 'notFound' });
   const mia = await store.read(async (view) => view.findUser({ handle: 'mia' }));
   t.equal(mia, null);
+});
+
+t.test('open invitations are listed until they expire, and can be withdrawn', async (t) => {
+  const { access, clock, claim } = await setUp(t);
+  const { user } = await claim();
+  const ends = async (accountId: number | null) =>
+    (await access.invitations(user.userId, accountId)).map(({ expiresAtMs }) => expiresAtMs);
+  const first = await access.invite(user.userId, 1);
+  clock.nowMs += HOUR_MS;
+  const second = await access.invite(user.userId, 1);
+  const operator = await access.invite(user.userId, null);
+  t.strictSame(await ends(1), [first.expiresAtMs, second.expiresAtMs]);
+  clock.nowMs = first.expiresAtMs;
+  t.strictSame(await ends(1), [second.expiresAtMs]);
+  await access.withdrawInvitations(user.userId, 1);
+  t.strictSame(await ends(1), []);
+  await refused(t, access.invitation(second.token), { objection: 'notFound' });
+  t.strictSame(await ends(null), [operator.expiresAtMs], 'those of operators stay');
+  const [, { user: member }] = [
+    await access.invite(user.userId, 1),
+    await access.acceptInvitation(
+      { token: (await access.invite(user.userId, 1)).token, name: 'Mia', password: PASSWORD },
+      ADDRESS,
+    ),
+  ];
+  await refused(t, access.withdrawInvitations(member.userId, 1), { objection: 'forbidden' });
+  await refused(t, access.invitations(member.userId, 1), { objection: 'forbidden' });
+  t.equal((await ends(1)).length, 1);
 });
 
 t.test(

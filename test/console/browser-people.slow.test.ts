@@ -174,6 +174,23 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     await other.leave();
   });
 
+  await t.test('an open invitation is listed, and no longer works once it is withdrawn', async (t) => {
+    await ada.page.goto(`/accounts/${accountId}/users`);
+    await ada.page.getByText('Mia').waitFor();
+    t.equal(await ada.button('Withdraw').count(), 0, 'the spent one is not open');
+    await ada.button('Invite a user').click();
+    const link = (await ada.page.getByLabel('Link', { exact: true }).innerText()).trim();
+    await ada.button('Close').click();
+    await ada.page.getByText('An invitation is open until').waitFor();
+    await ada.button('Withdraw').click();
+    await ada.button('Withdraw invitations').click();
+    await ada.page.getByText('An invitation is open until').waitFor({ state: 'detached' });
+    const other = await rig.arrive();
+    await other.page.goto(link);
+    t.match(await other.alert(), /invitation/i);
+    await other.leave();
+  });
+
   await t.test('a member makes a key on a phone, and signs out', async (t) => {
     await mia.page.goto('/');
     await mia.button('Menu').click();

@@ -62,6 +62,7 @@ t.test('changes on a full disk get 503, and none is half done', { skip: missingT
     revokeKey: () => operator.call('revokeKey', { keyId: key.keyId }),
     suspend: () => operator.call('suspendAccount', { accountId, suspended: true }),
     invite: () => operator.call('invite', { accountId }),
+    withdrawInvitations: () => operator.call('withdrawInvitations', { accountId }),
     deleteAccount: () => operator.call('deleteAccount', { accountId }),
     signIn: () => new ConsoleClient(service.consolePort).call('signIn', { name: 'olga', password: PASSWORD }),
   };

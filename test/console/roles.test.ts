@@ -49,6 +49,8 @@ t.test('every route with every role and with none', async (t) => {
     suspendAccount: { accountId, suspended: false },
     deleteAccount: { accountId: 4_000_000_000 },
     invite: { accountId },
+    invitations: { accountId },
+    withdrawInvitations: { accountId },
     removeUser: { userId: 4_000_000_000 },
     reloadVoices: {},
     audit: { beforeId: null },

@@ -138,11 +138,13 @@ export const peopleSuite = (
       t.match(await transaction.findLink('b'), { kind: 'invitation', accountId: 1 });
       t.equal(await transaction.findLink('e'), null);
       t.equal(await transaction.countLinks(), 4);
-      await transaction.removeLinks({ kind: 'recovery' });
+      await transaction.removeLinks({ kind: 'recovery', accountId: null });
       await transaction.removeLinks({ expiredAtMs: 5_000 });
       t.equal(await transaction.countLinks(), 2);
-      await transaction.removeLinks({ accountId: 1 });
-      t.equal(await transaction.findLink('b'), null);
+      t.match(await transaction.listLinks('invitation', 1), [{ accountId: 1, expiresAtMs: 6_000 }]);
+      await transaction.removeLinks({ kind: 'invitation', accountId: 1 });
+      t.strictSame(await transaction.listLinks('invitation', 1), []);
+      t.match(await transaction.listLinks('invitation', null), [{ expiresAtMs: 7_000 }]);
       await transaction.removeLinks({ hash: 'c' });
       t.equal(await transaction.countLinks(), 0);
     });

@@ -63,6 +63,12 @@ const toUser = (row: UserRow): User => ({
   lastSeenAtMs: row.last_seen_at_ms,
 });
 
+const toLink = (row: LinkRow): StoredLink => ({
+  kind: row.kind,
+  accountId: row.account_id,
+  expiresAtMs: row.expires_at_ms,
+});
+
 const toAuditRow = (row: ActRow): AuditRow => ({
   auditId: row.id,
   atMs: row.at_ms,
@@ -178,9 +184,15 @@ export class People implements PeopleTransaction {
 
   async findLink(hash: string): Promise<StoredLink | null> {
     const row = await this.first<LinkRow>('SELECT * FROM links WHERE hash = ?', hash);
-    return row === undefined
-      ? null
-      : { kind: row.kind, accountId: row.account_id, expiresAtMs: row.expires_at_ms };
+    return row === undefined ? null : toLink(row);
+  }
+
+  async listLinks(kind: LinkKind, accountId: number | null): Promise<StoredLink[]> {
+    const rows = await this.sql.all<LinkRow>(
+      'SELECT * FROM links WHERE kind = ? AND account_id IS NOT DISTINCT FROM ? ORDER BY expires_at_ms',
+      ...[kind, accountId],
+    );
+    return rows.map(toLink);
   }
 
   async countLinks(): Promise<number> {
@@ -194,13 +206,15 @@ export class People implements PeopleTransaction {
   async removeLinks(
     by:
       | { readonly hash: string }
-      | { readonly kind: LinkKind }
-      | { readonly accountId: number }
+      | { readonly kind: LinkKind; readonly accountId: number | null }
       | { readonly expiredAtMs: number },
   ): Promise<void> {
     if ('hash' in by) await this.sql.all('DELETE FROM links WHERE hash = ?', by.hash);
-    else if ('kind' in by) await this.sql.all('DELETE FROM links WHERE kind = ?', by.kind);
-    else if ('accountId' in by) await this.sql.all('DELETE FROM links WHERE account_id = ?', by.accountId);
+    else if ('kind' in by)
+      await this.sql.all(
+        'DELETE FROM links WHERE kind = ? AND account_id IS NOT DISTINCT FROM ?',
+        ...[by.kind, by.accountId],
+      );
     else await this.sql.all('DELETE FROM links WHERE expires_at_ms <= ?', by.expiredAtMs);
   }
 

@@ -1,5 +1,5 @@
 import { Page } from '../parts/page.js';
-import { useInvitation, UserTable } from './users.js';
+import { OpenInvitations, useInvitation, UserTable } from './users.js';
 
 export const OperatorsPage = () => {
   const invitation = useInvitation(null);
@@ -11,6 +11,7 @@ export const OperatorsPage = () => {
     >
       {invitation.problem}
       <UserTable accountId={null} empty={null} />
+      <OpenInvitations accountId={null} />
       {invitation.dialog}
     </Page>
   );

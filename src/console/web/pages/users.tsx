@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { InvitationLink, User } from '../../contract.js';
 import { call } from '../call.js';
-import { formatDay, formatTime } from '../format.js';
+import { formatDay, formatNumber, formatTime } from '../format.js';
 import { CopyBlock } from '../parts/copy.js';
 import { Confirm, Dialog } from '../parts/dialog.js';
 import { useAct } from '../parts/form.js';
@@ -16,7 +16,11 @@ import { refresh, useCall } from '../use-call.js';
 export const useInvitation = (accountId: number | null) => {
   const [link, setLink] = useState<InvitationLink | null>(null);
   const { act, refusal, running } = useAct();
-  const invite = () => void act(async () => setLink(await call('invite', { accountId })));
+  const invite = () =>
+    void act(async () => {
+      setLink(await call('invite', { accountId }));
+      await refresh();
+    });
   return {
     button: (
       <button type="button" class="button primary" aria-disabled={running} onClick={invite}>
@@ -37,6 +41,41 @@ export const useInvitation = (accountId: number | null) => {
       </Dialog>
     ),
   };
+};
+
+/** For operators. Nothing while no invitation is open. */
+export const OpenInvitations = ({ accountId }: { readonly accountId: number | null }) => {
+  const { answer } = useCall('invitations', { accountId });
+  const [isAsking, setIsAsking] = useState(false);
+  const last = answer?.at(-1);
+  if (answer === undefined || last === undefined) return null;
+  const withdraw = async () => {
+    await call('withdrawInvitations', { accountId });
+    await refresh();
+    showToast('No invitation is open now.');
+    setIsAsking(false);
+  };
+  return (
+    <div class="between">
+      <p class="muted">
+        {answer.length === 1 ? 'An invitation is' : `${formatNumber(answer.length)} invitations are`} open
+        until <Time ms={last.expiresAtMs} format={formatTime} />.
+      </p>
+      <button type="button" class="button small" onClick={() => setIsAsking(true)}>
+        Withdraw
+      </button>
+      {isAsking && (
+        <Confirm
+          title="Withdraw all open invitations?"
+          act="Withdraw invitations"
+          onAct={withdraw}
+          onClose={() => setIsAsking(false)}
+        >
+          <p>Their links stop working at once. You can invite again at any time.</p>
+        </Confirm>
+      )}
+    </div>
+  );
 };
 
 export const UserTable = ({
@@ -137,6 +176,7 @@ export const Users = ({ accountId }: { readonly accountId: number }) => {
           </Empty>
         }
       />
+      {isOperator && <OpenInvitations accountId={accountId} />}
       {invitation.dialog}
     </>
   );
