@@ -184,6 +184,7 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
   const tooLarge = [
     ...(config.synthesisThreadsGiven && config.synthesisThreads > 1 ? ['SYNTHESIS_THREADS'] : []),
     ...(config.actorThreads > 1 ? ['ACTOR_THREADS'] : []),
+    ...(config.packsLoadedMax === null ? [] : ['PACKS_LOADED_MAX']),
     ...(config.contextsMax === null ? [] : ['CONTEXTS_MAX']),
     ...(config.socketsMax === null ? [] : ['SOCKETS_MAX']),
   ];
@@ -219,7 +220,8 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
 
   const threadsMin = config.synthesisThreadsGiven ? config.synthesisThreads : 1;
   // Where all packs do not fit even with the smallest pools, fewer are loaded at once, before the console is given up.
-  if (!fits(FACTOR_MIN, threadsMin))
+  // A number that the owner set is kept.
+  if (config.packsLoadedMax === null && !fits(FACTOR_MIN, threadsMin))
     while (packsLoadedMax > PACKS_LOADED_MIN && !fits(FACTOR_FOR_THREADS, threadsMin))
       packsLoadedMax = Math.max(PACKS_LOADED_MIN, Math.min(packsLoadedMax, packs.length) - 1);
   if (config.console?.isGiven === false && !fits(FACTOR_MIN, threadsMin))

@@ -168,6 +168,8 @@ t.test(
     t.ok(small.worstCase.memoryBytes <= 0.8 * 4 * GiB);
     t.throws(() => planMany(512 * MiB), MachineError, 'one pack beside the default one must fit');
 
+    const tooMany = () => planMany(4 * GiB, { packsLoadedMax: small.packsLoadedMax + 5 });
+    t.throws(tooMany, /lower PACKS_LOADED_MAX/, 'a number that the owner set is not lowered silently');
     const given = planMany(64 * GiB, { packsLoadedMax: 3 });
     t.equal(given.packsLoadedMax, 3);
     const counted = worstCaseOf(given.bounds, {
