@@ -1,5 +1,6 @@
 /** One WebSocket's session over a fake socket, a fake clock and scripted speech. */
 import t from 'tap';
+import { ElevenLabsProtocol } from '../../src/dialects/elevenlabs/socket.js';
 import { limits } from '../../src/limits.js';
 import { activeKey } from '../support/front-server.js';
 import { kindOf } from '../support/socket-client.js';
@@ -308,6 +309,38 @@ t.test('contexts, flushes and text are bounded', (t) => {
   say(cancel('c1'));
   say(flush('f', 'c2'), text('y', 'c2'));
   t.strictSame(heard(), [{ context_closed: true, context_id: 'c1' }], 'there is room again');
+  t.end();
+});
+
+t.test('where flushes have no answer, those beyond the bound join the next, and no text is lost', (t) => {
+  const settings = {
+    voiceId: 'ada',
+    format: { encoding: 'pcm', sampleRateHz: 16_000 } as const,
+    normalizeText: false,
+  };
+  const kind = { isMulti: true, isAuto: false, isSync: false };
+  const protocol = new ElevenLabsProtocol({ ...settings, ...kind }, limits);
+  const { heard, say, speech } = createSession({ protocol });
+  speech.script = () => undefined;
+  speech.flushScript = () => undefined;
+  const said = (i: number) => ({ text: `${i} `, context_id: 'a', flush: true });
+  const count = limits.flushesPendingMax + 50;
+  say(...Array.from({ length: count }, (_, i) => said(i)));
+  t.strictSame(heard(), [], 'no error');
+  const context = speech.last;
+  t.equal(context.flushIds.length, limits.flushesPendingMax);
+  context.emit({ type: 'flushed', contextId: 0, flushId: '' });
+  t.equal(
+    context.flushIds.length,
+    limits.flushesPendingMax + 1,
+    'one place is free: one flush for all that follow',
+  );
+  context.emit({ type: 'flushed', contextId: 0, flushId: '' });
+  t.equal(context.flushIds.length, limits.flushesPendingMax + 1);
+  say(said(count), said(count + 1), { text: 'not flushed', context_id: 'a' });
+  say({ context_id: 'a', close_context: true });
+  t.ok(context.ended);
+  t.match(context.text, new RegExp(`^0 1 2 .* ${count} ${count + 1} `), 'all that was flushed');
   t.end();
 });
 

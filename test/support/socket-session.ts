@@ -6,7 +6,7 @@ import { Metrics } from '../../src/metrics.js';
 import { ByteBudget } from '../../src/byte-budget.js';
 import { Session } from '../../src/front/ws/session.js';
 import type { SocketHandle } from '../../src/front/ws/outbox.js';
-import { specificationProtocol } from '../../src/front/ws/protocol.js';
+import { specificationProtocol, type SocketProtocol } from '../../src/front/ws/protocol.js';
 import { SocketLease } from '../../src/front/ws/socket-lease.js';
 import { FakeSpeech } from './fake-speech.js';
 import { activeKey, recordingLog, type LogLine } from './front-server.js';
@@ -121,6 +121,7 @@ export const createSession = (
     readonly bounds?: Partial<Bounds>;
     readonly books?: Books;
     readonly speech?: FakeSpeech;
+    readonly protocol?: SocketProtocol;
   } = {},
 ) => {
   const { books = new Books(), speech = new FakeSpeech() } = options;
@@ -134,7 +135,7 @@ export const createSession = (
     trace: null,
     key: () => state.key,
     socket,
-    protocol: specificationProtocol({ ...limits, ...options.bounds }),
+    protocol: options.protocol ?? specificationProtocol({ ...limits, ...options.bounds }),
     speech,
     lease: new SocketLease({
       admission: { admit: (_key, characters) => books.admit(characters) },
