@@ -157,6 +157,7 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     invitation = (await ada.page.getByLabel('Link', { exact: true }).innerText()).trim();
     await mia.page.goto(invitation);
     await mia.page.getByText('Harbour Radio').waitFor();
+    t.ok(await until(() => mia.page.locator('input[name=name]:focus').isVisible()), 'one can type at once');
     await mia.join(invitation, 'Mia', 'Join');
     for (const path of ['/accounts', '/live', '/audit', '/operators', '/usage']) {
       await mia.page.goto(path);

@@ -128,8 +128,11 @@ export const ClaimPage = () => {
   return session.claimed ? (
     <Entrance
       title="Set a new password"
-      lead="This link gives an operator a new password. Enter the operator’s name."
+      lead="A new link gives an operator a new password. Enter the operator’s name."
     >
+      <p class="hint">
+        A link works once. If you have used this one, <a href="/sign-in">sign in</a>.
+      </p>
       <Form submit="Set password" onSubmit={claim}>
         <NewUserFields />
       </Form>
@@ -164,7 +167,9 @@ export const AcceptPage = () => {
   }
   const { answer } = invitation;
   return (
+    // Another key with the answer: the page appears again, and its first field gets the focus.
     <Entrance
+      key={answer === undefined}
       title="You are invited"
       lead={
         answer === undefined
