@@ -50,7 +50,8 @@ export const drawPlot = (
     const muted = resolved('--muted');
     const grid = resolved('--border');
     const axis = { stroke: muted, font: '12px system-ui, sans-serif', ticks: { show: false } };
-    const bars = uPlot.paths.bars!({ size: [0.72, 48], radius: 0.12, align: 0 });
+    // At least two pixels: else the colours of a month of hours cannot be told apart.
+    const bars = uPlot.paths.bars!({ size: [0.72, 48, 2], radius: 0.12, align: 0 });
     return new uPlot(
       {
         width: element.clientWidth,
@@ -76,7 +77,7 @@ export const drawPlot = (
               ),
             incrs: isDay
               ? [86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400, 56 * 86_400]
-              : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400],
+              : [3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 2 * 86_400, 7 * 86_400, 14 * 86_400],
             space: 64,
           },
           {
