@@ -164,7 +164,7 @@ t.test(
       Python: ['python3'],
     };
     for (const [language, [program = '', ...args]] of Object.entries(programs)) {
-      await request.getByLabel(language, { exact: true }).check();
+      await request.getByText(language, { exact: true }).click();
       const code = await request.getByLabel(`The request in ${language}`).innerText();
       t.match(code, /YOUR_API_KEY/);
       const file = join(dir, language === 'Node' ? 'program.mjs' : 'program');

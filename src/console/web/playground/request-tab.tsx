@@ -7,6 +7,7 @@ import { CopyBlock } from '../parts/copy.js';
 import { Labelled } from '../parts/form.js';
 import { Icon } from '../parts/icon.js';
 import { Problem } from '../parts/page.js';
+import { Switch } from '../parts/switch.js';
 import { useConsole, useUser } from '../session.js';
 import { codeFor, type Code } from './as-code.js';
 import { decodesStreams } from './decoder.js';
@@ -98,31 +99,17 @@ const Figures = ({ run }: { readonly run: SpeechRun }) => {
   );
 };
 
-const languages: readonly (readonly [keyof Code, string])[] = [
-  ['curl', 'curl'],
-  ['node', 'Node'],
-  ['python', 'Python'],
-];
+const languages = { curl: 'curl', node: 'Node', python: 'Python' } as const satisfies Record<
+  keyof Code,
+  string
+>;
 
 const AsCode = ({ code }: { readonly code: Code }) => {
   const [language, setLanguage] = useState<keyof Code>('curl');
   return (
     <details class="card">
       <summary>As code</summary>
-      <fieldset class="row">
-        <legend class="hidden">Language</legend>
-        {languages.map(([name, label]) => (
-          <label key={name} class="row">
-            <input
-              type="radio"
-              name="language"
-              checked={language === name}
-              onChange={() => setLanguage(name)}
-            />
-            {label}
-          </label>
-        ))}
-      </fieldset>
+      <Switch name="language" label="Language" options={languages} value={language} onChange={setLanguage} />
       <CopyBlock text={code[language]} label={`The request in ${language}`} />
       <p class="hint">Replace YOUR_API_KEY with an API key. This page has none.</p>
     </details>
