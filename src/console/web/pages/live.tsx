@@ -7,6 +7,7 @@ import {
   formatPercent,
   formatSecond,
   formatSeconds,
+  plural,
 } from '../format.js';
 import { Empty, Page, Time, Waiting } from '../parts/page.js';
 import { Sparkline } from '../parts/sparkline.js';
@@ -116,7 +117,7 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
         <Tile label="Memory" history={views.map(({ memoryBytes }) => memoryBytes)}>
           {formatBytes(view.memoryBytes)}
         </Tile>
-        <Tile label="WebSockets" below={`${formatNumber(view.contexts)} contexts`}>
+        <Tile label="WebSockets" below={plural(view.contexts, 'context')}>
           {formatNumber(view.sockets)}
         </Tile>
         <Tile label="Late chunks" below="Since the start">
@@ -133,12 +134,12 @@ const Figures = ({ view, views }: { readonly view: LiveView; readonly views: rea
           below={
             generations.olderContexts === 0
               ? `Generation ${formatNumber(generations.current)}`
-              : `Generation ${formatNumber(generations.current)}, ${formatNumber(generations.olderContexts)} contexts on older ones`
+              : `Generation ${formatNumber(generations.current)}, ${plural(generations.olderContexts, 'context')} on older ones`
           }
         >
           {formatNumber(view.voices)}
         </Tile>
-        <Tile label="Threads" below={`${formatNumber(sum(view.threadRestarts))} restarts`}>
+        <Tile label="Threads" below={plural(sum(view.threadRestarts), 'restart')}>
           {formatNumber(sum(view.threads))}
         </Tile>
       </dl>
