@@ -216,6 +216,10 @@ export const limits = {
   /** Samples that are made at the same time; others wait. */
   consoleSamplesAtOnceMax: 2,
 
+  /** Milliseconds that a context of ElevenLabs' API may be idle, unless its socket asks for another time. */
+  elevenLabsIdleMs: 20_000,
+  /** The longest such time that a socket can ask for. */
+  elevenLabsIdleMsMax: 180_000,
   /** Connections to the Wyoming listener; one more is closed at once. */
   wyomingConnectionsMax: 128,
   /** Milliseconds without an event after which such a connection is closed, while it speaks nothing. */

@@ -121,11 +121,12 @@ export class ElevenLabsClient extends SoakClient {
     if (turn.cutAfterMs === null) this.#write({ text: '', flush: true }, { close_context: true });
   }
 
-  /** As a barge-in after the end of the text: the first close would let the rest be spoken. */
+  /** As Pipecat and LiveKit Agents barge in: after the close alone, the rest would be spoken. */
   #cutIfDue(turn: Turn, nowMs: number): void {
     if (turn.cutAfterMs === null || nowMs - turn.beganMs < turn.cutAfterMs) return;
     turn.isCut = true;
-    this.#write({ close_context: true }, { close_context: true });
+    this.#write({ close_context: true });
+    this.#write(this.#dice.chance(0.5) ? { close_context: true } : { text: '', flush: true });
   }
 
   #onMessage(message: ElevenLabsMessage): void {

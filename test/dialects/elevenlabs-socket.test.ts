@@ -142,6 +142,51 @@ t.test('a close drops what is not flushed, and a second close drops the rest', a
   t.equal(client.of('spoken').length, heard, 'nothing follows');
 });
 
+t.test('a turn that LiveKit interrupts ends at once, though all of it was flushed', async (t) => {
+  const client = await open(t);
+  const sentence = 'This goes on for quite a while, and nobody will hear the end of it. ';
+  const speak = async (id: string): Promise<void> => {
+    client.send({ text: ' ', context_id: id });
+    client.send(...Array.from({ length: 40 }, () => ({ text: sentence, context_id: id, flush: true })));
+    await client.until(() => client.audio(id).length > 0);
+  };
+  await speak('interrupted');
+  client.send({ context_id: 'interrupted', close_context: true });
+  client.send({ text: '', context_id: 'interrupted', flush: true });
+  await client.until(() => client.isFinal('interrupted'));
+  t.ok(durationMs(client.audio('interrupted')) < 60_000);
+  t.equal(client.of('interrupted').at(-1)?.isFinal, true);
+  const heard = client.of('interrupted').length;
+
+  // A flush without a text, and a keep-alive, are no interruption.
+  client.send({ text: sentence, context_id: 'whole', flush: true });
+  client.send({ context_id: 'whole', close_context: true }, { context_id: 'whole', flush: true });
+  client.send({ text: '', context_id: 'whole' });
+  await client.until(() => client.isFinal('whole'));
+  t.equal(textOf(client.alignments('whole')), sentence);
+  t.equal(client.of('interrupted').length, heard, 'nothing follows');
+  t.equal(client.messages.filter(({ error }) => error !== undefined).length, 0);
+});
+
+t.test('a context that rests ends, unless its client keeps it or it speaks', async (t) => {
+  const client = await open(t, liveKit.replace('=180', '=1'));
+  const beganMs = performance.now();
+  const words = { text: 'Good morning. ', flush: true };
+  client.send({ ...words, context_id: 'left' }, { ...words, context_id: 'kept' });
+  const timer = setInterval(() => client.send({ text: '', context_id: 'kept' }), 200);
+  t.teardown(() => clearInterval(timer));
+  await client.until(() => client.isFinal('left'));
+  const tookMs = performance.now() - beganMs;
+  t.ok(tookMs >= 1_000 && tookMs < 10_000, `${tookMs} ms`);
+  t.equal(textOf(client.alignments('left')), 'Good morning. ');
+  client.send({ ...words, context_id: 'left' });
+  await client.until(() => textOf(client.alignments('left')).length > words.text.length);
+  t.notOk(client.isFinal('kept'));
+  clearInterval(timer);
+  await client.until(() => client.isFinal('kept'));
+  t.equal(client.messages.filter(({ error }) => error !== undefined).length, 0);
+});
+
 t.test('tokens that cut words rebuild the text, and a higher speed takes less time', async (t) => {
   const client = await open(t, multi.replace('auto_mode=true', 'auto_mode=false'));
   const text = 'Good morning, the kettle is on.\n\nAnd the paper is at the door.';

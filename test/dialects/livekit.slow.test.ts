@@ -1,10 +1,11 @@
 /** LiveKit Agents with its plugin for ElevenLabs, unmodified, against the service. */
-import { once, type EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
+import type { ElevenLabsMessage } from '../../scripts/rig/elevenlabs.js';
 import { ElevenLabsClient } from '../support/elevenlabs-client.js';
 import { loadClient, missingClients } from '../support/interop.js';
-import { freePort, spawnService, startService, until } from '../support/service.js';
+import { freePort, prose, spawnService, startService, until } from '../support/service.js';
 
 interface SynthesizedAudio {
   readonly frame: { readonly data: Int16Array; readonly sampleRate: number; readonly channels: number };
@@ -16,6 +17,7 @@ interface SynthesizedAudio {
   }[];
 }
 type Stream = AsyncIterable<SynthesizedAudio | symbol> & {
+  readonly contextId: string;
   pushText(text: string): void;
   flush(): void;
   endInput(): void;
@@ -30,6 +32,7 @@ interface Plugin {
   readonly TTS: new (options: object) => LiveKitTts;
 }
 interface Failure {
+  readonly recoverable: boolean;
   readonly error: Error & { readonly statusCode?: number; readonly retryable?: boolean };
 }
 
@@ -45,6 +48,19 @@ const read = async (events: AsyncIterable<SynthesizedAudio | symbol>) => {
   const samples = audio.reduce((sum, { frame }) => sum + frame.data.length, 0);
   const words = audio.flatMap(({ timedTranscripts }) => timedTranscripts ?? []);
   return { audio, seconds: samples / RATE_HZ, words };
+};
+
+/** @returns the messages that come to sockets from now on. The plugin drops those of an interrupted turn unseen */
+const observeSockets = (t: Test): ElevenLabsMessage[] => {
+  const { WebSocket } = loadClient('ws') as { WebSocket: { prototype: EventEmitter } };
+  const { prototype } = WebSocket;
+  const messages: ElevenLabsMessage[] = [];
+  prototype.emit = function emit(name: string, ...values: unknown[]) {
+    if (name === 'message') messages.push(JSON.parse(String(values[0])) as ElevenLabsMessage);
+    return EventEmitter.prototype.emit.call(this, name, ...values);
+  };
+  t.teardown(() => Reflect.deleteProperty(prototype, 'emit'));
+  return messages;
 };
 
 const STREAM = 'elevenlabs:/v1/text-to-speech/:voice/stream';
@@ -127,22 +143,30 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
     t.strictSame(failures, []);
   });
 
-  await t.test('200 interruptions in mid-speech use one socket, and leave no context open', async (t) => {
+  await t.test('200 interruptions in mid-speech end each turn at once, on one socket', async (t) => {
+    const wire = observeSockets(t);
     const tts = open(t);
     const opened = await requests(SOCKET, 101);
-    let lateFrames = 0;
+    const turns: { readonly contextId: string; readonly heard: number }[] = [];
     for (let turn = 0; turn < 200; turn++) {
       const stream = tts.stream();
-      stream.pushText(`Turn ${turn} begins here. It goes on for a while, and then somebody speaks. `);
+      stream.pushText(`Turn ${turn} begins here. ${prose(10)}`);
       stream.flush();
       const events = stream[Symbol.asyncIterator]();
       const first = await events.next();
       if (first.done === true) t.fail(`turn ${turn} has no audio`);
+      turns.push({ contextId: stream.contextId, heard: wire.length });
       stream.close();
-      for (let event = await events.next(); event.done !== true; event = await events.next())
-        if (isAudio(event.value)) lateFrames++;
     }
-    t.equal(lateFrames, 0, 'no audio of a turn after its interruption');
+    t.ok(await until(async () => (await service.openContexts()) === 0));
+    let lateSeconds = 0;
+    for (const { contextId, heard } of turns) {
+      const rest = wire.slice(heard).filter((message) => message.contextId === contextId);
+      t.equal(rest.at(-1)?.isFinal, true, 'no audio follows the answer to the interruption');
+      for (const { audio } of rest) lateSeconds += Buffer.from(audio ?? '', 'base64').length / 2 / RATE_HZ;
+    }
+    // What was on its way. A turn has over half a minute of speech.
+    t.ok(lateSeconds < 2 * turns.length, `${lateSeconds} s of audio came between interruption and answer`);
     const last = tts.stream();
     last.pushText('The last turn is heard to its end.');
     last.endInput();
@@ -179,6 +203,29 @@ t.test('LiveKit Agents', { skip: missingClients, timeout: 110_000 }, async (t) =
       t.match(error, { name: /APIStatusError/, statusCode: status, retryable: false, message: name });
       t.equal(await requests(STREAM, status), 1, `${status} is not retried`);
     }
+  });
+
+  await t.test('a stream whose socket is refused fails once, after its own few tries', async (t) => {
+    await Promise.all(
+      (
+        [
+          [{ apiKey: 'svc_sk_unknown' }, 401],
+          [{ apiKey: brokeKey }, 402],
+          [{ voiceId: 'nobody' }, 404],
+        ] as const
+      ).map(async ([options, status]) => {
+        const tts = open(t, options);
+        const failures: Failure[] = [];
+        tts.on('error', (failure: Failure) => failures.push(failure));
+        const stream = tts.stream();
+        stream.pushText('Hello there.');
+        stream.endInput();
+        t.equal((await read(stream)).audio.length, 0);
+        t.match(failures, [{ error: { name: 'APIConnectionError' }, recoverable: false }], `${status}`);
+        t.equal(failures.length, 1);
+        t.equal(await requests(SOCKET, status), 4, 'it does not see the status');
+      }),
+    );
   });
 
   await t.test('the tenth request is tried again until a slot is free', async (t) => {

@@ -318,7 +318,7 @@ t.test('where flushes have no answer, those beyond the bound join the next, and 
     format: { encoding: 'pcm', sampleRateHz: 16_000 } as const,
     normalizeText: false,
   };
-  const kind = { isMulti: true, isAuto: false, isSync: false };
+  const kind = { isMulti: true, isAuto: false, isSync: false, idleMsMax: null };
   const protocol = new ElevenLabsProtocol({ ...settings, ...kind }, limits);
   const { heard, say, speech } = createSession({ protocol });
   speech.script = () => undefined;

@@ -18,6 +18,12 @@ export interface HandshakeParts extends Pick<DialectParts, 'admission' | 'bounds
   readonly isMulti: boolean;
 }
 
+/** `inactivity_timeout` is in seconds. */
+const idleMsIn = (query: URLSearchParams, { bounds }: HandshakeParts): number => {
+  const ms = Number(query.get('inactivity_timeout')) * 1_000;
+  return ms > 0 ? Math.min(ms, bounds.elevenLabsIdleMsMax) : bounds.elevenLabsIdleMs;
+};
+
 type Code = 'creditExhausted' | 'slotsExhausted' | 'unavailable';
 
 /** @returns why a key may not speak now: on its socket every text would be refused */
@@ -46,6 +52,8 @@ export const socketAuthentication =
         normalizeText: normalizes(query.get('apply_text_normalization')),
         isAuto: query.get('auto_mode') === 'true',
         isSync: query.get('sync_alignment') === 'true',
+        // The end of a single context would be that of its socket, whose clients keep one open for their next text.
+        idleMsMax: parts.isMulti ? idleMsIn(query, parts) : null,
       },
       bounds,
     );

@@ -3,7 +3,8 @@
  *
  * - `stream-input`: one context without an id. An empty text is its end, and then the socket's.
  * - `multi-stream-input`: contexts by id. A context begins with its first text, and ends with `close_context`: what was flushed
- *   is spoken to its end, what was not is dropped; a second `close_context` drops that too. An empty text keeps it alive.
+ *   is spoken to its end, what was not is dropped. A second `close_context` (Pipecat) or an empty flush (LiveKit) after it is
+ *   an interruption, and drops that too. An empty text keeps it alive.
  *
  * `isFinal` comes once for each context, and only when it is over: clients stop listening at it.
  */
@@ -61,6 +62,8 @@ export interface SocketSettings {
   readonly isAuto: boolean;
   /** Times count from the start of the context. */
   readonly isSync: boolean;
+  /** `null`: contexts may rest for ever. */
+  readonly idleMsMax: number | null;
 }
 
 /** The key in the first message, for clients that send no header. */
@@ -81,6 +84,7 @@ type ProtocolBounds = ApiBounds & Pick<Bounds, 'contextsPerSocketMax'>;
 export class ElevenLabsProtocol implements SocketProtocol {
   readonly refusalEnds = true;
   readonly flushed = null;
+  readonly contextIdleMsMax: number | null;
   readonly framing: SocketFraming;
   readonly #settings: SocketSettings;
   readonly #bounds: ProtocolBounds;
@@ -89,6 +93,7 @@ export class ElevenLabsProtocol implements SocketProtocol {
 
   constructor(settings: SocketSettings, bounds: ProtocolBounds) {
     this.framing = settings.isSync ? 'elevenlabs-sync' : 'elevenlabs';
+    this.contextIdleMsMax = settings.idleMsMax;
     this.#settings = settings;
     this.#bounds = bounds;
   }
@@ -168,9 +173,14 @@ export class ElevenLabsProtocol implements SocketProtocol {
     const context = contexts.get(contextId);
     const text = message.text ?? '';
     if (this.#failed.has(contextId)) return [];
-    // Clients also flush closed contexts, and keep them alive.
+    // LiveKit Agents flushes before it closes; only an interrupted stream does so afterwards.
+    if (context?.isOpen === false && message.text === '' && message.flush === true)
+      return [{ type: 'cancel', contextId }];
+    // Clients also keep closed contexts alive.
     if (context?.isOpen !== true && (text === '' || (context !== undefined && isBlank(text)))) return [];
-    const acts: SocketAct[] = context === undefined ? [this.#start(message, contextId)] : [];
+    const acts: SocketAct[] = [
+      context === undefined ? this.#start(message, contextId) : { type: 'keep', contextId },
+    ];
     // White space only keeps the context alive, unless it comes after a word.
     if (!isBlank(text) || (context?.isMidUtterance === true && text !== ''))
       acts.push({ type: 'text', contextId, text: this.#spaced(text) });

@@ -27,6 +27,8 @@ export type SocketAct =
   | RefusedFrame
   /** The context ends after what was flushed: later text is dropped. Without a flush it ends at once. */
   | { readonly type: 'finish'; readonly contextId: string | null }
+  /** The client has nothing to say, and keeps the context. */
+  | { readonly type: 'keep'; readonly contextId: string | null }
   /** The socket ends when no context is left. */
   | { readonly type: 'end' };
 
@@ -47,6 +49,8 @@ export interface SocketProtocol {
   readonly framing: SocketFraming;
   /** A refused text ends its context. Otherwise the context refuses text up to its next flush. */
   readonly refusalEnds: boolean;
+  /** A context without a message and without speech for so long is finished. `null`: it may rest for ever. */
+  readonly contextIdleMsMax: number | null;
   /** @returns what a whole text message asks for, in order. After a refused act the rest is not done */
   read(message: Buffer, contexts: OpenContexts): readonly SocketAct[];
   /** `null`: there is no answer. */
@@ -102,6 +106,7 @@ export const errorFrame = (
 export const specificationProtocol = (bounds: ApiBounds): SocketProtocol => ({
   framing: 'socket',
   refusalEnds: false,
+  contextIdleMsMax: null,
   read(message) {
     const parsed = parseClientFrame(message, bounds);
     if (parsed.ok) return [parsed.frame];

@@ -182,9 +182,11 @@ export class Session {
   /** The caller calls it several times a second. */
   beat(nowMs: number): void {
     if (this.#isOver) return;
-    const { bounds, onBeat } = this.#parts;
+    const { bounds, onBeat, protocol } = this.#parts;
     onBeat(nowMs);
     if (this.#checkLife(nowMs)) return;
+    if (protocol.contextIdleMsMax !== null)
+      for (const context of this.#contexts.values()) context.endIdle(nowMs, protocol.contextIdleMsMax);
     this.#review();
     if (this.#parts.lease.isHeld && nowMs - this.#busyMs >= bounds.slotIdleMsMax)
       this.#parts.lease.giveBack();
@@ -228,7 +230,10 @@ export class Session {
       const flushId = act.type === 'flush' ? act.flushId : null;
       return this.#refuse('contextUnknown', `unknown context_id: ${contextId ?? 'null'}`, contextId, flushId);
     }
+    context.keep();
     switch (act.type) {
+      case 'keep':
+        return true;
       case 'text':
         this.#busyMs = this.#parts.clock();
         this.#record.text(this.#busyMs);

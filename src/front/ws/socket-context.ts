@@ -94,6 +94,8 @@ export class SocketContext {
   readonly #flushes: PendingFlush[] = [];
   readonly #count = new CharacterCount();
   #state: State = 'open';
+  /** When its client last sent it a message, or it last spoke. */
+  #activeMs: number;
   /** Why text is refused until the next flush. */
   #refusal: TextRefusal | null = null;
   #characters = 0;
@@ -109,6 +111,7 @@ export class SocketContext {
 
   constructor(parts: SocketContextParts) {
     this.#parts = parts;
+    this.#activeMs = parts.clock();
     this.#speech = parts.open((frame) => this.#onFrame(frame));
   }
 
@@ -225,6 +228,17 @@ export class SocketContext {
     // Text before a due flush is no longer apart from the text after it.
     if (this.#isMidUtterance && !this.#isFlushDue) this.#parts.share.drop(this.#speech?.dropUtterance() ?? 0);
     this.close();
+  }
+
+  /** The client sent it a message. */
+  keep(): void {
+    this.#activeMs = this.#parts.clock();
+  }
+
+  /** Finishes it if it was idle for that long. */
+  endIdle(nowMs: number, idleMsMax: number): void {
+    if (this.activity === 'speaking') this.#activeMs = nowMs;
+    else if (this.isOpen && nowMs - this.#activeMs >= idleMsMax) this.finish();
   }
 
   /** Drops what is queued, except the answer to its start, and answers at once. */
