@@ -85,7 +85,7 @@ export class Access {
     return this.#store.transact(async (store) => {
       const isClaimed = (await store.countOperators()) > 0;
       if (isClaimed && onlyFirst) return null;
-      for (const kind of ['claim', 'recovery'] as const) await store.removeLinks({ kind, accountId: null });
+      for (const kind of ['claim', 'recovery'] as const) await store.removeLinks({ kind });
       const kind = isClaimed ? 'recovery' : 'claim';
       const expiresAtMs = this.#nowMs() + this.#bounds.claimLinkMsMax;
       const link = await this.#addLink(store, { kind, accountId: null, expiresAtMs });
@@ -238,6 +238,8 @@ export class Access {
       if (user.role === 'operator' && (await store.countOperators()) === 1)
         throw new AdministrationError('This is the only operator: invite another one first', 'conflict');
       await store.removeUser(removedId);
+      // One of them may be a way back in. Who made each is not stored.
+      if (user.role === 'operator') await store.removeLinks({ kind: 'invitation' });
       await this.#record(store, actor.name, 'user.remove', user.name, user.account ?? user.role);
     });
   }

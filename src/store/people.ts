@@ -101,11 +101,11 @@ export interface PeopleTransaction extends PeopleView {
   /** Ends the sessions of a user that were seen least recently. */
   keepSessions(userId: number, sessionsMax: number): Awaitable<void>;
   addLink(hash: string, link: StoredLink): Awaitable<void>;
-  /** @param by one link, those that `listLinks` has, or all that have expired at a time */
+  /** @param by one link, all of a kind, those that `listLinks` has, or all that have expired at a time */
   removeLinks(
     by:
       | { readonly hash: string }
-      | { readonly kind: LinkKind; readonly accountId: number | null }
+      | { readonly kind: LinkKind; readonly accountId?: number | null }
       | { readonly expiredAtMs: number },
   ): Awaitable<void>;
   record(act: Act): Awaitable<void>;

@@ -232,6 +232,21 @@ t.test('an invitation is for 72 hours and one user, and goes with its account', 
   t.equal(mia, null);
 });
 
+t.test('an operator who is removed has no way back: open invitations end', async (t) => {
+  const { access, claim } = await setUp(t);
+  const { user: root } = await claim();
+  const join = async (accountId: number | null, name: string) => {
+    const { token } = await access.invite(root.userId, accountId);
+    return access.acceptInvitation({ token, name, password: PASSWORD }, ADDRESS);
+  };
+  const [{ user: otto }, { user: mia }] = [await join(null, 'Otto'), await join(1, 'Mia')];
+  const own = await access.invite(otto.userId, null);
+  await access.removeUser(root.userId, mia.userId);
+  t.strictSame(await access.invitation(own.token), { role: 'operator', account: null }, 'a member made none');
+  await access.removeUser(root.userId, otto.userId);
+  await refused(t, access.invitation(own.token), { objection: 'notFound' });
+});
+
 t.test('open invitations are listed until they expire, and can be withdrawn', async (t) => {
   const { access, clock, claim } = await setUp(t);
   const { user } = await claim();

@@ -138,7 +138,7 @@ export const peopleSuite = (
       t.match(await transaction.findLink('b'), { kind: 'invitation', accountId: 1 });
       t.equal(await transaction.findLink('e'), null);
       t.equal(await transaction.countLinks(), 4);
-      await transaction.removeLinks({ kind: 'recovery', accountId: null });
+      await transaction.removeLinks({ kind: 'recovery' });
       await transaction.removeLinks({ expiredAtMs: 5_000 });
       t.equal(await transaction.countLinks(), 2);
       t.match(await transaction.listLinks('invitation', 1), [{ accountId: 1, expiresAtMs: 6_000 }]);

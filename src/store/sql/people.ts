@@ -206,16 +206,18 @@ export class People implements PeopleTransaction {
   async removeLinks(
     by:
       | { readonly hash: string }
-      | { readonly kind: LinkKind; readonly accountId: number | null }
+      | { readonly kind: LinkKind; readonly accountId?: number | null }
       | { readonly expiredAtMs: number },
   ): Promise<void> {
     if ('hash' in by) await this.sql.all('DELETE FROM links WHERE hash = ?', by.hash);
-    else if ('kind' in by)
+    else if ('expiredAtMs' in by)
+      await this.sql.all('DELETE FROM links WHERE expires_at_ms <= ?', by.expiredAtMs);
+    else if (by.accountId === undefined) await this.sql.all('DELETE FROM links WHERE kind = ?', by.kind);
+    else
       await this.sql.all(
         'DELETE FROM links WHERE kind = ? AND account_id IS NOT DISTINCT FROM ?',
         ...[by.kind, by.accountId],
       );
-    else await this.sql.all('DELETE FROM links WHERE expires_at_ms <= ?', by.expiredAtMs);
   }
 
   async listActs(beforeId: number | null, rowsMax: number): Promise<AuditRow[]> {

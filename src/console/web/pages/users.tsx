@@ -149,7 +149,12 @@ export const UserTable = ({
           onAct={remove}
           onClose={() => setRemoving(null)}
         >
-          <p>{removing.name} is signed out everywhere at once. The account’s keys stay valid.</p>
+          <p>
+            {removing.name} is signed out everywhere at once.{' '}
+            {removing.role === 'operator'
+              ? 'All open invitations are withdrawn.'
+              : 'The account’s keys stay valid.'}
+          </p>
         </Confirm>
       )}
     </>
