@@ -170,7 +170,7 @@ export const measureFrameCost = async (load: Load, target: Target, service: Serv
 };
 
 const contextsTogether = 5;
-const roundsTogether = 20;
+const roundsTogether = 80;
 /** First audio of the last of them, as a multiple of what one has alone. */
 const togetherMax = 3;
 
