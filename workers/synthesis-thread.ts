@@ -75,8 +75,9 @@ export class StepQueue {
   }
 
   leave(): void {
-    // The caller may enter again first.
-    queueMicrotask(() => {
+    // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
+    // caller may enter again meanwhile.
+    setImmediate(() => {
       this.#taken--;
       this.#next();
     });

@@ -106,7 +106,8 @@ class Machine {
   async run(durationMs: number): Promise<void> {
     const endMs = this.nowMs + durationMs;
     for (;;) {
-      await new Promise((resolve) => setImmediate(resolve));
+      // A queue chooses the next step one turn of the event loop after a step.
+      for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
       let next = 0;
       this.#sleepers.forEach(({ atMs }, at) => {
         if (atMs < (this.#sleepers[next]?.atMs ?? 0)) next = at;

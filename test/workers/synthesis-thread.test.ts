@@ -13,6 +13,7 @@ import { EffortTable } from '../../src/threads/effort.js';
 import { Vitals } from '../../src/threads/vitals.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
 import { ActorPorts, StepQueue } from '../../workers/synthesis-thread.js';
+import type { VoicePack } from '../../src/threads/voices.js';
 import { voicesOf } from '../support/scripted-voices.js';
 import { eventually } from '../support/waiting.js';
 
@@ -21,10 +22,10 @@ const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
 /** Voices of two packs with different rates. */
 const packs = [...voicesOf(['low']).packs, ...voicesOf(['high'], 'at once', 48_000).packs];
 
-const start = async (t: Test) => {
+const start = async (t: Test, ownPacks: readonly VoicePack[] = packs) => {
   const watchdog = new Watchdog(limits, monotonicMs);
   const thread = new SynthesisThread({
-    packs,
+    packs: ownPacks,
     executionProvider: 'cpu',
     logLevel: 'silent',
     bounds: limits,
@@ -71,6 +72,27 @@ t.test('each job has deadlines at the rate of its voice', async (t) => {
   const expected = [1, 2, 3, 2, 3, 1, 2, 3, 2, 3, 1];
   await eventually(() => order.length >= expected.length);
   t.strictSame(order.slice(0, expected.length), expected);
+  port.close();
+});
+
+t.test('a job that arrives while a step blocks the thread runs next if it is the most urgent', async (t) => {
+  const voices = voicesOf(['low']);
+  const thread = await start(t, voices.packs);
+  const port = thread.link(0)!;
+  const order: number[] = [];
+  port.on('message', (mail: ChunkMail) => {
+    if (mail.type === 'chunk') order.push(mail.contextId);
+  });
+  const calm = new Job(request(1, 'low', `!inside${'a'.repeat(13)}`), 60_000);
+  const urgent = new Job(request(2, 'low', 'b'.repeat(10)), 0);
+  thread.start(calm);
+  await voices.hung();
+  thread.start(urgent);
+  voices.letGo();
+  for (const job of [calm, urgent]) t.match(await job.outcome, { type: 'done' });
+  const expected = [1, 1, 2, 2, 1, 1];
+  await eventually(() => order.length >= expected.length);
+  t.strictSame(order, expected);
   port.close();
 });
 
