@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Writes the voice into a folder: three ONNX graphs and the manifest that the service reads. `export.py [WORK [FOLDER]]`."""
 
+import copy
 import hashlib
 import json
 import sys
@@ -27,6 +28,7 @@ from model import (
     PLACES,
     POSITIONS,
     SHARED_DILATIONS,
+    Block,
     Encoder,
     FrameNet,
     reach,
@@ -38,7 +40,8 @@ HERE = Path(__file__).resolve().parent
 MODEL = HERE.parents[1] / "models" / "syrinx-en"
 NAME = "syrinx-en"
 OPERATORS = 15
-FRAME_MARGIN = reach(SHARED_DILATIONS) + max(reach(PITCH_DILATIONS), reach(ENVELOPE_DILATIONS))
+FRAME_MARGIN = reach(SHARED_DILATIONS) + reach(PITCH_DILATIONS)
+assert reach(PITCH_DILATIONS) == reach(ENVELOPE_DILATIONS), "both outputs of a window must have the same frames"
 DURATION_STRETCH = 1.4
 LEAST_FRAMES, MOST_FRAMES = 0.5, 200.0
 LEAST_SPREAD, MOST_SPREAD = 0.05, 0.8
@@ -68,22 +71,48 @@ class EncoderGraph(nn.Module):
         return hidden.transpose(1, 2), duration, torch.clamp(torch.exp(log_spread[0]), LEAST_SPREAD, MOST_SPREAD)
 
 
+class WindowBlock(nn.Module):
+    """A block of a window: it takes `edges` in the place of the mask.
+
+    Where the utterance goes on, its output is shorter by its reach: no frame is computed that no other frame needs.
+    """
+
+    def __init__(self, block: Block) -> None:
+        super().__init__()
+        self.block = block
+        self.register_buffer("silence", torch.zeros(1, block.reach, HIDDEN))
+
+    def forward(self, values: Tensor, edges: Tensor, manner: Tensor | None = None) -> Tensor:
+        block, (before, after) = self.block, edges.unbind()
+        normed = block.normed(values, manner)
+        padded = torch.cat([self.silence[:, : block.reach * before], normed, self.silence[:, : block.reach * after]], 1)
+        kept = values[:, block.reach * (1 - before) : values.shape[1] - block.reach * (1 - after)]
+        return kept + block.change(padded)
+
+
 class FrameGraph(nn.Module):
-    """hidden [1, H, L], index [T], position [4, T], noise [4, T], speaker [1, S] -> the decoder's rows, two for each frame."""
+    """hidden [1, H, L], index [T], position [4, T], noise [4, T], speaker [1, S], edges [2] -> the decoder's rows, two for each frame.
+
+    `edges`: 1 where the window begins and ends with the utterance, 0 where it has the margin, which is not in the output.
+    """
 
     def __init__(self, frame_net: FrameNet, statistics: Statistics) -> None:
         super().__init__()
-        self.frame_net = frame_net
+        self.frame_net = copy.deepcopy(frame_net)
+        for name in ("shared", "pitch_blocks", "envelope_blocks"):
+            setattr(self.frame_net, name, nn.ModuleList(map(WindowBlock, getattr(self.frame_net, name))))
         self.register_buffer("mean", torch.from_numpy(statistics.mean))
         self.register_buffer("deviation", torch.from_numpy(statistics.deviation))
 
-    def forward(self, hidden: Tensor, index: Tensor, position: Tensor, noise: Tensor, speaker: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        self, hidden: Tensor, index: Tensor, position: Tensor, noise: Tensor, speaker: Tensor, edges: Tensor
+    ) -> tuple[Tensor, ...]:
         spread = torch.index_select(hidden.transpose(1, 2), 1, index)
         inputs = (values.transpose(0, 1).unsqueeze(0) for values in (position, noise))
-        trunk = self.frame_net.trunk(spread, *inputs, None)
-        pitch = self.frame_net.pitch_rows(trunk, None)[0]
+        trunk = self.frame_net.trunk(spread, *inputs, edges)
+        pitch = self.frame_net.pitch_rows(trunk, edges)[0]
         log_f0 = pitch[:, LOG_F0] * self.deviation[LOG_F0] + self.mean[LOG_F0]
-        bands = self.frame_net.envelope_rows(trunk, speaker, None)[0]
+        bands = self.frame_net.envelope_rows(trunk, speaker, edges)[0]
         bands = bands * self.deviation[PITCH_VALUES:] + self.mean[PITCH_VALUES:]
         f0 = torch.exp(torch.clamp(log_f0, log(LEAST_F0_HZ), log(MOST_F0_HZ)))
         return f0, torch.sigmoid(pitch[:, VOICING]), torch.clamp(bands, LEAST_BAND, MOST_BAND)
@@ -107,11 +136,12 @@ def export_nets(encoder: EncoderGraph, frame_net: FrameNet, statistics: Statisti
     )
     hidden, index = torch.zeros(1, HIDDEN, phones), torch.zeros(frames, dtype=torch.int64)
     position, noise = torch.zeros(POSITIONS, frames), torch.zeros(NOISES, frames)
+    speaker, edges = torch.tensor([[1.0] + [0.0] * (len(SPEAKERS) - 1)]), torch.tensor([1, 0])
     torch.onnx.export(
         FrameGraph(frame_net, statistics).eval(),
-        (hidden, index, position, noise, torch.tensor([[1.0] + [0.0] * (len(SPEAKERS) - 1)])),
+        (hidden, index, position, noise, speaker, edges),
         str(folder / "frames.onnx"),
-        input_names=["hidden", "index", "position", "noise", "speaker"],
+        input_names=["hidden", "index", "position", "noise", "speaker", "edges"],
         output_names=["f0", "voicing", "bands"],
         opset_version=OPERATORS,
         dynamic_axes={
@@ -148,7 +178,7 @@ def write_manifest(statistics: Statistics, style: dict, work: Path, folder: Path
     path = folder / "manifest.json"
     gains = gains_of(path)
     manifest = {
-        "format": "syrinx-2",
+        "format": "syrinx-3",
         "name": NAME,
         "language": "en",
         "sampleRateHz": decoder.SAMPLE_RATE,

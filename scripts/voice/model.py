@@ -44,22 +44,28 @@ class Block(nn.Module):
         self.project = nn.Linear(channels, channels)
         self.dropout = nn.Dropout(dropout)
         self.dilation = dilation
+        self.reach = reach((dilation,))
 
     def forward(self, values: Tensor, mask: Tensor | None, manner: Tensor | None = None) -> Tensor:
         """`manner`: the speaker's scale and shift of the channels, side by side."""
-        normed = self.norm(values)
-        if manner is not None:
-            scale, shift = manner.unsqueeze(1).chunk(2, 2)
-            normed = normed * (1 + scale) + shift
+        normed = self.normed(values, manner)
         if mask is not None:
             normed = normed * mask
         if torch.is_autocast_cpu_enabled():
             normed = normed.bfloat16()  # before the copies: half the memory
-        frames, edge = values.shape[1], self.dilation * (KERNEL // 2)
-        padded = nn.functional.pad(normed, (0, 0, edge, edge))
-        shifts = [padded[:, tap * self.dilation : tap * self.dilation + frames] for tap in range(KERNEL)]
-        changed = self.project(self.dropout(torch.relu(self.conv(torch.cat(shifts, 2)))))
-        return values + changed.float()
+        return values + self.change(nn.functional.pad(normed, (0, 0, self.reach, self.reach)))
+
+    def normed(self, values: Tensor, manner: Tensor | None) -> Tensor:
+        normed = self.norm(values)
+        if manner is None:
+            return normed
+        scale, shift = manner.unsqueeze(1).chunk(2, 2)
+        return normed * (1 + scale) + shift
+
+    def change(self, padded: Tensor) -> Tensor:
+        """Of normed values with `reach` frames more at either side."""
+        shifts = [padded[:, tap * self.dilation : (tap + 1 - KERNEL) * self.dilation or None] for tap in range(KERNEL)]
+        return self.project(self.dropout(torch.relu(self.conv(torch.cat(shifts, 2))))).float()
 
 
 def blocks(dilations: tuple[int, ...], dropout: float) -> nn.ModuleList:

@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { InferenceSession, Tensor } from 'onnxruntime-node';
 import t from 'tap';
 import { joinFloats } from '../../../workers/engines/pcm.js';
 import {
@@ -7,6 +9,7 @@ import {
   loadDefaultPack,
   loadVoices,
   median,
+  modelsDir,
   pitchOf,
   requestOf,
   speak,
@@ -54,6 +57,48 @@ t.test('decoding in chunks or whole gives the same samples', async (t) => {
     const worst = chunked.pcm.reduce((most, value, i) => Math.max(most, Math.abs(value - whole.pcm[i]!)), 0);
     t.ok(worst <= 1e-5, `${voiceId}: they differ by ${worst} at most`);
   }
+});
+
+t.test('a window of frames gives the rows that all frames together give', async (t) => {
+  const session = await InferenceSession.create(join(modelsDir, 'syrinx-en', 'frames.onnx'));
+  const [frames, phones, margin] = [90, 15, 20];
+  const wave = (rows: number, from: number, to: number) =>
+    Float32Array.from({ length: rows * (to - from) }, (_, i) => {
+      const frame = from + (i % (to - from));
+      return Math.sin(frame * frame + Math.floor(i / (to - from)));
+    });
+  const rowsOf = async (from: number, to: number) => {
+    const feed = (rows: number) => new Tensor('float32', wave(rows, from, to), [rows, to - from]);
+    const index = BigInt64Array.from({ length: to - from }, (_, i) => BigInt(Math.floor((from + i) / 6)));
+    const edges = BigInt64Array.of(from === 0 ? 1n : 0n, to === frames ? 1n : 0n);
+    const made = await session.run({
+      hidden: new Tensor('float32', wave(192, 0, phones), [1, 192, phones]),
+      index: new Tensor('int64', index, [to - from]),
+      position: feed(4),
+      noise: feed(4),
+      speaker: new Tensor('float32', [0.6, 0.4, 0, 0], [1, 4]),
+      edges: new Tensor('int64', edges, [2]),
+    });
+    return ['f0', 'voicing', 'bands'].map((name) => made[name]!.data as Float32Array);
+  };
+  const whole = await rowsOf(0, frames);
+  for (const [from, to] of [
+    [0, 32],
+    [7, 60],
+    [31, frames],
+  ] as const) {
+    const [first, last] = [from === 0 ? 0 : from + margin, to === frames ? frames : to - margin];
+    const window = await rowsOf(from, to);
+    for (const [place, width] of [2, 2, 160].entries()) {
+      const expected = whole[place]!.subarray(first * width, last * width);
+      t.equal(window[place]!.length, expected.length, `frames ${first} to ${last}`);
+      const worst = window[place]!.reduce((most, value, i) => {
+        return Math.max(most, Math.abs(value / expected[i]! - 1));
+      }, 0);
+      t.ok(worst <= 1e-4, `they differ by a factor of 1 + ${worst} at most`);
+    }
+  }
+  await session.release();
 });
 
 t.test('the same seed gives the same samples, another seed another reading', async (t) => {

@@ -74,7 +74,7 @@ export interface EncoderFeeds {
   readonly style: Float32Array;
 }
 
-/** Feeds of the frame net. */
+/** Feeds of the frame net, for a window of frames. */
 export interface FrameFeeds {
   /** [hidden, phones] */
   readonly hidden: Float32Array;
@@ -84,6 +84,8 @@ export interface FrameFeeds {
   readonly position: Float32Array;
   /** [sizes.noise, frames] */
   readonly noise: Float32Array;
+  /** [2]: 1 where the window begins and ends with the phones, 0 where it has the margin. */
+  readonly edges: BigInt64Array;
 }
 
 export class Graphs {
@@ -99,6 +101,7 @@ export class Graphs {
   readonly #index = integers(256);
   readonly #position = floats(4 * 256);
   readonly #noise = floats(4 * 256);
+  readonly #edges = new BigInt64Array(2);
 
   constructor(sessions: Sessions<GraphName>, manifest: Manifest) {
     this.#run = sessions.run;
@@ -144,22 +147,25 @@ export class Graphs {
       index: this.#index.take(frames),
       position: this.#position.take(4 * frames),
       noise: this.#noise.take(this.sizes.noise * frames),
+      edges: this.#edges,
     };
   }
 
-  /** @param mix weights of the trained speakers. @returns two rows for each frame */
-  async frames({ hidden, index, position, noise }: FrameFeeds, mix: Float32Array): Promise<Rows> {
+  /** @param mix weights of the trained speakers. @returns two rows for each frame that is not of a margin */
+  async frames({ hidden, index, position, noise, edges }: FrameFeeds, mix: Float32Array): Promise<Rows> {
     const frames = index.length;
+    const made = edges.reduce((left, edge) => (edge === 1n ? left : left - this.margins.frames), frames);
     const out = await this.#run.frames({
       hidden: float(hidden, [1, this.sizes.hidden, hidden.length / this.sizes.hidden]),
       index: new Tensor('int64', index, [frames]),
       position: float(position, [4, frames]),
       noise: float(noise, [this.sizes.noise, frames]),
       speaker: float(mix, [1, mix.length]),
+      edges: new Tensor('int64', edges, [2]),
     });
-    const f0 = floatsOf(out['f0'], 'f0', 2 * frames);
-    const voicing = floatsOf(out['voicing'], 'voicing', 2 * frames);
-    const bands = floatsOf(out['bands'], 'bands', 2 * frames * this.sizes.bands);
+    const f0 = floatsOf(out['f0'], 'f0', 2 * made);
+    const voicing = floatsOf(out['voicing'], 'voicing', 2 * made);
+    const bands = floatsOf(out['bands'], 'bands', 2 * made * this.sizes.bands);
     assertRange(f0, 'f0', f0Range);
     assertRange(voicing, 'voicing', [0, 1]);
     assertRange(bands, 'a band', bandRange);

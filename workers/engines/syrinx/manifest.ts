@@ -1,4 +1,4 @@
-/** What a manifest of the format syrinx-2 says, and whether it may. */
+/** What a manifest of the format syrinx-3 says, and whether it may. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { HeldFile } from '../pack.js';
@@ -34,7 +34,7 @@ type Margin = number & tags.Type<'uint32'> & tags.Maximum<64>;
 type StyleRow = (number & tags.Minimum<-1> & tags.Maximum<1>)[] & tags.MinItems<4> & tags.MaxItems<4>;
 
 export interface Manifest {
-  readonly format: 'syrinx-2';
+  readonly format: 'syrinx-3';
   readonly name: string;
   readonly language: string;
   readonly sampleRateHz: 24000;

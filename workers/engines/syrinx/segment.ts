@@ -148,8 +148,9 @@ export class Segment implements SegmentSynthesis {
     const first = Math.max(0, from - reach);
     const last = Math.min(timeline.frames, to + reach);
     const made = await graphs.frames(timeline.feeds(first, last), mix);
-    const fromRow = (from - first) * rowsPerFrame - margins.rows;
-    const toRow = (to - first) * rowsPerFrame + margins.rows;
+    const firstMade = first === 0 ? 0 : first + margins.frames;
+    const fromRow = (from - firstMade) * rowsPerFrame - margins.rows;
+    const toRow = (to - firstMade) * rowsPerFrame + margins.rows;
     const rows = graphs.rowsBetween(made, fromRow, toRow);
     prosody.shapePitch(rows.f0);
     return rows;

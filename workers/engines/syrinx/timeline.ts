@@ -143,13 +143,15 @@ export class Timeline {
     return low;
   }
 
-  /** The frame net's feeds for the frames `from` to `to`. */
+  /** The frame net's feeds for the window of the frames `from` to `to`. */
   feeds(from: number, to: number): FrameFeeds {
     const count = to - from;
     const firstPhone = this.#phoneAt(from);
     const phones = this.#phoneAt(to - 1) - firstPhone + 1;
     const feeds = this.#graphs.frameFeeds(phones, count);
-    const { index, position } = feeds;
+    const { index, position, edges } = feeds;
+    edges[0] = from === 0 ? 1n : 0n;
+    edges[1] = this.complete && to === this.frames ? 1n : 0n;
     for (let place = 0; place < phones; place++) {
       const start = this.#starts[firstPhone + place]!;
       const length = this.#starts[firstPhone + place + 1]! - start;
