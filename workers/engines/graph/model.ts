@@ -108,6 +108,8 @@ export interface Model {
   readonly inputs: readonly ValueInfo[];
   readonly outputs: readonly ValueInfo[];
   readonly initialisers: ReadonlyMap<string, Tensor>;
+  /** Shapes of inner values, to be written. */
+  readonly values?: readonly ValueInfo[];
   /** Functions of the model, as they are. */
   readonly functions: readonly Buffer[];
 }

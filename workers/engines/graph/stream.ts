@@ -1,61 +1,64 @@
 /**
- * Makes a convolutional graph speak piece by piece. Every convolution keeps the end of its input for the next run, so no
- * sample is computed twice and nothing is approximated: the pieces joined are what one run over all frames gives.
+ * Makes a convolutional graph speak piece by piece. Every convolution, or a region of them (`regions.ts`), keeps the end of
+ * its input for the next run. Nothing is approximated: the pieces joined are what one run over all frames gives.
  *
  * A value that changes over time is a stream. It has a number of samples for each frame of the graph's input (`rate`),
  * and lags behind it by some samples, because convolutions need the samples after. A stream that is ahead of another that
  * it is added to waits in a state. In the last run zeros take the place of what would come after.
  *
- * The streams can have a fourth dimension of size 1, [1, channels, 1, samples]. onnxruntime has its fast convolutions
- * for that shape only. They keep a copy of the weights in each session.
+ * Streams have a dimension of size 1 more than in the model, [1, channels, 1, samples]: onnxruntime has its fast
+ * convolutions for four dimensions only.
  */
-import { type Model, type Node, type Tensor, type ValueInfo, elementTypes } from './model.js';
+import { type Model, type Node, type ValueInfo, elementTypes } from './model.js';
+import { type Region, regionFrom } from './regions.js';
+import { StreamNodes, farEnd } from './stream-nodes.js';
 import {
   type Stream,
   type StreamInput,
-  type StreamRank,
   type StreamState,
   type StreamedModel,
   alongChannels,
   channelAxis,
   elementwise,
-  ints,
   lastInput,
-  perAxis,
   pieceByPiece,
   product,
   streamDims,
+  timeAxis,
   unary,
-  widened,
 } from './streams.js';
 import { GraphError, Wiring, attributeIntegers, constantIntegers, inner, usedBy } from './surgery.js';
 
-const farEnd = 2 ** 31 - 1;
+/** The region of a node, with the name of its input and the state that keeps its end. */
+interface Within {
+  readonly region: Region;
+  readonly entry: string;
+  readonly state: StreamState;
+}
+
+/** Names the length of streams in the region that starts there. */
+const lengthIn = (start: string): string => `samples of ${start}`;
 
 class Streamer {
-  readonly nodes: Node[] = [];
-  readonly initialisers: Map<string, Tensor>;
-  readonly states: StreamState[] = [];
+  readonly made: StreamNodes;
   readonly #model: Model;
   readonly #wiring: Wiring;
-  readonly #rank: StreamRank;
-  readonly #timeAxis: number;
   readonly #ones: ReadonlySet<string>;
+  /** Values that depend on the frames. */
+  readonly #framed: ReadonlySet<string>;
   readonly #streams: Map<string, Stream>;
   /** Shapes of streams, which differ from run to run. */
   readonly #shapes = new Set<string>();
-  /** Values made once: constants, and what several nodes share. */
-  readonly #made = new Map<string, string>();
+  readonly #regions = new Map<Node, Within>();
   work = 0;
 
   constructor(model: Model, input: StreamInput, ones: readonly string[]) {
     this.#model = model;
     this.#wiring = new Wiring(model);
-    this.#rank = input.rank;
-    this.#timeAxis = input.rank - 1;
     this.#ones = new Set(ones);
+    this.#framed = this.#wiring.after([input.name]);
     this.#streams = new Map([[input.name, { channels: input.channels, rate: 1, lag: 0 }]]);
-    this.initialisers = new Map(model.initialisers);
+    this.made = new StreamNodes(model.initialisers);
   }
 
   streamOf(name: string): Stream {
@@ -69,11 +72,17 @@ class Streamer {
       this.#addFilled(node);
       return;
     }
-    if (!usedBy(node).some((name) => this.#streams.has(name))) return void this.nodes.push(node);
+    if (!usedBy(node).some((name) => this.#streams.has(name))) return void this.made.nodes.push(node);
+    const within = this.#regions.get(node);
+    if (within !== undefined) {
+      this.#addWithin(node, within);
+      return;
+    }
     const { op } = node;
     if (op === 'Shape') return void this.#shapes.add(node.outputs[0]!);
     if (op === 'Conv' || op === 'ConvTranspose') {
       this.#addConvolution(node);
+      if (op === 'ConvTranspose') this.#enterRegion(node.outputs[0]!);
       return;
     }
     if (unary.has(op)) {
@@ -104,7 +113,7 @@ class Streamer {
   }
 
   #emit(node: Node, stream: Stream): void {
-    this.nodes.push(node);
+    this.made.nodes.push(node);
     for (const name of node.outputs) this.#streams.set(name, stream);
   }
 
@@ -115,7 +124,7 @@ class Streamer {
     const value = node.attributes.get('value');
     const tensor = value?.type === 'tensor' ? value.value : undefined;
     const name = node.outputs[0]!;
-    this.initialisers.set(name, {
+    this.made.initialisers.set(name, {
       name,
       dims: [1],
       type: tensor?.type ?? elementTypes.float32,
@@ -130,71 +139,104 @@ class Streamer {
     const { before, after, factor, channels, attributes } = pieceByPiece(node, dims);
     this.work += dims[0]! * dims[1]! * dims[2]! * stream.rate;
     const name = before + after === 0 ? input : this.#extended(node.name, input, before, after);
-    this.#emit(this.#convolution({ ...node, inputs: [name, ...node.inputs.slice(1)], attributes }, dims), {
-      channels,
-      rate: stream.rate * factor,
-      lag: (stream.lag + after) * factor,
-    });
+    this.#emit(
+      this.made.convolution({ ...node, inputs: [name, ...node.inputs.slice(1)], attributes }, dims),
+      {
+        channels,
+        rate: stream.rate * factor,
+        lag: (stream.lag + after) * factor,
+      },
+    );
   }
 
-  /** A convolution along the last of as many axes as streams have. */
-  #convolution(node: Node, dims: readonly number[]): Node {
-    if (this.#rank === 3) return node;
-    const [input = '', weights = '', ...rest] = node.inputs;
-    const attributes = new Map(node.attributes);
-    for (const name of perAxis) {
-      const value = attributeIntegers(node, name);
-      if (value !== null) attributes.set(name, { type: 'ints', value: [1, ...value] });
+  /** Begins the region of a stream, if it has one. */
+  #enterRegion(start: string): void {
+    const { channels, rate } = this.streamOf(start);
+    const region = regionFrom(start, rate, {
+      model: this.#model,
+      wiring: this.#wiring,
+      dimsOf: (weights) => this.#weightDims(weights),
+      isFixed: (name) => !this.#framed.has(name) && !this.#ones.has(name),
+    });
+    if (region === null) return;
+    const { before, after, nodes } = region;
+    const state = this.made.state(channels, 0);
+    const joined = this.made.joined([state.input, start]);
+    this.made.slice(
+      joined,
+      this.made.constant([-before - after]),
+      this.made.constant([farEnd]),
+      state.output,
+    );
+    const entry = this.made.inFastOrder(joined, channels);
+    this.#streams.set(entry, this.streamOf(start));
+    this.made.equallyLong(entry, channels, lengthIn(start));
+    for (const node of nodes) this.#regions.set(node, { region, entry, state });
+  }
+
+  #addWithin(node: Node, { region, entry, state }: Within): void {
+    const { start, end, after } = region;
+    const { rate, lag } = this.streamOf(start);
+    const output = node.outputs[0]!;
+    let inputs = node.inputs.map((name) => (name === start ? entry : name));
+    let { channels } = this.streamOf(inputs.find((name) => this.#streams.has(name))!);
+    const isEnd = output === end;
+    const outputs = [isEnd ? `${end}/whole` : output];
+    if (node.op === 'Conv') {
+      const dims = this.#weightDims(inputs[1]!);
+      this.work += product(dims) * rate;
+      channels = dims[0]!;
+      this.#emit(this.made.convolution({ ...node, inputs, outputs }, dims), { channels, rate, lag });
+    } else {
+      if (elementwise.has(node.op)) inputs = inputs.map((name) => this.#perChannel(name));
+      if (node.op === 'LeakyRelu') inputs = [this.made.inFastOrder(inputs[0]!, channels)];
+      this.#emit({ ...node, inputs, outputs }, { channels, rate, lag });
     }
-    const [before = 0, after = 0] = attributeIntegers(node, 'pads') ?? [];
-    attributes.set('pads', { type: 'ints', value: [0, before, 0, after] });
-    return { ...node, inputs: [input, this.#reshaped(weights, widened(dims)), ...rest], attributes };
+    this.made.equallyLong(outputs[0]!, channels, lengthIn(start));
+    if (!isEnd) return;
+    // The output for the newest samples must wait, unless this is the last run. They were kept, so from the second run on
+    // the output for what comes before them was made already.
+    const old = this.made.slice(state.input, this.made.constant([0]), this.made.constant([-after]));
+    const isLast = this.made.slice(
+      lastInput,
+      this.made.constant([timeAxis]),
+      this.made.constant([timeAxis + 1]),
+      undefined,
+      0,
+    );
+    const beyond = this.made.node('Mul', [isLast, this.made.constant([farEnd])]);
+    const until = this.made.node('Add', [beyond, this.made.constant([-after])]);
+    this.made.slice(outputs[0]!, this.made.lengthOf(old), until, end);
+    this.#streams.set(end, { channels, rate, lag: lag + after });
   }
 
-  /** A value that is not a stream, in another shape. */
-  #reshaped(name: string, dims: readonly number[]): string {
-    return this.#once(`reshaped ${name} ${dims.join(' ')}`, () => {
-      const tensor = this.initialisers.get(name);
-      if (tensor === undefined) return this.#node('Reshape', [name, this.#constant(dims)]);
-      const reshaped = `${name}/reshaped`;
-      this.initialisers.set(reshaped, { ...tensor, name: reshaped, dims });
-      return reshaped;
-    });
-  }
-
-  /** Something that is added to a stream or multiplied with it: one number, or one for each channel, [1, channels, 1]. */
   #perChannel(name: string): string {
-    if (this.#rank === 3 || this.#streams.has(name)) return name;
-    const tensor = this.initialisers.get(name);
-    if (tensor !== undefined && product(tensor.dims) === 1) return name;
-    if (tensor !== undefined && tensor.dims.length !== 3)
-      throw new GraphError(`"${name}" does not have one number for each channel`);
-    return this.#reshaped(name, tensor === undefined ? [1, -1, 1, 1] : widened(tensor.dims));
+    return this.#streams.has(name) ? name : this.made.perChannel(name);
   }
 
   /** A stream with what was before it, and in the last run zeros after it. */
   #extended(label: string, name: string, before: number, after: number): string {
-    return this.#once(`extended ${name} ${before} ${after}`, () => {
+    return this.made.once(`extended ${name} ${before} ${after}`, () => {
       const { channels } = this.streamOf(name);
-      const state = this.#state(channels, before);
+      const state = this.made.state(channels, before);
       const pieces =
         after === 0 ? [state.input, name] : [state.input, name, this.#zerosAfter(channels, after)];
-      const joined = this.#node(
-        'Concat',
-        pieces,
-        new Map([['axis', { type: 'int', value: this.#timeAxis }]]),
-        label,
+      const joined = this.made.joined(pieces, label);
+      this.made.slice(
+        joined,
+        this.made.constant([-before - after]),
+        this.made.constant([farEnd]),
+        state.output,
       );
-      this.#slice(joined, this.#constant([-before - after]), this.#constant([farEnd]), state.output);
       return joined;
     });
   }
 
   #zerosAfter(channels: number, count: number): string {
-    return this.#once(`zeros ${channels} ${count}`, () => {
-      const dims = this.#constant(streamDims(this.#rank, channels, count));
-      const shape = this.#node('Mul', [dims, lastInput]);
-      return this.#node('ConstantOfShape', [shape]);
+    return this.made.once(`zeros ${channels} ${count}`, () => {
+      const dims = this.made.constant(streamDims(channels, count));
+      const shape = this.made.node('Mul', [dims, lastInput]);
+      return this.made.node('ConstantOfShape', [shape]);
     });
   }
 
@@ -231,16 +273,12 @@ class Streamer {
     return names.map((name) => {
       const stream = this.#streams.get(name);
       if (stream === undefined || stream.lag === lag) return name;
-      return this.#once(`delayed ${name} ${lag}`, () => {
-        const state = this.#state(stream.channels, 0);
-        const joined = this.#node(
-          'Concat',
-          [state.input, name],
-          new Map([['axis', { type: 'int', value: this.#timeAxis }]]),
-        );
+      return this.made.once(`delayed ${name} ${lag}`, () => {
+        const state = this.made.state(stream.channels, 0);
+        const joined = this.made.joined([state.input, name]);
         const length = this.#lengthOf(last);
-        this.#slice(joined, length, this.#constant([farEnd]), state.output);
-        const delayed = this.#slice(joined, this.#constant([0]), length);
+        this.made.slice(joined, length, this.made.constant([farEnd]), state.output);
+        const delayed = this.made.slice(joined, this.made.constant([0]), length);
         this.#streams.set(delayed, { ...stream, lag });
         return delayed;
       });
@@ -249,15 +287,7 @@ class Streamer {
 
   #lengthOf(name: string): string {
     const { rate, lag } = this.streamOf(name);
-    return this.#once(`length ${rate} ${lag}`, () =>
-      this.#slice(
-        this.#node('Shape', [name]),
-        this.#constant([this.#timeAxis]),
-        this.#constant([this.#timeAxis + 1]),
-        undefined,
-        0,
-      ),
-    );
+    return this.made.once(`length ${rate} ${lag}`, () => this.made.lengthOf(name));
   }
 
   #addConcat(node: Node): void {
@@ -272,7 +302,7 @@ class Streamer {
     const listed =
       node.inputs[1] === undefined ? null : constantIntegers(this.#model, this.#wiring, node.inputs[1]);
     const sizes = listed ?? attributeIntegers(node, 'split');
-    this.nodes.push(alongChannels(node));
+    this.made.nodes.push(alongChannels(node));
     for (const [i, name] of node.outputs.entries())
       this.#streams.set(name, { ...stream, channels: sizes?.[i] ?? stream.channels / node.outputs.length });
   }
@@ -294,7 +324,7 @@ class Streamer {
     const place = (value: number) =>
       Math.max(-1, Math.min(stream.channels, value < 0 ? value + stream.channels : value));
     const channels = (place(end) - place(start)) * step;
-    const inputs = node.inputs.map((name, place) => (place === 3 ? this.#constant([channelAxis]) : name));
+    const inputs = node.inputs.map((name, place) => (place === 3 ? this.made.constant([channelAxis]) : name));
     this.#emit({ ...node, inputs }, { ...stream, channels });
   }
 
@@ -319,44 +349,6 @@ class Streamer {
     if (largest?.dims.length !== 3) throw new GraphError(`the weights "${name}" have no known shape`);
     return largest.dims;
   }
-
-  #state(channels: number, length: number): StreamState {
-    const number = this.states.length;
-    const state = { input: `state_${number}`, output: `next_${number}`, channels, length };
-    this.states.push(state);
-    return state;
-  }
-
-  #slice(name: string, from: string, to: string, output?: string, axis = this.#timeAxis): string {
-    return this.#node('Slice', [name, from, to, this.#constant([axis])], new Map(), 'stream', output);
-  }
-
-  #constant(values: readonly number[]): string {
-    return this.#once(`constant ${values.join(' ')}`, () => {
-      const name = `stream_constant_${this.#made.size}`;
-      this.initialisers.set(name, ints(name, values));
-      return name;
-    });
-  }
-
-  #once(key: string, make: () => string): string {
-    const known = this.#made.get(key);
-    if (known !== undefined) return known;
-    const name = make();
-    this.#made.set(key, name);
-    return name;
-  }
-
-  #node(
-    op: string,
-    inputs: readonly string[],
-    attributes: Node['attributes'] = new Map(),
-    label = 'stream',
-    output = `stream_${this.nodes.length}`,
-  ): string {
-    this.nodes.push({ name: `${label}/${output}`, op, domain: '', inputs, outputs: [output], attributes });
-    return output;
-  }
 }
 
 /**
@@ -368,7 +360,7 @@ export const streamed = (model: Model, input: StreamInput, ones: readonly string
   const streamer = new Streamer(model, input, ones);
   for (const node of model.nodes) streamer.add(node);
   const { rate, lag } = streamer.streamOf(model.outputs[0]!.name);
-  const { nodes, states } = streamer;
+  const { nodes, states, values, initialisers } = streamer.made;
   const used = new Set(nodes.flatMap(usedBy));
   const inputs: ValueInfo[] = [
     ...model.inputs.filter(({ name }) => used.has(name)),
@@ -376,7 +368,7 @@ export const streamed = (model: Model, input: StreamInput, ones: readonly string
     ...states.map((state) => ({
       name: state.input,
       type: elementTypes.float32,
-      dims: streamDims<number | null>(input.rank, state.channels, null),
+      dims: streamDims(state.channels, null),
     })),
   ];
   return {
@@ -384,13 +376,13 @@ export const streamed = (model: Model, input: StreamInput, ones: readonly string
       ...model,
       nodes,
       inputs: inputs.filter(({ name }) => used.has(name)),
+      values,
       outputs: [...model.outputs, ...states.map((state) => inner(state.output))],
-      initialisers: new Map([...streamer.initialisers].filter(([name]) => used.has(name))),
+      initialisers: new Map([...initialisers].filter(([name]) => used.has(name))),
     },
     states,
     lookahead: Math.ceil(lag / rate),
     rate,
     work: streamer.work,
-    rank: input.rank,
   };
 };

@@ -28,25 +28,21 @@ export interface StreamedModel {
   readonly rate: number;
   /** Multiplications for a frame. */
   readonly work: number;
-  /** Dimensions of all streams. */
-  readonly rank: StreamRank;
 }
 
-/** [1, channels, samples] or [1, channels, 1, samples]. */
-export type StreamRank = 3 | 4;
-
 /** The shape of a stream. */
-export const streamDims = <T>(rank: StreamRank, channels: T, length: T): readonly (T | 1)[] =>
-  rank === 3 ? [1, channels, length] : [1, channels, 1, length];
+export const streamDims = <C, L>(channels: C, length: L): readonly (C | L | 1)[] => [1, channels, 1, length];
 
 /** An int64 input that has a number for each dimension of a stream: the last is 1 in the last run, else 0; the others are 1. */
 export const lastInput = 'stream_last';
 
-/** The input that has frames, [1, channels, frames], and the dimensions that it and all streams will have. */
+/** The last dimension of a stream. */
+export const timeAxis = 3;
+
+/** The input that has frames. It is [1, channels, frames], and becomes a stream. */
 export interface StreamInput {
   readonly name: string;
   readonly channels: number;
-  readonly rank: StreamRank;
 }
 
 /** Operators that work on each sample alone. */
@@ -80,9 +76,16 @@ export const ints = (name: string, values: readonly number[], dims = [values.len
   return { name, dims, type: elementTypes.int64, data: { held } };
 };
 
+export const floats = (name: string, values: readonly number[], dims: readonly number[]): Tensor => ({
+  name,
+  dims,
+  type: elementTypes.float32,
+  data: { held: Buffer.from(Float32Array.from(values).buffer) },
+});
+
 export const channelAxis = 1;
 
-/** The node works along the channels, whatever the rank of its streams. */
+/** The node works along the channels, whatever the shape of its streams. */
 export const alongChannels = (node: Node): Node => ({
   ...node,
   attributes: new Map(node.attributes).set('axis', { type: 'int', value: channelAxis }),

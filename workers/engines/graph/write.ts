@@ -87,6 +87,7 @@ export const modelMessage = (model: Model, placeOf: PlaceOf = () => undefined): 
   for (const tensor of model.initialisers.values()) graph.bytes(5, tensorMessage(tensor, placeOf));
   for (const value of model.inputs) graph.bytes(11, valueMessage(value));
   for (const value of model.outputs) graph.bytes(12, valueMessage(value));
+  for (const value of model.values ?? []) graph.bytes(13, valueMessage(value));
   const writer = new MessageWriter().integer(1, model.irVersion).bytes(7, graph.finish());
   for (const [domain, version] of model.opsets)
     writer.bytes(8, new MessageWriter().text(1, domain).integer(2, version).finish());

@@ -9,7 +9,7 @@
  */
 import type { Model, Node } from '../graph/model.js';
 import { streamed } from '../graph/stream.js';
-import { type StreamInput, type StreamedModel, product } from '../graph/streams.js';
+import { type StreamedModel, product } from '../graph/streams.js';
 import { GraphError, Wiring, extract, inner } from '../graph/surgery.js';
 
 export interface PiperParts {
@@ -95,9 +95,8 @@ class Cutter {
     if (channels === 0) throw new GraphError('the first weights of its generator are not found');
     return {
       encoder: this.#encoder(durationNoises[0]?.outputs[0] ?? null, prior.means, prior.logDeviations),
-      // Its weights are most of the voice's: they stay shared.
-      flow: this.#stream(prior.output, middle.value, { channels, rank: 3 }, masks),
-      generator: this.#stream(middle.value, this.#audio(), { channels, rank: 4 }, masks),
+      flow: this.#stream(prior.output, middle.value, channels, masks),
+      generator: this.#stream(middle.value, this.#audio(), channels, masks),
       channels,
     };
   }
@@ -187,15 +186,10 @@ class Cutter {
     return value;
   }
 
-  #stream(
-    input: string,
-    output: string,
-    shape: Omit<StreamInput, 'name'>,
-    masks: readonly string[],
-  ): PiperStream {
+  #stream(input: string, output: string, channels: number, masks: readonly string[]): PiperStream {
     const given = [input, ...masks].map((name) => inner(name));
     const part = extract(this.#model, { inputs: given, outputs: [inner(output)] });
-    return { input, output, ...streamed(part, { name: input, ...shape }, masks) };
+    return { input, output, ...streamed(part, { name: input, channels }, masks) };
   }
 }
 

@@ -25,7 +25,7 @@ export interface PiperData {
 }
 
 /** Multiplications of these graphs that one core does in a millisecond. */
-const workPerMs = 22_000_000;
+const workPerMs = 40_000_000;
 
 /** The level that the peak of a sentence is brought to; louder sentences of the voice are compressed. */
 const peakLevel = 0.8;

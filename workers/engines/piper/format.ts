@@ -9,7 +9,7 @@ import type { PackFolder } from '../pack.js';
 import type { PiperData } from './engine.js';
 
 /** Change it when `cut.ts` or `stream.ts` makes other files. */
-const recipe = 'piper 3';
+const recipe = 'piper 4';
 
 const configEnding = '.onnx.json';
 const tokensName = 'tokens.txt';

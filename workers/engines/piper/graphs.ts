@@ -43,8 +43,8 @@ export interface StreamPlan extends Omit<PiperStream, 'model'> {
 export const planOf = (parts: PiperParts): PiperPlan => {
   const inputsOf = ({ model }: Pick<PiperStream, 'model'>) => model.inputs.map(({ name }) => name);
   const streamOf = (stream: PiperStream): StreamPlan => {
-    const { input, output, states, lookahead, rate, work, rank } = stream;
-    return { input, output, states, lookahead, rate, work, rank, inputs: inputsOf(stream) };
+    const { input, output, states, lookahead, rate, work } = stream;
+    return { input, output, states, lookahead, rate, work, inputs: inputsOf(stream) };
   };
   const encoderParts = parts.encoder.parts.map((part) => {
     const { output, work } = part;
@@ -135,10 +135,10 @@ export class StreamRun {
 
   /** @param piece [channels, frames]. The first piece is longer than the lookahead, unless it is the last */
   async push(piece: Float32Array, frames: number, isLast: boolean): Promise<Float32Array> {
-    const { input, inputs, output, rank, states } = this.#plan;
+    const { input, inputs, output, states } = this.#plan;
     const feeds: Feeds = { ...this.#states };
-    feeds[input] = float(piece, streamDims(rank, piece.length / frames, frames));
-    if (inputs.includes(lastInput)) feeds[lastInput] = integers(streamDims(rank, 1, isLast ? 1 : 0));
+    feeds[input] = float(piece, streamDims(piece.length / frames, frames));
+    if (inputs.includes(lastInput)) feeds[lastInput] = integers(streamDims(1, isLast ? 1 : 0));
     for (const name of inputs) feeds[name] ??= this.#common[name]!;
     const made = await this.#run(feeds);
     this.#states = Object.fromEntries(states.map((state) => [state.input, made[state.output]!]));
@@ -154,11 +154,11 @@ export class PiperGraphs {
   constructor({ run }: Sessions<PartName>, plan: PiperPlan) {
     this.plan = plan;
     this.#run = run;
-    const firstOf = ({ rank, states }: StreamPlan): Feeds =>
+    const firstOf = ({ states }: StreamPlan): Feeds =>
       Object.fromEntries(
         states.map(({ input, channels, length }) => [
           input,
-          float(new Float32Array(channels * length), streamDims(rank, channels, length)),
+          float(new Float32Array(channels * length), streamDims(channels, length)),
         ]),
       );
     this.#first = { flow: firstOf(plan.flow), generator: firstOf(plan.generator) };
