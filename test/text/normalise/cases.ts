@@ -246,6 +246,7 @@ export const cases: Readonly<Record<string, readonly Case[]>> = {
     ['12 oz', 'twelve ounces'],
     ['150 lbs', 'one hundred fifty pounds'],
     ['10 m²', 'ten square meters'],
+    ['3 ft. 4 in.', 'three feet four inches.'],
     ['900 sq. ft.', 'nine hundred square feet.'],
     ['3 min', 'three minutes'],
     ['1h 30m', 'one hour thirty minutes'],

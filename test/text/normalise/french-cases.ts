@@ -35,6 +35,9 @@ export const frenchCases: Readonly<Record<string, readonly Case[]>> = {
     ['03/10/2024', 'trois octobre deux mille vingt-quatre'],
     ['le 3/10', 'le trois octobre'],
     ['XXe siècle', 'vingtième siècle'],
+    ['Le Ve arrondissement', 'Le cinquième arrondissement'],
+    ['Les 3 premiers vont vers Ver-sur-Mer', 'Les trois premiers vont vers Ver-sur-Mer'],
+    ['Vers 5 heures', 'Vers cinq heures'],
     ['3 oct. 2024', 'trois octobre deux mille vingt-quatre'],
     ['1.2.3', 'un point deux point trois'],
     ["l'an 2000", "l'an deux mille"],
@@ -152,6 +155,7 @@ export const frenchCases: Readonly<Record<string, readonly Case[]>> = {
   times: [
     ['14h30', 'quatorze heures trente'],
     ['14 h 30', 'quatorze heures trente'],
+    ['1 h 30 min', 'une heure trente minutes'],
     ['14h', 'quatorze heures'],
     ['14:30', 'quatorze heures trente'],
     ['1h05', 'une heure cinq'],

@@ -54,6 +54,7 @@ export const germanCases: Readonly<Record<string, readonly Case[]>> = {
     ['Mo., 3. Okt.', 'Montag, dritter Oktober.'],
     ['24.12.99', 'vierundzwanzigster Dezember neunzehnhundertneunundneunzig'],
     ['am 24.12.', 'am vierundzwanzigsten Dezember.'],
+    ['24.12. bis 26.12.', 'vierundzwanzigster Dezember bis sechsundzwanzigsten Dezember.'],
     ['vom 1.5.2020', 'vom ersten Mai zweitausendzwanzig'],
     ['1.1.2000', 'erster Januar zweitausend'],
     ['31.12.1999, Silvester', 'einunddreißigster Dezember neunzehnhundertneunundneunzig, Silvester'],
@@ -171,6 +172,7 @@ export const germanCases: Readonly<Record<string, readonly Case[]>> = {
     ['12345678901', 'eins zwei drei, vier fünf sechs, sieben acht neun, null eins'],
   ],
   times: [
+    ['1 h 30 min', 'eine Stunde dreißig Minuten'],
     ['14:30 Uhr', 'vierzehn Uhr dreißig'],
     ['14.30 Uhr', 'vierzehn Uhr dreißig'],
     ['um 14:30', 'um vierzehn Uhr dreißig'],

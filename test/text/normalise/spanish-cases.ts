@@ -139,6 +139,7 @@ export const spanishCases: Readonly<Record<string, readonly Case[]>> = {
     ['código 1234', 'código uno dos tres cuatro'],
   ],
   times: [
+    ['1 h 30 min', 'una hora treinta minutos'],
     ['14:30', 'catorce y treinta'],
     ['a las 14:30 h', 'a las catorce y treinta'],
     ['a las 15:00', 'a las quince horas'],

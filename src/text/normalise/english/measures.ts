@@ -198,7 +198,8 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
   }
   const isInch = next.core === 'in' && next.tail.startsWith('.') && /(?:^|[^.])$/.test(next.tail.slice(1));
   const unit = unitOf(next.core, isInch);
-  if (unit === null || (isInch && tokens.following(at + 1) === undefined)) return null;
+  const isAfterFeet = /^(?:ft|foot|feet)$/.test(tokens.previous(at)?.core ?? '');
+  if (unit === null || (isInch && !isAfterFeet && tokens.following(at + 1) === undefined)) return null;
   const attributive = isAttributive(tokens, at, at + 1);
   return {
     parts: [

@@ -45,7 +45,8 @@ export const dates =
     if (mark === undefined || !isDay(day) || !isMonth(month)) return null;
     // "am 3.10. um", "le 3/10": without a year only what stands around it makes a date.
     const isDate = mark === '.' ? tail.startsWith('.') && grammar.code === 'de' : true;
-    if (!isDate || !dateCues.test(before)) return null;
+    const isRange = mark === '.' && /^(?:bis|und|oder)$/.test(tokens.following(at)?.core ?? '');
+    if (!isDate || (!isRange && !dateCues.test(before))) return null;
     const spoken = grammar.date({ day: Number(day), month: Number(month), year: null }, before);
     return {
       parts: [
@@ -64,6 +65,7 @@ export const clockOf = (grammar: Grammar, text: string): string | null => {
 };
 
 const unitForm = /^(?:Uhr|h|hs|hrs|horas|heures)$/;
+const minuteForm = /^(?:min|mn|minutes?|Min|Minuten?|minutos?)$/;
 
 /** The word after a time: "14:30 Uhr", "14 h 30", "14:30 h". */
 const withUnit = (grammar: Grammar, tokens: Tokens, at: number): Reading | null => {
@@ -78,6 +80,8 @@ const withUnit = (grammar: Grammar, tokens: Tokens, at: number): Reading | null 
   const minute = tokens.next(at + 1);
   if (!/^(?:[01]?\d|2[0-4])$/.test(core) || minute === undefined || !/^[0-5]\d$/.test(minute.core))
     return null;
+  // "1 h 30 min" is a duration.
+  if (minuteForm.test(tokens.next(at + 2)?.core ?? '')) return null;
   const spoken = grammar.clock(Number(core), Number(minute.core), null);
   return { parts: [{ core: spoken, lead, tail: minute.tail }], count: 3 };
 };

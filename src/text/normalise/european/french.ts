@@ -89,6 +89,8 @@ const grammarOf = (country: Country): Grammar => {
     )?.groups ?? {};
     const value = roman === undefined ? Number(digits) : romanOf(roman);
     if (ending === '' || value === null || value === 0) return null;
+    // "Le", "Les", "Ver" and "Vers" are words.
+    if ((roman === 'L' && /^es?$/.test(ending)) || (value !== 1 && /r/.test(ending))) return null;
     const many = ending.endsWith('s') ? 's' : '';
     if (value === 1)
       return say(`${/^e?r/.test(ending) && !/re/.test(ending) ? 'premier' : 'première'}${many}`);
