@@ -14,6 +14,8 @@ export interface ClosedLoopFigures {
   readonly waits: readonly number[];
   /** Seconds of speech that all of them received in a second. */
   readonly speechRatio: number;
+  /** Milliseconds of speech that they received in all, before and after the measured time too. */
+  readonly allSpeechMs: number;
 }
 
 /** The first requests come together; what is measured begins when they are spread out. */
@@ -28,6 +30,7 @@ export const closedLoop = async ({
 }: ClosedLoopOrder): Promise<ClosedLoopFigures> => {
   const waits: number[] = [];
   let audioMs = 0;
+  let allSpeechMs = 0;
   let isMeasured = false;
   let isOver = false;
   const repeat = async (key: string): Promise<void> => {
@@ -42,6 +45,7 @@ export const closedLoop = async ({
         const onAudio = (totalMs: number): void => {
           if (isCounted && heardMs === 0) waits.push(performance.now() - begunMs);
           if (isMeasured && !isOver) audioMs += totalMs - heardMs;
+          allSpeechMs += totalMs - heardMs;
           heardMs = totalMs;
         };
         stream.request(request, { onAudio, onEnd: resolve, onError: reject });
@@ -57,5 +61,5 @@ export const closedLoop = async ({
   const speechRatio = audioMs / (performance.now() - startedMs);
   isOver = true;
   await running;
-  return { waits, speechRatio };
+  return { waits, speechRatio, allSpeechMs };
 };

@@ -6,9 +6,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AudioFormat } from '../../src/api/formats.js';
-import { pssMiB } from '../rig/process-facts.js';
+import { type CpuTimes, cpuBetween, pssMiB, readCpuTimes, totalCpu } from '../rig/process-facts.js';
 import { NodeProcess, type ServiceOptions, withService } from '../rig/service.js';
-import { median, percentile } from '../rig/statistics.js';
+import { median, percentile, sumOf } from '../rig/statistics.js';
 import * as texts from '../rig/texts.js';
 import { isInstalled } from '../say/sinks.js';
 import { linkShippedPack } from '../voices/fixtures/mixed.js';
@@ -128,12 +128,45 @@ const compareFirstAudio = async (load: Load, ours: Target, theirs: Target): Prom
   return ratioRow('First audio, one sentence, alone', ...waits, 0.5, peerBars.aloneRatioMin);
 };
 
-const compareClosedLoop = async (load: Load, ours: Target, theirs: Target): Promise<Row[]> => {
-  const figures: [ClosedLoopFigures[], ClosedLoopFigures[]] = [[], []];
-  const order = { text: texts.sentence, clients: loopClients, durationMs: 6_000 };
+/** A server, and the process that it is. */
+interface Server {
+  readonly target: Target;
+  readonly pid: number;
+}
+
+interface LoopFigures extends ClosedLoopFigures {
+  /** Milliseconds that the server's threads used meanwhile; `null` where the system does not say. */
+  readonly cpu: CpuTimes | null;
+}
+
+const loopOn = async (load: Load, { target, pid }: Server): Promise<LoopFigures> => {
+  const before = readCpuTimes(pid);
+  const order = { target, text: texts.sentence, clients: loopClients, durationMs: 6_000 };
+  const figures = await load.call('closedLoop', order);
+  const after = readCpuTimes(pid);
+  return { ...figures, cpu: before === null || after === null ? null : cpuBetween(before, after, 1) };
+};
+
+/** The CPU time that a second of speech takes: other load on the machine hardly changes it. */
+const cpuRow = ([ours, theirs]: readonly [readonly LoopFigures[], readonly LoopFigures[]]): Row[] => {
+  const perSecond = (rounds: readonly LoopFigures[], cpuOf: (cpu: CpuTimes) => number) =>
+    (1_000 * sumOf(rounds.map(({ cpu }) => (cpu === null ? Number.NaN : cpuOf(cpu))))) /
+    sumOf(rounds.map(({ allSpeechMs }) => allSpeechMs));
+  const [all, theirAll] = [perSecond(ours, totalCpu), perSecond(theirs, totalCpu)];
+  if (Number.isNaN(all + theirAll)) return [];
+  const synthesis = perSecond(ours, (cpu) => cpu.synthesis);
+  return [
+    row(
+      'CPU time of a second of speech meanwhile',
+      `${ms(all)} (synthesis ${ms(synthesis)}); sherpa-onnx ${ms(theirAll)} (${(all / theirAll).toFixed(2)} x)`,
+    ),
+  ];
+};
+
+const compareClosedLoop = async (load: Load, ours: Server, theirs: Server): Promise<Row[]> => {
+  const figures: [LoopFigures[], LoopFigures[]] = [[], []];
   for (let round = 0; round < 3; round++)
-    for (const [i, target] of [ours, theirs].entries())
-      figures[i]!.push(await load.call('closedLoop', { ...order, target }));
+    for (const [i, server] of [ours, theirs].entries()) figures[i]!.push(await loopOn(load, server));
   const [waits = [], theirWaits = []] = figures.map((rounds) => rounds.flatMap((round) => round.waits));
   const [rate = 0, theirRate = 0] = figures.map((rounds) =>
     median(rounds.map(({ speechRatio }) => speechRatio)),
@@ -147,6 +180,7 @@ const compareClosedLoop = async (load: Load, ours: Target, theirs: Target): Prom
       `at least ${peerBars.throughputRatioMin} x`,
       rate >= peerBars.throughputRatioMin * theirRate,
     ),
+    ...cpuRow(figures),
   ];
 };
 
@@ -204,7 +238,11 @@ export const measurePiperPeers = async (load: Load, options: ServiceOptions): Pr
         compareFirstAudio(load, ours, theirs),
       );
       return await withSherpa(1, async (theirs, peer) => {
-        const rows = [alone, ...(await compareClosedLoop(load, ours, theirs))];
+        const servers = [
+          { target: ours, pid: service.pid },
+          { target: theirs, pid: peer.pid },
+        ] as const;
+        const rows = [alone, ...(await compareClosedLoop(load, ...servers))];
         for (const count of listenerCounts) rows.push(...(await compareListeners(load, ours, theirs, count)));
         return [...rows, compareMemory(service.pid, peer.pid)];
       });
