@@ -5,6 +5,7 @@ import { sampleSentence } from '../src/text/sample-sentences.js';
 import { VoicePackError } from '../src/threads/voices.js';
 import { entriesIn } from '../workers/engines/entries.js';
 import { UsageError, program, runIfMain } from './command.js';
+import { deviceData } from './device.js';
 import { formatTable } from './table.js';
 import { makeKokoro } from './voices/fixtures/kokoro.js';
 import { mediumShape, piperModel, writePiper } from './voices/fixtures/piper.js';
@@ -62,7 +63,7 @@ export const voices = program('voices', usage, {
     operands: [1, 1],
     run: async ({ operands: [target = ''] }, { env, out }) => {
       const places = placesOf(env);
-      const examined = await examine(await entryFor(target, places), places);
+      const examined = await examine(await entryFor(target, places), places, readConfig(env));
       out(`${target}\n${describePack(examined)}`);
       if ('fault' in examined.outcome) throw new VoicePackError(`${target} cannot be used.`);
     },
@@ -123,7 +124,7 @@ export const voices = program('voices', usage, {
           voiceId: voice.id,
           text: given ?? sampleSentence(voice.language),
           file,
-          provider: readConfig(env).executionProvider,
+          device: await deviceData(readConfig(env)),
         },
         places,
       );

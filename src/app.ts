@@ -18,6 +18,7 @@ import { ConsoleRefusal } from './console/refusal.js';
 import { openDialects } from './dialects/dialects.js';
 import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
+import { chooseDevice, logDevice } from './threads/device.js';
 import { shareEspeakData } from './threads/espeak-data.js';
 import { Lexicons } from './threads/lexicons.js';
 import { readVoices, type Voices } from './threads/voices.js';
@@ -126,10 +127,15 @@ export class App {
     const packsEntry = parts.packsEntry ?? new URL('../workers/packs.js', import.meta.url);
     const { modelsDir } = config;
     const packsData = { modelsDir, cacheDir: join(config.dataDir, 'voices'), bounds: limits };
-    const [voices] = await Promise.all([readVoices(packsData, packsEntry), shareEspeakData()]);
+    const [voices, device] = await Promise.all([
+      readVoices(packsData, packsEntry),
+      chooseDevice(config, new URL('../workers/device.js', import.meta.url), limits.deviceTrialMsMax),
+      shareEspeakData(),
+    ]);
+    logDevice(device, log);
     logFindings(voices.findings, log);
     const lexiconFolder = join(config.dataDir, 'lexicons');
-    const planned = { ...config, hasLexicons: existsSync(lexiconFolder) };
+    const planned = { ...config, provider: device.provider, hasLexicons: existsSync(lexiconFolder) };
     let plan: Plan;
     try {
       plan = planFor(planned, readMachine(), voices.packs);
@@ -147,7 +153,7 @@ export class App {
     // First: its threads load while the store opens, which waits for the disk.
     const dispatcher = new Dispatcher({
       lexicons,
-      config: { ...config, synthesisThreads },
+      config: { ...config, synthesisThreads, executionProvider: device.provider },
       voices,
       packsLoadedMax,
       bounds,
@@ -337,6 +343,7 @@ export class App {
       contexts: this.#stages.dispatcher.openContexts,
       olderVoiceContexts: contextsOfOlderVoices,
       hungThreads,
+      gpuIsLost: generations.gpuIsLost,
       voicePacksRefused: generations.current.findings.length,
       voicePacks: generations.packs(),
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,

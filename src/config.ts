@@ -11,13 +11,15 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-const executionProviders = ['auto', 'cpu', 'cuda'] as const;
+const executionProviders = ['auto', 'cpu', 'cuda', 'webgpu'] as const;
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 const overloadPolicies = ['refuse', 'late'] as const;
 
 export type OverloadPolicy = (typeof overloadPolicies)[number];
 export type ExecutionProvider = (typeof executionProviders)[number];
+/** What runs the models, once it is chosen. */
+export type Provider = Exclude<ExecutionProvider, 'auto'>;
 export type LogLevel = (typeof logLevels)[number];
 
 /** Paths of PEM files. */
@@ -26,6 +28,18 @@ export interface TlsFiles {
   readonly certPath: string;
   /** The private key, not encrypted. */
   readonly keyPath: string;
+}
+
+/** Which graphs run on the GPU: those that are faster there, all, or these (`PACK/GRAPH`). */
+export type GpuGraphs = 'measured' | 'all' | readonly string[];
+
+export interface GpuConfig {
+  /** `GPU_DEVICE`: where a machine has several GPUs; `null`: the provider chooses. */
+  readonly device: string | null;
+  /** `GPU_GRAPHS` */
+  readonly graphs: GpuGraphs;
+  /** `GPU_MEMORY_MAX_MIB`: the most memory of the GPU in the worst case; `null`: not checked. */
+  readonly memoryMaxMiB: number | null;
 }
 
 export interface ConsoleConfig {
@@ -93,8 +107,9 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   /** `LOG_LEVEL` */
   readonly logLevel: LogLevel;
-  /** `EXECUTION_PROVIDER`: `auto` uses CUDA if it works, otherwise the CPU. */
+  /** `EXECUTION_PROVIDER`: `auto` uses CUDA if it works, otherwise a GPU by WebGPU, otherwise the CPU. */
   readonly executionProvider: ExecutionProvider;
+  readonly gpu: GpuConfig;
   /** `TLS_CERT` and `TLS_KEY`: with them the service speaks only TLS; `null` without. */
   readonly tls: TlsFiles | null;
   /** `MEMORY_MAX_MIB`: the most memory of the worst case; `null`: four fifths of the machine's memory. */
@@ -183,6 +198,27 @@ const consoleConfig = (env: Environment): ConsoleConfig | null => {
     isGiven: ['CONSOLE_HOST', 'CONSOLE_PORT', 'CONSOLE_ORIGIN'].some(
       (name) => nonEmpty(env, name, '') !== '',
     ),
+  };
+};
+
+const gpuConfig = (env: Environment): GpuConfig => {
+  const device = nonEmpty(env, 'GPU_DEVICE', '').toLowerCase();
+  if (device !== '' && !/^(?:\d{1,2}|[0-9a-f]{4}:[0-9a-f]{4})$/.test(device))
+    throw new ConfigError(
+      'GPU_DEVICE must be the number of a CUDA device, or VENDOR:DEVICE as `lspci -nn` shows them, such as ' +
+        `10de:2684, not "${device}"`,
+    );
+  const raw = nonEmpty(env, 'GPU_GRAPHS', 'measured');
+  const names = raw.split(',').map((name) => name.trim());
+  const isWord = raw === 'measured' || raw === 'all';
+  if (!isWord && names.some((name) => !/^[^/\s]+\/[^/\s]+$/.test(name)))
+    throw new ConfigError(
+      `GPU_GRAPHS must be measured, all, or a list such as syrinx-en/decoder,syrinx-en/frames, not "${raw}"`,
+    );
+  return {
+    device: device || null,
+    graphs: isWord ? raw : names,
+    memoryMaxMiB: optionalInteger(env, 'GPU_MEMORY_MAX_MIB', 64, 2 ** 24),
   };
 };
 
@@ -291,6 +327,7 @@ export const readConfig = (env: Environment): Config => {
     corsOrigins: origins(env, 'CORS_ORIGINS'),
     logLevel: oneOf(env, 'LOG_LEVEL', logLevels, 'info'),
     executionProvider: oneOf(env, 'EXECUTION_PROVIDER', executionProviders, 'auto'),
+    gpu: gpuConfig(env),
     tls: tlsFiles(env),
     memoryMaxMiB: optionalInteger(env, 'MEMORY_MAX_MIB', 64, 2 ** 24),
     packsLoadedMax: optionalInteger(env, 'PACKS_LOADED_MAX', 2, 10_000),

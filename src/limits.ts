@@ -79,6 +79,8 @@ export const limits = {
   watchdogBeatMs: 1_000,
   /** Milliseconds that a synthesis thread may take to load its voices before it counts as hung. */
   voicesLoadMsMax: 60_000,
+  /** Milliseconds that the process may take that tries a GPU at a start. */
+  deviceTrialMsMax: 60_000,
   /** Milliseconds that a voice pack may take to load and speak a sentence, in the process that tries it. */
   voiceTrialMsMax: 120_000,
   /** Seconds of processor time of that process. */

@@ -39,6 +39,8 @@ export interface Figures {
   readonly olderVoiceContexts: number;
   /** Synthesis threads that hang inside native code, where they cannot be ended. */
   readonly hungThreads: number;
+  /** The GPU failed, and the CPU runs its graphs. */
+  readonly gpuIsLost: boolean;
   /** Voice packs that were found and cannot be used. */
   readonly voicePacksRefused: number;
   readonly voicePacks: PackFigures;
@@ -60,6 +62,7 @@ const nothing: Figures = {
   contexts: 0,
   olderVoiceContexts: 0,
   hungThreads: 0,
+  gpuIsLost: false,
   voicePacksRefused: 0,
   voicePacks: { loaded: 0, loads: 0, loadMs: 0 },
   bufferedBytes: 0,
@@ -127,6 +130,10 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
   syrinx_hung_threads: {
     help: 'Synthesis threads that hang inside native code, where they cannot be ended.',
     read: ({ hungThreads }) => hungThreads,
+  },
+  syrinx_gpu_lost: {
+    help: '1 while the CPU runs the models because the GPU failed.',
+    read: ({ gpuIsLost }) => Number(gpuIsLost),
   },
   syrinx_voice_packs_refused: {
     help: 'Voice packs, or parts of them, that were found and cannot be used: /readyz names them.',

@@ -2,7 +2,7 @@
  * Fits the service to its machine. The bounds of `limits.ts` suit a large machine; on a smaller one, all pools shrink by
  * one factor. A value that the configuration sets is never made smaller: if it cannot fit, the service does not start.
  */
-import type { Config } from './config.js';
+import type { Config, Provider } from './config.js';
 import { limits, type Bounds } from './limits.js';
 import type { ProcessLog } from './log.js';
 import type { Machine } from './machine.js';
@@ -59,7 +59,10 @@ export type PlanConfig = Pick<
   | 'socketsPerKey'
   | 'tls'
   | 'console'
+  | 'gpu'
 > & {
+  /** What runs the models. */
+  readonly provider: Provider;
   /** There is a folder of lexicons. */
   readonly hasLexicons: boolean;
 };
@@ -176,7 +179,7 @@ const memoryMaxBytesOf = (config: PlanConfig, machine: Machine): number => {
 };
 
 const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: PlanConfig): never => {
-  const { total, ...parts } = inMiB(worstCase);
+  const { total, ...parts } = inMiB({ ...worstCase, gpuBytes: 0 });
   const largest = Object.entries(parts)
     .filter(([, mib]) => mib >= 8)
     .map(([name, mib]) => `${name} ${mib}`)
@@ -196,6 +199,15 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
   );
 };
 
+/** No interface tells how much memory a GPU has: its owner may. */
+const checkGpu = ({ gpuBytes }: WorstCase, { gpu: { memoryMaxMiB } }: PlanConfig): void => {
+  if (memoryMaxMiB !== null && gpuBytes > memoryMaxMiB * MiB)
+    throw new MachineError(
+      `the worst case needs ${Math.ceil(gpuBytes / MiB)} MiB of the GPU's memory, but GPU_MEMORY_MAX_MIB allows ` +
+        `${memoryMaxMiB} MiB: lower SYNTHESIS_THREADS or PACKS_LOADED_MAX, or set EXECUTION_PROVIDER=cpu`,
+    );
+};
+
 /**
  * @throws {MachineError} with what the worst case needs, what there is, and which variables to change
  */
@@ -209,6 +221,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     tls: config.tls !== null,
     console: config.console !== null,
     lexicons: config.hasLexicons,
+    gpu: config.provider !== 'cpu',
   });
   const at = (factor: number, synthesisThreads: number) => {
     const threads = threadsOf(synthesisThreads);
@@ -251,6 +264,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     factor = low;
   }
   const hasConsole = config.console !== null;
+  checkGpu(at(factor, synthesisThreads).worstCase, config);
   return {
     ...at(factor, synthesisThreads),
     ...{ synthesisThreads, packsLoadedMax, hasConsole, factor, memoryMaxBytes },
@@ -282,7 +296,9 @@ export const checkReload = (
     tls: config.tls !== null,
     console: hasConsole,
     lexicons: config.hasLexicons,
+    gpu: config.provider !== 'cpu',
   });
+  checkGpu(worstCase, config);
   const total = Math.ceil(worstCase.memoryBytes / MiB);
   if (worstCase.memoryBytes > memoryMaxBytes)
     throw new MachineError(

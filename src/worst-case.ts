@@ -26,6 +26,8 @@ export interface Threads {
   readonly console: boolean;
   /** There are lexicons. */
   readonly lexicons: boolean;
+  /** A GPU runs the models. */
+  readonly gpu: boolean;
 }
 
 /** Bytes of one unit: measured, or the most that its type allows. */
@@ -36,6 +38,9 @@ export const unitBytes = {
   actorThread: 64 * MiB,
   /** A synthesis thread without models: its heap, espeak-ng, and onnxruntime's arenas. */
   synthesisThread: 72 * MiB,
+  /** The memory of the GPU: of a thread without models, and of a byte of a model file. */
+  gpuThread: 64 * MiB,
+  gpuModelByte: 2,
   /** A byte of a model file, loaded: the weights, and the copy that onnxruntime packs from them. */
   modelByte: 3,
   /** Model state of a running segment. */
@@ -74,6 +79,8 @@ export interface WorstCase {
   /** Bytes by part, in the order of the message. */
   readonly parts: Readonly<Record<string, number>>;
   readonly memoryBytes: number;
+  /** Of the GPU. */
+  readonly gpuBytes: number;
   readonly files: number;
 }
 
@@ -82,6 +89,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
   const consoleConnections = threads.console ? bounds.consoleConnectionsMax : 0;
   const connection = tls ? unitBytes.tlsConnection : unitBytes.connection;
   const unit = unitBytes;
+  const gpuThreadOf = (bytes: number) => unit.gpuThread + unit.gpuModelByte * (bytes + threads.sharedBytes);
   const threadOf = (bytes: number) => unit.synthesisThread + unit.modelByte * bytes + threads.stateBytes;
   const parts = {
     process: unit.process + (actorThreads - 1) * unit.actorThread,
@@ -112,6 +120,8 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
   return {
     parts,
     memoryBytes: Object.values(parts).reduce((sum, bytes) => sum + bytes, 0),
+    // Each thread has all graphs there, and so has each thread of the next voices.
+    gpuBytes: threads.gpu ? synthesisThreads * (gpuThreadOf(modelBytes) + gpuThreadOf(nextModelBytes)) : 0,
     files:
       FILES_OF_PROCESS +
       FILES_A_THREAD * (2 * synthesisThreads + bounds.hungThreadsReplacedMax + actorThreads) +
@@ -123,8 +133,10 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
   };
 };
 
-/** In MiB, for messages: the parts and their total. */
-export const inMiB = ({ parts, memoryBytes }: WorstCase): Readonly<Record<string, number>> =>
+/** In MiB, for messages: the parts and their total, and the memory of the GPU, which is no part of it. */
+export const inMiB = ({ parts, memoryBytes, gpuBytes }: WorstCase): Readonly<Record<string, number>> =>
   Object.fromEntries(
-    Object.entries({ total: memoryBytes, ...parts }).map(([name, bytes]) => [name, Math.round(bytes / MiB)]),
+    Object.entries({ total: memoryBytes, ...parts, ...(gpuBytes > 0 && { gpu: gpuBytes }) }).map(
+      ([name, bytes]) => [name, Math.round(bytes / MiB)],
+    ),
   );

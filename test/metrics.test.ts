@@ -18,6 +18,7 @@ const figures: Figures = {
   voicePacksRefused: 0,
   voicePacks: { loaded: 4, loads: 3, loadMs: 150 },
   hungThreads: 19,
+  gpuIsLost: true,
   bufferedBytes: 11_000,
   logLinesLost: 5,
   bufferedAudioMs: 1_500,
@@ -80,6 +81,7 @@ t.test('a scrape reads the gauges at that moment', async (t) => {
   t.equal(of('syrinx_streams{route="/v1/tts"}'), 3);
   t.match([of('syrinx_sockets'), of('syrinx_contexts'), of('syrinx_buffered_bytes')], [5, 7, 11_000]);
   t.match([of('syrinx_older_voice_contexts'), of('syrinx_hung_threads')], [17, 19]);
+  t.equal(of('syrinx_gpu_lost'), 1);
   t.match([of('syrinx_buffered_audio_seconds'), of('syrinx_ledger_entries_queued')], [1.5, 13]);
   t.equal(of('syrinx_log_lines_lost_total'), 5);
   for (const [kind, count] of Object.entries(figures.restarts))

@@ -287,15 +287,19 @@ const loadPatiently = async (
 };
 
 const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: number): void => {
-  const { executionProvider } = voices;
+  const { executionProvider, placements = new Map() } = voices;
   const longSteps = longStepsOf(voices);
   const { port1, port2 } = new MessageChannel();
   port1.on('message', ({ actor, port }: SynthesisControl) => actorPorts.add(actor, port));
   port1.unref();
   const loadedPacks = voices.loadedPacks?.() ?? 0;
-  report({ type: 'ready', threadId, control: port2, loadMs, executionProvider, longSteps, loadedPacks }, [
-    port2,
-  ]);
+  report(
+    {
+      ...{ type: 'ready', threadId, control: port2, loadMs, loadedPacks },
+      ...{ executionProvider, placements, longSteps },
+    },
+    [port2],
+  );
 };
 
 const report = (message: SynthesisHello, transfer: MessagePort[] = []): void => {

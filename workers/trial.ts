@@ -4,11 +4,12 @@ import { setPriority } from 'node:os';
 import { text as readAll } from 'node:stream/consumers';
 import { sampleSentence } from '../src/text/sample-sentences.js';
 import { wordSpans } from '../src/text/words.js';
+import { GpuState } from '../src/threads/gpu.js';
 import { unguarded } from '../src/threads/vitals.js';
 import { type VoicePack, closeFiles } from '../src/threads/voices.js';
 import type { EngineMeans } from './engines/engine.js';
 import { firstLine } from './engines/entries.js';
-import { derivedIn, loadPacks, readEntry } from './engines/registry.js';
+import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
 
 const quiet = { debug: () => undefined, warn: () => undefined };
@@ -76,10 +77,12 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
         'it makes only silence, or samples that are not numbers: exports in 16 bits do that on some machines, ' +
         'so use the one in 32 or 8 bits',
     };
+  const { placements } = engine;
   const longest = engine.voices[0]?.longStep?.speechMs ?? 0;
   const scale = Math.max(1, longest / ((1000 * samplesMax) / segment.sampleRateHz));
   const round = (value: number, digits = 0) => Number(value.toFixed(digits));
   return {
+    ...(placements !== undefined && { placements: Object.fromEntries(placements) }),
     result: {
       loadMs: round(loadMs),
       firstChunkMs: round(firstChunkMs, 1),
@@ -91,12 +94,28 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   };
 };
 
-const answer = async ({ entry, cacheDir, bounds, hasLowPriority }: TrialOrder): Promise<TrialOutcome> => {
+const answer = async ({
+  entry,
+  cacheDir,
+  gpu,
+  bounds,
+  hasLowPriority,
+}: TrialOrder): Promise<TrialOutcome> => {
   if (hasLowPriority) setPriority(lowPriority);
   const files: number[] = [];
   try {
     const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
-    return await measure(pack, { provider: 'cpu', native: unguarded, log: quiet, bounds });
+    const means =
+      gpu === undefined
+        ? { provider: 'cpu' as const, native: unguarded, log: quiet, bounds }
+        : meansOf(
+            {
+              ...{ executionProvider: gpu.executionProvider, logLevel: 'silent', bounds },
+              gpu: { state: new GpuState().buffer, graphs: 'measured', device: gpu.device },
+            },
+            unguarded,
+          );
+    return await measure(pack, means);
   } catch (error) {
     // Its message can quote no more than the sample sentence.
     return { fault: firstLine(error) };

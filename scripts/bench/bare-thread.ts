@@ -1,30 +1,29 @@
 /** Runs the engine over and over, with nothing around it. */
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { ExecutionProvider } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
+import type { DeviceData } from '../device.js';
 import { withCpuTime } from './bare-work.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 
-export interface BareThreadData {
+export interface BareThreadData extends DeviceData {
   readonly packs: readonly VoicePack[];
-  readonly executionProvider: ExecutionProvider;
   readonly voice: string;
   readonly text: string;
   /** [0]: 1 while the loop runs. */
   readonly control: SharedArrayBuffer;
 }
 
-const { packs, executionProvider, voice, text, control } = workerData as BareThreadData;
+const { packs, executionProvider, gpu, voice, text, control } = workerData as BareThreadData;
 const running = new Int32Array(control);
 // The priority of this thread alone, as in the service: both yield to other programs alike.
 setPriority(10);
 const voices = await loadPacks(
   packs,
-  meansOf({ executionProvider, logLevel: 'warn', bounds: limits }, unguarded),
+  meansOf({ executionProvider, gpu, logLevel: 'warn', bounds: limits }, unguarded),
 );
 const segmenter = new Segmenter(limits);
 const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);

@@ -20,6 +20,7 @@ import { readConfig } from '../../src/config.js';
 import { catalogueOf, closeFiles } from '../../src/threads/voices.js';
 import { readPacks } from '../../workers/engines/registry.js';
 import { readArguments } from '../command.js';
+import { deviceData } from '../device.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { describeMachine } from '../rig/machine.js';
 import { freeDialectPorts, type Service, withService } from '../rig/service.js';
@@ -61,7 +62,8 @@ if (options === null) {
 }
 const { program, parts, rateHz, minutes, json, readme } = options;
 
-const { dataDir, modelsDir, synthesisThreads, actorThreads, executionProvider } = readConfig(process.env);
+const config = readConfig(process.env);
+const { dataDir, modelsDir, synthesisThreads, actorThreads } = config;
 const { packs, files } = await readPacks({ modelsDir, cacheDir: join(dataDir, 'voices') });
 const catalogue = catalogueOf(packs);
 const voice = catalogue.speakerIds[0]!;
@@ -99,7 +101,7 @@ const runAll = async (): Promise<void> => {
     lastTarget = target;
     await measure('first-audio', () => measureFirstAudio(load, target));
     await measure('throughput', async () => {
-      const data = { packs, executionProvider, voice, text: throughputText };
+      const data = { packs, ...(await deviceData(config)), voice, text: throughputText };
       const bare = await startBareEngine(synthesisThreads, data);
       try {
         return await measureThroughput(load, target, bare);

@@ -20,9 +20,10 @@ import { closeFiles } from '../../src/threads/voices.js';
 import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { joinFloats, toInt16 } from '../../workers/engines/pcm.js';
-import { readPacks } from '../../workers/engines/registry.js';
+import { meansOf, readPacks } from '../../workers/engines/registry.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx/engine.js';
 import type { SyrinxData } from '../../workers/engines/syrinx/manifest.js';
+import { deviceData } from '../device.js';
 
 interface Item {
   readonly id: string;
@@ -147,14 +148,19 @@ const packageRoot = (): string => {
   return folder;
 };
 
-const { dataDir, modelsDir, executionProvider } = readConfig({
+const config = readConfig({
   MODELS_DIR: join(packageRoot(), 'models'),
   ...process.env,
 });
+const { dataDir, modelsDir } = config;
+const device = await deviceData(config);
 const loadStart = performance.now();
 const { packs, files } = await readPacks({ modelsDir, cacheDir: join(dataDir, 'voices') });
 const loaded: Voices[] = [];
-const means = { provider: executionProvider, native: unguarded, log: silentLog, bounds: limits };
+const means = {
+  ...meansOf({ ...device, logLevel: 'warn', bounds: limits }, unguarded),
+  log: silentLog,
+};
 for (const pack of packs)
   if (pack.engine === 'syrinx')
     loaded.push({

@@ -1,11 +1,13 @@
 /** The packs of MODELS_DIR for a command: which there are, and what one of them is. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readConfig } from '../../src/config.js';
+import { type Config, readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
+import type { Device } from '../../src/threads/device.js';
 import { type ReadPacks, type VoicePack, VoicePackError, closeFiles } from '../../src/threads/voices.js';
 import { type PackEntry, entriesIn, entryOf } from '../../workers/engines/entries.js';
 import { type PackPlaces, derivedIn, readEntry, readPacks } from '../../workers/engines/registry.js';
+import { deviceFor } from '../device.js';
 import { KeptTrials, type TrialOutcome, tryPack } from '../../workers/engines/trial.js';
 
 export const placesOf = (env: NodeJS.ProcessEnv): PackPlaces => {
@@ -48,14 +50,21 @@ export const packWith = (id: string, packs: readonly VoicePack[]): VoicePack => 
 export interface Examined {
   readonly pack: VoicePack;
   readonly outcome: TrialOutcome;
+  /** On the GPU that the service would use; `null`: it would use none. */
+  readonly onGpu: { readonly device: Device; readonly outcome: TrialOutcome } | null;
 }
 
 /**
  * Reads a pack, and tries it in a process of its own, whatever an earlier trial said. The service uses the result.
  *
+ * @param config tries the pack on the GPU that the service would use, too
  * @throws {VoicePackError} the pack cannot be read
  */
-export const examine = async (entry: PackEntry, { cacheDir }: PackPlaces): Promise<Examined> => {
+export const examine = async (
+  entry: PackEntry,
+  { cacheDir }: PackPlaces,
+  config?: Pick<Config, 'executionProvider' | 'gpu'>,
+): Promise<Examined> => {
   const files: number[] = [];
   try {
     const { pack, identity } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
@@ -65,7 +74,15 @@ export const examine = async (entry: PackEntry, { cacheDir }: PackPlaces): Promi
       kept.add(identity, outcome);
       kept.write(true);
     }
-    return { pack, outcome };
+    if (config === undefined) return { pack, outcome, onGpu: null };
+    const device = await deviceFor(config);
+    if (device.provider === 'cpu' && !device.isFallback) return { pack, outcome, onGpu: null };
+    const gpu = { executionProvider: device.provider, device: config.gpu.device };
+    const onGpu =
+      device.provider === 'cpu'
+        ? { fault: device.reason }
+        : await tryPack({ entry, cacheDir, gpu, hasLowPriority: false }, limits);
+    return { pack, outcome, onGpu: { device, outcome: onGpu } };
   } finally {
     closeFiles(files);
   }

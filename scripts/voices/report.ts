@@ -32,10 +32,25 @@ const speedRows = (outcome: Examined['outcome']): readonly (readonly [string, st
   ];
 };
 
+/** One row for each graph, or for the GPU as a whole. */
+const gpuRows = (onGpu: Examined['onGpu']): readonly (readonly [string, string])[] => {
+  if (onGpu === null) return [];
+  const { device, outcome } = onGpu;
+  const named = ['GPU', `${device.name ?? 'not named'}, by ${device.provider}`] as const;
+  if ('fault' in outcome) return [['GPU', `cannot be used: ${outcome.fault}`]];
+  const { placements = {}, result } = outcome;
+  const graphs = Object.entries(placements).map(([graph, { device: place, gpuMs, cpuMs, difference }]) => {
+    const wrong = difference === undefined ? '' : `: on the GPU its results are wrong by ${difference}`;
+    const times = `${gpuMs} ms on the GPU, ${cpuMs} ms on the CPU, for the same runs`;
+    return ['graph', `${graph} runs on the ${place.toUpperCase()}${wrong || ` (${times})`}`] as const;
+  });
+  return [named, ...graphs, ['with it', `real-time factor ${result.realTimeFactor}`]];
+};
+
 /** What its models take in memory, on one thread. */
 export const bytesOf = ({ modelBytes, sharedBytes = 0 }: VoicePack): number => modelBytes + sharedBytes;
 
-export const describePack = ({ pack, outcome }: Examined): string => {
+export const describePack = ({ pack, outcome, onGpu }: Examined): string => {
   const { engine, voices, licence, notes = [] } = pack;
   const rows: (readonly [string, string])[] = [
     ['format', engine],
@@ -46,6 +61,7 @@ export const describePack = ({ pack, outcome }: Examined): string => {
     ['models', formatBytes(bytesOf(pack))],
     ...notes.map((note) => ['note', note] as const),
     ...speedRows(outcome),
+    ...gpuRows(onGpu),
   ];
   return formatTable(rows.map(([what, value]) => [`  ${what}`, value]));
 };

@@ -3,22 +3,21 @@ import { limits } from '../../src/limits.js';
 import { requestOf } from '../../src/speech/utterances.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { unguarded } from '../../src/threads/vitals.js';
-import type { ExecutionProvider } from '../../src/config.js';
 import { closeFiles } from '../../src/threads/voices.js';
 import { WavEncoder } from '../../workers/audio/samples.js';
 import type { PackEntry } from '../../workers/engines/entries.js';
-import { type PackPlaces, derivedIn, loadPacks, readEntry } from '../../workers/engines/registry.js';
+import { type PackPlaces, derivedIn, loadPacks, meansOf, readEntry } from '../../workers/engines/registry.js';
+import type { DeviceData } from '../device.js';
 import { FileSink } from '../say/sinks.js';
 
 const SEED = 1;
-const quiet = { debug: () => undefined, warn: () => undefined };
 
 export interface Speech {
   readonly entry: PackEntry;
   readonly voiceId: string;
   readonly text: string;
   readonly file: string;
-  readonly provider: ExecutionProvider;
+  readonly device: DeviceData;
 }
 
 export interface Spoken {
@@ -29,12 +28,13 @@ export interface Spoken {
 
 /** Writes a wav file. @throws {VoicePackError} the pack cannot be loaded */
 export const speakToFile = async (
-  { entry, voiceId, text, file, provider }: Speech,
+  { entry, voiceId, text, file, device }: Speech,
   { cacheDir }: PackPlaces,
 ): Promise<Spoken> => {
   const files: number[] = [];
   const { pack } = await readEntry(entry, { derived: derivedIn(cacheDir) }, files);
-  const engine = await loadPacks([pack], { provider, native: unguarded, log: quiet, bounds: limits });
+  const means = meansOf({ ...device, logLevel: 'silent', bounds: limits }, unguarded);
+  const engine = await loadPacks([pack], means);
   closeFiles(files);
   const voice = pack.voices.find(({ id }) => id === voiceId)!;
   const segmenter = new Segmenter(limits, false, voice.language);

@@ -12,6 +12,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
 import type { PackFigures } from '../metrics.js';
 import type { Effort } from './effort.js';
+import { GpuState } from './gpu.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import type { PackFinding, VoiceCatalogue, VoicePack, Voices } from './voices.js';
@@ -44,6 +45,8 @@ export interface VoiceStatus {
   readonly voicesAreLoading: boolean;
   /** What the threads use: several if CUDA failed for some of them. */
   readonly executionProviders: readonly string[];
+  /** The device of each graph, by `PACK/GRAPH`, if the provider is WebGPU: both if threads differ. */
+  readonly graphs?: Readonly<Record<string, string>>;
   /** Synthesis threads that hang inside native code, where they cannot be ended. */
   readonly hungThreads: number;
 }
@@ -72,13 +75,24 @@ const CLOSE_MS_MAX = 5_000;
 
 const providersOf = ({ pool }: Generation) => pool.ready.map(({ executionProvider }) => executionProvider);
 
-const gpuThreads = (generation: Generation): number =>
+const cudaThreads = (generation: Generation): number =>
   providersOf(generation).filter((provider) => provider === 'cuda').length;
+
+/** The device of each graph; a string for each, from the placements of all threads. */
+const graphsOf = ({ pool }: Generation): Readonly<Record<string, string>> => {
+  const devices = new Map<string, Set<string>>();
+  for (const { placements } of pool.ready)
+    for (const [graph, { device }] of placements)
+      devices.set(graph, (devices.get(graph) ?? new Set()).add(device));
+  return Object.fromEntries([...devices].map(([graph, found]) => [graph, [...found].sort().join(', ')]));
+};
 
 export class Generations extends EventEmitter<GenerationsEvents> {
   readonly #options: GenerationsOptions;
   readonly #log: Log;
   readonly #hungThreads: HungThreads;
+  /** `null`: the CPU runs the models. */
+  readonly #gpu: GpuState | null;
   #current: Live;
   #older: Live | undefined;
   #loading: Live | undefined;
@@ -93,6 +107,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     this.#options = options;
     this.#log = options.log;
     this.#hungThreads = new HungThreads(options.bounds.hungThreadsReplacedMax);
+    this.#gpu = options.gpu === undefined ? null : new GpuState(options.gpu.state);
     this.#current = this.#begin(voices);
   }
 
@@ -117,6 +132,11 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     return this.#restarts;
   }
 
+  /** The GPU failed, and the CPU runs its graphs. */
+  get gpuIsLost(): boolean {
+    return this.#gpu?.isLost === true;
+  }
+
   /** Voice packs, where they are not all loaded at once. */
   packs(): PackFigures {
     const loaded = this.ready.reduce((sum, { loadedPacks }) => sum + loadedPacks, 0);
@@ -130,6 +150,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       contextsOfOlderVoices: this.#older?.contexts ?? 0,
       voicesAreLoading: this.#loading !== undefined,
       executionProviders: [...new Set(providersOf(this.#current))],
+      ...(this.#options.executionProvider === 'webgpu' && { graphs: graphsOf(this.#current) }),
       hungThreads: this.#hungThreads.size,
     };
   }
@@ -138,6 +159,10 @@ export class Generations extends EventEmitter<GenerationsEvents> {
   warnings(): readonly string[] {
     const { hungThreads, contextsOfOlderVoices } = this.status();
     const warnings = [];
+    if (this.gpuIsLost)
+      warnings.push(
+        'the GPU failed, and the CPU runs all models: see the log; SIGHUP tries the GPU again, or restart the service',
+      );
     if (hungThreads > 0)
       warnings.push(
         `${hungThreads} synthesis threads hang inside a model run: restart the service when convenient`,
@@ -200,11 +225,12 @@ export class Generations extends EventEmitter<GenerationsEvents> {
         `${this.#hungThreads.size} synthesis threads hang inside a model run: restart the service`,
       );
     }
+    this.#gpu?.restore();
     const next = this.#begin(voices);
     this.#loading = next;
     try {
       await next.pool.loaded();
-      if (gpuThreads(next) < gpuThreads(this.#current))
+      if (cudaThreads(next) < cudaThreads(this.#current))
         throw new Error('CUDA cannot be used for them beside the current voices (see the log)');
     } catch (error) {
       await this.#end(next);

@@ -9,21 +9,31 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat } from '../api/formats.js';
 import type { SpeechSettings } from '../api/speech-settings.js';
-import type { ExecutionProvider, LogLevel } from '../config.js';
+import type { GpuGraphs, LogLevel, Provider } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Replacement } from '../text/replacements.js';
 import type { Span } from '../text/words.js';
+import type { Placement } from './gpu.js';
 import type { LongStep, VoicePack } from './voices.js';
 
 /** `Span`: a range of UTF-16 offsets into a segment's text. `Replacement`: the spoken form of some of its tokens. */
 export type { Replacement, Span };
+
+/** What a synthesis thread needs if the provider is a GPU. */
+export interface GpuThreadData {
+  /** Backs `GpuState`. */
+  readonly state: SharedArrayBuffer;
+  readonly graphs: GpuGraphs;
+  readonly device: string | null;
+}
 
 /** `workerData` of a synthesis thread. */
 export interface SynthesisThreadData {
   readonly packs: readonly VoicePack[];
   /** The most packs that are loaded at once; absent: all. */
   readonly packsLoadedMax?: number;
-  readonly executionProvider: ExecutionProvider;
+  readonly executionProvider: Provider;
+  readonly gpu?: GpuThreadData;
   readonly logLevel: LogLevel;
   readonly bounds: Bounds;
   /** Backs `JobControl`. */
@@ -124,7 +134,9 @@ export type SynthesisHello =
       readonly control: MessagePort;
       readonly loadMs: number;
       /** The provider that runs the models. */
-      readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
+      readonly executionProvider: Provider;
+      /** Where each graph runs, by `PACK/GRAPH`; empty unless the provider is WebGPU. */
+      readonly placements: ReadonlyMap<string, Placement>;
       /** The long step of each voice that has one, by voice id. */
       readonly longSteps: ReadonlyMap<string, LongStep>;
       readonly loadedPacks: number;

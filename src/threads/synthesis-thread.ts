@@ -23,6 +23,7 @@
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
+import type { Provider } from '../config.js';
 import { describeFault, faultPlace } from '../fault.js';
 import type { Log } from '../log.js';
 import { JobControl } from './control.js';
@@ -34,6 +35,7 @@ import type {
   SynthesisResult,
   SynthesisThreadData,
 } from './messages.js';
+import type { Placement } from './gpu.js';
 import { Vitals } from './vitals.js';
 import type { LongStep } from './voices.js';
 import type { Watchdog } from './watchdog.js';
@@ -148,7 +150,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   constructor(options: SynthesisThreadOptions) {
     super();
     this.#options = options;
-    const { packs, packsLoadedMax, executionProvider, logLevel, bounds, entry, log } = options;
+    const { packs, packsLoadedMax, executionProvider, gpu, logLevel, bounds, entry, log } = options;
     this.#control = new JobControl(bounds.jobsPerThreadMax);
     this.effort = new EffortTable(packs.reduce((sum, { voices }) => sum + voices.length, 0));
     this.#freeSlots = Array.from({ length: bounds.jobsPerThreadMax }, (_, slot) => slot);
@@ -156,6 +158,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       packs,
       ...(packsLoadedMax !== undefined && { packsLoadedMax }),
       executionProvider,
+      ...(gpu !== undefined && { gpu }),
       logLevel,
       bounds,
       control: this.#control.buffer,
@@ -191,8 +194,13 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   }
 
   /** The provider that its models use, once it is ready. */
-  get executionProvider(): 'cpu' | 'cuda' {
+  get executionProvider(): Provider {
     return this.#hello?.executionProvider ?? 'cpu';
+  }
+
+  /** Where its graphs run, if the provider is WebGPU. */
+  get placements(): ReadonlyMap<string, Placement> {
+    return this.#hello?.placements ?? new Map();
   }
 
   get isReady(): boolean {

@@ -1,18 +1,22 @@
 /** The synthesis and actor threads of the service. Links each synthesis thread to each actor thread. */
 import type { Encoding } from '../api/formats.js';
-import type { Config } from '../config.js';
+import type { Config, GpuConfig, Provider } from '../config.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { monotonicMs } from '../monotonic.js';
 import { ActorThreads } from './actor-threads.js';
 import { sumEfforts, type Effort } from './effort.js';
 import { Generations } from './generations.js';
+import { GpuState } from './gpu.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import type { Voices } from './voices.js';
 import { Watchdog } from './watchdog.js';
 
 export interface ThreadsOptions {
-  readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'executionProvider' | 'logLevel'>;
+  readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'logLevel'> & {
+    readonly executionProvider: Provider;
+    readonly gpu?: Pick<GpuConfig, 'graphs' | 'device'>;
+  };
   readonly voices: Voices;
   /** The most voice packs that are loaded at once in each thread; absent: all. */
   readonly packsLoadedMax?: number;
@@ -32,7 +36,7 @@ export class Threads {
 
   constructor({ config, voices, synthesisEntry, actorEntry, ...options }: ThreadsOptions) {
     const { bounds, log, packsLoadedMax, watchdog = new Watchdog(bounds, monotonicMs) } = options;
-    const { synthesisThreads, actorThreads, executionProvider, logLevel } = config;
+    const { synthesisThreads, actorThreads, executionProvider, gpu, logLevel } = config;
     const shared = { bounds, log, watchdog };
     const clock = monotonicMs;
     this.#watchdog = watchdog;
@@ -41,6 +45,8 @@ export class Threads {
       clock,
       threads: synthesisThreads,
       executionProvider,
+      ...(executionProvider !== 'cpu' &&
+        gpu !== undefined && { gpu: { ...gpu, state: new GpuState().buffer } }),
       logLevel,
       ...(packsLoadedMax !== undefined && { packsLoadedMax }),
       entry: synthesisEntry,

@@ -19,6 +19,7 @@ const threads: Threads = {
   tls: false,
   console: false,
   lexicons: true,
+  gpu: false,
 };
 const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
   planFor(planConfig(changed), { memoryBytes, filesMax }, packs);
@@ -121,6 +122,11 @@ t.test('a setting that cannot fit is refused in one line that names what to chan
     ],
     [2 * GiB, { socketsMax: 900_000, actorThreads: 2 }, /lower ACTOR_THREADS or SOCKETS_MAX, or/],
     [256 * MiB, {}, /this machine allows 204 MiB: give it more memory/],
+    [
+      8 * GiB,
+      { provider: 'webgpu', gpu: { device: null, graphs: 'all', memoryMaxMiB: 64 } },
+      /^the worst case needs \d{3} MiB of the GPU's memory, but GPU_MEMORY_MAX_MIB allows 64 MiB: lower SYNTHESIS_THREADS/,
+    ],
   ];
   for (const [memoryBytes, changed, message] of refusals) {
     const refused = (): unknown => plan(memoryBytes, changed);
@@ -173,7 +179,8 @@ t.test(
     const given = planMany(64 * GiB, { packsLoadedMax: 3 });
     t.equal(given.packsLoadedMax, 3);
     const counted = worstCaseOf(given.bounds, {
-      ...{ synthesisThreads: 2, actorThreads: 1, tls: false, console: given.hasConsole, lexicons: false },
+      ...{ synthesisThreads: 2, actorThreads: 1, tls: false, console: given.hasConsole },
+      ...{ lexicons: false, gpu: false },
       modelBytes: (9 + 2 * 16) * MiB,
       stateBytes: 2 * 32 * MiB,
       sharedBytes: 2 * 2 * 60 * MiB,

@@ -1,6 +1,14 @@
 /** The unit is one that systemd understands, and as closed as it is meant to be. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
@@ -26,6 +34,9 @@ t.test('systemd finds nothing wrong with the unit', { skip }, (t) => {
   symlinkSync(packageRoot, join(folder, 'current'));
   const path = join(folder, 'syrinx@.service');
   writeFileSync(path, unit.replaceAll('/opt/syrinx/current', join(folder, 'current')));
+  const dropIn = join(folder, 'syrinx@.service.d');
+  mkdirSync(dropIn);
+  copyFileSync(join(packageRoot, 'scripts/deploy/syrinx-gpu.conf'), join(dropIn, 'gpu.conf'));
   const verified = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' });
   t.equal(verified.stderr + verified.stdout, '');
   t.equal(verified.status, 0);
@@ -58,6 +69,7 @@ t.test('it fits the service', (t) => {
     tls: true,
     console: true,
     lexicons: true,
+    gpu: false,
   };
   const { files } = worstCaseOf(limits, threads);
   t.ok(Number(setting('LimitNOFILE')) >= 2 * files, 'of all that is bounded, on a large machine');

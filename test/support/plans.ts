@@ -5,6 +5,7 @@ import type { PlanConfig } from '../../src/plan.js';
 export const planConfig = (changed: Partial<PlanConfig> = {}): PlanConfig => ({
   ...readConfig({}),
   hasLexicons: false,
+  provider: 'cpu',
   synthesisThreads: 2,
   actorThreads: 1,
   ...changed,

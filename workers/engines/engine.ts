@@ -1,7 +1,9 @@
 /** What every voice format implements. */
-import type { ExecutionProvider } from '../../src/config.js';
+import type { InferenceSession } from 'onnxruntime-node';
+import type { GpuGraphs, Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import type { Log } from '../../src/log.js';
+import type { GpuState, Placement } from '../../src/threads/gpu.js';
 import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Voice, VoicePack } from '../../src/threads/voices.js';
@@ -31,8 +33,8 @@ export interface SegmentSynthesis {
 /** Speaks the voices of one pack, for one thread: a model session cannot cross threads. */
 export interface Engine {
   readonly voices: readonly Voice[];
-  /** `cpu`, unless all models run elsewhere. */
-  readonly executionProvider: Exclude<ExecutionProvider, 'auto'>;
+  /** `cpu`, unless all models run elsewhere; `webgpu` if some may. */
+  readonly executionProvider: Provider;
   /** The most segments that may be open at the same time, because each keeps a large state; absent: any number. */
   readonly segmentsMax?: number;
   /**
@@ -83,6 +85,8 @@ export interface PackLoad {
 export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'> & {
   /** The engines that bound their open segments. */
   readonly crowded?: readonly Pick<Engine, 'voices' | 'segmentsMax'>[];
+  /** Where each graph runs, by `PACK/GRAPH`, if the provider is WebGPU. */
+  readonly placements?: ReadonlyMap<string, Placement>;
   /** Packs that are loaded now. */
   readonly loadedPacks?: () => number;
   /**
@@ -95,9 +99,26 @@ export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>
 /** What a thread logs while it loads. */
 export type EngineLog = Pick<Log, 'debug' | 'warn'>;
 
+/** What a thread needs to use a GPU. */
+export interface GpuMeans {
+  readonly state: GpuState;
+  readonly graphs: GpuGraphs;
+  /** The number of the CUDA device; `null`: its first. */
+  readonly cudaDevice: number | null;
+  /** By `PACK/GRAPH`: what the thread's loads decided. */
+  readonly placements: Map<string, Placement>;
+  /** A test can set its own. */
+  readonly createSession?: (
+    path: string,
+    options: InferenceSession.SessionOptions,
+  ) => Promise<Pick<InferenceSession, 'run' | 'release'>>;
+}
+
 /** What a pack is loaded with. */
 export interface EngineMeans {
-  readonly provider: ExecutionProvider;
+  readonly provider: Provider;
+  /** If the provider is a GPU. */
+  readonly gpu?: GpuMeans;
   /** Goes around every load, run and release of a model. */
   readonly native: NativeGuard;
   /** Goes around the load of each graph, instead of `native`. */

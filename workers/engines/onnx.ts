@@ -1,23 +1,28 @@
 /** onnxruntime sessions: which provider runs them, and how. A session belongs to the thread that made it. */
-import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { InferenceSession, listSupportedBackends } from 'onnxruntime-node';
+import { InferenceSession } from 'onnxruntime-node';
+import { monotonicMs } from '../../src/monotonic.js';
 import { VoicePackError } from '../../src/threads/voices.js';
-import type { Engine, EngineMeans } from './engine.js';
+import type { Engine, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
-import { copiesFolderOf, optimisedCopies } from './optimised.js';
+import { copiesFolderOf, errorsOnly, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
+import { PlacedSessions } from './placed.js';
 
-type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.ReturnType>;
+export type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.ReturnType>;
 
-/** The graphs of a pack, by name. */
-export interface Sessions<Name extends string> {
+/** Graphs by name. */
+export interface Runs<Name extends string = string> {
   readonly run: Readonly<Record<Name, Run>>;
-  readonly executionProvider: Engine['executionProvider'];
   /** Frees the models. Call it when none of them runs. */
   readonly release: () => Promise<void>;
+}
+
+/** The graphs of a pack. */
+export interface Sessions<Name extends string> extends Runs<Name> {
+  readonly executionProvider: Engine['executionProvider'];
+  /** Call it when the load has run every graph: each one stays on the faster device. */
+  readonly settle: () => Promise<void>;
 }
 
 type SessionMeans = Omit<EngineMeans, 'bounds'>;
@@ -56,7 +61,7 @@ const create = async <Name extends string>(
   graphs: Graphs<Name>,
   { native, loading = native }: Pick<EngineMeans, 'native' | 'loading'>,
   options: InferenceSession.SessionOptions,
-): Promise<Omit<Sessions<Name>, 'executionProvider'>> => {
+): Promise<Runs<Name>> => {
   const sessions: InferenceSession[] = [];
   const release = async () => {
     for (const session of sessions) await native(() => session.release());
@@ -81,7 +86,7 @@ const createOnCpu = async <Name extends string>(
   graphs: Graphs<Name>,
   means: SessionMeans,
   choices: SessionChoices,
-): Promise<Omit<Sessions<Name>, 'executionProvider'>> => {
+): Promise<Runs<Name>> => {
   const options = optionsOf(['cpu'], choices);
   if (choices.sharesWeights === true)
     try {
@@ -97,22 +102,53 @@ const createOnCpu = async <Name extends string>(
   return create(graphs, means, options);
 };
 
-/**
- * Whether the provider's library is installed. Every build for Linux supports CUDA, and without the library an attempt
- * makes onnxruntime complain on the terminal.
- */
-const hasCuda = (): boolean => {
-  if (!listSupportedBackends().some(({ name }) => name === 'cuda')) return false;
-  const entry = createRequire(import.meta.url).resolve('onnxruntime-node');
-  const folder = join(dirname(entry), '..', 'bin', 'napi-v6', process.platform, process.arch);
-  return ['libonnxruntime_providers_cuda.so', 'onnxruntime_providers_cuda.dll'].some((name) =>
-    existsSync(join(folder, name)),
-  );
+/** On the GPU, by WebGPU if it is settled which graphs belong there, graph by graph. */
+export const gpuOptionsOf = (
+  provider: 'cuda' | 'webgpu',
+  device: number | null,
+  choices: SessionChoices = {},
+): InferenceSession.SessionOptions => ({
+  ...optionsOf([], choices),
+  executionProviders:
+    provider === 'webgpu'
+      ? ['webgpu']
+      : [{ name: 'cuda', ...(device !== null && { deviceId: device }) }, 'cpu'],
+  // WebGPU has none.
+  ...(provider === 'webgpu' && { enableMemPattern: false }),
+  logSeverityLevel: errorsOnly,
+});
+
+const createPlaced = async <Name extends string>(
+  pack: string,
+  graphs: Graphs<Name>,
+  gpu: GpuMeans,
+  means: SessionMeans,
+  choices: SessionChoices,
+): Promise<Sessions<Name>> => {
+  const { loading = means.native } = means;
+  const options = gpuOptionsOf('webgpu', null, choices);
+  const { createSession = (path, more) => InferenceSession.create(path, more) } = gpu;
+  const names = Object.keys(graphs) as Name[];
+  const placed = await PlacedSessions.load(names, {
+    ...{ pack, native: means.native, log: means.log, clock: monotonicMs },
+    ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements },
+    createGpu: (name) => loading(() => createSession(graphs[name as Name].openPath, options)),
+    createCpu: () => createOnCpu(pack, graphs, means, choices),
+  });
+  const runs = names.map((name) => [name, placed.runOf(name)] as const);
+  return {
+    run: Object.fromEntries(runs) as Record<Name, Run>,
+    executionProvider: 'webgpu',
+    settle: () => placed.settle(),
+    release: () => placed.release(),
+  };
 };
 
+const settled = (): Promise<void> => Promise.resolve();
+
 /**
- * Loads a pack's graphs on the provider that is configured. `cuda` and `auto` fall back to the CPU, with a line in the
- * log: onnxruntime itself does not fall back, and a build with CUDA says nothing about the machine.
+ * Loads a pack's graphs on the provider that was chosen. If it fails, the CPU is used, with a line in the log: onnxruntime
+ * itself does not fall back.
  *
  * @throws {VoicePackError} when the CPU cannot load them either
  */
@@ -122,21 +158,17 @@ export const createSessions = async <Name extends string>(
   means: SessionMeans,
   choices: SessionChoices = {},
 ): Promise<Sessions<Name>> => {
-  const { provider, log } = means;
-  if (provider === 'cuda' && !hasCuda())
-    log.warn(
-      'onnxruntime-node was installed without CUDA (ONNXRUNTIME_NODE_INSTALL=cuda12): the CPU is used',
-    );
-  else if (provider !== 'cpu' && hasCuda()) {
+  const { provider, gpu, log } = means;
+  if (provider === 'webgpu' && gpu !== undefined) return createPlaced(pack, graphs, gpu, means, choices);
+  if (provider === 'cuda')
     try {
-      const sessions = await create(graphs, means, optionsOf(['cuda', 'cpu'], choices));
-      log.debug({ pack, provider: 'cuda' }, 'voice pack loaded');
-      return { ...sessions, executionProvider: 'cuda' };
+      const sessions = await create(graphs, means, gpuOptionsOf('cuda', gpu?.cudaDevice ?? null, choices));
+      log.debug({ pack, provider }, 'voice pack loaded');
+      return { ...sessions, executionProvider: provider, settle: settled };
     } catch (error) {
       log.warn({ pack, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
     }
-  }
   const sessions = await createOnCpu(pack, graphs, means, choices);
   log.debug({ pack, provider: 'cpu' }, 'voice pack loaded');
-  return { ...sessions, executionProvider: 'cpu' };
+  return { ...sessions, executionProvider: 'cpu', settle: settled };
 };

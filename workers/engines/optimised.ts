@@ -14,8 +14,8 @@ import type { HeldFile } from './pack.js';
 
 type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 
-/** Without its warning that such a copy is for this machine only. */
-const errorsOnly = 3;
+/** Without warnings: that a copy is for this machine only, or that the CPU runs some nodes of a graph. */
+export const errorsOnly = 3;
 
 /** Everything that the order of the weights depends on. */
 const surroundings = (): string => {

@@ -1,6 +1,9 @@
 /** The voice formats, and the packs of MODELS_DIR: which format has which, read by one thread and loaded by others. */
 import { join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
+import type { Provider } from '../../src/config.js';
+import { cudaDeviceOf } from '../../src/threads/device.js';
+import { GpuState } from '../../src/threads/gpu.js';
 import type { SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import {
@@ -13,7 +16,15 @@ import {
   VoicePackError,
   closeFiles,
 } from '../../src/threads/voices.js';
-import type { EngineLog, EngineMeans, LoadedVoices, PackUse, ReadMeans, VoiceFormat } from './engine.js';
+import type {
+  Engine,
+  EngineLog,
+  EngineMeans,
+  LoadedVoices,
+  PackUse,
+  ReadMeans,
+  VoiceFormat,
+} from './engine.js';
 import { type PackEntry, entriesIn, remedyFor } from './entries.js';
 import { DerivedFiles } from './graph/derived.js';
 import { LoadedPacks } from './loaded.js';
@@ -175,6 +186,13 @@ export const answerWithPacks = async (
   port.postMessage(answer);
 };
 
+/** What the models of a thread run on: by WebGPU if one of them does, by CUDA if all of them do. */
+const providerOf = (engines: readonly Engine[], { provider, gpu }: EngineMeans): Provider => {
+  if (provider === 'webgpu')
+    return [...(gpu?.placements.values() ?? [])].some(({ device }) => device === 'gpu') ? 'webgpu' : 'cpu';
+  return engines.every(({ executionProvider }) => executionProvider === 'cuda') ? 'cuda' : 'cpu';
+};
+
 /**
  * Loads packs for the calling thread.
  *
@@ -199,9 +217,8 @@ export const loadPacks = async (
   const engines = await loaded.loadAll();
   return {
     voices: engines.flatMap(({ voices }) => voices),
-    executionProvider: engines.every(({ executionProvider }) => executionProvider === 'cuda')
-      ? 'cuda'
-      : 'cpu',
+    executionProvider: providerOf(engines, means),
+    ...(means.gpu !== undefined && { placements: means.gpu.placements }),
     crowded: engines.filter(({ segmentsMax }) => segmentsMax !== undefined),
     loadedPacks: () => loaded.size,
     open: (request) => loaded.engineOf(request.settings.voiceId).open(request),
@@ -209,11 +226,11 @@ export const loadPacks = async (
   };
 };
 
-type ThreadSettings = Pick<SynthesisThreadData, 'executionProvider' | 'logLevel' | 'bounds'>;
+type ThreadSettings = Pick<SynthesisThreadData, 'executionProvider' | 'gpu' | 'logLevel' | 'bounds'>;
 
 /** What a synthesis thread loads its packs with. */
 export const meansOf = (
-  { executionProvider, logLevel, bounds }: ThreadSettings,
+  { executionProvider, gpu, logLevel, bounds }: ThreadSettings,
   native: NativeGuard,
 ): EngineMeans => {
   let made: Promise<EngineLog> | undefined;
@@ -225,6 +242,12 @@ export const meansOf = (
   const isDebug = logLevel === 'trace' || logLevel === 'debug';
   return {
     provider: executionProvider,
+    ...(gpu !== undefined && {
+      gpu: {
+        ...{ graphs: gpu.graphs, cudaDevice: cudaDeviceOf(gpu.device), placements: new Map() },
+        state: new GpuState(gpu.state),
+      },
+    }),
     native,
     bounds,
     log: {

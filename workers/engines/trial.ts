@@ -9,7 +9,9 @@ import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
+import type { Placement } from '../../src/threads/gpu.js';
 import type { TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
 
@@ -18,12 +20,20 @@ export interface TrialOrder {
   readonly entry: PackEntry;
   readonly cacheDir: string;
   readonly bounds: Bounds;
+  /** Measures its graphs on a GPU; absent: on the CPU, as for the service. */
+  readonly gpu?: { readonly executionProvider: Provider; readonly device: string | null };
   /** Other processes come first on the processor. */
   readonly hasLowPriority: boolean;
 }
 
 /** The last line of its standard output. */
-export type TrialOutcome = { readonly result: TrialResult } | { readonly fault: string };
+export type TrialOutcome =
+  | {
+      readonly result: TrialResult;
+      /** Where each graph runs, by `PACK/GRAPH`, if WebGPU was tried. */
+      readonly placements?: Readonly<Record<string, Placement>>;
+    }
+  | { readonly fault: string };
 
 export type Trial = (
   order: Omit<TrialOrder, 'bounds'>,
@@ -60,8 +70,9 @@ export const tryPack: Trial = async (order, bounds) => {
     Math.min(bounds.voiceTrialMiBMax, (FREE_PART * process.availableMemory()) / MiB),
   );
   const program = [process.execPath, fileURLToPath(new URL('../trial.js', import.meta.url))];
+  // Drivers of GPUs map far more memory than they use.
   const [command, ...args] =
-    process.platform === 'win32'
+    process.platform === 'win32' || order.gpu !== undefined
       ? program
       : ['sh', ...limited, String(bounds.voiceTrialCpuSecondsMax), String(memoryMiB * 1024), ...program];
   const child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'ignore'] });

@@ -55,10 +55,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   const whole = await InferenceSession.create(join(wholePath, 'whole.onnx'));
   return {
     model,
-    graphs: new PiperGraphs(
-      { run, executionProvider: 'cpu', release: () => Promise.resolve() },
-      planOf(parts),
-    ),
+    graphs: new PiperGraphs({ run }, planOf(parts)),
     whole,
     noises,
   };

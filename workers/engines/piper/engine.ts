@@ -81,6 +81,7 @@ export class PiperEngine implements Engine {
     }
     try {
       await engine.#warmUp();
+      await sessions.settle();
     } catch (error) {
       throw new VoicePackError(
         `${modelPath}: the model does not speak as a Piper voice: ${firstLine(error)}`,

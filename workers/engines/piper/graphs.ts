@@ -151,7 +151,7 @@ export class PiperGraphs {
   readonly #run: Sessions<PartName>['run'];
   readonly #first: Readonly<Record<'flow' | 'generator', Feeds>>;
 
-  constructor({ run }: Sessions<PartName>, plan: PiperPlan) {
+  constructor({ run }: Pick<Sessions<PartName>, 'run'>, plan: PiperPlan) {
     this.plan = plan;
     this.#run = run;
     const firstOf = ({ states }: StreamPlan): Feeds =>

@@ -3,7 +3,7 @@ import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
 import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
 import { firstLine } from '../entries.js';
-import { createSessions } from '../onnx.js';
+import { type Sessions, createSessions } from '../onnx.js';
 import { FiveGraphModel } from './five.js';
 import {
   type Heard,
@@ -74,7 +74,7 @@ export class PocketEngine implements Engine {
   static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<PocketEngine> {
     const data = pack.data as PocketData;
     let model: PocketModel;
-    let made: Pick<Engine, 'executionProvider' | 'release'>;
+    let made: Pick<Sessions<string>, 'executionProvider' | 'release' | 'settle'>;
     if ('five' in data) {
       const sessions = await createSessions(pack.name, data.files, means, choices);
       made = sessions;
@@ -88,6 +88,7 @@ export class PocketEngine implements Engine {
     if (measured === true) return engine;
     try {
       await engine.#warmUp();
+      await made.settle();
     } catch (error) {
       const [path] = Object.values(data.files).map((file) => file.path);
       throw new VoicePackError(`${path}: the models do not run: ${firstLine(error)}`);

@@ -1,0 +1,42 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { readConfig } from '../../src/config.js';
+import { limits } from '../../src/limits.js';
+import { chooseDevice, deviceNameIn } from '../../src/threads/device.js';
+
+t.test('the name of a GPU comes before that of a software device', (t) => {
+  const listed = (...names: string[]) =>
+    ['INFO:  Sorted order:', ...names.map((name, i) => `INFO:                        [${i}] ${name}  `)].join(
+      '\n',
+    );
+  t.equal(deviceNameIn(listed('llvmpipe (LLVM 15.0.6, 256 bits)', 'NVIDIA H100 PCIe')), 'NVIDIA H100 PCIe');
+  t.equal(deviceNameIn(listed('llvmpipe (LLVM 15.0.6, 256 bits)')), 'llvmpipe (LLVM 15.0.6, 256 bits)');
+  t.equal(deviceNameIn('WARNING: no drivers'), null);
+  t.end();
+});
+
+t.test('without a driver the CPU is used, and the reason says so', async (t) => {
+  process.env['VK_ICD_FILENAMES'] = '/nonexistent.json';
+  const entry = new URL('../../workers/device.js', import.meta.url);
+  const device = await chooseDevice(
+    readConfig({ EXECUTION_PROVIDER: 'webgpu' }),
+    entry,
+    limits.deviceTrialMsMax,
+  );
+  t.match(device, { provider: 'cpu', name: null, reason: /^WebGPU cannot be used: ./, isFallback: true });
+});
+
+t.test('a device process that ends or hangs is a fault and no more', async (t) => {
+  const program = join(t.testdir(), 'device.mjs');
+  const tried = (code: string, timeoutMs: number) => {
+    writeFileSync(program, code);
+    const url = new URL(`file://${program}`);
+    return chooseDevice(readConfig({ EXECUTION_PROVIDER: 'webgpu' }), url, timeoutMs);
+  };
+  t.match(await tried('process.kill(process.pid, "SIGSEGV")', 10_000), {
+    provider: 'cpu',
+    reason: /SIGSEGV/,
+  });
+  t.match(await tried('setTimeout(() => {}, 1e6)', 200), { provider: 'cpu', reason: /SIGKILL/ });
+});

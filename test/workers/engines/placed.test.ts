@@ -1,0 +1,150 @@
+import { Worker } from 'node:worker_threads';
+import { Tensor } from 'onnxruntime-node';
+import t from 'tap';
+import { GpuLostError, GpuState, type Placement } from '../../../src/threads/gpu.js';
+import { unguarded } from '../../../src/threads/vitals.js';
+import type { Run } from '../../../workers/engines/onnx.js';
+import { type PlacedParts, PlacedSessions } from '../../../workers/engines/placed.js';
+
+const feeds = { x: new Tensor('float32', Float32Array.of(1, 2), [2]) };
+const result = (...values: number[]) => ({
+  y: new Tensor('float32', Float32Array.from(values), [values.length]),
+});
+
+let nowMs = 0;
+
+/** A graph `y = 2 x` that takes some time. */
+const doubling =
+  (ms: number, error = 0): Run =>
+  async ({ x }) => {
+    nowMs += ms;
+    return result(...Array.from(x!.data as Float32Array, (value) => 2 * value + error));
+  };
+
+const onlyGraph = 'pack/net';
+
+interface Setup extends Partial<PlacedParts> {
+  readonly gpu?: Run;
+  readonly cpu?: Run;
+}
+
+const setUp = ({ gpu = doubling(1), cpu = doubling(20), ...more }: Setup = {}) => {
+  const warnings: unknown[] = [];
+  const released: string[] = [];
+  const release = (device: string) => () => Promise.resolve(void released.push(device));
+  const parts: PlacedParts = {
+    ...{ pack: 'pack', state: new GpuState(), native: unguarded, graphs: 'measured' },
+    clock: () => nowMs,
+    log: { debug: () => undefined, warn: (...line: unknown[]) => void warnings.push(line) },
+    placements: new Map<string, Placement>(),
+    createGpu: () => Promise.resolve({ run: gpu, release: release('gpu') }),
+    createCpu: () => Promise.resolve({ run: { net: cpu }, release: release('cpu') }),
+    ...more,
+  };
+  const load = async () => {
+    const sessions = await PlacedSessions.load(['net'], parts);
+    return { sessions, run: sessions.runOf('net') };
+  };
+  return { ...parts, load, warnings, released };
+};
+
+const valuesOf = async (made: ReturnType<Run>) => Array.from((await made)['y']!.data as Float32Array);
+
+t.test('a graph runs where it is faster', async (t) => {
+  for (const [gpuMs, cpuMs, device] of [
+    [1, 20, 'gpu'],
+    [20, 1, 'cpu'],
+  ] as const) {
+    const { load, placements, released } = setUp({ gpu: doubling(gpuMs), cpu: doubling(cpuMs) });
+    const { sessions, run } = await load();
+    t.same(await valuesOf(run(feeds)), [2, 4], 'a run of the load has its result');
+    await sessions.settle();
+    t.match(placements.get(onlyGraph), { device });
+    t.same(released, [device === 'gpu' ? 'cpu' : 'gpu'], 'the other device keeps nothing');
+    t.same(await valuesOf(run(feeds)), [2, 4]);
+    await sessions.release();
+    t.same(released.length, 2);
+  }
+});
+
+t.test('a graph whose results differ on the GPU stays on the CPU', async (t) => {
+  const { load, placements, warnings } = setUp({ gpu: doubling(1, 0.1) });
+  const { sessions, run } = await load();
+  t.same(await valuesOf(run(feeds)), [2, 4]);
+  await sessions.settle();
+  t.match(placements.get(onlyGraph), { device: 'cpu', difference: Number });
+  t.match(warnings, [[{ graph: onlyGraph }, /wrong results/]]);
+});
+
+t.test('the configuration and an earlier load decide without a measurement', async (t) => {
+  const fails = () => Promise.reject(new Error('must not load'));
+  const chosen = setUp({ graphs: [onlyGraph], createCpu: fails });
+  t.same(await valuesOf((await chosen.load()).run(feeds)), [2, 4]);
+  const others = setUp({ graphs: ['pack/other'], createGpu: fails });
+  t.same(await valuesOf((await others.load()).run(feeds)), [2, 4]);
+  const placements = new Map([[onlyGraph, { device: 'gpu', gpuMs: 1, cpuMs: 9 } as const]]);
+  const known = setUp({ placements, createCpu: fails });
+  t.same(await valuesOf((await known.load()).run(feeds)), [2, 4]);
+});
+
+t.test('if a run on the GPU fails, the CPU runs it again, and everything after it', async (t) => {
+  let runs = 0;
+  const gpu: Run = (given) =>
+    ++runs > 1 ? Promise.reject(new Error('device lost\nat')) : doubling(1)(given);
+  const { load, state, placements, warnings } = setUp({ gpu, graphs: 'all' });
+  const { run } = await load();
+  const other = await load();
+  t.same(await valuesOf(run(feeds)), [2, 4]);
+  t.notOk(state.isLost);
+  t.same(await valuesOf(run(feeds)), [2, 4], 'the listener misses nothing');
+  t.ok(state.isLost);
+  t.match(placements.get(onlyGraph), { device: 'cpu' });
+  t.match(warnings, [[{ graph: onlyGraph, reason: 'device lost' }, /^the GPU failed/]]);
+  t.same(await valuesOf(other.run(feeds)), [2, 4], 'another session leaves it too');
+  t.equal(runs, 2);
+  state.restore();
+  runs = 0;
+  t.same(await valuesOf((await load()).run(feeds)), [2, 4]);
+  t.equal(runs, 1, 'a later load tries it again');
+});
+
+t.test('an input that fails on both devices is no fault of the GPU', async (t) => {
+  const fails: Run = () => Promise.reject(new Error('a wrong input'));
+  const { load, state } = setUp({ gpu: fails, cpu: fails, graphs: 'all' });
+  await t.rejects((await load()).run(feeds), /a wrong input/);
+  t.notOk(state.isLost);
+});
+
+t.test('a GPU that cannot load a graph is lost, and the CPU speaks', async (t) => {
+  const createGpu = () => Promise.reject(new Error('out of memory'));
+  const { load, state, warnings } = setUp({ createGpu });
+  const { sessions, run } = await load();
+  await sessions.settle();
+  t.same(await valuesOf(run(feeds)), [2, 4]);
+  t.ok(state.isLost);
+  t.match(warnings, [[{ reason: 'out of memory' }, /^the GPU failed/]]);
+});
+
+t.test('one call of the GPU at a time, and a thread that hangs in one makes it lost', async (t) => {
+  const state = new GpuState(undefined, { runMs: 50, loadMs: 50 });
+  await state.hold(false, async () => {
+    await t.rejects(
+      state.hold(false, () => Promise.resolve()),
+      /second call of the GPU/,
+    );
+  });
+  const code = `
+    const { workerData, parentPort } = require('node:worker_threads');
+    import(workerData.module).then(({ GpuState }) =>
+      new GpuState(workerData.buffer).hold(false, () => new Promise(() => parentPort.postMessage('held'))));
+    parentPort.on('message', () => undefined);`;
+  const module = new URL('../../../src/threads/gpu.js', import.meta.url).href;
+  const holder = new Worker(code, { eval: true, workerData: { module, buffer: state.buffer } });
+  await new Promise((resolve) => holder.once('message', resolve));
+  await t.rejects(
+    state.hold(false, () => Promise.resolve()),
+    GpuLostError,
+  );
+  t.ok(state.isLost);
+  await holder.terminate();
+});
