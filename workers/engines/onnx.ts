@@ -7,16 +7,7 @@ import type { Engine, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
 import { copiesFolderOf, errorsOnly, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
-import { PlacedSessions } from './placed.js';
-
-export type Run = (feeds: InferenceSession.FeedsType) => Promise<InferenceSession.ReturnType>;
-
-/** Graphs by name. */
-export interface Runs<Name extends string = string> {
-  readonly run: Readonly<Record<Name, Run>>;
-  /** Frees the models. Call it when none of them runs. */
-  readonly release: () => Promise<void>;
-}
+import { PlacedSessions, type Run, type Runs } from './placed.js';
 
 /** The graphs of a pack. */
 export interface Sessions<Name extends string> extends Runs<Name> {

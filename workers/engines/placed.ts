@@ -14,10 +14,18 @@ import { type GpuState, type Placement, GpuLostError } from '../../src/threads/g
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { EngineLog } from './engine.js';
 import { firstLine } from './entries.js';
-import type { Run, Runs } from './onnx.js';
 
 type Feeds = InferenceSession.FeedsType;
 type Made = InferenceSession.ReturnType;
+
+export type Run = (feeds: Feeds) => Promise<Made>;
+
+/** Graphs by name. */
+export interface Runs<Name extends string = string> {
+  readonly run: Readonly<Record<Name, Run>>;
+  /** Frees the models. Call it when none of them runs. */
+  readonly release: () => Promise<void>;
+}
 
 /** A graph moves to the GPU if it takes less than this part of its time on the CPU. */
 const worthPart = 0.8;

@@ -3,8 +3,7 @@ import { Tensor } from 'onnxruntime-node';
 import t from 'tap';
 import { GpuLostError, GpuState, type Placement } from '../../../src/threads/gpu.js';
 import { unguarded } from '../../../src/threads/vitals.js';
-import type { Run } from '../../../workers/engines/onnx.js';
-import { type PlacedParts, PlacedSessions } from '../../../workers/engines/placed.js';
+import { type PlacedParts, PlacedSessions, type Run } from '../../../workers/engines/placed.js';
 
 const feeds = { x: new Tensor('float32', Float32Array.of(1, 2), [2]) };
 const result = (...values: number[]) => ({
