@@ -93,7 +93,7 @@ const createOnCpu = async <Name extends string>(
   return create(graphs, means, options);
 };
 
-/** On the GPU, by WebGPU if it is settled which graphs belong there, graph by graph. */
+/** Options of a session on a GPU. @param device the number of a CUDA device */
 export const gpuOptionsOf = (
   provider: 'cuda' | 'webgpu',
   device: number | null,
@@ -118,7 +118,8 @@ const createPlaced = async <Name extends string>(
 ): Promise<Sessions<Name>> => {
   const { loading = means.native } = means;
   const options = gpuOptionsOf('webgpu', null, choices);
-  const { createSession = (path, more) => InferenceSession.create(path, more) } = gpu;
+  const createSession: NonNullable<GpuMeans['createSession']> =
+    gpu.createSession ?? ((path, more) => InferenceSession.create(path, more));
   const names = Object.keys(graphs) as Name[];
   const placed = await PlacedSessions.load(names, {
     ...{ pack, native: means.native, log: means.log, clock: monotonicMs },
