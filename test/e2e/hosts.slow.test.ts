@@ -1,19 +1,28 @@
-/** Several hosts behind nginx, with the files of scripts/deploy: a key stays on one host, whichever header carries it. */
+/** Several hosts behind nginx and HAProxy, with the files of scripts/deploy: a key stays on one host, whichever header carries it. */
 import { cpSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
+import { HostsProxy, type HostsProxyKind } from '../../scripts/rig/proxy.js';
 import { temporaryFolder } from '../store/support.js';
-import { startHostsProxy } from '../support/proxy.js';
-import { SCRIPTED, startService, until, type TestService } from '../support/service.js';
+import {
+  freePort,
+  prose,
+  SCRIPTED,
+  speech,
+  startService,
+  until,
+  type TestService,
+  pause,
+} from '../support/service.js';
 import { openNative } from '../support/socket-client.js';
 import { missingTool } from '../support/tools.js';
 
 const slotsPerKey = 9;
-/** nginx tries a host again two seconds after a failure. */
+/** nginx tries a host again two seconds after a failure, HAProxy checks it after one. */
 const foundAgainMs = 4_000;
 const drainMs = 2_000;
 /** For threads and store, after the drain. */
@@ -42,15 +51,21 @@ const startEcho = async (name: string, port = 0): Promise<Echo> => {
 
 const keys = Array.from({ length: 30 }, (_, i) => `svc_sk_${(i * 7_919 + 13).toString(36).padEnd(43, 'q')}`);
 
-t.test('nginx: the key decides the host', { skip: missingTool('nginx') }, async (t) => {
+const startProxy = async (t: Test, kind: HostsProxyKind, hosts: readonly number[]): Promise<number> => {
+  const proxy = await HostsProxy.start(kind, temporaryFolder(t), hosts);
+  t.teardown(() => proxy.kill());
+  return proxy.port;
+};
+
+const keyDecides = async (t: Test, kind: HostsProxyKind): Promise<void> => {
   const names = ['a', 'b', 'c'];
   const hosts = await Promise.all(names.map((host) => startEcho(host)));
   t.teardown(async () => {
     for (const host of hosts) await host.close();
   });
-  const proxyPort = await startHostsProxy(
+  const proxyPort = await startProxy(
     t,
-    temporaryFolder(t),
+    kind,
     hosts.map(({ port }) => port),
   );
   const hostOf = async (headers: Record<string, string>): Promise<string> => {
@@ -90,7 +105,7 @@ t.test('nginx: the key decides the host', { skip: missingTool('nginx') }, async 
     await until(async () => (await hostsOf()).join() === before.join(), 3 * foundAgainMs),
     'they come back',
   );
-});
+};
 
 /** More than all buffers on the way to a client that does not read. */
 const text = 'A long text for a slow reader. '.repeat(80);
@@ -117,7 +132,7 @@ const openStreams = async (port: number, key: string, count: number) => {
   return { granted, refused, end: () => control.abort() };
 };
 
-t.test('nginx: a key has nine slots over all hosts', { skip: missingTool('nginx') }, async (t) => {
+const slotsAreOfAllHosts = async (t: Test, kind: HostsProxyKind): Promise<void> => {
   const folder = temporaryFolder(t);
   const [key = ''] = await createKeys(join(folder, 'seed'), [['ada', null]]);
   const start = (i: number): Promise<TestService> => {
@@ -127,9 +142,9 @@ t.test('nginx: a key has nine slots over all hosts', { skip: missingTool('nginx'
     return startService(t, env, SCRIPTED);
   };
   const hosts = [await start(0), await start(1), await start(2)];
-  const proxyPort = await startHostsProxy(
+  const proxyPort = await startProxy(
     t,
-    join(folder, 'nginx'),
+    kind,
     hosts.map(({ port }) => port),
   );
   const socket = await openNative(proxyPort, key);
@@ -156,4 +171,59 @@ t.test('nginx: a key has nine slots over all hosts', { skip: missingTool('nginx'
   );
   streams.end();
   more.end();
-});
+};
+
+/** Every host stops and starts again, one after the other, while clients ask for speech. */
+const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> => {
+  const folder = temporaryFolder(t);
+  const seeds = Array.from({ length: 6 }, (_, i) => [`account-${i}`, null] as const);
+  const keys = await createKeys(join(folder, 'seed'), seeds);
+  const ports = [await freePort(), await freePort(), await freePort()];
+  const start = (i: number): Promise<TestService> => {
+    const dataDir = join(folder, `host-${i}`);
+    cpSync(join(folder, 'seed'), dataDir, { recursive: true });
+    const env = { DATA_DIR: dataDir, PORT: String(ports[i]), SYNTHESIS_THREADS: '1' };
+    return startService(t, env, SCRIPTED);
+  };
+  const hosts = [await start(0), await start(1), await start(2)];
+  const proxyPort = await startProxy(t, kind, ports);
+
+  let isOver = false;
+  let answered = 0;
+  const failures: unknown[] = [];
+  const ask = async (key: string, text: string, path: string): Promise<void> => {
+    while (!isOver) {
+      const body = JSON.stringify(speech(text));
+      const headers = { 'x-api-key': key, 'content-type': 'application/json' };
+      try {
+        const answer = await fetch(`http://127.0.0.1:${proxyPort}${path}`, { method: 'POST', headers, body });
+        await answer.text();
+        if (answer.status !== 200) failures.push(answer.status);
+      } catch (error) {
+        failures.push(error);
+      }
+      answered += 1;
+    }
+  };
+  const asking = Promise.all(
+    keys.flatMap((key) => [ask(key, 'Yes.', '/v1/tts'), ask(key, prose(3), '/v1/tts/stream')]),
+  );
+  for (const [i, host] of hosts.entries()) {
+    const before = answered;
+    t.match(await host.stop(), { code: 0 });
+    hosts[i] = await start(i);
+    t.ok(await until(() => answered > before + 20), 'clients go on');
+    // As hosts.md says, so that the proxy finds the host again.
+    await pause(foundAgainMs);
+  }
+  isOver = true;
+  await asking;
+  t.same(failures, [], `of ${answered} requests`);
+};
+
+for (const kind of ['nginx', 'haproxy'] as const) {
+  const skip = missingTool(kind);
+  t.test(`${kind}: the key decides the host`, { skip }, (t) => keyDecides(t, kind));
+  t.test(`${kind}: a key has nine slots over all hosts`, { skip }, (t) => slotsAreOfAllHosts(t, kind));
+  t.test(`${kind}: a restart of each host fails no request`, { skip }, (t) => restartsAreNotSeen(t, kind));
+}

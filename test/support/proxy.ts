@@ -1,26 +1,13 @@
 /** nginx with the configuration files of scripts/deploy; only addresses, paths and names differ. */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { createServer, connect as connectTcp } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { connect, type TLSSocket } from 'node:tls';
 import type { Test } from 'tap';
-import { packageRoot } from './package-root.js';
-import { freePort, holdPort, until } from './service.js';
-
-const shipped = (name: string): string => readFileSync(join(packageRoot, 'scripts/deploy', name), 'utf8');
-
-/** Replaces a text. @throws unless it occurs exactly `times` times, so that a changed file does not go untested */
-const replace = (source: string, from: string, to: string, times = 1): string => {
-  const pieces = source.split(from);
-  if (pieces.length !== times + 1)
-    throw new Error(`${JSON.stringify(from)} occurs ${pieces.length - 1} times, not ${times}`);
-  return pieces.join(to);
-};
-
-const startMsMax = 10_000;
+import { replace, serves, shipped, startNginx } from '../../scripts/rig/proxy.js';
+import { holdPort } from './service.js';
 
 /** Connections that one address may hold, instead of 2,048. */
 export const CONNECTIONS_OF_ADDRESS = 32;
@@ -55,51 +42,6 @@ export interface Proxy {
   readonly log: () => string[];
   readonly errors: () => string;
 }
-
-/**
- * Starts nginx with the configuration files of its sites. It ends with the test.
- * @param folder of nginx and of these files
- * @param answers whether nginx serves
- * @throws if it does not start
- */
-const startNginx = async (
-  t: Test,
-  folder: string,
-  sites: readonly string[],
-  answers: () => Promise<boolean>,
-): Promise<void> => {
-  const path = (name: string) => join(folder, name);
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `  ${name}_temp_path ${path(`temp-${name}`)};`,
-  );
-  const main = [
-    'daemon off;',
-    'worker_processes 2;',
-    // The default user of the workers, `nobody`, cannot read the folder of the test.
-    ...(process.getuid?.() === 0 ? ['user root;'] : []),
-    `pid ${path('nginx.pid')};`,
-    `error_log ${path('error.log')};`,
-    'events { worker_connections 1024; }',
-    'http {',
-    ...temporary,
-    ...sites.map((name) => `  include ${path(name)};`),
-    '}',
-  ];
-  writeFileSync(path('nginx.conf'), main.join('\n'));
-  const nginx = spawn('nginx', ['-p', folder, '-c', path('nginx.conf'), '-e', path('error.log')], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let stderr = '';
-  nginx.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
-  const exited = new Promise<void>((resolve) => nginx.once('close', () => resolve()));
-  t.teardown(async () => {
-    nginx.kill('SIGTERM');
-    await exited;
-  });
-  const isSettled = async () => nginx.exitCode !== null || (await answers());
-  if (!(await until(isSettled, startMsMax)) || nginx.exitCode !== null)
-    throw new Error(`nginx does not start: ${stderr}`);
-};
 
 /**
  * Starts nginx with TLS before two ports of the loopback address. It ends with the test.
@@ -158,11 +100,9 @@ export const startProxy = async (
   }
   const certificate = readFileSync(path('cert.pem'), 'utf8');
   const sites = ['site.conf', ...(consolePorts === undefined ? [] : ['console.conf'])];
-  await startNginx(t, folder, sites, async () => {
-    const socket = await openTls(port, certificate).catch(() => null);
-    socket?.destroy();
-    return socket !== null;
-  });
+  const nginx = startNginx(folder, sites);
+  t.teardown(() => nginx.end('SIGTERM'));
+  await serves(nginx, port);
   const read = (name: string) => readFileSync(path(name), 'utf8');
   return {
     ...{ port, consolePort, certificate },
@@ -171,53 +111,6 @@ export const startProxy = async (
     errors: () => read('error.log'),
   };
 };
-
-const listens = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connectTcp(port, '127.0.0.1');
-    const settle = (isOpen: boolean): void => {
-      socket.destroy();
-      resolve(isOpen);
-    };
-    socket.once('connect', () => settle(true)).once('error', () => settle(false));
-  });
-
-/**
- * Starts nginx before several hosts, without TLS. It ends with the test.
- * @param folder for the files of nginx
- * @param hosts three ports of this machine, in the place of three hosts
- * @returns its port
- */
-export const startHostsProxy = async (t: Test, folder: string, hosts: readonly number[]): Promise<number> => {
-  const port = await freePort();
-  const path = (name: string) => join(folder, name);
-  mkdirSync(folder, { recursive: true });
-  const upstream = hosts.reduce(
-    (source, host, i) => replace(source, `10.0.0.${i + 1}:8080`, `127.0.0.1:${host}`),
-    shipped('syrinx-hosts.conf'),
-  );
-  writeFileSync(path('hosts.conf'), upstream);
-  let site = shipped('nginx.conf');
-  site = replace(site, '/etc/nginx/syrinx-upstream.conf', path('hosts.conf'));
-  site = replace(site, 'listen 443 ssl;', `listen 127.0.0.1:${port};`);
-  site = replace(site, 'listen [::]:443 ssl;', '');
-  site = site.replaceAll(/^ *ssl_.*\n/gm, '');
-  site = replace(site, '/var/log/nginx/syrinx.log', path('access.log'));
-  writeFileSync(path('site.conf'), site);
-  await startNginx(t, folder, ['site.conf'], () => listens(port));
-  return port;
-};
-
-/** A TLS connection to a port of this machine. */
-const openTls = (port: number, certificate: string): Promise<TLSSocket> =>
-  new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port, servername: 'localhost', ca: certificate });
-    socket.once('error', reject);
-    socket.once('secureConnect', () => {
-      socket.off('error', reject);
-      resolve(socket);
-    });
-  });
 
 export interface Answer {
   readonly status: number;

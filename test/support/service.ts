@@ -1,7 +1,5 @@
 /** The service as a child process that ends with its test, on free ports, with a store of its own. */
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { Changes } from '../../scripts/rig/changes.js';
@@ -11,6 +9,7 @@ import { memoryFolder } from '../store/support.js';
 import { packageRoot } from './package-root.js';
 import { until } from './waiting.js';
 
+export { freePort, holdPort } from '../../scripts/rig/ports.js';
 export { pause, until } from './waiting.js';
 
 const entryOf = (script: string) => new URL(`../../${script}`, import.meta.url);
@@ -137,21 +136,6 @@ export const failsToStart = async (
   t.match(await service.exited, { code: 1 });
   t.equal(service.stderr.trimEnd().split('\n').length, 1, service.stderr);
   for (const reason of reasons) t.match(service.stderr, reason);
-};
-
-/** A port that something else listens on. */
-export const holdPort = async (): Promise<{ port: number; release: () => Promise<void> }> => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return { port, release: () => new Promise((resolve) => server.close(() => resolve())) };
-};
-
-/** A port that was free a moment ago. */
-export const freePort = async (): Promise<number> => {
-  const { port, release } = await holdPort();
-  await release();
-  return port;
 };
 
 /** Runs a script of the package to its end. */
