@@ -14,6 +14,7 @@ import { connections, requests, slow, sockets } from './floods/floods.js';
 import { fuzz } from './fuzz/fuzz.js';
 import { greedy } from './greedy/greedy.js';
 import { halfOpen } from './half-open/half-open.js';
+import { severalHosts } from './hosts/hosts.js';
 import { kills } from './kills/kills.js';
 import { damagedStore } from './store/damaged-store.js';
 import { clock } from './surroundings/clock.js';
@@ -37,6 +38,7 @@ const scenarios: readonly Scenario[] = [
   threads,
   dialects,
   kills,
+  severalHosts,
   damagedStore,
   damagedVoices,
   voices,

@@ -30,6 +30,8 @@ export class Traffic {
   readonly #sockets: SocketConnection[] = [];
   /** The most that a request can be charged, by its id. */
   readonly costs = new Map<string, number>();
+  /** Ids of the requests that were answered to the end with 200. */
+  readonly wholes = new Set<string>();
   /** Of responses over HTTP. */
   readonly statuses = new Tally();
 
@@ -69,6 +71,7 @@ export class Traffic {
     if (status > 0) this.statuses.add(String(status));
     const id = headers.get('x-request-id');
     if (id !== undefined) this.costs.set(id, status === 200 ? text.length : 0);
+    if (id !== undefined && status === 200 && isWhole) this.wholes.add(id);
     return isWhole;
   }
 

@@ -21,7 +21,7 @@ const TEXT = 'The clock on the wall is wrong again, and no one minds. '.repeat(1
 const REVOKED_MS_MAX = 2_000;
 
 /** libfaketime sets the wall clock of a process from a file. @returns `null` where it is not installed */
-const fakeClock = (): string | null => {
+export const fakeClock = (): string | null => {
   for (const folder of ['/usr/lib', '/usr/local/lib', '/usr/lib64'])
     try {
       for (const name of ['', ...readdirSync(folder)]) {

@@ -1,0 +1,124 @@
+/** What the ledger in the database must have, whatever breaks: a model of it, and its comparison. */
+import { limits } from '../../../src/limits.js';
+import { connect } from '../../../src/store/postgres/driver.js';
+import { findDamage } from '../../../src/store/postgres/verification.js';
+import type { Hosts } from '../../rig/hosts.js';
+import { CHARACTERS_MAX } from '../kills/traffic.js';
+
+interface Row {
+  readonly id: number;
+  readonly writer: number;
+  readonly entry: number;
+  readonly account: string;
+  readonly requestId: string | null;
+  readonly kind: string;
+  readonly amount: number;
+}
+
+const rows = `SELECT ledger.id, writer, entry, name AS account, request_id AS "requestId", kind, amount
+  FROM syrinx.ledger JOIN syrinx.accounts ON accounts.id = account_id`;
+
+/** Entries get their ids before they are committed, so that a lower id can appear after a higher one. */
+const idsOutOfOrderMax = 5_000;
+
+export class Books {
+  readonly #hosts: Hosts;
+  /** Entries that were read once, by id. */
+  readonly #seen = new Map<number, string>();
+  /** What a client may pay for each request, at most. */
+  readonly #costs = new Map<string, number>();
+  /** Requests whose price the ledger must have. */
+  readonly #due = new Map<string, number>();
+  #granted = 0;
+  #lastId = 0;
+
+  constructor(hosts: Hosts) {
+    this.#hosts = hosts;
+  }
+
+  get entries(): number {
+    return this.#seen.size;
+  }
+
+  /** An operator's credit was acknowledged. */
+  grant(credits: number): void {
+    this.#granted += credits;
+  }
+
+  /** @param isDue the answer was complete, and its host was not killed since */
+  answer(requestId: string, cost: number, isDue: boolean): void {
+    this.#costs.set(requestId, cost);
+    if (isDue) this.#due.set(requestId, cost);
+  }
+
+  /** Reads what was committed since: from now on it must stay. */
+  async look(): Promise<void> {
+    for (const row of await this.#rowsAfter(this.#lastId - idsOutOfOrderMax)) this.#note(row);
+  }
+
+  /** @returns how many answers the ledger does not have in full */
+  async countOwed(): Promise<number> {
+    await this.look();
+    const charges = this.#chargesOf([...this.#seen.values()].map((text) => JSON.parse(text) as Row));
+    return [...this.#due].filter(([id, cost]) => (charges.get(id) ?? 0) < cost).length;
+  }
+
+  /** @returns what is wrong */
+  async check(): Promise<string[]> {
+    const wrong: string[] = [];
+    const found = await this.#rowsAfter(0);
+    const texts = new Map(found.map((row) => [row.id, JSON.stringify(row)]));
+    for (const [id, text] of this.#seen)
+      if (texts.get(id) !== text) wrong.push(`entry ${id} is lost or changed`);
+    for (const row of found) this.#note(row);
+    const granted = found.filter(({ kind }) => kind === 'grant').reduce((sum, { amount }) => sum + amount, 0);
+    if (granted !== this.#granted) wrong.push(`granted ${this.#granted}, and the ledger has ${granted}`);
+    const charges = this.#chargesOf(found);
+    for (const [id, credits] of charges) {
+      const max = this.#costs.get(id) ?? CHARACTERS_MAX;
+      if (credits < 0 || credits > max) wrong.push(`${id} was charged ${credits}, and costs ${max} at most`);
+    }
+    for (const [id, cost] of this.#due)
+      if ((charges.get(id) ?? 0) !== cost)
+        wrong.push(`${id} costs ${cost}, and was charged ${charges.get(id) ?? 0}`);
+    this.#due.clear();
+    const overspent = await this.#hosts.query(
+      'SELECT name, balance FROM syrinx.accounts WHERE metered = 1 AND balance < 0',
+    );
+    for (const { name, balance } of overspent)
+      wrong.push(`${String(name)} spent more than it had: ${String(balance)}`);
+    return [...wrong, ...(await this.#damage())];
+  }
+
+  /** Sums that are not those of their entries. */
+  async #damage(): Promise<readonly string[]> {
+    const connection = await connect(this.#hosts.databaseUrl, limits, false);
+    try {
+      return await findDamage(connection, true);
+    } finally {
+      await connection.close();
+    }
+  }
+
+  #chargesOf(found: readonly Row[]): ReadonlyMap<string, number> {
+    const charges = new Map<string, number>();
+    for (const { amount, kind, requestId } of found)
+      if (kind !== 'grant' && requestId !== null)
+        charges.set(requestId, (charges.get(requestId) ?? 0) - amount);
+    return charges;
+  }
+
+  #note(row: Row): void {
+    this.#seen.set(row.id, JSON.stringify(row));
+    this.#lastId = Math.max(this.#lastId, row.id);
+  }
+
+  async #rowsAfter(id: number): Promise<readonly Row[]> {
+    const found = await this.#hosts.query(`${rows} WHERE ledger.id > ${id} ORDER BY ledger.id`);
+    // The client returns large integers as text.
+    return found.map((row) => ({ ...row, ...numbersOf(row) })) as unknown as readonly Row[];
+  }
+}
+
+const numbersOf = (row: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(['id', 'writer', 'entry', 'amount'].map((name) => [name, Number(row[name])]));
