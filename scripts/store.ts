@@ -8,13 +8,14 @@ import { storePath } from '../src/store/sqlite/database.js';
 import { restore } from '../src/store/sqlite/restore.js';
 import { copyStore, type CopySide } from '../src/store/copying.js';
 import { connect, damagedStore } from '../src/store/postgres/driver.js';
-import { shownUrl } from '../src/store/postgres/connection.js';
+import { shownUrl, type Session } from '../src/store/postgres/connection.js';
+import { declareDead, liveWriters } from '../src/store/postgres/writer.js';
 import { postgresSide } from '../src/store/postgres/copying.js';
 import { findDamage } from '../src/store/postgres/verification.js';
 import { sqliteSide } from '../src/store/sqlite/copying.js';
 import { AdministrationError } from '../src/store/store.js';
 import { program, runIfMain, storePlace, UsageError, type Terminal } from './command.js';
-import { formatTime } from './table.js';
+import { formatTable, formatTime } from './table.js';
 
 const usage = `Usage: npm run store -- COMMAND
 
@@ -23,6 +24,9 @@ const usage = `Usage: npm run store -- COMMAND
   restore FILE            put a backup in the place of the store, which is kept beside it; the service must be stopped
   copy FROM TO            copy a store into a new one, and compare each row; the services must be stopped. FROM and TO are
                           data folders (SQLite) or addresses of databases (postgres://USER:PASSWORD@HOST/DATABASE)
+  writers                 list the processes that write to the database of STORE_URL, with the credit that each holds
+  declare-dead WRITER     end the credit of a process that will never come back; what it did not write yet is refused from
+                          then on
 
 ${storePlace}
 A backup and a verification work while the service runs. Back up a PostgreSQL database with its own tools, such as pg_dump.
@@ -70,6 +74,38 @@ const verifyDatabase = async (storeUrl: string, { out }: Terminal): Promise<void
   } finally {
     await connection.close();
   }
+};
+
+/** @throws {AdministrationError} the store is a file */
+const inDatabase = async <T>(
+  command: string,
+  { storeUrl }: Config,
+  work: (session: Session) => Promise<T>,
+): Promise<T> => {
+  if (storeUrl === null)
+    throw new AdministrationError(
+      `\`${command}\` is for PostgreSQL: set STORE_URL to the database of the services`,
+    );
+  const connection = await connect(storeUrl, limits, false);
+  try {
+    return await work(await connection.session());
+  } finally {
+    await connection.close();
+  }
+};
+
+const listWriters = async (session: Session, { out }: Terminal): Promise<void> => {
+  const rows = (await liveWriters(session)).map(({ writer, host, startedAtMs, seenMsAgo, credits }) => [
+    ...[
+      String(writer),
+      host,
+      formatTime(startedAtMs),
+      `${(seenMsAgo / 1_000).toFixed(1)} s ago`,
+      String(credits),
+    ],
+  ]);
+  if (rows.length === 0) out('No process writes to the database\n');
+  else out(formatTable([['writer', 'host', 'started (UTC)', 'last seen', 'credits'], ...rows], [0, 4]));
 };
 
 const sideOf = async (place: string, create: boolean): Promise<CopySide> =>
@@ -130,6 +166,22 @@ export const store = program('store', usage, {
       } finally {
         await source.close();
       }
+    },
+  },
+  writers: {
+    operands: [0, 0],
+    run: (_, terminal) =>
+      inDatabase('writers', readConfig(terminal.env), (session) => listWriters(session, terminal)),
+  },
+  'declare-dead': {
+    operands: [1, 1],
+    run: async ({ operands: [name = ''] }, { env, out }) => {
+      const writer = Number(name);
+      if (!Number.isSafeInteger(writer)) throw new UsageError('the writer is a number: see `writers`');
+      const credits = await inDatabase('declare-dead', readConfig(env), (session) =>
+        declareDead(session, writer),
+      );
+      out(`Writer ${writer} is dead: ${count(credits, 'credit')} of it can be spent by others\n`);
     },
   },
 });

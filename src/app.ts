@@ -172,6 +172,7 @@ export class App {
       const admission = createAdmission({
         reader: store.reader,
         ledger: store.ledger,
+        allotments: store.allotments,
         bounds,
         creditsPerCharacter: config.creditsPerCharacter,
         clock: Date.now,
@@ -349,6 +350,7 @@ export class App {
       bufferedAudioMs: this.#stages.dispatcher.unsentAudioMs,
       capacityRatio: this.#stages.dispatcher.capacityRatio,
       ledgerEntriesQueued: this.#stages.store.ledger.queued,
+      ledgerEntriesRefused: this.#stages.store.entriesRefused,
       logLinesLost: this.#stages.log.linesLost,
       eventLoopDelay: (quantile) => this.#eventLoop.seconds(quantile),
       restarts: {

@@ -288,6 +288,26 @@ export const limits = {
   storeStaleMsMax: 1_000,
   /** PostgreSQL: keys that a service holds in memory; with more it does not start. */
   storeKeysMax: 50_000,
+  /** PostgreSQL: credits of an account that a host holds ready at least, while it uses them. */
+  creditAheadMin: 4_000,
+  /** PostgreSQL: milliseconds until the free part of an allotment expires, by the clock of the database. */
+  creditFreeMs: 30_000,
+  /** PostgreSQL: milliseconds before that from which on a host does not count on it, by its own clock. */
+  creditFreeMarginMs: 5_000,
+  /** PostgreSQL: milliseconds without a request after which a host gives the credit of an account back. */
+  creditIdleMs: 30_000,
+  /** PostgreSQL: milliseconds until a host asks again for credit that it did not get and that no request waits for. */
+  creditRetryMs: 1_000,
+  /** PostgreSQL: milliseconds that a request waits for credit that other hosts hold. */
+  creditWaitMsMax: 200,
+  /** PostgreSQL: requests that wait so; a further one is answered at once. */
+  creditWaitsMax: 4_096,
+  /** PostgreSQL: milliseconds without a sign of life after which other hosts declare a host dead. */
+  writerSilentMsMax: 15 * 60_000,
+  /** PostgreSQL: milliseconds that an entry may be without an acknowledgement before the journal is synchronised for it. */
+  journalSyncMs: 20,
+  /** PostgreSQL: bytes of one file of the journal; a full one is removed when its entries are in the database. */
+  journalFileBytes: 4 * MiB,
   /** Heap of the administration thread, in MiB. */
   administrationHeapMiBMax: 128,
   /** Calls of the console that wait for the administration thread; further ones are refused. */

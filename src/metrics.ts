@@ -49,6 +49,7 @@ export interface Figures {
   /** What is in use of the speech that the machine can make in time. */
   readonly capacityRatio: number;
   readonly ledgerEntriesQueued: number;
+  readonly ledgerEntriesRefused: number;
   readonly logLinesLost: number;
   /** Seconds that the event loop was late. */
   readonly eventLoopDelay: (quantile: (typeof delayQuantiles)[number]) => number;
@@ -69,6 +70,7 @@ const nothing: Figures = {
   bufferedAudioMs: 0,
   capacityRatio: 0,
   ledgerEntriesQueued: 0,
+  ledgerEntriesRefused: 0,
   logLinesLost: 0,
   eventLoopDelay: () => 0,
   restarts: { synthesis: 0, actor: 0, ledger: 0, administration: 0 },
@@ -168,6 +170,11 @@ const readMetrics: Readonly<Record<string, ReadMetric>> = {
   syrinx_ledger_entries_queued: {
     help: 'Ledger entries that are not durable yet.',
     read: ({ ledgerEntriesQueued }) => ledgerEntriesQueued,
+  },
+  syrinx_ledger_entries_refused_total: {
+    help: 'Ledger entries that the database refused, because their process had been declared dead.',
+    isCounter: true,
+    read: ({ ledgerEntriesRefused }) => ledgerEntriesRefused,
   },
   syrinx_log_lines_lost_total: {
     help: 'Log lines that could not be written and did not fit into memory.',

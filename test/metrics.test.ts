@@ -23,6 +23,7 @@ const figures: Figures = {
   logLinesLost: 5,
   bufferedAudioMs: 1_500,
   capacityRatio: 0.25,
+  ledgerEntriesRefused: 23,
   ledgerEntriesQueued: 13,
   eventLoopDelay: (quantile) => quantile / 10,
   restarts: { synthesis: 1, actor: 2, ledger: 4, administration: 3 },

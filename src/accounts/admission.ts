@@ -2,6 +2,7 @@
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import type { LedgerQueue } from '../store/ledger.js';
+import type { Allotments, Waiting } from '../store/allotments.js';
 import {
   StoreError,
   type ActiveKey,
@@ -53,6 +54,19 @@ export interface Admission {
    * @param slotsOf whose slots they are: by default the key's
    */
   admit(key: ActiveKey, characters: number, requestId: string, slotsOf?: SlotHolder): Admittance;
+  /**
+   * Waits for credit that other services hold, where the store is shared. A slot is held meanwhile.
+   *
+   * @param slotsOf whose slot; `null`: it is held already
+   * @param decide called once, later, unless the wait is cancelled: `admit` decides then
+   * @returns `null`: `admit` decides now
+   */
+  waitForCredit?(
+    key: ActiveKey,
+    characters: number,
+    slotsOf: SlotHolder | null,
+    decide: () => void,
+  ): Waiting | null;
   /** @returns `null` while the store cannot be read */
   standing(key: ActiveKey): Standing | null;
   /** Slots taken and credits reserved over all keys. Both are 0 when every lease is closed. */
@@ -77,6 +91,7 @@ export const phrases: Readonly<Record<LedgerFault, string>> = {
   foreign: 'another program’s database is in the place of the store',
   newer: 'the store is of a newer version of this program',
   unreachable: 'the database of the store cannot be reached, or does not answer in time',
+  barred: 'this process was declared dead by an operator or another service: restart it',
   unusable: 'the store refuses to work: see the log',
   behind: 'the disk of the store is too slow for what is to be written',
   stalled: 'the disk of the store does not answer',
@@ -86,6 +101,8 @@ export const phrases: Readonly<Record<LedgerFault, string>> = {
 export interface AdmissionOptions {
   readonly reader: StoreReader;
   readonly ledger: LedgerQueue;
+  /** `null`, or absent: this process has the store for itself. */
+  readonly allotments?: Allotments | null;
   readonly bounds: LeaseBounds & Pick<Bounds, 'slotsPerKey'>;
   readonly creditsPerCharacter: number;
   /** Wall clock, in milliseconds since 1970: for entries of the ledger, and for keys that expire. */
@@ -94,8 +111,8 @@ export interface AdmissionOptions {
 }
 
 export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
-  const { reader, ledger, bounds, creditsPerCharacter, clock, log } = options;
-  const credit = new Credit(reader, ledger);
+  const { reader, ledger, allotments = null, bounds, creditsPerCharacter, clock, log } = options;
+  const credit = new Credit(reader, ledger, allotments);
   const slots = new Slots(bounds.slotsPerKey);
   let readFault: StoreFault | null = null;
 
@@ -118,9 +135,8 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
   /** Why the credit of a text cannot be reserved now; `null` if it can. */
   const refuse = (key: ActiveKey, characters: number): 'creditExhausted' | 'unavailable' | null => {
     if (!ledger.accepting) return 'unavailable';
-    const available = read(() => credit.available(key));
-    if (available === null) return 'unavailable';
-    return characters * creditsPerCharacter > available.answer ? 'creditExhausted' : null;
+    const refusal = read(() => credit.refusal(key, characters * creditsPerCharacter));
+    return refusal === null ? 'unavailable' : refusal.answer;
   };
 
   const hasExpired = ({ expiresAtMs }: ActiveKey): boolean => expiresAtMs !== null && clock() >= expiresAtMs;
@@ -129,7 +145,33 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
     const found = read(() => reader.findActiveKey(by));
     if (found === null) return { ok: false, code: 'unavailable' };
     const key = found.answer;
-    return key === null || hasExpired(key) ? { ok: false, code: 'keyUnknown' } : { ok: true, key };
+    if (key === null || hasExpired(key)) return { ok: false, code: 'keyUnknown' };
+    if (allotments !== null) read(() => credit.expect(key));
+    return { ok: true, key };
+  };
+
+  /** @see Admission.waitForCredit */
+  const waitForCredit: NonNullable<Admission['waitForCredit']> = (key, characters, slotsOf, decide) => {
+    if (!ledger.accepting || (slotsOf !== null && !slots.hasFree(slotsOf))) return null;
+    const giveSlot = (): void => {
+      if (slotsOf !== null) slots.give(slotsOf);
+    };
+    const found = read(() =>
+      credit.wait(key, characters * creditsPerCharacter, () => {
+        giveSlot();
+        decide();
+      }),
+    );
+    const waiting = found?.answer ?? null;
+    if (waiting === null) return null;
+    if (slotsOf !== null) slots.take(slotsOf);
+    return {
+      cancel: () => {
+        const isCancelled = waiting.cancel();
+        if (isCancelled) giveSlot();
+        return isCancelled;
+      },
+    };
   };
 
   return {
@@ -144,8 +186,13 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
       return now === null || hasExpired(now) ? null : now;
     },
 
+    ...(allotments === null ? {} : { waitForCredit }),
+
     admit: (key, characters, requestId, slotsOf = key.keyId) => {
       const refusal = refuse(key, characters);
+      // It could not wait for credit, for want of a slot.
+      if (refusal === 'unavailable' && allotments !== null && ledger.accepting && !slots.hasFree(slotsOf))
+        return { ok: false, code: 'slotsExhausted' };
       if (refusal !== null) return { ok: false, code: refusal };
       if (!slots.take(slotsOf)) return { ok: false, code: 'slotsExhausted' };
       credit.reserve(key, characters * creditsPerCharacter);

@@ -4,9 +4,11 @@
  *     account: balance in the store + entries queued but not yet in that balance - reserved
  *     key: its limit - what it has spent in the store + entries queued likewise - reserved
  *
- * A request may take the smaller of the two.
+ * A request may take the smaller of the two. In a store that several services share, the credit of a metered account must
+ * also be in the headroom of this one.
  */
 import type { LedgerQueue, NewEntry } from '../store/ledger.js';
+import type { Allotments, Waiting } from '../store/allotments.js';
 import type { StoreReader } from '../store/store.js';
 
 interface PendingEntry {
@@ -52,46 +54,89 @@ export class Credit {
   readonly #ledger: LedgerQueue;
   readonly #accounts = new Map<number, Book>();
   readonly #keys = new Map<number, Book>();
+  readonly #allotments: Allotments | null;
 
-  constructor(reader: StoreReader, ledger: LedgerQueue) {
+  /** @param allotments `null`: this process has the store for itself */
+  constructor(reader: StoreReader, ledger: LedgerQueue, allotments: Allotments | null = null) {
     this.#reader = reader;
     this.#ledger = ledger;
+    this.#allotments = allotments;
   }
 
   /**
-   * Credits that can be reserved now: `Infinity` for a key without a limit of an account that is not metered, 0 for a key
+   * Why credit cannot be reserved now; `null` if it can. `unavailable`: the account has it, but this service does not.
+   *
+   * @throws {StoreError} the store cannot be read
+   */
+  refusal(payer: Payer, amount: number): 'creditExhausted' | 'unavailable' | null {
+    const { left, metered } = this.#stateOf(payer);
+    if (amount > left) return 'creditExhausted';
+    if (this.#allotments === null || !metered) return null;
+    const { accountId } = payer;
+    return amount > this.#allotments.headroom(accountId) ? this.#allotments.refusal(accountId) : null;
+  }
+
+  /**
+   * Waits until `refusal` can decide. @returns `null`: it can decide now
+   *
+   * @param decide see `Allotments.wait`
+   * @throws {StoreError} the store cannot be read
+   */
+  wait(payer: Payer, amount: number, decide: () => void): Waiting | null {
+    if (this.#allotments === null) return null;
+    const { left, metered } = this.#stateOf(payer);
+    return metered && amount <= left ? this.#allotments.wait(payer.accountId, amount, decide) : null;
+  }
+
+  /** A request is about to come. @throws {StoreError} the store cannot be read */
+  expect(payer: Payer): void {
+    if (this.#allotments !== null && this.#stateOf(payer).metered) this.#allotments.expect(payer.accountId);
+  }
+
+  /**
+   * Credits that key and account have: `Infinity` for a key without a limit of an account that is not metered, 0 for a key
    * that does not exist.
    *
    * @throws {StoreError} the store cannot be read
    */
   available(payer: Payer): number {
+    return this.#stateOf(payer).left;
+  }
+
+  #stateOf(payer: Payer): { readonly left: number; readonly metered: boolean } {
     const state = this.#reader.readCredit(payer.keyId);
-    if (state === null) return 0;
+    if (state === null) return { left: 0, metered: true };
     const { metered, balance, creditLimit, spent, committedEntry } = state;
     const [account, key] = this.#booksOf(payer);
     const left = (book: Book, sum: number): number => {
       book.settleThrough(committedEntry);
       return sum + book.pendingAmount - book.reserved;
     };
-    return Math.min(
-      left(account, metered ? balance : Infinity),
-      left(key, creditLimit === null ? Infinity : creditLimit - spent),
-    );
+    return {
+      metered,
+      left: Math.min(
+        left(account, metered ? balance : Infinity),
+        left(key, creditLimit === null ? Infinity : creditLimit - spent),
+      ),
+    };
   }
 
   /** Reserves credits that the caller found available in this same tick. */
   reserve(payer: Payer, amount: number): void {
     for (const book of this.#booksOf(payer)) book.reserved += amount;
+    this.#allotments?.reserve(payer.accountId, amount);
   }
 
   /** Ends a reservation. */
   release(payer: Payer, amount: number): void {
     for (const book of this.#booksOf(payer)) book.reserved -= amount;
+    this.#allotments?.release(payer.accountId, amount);
   }
 
   /** Queues an entry. It counts from now on, whether or not the store has it yet. */
   append(entry: NewEntry & Payer): void {
     const pending = { entry: this.#ledger.append(entry), amount: entry.amount };
+    if (entry.kind === 'usage') this.#allotments?.append(entry.accountId, pending.entry, -entry.amount);
     const settled = this.#reader.settledEntry(this.#ledger.acknowledged);
     for (const book of this.#booksOf(entry)) {
       book.settleThrough(settled);

@@ -137,18 +137,24 @@ export const speak = (
   exchange.onOver(() => {
     textBudget.giveBack(key.keyId, characters);
   });
-  const admitted = parts.admission.admit(key, exchange.characters, exchange.id);
-  if (!admitted.ok) {
-    replyError(exchange, admitted.code);
-    return;
-  }
-  const { lease } = admitted;
-  try {
-    open(parts, exchange, request, lease, asked.responder ?? responder);
-  } catch (error) {
-    lease.void();
-    throw error;
-  }
+  const admit = (): void => {
+    const admitted = parts.admission.admit(key, characters, exchange.id);
+    if (!admitted.ok) {
+      replyError(exchange, admitted.code);
+      return;
+    }
+    const { lease } = admitted;
+    try {
+      open(parts, exchange, request, lease, asked.responder ?? responder);
+    } catch (error) {
+      lease.void();
+      throw error;
+    }
+  };
+  const waiting =
+    parts.admission.waitForCredit?.(key, characters, key.keyId, exchange.guarded(admit)) ?? null;
+  if (waiting === null) admit();
+  else exchange.onOver(() => waiting.cancel());
 };
 
 export const speechRoute =

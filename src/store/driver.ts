@@ -1,7 +1,7 @@
 /** The store that the configuration names. */
 import type { Config } from '../config.js';
 import { postgresStore } from './postgres/driver.js';
-import type { PostgresBounds } from './postgres/connection.js';
+import type { SharingBounds } from './postgres/sharing.js';
 import type { SqliteBounds } from './sqlite/database.js';
 import { sqliteStore } from './sqlite/driver.js';
 import type { StoreDriver } from './store.js';
@@ -10,5 +10,6 @@ export type StorePlace = Pick<Config, 'dataDir' | 'storeUrl'>;
 
 export const storeAt = (
   { dataDir, storeUrl }: StorePlace,
-  bounds: SqliteBounds & PostgresBounds,
-): StoreDriver => (storeUrl === null ? sqliteStore(dataDir, bounds) : postgresStore(storeUrl, bounds));
+  bounds: SqliteBounds & SharingBounds,
+): StoreDriver =>
+  storeUrl === null ? sqliteStore(dataDir, bounds) : postgresStore(storeUrl, dataDir, bounds);

@@ -9,7 +9,16 @@
 import { randomBytes } from 'node:crypto';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
-import type { LedgerEntry, LedgerFault, LedgerWriter, StoreDriver, StoreReader } from './store.js';
+import type { Allotments } from './allotments.js';
+import type {
+  CommittedBatch,
+  EntryJournal,
+  LedgerEntry,
+  LedgerFault,
+  LedgerWriter,
+  StoreDriver,
+  StoreReader,
+} from './store.js';
 
 /** An entry without its identity, which the ledger adds. */
 export type NewEntry = Omit<LedgerEntry, 'writer' | 'entry'>;
@@ -44,6 +53,9 @@ export interface LedgerOptions {
   readonly startWriter: () => LedgerWriter;
   readonly bounds: LedgerBounds;
   readonly log: Log;
+  /** Without it, a kill loses the entries that are not in the store. */
+  readonly journal?: EntryJournal | undefined;
+  readonly onCommitted?: ((batch: CommittedBatch) => void) | undefined;
 }
 
 /** A number for one writer of entries. It is random, so that no two runs of any process share it. */
@@ -65,6 +77,7 @@ export class Ledger implements LedgerQueue {
   /** Nothing is written any more. A commit that is still running must not start another writer. */
   #ended = false;
   #restarts = 0;
+  #entriesRefused = 0;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -77,7 +90,7 @@ export class Ledger implements LedgerQueue {
   }
 
   get fault(): LedgerFault | null {
-    return this.#writeFault ?? (this.full ? 'behind' : null);
+    return this.#writeFault ?? (this.full ? 'behind' : (this.#options.journal?.fault ?? null));
   }
 
   get full(): boolean {
@@ -98,9 +111,15 @@ export class Ledger implements LedgerQueue {
     return this.#queue.length;
   }
 
+  /** Entries that the store will never take. */
+  get entriesRefused(): number {
+    return this.#entriesRefused;
+  }
+
   append(entry: NewEntry): number {
-    this.#lastEntry += 1;
-    this.#queue.push({ ...entry, writer: this.#options.writer, entry: this.#lastEntry });
+    const numbered = { ...entry, writer: this.#options.writer, entry: ++this.#lastEntry };
+    this.#queue.push(numbered);
+    this.#options.journal?.append(numbered);
     // While writes fail, the timer decides when the next attempt is made.
     if (this.#writeFault === null) void this.#commit();
     return this.#lastEntry;
@@ -127,8 +146,14 @@ export class Ledger implements LedgerQueue {
     clearTimeout(timer);
     clearTimeout(this.#timer);
     this.#ended = true;
-    if (this.#queue.length > 0)
-      this.#options.log.error({ entries: this.#queue.length }, 'ledger entries were given up');
+    const { journal, log } = this.#options;
+    if (this.#queue.length > 0 && journal === undefined)
+      log.error({ entries: this.#queue.length }, 'ledger entries were given up');
+    else if (this.#queue.length > 0)
+      log.warn(
+        { entries: this.#queue.length },
+        'ledger entries are left in the journal: the next start sends them',
+      );
     await this.#writer.end();
   }
 
@@ -147,8 +172,10 @@ export class Ledger implements LedgerQueue {
     const result = await this.#writer.commit(batch);
     clearTimeout(stall);
     this.#committing = false;
-    if (result.ok) this.#acknowledge(batch.length, result.givenUp);
-    else this.#fail(result.fault, result.message);
+    if (result.ok) {
+      this.#acknowledge(batch.length, result.givenUp);
+      this.#options.onCommitted?.({ ...result, entries: batch });
+    } else this.#fail(result.fault, result.message);
     if (result.ok && this.#queue.length > 0) void this.#commit();
     else this.#wait();
   }
@@ -156,15 +183,32 @@ export class Ledger implements LedgerQueue {
   #acknowledge(entries: number, givenUp: number): void {
     this.#acknowledged += entries;
     this.#queue.splice(0, entries);
-    const { log } = this.#options;
+    const { journal, log } = this.#options;
+    if (entries > 0) journal?.settled(this.#acknowledged);
     if (givenUp > 0)
       log.error({ entries: givenUp }, 'ledger entries were given up: the store does not have their accounts');
     if (this.#writeFault !== null) log.info('the ledger can be written again');
     this.#writeFault = null;
-    if (this.#queue.length > 0) return;
+    if (this.#queue.length === 0) this.#onIdle();
+  }
+
+  #onIdle(): void {
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];
     for (const resolve of waiters) resolve();
+  }
+
+  /** Others may have spent the credit of these entries. */
+  #refuse(): void {
+    const queued = this.#queue.splice(0);
+    if (queued.length === 0) return;
+    const credits = queued.reduce((sum, { amount }) => sum - amount, 0);
+    this.#options.log.error(
+      { entries: queued.length, credits },
+      'ledger entries were refused: this process was declared dead',
+    );
+    this.#entriesRefused += queued.length;
+    this.#onIdle();
   }
 
   #fail(fault: LedgerFault, reason: string): void {
@@ -173,6 +217,7 @@ export class Ledger implements LedgerQueue {
     if (this.#writeFault !== fault)
       this.#options.log.error({ reason }, 'the ledger cannot be written: nothing is admitted');
     this.#writeFault = fault;
+    if (fault === 'barred') this.#refuse();
   }
 
   #wait(): void {
@@ -187,6 +232,10 @@ export class Ledger implements LedgerQueue {
 export interface Store {
   readonly reader: StoreReader;
   readonly ledger: Ledger;
+  /** `null`: the service has the store for itself. */
+  readonly allotments: Allotments | null;
+  /** Entries that the store will never take: of this process, and of those before it. */
+  readonly entriesRefused: number;
   /** Makes the ledger durable, see `Ledger.close`, and lets go of the store. Idempotent. */
   close(): Promise<void>;
 }
@@ -195,13 +244,31 @@ export interface Store {
 export const openStore = async (driver: StoreDriver, bounds: LedgerBounds, log: Log): Promise<Store> => {
   const writer = newWriter();
   const reader = await driver.openReader(writer);
-  const ledger = new Ledger({ writer, startWriter: () => driver.startWriter(), bounds, log });
+  const sharing = await driver.share?.(writer, log).catch(async (error: unknown) => {
+    await reader.close();
+    throw error;
+  });
+  const ledger = new Ledger({
+    writer,
+    startWriter: () => driver.startWriter(writer),
+    bounds,
+    log,
+    journal: sharing?.journal,
+    onCommitted: sharing && ((batch) => sharing.committed(batch)),
+  });
+  let closed: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    await ledger.close();
+    await sharing?.close(ledger.entriesRefused > 0 ? 'refused' : ledger.queued > 0 ? 'left' : 'durable');
+    await reader.close();
+  };
   return {
     reader,
     ledger,
-    close: async () => {
-      await ledger.close();
-      await reader.close();
+    allotments: sharing?.allotments ?? null,
+    get entriesRefused() {
+      return ledger.entriesRefused + (sharing?.entriesRefused ?? 0);
     },
+    close: () => (closed ??= close()),
   };
 };

@@ -5,65 +5,13 @@
  * from its file. A store behind a network answers from a copy in memory that its notifications keep fresh, and throws
  * a `StoreError` while it cannot tell whether the copy is fresh. Everything else may wait for a network.
  */
+import type { Log } from '../log.js';
+import type { Allotment, Allotments } from './allotments.js';
 import type { Awaitable } from './awaitable.js';
+import type { StoreFault } from './faults.js';
 import type { PeopleTransaction, PeopleView } from './people.js';
 
-export type StoreFault =
-  | 'unwritable'
-  | 'damaged'
-  /** A database of another program. */
-  | 'foreign'
-  /** Written by a newer version of this program. */
-  | 'newer'
-  | 'busy'
-  | 'full'
-  /** The store is not where it was. */
-  | 'missing'
-  /** Another store has taken its place, in a way that cannot be used. */
-  | 'replaced'
-  /** It lacks entries that were committed to it. */
-  | 'short'
-  /** Another process is replacing the store, or has it open and must not lose it. */
-  | 'held'
-  /** The database cannot be reached, or does not answer in time. */
-  | 'unreachable'
-  | 'unusable';
-
-/** The store cannot be used. The message is one line that names the store and the remedy. */
-export class StoreError extends Error {
-  override readonly name = 'StoreError';
-  readonly fault: StoreFault;
-  constructor(fault: StoreFault, message: string) {
-    super(message);
-    this.fault = fault;
-  }
-}
-
-/** Why an act is refused. */
-export type Objection =
-  /** A value is not allowed. */
-  | 'badRequest'
-  | 'notFound'
-  /** Not as things are now. */
-  | 'conflict'
-  | 'forbidden'
-  /** Who asks is not a user any more. */
-  | 'signedOut'
-  /** Too much is asked at once. */
-  | 'unavailable';
-
-/** An act that the contents of the store, or of a backup, do not allow. The message is for whoever asked for it. */
-export class AdministrationError extends Error {
-  override readonly name: string = 'AdministrationError';
-  readonly objection: Objection;
-  /** The value that is not allowed, where one is. */
-  readonly field: string | null;
-  constructor(message: string, objection: Objection = 'badRequest', field: string | null = null) {
-    super(message);
-    this.objection = objection;
-    this.field = field;
-  }
-}
+export { AdministrationError, StoreError, type Objection, type StoreFault } from './faults.js';
 
 /** What an operator sets for a key, and can change. */
 export interface KeyProperties {
@@ -152,9 +100,40 @@ export type LedgerFault =
   | 'restarting';
 
 export type CommitResult =
-  /** `givenUp`: entries of accounts or keys that the store does not have. They can never be written. */
-  | { readonly ok: true; readonly givenUp: number }
+  | {
+      readonly ok: true;
+      /** Entries of accounts or keys that the store does not have. They can never be written. */
+      readonly givenUp: number;
+      /** Of the accounts of the batch, in a store that several services share. */
+      readonly allotments?: readonly Allotment[];
+    }
   | { readonly ok: false; readonly fault: LedgerFault; readonly message: string };
+
+/** A batch that is in the store. */
+export interface CommittedBatch {
+  readonly entries: readonly LedgerEntry[];
+  readonly allotments?: readonly Allotment[];
+}
+
+/** Keeps entries on the local disk until the store has them. */
+export interface EntryJournal {
+  /** Why entries cannot be kept now. */
+  readonly fault: StoreFault | null;
+  append(entry: LedgerEntry): void;
+  /** Entries up to this one are in the store. */
+  settled(entry: number): void;
+}
+
+/** What a service needs beside reader and writer if others share its store. */
+export interface Sharing {
+  readonly allotments: Allotments;
+  readonly journal: EntryJournal;
+  /** Entries of earlier processes that the store will never take. */
+  readonly entriesRefused: number;
+  committed(batch: CommittedBatch): void;
+  /** @param end what became of the entries: they are in the store, only in the journal, or refused */
+  close(end: 'durable' | 'left' | 'refused'): Promise<void>;
+}
 
 /** Makes entries durable. The ledger gives it one batch at a time, and replaces it once it has ended. */
 export interface LedgerWriter {
@@ -364,8 +343,18 @@ export interface StoreDriver {
    * @throws {StoreError} the store cannot be read and written, is damaged, or lacks entries that were committed
    */
   openReader(writer: number): Awaitable<StoreReader>;
-  /** Never throws: what prevents writing shows at the first commit. */
-  startWriter(): LedgerWriter;
+  /**
+   * Never throws: what prevents writing shows at the first commit.
+   *
+   * @param writer the number of the service's entries
+   */
+  startWriter(writer: number): LedgerWriter;
+  /**
+   * Prepares a service for others beside it. Absent: one service has the store for itself.
+   *
+   * @throws {StoreError}
+   */
+  share?(writer: number, log: Log): Promise<Sharing>;
   /**
    * Opens the store for an operator, while services may use it.
    *

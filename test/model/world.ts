@@ -176,6 +176,7 @@ export class World {
       queued: this.#queued,
       contextBudget: this.#contextBudget,
       flushIdBudget: this.#flushIdBudget,
+      onHeld: () => undefined,
       isBehind: () => false,
       onBeat: () => undefined,
       isDraining: () => this.#draining,

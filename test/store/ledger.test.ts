@@ -5,7 +5,7 @@ import { limits } from '../../src/limits.js';
 import type { Log } from '../../src/log.js';
 import { Ledger, type LedgerBounds } from '../../src/store/ledger.js';
 import type { CommitResult, LedgerEntry, LedgerWriter } from '../../src/store/store.js';
-import { usageOf } from './suite.js';
+import { usageOf } from './usage.js';
 
 const failed = (fault: 'busy' | 'full' | 'restarting'): CommitResult => ({
   ok: false,

@@ -9,7 +9,9 @@ import { postgresStore } from '../../src/store/postgres/driver.js';
 import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
 import { hasPostgres, PostgresServer } from '../support/postgres.js';
 import { eventually, pause, until } from '../support/waiting.js';
-import { storeSuite, usageOf } from './suite.js';
+import { storeSuite } from './suite.js';
+import { temporaryFolder } from './support.js';
+import { usageOf } from './usage.js';
 
 /** `PostgresReader`, as the driver returns it. */
 type RefreshedReader = StoreReader & { refresh(): Promise<void> };
@@ -42,7 +44,7 @@ if (hasPostgres()) {
   const create = async () => {
     const { name, url } = await server.database();
     const readers: RefreshedReader[] = [];
-    const plain = postgresStore(url, limits);
+    const plain = postgresStore(url, temporaryFolder(t), limits);
     const driver: StoreDriver = {
       ...plain,
       openReader: async (writer) => {
@@ -91,7 +93,7 @@ if (hasPostgres()) {
   t.test('too many keys stop admission until some are revoked', async (t) => {
     const { url, administration, hash } = await withKey(t);
     const { key } = await administration.createKey('ada', 100);
-    const reader = await postgresStore(url, { ...limits, storeKeysMax: 2 }).openReader(1);
+    const reader = await postgresStore(url, temporaryFolder(t), { ...limits, storeKeysMax: 2 }).openReader(1);
     t.teardown(() => reader.close());
     t.not(reader.findActiveKey({ hash }), null);
     await administration.createKey('ada', 100);
@@ -181,7 +183,7 @@ if (hasPostgres()) {
   );
 
   t.test('errors name the database and the remedy, and never the password', async (t) => {
-    const nowhere = postgresStore('postgres://user:secret@127.0.0.1:9/syrinx', limits);
+    const nowhere = postgresStore('postgres://user:secret@127.0.0.1:9/syrinx', temporaryFolder(t), limits);
     const error: unknown = await (async () => nowhere.openReader(1))().catch((reason: unknown) => reason);
     t.ok(error instanceof StoreError && error.fault === 'unreachable', String(error));
     t.match(String(error), /postgres:\/\/user@127\.0\.0\.1:9\/syrinx .*STORE_URL/);

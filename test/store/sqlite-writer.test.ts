@@ -17,7 +17,7 @@ import { storePath } from '../../src/store/sqlite/database.js';
 import { WriterThread } from '../../src/store/sqlite/writer.js';
 import { createKeys } from '../../scripts/operator.js';
 import { eventually } from '../support/waiting.js';
-import { usageOf } from './suite.js';
+import { usageOf } from './usage.js';
 import { balances, memoryFolder } from './support.js';
 
 const log = createLog('silent', limits);

@@ -9,7 +9,7 @@ import { hashKey } from '../../src/accounts/keys.js';
 import { readUsage } from '../../src/accounts/usage.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
-import { newWriter, openStore, type LedgerBounds, type NewEntry } from '../../src/store/ledger.js';
+import { newWriter, openStore, type LedgerBounds } from '../../src/store/ledger.js';
 import {
   AdministrationError,
   StoreError,
@@ -22,6 +22,7 @@ import {
 import { seededRandom } from '../../scripts/rig/random.js';
 import { peopleSuite } from './people-suite.js';
 import { HOUR_MS, randomEntries } from './random-entries.js';
+import { usageOf } from './usage.js';
 
 export interface StoreUnderTest {
   /** Of a store that does not exist yet, and is removed with the test. */
@@ -41,19 +42,6 @@ const unused = {
   firstAtMs: null,
   lastAtMs: null,
 };
-
-export const usageOf = (credits: number): NewEntry => ({
-  accountId: 1,
-  keyId: 1,
-  requestId: 'r',
-  kind: 'usage',
-  amount: -credits,
-  characters: credits,
-  voice: 'wren',
-  audioMs: 60 * credits,
-  beginsRequest: true,
-  atMs: 1_000,
-});
 
 const plain = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
 const FUTURE_MS = Date.UTC(2100, 0, 1);
@@ -87,7 +75,7 @@ export const storeSuite = (
       return opened;
     };
     const startWriter = (): LedgerWriter => {
-      const writer = driver.startWriter();
+      const writer = driver.startWriter(newWriter());
       t.teardown(() => writer.end());
       return writer;
     };
@@ -149,10 +137,10 @@ export const storeSuite = (
       writer: 7,
       entry: number,
     });
-    t.strictSame(await writer.commit([]), { ok: true, givenUp: 0 }, 'an empty batch is a probe');
+    t.match(await writer.commit([]), { ok: true, givenUp: 0 }, 'an empty batch is a probe');
     await writer.commit([entry(1, -10), entry(2, -5)]);
     const again = [entry(1, -10), entry(2, -5), entry(3, -1)];
-    t.strictSame(await writer.commit(again), { ok: true, givenUp: 0 });
+    t.match(await writer.commit(again), { ok: true, givenUp: 0 });
     await settled();
     t.strictSame(reader.readCredit(1), creditOf(84, 3, 16));
     t.strictSame(other.readCredit(1), creditOf(84, 0, 16));
@@ -164,7 +152,7 @@ export const storeSuite = (
       { ...entry(4, -10), accountId: 99 },
       { ...entry(5, -10), keyId: 99 },
     ];
-    t.strictSame(await writer.commit([...strangers, entry(6, -4)]), { ok: true, givenUp: 2 });
+    t.match(await writer.commit([...strangers, entry(6, -4)]), { ok: true, givenUp: 2 });
     await settled();
     t.strictSame(reader.readCredit(1), creditOf(80, 6, 20));
     await writer.end();

@@ -156,6 +156,7 @@ export const createSession = (
       answers: new ByteBudget(limits.socketAnswerBytesInFlightMax),
     },
     flushIdBudget: new ByteBudget(limits.flushIdUnitsInFlightMax),
+    onHeld: () => undefined,
     isBehind: () => false,
     onBeat: () => undefined,
     queued: { bytes: 0 },

@@ -10,6 +10,7 @@ import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { errors } from '../../errors.js';
 import { forgetLastMatch } from '../../last-match.js';
 import type { RefusalReason } from '../../metrics.js';
+import type { Waiting } from '../../store/allotments.js';
 import type { TickActions } from '../../tick.js';
 import { describeFault } from '../../fault.js';
 import { Lane, type Tally } from '../sender.js';
@@ -31,6 +32,8 @@ export interface SessionParts extends OpenerParts {
   readonly queued: Tally;
   /** Whether the client has sent more than was passed to the session. */
   readonly isBehind: () => boolean;
+  /** Messages must wait, or are passed again: the session waits for credit. */
+  readonly onHeld: (isHeld: boolean) => void;
   readonly onBeat: (nowMs: number) => void;
   readonly onOver: (session: Session) => void;
 }
@@ -53,6 +56,8 @@ export class Session {
   readonly #life: SignsOfLife;
   /** When a context last spoke, or text came. */
   #busyMs = 0;
+  /** For credit that other services hold. */
+  #waiting: Waiting | null = null;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -107,8 +112,12 @@ export class Session {
   message(bytes: Buffer): void {
     this.#record.frames++;
     this.heard();
-    for (const act of this.#parts.protocol.read(bytes, this.#contexts))
-      if (this.#isOver || !this.#act(act)) return;
+    this.#do(this.#parts.protocol.read(bytes, this.#contexts), 0);
+  }
+
+  /** Waits until the current message is done. */
+  get isWaiting(): boolean {
+    return this.#waiting !== null;
   }
 
   /** A binary message. */
@@ -170,7 +179,15 @@ export class Session {
   /** The service is stopping: ends the socket, unless it generates or has something to send. */
   drain(): void {
     const { isBehind, lease } = this.#parts;
-    if (this.#isOver || lease.isHeld || isBehind() || !this.#outbox.isEmpty || this.#isClosing()) return;
+    if (
+      this.#isOver ||
+      this.isWaiting ||
+      lease.isHeld ||
+      isBehind() ||
+      !this.#outbox.isEmpty ||
+      this.#isClosing()
+    )
+      return;
     this.#end('drained', GOING_AWAY, 'service is stopping');
   }
 
@@ -201,6 +218,7 @@ export class Session {
       this.#record.characters += context.characters;
       context.abandon();
     }
+    this.#waiting?.cancel();
     this.#parts.contextBudget.giveBack(this.#contexts.size);
     this.#contexts.clear();
     this.#outbox.close();
@@ -212,6 +230,32 @@ export class Session {
     this.#record.write(log, facts, clock());
     onOver(this);
     forgetLastMatch();
+  }
+
+  /** Does the acts of a message in their order, after a refusal no more. @param from the first one */
+  #do(acts: readonly SocketAct[], from: number): void {
+    for (let index = from; index < acts.length; index += 1) {
+      const act = acts[index]!;
+      if (this.#isOver || this.#waits(acts, index) || !this.#act(act)) return;
+    }
+  }
+
+  /** @returns whether an act waits for credit. Then the rest of the message, and further messages, wait too */
+  #waits(acts: readonly SocketAct[], index: number): boolean {
+    const act = acts[index]!;
+    if (act.type !== 'text' && act.type !== 'flush' && act.type !== 'close' && act.type !== 'finish')
+      return false;
+    const context = this.#contexts.get(act.contextId);
+    if (context?.isOpen !== true) return false;
+    this.#waiting = context.waitForCredit(act.type === 'text' ? act.text : null, () =>
+      this.guard(() => {
+        this.#waiting = null;
+        if (this.#act(act)) this.#do(acts, index + 1);
+        if (!this.isWaiting) this.#parts.onHeld(false);
+      }),
+    );
+    if (this.isWaiting) this.#parts.onHeld(true);
+    return this.isWaiting;
   }
 
   /** @returns false if it was refused */

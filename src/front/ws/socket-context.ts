@@ -17,6 +17,7 @@ import type { FailureCode, Frame } from '../../threads/messages.js';
 import { FirstAudio } from '../../speech/first-audio.js';
 import type { Activity, FrameSink, SpeechContext } from '../../speech/speech.js';
 import type { PartOfKey } from '../../byte-budget.js';
+import type { Waiting } from '../../store/allotments.js';
 import { isBlank } from '../../text/words.js';
 import { codePointCount } from '../../text/code-points.js';
 import { Lane } from '../sender.js';
@@ -160,6 +161,14 @@ export class SocketContext {
   /** Answers in the order of this context's frames. */
   answer(message: string): void {
     this.#parts.outbox.answer(this.#lane, message);
+  }
+
+  /** Before text, a flush or a close (`null`): waits for credit that other services hold. @returns `null`: nothing waits */
+  waitForCredit(text: string | null, decide: () => void): Waiting | null {
+    if (this.#refusal !== null || text === '') return null;
+    const isHolding = this.activity === 'holding';
+    if (text === null) return isHolding ? this.#parts.lease.wait(null, true, decide) : null;
+    return this.#parts.lease.wait(text, isHolding || !isBlank(text), decide);
   }
 
   text(text: string): void {

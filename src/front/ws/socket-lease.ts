@@ -8,9 +8,11 @@
  */
 import type { Admission } from '../../accounts/admission.js';
 import type { GrowingLease, Lease } from '../../accounts/lease.js';
+import type { Waiting } from '../../store/allotments.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { SocketErrorCode } from '../../errors.js';
 import type { PartOfKey } from '../../byte-budget.js';
+import { codePointCount } from '../../text/code-points.js';
 
 /** Why text is refused. */
 export type LeaseRefusal = Extract<
@@ -19,7 +21,7 @@ export type LeaseRefusal = Extract<
 >;
 
 export interface SocketLeaseParts {
-  readonly admission: Pick<Admission, 'admit'>;
+  readonly admission: Pick<Admission, 'admit' | 'waitForCredit'>;
   readonly key: ActiveKey;
   readonly requestId: string;
   /** Unspoken characters that one socket may have. */
@@ -56,6 +58,22 @@ export class SocketLease {
   /** A share for a new context, which closes it when it is released. */
   share(): LeaseShare {
     return new LeaseShare(this);
+  }
+
+  /**
+   * Waits for credit that other services hold. @returns `null`: `add` and `cover` decide now
+   *
+   * @param text that `add` will get; `null`: `cover` will be called
+   * @param isSpeech see `add`
+   * @param decide called once, later, unless the wait is cancelled
+   */
+  wait(text: string | null, isSpeech: boolean, decide: () => void): Waiting | null {
+    const { admission, key } = this.#parts;
+    const isHeld = this.#lease !== null;
+    if (admission.waitForCredit === undefined || !(text === null ? !isHeld : isHeld || isSpeech)) return null;
+    const more = text === null ? 0 : codePointCount(text);
+    const characters = isHeld ? more : this.#unspoken + more;
+    return admission.waitForCredit(key, characters, isHeld ? null : key.keyId, decide);
   }
 
   /** Takes the lease for all unspoken text, unless it is held. */

@@ -2,6 +2,7 @@
  * Reads one WebSocket: passes its messages to the session at once, or in the turns of its key, always in their order.
  *
  *   reading --the key is above its part--> paused, messages wait --(turns) all passed--> reading;  any --closed--> over
+ *   reading --(the session waits for credit)--> messages wait --(it goes on)--> (turns) all passed --> reading
  *
  * The library has no call to pause a WebSocket, but its call for responses works for one (`uws.ts`), with three effects
  * that this class makes up for. A read that was under way delivers up to half a MiB more: those messages wait too. A
@@ -52,6 +53,7 @@ export class SocketReader implements Inlet, Waiting {
   #timedSinceMs: number | null = null;
   #pingedMs = 0;
   #isChecking = false;
+  #isHeld = false;
   #isOver = false;
 
   constructor(parts: SocketReaderParts) {
@@ -70,11 +72,11 @@ export class SocketReader implements Inlet, Waiting {
     if (this.#isOver) return;
     const { turn } = this.#parts;
     this.#timedSinceMs = null;
-    const isFree = !this.isBehind && turn.isFree;
+    const isFree = !this.isBehind && turn.isFree && !this.#isHeld;
     // The library has just spent milliseconds on a large message: others are served before it is parsed.
     const isLater = !isFree || message.byteLength > AT_ONCE_BYTES;
     if (isLater && this.#queue.push(message, isBinary)) {
-      turn.wait(this);
+      if (!this.#isHeld) turn.wait(this);
       if (!isFree) this.#readLater();
     } else if (isFree) turn.run(message.byteLength, () => this.#pass(new Uint8Array(message), isBinary));
     else this.#parts.session.guard(() => this.#parts.session.flooded());
@@ -92,6 +94,14 @@ export class SocketReader implements Inlet, Waiting {
     if (this.#pausedSinceMs !== null || !turn.isFree) this.#readLater();
   }
 
+  /** Messages wait, in their order, until the session goes on. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+    if (isHeld || this.#isOver) return;
+    if (this.isBehind) this.#parts.turn.wait(this);
+    else this.#queue.clear();
+  }
+
   get nextBytes(): number {
     return this.#queue.nextBytes;
   }
@@ -100,6 +110,7 @@ export class SocketReader implements Inlet, Waiting {
     const frame = this.#queue.shift();
     if (frame === undefined) return false;
     this.#pass(frame.bytes, frame.isBinary);
+    if (this.#isHeld) return false;
     if (this.isBehind) return true;
     this.#queue.clear();
     return false;

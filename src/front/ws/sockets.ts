@@ -166,6 +166,7 @@ export class Sockets {
       contextBudget: ofKey.contextBudget,
       flushIdBudget: this.#flushIdBudget.of(keyId),
       isBehind: () => reader.isBehind,
+      onHeld: (isHeld) => reader.hold(isHeld),
       onBeat: (nowMs) => reader.beat(nowMs),
       isDraining: () => this.#draining,
       onOver: (over) => {

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Bounds } from '../../limits.js';
 import type { Sql, SqlValue } from '../sql/sql.js';
 import { StoreError, type StoreFault } from '../store.js';
-import { CHANNEL, SCHEMA } from './schema.js';
+import { SCHEMA } from './schema.js';
 
 export type PostgresBounds = Pick<
   Bounds,
@@ -108,7 +108,10 @@ export class Session implements Sql {
     this.#url = url;
   }
 
-  static async open(url: string, { bounds, name, onNotification }: ConnectionOptions): Promise<Session> {
+  static async open(
+    url: string,
+    { bounds, name, channel, onNotification }: ConnectionOptions,
+  ): Promise<Session> {
     const client = new pg.Client({
       connectionString: url,
       application_name: name,
@@ -129,9 +132,9 @@ export class Session implements Sql {
          SET idle_in_transaction_session_timeout = ${limitMs};
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
       );
-      if (onNotification !== undefined) {
-        client.on('notification', onNotification);
-        await client.query(`LISTEN ${CHANNEL}`);
+      if (channel !== undefined) {
+        client.on('notification', ({ payload = '' }) => onNotification?.(payload));
+        await client.query(`LISTEN ${channel}`);
       }
       return session;
     } catch (error) {
@@ -194,8 +197,9 @@ export interface ConnectionOptions {
   readonly bounds: PostgresBounds;
   /** Shown by `pg_stat_activity`. */
   readonly name: string;
-  /** Called for each notification. Without it the connection does not listen. */
-  readonly onNotification?: () => void;
+  /** It listens to this channel. */
+  readonly channel?: string;
+  readonly onNotification?: (payload: string) => void;
 }
 
 /** Begins a transaction that reads one state of the store. */

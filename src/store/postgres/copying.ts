@@ -5,6 +5,7 @@ import { StoreError } from '../store.js';
 import { SERVICE_NAME, shownUrl, type PostgresBounds } from './connection.js';
 import { connect } from './driver.js';
 import { SCHEMA } from './schema.js';
+import { liveWriters } from './writer.js';
 import { findDamage } from './verification.js';
 
 const numbered = ['accounts', 'api_keys', 'ledger', 'audit', 'users'] as const;
@@ -37,6 +38,14 @@ export const postgresSide = async (
           throw new StoreError(
             'held',
             `The store ${place} is in use: a service has it open: stop that first`,
+          );
+        // What it has not sent yet would be refused by the copy, or missing in it.
+        const [left] = await liveWriters(session);
+        if (left !== undefined)
+          throw new StoreError(
+            'held',
+            `The store ${place} is in use: ${left.host} (writer ${left.writer}) was stopped by force. Start and stop it once, ` +
+              'or declare it dead with `npm run store -- declare-dead`',
           );
         return work(session);
       }),

@@ -11,6 +11,7 @@ import {
 import { COMMAND_NAME, Connection, shownUrl, SNAPSHOT, type PostgresBounds } from './connection.js';
 import { PostgresReader } from './reader.js';
 import { migrations, SCHEMA, VERSION } from './schema.js';
+import { PostgresSharing, type SharingBounds } from './sharing.js';
 import { findDamage } from './verification.js';
 import { PostgresWriter } from './writer.js';
 
@@ -107,7 +108,8 @@ export const damagedStore = (url: string, finding: string): StoreError =>
     `The store ${shownUrl(url)} is damaged (${finding}): restore a backup of the database`,
   );
 
-export const postgresStore = (url: string, bounds: PostgresBounds): StoreDriver => ({
+/** @param dataDir for the journal */
+export const postgresStore = (url: string, dataDir: string, bounds: SharingBounds): StoreDriver => ({
   openReader: async (writer) => {
     const connection = await connect(url, bounds, true);
     try {
@@ -125,7 +127,8 @@ export const postgresStore = (url: string, bounds: PostgresBounds): StoreDriver 
       throw error;
     }
   },
-  startWriter: () => new PostgresWriter(url, bounds),
+  startWriter: (writer) => new PostgresWriter(url, bounds, writer),
+  share: (writer, log) => PostgresSharing.open(url, dataDir, writer, bounds, log),
   administer: async (create) => new PostgresAdministration(await connect(url, bounds, create)),
   readUsage: async (period) => {
     const connection = await connect(url, bounds, false);

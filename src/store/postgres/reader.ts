@@ -17,6 +17,7 @@ import {
   type PostgresBounds,
   type Session,
 } from './connection.js';
+import { CHANNEL } from './schema.js';
 
 type AccountFields = readonly [
   id: number,
@@ -104,6 +105,7 @@ export class PostgresReader implements StoreReader {
     this.#connection = new Connection(url, {
       bounds,
       name: SERVICE_NAME,
+      channel: CHANNEL,
       onNotification: () => void this.refresh(),
     });
   }

@@ -4,6 +4,8 @@
  * `../sql` works on both.
  */
 
+import { hostMigration } from './host-schema.js';
+
 export const SCHEMA = 'syrinx';
 /** Notifies of changes of accounts and keys, but not of usage. */
 export const CHANNEL = 'syrinx';
@@ -176,6 +178,7 @@ export const migrations = [
   CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
   `,
+  hostMigration(SCHEMA),
 ] as const;
 
 export const VERSION = migrations.length;

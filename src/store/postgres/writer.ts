@@ -1,48 +1,60 @@
-/** Writes the ledger: one statement for each batch. */
+/**
+ * Writes the ledger: one statement for each batch. An empty one is a sign of life. An operator sees the processes that
+ * write, and may declare one dead.
+ */
+import { hostname } from 'node:os';
 import { appendValues } from '../sql/rows.js';
-import { StoreError, type CommitResult, type LedgerEntry, type LedgerWriter } from '../store.js';
-import { Connection, SERVICE_NAME, type PostgresBounds } from './connection.js';
+import type { Allotment } from '../allotments.js';
+import {
+  AdministrationError,
+  StoreError,
+  type CommitResult,
+  type LedgerEntry,
+  type LedgerWriter,
+} from '../store.js';
+import { Connection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
 
-/** In the order of `appendValues`. */
-const columns = [
-  'writer bigint',
-  'entry bigint',
-  'account_id bigint',
-  'key_id bigint',
-  'request_id text',
-  'kind text',
-  'amount bigint',
-  'characters bigint',
-  'voice text',
-  'audio_ms bigint',
-  'begins_request bigint',
-  'at_ms bigint',
-].map((column) => column.split(' ') as [name: string, type: string]);
+/** For operators. */
+export const HOST = `${hostname()}:${process.pid}`;
 
-const names = columns.map(([name]) => name).join(', ');
+/** As in `appendValues`. */
+const COLUMNS = 12;
 
-// Skips entries that the ledger has already. Counts those of accounts and keys that the store does not have.
-const append = `
-  WITH given AS (
-    SELECT * FROM unnest(${columns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ')})
-      AS entries (${names})
-  ), known AS (
-    SELECT * FROM given
-    WHERE EXISTS (SELECT 1 FROM accounts WHERE id = account_id)
-      AND (key_id IS NULL OR EXISTS (SELECT 1 FROM api_keys WHERE id = key_id))
-  ), added AS (
-    INSERT INTO ledger (${names}) SELECT ${names} FROM known ORDER BY entry
-    ON CONFLICT (writer, entry) DO NOTHING
-  )
-  SELECT (SELECT count(*) FROM given) - (SELECT count(*) FROM known) AS given_up
-`;
+const append = `SELECT append_entries(${Array.from({ length: COLUMNS + 2 }, (_, index) => `$${index + 1}`).join(', ')}) AS appended`;
+
+interface Appended {
+  readonly givenUp: number;
+  readonly allotments: readonly Allotment[];
+}
+
+export const barred: CommitResult = {
+  ok: false,
+  fault: 'barred',
+  message: 'this process was declared dead, and its entries are refused: restart it',
+};
+
+/** @throws {StoreError} */
+export const commitEntries = async (
+  connection: Connection,
+  writer: number,
+  entries: readonly LedgerEntry[],
+): Promise<CommitResult> => {
+  const rows = entries.map(appendValues);
+  const arrays = Array.from({ length: COLUMNS }, (_, column) => rows.map((row) => row[column]));
+  const session = await connection.session();
+  const [row] = await session.query<{ appended: Appended | null }>(append, [writer, HOST, ...arrays]);
+  const appended = row?.appended ?? null;
+  return appended === null ? barred : { ok: true, ...appended };
+};
 
 export class PostgresWriter implements LedgerWriter {
   readonly #connection: Connection;
+  readonly #writer: number;
   #hasEnded = false;
 
-  constructor(url: string, bounds: PostgresBounds) {
+  constructor(url: string, bounds: PostgresBounds, writer: number) {
     this.#connection = new Connection(url, { bounds, name: SERVICE_NAME });
+    this.#writer = writer;
   }
 
   get hasEnded(): boolean {
@@ -52,11 +64,7 @@ export class PostgresWriter implements LedgerWriter {
   async commit(entries: readonly LedgerEntry[]): Promise<CommitResult> {
     if (this.#hasEnded) return { ok: false, fault: 'restarting', message: 'the writer ended' };
     try {
-      const rows = entries.map(appendValues);
-      const arrays = columns.map((_, column) => rows.map((row) => row[column]));
-      const session = await this.#connection.session();
-      const [result] = await session.query<{ given_up: number }>(append, arrays);
-      return { ok: true, givenUp: result?.given_up ?? 0 };
+      return await commitEntries(this.#connection, this.#writer, entries);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       return { ok: false, fault: error.fault, message: error.message };
@@ -68,3 +76,39 @@ export class PostgresWriter implements LedgerWriter {
     await this.#connection.close();
   }
 }
+
+/** A process that shares the database. */
+export interface LiveWriter {
+  readonly writer: number;
+  /** Name of its machine, and number of its process. */
+  readonly host: string;
+  readonly startedAtMs: number;
+  /** When it last wrote, or showed that it could. */
+  readonly seenMsAgo: number;
+  /** Credits that its allotments reserve. */
+  readonly credits: number;
+}
+
+/** Those that have neither ended nor been declared dead. */
+export const liveWriters = (session: Session): Promise<LiveWriter[]> =>
+  session.query<LiveWriter>(`SELECT id AS writer, host, (extract(epoch FROM started_at) * 1000)::bigint AS "startedAtMs",
+       (extract(epoch FROM clock_timestamp() - seen_at) * 1000)::bigint AS "seenMsAgo",
+       coalesce((SELECT sum(reserved) FROM allotments WHERE allotments.writer = writers.id), 0) AS credits
+     FROM writers WHERE dead_at IS NULL AND ended_at IS NULL ORDER BY started_at`);
+
+/**
+ * Ends the allotments of a process and bars its number, in one transaction.
+ *
+ * @returns the credits that it held
+ * @throws {AdministrationError} there is no such process
+ */
+export const declareDead = async (session: Session, writer: number): Promise<number> => {
+  const [row] = await session.query<{ held: number | null }>('SELECT declare_dead($1) AS held', [writer]);
+  const held = row?.held ?? null;
+  if (held === null)
+    throw new AdministrationError(
+      `There is no writer ${writer} that lives: see \`npm run store -- writers\``,
+      'notFound',
+    );
+  return held;
+};

@@ -1,0 +1,283 @@
+/**
+ * The journal of one process: entries that may not be in the database yet, in files of its data folder. A start sends
+ * what an earlier process left, under the number of that process.
+ *
+ *   journal/WRITER/1.log, 2.log, ...   one line for each entry: checksum, entry
+ *
+ * Every entry is written, so a kill loses none. The disk is synchronised, for whole groups, only for entries without an
+ * acknowledgement for `journalSyncMs`: so a power cut loses none while the database is away, and the disk is idle
+ * while it answers.
+ */
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { open, truncate, unlink, type FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Bounds } from '../limits.js';
+import type { Log } from '../log.js';
+import { makeFolder, syncFolder } from './sqlite/files.js';
+import { StoreHold } from './sqlite/hold.js';
+import { StoreError, type LedgerEntry } from './store.js';
+
+export type JournalBounds = Pick<Bounds, 'journalSyncMs' | 'journalFileBytes' | 'ledgerRetryMs'>;
+
+const folderOf = (dataDir: string): string => join(dataDir, 'journal');
+const fileIn = (folder: string, number: number): string => join(folder, `${number}.log`);
+
+const checksum = (text: string): string => crc32(text).toString(16).padStart(8, '0');
+
+export const toLine = (entry: LedgerEntry): string => {
+  const text = JSON.stringify(entry);
+  return `${checksum(text)} ${text}\n`;
+};
+
+const isGood = (line: string): boolean => line.slice(0, 8) === checksum(line.slice(9));
+
+interface JournalFile {
+  readonly path: string;
+  readonly lastEntry: number;
+}
+
+export class Journal {
+  readonly #folder: string;
+  readonly #hold: StoreHold;
+  readonly #bounds: JournalBounds;
+  readonly #log: Log;
+  /** Lines that are not written yet, and the number of the last one. */
+  #lines: string[] = [];
+  #last = 0;
+  #written = 0;
+  #synced = 0;
+  #settled = 0;
+  /** When the oldest entry without an acknowledgement was written, as far as is known. */
+  #writtenAtMs = 0;
+  #file: FileHandle | null = null;
+  #fileNumber = 0;
+  #fileBytes = 0;
+  /** Files that are complete. */
+  readonly #files: JournalFile[] = [];
+  #running: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #fault: 'full' | 'unwritable' | null = null;
+  #isClosed = false;
+
+  private constructor(folder: string, hold: StoreHold, bounds: JournalBounds, log: Log) {
+    this.#folder = folder;
+    this.#hold = hold;
+    this.#bounds = bounds;
+    this.#log = log;
+  }
+
+  /** @throws {StoreError} the folder cannot be written */
+  static create(dataDir: string, writer: number, bounds: JournalBounds, log: Log): Journal {
+    const folder = join(folderOf(dataDir), String(writer));
+    try {
+      makeFolder(folder);
+      syncFolder(dirname(folder));
+    } catch (error) {
+      throw new StoreError(
+        'unwritable',
+        `The journal ${folder} cannot be made (${(error as Error).message}): let the service write to DATA_DIR`,
+      );
+    }
+    return new Journal(folder, StoreHold.seize(folder, 0), bounds, log);
+  }
+
+  /** Why entries cannot be written now. */
+  get fault(): 'full' | 'unwritable' | null {
+    return this.#fault;
+  }
+
+  append(entry: LedgerEntry): void {
+    this.#lines.push(toLine(entry));
+    this.#last = entry.entry;
+    if (this.#fault === null) this.#runSoon(0);
+  }
+
+  /** Entries up to this one are in the database. */
+  settled(entry: number): void {
+    this.#settled = entry;
+    // A file is emptied when that saves something, not after each commit.
+    if (entry >= this.#last && this.#files.length > 0) this.#runSoon(0);
+  }
+
+  /**
+   * Makes what is left durable; a journal without entries that are not in the database is removed. Idempotent.
+   *
+   * @param refusedBy the database will never take its entries: they are kept under another name
+   */
+  async close(isRefused: boolean): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+    await this.#run();
+    await this.#file?.close();
+    this.#hold.release();
+    if (this.#settled >= this.#last) rmSync(this.#folder, { recursive: true, force: true });
+    else if (isRefused) keepRefused(this.#folder);
+  }
+
+  #runSoon(ms: number): void {
+    if (this.#running !== null || this.#isClosed) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#running = this.#run().finally(() => {
+        this.#running = null;
+        const delayMs = this.#nextMs();
+        if (delayMs !== null) this.#runSoon(delayMs);
+      });
+    }, ms);
+  }
+
+  /** Milliseconds until there is more to do; `null`: nothing is known. */
+  #nextMs(): number | null {
+    if (this.#fault !== null) return this.#bounds.ledgerRetryMs;
+    if (this.#lines.length > 0) return 0;
+    return Math.max(this.#synced, this.#settled) < this.#written ? this.#bounds.journalSyncMs : null;
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#write();
+      const isOld = this.#isClosed || performance.now() - this.#writtenAtMs >= this.#bounds.journalSyncMs;
+      if (isOld && Math.max(this.#synced, this.#settled) < this.#written) await this.#sync();
+      await this.#shorten();
+      if (this.#fault !== null) this.#log.info('the journal can be written again');
+      this.#fault = null;
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const fault = code === 'ENOSPC' || code === 'EDQUOT' ? 'full' : 'unwritable';
+      if (this.#fault !== fault)
+        this.#log.error({ reason: message }, 'the journal cannot be written: nothing is admitted');
+      this.#fault = fault;
+      // A part of a line may be there: the next file has it whole.
+      await this.#file?.truncate(this.#fileBytes).catch(() => undefined);
+      await this.#endFile().catch(() => undefined);
+    }
+  }
+
+  async #write(): Promise<void> {
+    if (this.#lines.length === 0) return;
+    this.#file ??= await open(fileIn(this.#folder, ++this.#fileNumber), 'a', 0o600);
+    const last = this.#last;
+    const count = this.#lines.length;
+    const bytes = Buffer.from(this.#lines.join(''));
+    await this.#file.writeFile(bytes);
+    this.#lines.splice(0, count);
+    this.#fileBytes += bytes.length;
+    if (this.#settled >= this.#written) this.#writtenAtMs = performance.now();
+    this.#written = last;
+  }
+
+  async #sync(): Promise<void> {
+    const last = this.#written;
+    if (this.#synced === 0) syncFolder(this.#folder);
+    await this.#file?.datasync();
+    this.#synced = last;
+    this.#writtenAtMs = performance.now();
+  }
+
+  /** Removes what is in the database. */
+  async #shorten(): Promise<void> {
+    if (this.#fileBytes < this.#bounds.journalFileBytes && this.#files.length === 0) return;
+    if (this.#settled >= this.#written && this.#file !== null) {
+      // All of it, so the file can be used again.
+      await truncate(fileIn(this.#folder, this.#fileNumber), 0);
+      this.#fileBytes = 0;
+    } else if (this.#fileBytes >= this.#bounds.journalFileBytes) {
+      await this.#sync();
+      await this.#endFile();
+    }
+    while (this.#files[0] !== undefined && this.#files[0].lastEntry <= this.#settled)
+      await unlink(this.#files.shift()!.path);
+  }
+
+  async #endFile(): Promise<void> {
+    if (this.#file === null) return;
+    this.#files.push({ path: fileIn(this.#folder, this.#fileNumber), lastEntry: this.#written });
+    const file = this.#file;
+    this.#file = null;
+    this.#fileBytes = 0;
+    await file.close();
+  }
+}
+
+const keepRefused = (folder: string): void => renameSync(folder, `${folder}.refused`);
+
+/** What a process left that ended without sending all its entries. */
+export interface LeftJournal {
+  readonly writer: number;
+  readonly entries: readonly LedgerEntry[];
+  /** They are in the database: removes the journal. */
+  remove(): void;
+  /** The database will never take them: keeps the journal under another name. */
+  keepRefused(): void;
+  /** Leaves it as it is. */
+  release(): void;
+}
+
+const damaged = (path: string, line: number): StoreError =>
+  new StoreError(
+    'damaged',
+    `The journal ${path} is damaged in line ${line}: it has entries that are not in the database. Restore it, or move its ` +
+      'folder away to start without them',
+  );
+
+/** @param isLast the last record of the last file may be torn: it was never acknowledged */
+const readFile = (path: string, isLast: boolean): LedgerEntry[] => {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  // Empty, unless the last line is torn.
+  const rest = lines.pop() ?? '';
+  if (rest !== '' && !isLast) throw damaged(path, lines.length + 1);
+  return lines.flatMap((line, index) => {
+    if (isGood(line)) return JSON.parse(line.slice(9)) as LedgerEntry;
+    if (isLast && index === lines.length - 1 && rest === '') return [];
+    throw damaged(path, index + 1);
+  });
+};
+
+/**
+ * The journals of processes that have ended.
+ *
+ * @throws {StoreError} one is damaged
+ */
+export const leftJournals = (dataDir: string): LeftJournal[] => {
+  const all = folderOf(dataDir);
+  const names = existsSync(all) ? readdirSync(all).filter((name) => /^\d+$/.test(name)) : [];
+  return names.flatMap((name) => {
+    const folder = join(all, name);
+    let hold: StoreHold;
+    try {
+      hold = StoreHold.seize(folder, 0);
+    } catch (error) {
+      // The process is alive.
+      if (error instanceof StoreError && error.fault === 'held') return [];
+      throw error;
+    }
+    try {
+      const numbers = readdirSync(folder)
+        .flatMap((file) => /^(\d+)\.log$/.exec(file)?.[1] ?? [])
+        .map(Number)
+        .sort((a, b) => a - b);
+      const entries = numbers.flatMap((number) =>
+        readFile(fileIn(folder, number), number === numbers.at(-1)),
+      );
+      return {
+        writer: Number(name),
+        entries,
+        remove: () => {
+          hold.release();
+          rmSync(folder, { recursive: true, force: true });
+        },
+        keepRefused: () => {
+          hold.release();
+          keepRefused(folder);
+        },
+        release: () => hold.release(),
+      };
+    } catch (error) {
+      hold.release();
+      throw error;
+    }
+  });
+};

@@ -1,0 +1,179 @@
+/** What a service does beside reading and writing, because others share the database: see `host-credit.ts` and `journal.ts`. */
+import { performance } from 'node:perf_hooks';
+import type { Bounds } from '../../limits.js';
+import type { Log } from '../../log.js';
+import { Journal, leftJournals, type JournalBounds, type LeftJournal } from '../journal.js';
+import { StoreError, type CommittedBatch, type LedgerEntry, type Sharing } from '../store.js';
+import { Connection, SERVICE_NAME, type PostgresBounds } from './connection.js';
+import { Exchanges } from './exchanges.js';
+import type { CreditBounds } from './host-credit.js';
+import { commitEntries } from './writer.js';
+
+export type SharingBounds = PostgresBounds &
+  CreditBounds &
+  JournalBounds &
+  Pick<Bounds, 'ledgerBatchMax' | 'ledgerCloseMsMax' | 'writerSilentMsMax'>;
+
+/** Milliseconds between two searches for dead processes. */
+const SEARCH_MS = 10_000;
+/** A process that gets no answer for so long cannot judge the silence of others. */
+const AWAY_MS = 10_000;
+
+/** Sends what a process left. @returns the entries that were refused, because it was declared dead */
+const send = async (
+  connection: Connection,
+  { writer, entries }: LeftJournal,
+  batchMax: number,
+): Promise<readonly LedgerEntry[]> => {
+  for (let from = 0; from < entries.length; from += batchMax) {
+    const result = await commitEntries(connection, writer, entries.slice(from, from + batchMax));
+    if (!result.ok) return entries.slice(from);
+  }
+  const session = await connection.session();
+  await session.query('SELECT end_writer($1)', [writer]);
+  return [];
+};
+
+/** @throws {StoreError} a journal is damaged, or the database cannot be used */
+const sendLeft = async (
+  connection: Connection,
+  dataDir: string,
+  bounds: SharingBounds,
+  log: Log,
+): Promise<number> => {
+  let entriesRefused = 0;
+  const journals = leftJournals(dataDir);
+  try {
+    for (const journal of journals) {
+      const refused = await send(connection, journal, bounds.ledgerBatchMax);
+      const { writer } = journal;
+      if (refused.length === 0) {
+        journal.remove();
+        log.info({ writer, entries: journal.entries.length }, 'the journal of an earlier process was sent');
+        continue;
+      }
+      journal.keepRefused();
+      entriesRefused += refused.length;
+      const credits = refused.reduce((sum, { amount }) => sum - amount, 0);
+      log.error(
+        { writer, entries: refused.length, credits },
+        'ledger entries were refused: their process was declared dead',
+      );
+    }
+  } finally {
+    for (const journal of journals) journal.release();
+  }
+  return entriesRefused;
+};
+
+export class PostgresSharing implements Sharing {
+  readonly journal: Journal;
+  readonly entriesRefused: number;
+  readonly #writer: number;
+  readonly #connection: Connection;
+  readonly #exchanges: Exchanges;
+  readonly #bounds: SharingBounds;
+  readonly #log: Log;
+  /** Since when the database has answered without a long gap. */
+  #answeredSinceMs = performance.now();
+  #answeredAtMs = performance.now();
+  readonly #timer: NodeJS.Timeout;
+
+  private constructor(
+    url: string,
+    writer: number,
+    parts: Pick<PostgresSharing, 'journal' | 'entriesRefused'> & { readonly connection: Connection },
+    bounds: SharingBounds,
+    log: Log,
+  ) {
+    this.journal = parts.journal;
+    this.entriesRefused = parts.entriesRefused;
+    this.#writer = writer;
+    this.#connection = parts.connection;
+    this.#bounds = bounds;
+    this.#log = log;
+    this.#exchanges = new Exchanges(url, bounds, writer);
+    this.#timer = setInterval(() => void this.#search(), SEARCH_MS);
+  }
+
+  /** @throws {StoreError} */
+  static async open(
+    url: string,
+    dataDir: string,
+    writer: number,
+    bounds: SharingBounds,
+    log: Log,
+  ): Promise<PostgresSharing> {
+    const connection = new Connection(url, { bounds, name: SERVICE_NAME });
+    try {
+      const entriesRefused = await sendLeft(connection, dataDir, bounds, log);
+      // From now on it is known, and may take credit.
+      await commitEntries(connection, writer, []);
+      const journal = Journal.create(dataDir, writer, bounds, log);
+      const sharing = new PostgresSharing(url, writer, { journal, entriesRefused, connection }, bounds, log);
+      await sharing.#exchanges.open().catch(async (error: unknown) => {
+        await sharing.close('durable');
+        throw error;
+      });
+      return sharing;
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  }
+
+  get allotments() {
+    return this.#exchanges.credit;
+  }
+
+  committed({ entries, allotments = [] }: CommittedBatch): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#answeredAtMs > AWAY_MS) this.#answeredSinceMs = nowMs;
+    this.#answeredAtMs = nowMs;
+    this.#exchanges.committed(entries, allotments);
+  }
+
+  async close(end: 'durable' | 'left' | 'refused'): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#exchanges.close();
+    await this.journal.close(end === 'refused');
+    if (end === 'durable') await this.#end();
+    await this.#connection.close();
+  }
+
+  /** Its allotments end. Without that, the next start of this service ends them. */
+  async #end(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>(
+      (resolve) => (timer = setTimeout(resolve, this.#bounds.ledgerCloseMsMax)),
+    );
+    const ended = this.#query('SELECT end_writer($1)', [this.#writer]);
+    await Promise.race([ended, timeout]);
+    clearTimeout(timer);
+  }
+
+  /** Declares processes dead that gave no sign of life for long, unless this one was away itself. */
+  async #search(): Promise<void> {
+    const { writerSilentMsMax } = this.#bounds;
+    const nowMs = performance.now();
+    if (nowMs - this.#answeredAtMs > AWAY_MS || nowMs - this.#answeredSinceMs < writerSilentMsMax) return;
+    const found = await this.#query<{ id: number; host: string; held: number | null }>(
+      `SELECT id, host, declare_dead(id) AS held FROM writers
+       WHERE dead_at IS NULL AND ended_at IS NULL AND seen_at < clock_timestamp() - $1 * INTERVAL '1 millisecond'`,
+      [writerSilentMsMax],
+    );
+    await this.#query(`DELETE FROM writers WHERE ended_at < clock_timestamp() - INTERVAL '1 day'`, []);
+    for (const { id, host, held } of found)
+      if (held !== null)
+        this.#log.warn({ writer: id, host, credits: held }, 'a silent process was declared dead');
+  }
+
+  async #query<Row>(text: string, parameters: readonly unknown[]): Promise<Row[]> {
+    try {
+      return await (await this.#connection.session()).query<Row>(text, parameters);
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      return [];
+    }
+  }
+}

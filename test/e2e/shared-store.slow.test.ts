@@ -1,0 +1,135 @@
+/** Three services on one PostgreSQL: credit, revocation, kills and cuts. */
+import t, { type Test } from 'tap';
+import { keys as keysProgram } from '../../scripts/keys.js';
+import { store as storeProgram } from '../../scripts/store.js';
+import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { runner } from '../support/run-command.js';
+import { SCRIPTED, startService, type TestService, until } from '../support/service.js';
+import { openNative } from '../support/socket-client.js';
+import { listen, proseOf } from '../support/speech-oracle.js';
+
+const PATH = '/v1/tts';
+
+if (hasPostgres()) {
+  const server = await PostgresServer.start();
+  t.teardown(() => server.stop());
+
+  const startOn = (t: Test, url: string, dataDir?: string): Promise<TestService> => {
+    const env = { STORE_URL: url, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', CONSOLE_PORT: 'off' };
+    return startService(t, dataDir === undefined ? env : { ...env, DATA_DIR: dataDir }, SCRIPTED);
+  };
+
+  const start = async (t: Test, hosts: number) => {
+    const { name, url } = await server.database();
+    const services: TestService[] = [];
+    for (let host = 0; host < hosts; host += 1) services.push(await startOn(t, url));
+    const env = { STORE_URL: url };
+    const dataDir = services[0]!.dataDir;
+    const keys = runner(keysProgram, dataDir, env);
+    const store = runner(storeProgram, dataDir, env);
+    const keyOf = async (account: string, credits: number): Promise<string> => {
+      const made = await keys('create', '--account', account, '--credits', String(credits));
+      const key = made.stdout.trim();
+      for (const service of services)
+        t.ok(
+          await until(
+            async () => (await service.get('/v1/tts/speakers', { 'x-api-key': key })).status === 200,
+          ),
+        );
+      return key;
+    };
+    const balance = async (account: string): Promise<number> => {
+      const [row] = await server.execute(
+        name,
+        `SELECT balance::int FROM syrinx.accounts WHERE name = '${account}'`,
+      );
+      return Number(row?.['balance']);
+    };
+    return { name, url, services, keys, store, keyOf, balance };
+  };
+
+  const ask = (service: TestService, key: string, text: string) =>
+    listen(service.port, { path: PATH, key, text });
+
+  t.test('the credit of an account is spent on any host, to the last one and not beyond', async (t) => {
+    const { services, keyOf, balance } = await start(t, 3);
+    const key = await keyOf('ada', 300);
+    const text = 'a'.repeat(20);
+    const counts = new Map<number, number>();
+    // A busy machine may answer 503 after the wait: the client then tries again.
+    for (let round = 0; round < 20 && (counts.get(402) ?? 0) < 3; round += 1) {
+      const answers = await Promise.all(
+        services.flatMap((service) => [ask(service, key, text), ask(service, key, text)]),
+      );
+      for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1);
+    }
+    t.comment([...counts].map(([status, count]) => `${status}: ${count}`).join(', '));
+    t.equal(counts.get(200), 15, 'each credit is spent once, wherever it was');
+    t.ok((counts.get(402) ?? 0) >= 3);
+    t.ok(await until(async () => (await balance('ada')) === 0));
+  });
+
+  t.test('a revocation reaches each host within a second or so, and its open WebSockets', async (t) => {
+    const { services, keys, keyOf } = await start(t, 2);
+    const key = await keyOf('ada', 300);
+    const sockets = await Promise.all(services.map(({ port }) => openNative(port, key)));
+    t.match(await keys('revoke', key), { status: 0 });
+    for (const socket of sockets) t.match(await socket.closing(), { code: 1008 });
+    for (const service of services)
+      t.equal((await service.get('/v1/tts/speakers', { 'x-api-key': key })).status, 401);
+  });
+
+  t.test(
+    'the credit of a killed host is not spent by others until it returns, or is declared dead',
+    async (t) => {
+      const { services, store, keyOf, balance, url } = await start(t, 2);
+      const [first, second] = services as [TestService, TestService];
+      const key = await keyOf('ada', 1_000);
+      // Its headroom is half of the balance at least.
+      t.match(await ask(first, key, 'a'.repeat(100)), { status: 200 });
+      await first.kill();
+      const text = 'b'.repeat(800);
+      const refused = await ask(second, key, text);
+      t.equal(refused.status, 503, 'the credit exists, and the host that has it does not answer');
+      const returned = await startOn(t, url, first.dataDir);
+      t.match(returned.logged('the journal of an earlier process was sent'), [{}]);
+      t.ok(await until(async () => (await ask(second, key, text)).status === 200));
+      t.ok(await until(async () => (await balance('ada')) === 100));
+      const other = await keyOf('bell', 1_000);
+      t.match(await ask(returned, other, 'a'.repeat(100)), { status: 200 });
+      t.ok(await until(async () => (await balance('bell')) === 900));
+      await returned.kill();
+      t.equal((await ask(second, other, text)).status, 503);
+      const listed = await store('writers');
+      const rows = listed.stdout.trimEnd().split('\n').slice(1);
+      t.equal(rows.length, 2, listed.stdout);
+      const dead = rows.map((row) => row.split(/\s+/)).find((cells) => Number(cells.at(-1)) > 0);
+      t.match(await store('declare-dead', dead?.[0] ?? ''), {
+        status: 0,
+        stdout: /credits of it can be spent by others/,
+      });
+      t.match(await store('declare-dead', dead?.[0] ?? ''), { status: 1, stderr: /no writer .* that lives/ });
+      t.ok(await until(async () => (await ask(second, other, text)).status === 200));
+    },
+  );
+
+  t.test(
+    'speech of a host that is killed while the database is away is charged after its next start',
+    async (t) => {
+      const { services, keyOf, balance, url } = await start(t, 1);
+      const [service] = services as [TestService];
+      const key = await keyOf('ada', 5_000);
+      const text = proseOf(1_500);
+      const speaking = listen(service.port, { path: '/v1/tts/stream', key, text });
+      t.ok(await until(async () => (await service.openContexts()) > 0), 'it speaks');
+      await server.signal('SIGKILL');
+      t.match(await speaking, { status: 200, complete: true, letters: text.length });
+      t.ok(await until(async () => (await service.metric('syrinx_ledger_entries_queued')) > 0));
+      await service.kill();
+      await server.run();
+      const returned = await startOn(t, url, service.dataDir);
+      t.match(returned.logged('the journal of an earlier process was sent'), [{ entries: Number }]);
+      t.equal(await balance('ada'), 5_000 - text.length);
+    },
+  );
+}

@@ -1,0 +1,114 @@
+/** The credit protocol against the functions of a real PostgreSQL. `host-credit.test.ts` has more schedules, in memory. */
+import t from 'tap';
+import { limits } from '../../src/limits.js';
+import type { Connection } from '../../src/store/postgres/connection.js';
+import { connect } from '../../src/store/postgres/driver.js';
+import { exchange } from '../../src/store/postgres/exchanges.js';
+import { commitEntries } from '../../src/store/postgres/writer.js';
+import { findDamage } from '../../src/store/postgres/verification.js';
+import { seededRandom } from '../../scripts/rig/random.js';
+import { hasPostgres, PostgresServer } from '../support/postgres.js';
+import { ACCOUNT, World, type Bank, type Entry, type Held } from './credit-world.js';
+import { usageOf } from './usage.js';
+
+/** The account has the id 1, and its key too. */
+class PostgresBank implements Bank {
+  readonly #connection: Connection;
+  #grants = 0;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async grant(amount: number): Promise<void> {
+    await this.#query(
+      `INSERT INTO ledger (writer, entry, account_id, kind, amount, at_ms) VALUES (0, $1, ${ACCOUNT}, 'grant', $2, 1)`,
+      [++this.#grants, amount],
+    );
+  }
+
+  async append(writer: number, entries: readonly Entry[]) {
+    const rows = entries.map(({ entry, amount }) => ({ ...usageOf(amount), writer, entry }));
+    const result = await commitEntries(this.#connection, writer, rows);
+    return result.ok ? (result.allotments ?? []) : null;
+  }
+
+  async exchange(writer: number, acknowledged: number, asked: Parameters<Bank['exchange']>[2]) {
+    const session = await this.#connection.session();
+    return exchange(session, writer, limits.creditFreeMs, acknowledged, asked);
+  }
+
+  async declareDead(writer: number): Promise<void> {
+    await this.#query('SELECT declare_dead($1)', [writer]);
+  }
+
+  async end(writer: number): Promise<void> {
+    await this.#query('SELECT end_writer($1)', [writer]);
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.#query(`UPDATE allotments SET free_until = free_until - $1 * INTERVAL '1 millisecond'`, [ms]);
+  }
+
+  async balance(): Promise<number> {
+    const [row] = await this.#query<{ balance: number }>(
+      `SELECT balance FROM accounts WHERE id = ${ACCOUNT}`,
+    );
+    return row!.balance;
+  }
+
+  async allotments(): Promise<readonly Held[]> {
+    return this.#query<Held>(
+      `SELECT writer, reserved, CASE WHEN free_until > clock_timestamp() THEN free ELSE 0 END AS free FROM allotments`,
+    );
+  }
+
+  async entries(writer: number): Promise<readonly Entry[]> {
+    return this.#query<Entry>(
+      'SELECT entry, -amount AS amount FROM ledger WHERE writer = $1 AND writer > 0',
+      [writer],
+    );
+  }
+
+  async #query<Row>(text: string, parameters: readonly unknown[] = []): Promise<Row[]> {
+    return (await this.#connection.session()).query<Row>(text, parameters);
+  }
+}
+
+if (hasPostgres()) {
+  const server = await PostgresServer.start();
+  t.teardown(() => server.stop());
+
+  t.test(
+    'in any schedule no credit is spent twice, and balances stay the sums of their entries',
+    async (t) => {
+      const first = Number(process.env['SYRINX_FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+      for (let run = 0; run < 2; run += 1) {
+        const { name, url } = await server.database();
+        const connection = await connect(url, limits, true);
+        t.teardown(() => connection.close());
+        await server.execute(
+          name,
+          `INSERT INTO syrinx.accounts (name, metered, created_at_ms) VALUES ('ada', 1, 1);
+         INSERT INTO syrinx.api_keys (account_id, hash, prefix, created_at_ms) VALUES (1, 'hash', 'svc', 1)`,
+        );
+        const random = seededRandom(first + run);
+        const world = new World({
+          bank: new PostgresBank(connection),
+          random,
+          hosts: 2 + Math.floor(random() * 3),
+        });
+        await world.start(Math.floor(random() * 600));
+        try {
+          for (let step = 0; step < 300; step += 1) await world.step();
+          await world.settle();
+        } catch (error) {
+          t.fail(`SYRINX_FUZZ_SEED=${first + run}: ${String(error)}`);
+          return;
+        }
+        t.comment(`seed ${first + run}: ${JSON.stringify(world.counts)}`);
+        t.strictSame(await findDamage(connection, true), []);
+      }
+    },
+  );
+}

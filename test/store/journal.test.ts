@@ -1,0 +1,149 @@
+/** The journal on a real disk: what a process leaves, however it ends, and how damage shows. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { limits } from '../../src/limits.js';
+import { createLog } from '../../src/log.js';
+import { Journal, leftJournals, toLine } from '../../src/store/journal.js';
+import type { LedgerEntry } from '../../src/store/store.js';
+import { eventually } from '../support/waiting.js';
+import { memoryFolder } from './support.js';
+import { usageOf } from './usage.js';
+
+const log = createLog('silent', limits);
+const WRITER = 7;
+/** Ten entries fill a file. */
+const FILE_ENTRIES = 10;
+const bounds = { ...limits, journalFileBytes: 1_500, journalSyncMs: 1, ledgerRetryMs: 5 };
+
+const entryOf = (entry: number): LedgerEntry => ({ ...usageOf(3), writer: WRITER, entry });
+const folderOf = (dataDir: string): string => join(dataDir, 'journal', String(WRITER));
+const logsIn = (dataDir: string): string[] =>
+  readdirSync(folderOf(dataDir))
+    .filter((name) => name.endsWith('.log'))
+    .sort();
+
+const numbersLeft = (dataDir: string): number[] => {
+  const [journal] = leftJournals(dataDir);
+  journal?.release();
+  return journal?.entries.map(({ entry }) => entry) ?? [];
+};
+
+/** Appends entries, and waits where a file is full. */
+const fill = async (dataDir: string, journal: Journal, entries: number): Promise<void> => {
+  for (let entry = 1; entry <= entries; entry += 1) {
+    journal.append(entryOf(entry));
+    if (entry % FILE_ENTRIES === 0)
+      await eventually(
+        () => logsIn(dataDir).length >= entry / FILE_ENTRIES && isWritten(dataDir, entry),
+        20_000,
+      );
+  }
+};
+
+const isWritten = (dataDir: string, entry: number): boolean => {
+  const files = logsIn(dataDir).map((name) => readFileSync(join(folderOf(dataDir), name), 'utf8'));
+  return files.some((text) => text.includes(`"entry":${entry}}`));
+};
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+t.test('what is not in the database is left, in its order; the rest is removed', async (t) => {
+  const dataDir = memoryFolder(t);
+  const journal = Journal.create(dataDir, WRITER, bounds, log);
+  await fill(dataDir, journal, 45);
+  t.strictSame(leftJournals(dataDir), [], 'its process lives');
+  await eventually(() => logsIn(dataDir).length === 5, 20_000);
+  journal.settled(35);
+  journal.append(entryOf(46));
+  await eventually(() => logsIn(dataDir).length <= 2, 20_000);
+  await journal.close(false);
+  t.strictSame(numbersLeft(dataDir), range(31, 46));
+  const [left] = leftJournals(dataDir);
+  left?.release();
+  t.strictSame(left?.entries.at(-1), entryOf(46));
+});
+
+t.test('a journal whose entries are all in the database is removed', async (t) => {
+  const dataDir = memoryFolder(t);
+  const journal = Journal.create(dataDir, WRITER, bounds, log);
+  journal.append(entryOf(1));
+  await eventually(() => logsIn(dataDir).length > 0, 5_000);
+  journal.settled(1);
+  await journal.close(false);
+  await journal.close(false);
+  t.notOk(existsSync(folderOf(dataDir)));
+  t.strictSame(leftJournals(dataDir), []);
+});
+
+/** A journal of 25 entries in three files. */
+const leave = async (dataDir: string): Promise<string> => {
+  const journal = Journal.create(dataDir, WRITER, bounds, log);
+  await fill(dataDir, journal, 25);
+  await journal.close(false);
+  return join(folderOf(dataDir), logsIn(dataDir).at(-1) ?? '');
+};
+
+t.test('a torn last record is ignored, wherever it is torn', async (t) => {
+  const dataDir = memoryFolder(t);
+  const last = await leave(dataDir);
+  t.strictSame(numbersLeft(dataDir), range(1, 25));
+  const whole = readFileSync(last);
+  const record = toLine(entryOf(26));
+  for (const bytes of [1, 8, 9, 60, record.length - 1]) {
+    writeFileSync(last, whole);
+    appendFileSync(last, record.slice(0, bytes));
+    t.strictSame(numbersLeft(dataDir), range(1, 25), `${bytes} bytes of it`);
+  }
+  writeFileSync(last, whole);
+  truncateSync(last, whole.length - 5);
+  t.strictSame(numbersLeft(dataDir), range(1, 24));
+});
+
+t.test('other damage is reported with the name of the file', async (t) => {
+  const dataDir = memoryFolder(t);
+  const last = await leave(dataDir);
+  const first = join(folderOf(dataDir), '1.log');
+  for (const path of [first, last]) {
+    const whole = readFileSync(path);
+    const changed = Buffer.from(whole);
+    changed[20] = (changed[20] ?? 0) ^ 1;
+    writeFileSync(path, changed);
+    t.throws(() => leftJournals(dataDir), { message: `The journal ${path} is damaged in line 1:` });
+    writeFileSync(path, whole);
+  }
+  truncateSync(first, readFileSync(first).length - 5);
+  t.throws(
+    () => leftJournals(dataDir),
+    { message: /1\.log is damaged in line/ },
+    'only the last file may be torn',
+  );
+});
+
+t.test('a kill while the database is away loses no entry', async (t) => {
+  const dataDir = memoryFolder(t);
+  const program = fileURLToPath(new URL('journal-process.js', import.meta.url));
+  for (let run = 0; run < 2; run += 1) {
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, dataDir], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
+    let output = '';
+    child.stdout.on('data', (bytes: Buffer) => (output += bytes.toString()));
+    await eventually(() => output.split('\n').length > 20 + 10 * run, 20_000);
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    const reported = Number(output.trimEnd().split('\n').at(-1));
+    const [journal] = leftJournals(dataDir);
+    t.equal(journal?.writer, child.pid);
+    const numbers = journal?.entries.map(({ entry }) => entry) ?? [];
+    t.strictSame(numbers, range(1, numbers.length));
+    t.ok(numbers.length >= reported, `${numbers.length} entries, ${reported} reported`);
+    journal?.remove();
+    t.strictSame(leftJournals(dataDir), []);
+  }
+});
