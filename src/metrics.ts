@@ -4,12 +4,12 @@
  * The stages push counters and histograms; a scrape reads the gauges from the stages. Every label has few values, and
  * no value comes from a client.
  */
-import { readFileSync } from 'node:fs';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { monotonicMs } from './monotonic.js';
 import { openFiles, openFilesMax, pssBytes } from './process.js';
 import { RecentRefusals, RecentTimes } from './recent.js';
 import { type RefusalReason, refusalReasons } from './refusals.js';
+import { version } from './version.js';
 
 export { refusalOf, type RefusalReason } from './refusals.js';
 
@@ -85,11 +85,6 @@ const rateBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.
 const UNDERRUN_MS_MIN = 5;
 const lagBuckets = [0, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-export const { version } = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-) as {
-  version: string;
-};
 const startedSeconds = Date.now() / 1000 - process.uptime();
 
 /** One value, or one per series with its labels. `null`: the system does not say, and the metric is left out. */

@@ -1,5 +1,5 @@
 /** The answer to `describe`: what the service can do, and its voices with their languages. */
-import { version } from '../../metrics.js';
+import { version } from '../../version.js';
 import { primaryLanguage } from '../../text/language.js';
 import type { VoiceCatalogue } from '../../threads/voices.js';
 
