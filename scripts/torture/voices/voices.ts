@@ -212,9 +212,13 @@ const mixed = async (scratch: string, seconds: number): Promise<TortureRow> => {
     const voices = await voicesOf(speaker);
     const ends = new Tally();
     const untilMs = performance.now() + 1_000 * seconds;
-    const lines = [...voices, ...voices].map(async (voice) => {
-      while (performance.now() < untilMs) ends.add(`${voice} ${await speakWith(speaker, voice)}`);
-    });
+    // A key has nine requests in flight, fewer than there are listeners.
+    const [otherKey = ''] = await speaker.service.makeKeys(1);
+    const lines = [speaker, { ...speaker, key: otherKey }].flatMap((listener) =>
+      voices.map(async (voice) => {
+        while (performance.now() < untilMs) ends.add(`${voice} ${await speakWith(listener, voice)}`);
+      }),
+    );
     const beforeMiB = (await speaker.service.status()).rssMiB;
     await Promise.all(lines);
     const afterMiB = (await speaker.service.status()).rssMiB;
