@@ -124,8 +124,10 @@ const createPlaced = async <Name extends string>(
   const placed = await PlacedSessions.load(names, {
     ...{ pack, native: means.native, log: means.log, clock: monotonicMs },
     ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements },
-    createGpu: (name) => loading(() => createSession(graphs[name as Name].openPath, options)),
-    createCpu: () => createOnCpu(pack, graphs, means, choices),
+    createGpu: (name) =>
+      loading(() => gpu.state.hold(true, () => createSession(graphs[name as Name].openPath, options))),
+    createCpu: (isInStep) =>
+      createOnCpu(pack, graphs, isInStep ? { ...means, loading: means.native } : means, choices),
   });
   const runs = names.map((name) => [name, placed.runOf(name)] as const);
   return {

@@ -53,11 +53,12 @@ export interface PlacedParts {
   readonly graphs: GpuGraphs;
   /** By `PACK/GRAPH`. Kept for the next load of the pack in this thread. */
   readonly placements: Map<string, Placement>;
+  /** Takes the lock of the GPU. */
   readonly createGpu: (name: string) => Promise<GpuSession>;
   /** Of the measurements. */
   readonly clock: Clock;
   /** All graphs on the CPU. */
-  readonly createCpu: () => Promise<Runs>;
+  readonly createCpu: (isInStep: boolean) => Promise<Runs>;
 }
 
 const differenceOf = (expected: Made, made: Made): number => {
@@ -117,7 +118,7 @@ export class PlacedSessions {
       const wanted = graphs === 'measured' ? known : graphs === 'all' || graphs.includes(key) ? 'gpu' : 'cpu';
       if (wanted === 'cpu' || state.isLost) continue;
       try {
-        this.#gpu.set(name, await state.hold(true, () => createGpu(name)));
+        this.#gpu.set(name, await createGpu(name));
       } catch (error) {
         this.#lose(name, error);
         break;
@@ -126,7 +127,7 @@ export class PlacedSessions {
         this.#measures.set(name, { gpuMs: 0, cpuMs: 0, difference: 0, isRandom: false });
     }
     for (const name of names) if (!this.#measures.has(name)) this.#place(name);
-    if (this.#gpu.size < names.length || this.#measures.size > 0) await this.#onCpu();
+    if (this.#gpu.size < names.length || this.#measures.size > 0) await this.#onCpu(false);
   }
 
   runOf(name: string): Run {
@@ -220,8 +221,13 @@ export class PlacedSessions {
     return { made, ms: this.#parts.clock() - startMs };
   }
 
-  #onCpu(): Promise<Runs> {
-    this.#cpu ??= this.#parts.createCpu();
+  /** @param isInStep a step waits for it; otherwise each graph is loaded in a step of its own */
+  #onCpu(isInStep = true): Promise<Runs> {
+    this.#cpu ??= this.#parts.createCpu(isInStep).catch((error: unknown) => {
+      // The next run tries again.
+      this.#cpu = null;
+      throw error;
+    });
     return this.#cpu;
   }
 
