@@ -107,6 +107,24 @@ t.test('if a run on the GPU fails, the CPU runs it again, and everything after i
   t.equal(runs, 1, 'a later load tries it again');
 });
 
+t.test('a CPU that cannot load the graphs for a step is asked again in the next', async (t) => {
+  const asked: boolean[] = [];
+  const { load, state } = setUp({
+    gpu: () => Promise.reject(new Error('device lost')),
+    graphs: 'all',
+    createCpu: (isInStep) => {
+      asked.push(isInStep);
+      const runs = { run: { net: doubling(1) }, release: () => Promise.resolve() };
+      return asked.length === 1 ? Promise.reject(new Error('out of memory')) : Promise.resolve(runs);
+    },
+  });
+  const { run } = await load();
+  await t.rejects(run(feeds), /out of memory/);
+  t.same(await valuesOf(run(feeds)), [2, 4]);
+  t.ok(state.isLost);
+  t.same(asked, [true, true], 'not as steps of their own, which would wait for this one');
+});
+
 t.test('an input that fails on both devices is no fault of the GPU', async (t) => {
   const fails: Run = () => Promise.reject(new Error('a wrong input'));
   const { load, state } = setUp({ gpu: fails, cpu: fails, graphs: 'all' });
