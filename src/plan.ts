@@ -60,6 +60,7 @@ export type PlanConfig = Pick<
   | 'tls'
   | 'console'
   | 'gpu'
+  | 'openAi'
 > & {
   /** What runs the models. */
   readonly provider: Provider;
@@ -222,6 +223,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     console: config.console !== null,
     lexicons: config.hasLexicons,
     gpu: config.provider !== 'cpu',
+    aac: config.openAi !== null,
   });
   const at = (factor: number, synthesisThreads: number) => {
     const threads = threadsOf(synthesisThreads);
@@ -297,6 +299,7 @@ export const checkReload = (
     console: hasConsole,
     lexicons: config.hasLexicons,
     gpu: config.provider !== 'cpu',
+    aac: config.openAi !== null,
   });
   checkGpu(worstCase, config);
   const total = Math.ceil(worstCase.memoryBytes / MiB);

@@ -28,6 +28,8 @@ export interface Threads {
   readonly lexicons: boolean;
   /** A GPU runs the models. */
   readonly gpu: boolean;
+  /** The port for clients of OpenAI is on: only they can ask for AAC. */
+  readonly aac: boolean;
 }
 
 /** Bytes of one unit: measured, or the most that its type allows. */
@@ -45,8 +47,10 @@ export const unitBytes = {
   modelByte: 3,
   /** Model state of a running segment. */
   job: 320 * KiB,
-  /** An mp3 encoder (the largest), a resampler, and the two ends of a context on both threads. */
+  /** An mp3 encoder (the largest but for AAC), a resampler, and the two ends of a context on both threads. */
   context: 832 * KiB,
+  /** The same with an encoder of AAC. */
+  aacContext: 1_280 * KiB,
   /** An idle connection and its session; with TLS, also a record of 16 KiB each way. */
   connection: 8 * KiB,
   tlsConnection: 40 * KiB,
@@ -99,7 +103,7 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
       bounds.hungThreadsReplacedMax * threadOf(Math.max(modelBytes, nextModelBytes)) +
       synthesisThreads * bounds.jobsPerThreadMax * unit.job,
     sharedModels: threads.sharedBytes,
-    contexts: bounds.contextsMax * unit.context,
+    contexts: bounds.contextsMax * (threads.aac ? unit.aacContext : unit.context),
     unsentAudio: bounds.unsentAudioBytesMax,
     results: bounds.resultMemoryInFlightBytesMax + bounds.resultSpoolFilesMax * unit.spooledResult,
     requestText: bounds.bodyBytesInFlightMax + bounds.requestCharactersInFlightMax * unit.requestCharacter,

@@ -52,6 +52,7 @@ export const msPerBase64Byte = (format: AudioFormat): number | null => {
       return bytesToMs((format.bitrateKbps * 1000) / 8);
     case 'opus':
     case 'flac':
+    case 'aac':
       return null;
   }
 };

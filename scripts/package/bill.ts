@@ -65,11 +65,17 @@ export const npm = (folder: string, ...args: readonly string[]): string => {
 const ownParts: readonly Part[] = [
   { name: 'syrinx-en', version: '1', licence: 'Apache-2.0', texts: ['LICENSE', 'models/syrinx-en/NOTICE'] },
   { name: 'lame', version: '3.100', licence: 'LGPL-2.0-or-later', texts: ['scripts/lame/COPYING'] },
+  { name: 'ffmpeg', version: '5.1.9', licence: 'LGPL-2.1-or-later', texts: ['scripts/aac/COPYING'] },
 ];
 
 const componentOf = ({ name, version, licence }: Part): Component => ({
   'bom-ref': `${name}@${version}`,
-  ...{ type: name === 'lame' ? 'library' : 'data', name, version, purl: `pkg:generic/${name}@${version}` },
+  ...{
+    type: name === 'syrinx-en' ? 'data' : 'library',
+    name,
+    version,
+    purl: `pkg:generic/${name}@${version}`,
+  },
   ...{ licenses: [{ license: { id: licence } }] },
 });
 

@@ -127,6 +127,44 @@ class MpegFrames implements AudioCheck {
   }
 }
 
+const adtsHeadBytes = 7;
+const adtsFrameSamples = 1_024;
+const adtsRatesHz = [
+  ...[96_000, 88_200, 64_000, 48_000, 44_100, 32_000],
+  ...[24_000, 22_050, 16_000, 12_000, 11_025, 8_000],
+] as const;
+
+/** ADTS frames of AAC, each chunk of which has whole ones. */
+class AdtsFrames implements AudioCheck {
+  readonly #sampleRateHz: number;
+  #frames = 0;
+  readonly isComplete = true;
+
+  constructor(sampleRateHz: number) {
+    this.#sampleRateHz = sampleRateHz;
+  }
+
+  get durationMs(): number {
+    return (this.#frames * adtsFrameSamples * 1000) / this.#sampleRateHz;
+  }
+
+  push(bytes: Buffer): string | null {
+    if (bytes.length === 0) return 'a chunk is empty';
+    let at = 0;
+    while (at < bytes.length) {
+      if (at + adtsHeadBytes > bytes.length || (bytes.readUInt16BE(at) & 0xfff6) !== 0xfff0)
+        return 'audio is not where an ADTS frame must begin';
+      if (adtsRatesHz[(bytes[at + 2]! >> 2) & 0xf] !== this.#sampleRateHz)
+        return 'an ADTS frame has another rate';
+      const frameBytes = (bytes.readUInt32BE(at + 3) >>> 13) & 0x1fff;
+      if (frameBytes < adtsHeadBytes) return 'an ADTS frame has a wrong length';
+      at += frameBytes;
+      this.#frames++;
+    }
+    return at === bytes.length ? null : 'a chunk ends within an ADTS frame';
+  }
+}
+
 const tagHeaderBytes = 10;
 /** A tag's size has seven bits a byte. */
 const tagSize = (bytes: Buffer): number =>
@@ -243,8 +281,10 @@ export const createAudioCheck = (format: AudioFormat): AudioCheck => {
       return new MpegFrames();
     case 'opus':
       return new OggPages();
+    case 'aac':
+      return new AdtsFrames(format.sampleRateHz);
     case 'flac':
-      throw new Error('the specification has no FLAC');
+      throw new Error('FLAC is not checked');
   }
 };
 
@@ -262,6 +302,7 @@ export const createFileCheck = (format: AudioFormat): AudioCheck => {
     case 'alaw':
     case 'opus':
     case 'flac':
+    case 'aac':
       return createAudioCheck(format);
   }
 };

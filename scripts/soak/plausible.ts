@@ -22,6 +22,7 @@ export interface Plausible {
 const wordMarginMs = ({ encoding }: AudioFormat): Range => {
   switch (encoding) {
     case 'mp3':
+    case 'aac':
       return { min: -190, max: 190 };
     case 'opus':
       return { min: -30, max: 210 };

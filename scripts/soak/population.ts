@@ -200,6 +200,7 @@ const openAiEventFormats: readonly AudioFormat[] = [
   { encoding: 'wav', sampleRateHz: 24_000 },
   { encoding: 'mp3', sampleRateHz: 24_000, bitrateKbps: 128 },
   { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 64 },
+  { encoding: 'aac', sampleRateHz: 24_000, bitrateKbps: 96 },
 ];
 
 export const drawOpenAi = (seed: number, client: number, request: number): HttpPlan => {

@@ -39,12 +39,12 @@ const exactly =
   (encoding, sent) =>
     sent === hz ? null : `${encoding} audio requires an ${hz} Hz sample rate`;
 
-const OPUS_RATES_HZ = [8_000, 12_000, 16_000, 24_000, 48_000];
-
-const opusRate: Rule<number> = (encoding, hz) =>
-  OPUS_RATES_HZ.includes(hz)
-    ? null
-    : `${encoding} audio sample_rate must be one of 8000, 12000, 16000, 24000, or 48000 Hz`;
+const oneOf =
+  (...ratesHz: readonly number[]): Rule<number> =>
+  (encoding, hz) =>
+    ratesHz.includes(hz)
+      ? null
+      : `${encoding} audio sample_rate must be one of ${ratesHz.slice(0, -1).join(', ')}, or ${ratesHz.at(-1)} Hz`;
 
 /** `128k`, `128` and 128 are the same. @returns `null` for a string that is no bitrate */
 const parseKbps = (bitrate: string | number): number | null => {
@@ -98,7 +98,7 @@ const encodings = {
   opus: {
     aliases: [],
     defaultSampleRateHz: 48_000,
-    sampleRateHz: opusRate,
+    sampleRateHz: oneOf(8_000, 12_000, 16_000, 24_000, 48_000),
     defaultBitrateKbps: 64,
     bitrate: betweenKbps(32, 192),
   },
@@ -107,6 +107,15 @@ const encodings = {
   alaw: { ...telephony, aliases: ['a-law'] },
   /** Without a loss, at about 60 % of the bytes of `pcm`. */
   flac: { ...samples, aliases: [], isOfDialects: true },
+  /** AAC-LC in ADTS frames. */
+  aac: {
+    aliases: [],
+    defaultSampleRateHz: 24_000,
+    sampleRateHz: oneOf(8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000),
+    defaultBitrateKbps: 96,
+    bitrate: betweenKbps(32, 128),
+    isOfDialects: true,
+  },
 } as const satisfies Record<string, EncodingRow>;
 
 /** Canonical names of the encodings. */

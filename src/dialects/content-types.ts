@@ -10,6 +10,7 @@ const contentTypes: Readonly<Record<Encoding, string>> = {
   mulaw: 'audio/basic',
   alaw: 'audio/basic',
   flac: 'audio/flac',
+  aac: 'audio/aac',
 };
 
 export const contentTypeOf = ({ encoding }: AudioFormat): string => contentTypes[encoding];

@@ -119,6 +119,7 @@ t.test('a refusal names the field', (t) => {
     [format({}), `${rf}.encoding: ${missing}`],
     [format({ encoding: 'pcm', channels: 1 }), `${rf}.channels: ${extra}`],
     [format({ encoding: 'flac' }), `${rf}.encoding: Value error, Unsupported audio encoding: flac`],
+    [format({ encoding: 'aac' }), `${rf}.encoding: Value error, Unsupported audio encoding: aac`],
     [
       format({ encoding: 'mp3', sample_rate: 8_000 }),
       `${rf}.sample_rate: Value error, mp3 audio sample_rate must be between 16000 and 48000 Hz`,

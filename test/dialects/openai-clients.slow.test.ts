@@ -1,9 +1,15 @@
 /** The official client of OpenAI and LiveKit's plugin for it, unmodified, against the running service. */
 import { once, type EventEmitter } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { createKeys } from '../../scripts/operator.js';
+import { createAudioCheck } from '../../scripts/rig/audio-check.js';
+import { decodersOf } from '../support/decoders.js';
 import { loadClient, missingClients } from '../support/interop.js';
 import { freePort, prose, spawnService, startService, until } from '../support/service.js';
+import { spansOver } from '../support/tones.js';
+import { missingTool } from '../support/tools.js';
 
 interface Speech {
   readonly model: string;
@@ -101,6 +107,40 @@ t.test('clients of OpenAI', { skip: missingClients, timeout: 110_000 }, async (t
     t.match(await client.models.retrieve('tts-1-hd'), { id: 'tts-1-hd', object: 'model' });
     t.match(await errorOf(client.models.retrieve('gpt-9')), { status: 404, code: 'model_not_found' });
   });
+
+  await t.test(
+    'the official client gets AAC, which ffmpeg decodes whole',
+    { skip: missingTool('ffmpeg') },
+    async (t) => {
+      const aac = { encoding: 'aac', sampleRateHz: 24_000, bitrateKbps: 96 } as const;
+      const response = await client.audio.speech.create(asked(SENTENCE, { response_format: 'aac' }));
+      t.equal(response.headers.get('content-type'), 'audio/aac');
+      const bytes = await bytesOf(response);
+      const audio = createAudioCheck(aac);
+      t.equal(audio.push(bytes), null, 'whole frames at 24 kHz');
+      const path = join(t.testdir(), 'speech.aac');
+      writeFileSync(path, bytes);
+      const [decoder] = decodersOf('aac', aac.sampleRateHz);
+      const samples = decoder!.decode(path);
+      t.equal(samples.length / 24, audio.durationMs, 'each frame is decoded');
+      const spokenMs = audio.durationMs - (2 * 1_024) / 24;
+      t.ok(spokenMs > 25 * SENTENCE.length && spokenMs < 200 * SENTENCE.length, `${spokenMs} ms of speech`);
+      const heard = spansOver(samples, 200, 2_400);
+      t.ok(heard.length <= 2, `sound without a gap but for the comma: ${heard.length} parts`);
+
+      const events = createAudioCheck(aac);
+      const stream = await client.audio.speech.create(
+        asked(SENTENCE, { response_format: 'aac', stream_format: 'sse' }),
+      );
+      const deltas = (await stream.text()).match(/(?<="audio":")[^"]+/g) ?? [];
+      t.ok(deltas.length > 3, `${deltas.length} events`);
+      t.strictSame(
+        deltas.map((delta) => events.push(Buffer.from(delta, 'base64'))).filter((fault) => fault !== null),
+        [],
+        'each has whole frames',
+      );
+    },
+  );
 
   await t.test('200 interruptions of the official client leave no context open', async (t) => {
     for (let turn = 0; turn < 200; turn++) {

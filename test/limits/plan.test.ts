@@ -20,6 +20,7 @@ const threads: Threads = {
   console: false,
   lexicons: true,
   gpu: false,
+  aac: false,
 };
 const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
   planFor(planConfig(changed), { memoryBytes, filesMax }, packs);
@@ -54,6 +55,11 @@ t.test('every pool counts at the cost of its units', (t) => {
   t.equal(
     more.memoryBytes - before.memoryBytes,
     2 * unitBytes.actorThread + limits.connectionsMax * (unitBytes.tlsConnection - unitBytes.connection),
+  );
+  const withAac = worstCaseOf(limits, { ...threads, aac: true });
+  t.equal(
+    withAac.memoryBytes - before.memoryBytes,
+    limits.contextsMax * (unitBytes.aacContext - unitBytes.context),
   );
   const files = worstCaseOf({ ...limits, connectionsMax: 0, resultSpoolFilesMax: 0 }, threads).files;
   t.equal(before.files - files, limits.connectionsMax + limits.resultSpoolFilesMax);
@@ -180,7 +186,7 @@ t.test(
     t.equal(given.packsLoadedMax, 3);
     const counted = worstCaseOf(given.bounds, {
       ...{ synthesisThreads: 2, actorThreads: 1, tls: false, console: given.hasConsole },
-      ...{ lexicons: false, gpu: false },
+      ...{ lexicons: false, gpu: false, aac: false },
       modelBytes: (9 + 2 * 16) * MiB,
       stateBytes: 2 * 32 * MiB,
       sharedBytes: 2 * 2 * 60 * MiB,

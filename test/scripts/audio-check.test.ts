@@ -19,6 +19,7 @@ const formats: readonly AudioFormat[] = [
   { encoding: 'mp3', sampleRateHz: 44_100, bitrateKbps: 192 },
   { encoding: 'mp3', sampleRateHz: 24_000, bitrateKbps: 64 },
   { encoding: 'opus', sampleRateHz: 48_000, bitrateKbps: 64 },
+  { encoding: 'aac', sampleRateHz: 24_000, bitrateKbps: 96 },
 ];
 
 /** Chunks of a stream, as clients get them. */

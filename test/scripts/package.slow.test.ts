@@ -96,6 +96,7 @@ t.test('the archive holds all that the service needs', { skip }, async (t) => {
       [],
     );
     t.ok(listed.has('lame@3.100'));
+    t.ok(listed.has('ffmpeg@5.1.9'));
     const page = readFileSync(join(folder, 'LICENCES.md'), 'utf8');
     const texts = [...page.matchAll(/\]\(([^)]+)\)/g)].map(([, path = '']) => path);
     t.ok(texts.length > installed.length);

@@ -70,6 +70,7 @@ t.test('it fits the service', (t) => {
     console: true,
     lexicons: true,
     gpu: false,
+    aac: true,
   };
   const { files } = worstCaseOf(limits, threads);
   t.ok(Number(setting('LimitNOFILE')) >= 2 * files, 'of all that is bounded, on a large machine');

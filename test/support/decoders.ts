@@ -45,7 +45,7 @@ const opusdec: Decoder = {
   },
 };
 
-/** Two decoders of different origin. @param sampleRateHz for encodings without a header */
+/** Two decoders of different origin, but for AAC: only ffmpeg's keeps its rate below 32 kHz. @param sampleRateHz for encodings without a header */
 export const decodersOf = (encoding: Encoding, sampleRateHz: number): readonly Decoder[] => {
   const rate = String(sampleRateHz);
   const rawFfmpeg = (format: string) => ffmpeg('-f', format, '-ar', rate, '-ac', '1');
@@ -60,6 +60,8 @@ export const decodersOf = (encoding: Encoding, sampleRateHz: number): readonly D
       return [rawFfmpeg('alaw'), sox('-t', 'al', '-r', rate, '-c', '1')];
     case 'pcm':
       return [rawFfmpeg('s16le'), sox('-t', 'raw', '-r', rate, '-e', 'signed', '-b', '16', '-L', '-c', '1')];
+    case 'aac':
+      return [ffmpeg()];
     case 'flac':
       return [ffmpeg(), sox('-t', 'flac')];
     case 'wav':

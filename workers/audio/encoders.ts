@@ -1,5 +1,6 @@
 /** The table of all encodings. */
 import type { AudioFormat, CodecFormat, Encoding, SampleFormat } from '../../src/api/formats.js';
+import { aac } from './aac.js';
 import type { Encoder, EncoderBounds, EncoderFactory } from './encoder.js';
 import { FlacEncoder } from './flac.js';
 import { mp3 } from './mp3.js';
@@ -12,6 +13,7 @@ type FormatOf<Name extends Encoding> = Name extends CodecFormat['encoding'] ? Co
 const encodings: { readonly [Name in Encoding]: EncoderFactory<FormatOf<Name>> } = {
   mp3,
   opus,
+  aac,
   pcm: { open: ({ sampleRateHz }) => new PcmEncoder(sampleRateHz) },
   wav: { open: ({ sampleRateHz }) => new WavEncoder(sampleRateHz) },
   linear16: { open: ({ sampleRateHz }) => new Linear16Encoder(sampleRateHz) },

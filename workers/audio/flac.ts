@@ -2,6 +2,7 @@
  * FLAC (RFC 9639), mono with 16 bits: fixed predictors and Rice codes, in blocks of one size. A decoder restores the exact
  * samples. Speech takes about 60 % of the bytes of pcm.
  */
+import { Blocks } from './blocks.js';
 import { NOTHING, type Encoder, type Flushed } from './encoder.js';
 
 /** 48 ms at 24 kHz: a client gets no sample before its block is full. */
@@ -202,8 +203,7 @@ export class FlacEncoder implements Encoder {
   readonly sampleRateHz: number;
   readonly streamDelaySamples = 0;
   decodableSamples = 0;
-  readonly #block = new Int16Array(BLOCK_SAMPLES);
-  #blockSamples = 0;
+  readonly #blocks = new Blocks(BLOCK_SAMPLES);
   #frames = 0;
 
   constructor(sampleRateHz: number) {
@@ -212,24 +212,19 @@ export class FlacEncoder implements Encoder {
 
   encode(samples: Int16Array): Uint8Array {
     const frames: Uint8Array[] = [];
-    for (let at = 0; at < samples.length;) {
-      const part = samples.subarray(at, at + BLOCK_SAMPLES - this.#blockSamples);
-      this.#block.set(part, this.#blockSamples);
-      this.#blockSamples += part.length;
-      at += part.length;
-      if (this.#blockSamples === BLOCK_SAMPLES) frames.push(this.#frame());
-    }
+    for (const block of this.#blocks.push(samples)) frames.push(this.#frame(block));
     return Buffer.concat(frames);
   }
 
   /** Only the last block of a stream may be shorter. */
   flush(): Flushed {
-    const silenceSamples = (BLOCK_SAMPLES - this.#blockSamples) % BLOCK_SAMPLES;
+    const silenceSamples = (BLOCK_SAMPLES - this.#blocks.rest.length) % BLOCK_SAMPLES;
     return { payload: this.encode(new Int16Array(silenceSamples)), silenceSamples };
   }
 
   finish(): Uint8Array {
-    return this.#blockSamples === 0 ? NOTHING : this.#frame();
+    const { rest } = this.#blocks;
+    return rest.length === 0 ? NOTHING : this.#frame(rest);
   }
 
   chunkHeader(_payloadBytes: number, first: boolean): Uint8Array {
@@ -244,9 +239,7 @@ export class FlacEncoder implements Encoder {
     // Holds no resources.
   }
 
-  #frame(): Uint8Array {
-    const samples = this.#block.subarray(0, this.#blockSamples);
-    this.#blockSamples = 0;
+  #frame(samples: Int16Array): Uint8Array {
     this.decodableSamples += samples.length;
     return frameOf(samples, this.#frames++);
   }

@@ -11,6 +11,7 @@ import {
   type SampleRate,
 } from 'libopus-wasm';
 import type { CodecFormat } from '../../src/api/formats.js';
+import { Blocks } from './blocks.js';
 import { NOTHING, type Encoder, type EncoderFactory, type Flushed } from './encoder.js';
 import { OggStream, type OggPacket } from './ogg.js';
 
@@ -63,9 +64,7 @@ class OpusEncoder implements Encoder {
   readonly #header: Uint8Array;
   readonly #preSkip: number;
   readonly #granulesPerSample: number;
-  /** The incomplete packet. */
-  readonly #frame: Int16Array;
-  #framedSamples = 0;
+  readonly #blocks: Blocks;
   #fedSamples = 0;
   #packets = 0;
 
@@ -74,7 +73,7 @@ class OpusEncoder implements Encoder {
     this.sampleRateHz = libopus.sampleRate;
     this.#granulesPerSample = GRANULES_HZ / libopus.sampleRate;
     this.#preSkip = libopus.getLookahead() * this.#granulesPerSample;
-    this.#frame = new Int16Array(libopus.frameSize);
+    this.#blocks = new Blocks(libopus.frameSize);
     const headers = [opusHead(this.#preSkip, formatSampleRateHz), opusTags()];
     // Each header has a page of its own.
     this.#header = Buffer.concat(headers.map((bytes) => this.#ogg.pages([{ bytes, granule: 0 }], false)));
@@ -82,7 +81,7 @@ class OpusEncoder implements Encoder {
 
   get decodableSamples(): number {
     const skipped = this.#preSkip / this.#granulesPerSample;
-    return Math.max(0, this.#packets * this.#frame.length - skipped);
+    return Math.max(0, this.#packets * this.#libopus.frameSize - skipped);
   }
 
   encode(samples: Int16Array): Uint8Array {
@@ -119,22 +118,16 @@ class OpusEncoder implements Encoder {
   #drain(): OggPacket[] {
     const endGranule = this.#preSkip + this.#fedSamples * this.#granulesPerSample;
     const packets = Math.ceil(endGranule / (GRANULES_HZ / PACKETS_HZ));
-    return this.#fill(new Int16Array(packets * this.#frame.length - this.#fedSamples));
+    return this.#fill(new Int16Array(packets * this.#libopus.frameSize - this.#fedSamples));
   }
 
   #fill(samples: Int16Array): OggPacket[] {
     const packets: OggPacket[] = [];
     this.#fedSamples += samples.length;
-    for (let start = 0; start < samples.length;) {
-      const part = samples.subarray(start, start + this.#frame.length - this.#framedSamples);
-      this.#frame.set(part, this.#framedSamples);
-      this.#framedSamples += part.length;
-      start += part.length;
-      if (this.#framedSamples < this.#frame.length) break;
-      this.#framedSamples = 0;
+    for (const block of this.#blocks.push(samples)) {
       this.#packets++;
       const granule = (this.#packets * GRANULES_HZ) / PACKETS_HZ;
-      packets.push({ bytes: this.#libopus.encode(this.#frame), granule });
+      packets.push({ bytes: this.#libopus.encode(block), granule });
     }
     return packets;
   }

@@ -146,7 +146,7 @@ const openAiBody = (dice: Dice, { voices }: Vocabulary): string =>
       dice.chance(0.9) ? [...voices, 'alloy', { id: 'nova' }] : ['nobody', '', {}, 5, null],
     ),
     ...(dice.chance(0.6) && {
-      response_format: dice.pick(['mp3', 'opus', 'flac', 'wav', 'pcm', 'aac', 'PCM', null, {}]),
+      response_format: dice.pick(['mp3', 'opus', 'flac', 'wav', 'pcm', 'aac', 'alac', 'PCM', null, {}]),
     }),
     ...(dice.chance(0.3) && { speed: dice.pick([0.25, 1, 4, 0.24, 4.01, null, '1']) }),
     ...(dice.chance(0.3) && { stream_format: dice.pick(['audio', 'sse', 'x', null, 1]) }),

@@ -20,6 +20,7 @@ const SAMPLE_RATE_HZ = 24_000;
 const formats = {
   mp3: { encoding: 'mp3', sampleRateHz: SAMPLE_RATE_HZ, bitrateKbps: 128 },
   opus: { encoding: 'opus', sampleRateHz: SAMPLE_RATE_HZ, bitrateKbps: 64 },
+  aac: { encoding: 'aac', sampleRateHz: SAMPLE_RATE_HZ, bitrateKbps: 96 },
   flac: { encoding: 'flac', sampleRateHz: SAMPLE_RATE_HZ },
   wav: { encoding: 'wav', sampleRateHz: SAMPLE_RATE_HZ },
   pcm: { encoding: 'pcm', sampleRateHz: SAMPLE_RATE_HZ },

@@ -16,8 +16,15 @@ import { missingTool } from '../../support/tools.js';
 
 const ENGINE_HZ = 24_000;
 const SECONDS = 1.5;
-/** LAME's 576 samples and the 529 of every decoder. */
-const MP3_DELAY_SAMPLES = 1_105;
+/** What a decoder plays before the audio. Of mp3 LAME's 576 samples and the 529 of every decoder: the header of a file makes it skip them. */
+const delayOf = ({ encoding }: AudioFormat, framing: Framing): number => {
+  if (encoding === 'aac') return 1_024;
+  return encoding === 'mp3' && framing === 'stream' ? 1_105 : 0;
+};
+const frameSamplesOf = ({ encoding }: AudioFormat, decodedHz: number): number => {
+  if (encoding === 'aac') return 1_024;
+  return decodedHz < 32_000 ? 576 : 1_152;
+};
 
 await loadEncoders(limits);
 
@@ -49,6 +56,12 @@ const opus = (sampleRateHz: number, bitrateKbps: number, quality: Quality): Case
   quality,
 ];
 
+const aac = (sampleRateHz: number, bitrateKbps: number, quality: Quality): Case => [
+  { encoding: 'aac', sampleRateHz, bitrateKbps },
+  sampleRateHz,
+  quality,
+];
+
 const fine: Quality = { db: 60, worstDb: 46 };
 const modest: Quality = { db: 50, worstDb: 42 };
 
@@ -68,6 +81,8 @@ const cases: readonly Case[] = [
     opus(hz, 192, { db: 41, worstDb: 38 }),
   ]),
   ...[12_000, 16_000, 24_000].map((hz) => opus(hz, 64, { db: 35, worstDb: 33 })),
+  aac(24_000, 32, modest),
+  ...[8_000, 24_000, 44_100, 48_000].map((hz) => aac(hz, 96, fine)),
   [{ encoding: 'mulaw', sampleRateHz: 8_000 }, 8_000, g711],
   [{ encoding: 'alaw', sampleRateHz: 8_000 }, 8_000, g711],
   ...(['wav', 'pcm', 'linear16', 'flac'] as const).flatMap((encoding) =>
@@ -77,13 +92,14 @@ const cases: readonly Case[] = [
 
 const checkLength = (t: Test, decoded: number, format: AudioFormat, framing: Framing, decodedHz: number) => {
   const samples = Math.round(SECONDS * decodedHz);
-  if (format.encoding !== 'mp3' || framing === 'whole') {
+  const delay = delayOf(format, framing);
+  if (delay === 0) {
     t.equal(decoded, samples, 'exact length');
     return;
   }
-  const frame = decodedHz < 32_000 ? 576 : 1_152;
+  const frame = frameSamplesOf(format, decodedHz);
   t.equal(decoded % frame, 0, 'whole frames');
-  const more = decoded - samples - MP3_DELAY_SAMPLES;
+  const more = decoded - samples - delay;
   t.ok(more >= 0 && more < 2 * frame, `${more} samples more than audio and delay`);
 };
 
@@ -96,7 +112,7 @@ const checkDecoded = async (t: Test, [format, decodedHz, quality]: Case, framing
   if (isRepeated) bytes.writeUInt32LE(bytes.length - 44, 40);
   const path = join(t.testdir(), `sound.${format.encoding === 'linear16' ? 'wav' : format.encoding}`);
   writeFileSync(path, bytes);
-  const delay = format.encoding === 'mp3' && framing === 'stream' ? MP3_DELAY_SAMPLES : 0;
+  const delay = delayOf(format, framing);
   // Here the tones are at full level, and more than a frame from their ends.
   const from = Math.round(0.3 * decodedHz) + delay;
   const to = Math.round(1.2 * decodedHz) + delay;

@@ -45,6 +45,7 @@ const formats: readonly (readonly [AudioFormat, decodedHz: number])[] = [
   [{ encoding: 'pcm', sampleRateHz: 24_000 }, 24_000],
   [{ encoding: 'pcm', sampleRateHz: 44_100 }, 44_100],
   [{ encoding: 'flac', sampleRateHz: 24_000 }, 24_000],
+  [{ encoding: 'aac', sampleRateHz: 24_000, bitrateKbps: 96 }, 24_000],
 ];
 
 const nameOf = (format: AudioFormat) =>

@@ -17,6 +17,7 @@ const files: Readonly<Record<Encoding, { readonly extension: string; readonly ty
   mulaw: { extension: 'ulaw', type: 'audio/basic' },
   alaw: { extension: 'alaw', type: 'application/octet-stream' },
   flac: { extension: 'flac', type: 'audio/flac' },
+  aac: { extension: 'aac', type: 'audio/aac' },
 };
 
 export const extensionOf = (encoding: Encoding): string => files[encoding].extension;
