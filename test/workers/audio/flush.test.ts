@@ -91,7 +91,8 @@ for (const [format, decodedHz] of formats) {
   };
   t.test(`${nameOf(format)}: words are at their reported times`, { skip }, async (t) => {
     await t.test('streamed', (t) => checkFraming(t, 'stream'));
-    await t.test('whole', (t) => checkFraming(t, 'whole'));
+    // AAC is only streamed: it has no header that makes players skip the delay.
+    if (format.encoding !== 'aac') await t.test('whole', (t) => checkFraming(t, 'whole'));
   });
 
   t.test(`${nameOf(format)}: a flush pushes out all speech, and times continue`, { skip }, async (t) => {
