@@ -25,7 +25,7 @@ write({ phones: names, vowels: vowelNames });
 for await (const line of createInterface({ input: process.stdin })) {
   const text = JSON.parse(line) as string;
   const words = wordSpans(text);
-  const means = { pronouncer, pausePhone: phones.pause, bounds: limits };
+  const means = { pronouncer, phones, bounds: limits };
   const track = new PhoneTrack(clausesOf(text, words), words.length, means);
   while (!track.complete) track.advance();
   const { ids, stress, wordStart, terminal } = track;

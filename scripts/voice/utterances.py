@@ -19,7 +19,6 @@ WORK = Path(__file__).resolve().parent / "work"
 FORMER = WORK / "former"  # what an earlier version of the voice spoke, to compare with
 PAUSE = "pau"
 FRAME_ROWS = 2
-OTHERS = 40  # utterances of each other speaker of the training
 FINAL_ROWS = 30  # voiced rows that count as the end of a phrase: 150 ms
 
 
@@ -125,30 +124,25 @@ def held_out_texts() -> dict[str, str]:
     return {said[name]: name for name in reversed(held_out(WORK))}
 
 
-@lru_cache(maxsize=1)
-def aligned() -> dict[str, list[Utterance]]:
-    """By speaker: the person's held-out takes, and some utterances of the other speakers of the training."""
-    from dataset import SPEAKERS, load  # loads much
+def aligned_phones() -> dict[str, list[Phone]]:
+    """The phones of those held-out takes that could be aligned."""
+    from dataset import load  # loads much
 
     names = phone_set(WORK).names
-    found: dict[str, list[Utterance]] = {speaker: [] for speaker in SPEAKERS}
+    found = {}
     for example in load(WORK):
-        own = found[SPEAKERS[example.speaker]]
-        if example.held_out or (example.speaker and len(own) < OTHERS):
+        if example.held_out:
             ends = FRAME_ROWS * np.cumsum(example.durations)
             starts = ends - FRAME_ROWS * example.durations
-            phones = [Phone(names[phone], int(a), int(b)) for phone, a, b in zip(example.ids[0], starts, ends)]
-            own.append(Utterance(example.name, example.text, WORK / "wav" / f"{example.name}.wav", phones))
-    for speaker, own in found.items():
-        with_pitch(own, natural.FLOOR_HZ if speaker == SPEAKERS[0] else 55)
+            found[example.name] = [Phone(names[phone], int(a), int(b)) for phone, a, b in zip(example.ids[0], starts, ends)]
     return found
 
 
 @lru_cache(maxsize=1)
 def of_person() -> list[Utterance]:
-    """All takes of the held-out sentences, with the phones of those that could be aligned."""
+    """All takes of the held-out sentences."""
     said = texts(WORK)
-    known = {one.name: one.phones for one in next(iter(aligned().values()))} if (WORK / "alignment.jsonl").exists() else {}
+    known = aligned_phones() if (WORK / "alignment.jsonl").exists() else {}
     takes = [Utterance(name, said[name], WORK / "wav" / f"{name}.wav", known.get(name, [])) for name in held_out(WORK)]
     return with_pitch(takes, natural.FLOOR_HZ)
 

@@ -15,7 +15,7 @@ const { phones, names } = await loadPhones();
 const espeak = await Espeak.load(limits);
 const pronouncer = new Pronouncer(espeak, phones, limits);
 
-const trackMeans = { pronouncer, pausePhone: phones.pause, bounds: limits };
+const trackMeans = { pronouncer, phones, bounds: limits };
 
 const trackOf = (text: string) => {
   const words = wordSpans(text);

@@ -105,16 +105,24 @@ t.test('lengths vary about the usual one, within limits, and lose nothing in rou
   const count = 2_000;
   for (const temperature of [0.5, 1, 3]) {
     const prosody = prosodyOf({ temperature });
-    const frames = Array.from({ length: count }, (_, phone) => prosody.soundFrames(phone, 8, 0.3));
+    const frames = Array.from({ length: count }, (_, phone) => prosody.soundFrames(phone, true, 8, 0.3));
     t.ok(
       Math.min(...frames) >= 4 && Math.max(...frames) <= 17,
       `${Math.min(...frames)} to ${Math.max(...frames)}`,
     );
     t.ok(Math.abs(mean(frames) - 8) < 0.3, `${mean(frames)} frames`);
   }
-  const short = prosodyOf({ temperature: 0.5 });
-  const all = Array.from({ length: count }, (_, phone) => short.soundFrames(phone, 1.4, 0));
-  t.ok(Math.abs(mean(all) - 1.4) < 0.01, 'the rounding error is carried on');
+  t.end();
+});
+
+t.test('consonants have a least length, vowels differ more than they did', (t) => {
+  const meanFrames = (isVowel: boolean, usual: number) => {
+    const prosody = prosodyOf({ temperature: 0.5 });
+    return mean(Array.from({ length: 2_000 }, (_, phone) => prosody.soundFrames(phone, isVowel, usual, 0)));
+  };
+  t.ok(Math.abs(meanFrames(false, 1.4) - 3.5) < 0.01, 'with the rounding error carried on');
+  t.ok(Math.abs(meanFrames(false, 8.3) - 8.3) < 0.01);
+  t.ok(meanFrames(true, 1.4) < 1.35 && meanFrames(true, 20) > 20.5);
   t.end();
 });
 

@@ -17,7 +17,7 @@ const trackOf = (text: string, before = '', after = '', beforeIsWhole = false): 
   const words = wordSpans(text);
   return new PhoneTrack(clausesOf(text, words, [], { before, after, beforeIsWhole }), words.length, {
     pronouncer,
-    pausePhone: phones.pause,
+    phones,
     bounds: limits,
   });
 };

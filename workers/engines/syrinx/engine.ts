@@ -71,7 +71,7 @@ export class SyrinxEngine implements Engine {
     const sessions = await createSessions(pack.name, graphs, means);
     const phones = new PhoneSet(manifest.phones);
     const pronouncer = new Pronouncer(espeak, phones, bounds);
-    const track = { pronouncer, pausePhone: phones.pause, bounds };
+    const track = { pronouncer, phones, bounds };
     const engine = new SyrinxEngine(pack.voices, manifest, sessions, track);
     if (measured === true) return engine;
     try {

@@ -57,6 +57,14 @@ const lengthShare = 0.3;
 const balancedSounds = 8;
 /** Limit of the natural logarithm of a length over the usual one. */
 const lengthMax = 0.7;
+/**
+ * Short consonants cause most of the words that are misheard, short vowels cause none. So consonants have a least length, and the
+ * lengths of vowels differ more, which keeps the variety of all lengths.
+ */
+const consonantFramesMin = 3.5;
+const vowelStretch = 1.08;
+/** The length of a vowel that stays as it is. */
+const vowelFramesKept = 7;
 /** Limit of an F0 excursion in natural logarithms, a little more than an octave in all. */
 const excursionMax = 0.62;
 
@@ -137,8 +145,12 @@ export class Prosody {
    * A sound's length in whole frames. Call it once for each phone, in order: it carries the rounding error on.
    * @param spread deviation of the logarithm of its length
    */
-  soundFrames(phone: number, usualFrames: number, spread: number): number {
-    const wanted = usualFrames * this.#pace * this.#variation(phone, spread) + this.#carry;
+  soundFrames(phone: number, isVowel: boolean, usualFrames: number, spread: number): number {
+    const varied = usualFrames * this.#variation(phone, spread);
+    const length = isVowel
+      ? vowelFramesKept * (varied / vowelFramesKept) ** vowelStretch
+      : Math.max(consonantFramesMin, varied);
+    const wanted = length * this.#pace + this.#carry;
     const frames = Math.max(1, Math.round(wanted));
     this.#carry = Math.max(-0.5, Math.min(0.5, wanted - frames));
     return frames;

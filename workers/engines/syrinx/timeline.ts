@@ -125,7 +125,7 @@ export class Timeline {
   #length(phone: number, usual: number, spread: number): number {
     if (this.#track.aside[phone] === true) return this.#prosody.usualFrames(usual);
     const pause = this.#track.pause[phone] ?? null;
-    if (pause === null) return this.#prosody.soundFrames(phone, usual, spread);
+    if (pause === null) return this.#prosody.soundFrames(phone, this.#track.isVowel(phone), usual, spread);
     if (pause === 'lead') return leadFrames;
     if (phone === this.#track.length - 1 && this.#track.complete) return lastFrames[pause];
     return this.#prosody.pauseFrames(phone, usual, spread, innerPauses[pause]);

@@ -10,6 +10,7 @@ import type { Replacement } from '../../../src/threads/messages.js';
 import type { Atom, Clause, Ending } from '../g2p/clauses.js';
 import { type Terminal, terminals } from '../g2p/lexer.js';
 import { type Pronouncer, type SpokenAtom, pieceOf } from '../g2p/pronunciation.js';
+import type { PhoneSet } from './phones.js';
 
 /** Phones from a clause's start or end beyond which the nets see no difference. */
 export const placeMax = 40;
@@ -30,8 +31,7 @@ export interface TrackClause {
 /** What all tracks of a pack share. */
 export interface TrackMeans {
   readonly pronouncer: Pronouncer;
-  /** The id of a pause. */
-  readonly pausePhone: number;
+  readonly phones: Pick<PhoneSet, 'pause' | 'isVowel'>;
   readonly bounds: Pick<Bounds, 'firstPhonemeTextMax' | 'phonemeTextMax'>;
 }
 
@@ -139,6 +139,10 @@ export class PhoneTrack {
     return Math.min(end - 1 - phone, placeMax);
   }
 
+  isVowel(phone: number): boolean {
+    return this.#means.phones.isVowel(this.ids[phone]!);
+  }
+
   /** The clause of a sound. */
   clauseOf(phone: number): TrackClause {
     const number = this.#clauseOf[phone]!;
@@ -185,7 +189,7 @@ export class PhoneTrack {
   }
 
   #addPause(pause: Pause): void {
-    this.#add(this.#means.pausePhone, 0, 0, terminals.continuing, pause, false);
+    this.#add(this.#means.phones.pause, 0, 0, terminals.continuing, pause, false);
     this.#close();
   }
 
