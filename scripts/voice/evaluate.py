@@ -26,11 +26,11 @@ from lively import measure_lively
 from recordings import held_out, texts
 from report import Bar, Report
 from seams import measure_seams
-from sentences import evaluation_sentences, evaluation_texts, normalised
+from sentences import evaluation_texts, normalised
 from speakers import measure_speakers
 from speed import measure_speed
 from utterances import FORMER, WORK, first_takes, held_out_texts
-from words import measure_words, requests
+from words import READINGS, measure_words, requests
 
 
 def held_out_requests() -> list[Request]:
@@ -73,7 +73,7 @@ def keep() -> None:
     """Keeps the waves of the default voice."""
     shutil.rmtree(FORMER, ignore_errors=True)
     render(held_out_requests(), FORMER / "held-out")
-    render(requests(DEFAULT, evaluation_sentences()), FORMER / "words")
+    render(requests(DEFAULT, READINGS), FORMER / "words")
 
 
 PARTS: dict[str, Callable[[Report], None]] = {

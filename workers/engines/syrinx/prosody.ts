@@ -62,7 +62,7 @@ const lengthMax = 0.7;
  * lengths of vowels differ more, which keeps the variety of all lengths.
  */
 const consonantFramesMin = 3.5;
-const vowelStretch = 1.08;
+const vowelStretch = 1.12;
 /** The length of a vowel that stays as it is. */
 const vowelFramesKept = 7;
 /** Limit of an F0 excursion in natural logarithms, a little more than an octave in all. */
