@@ -115,7 +115,7 @@ t.test('lengths vary about the usual one, within limits, and lose nothing in rou
   t.end();
 });
 
-t.test('consonants have a least length, vowels differ more than they did', (t) => {
+t.test('consonants have a least length, and the lengths of vowels are stretched', (t) => {
   const meanFrames = (isVowel: boolean, usual: number) => {
     const prosody = prosodyOf({ temperature: 0.5 });
     return mean(Array.from({ length: 2_000 }, (_, phone) => prosody.soundFrames(phone, isVowel, usual, 0)));
