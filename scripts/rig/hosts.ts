@@ -74,7 +74,7 @@ export class Hosts {
 
   /** Past the lines: as an operator on the machine of the database. */
   operate<T>(work: (administration: Administration) => Promise<T>): Promise<T> {
-    return administer(postgresStore(this.database.urlOf(DATABASE), this.#options.folder, limits), true, work);
+    return administer(postgresStore(this.databaseUrl, this.#options.folder, limits), true, work);
   }
 
   get databaseUrl(): string {

@@ -18,6 +18,11 @@ interface Row {
 const rows = `SELECT ledger.id, writer, entry, name AS account, request_id AS "requestId", kind, amount
   FROM syrinx.ledger JOIN syrinx.accounts ON accounts.id = account_id`;
 
+/** What hosts hold of an account is never more than it has. */
+const overPromised = `SELECT name, balance, promised FROM syrinx.accounts
+  LEFT JOIN (SELECT account_id, sum(reserved + CASE WHEN free_until > clock_timestamp() THEN free ELSE 0 END) AS promised FROM syrinx.allotments GROUP BY 1) AS held ON account_id = id
+  WHERE metered = 1 AND balance < coalesce(promised, 0)`;
+
 /** Entries get their ids before they are committed, so that a lower id can appear after a higher one. */
 const idsOutOfOrderMax = 5_000;
 
@@ -82,11 +87,8 @@ export class Books {
       if ((charges.get(id) ?? 0) !== cost)
         wrong.push(`${id} costs ${cost}, and was charged ${charges.get(id) ?? 0}`);
     this.#due.clear();
-    const overspent = await this.#hosts.query(
-      'SELECT name, balance FROM syrinx.accounts WHERE metered = 1 AND balance < 0',
-    );
-    for (const { name, balance } of overspent)
-      wrong.push(`${String(name)} spent more than it had: ${String(balance)}`);
+    for (const { name, balance, promised } of await this.#hosts.query(overPromised))
+      wrong.push(`${String(name)} has ${String(balance)}, and hosts hold ${String(promised)}`);
     return [...wrong, ...(await this.#damage())];
   }
 

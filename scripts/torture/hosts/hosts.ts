@@ -22,6 +22,10 @@ const BACK_MS_MAX = 30_000;
 const SLOW_MS = 150;
 const TEXT = 'The night train to the coast runs late again, and the guard reads out each stop. '.repeat(18);
 
+/** What an account gets in each round. All hosts spend it at once, and each knows what the others hold. */
+const POOR_CREDITS = 1_000;
+const POOR_TEXT = 'Nobody on the platform knew whether the last tram had left already. '.repeat(2);
+
 /** How a row was caused, and how often for a hundred kills. */
 interface Fault {
   readonly name: string;
@@ -39,6 +43,7 @@ class Round {
   readonly backMs: number[] = [];
   /** Hosts that lost what they had in memory. */
   readonly killed = new Set<number>();
+  isOver = false;
   readonly #books: Books;
   readonly #key: string;
 
@@ -99,13 +104,25 @@ class Round {
       );
   }
 
-  /** @returns the status of one short request */
-  async #ask({ number, port }: Host): Promise<number> {
-    const text = 'Still here.';
-    const answer = await exchange(port, speechRequest({ key: this.#key, voice: 'wren', text }));
+  /** All hosts spend the credit of one account until it has too little, or the round ends. */
+  async spend(key: string): Promise<void> {
+    await Promise.all(
+      this.hosts.all.map(async (host) => {
+        while (!this.isOver) {
+          const status = await this.#ask(host, key, POOR_TEXT);
+          if (status === 402) break;
+          if (status !== 200) await sleep(200);
+        }
+      }),
+    );
+  }
+
+  /** @returns the status of one request */
+  async #ask({ number, port }: Host, key = this.#key, text = 'Still here.'): Promise<number> {
+    const answer = await exchange(port, speechRequest({ key, voice: 'wren', text }));
     const id = answer.headers.get('x-request-id');
     if (id !== undefined) this.#books.answer(id, answer.status === 200 ? text.length : 0, false);
-    if (![0, 200, 503].includes(answer.status))
+    if (![0, 200, 402, 503].includes(answer.status))
       this.wrong.push(`host ${number + 1} answers ${answer.status}`);
     return answer.status;
   }
@@ -242,13 +259,19 @@ class Torture {
     const before = this.#books.entries;
     for (let i = 1; i <= count; i += 1) {
       const dice = new Dice(seed, i, fault.name.length);
-      const round = new Round(this.#hosts, this.#books, this.#keys[0] ?? '');
-      const traffic = new Traffic(this.#hosts.proxy.port, this.#keys.slice(1), dice);
+      const [asking = '', poor = '', ...others] = this.#keys;
+      const round = new Round(this.#hosts, this.#books, asking);
+      await this.#hosts.operate((administration) => administration.credit('poor', POOR_CREDITS));
+      this.#books.grant(POOR_CREDITS);
+      const traffic = new Traffic(this.#hosts.proxy.port, others, dice);
       traffic.start(2, 1);
+      const spending = round.spend(poor);
       await sleep(dice.between(200, 1_000));
       await this.#books.look();
       await fault.inject(round, dice);
+      round.isOver = true;
       await traffic.end();
+      await spending;
       statuses.merge(traffic.statuses);
       await this.#settle(traffic, round);
       wrong.push(...round.wrong, ...(await this.#books.check()));
@@ -310,6 +333,7 @@ const run = async (options: TortureOptions): Promise<readonly TortureRow[]> =>
       const keys: string[] = [];
       for (const [account, credits] of [
         ['asking', null],
+        ['poor', POOR_CREDITS],
         ['metered', 50_000_000],
         ['metered', null],
         ['unmetered', null],
