@@ -10,6 +10,8 @@ import { HostsProxy, type HostsProxyKind } from './proxy.js';
 import { Service } from './service.js';
 
 const DATABASE = 'syrinx';
+/** On a busy machine a start can wait too long for its database. */
+const startTriesMax = 5;
 
 export interface HostsOptions {
   /** For data folders and the files of the proxy. */
@@ -67,9 +69,15 @@ export class Hosts {
     return this.#proxy;
   }
 
-  /** The service of a host must have ended. */
+  /** The service of a host must have ended. As under systemd, a start that fails is tried again. */
   async startAgain(host: Host, env: Readonly<Record<string, string>> = {}): Promise<void> {
-    host.service = await this.#start(host.number, host.port, host.line, env);
+    for (let tries = 1; ; tries += 1)
+      try {
+        host.service = await this.#start(host.number, host.port, host.line, env);
+        return;
+      } catch (error) {
+        if (tries === startTriesMax) throw error;
+      }
   }
 
   /** Past the lines: as an operator on the machine of the database. */
