@@ -6,6 +6,7 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { openStore } from '../../src/store/ledger.js';
 import { postgresStore } from '../../src/store/postgres/driver.js';
+import { migrations, SCHEMA } from '../../src/store/postgres/schema.js';
 import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
 import { hasPostgres, PostgresServer } from '../support/postgres.js';
 import { eventually, pause, until } from '../support/waiting.js';
@@ -181,6 +182,30 @@ if (hasPostgres()) {
       });
     },
   );
+
+  t.test('a store of the first version is migrated with its contents, and hosts can share it', async (t) => {
+    const { name, url } = await server.database();
+    await server.execute(
+      name,
+      `CREATE SCHEMA ${SCHEMA}; SET search_path = ${SCHEMA}; CREATE TABLE version (version BIGINT NOT NULL);
+       ${migrations[0]} INSERT INTO version VALUES (1);
+       INSERT INTO accounts (name, metered, created_at_ms) VALUES ('ada', 1, 1);
+       INSERT INTO api_keys (account_id, hash, prefix, created_at_ms) VALUES (1, 'hash', 'svc', 1);
+       INSERT INTO ledger (writer, entry, account_id, kind, amount, at_ms) VALUES (1, 1, 1, 'grant', 100, 1)`,
+    );
+    const store = await openStore(
+      postgresStore(url, temporaryFolder(t), limits),
+      limits,
+      createLog('silent', limits),
+    );
+    t.teardown(() => store.close());
+    t.equal(store.reader.readCredit(1)?.balance, 100);
+    store.allotments?.expect(1);
+    await untilHolds(() => (store.allotments?.headroom(1) ?? 0) > 0, noticedMsMax);
+    store.ledger.append(usageOf(3));
+    await store.ledger.drain();
+    t.match(await server.execute(name, 'SELECT balance::int FROM syrinx.accounts'), [{ balance: 97 }]);
+  });
 
   t.test('errors name the database and the remedy, and never the password', async (t) => {
     const nowhere = postgresStore('postgres://user:secret@127.0.0.1:9/syrinx', temporaryFolder(t), limits);
