@@ -25,8 +25,8 @@ const usage = `Usage: npm run store -- COMMAND
   copy FROM TO            copy a store into a new one, and compare each row; the services must be stopped. FROM and TO are
                           data folders (SQLite) or addresses of databases (postgres://USER:PASSWORD@HOST/DATABASE)
   writers                 list the processes that write to the database of STORE_URL, with the credit that each holds
-  declare-dead WRITER     end the credit of a process that will never come back; what it did not write yet is refused from
-                          then on
+  declare-dead WRITER     for a process that will never come back: others can use its credit, and entries that it has not
+                          sent yet are refused
 
 ${storePlace}
 A backup and a verification work while the service runs. Back up a PostgreSQL database with its own tools, such as pg_dump.
@@ -177,7 +177,7 @@ export const store = program('store', usage, {
     operands: [1, 1],
     run: async ({ operands: [name = ''] }, { env, out }) => {
       const writer = Number(name);
-      if (!Number.isSafeInteger(writer)) throw new UsageError('the writer is a number: see `writers`');
+      if (!Number.isSafeInteger(writer)) throw new UsageError('WRITER must be a number that `writers` lists');
       const credits = await inDatabase('declare-dead', readConfig(env), (session) =>
         declareDead(session, writer),
       );

@@ -190,7 +190,7 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
 
     admit: (key, characters, requestId, slotsOf = key.keyId) => {
       const refusal = refuse(key, characters);
-      // It could not wait for credit, for want of a slot.
+      // It could not wait for credit, because the key had no free slot.
       if (refusal === 'unavailable' && allotments !== null && ledger.accepting && !slots.hasFree(slotsOf))
         return { ok: false, code: 'slotsExhausted' };
       if (refusal !== null) return { ok: false, code: refusal };

@@ -5,7 +5,7 @@ export interface Allotment {
   readonly accountId: number;
   /** Later ones are larger. */
   readonly version: number;
-  /** Credits of leases, of entries that are not in the store, and beyond. */
+  /** Credits of leases and of entries that are not in the store, and headroom. */
   readonly reserved: number;
   /** The last entry of the service that was taken off `reserved`. */
   readonly settled: number;
@@ -23,7 +23,7 @@ export interface Allotments {
   headroom(accountId: number): number;
   /** A request is about to come. */
   expect(accountId: number): void;
-  /** Why a request is refused that the headroom cannot pay. */
+  /** Why the headroom cannot pay for a request. */
   refusal(accountId: number): 'creditExhausted' | 'unavailable';
   reserve(accountId: number, amount: number): void;
   release(accountId: number, amount: number): void;

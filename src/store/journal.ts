@@ -4,9 +4,9 @@
  *
  *   journal/WRITER/1.log, 2.log, ...   one line for each entry: checksum, entry
  *
- * Every entry is written, so a kill loses none. The disk is synchronised, for whole groups, only for entries without an
- * acknowledgement for `journalSyncMs`: so a power cut loses none while the database is away, and the disk is idle
- * while it answers.
+ * Every entry is written, so a kill loses none. The disk is synchronised only for entries that the database has not
+ * acknowledged within `journalSyncMs`. So a power cut loses none while the database is away, and the disk is idle while
+ * the database answers.
  */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { open, truncate, unlink, type FileHandle } from 'node:fs/promises';
@@ -76,7 +76,7 @@ export class Journal {
     } catch (error) {
       throw new StoreError(
         'unwritable',
-        `The journal ${folder} cannot be made (${(error as Error).message}): let the service write to DATA_DIR`,
+        `The journal ${folder} cannot be created (${(error as Error).message}): let the service write to DATA_DIR`,
       );
     }
     return new Journal(folder, StoreHold.seize(folder, 0), bounds, log);
@@ -204,7 +204,7 @@ export class Journal {
 
 const keepRefused = (folder: string): void => renameSync(folder, `${folder}.refused`);
 
-/** What a process left that ended without sending all its entries. */
+/** The journal of a process that ended before it had sent all its entries. */
 export interface LeftJournal {
   readonly writer: number;
   readonly entries: readonly LedgerEntry[];
@@ -220,7 +220,7 @@ const damaged = (path: string, line: number): StoreError =>
   new StoreError(
     'damaged',
     `The journal ${path} is damaged in line ${line}: it has entries that are not in the database. Restore it, or move its ` +
-      'folder away to start without them',
+      'folder away to start without these entries',
   );
 
 /** @param isLast the last record of the last file may be torn: it was never acknowledged */
@@ -250,7 +250,7 @@ export const leftJournals = (dataDir: string): LeftJournal[] => {
     try {
       hold = StoreHold.seize(folder, 0);
     } catch (error) {
-      // The process is alive.
+      // Its process still runs.
       if (error instanceof StoreError && error.fault === 'held') return [];
       throw error;
     }

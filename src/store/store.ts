@@ -124,7 +124,7 @@ export interface EntryJournal {
   settled(entry: number): void;
 }
 
-/** What a service needs beside reader and writer if others share its store. */
+/** What a service needs besides reader and writer if others share its store. */
 export interface Sharing {
   readonly allotments: Allotments;
   readonly journal: EntryJournal;
@@ -350,7 +350,7 @@ export interface StoreDriver {
    */
   startWriter(writer: number): LedgerWriter;
   /**
-   * Prepares a service for others beside it. Absent: one service has the store for itself.
+   * Lets a service share the store with others. Absent: one service has the store for itself.
    *
    * @throws {StoreError}
    */

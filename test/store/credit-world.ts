@@ -1,7 +1,7 @@
 /**
  * Several services that share one account, in random schedules: requests, cuts, late messages, kills, deaths, expiries.
- * After each step it checks that no credit can be spent twice, and that no request is refused for want of credit that
- * was idle elsewhere.
+ * After each step it checks that no credit can be spent twice, and that no request is refused while the credit that it
+ * needs is idle elsewhere.
  */
 import { limits } from '../../src/limits.js';
 import { HostCredit } from '../../src/store/postgres/host-credit.js';
@@ -27,7 +27,7 @@ export interface Bank {
   grant(amount: number): Promise<void>;
   /** @returns `null`: the writer has ended, or was declared dead */
   append(writer: number, entries: readonly Entry[]): Promise<readonly Allotment[] | null>;
-  /** @returns `null`: likewise */
+  /** @returns `null`: the same */
   exchange(
     writer: number,
     acknowledged: number,
@@ -44,7 +44,7 @@ export interface Bank {
 
 interface Request {
   readonly amount: number;
-  /** The least credit that nobody used, since it came. */
+  /** The least idle credit since it came. */
   leastIdle: number;
   outcome: 'waiting' | 'admitted' | 'creditExhausted' | 'unavailable';
   cancel: () => void;

@@ -1,4 +1,4 @@
-/** A stream whose client does not read on until it is asked to: it is spoken, but not to its end. */
+/** A stream whose client stops reading until it is asked to go on, so that the service cannot finish it. */
 import { encodeRequest, HttpConnection, speechRequest } from '../../rig/http.js';
 
 export interface StreamEnd {

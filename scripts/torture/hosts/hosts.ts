@@ -34,7 +34,7 @@ interface Fault {
   readonly inject: (round: Round, dice: Dice) => Promise<void>;
 }
 
-/** Traffic, a fault in it, and what everybody had. */
+/** Traffic, a fault in it, and what hosts and clients observed. */
 class Round {
   readonly hosts: Hosts;
   readonly wrong: string[] = [];
@@ -175,9 +175,9 @@ const faults: readonly Fault[] = [
     perHundred: 10,
     inject: cutFor(1_000),
   },
-  { name: 'database cut off for 10 s', injected: 'likewise', perHundred: 5, inject: cutFor(10_000) },
+  { name: 'database cut off for 10 s', injected: 'the same', perHundred: 5, inject: cutFor(10_000) },
   // Only in a run of full length.
-  { name: 'database cut off for 5 min', injected: 'likewise', perHundred: 1, inject: cutFor(300_000) },
+  { name: 'database cut off for 5 min', injected: 'the same', perHundred: 1, inject: cutFor(300_000) },
   {
     name: 'connections reset',
     injected: 'all connections to the database, and new ones for four seconds',
@@ -282,7 +282,7 @@ class Torture {
       );
     }
     const outcome = [
-      `${this.#books.entries - before} entries: none that was seen or is due is lost, changed or doubled, balances are the sums, no account spent more than it had`,
+      `${this.#books.entries - before} entries: none is lost, changed or doubled, each balance is the sum of its entries, no account spent more than it had`,
       ...(refusedMs.length > 0
         ? [
             `admitted streams went on to their ends; new ones got 503 after ${milliseconds(refusedMs)} ms (median, longest)`,

@@ -32,7 +32,7 @@ export interface SessionParts extends OpenerParts {
   readonly queued: Tally;
   /** Whether the client has sent more than was passed to the session. */
   readonly isBehind: () => boolean;
-  /** Messages must wait, or are passed again: the session waits for credit. */
+  /** Whether messages must wait, because the session waits for credit. */
   readonly onHeld: (isHeld: boolean) => void;
   readonly onBeat: (nowMs: number) => void;
   readonly onOver: (session: Session) => void;
@@ -232,7 +232,7 @@ export class Session {
     forgetLastMatch();
   }
 
-  /** Does the acts of a message in their order, after a refusal no more. @param from the first one */
+  /** Does the acts of a message in their order, and stops at a refusal. @param from the first one */
   #do(acts: readonly SocketAct[], from: number): void {
     for (let index = from; index < acts.length; index += 1) {
       const act = acts[index]!;

@@ -112,7 +112,7 @@ export class HostCredit implements Allotments {
     this.#use(accountId, this.#of(accountId), 0);
   }
 
-  /** Why a request is refused that the headroom cannot pay. */
+  /** Why the headroom cannot pay for a request. */
   refusal(accountId: number): 'creditExhausted' | 'unavailable' {
     return this.#accounts.get(accountId)?.isExhausted === true ? 'creditExhausted' : 'unavailable';
   }
@@ -174,7 +174,7 @@ export class HostCredit implements Allotments {
     this.#isDue(accountId);
   }
 
-  /** Something of this account was given back, or called for: whoever waits should ask again. */
+  /** Another process gave credit of this account back, or called for some: requests that wait ask again. */
   changed(accountId: number): void {
     const account = this.#accounts.get(accountId);
     if (account !== undefined && account.waiters.length > 0) this.#isDue(accountId);
@@ -342,12 +342,12 @@ export class HostCredit implements Allotments {
       account.isExhausted = isExhausted;
       this.#end(account, first);
       account.isExhausted = false;
-      // What it says is about the first one.
+      // The answer is about the first request only.
       answer = undefined;
     }
   }
 
-  /** Nobody has idle credit that it could have. */
+  /** All hosts together have too little for it. */
   #isTooMuch(account: Account, { amount }: Waiter, answer: Exchanged): boolean {
     const { balance, room, unanswered, idleElsewhere } = answer;
     const wanted = account.used + amount;

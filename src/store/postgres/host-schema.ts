@@ -44,7 +44,7 @@ export interface Exchanged extends Allotment {
   readonly idleElsewhere: number;
 }
 
-// Whoever locks rows of several tables does it in this order: writers, accounts, allotments.
+// A transaction locks rows of several tables in this order: writers, accounts, allotments.
 export const hostMigration = (schema: string): string => `
   CREATE TABLE writers (
     id BIGINT PRIMARY KEY,

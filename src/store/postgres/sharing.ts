@@ -1,4 +1,4 @@
-/** What a service does beside reading and writing, because others share the database: see `host-credit.ts` and `journal.ts`. */
+/** What a service does besides reading and writing where others share its database: see `host-credit.ts` and `journal.ts`. */
 import { performance } from 'node:perf_hooks';
 import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
@@ -107,7 +107,7 @@ export class PostgresSharing implements Sharing {
     const connection = new Connection(url, { bounds, name: SERVICE_NAME });
     try {
       const entriesRefused = await sendLeft(connection, dataDir, bounds, log);
-      // From now on it is known, and may take credit.
+      // Registers this writer: only then may it take credit.
       await commitEntries(connection, writer, []);
       const journal = Journal.create(dataDir, writer, bounds, log);
       const sharing = new PostgresSharing(url, writer, { journal, entriesRefused, connection }, bounds, log);
