@@ -168,7 +168,7 @@ def style_entry(style: dict) -> dict[str, object]:
 
 
 def gains_of(path: Path) -> dict[str, float]:
-    """The levels that an earlier manifest has: levels.py measures anew, and begins with them."""
+    """The levels that an earlier manifest has: levels.py begins with them and measures again."""
     if not path.exists():
         return {}
     return {speaker["id"]: speaker["gain"] for speaker in json.loads(path.read_text(encoding="utf-8"))["speakers"]}

@@ -63,7 +63,7 @@ class Block(nn.Module):
         return normed * (1 + scale) + shift
 
     def change(self, padded: Tensor) -> Tensor:
-        """Of normed values with `reach` frames more at either side."""
+        """What the block adds; `padded` has `reach` more frames at either side."""
         shifts = [padded[:, tap * self.dilation : (tap + 1 - KERNEL) * self.dilation or None] for tap in range(KERNEL)]
         return self.project(self.dropout(torch.relu(self.conv(torch.cat(shifts, 2))))).float()
 

@@ -44,7 +44,7 @@ def mean_pitch_hz(waves: list[Path]) -> float:
 
 
 def most_different(names: list[str], distances: dict[tuple[str, str], float], least: float) -> tuple[str, ...]:
-    """The largest set of voices of which every two are so far apart."""
+    """The largest set of voices of which any two are at least `least` apart."""
     for size in range(len(names), 1, -1):
         for some in combinations(names, size):
             if all(distances[pair] >= least for pair in combinations(some, 2)):

@@ -65,12 +65,12 @@ class Mixture:
         return shares / shares.sum(1, keepdims=True)
 
     def adapted(self, rows: Floats) -> Floats:
-        """The means of one speaker."""
+        """The means of the mixture, adapted to one speaker."""
         shares = self.shares(rows)
         counts = shares.sum(0)[:, None]
         trust = counts / (counts + RELEVANCE)
         return trust * (shares.T @ rows) / np.maximum(counts, 1e-6) + (1 - trust) * self.means
 
     def distance(self, one: Floats, other: Floats) -> float:
-        """Of two speakers' means."""
+        """The distance of two speakers, from their adapted means."""
         return float(np.sqrt((self.weights[:, None] * (one - other) ** 2 / self.variances).sum()))

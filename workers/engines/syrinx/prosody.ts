@@ -58,8 +58,8 @@ const balancedSounds = 8;
 /** Limit of the natural logarithm of a length over the usual one. */
 const lengthMax = 0.7;
 /**
- * Words with short consonants are misheard more often than others, words with short vowels are not. So consonants have a least
- * length, and the lengths of vowels differ more, which keeps the variety of all lengths.
+ * A recogniser mishears words with short consonants more often than others, but not words with short vowels. So consonants
+ * have a least length. The lengths of vowels differ more, which keeps the variety of all lengths.
  */
 const consonantFramesMin = 3.5;
 const vowelStretch = 1.12;
