@@ -200,7 +200,7 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
   );
 };
 
-/** No interface tells how much memory a GPU has: its owner may. */
+/** No interface says how much memory a GPU has, so the operator may set a bound. */
 const checkGpu = ({ gpuBytes }: WorstCase, { gpu: { memoryMaxMiB } }: PlanConfig): void => {
   if (memoryMaxMiB !== null && gpuBytes > memoryMaxMiB * MiB)
     throw new MachineError(

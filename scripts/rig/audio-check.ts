@@ -134,7 +134,7 @@ const adtsRatesHz = [
   ...[24_000, 22_050, 16_000, 12_000, 11_025, 8_000],
 ] as const;
 
-/** ADTS frames of AAC, each chunk of which has whole ones. */
+/** ADTS frames of AAC. Each chunk has whole frames. */
 class AdtsFrames implements AudioCheck {
   readonly #sampleRateHz: number;
   #frames = 0;

@@ -1,6 +1,6 @@
 /**
  * Chooses what runs the models. A process of its own tries a GPU: a driver may crash or hang. Neither onnxruntime nor its
- * Node binding tells which device it uses, so the name comes from the Vulkan loader, which lists its devices on the
+ * Node binding says which device it uses, so the name comes from the Vulkan loader, which lists its devices on the
  * standard error of that process.
  */
 import { spawn } from 'node:child_process';
@@ -95,7 +95,6 @@ export const logDevice = ({ provider, name, reason, isFallback }: Device, log: P
     isFallback ? 'the GPU cannot be used: the CPU runs the models' : 'the device that runs the models',
   );
 
-/** The CPU, and why no GPU. */
 const cpu = (reason: string, isFallback = false): Device => ({
   provider: 'cpu',
   name: null,
@@ -136,7 +135,7 @@ export const chooseDevice = async (
     else if (isAuto && (isSoftware || name === null))
       faults.push(
         name === null
-          ? 'WebGPU works, but its device is unknown: EXECUTION_PROVIDER=webgpu uses it'
+          ? 'WebGPU works, but its device is unknown: to use it, set EXECUTION_PROVIDER=webgpu'
           : `WebGPU has only a software device (${name})`,
       );
     else return accept('webgpu', name);

@@ -18,8 +18,8 @@ const RUNNING = 1;
 const LOADING = 2;
 
 /**
- * Milliseconds that a thread waits for another one: while that one runs a graph (less than the watchdog's, because that one
- * hangs and not this one), and while it loads a graph or runs it for the first time.
+ * Milliseconds that a thread waits while another one runs a graph, and while that one loads a graph or runs it for the first
+ * time. The first is less than the watchdog's time: the watchdog must end the thread that hangs, not one that waits.
  */
 const waits = { runMs: 4_000, loadMs: 60_000 } as const;
 const LOOK_MS = 100;
@@ -74,7 +74,7 @@ export class GpuState {
    * @throws {GpuLostError} if another thread holds the GPU for too long: it hangs
    */
   async hold<T>(isLoad: boolean, run: () => Promise<T>): Promise<T> {
-    // A wait for itself would never end.
+    // The thread would wait for itself and never go on.
     if (this.#isHolding) throw new Error('a second call of the GPU began during the first');
     this.#take(isLoad ? LOADING : RUNNING);
     this.#isHolding = true;

@@ -21,7 +21,7 @@ interface AacExports {
 
 /** Samples of a block that goes in, and of a packet that comes out. */
 export const BLOCK_SAMPLES = 1_024;
-/** The answer to all system calls. FFmpeg has no use for any, and with 0 its start would look for folders without end. */
+/** The answer to all system calls. FFmpeg needs none. With the answer 0, its start would look for folders for ever. */
 const EBADF = 8;
 
 /** Resolves the path from `dist`, too. */

@@ -104,7 +104,7 @@ export const gpuOptionsOf = (
     provider === 'webgpu'
       ? ['webgpu']
       : [{ name: 'cuda', ...(device !== null && { deviceId: device }) }, 'cpu'],
-  // WebGPU has none.
+  // WebGPU has no memory pattern.
   ...(provider === 'webgpu' && { enableMemPattern: false }),
   logSeverityLevel: errorsOnly,
 });

@@ -27,7 +27,7 @@ export interface Runs<Name extends string = string> {
   readonly release: () => Promise<void>;
 }
 
-/** A graph moves to the GPU if it takes less than this part of its time on the CPU. */
+/** A graph stays on the GPU if it takes less than this part of its time on the CPU. */
 const worthPart = 0.8;
 /** The most that the results of the two devices may differ: absolute below 1, relative above. */
 const tolerance = 1e-2;

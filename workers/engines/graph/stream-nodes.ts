@@ -70,7 +70,7 @@ export class StreamNodes {
   }
 
   /**
-   * Says that streams have equally many samples. onnxruntime must know that of two that it adds within a convolution.
+   * Declares that streams have equally many samples. onnxruntime must know this of two streams that it adds within a convolution.
    * @param length its name
    */
   equallyLong(name: string, channels: number, length: string): void {
@@ -116,7 +116,7 @@ export class StreamNodes {
 
   /**
    * The same stream in the order of values that fast convolutions want. onnxruntime keeps that order from convolution to
-   * convolution, and through what it can join with one: so here is one that changes nothing.
+   * convolution, and through nodes that it can join with one. So this adds a convolution that changes nothing.
    */
   inFastOrder(name: string, channels: number): string {
     const weights = `stream_ones_${channels}`;
