@@ -2,25 +2,27 @@
  * The journal of one process: entries that may not be in the database yet, in files of its data folder. A start sends
  * what an earlier process left, under the number of that process.
  *
+ *   journal/WRITER/store               id of the store that the entries are for
  *   journal/WRITER/1.log, 2.log, ...   one line for each entry: checksum, entry
  *
  * Every entry is written, so a kill loses none. The disk is synchronised only for entries that the database has not
  * acknowledged within `journalSyncMs`. So a power cut loses none while the database is away, and the disk is idle while
  * the database answers.
  */
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open, truncate, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
-import { makeFolder, syncFolder } from './sqlite/files.js';
+import { makeFolder, syncFile, syncFolder } from './sqlite/files.js';
 import { StoreHold } from './sqlite/hold.js';
 import { StoreError, type LedgerEntry } from './store.js';
 
 export type JournalBounds = Pick<Bounds, 'journalSyncMs' | 'journalFileBytes' | 'ledgerRetryMs'>;
 
 const folderOf = (dataDir: string): string => join(dataDir, 'journal');
+const storeIdIn = (folder: string): string => join(folder, 'store');
 const fileIn = (folder: string, number: number): string => join(folder, `${number}.log`);
 
 const checksum = (text: string): string => crc32(text).toString(16).padStart(8, '0');
@@ -68,10 +70,18 @@ export class Journal {
   }
 
   /** @throws {StoreError} the folder cannot be written */
-  static create(dataDir: string, writer: number, bounds: JournalBounds, log: Log): Journal {
+  static create(
+    dataDir: string,
+    { writer, storeId }: Pick<LeftJournal, 'writer' | 'storeId'>,
+    bounds: JournalBounds,
+    log: Log,
+  ): Journal {
     const folder = join(folderOf(dataDir), String(writer));
     try {
       makeFolder(folder);
+      writeFileSync(storeIdIn(folder), storeId, { mode: 0o600 });
+      syncFile(storeIdIn(folder));
+      syncFolder(folder);
       syncFolder(dirname(folder));
     } catch (error) {
       throw new StoreError(
@@ -101,11 +111,12 @@ export class Journal {
   }
 
   /**
-   * Makes what is left durable; a journal without entries that are not in the database is removed. Idempotent.
+   * Makes what is left durable. Idempotent.
    *
-   * @param refusedBy the database will never take its entries: they are kept under another name
+   * @param end the database has the entries and knows that the writer ended: they are removed; or will never take them: they
+   *   are kept under another name; or neither: the next start sends them
    */
-  async close(isRefused: boolean): Promise<void> {
+  async close(end: 'ended' | 'refused' | 'left'): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -113,8 +124,8 @@ export class Journal {
     await this.#run();
     await this.#file?.close();
     this.#hold.release();
-    if (this.#settled >= this.#last) rmSync(this.#folder, { recursive: true, force: true });
-    else if (isRefused) keepRefused(this.#folder);
+    if (end === 'ended') rmSync(this.#folder, { recursive: true, force: true });
+    else if (end === 'refused') keepRefused(this.#folder);
   }
 
   #runSoon(ms: number): void {
@@ -202,16 +213,24 @@ export class Journal {
   }
 }
 
-const keepRefused = (folder: string): void => renameSync(folder, `${folder}.refused`);
+/** @returns its new name */
+const keepRefused = (folder: string): string => {
+  const kept = `${folder}.refused`;
+  renameSync(folder, kept);
+  return kept;
+};
 
 /** The journal of a process that ended before it had sent all its entries. */
 export interface LeftJournal {
+  readonly folder: string;
   readonly writer: number;
+  /** Empty if it is not known. */
+  readonly storeId: string;
   readonly entries: readonly LedgerEntry[];
   /** They are in the database: removes the journal. */
   remove(): void;
-  /** The database will never take them: keeps the journal under another name. */
-  keepRefused(): void;
+  /** The database will never take them: keeps the journal under another name, and returns that. */
+  keepRefused(): string;
   /** Leaves it as it is. */
   release(): void;
 }
@@ -263,7 +282,9 @@ export const leftJournals = (dataDir: string): LeftJournal[] => {
         readFile(fileIn(folder, number), number === numbers.at(-1)),
       );
       return {
+        folder,
         writer: Number(name),
+        storeId: existsSync(storeIdIn(folder)) ? readFileSync(storeIdIn(folder), 'utf8') : '',
         entries,
         remove: () => {
           hold.release();
@@ -271,7 +292,7 @@ export const leftJournals = (dataDir: string): LeftJournal[] => {
         },
         keepRefused: () => {
           hold.release();
-          keepRefused(folder);
+          return keepRefused(folder);
         },
         release: () => hold.release(),
       };

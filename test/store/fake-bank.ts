@@ -107,7 +107,7 @@ export class FakeBank implements Bank {
       own.turn = turn;
       own.reserved = Math.max(Math.min(own.reserved, keep ?? own.reserved), target);
       own.spare = isKnown ? own.reserved - used : Math.max(1, own.reserved - used);
-      own.free = isEnough ? Math.min(asked.free, Math.floor((room - own.reserved) / 2)) : 0;
+      own.free = isEnough ? Math.max(0, Math.min(asked.free, Math.floor((room - own.reserved) / 2))) : 0;
       own.freeUntilMs = this.#nowMs + limits.creditFreeMs;
       if (isKnown) own.answered = Math.max(own.answered, answers);
       own.version = ++this.#versions;

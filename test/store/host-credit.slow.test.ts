@@ -79,6 +79,27 @@ if (hasPostgres()) {
   const server = await PostgresServer.start();
   t.teardown(() => server.stop());
 
+  t.test('an account with less than is promised fails no exchange', async (t) => {
+    const { name, url } = await server.database();
+    const connection = await connect(url, limits, true);
+    t.teardown(() => connection.close());
+    await server.execute(
+      name,
+      `INSERT INTO syrinx.accounts (name, metered, created_at_ms) VALUES ('ada', 1, 1);
+       INSERT INTO syrinx.api_keys (account_id, hash, prefix, created_at_ms) VALUES (1, 'hash', 'svc', 1)`,
+    );
+    const bank = new PostgresBank(connection);
+    await bank.grant(100);
+    await bank.append(1, []);
+    const asked = { turn: 1, accountId: ACCOUNT, used: 100, needed: 100, ahead: 0, free: 10, keep: null };
+    const others = { mayCall: false, answers: 0, settled: 0 };
+    t.match(await bank.exchange(1, 0, [{ ...asked, ...others }]), [{ reserved: 100, free: 0 }]);
+    // As when an account becomes metered while another host has its requests open.
+    await bank.append(2, [{ entry: 1, amount: 50 }]);
+    const next = { ...asked, ...others, turn: 2, used: 10, needed: 10 };
+    t.match(await bank.exchange(1, 0, [next]), [{ reserved: 100, free: 0, balance: 50 }]);
+  });
+
   t.test(
     'in any schedule no credit is spent twice, and balances stay the sums of their entries',
     async (t) => {

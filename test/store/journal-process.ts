@@ -25,7 +25,12 @@ const ledger = new Ledger({
   }),
   bounds: limits,
   log,
-  journal: Journal.create(dataDir, process.pid, { ...limits, journalFileBytes: 2_000 }, log),
+  journal: Journal.create(
+    dataDir,
+    { writer: process.pid, storeId: 'one' },
+    { ...limits, journalFileBytes: 2_000 },
+    log,
+  ),
 });
 
 setInterval(() => {

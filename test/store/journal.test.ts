@@ -54,37 +54,37 @@ const range = (from: number, to: number): number[] =>
 
 t.test('what is not in the database is left, in its order; the rest is removed', async (t) => {
   const dataDir = memoryFolder(t);
-  const journal = Journal.create(dataDir, WRITER, bounds, log);
+  const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
   await fill(dataDir, journal, 45);
   t.strictSame(leftJournals(dataDir), [], 'its process lives');
   await eventually(() => logsIn(dataDir).length === 5, 20_000);
   journal.settled(35);
   journal.append(entryOf(46));
   await eventually(() => logsIn(dataDir).length <= 2, 20_000);
-  await journal.close(false);
+  await journal.close('left');
   t.strictSame(numbersLeft(dataDir), range(31, 46));
   const [left] = leftJournals(dataDir);
   left?.release();
   t.strictSame(left?.entries.at(-1), entryOf(46));
 });
 
-t.test('a journal whose entries are all in the database is removed', async (t) => {
+t.test('a journal whose entries are all in the database is removed when its writer has ended', async (t) => {
   const dataDir = memoryFolder(t);
-  const journal = Journal.create(dataDir, WRITER, bounds, log);
+  const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
   journal.append(entryOf(1));
   await eventually(() => logsIn(dataDir).length > 0, 5_000);
   journal.settled(1);
-  await journal.close(false);
-  await journal.close(false);
+  await journal.close('ended');
+  await journal.close('ended');
   t.notOk(existsSync(folderOf(dataDir)));
   t.strictSame(leftJournals(dataDir), []);
 });
 
 /** A journal of 25 entries in three files. */
 const leave = async (dataDir: string): Promise<string> => {
-  const journal = Journal.create(dataDir, WRITER, bounds, log);
+  const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
   await fill(dataDir, journal, 25);
-  await journal.close(false);
+  await journal.close('left');
   return join(folderOf(dataDir), logsIn(dataDir).at(-1) ?? '');
 };
 

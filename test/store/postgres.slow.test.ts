@@ -1,9 +1,13 @@
-/** The suite of stores on PostgreSQL, and how fresh a reader is when the database changes, stops or hangs. */
+/** The suite of stores on PostgreSQL, what a start does with a journal, and how fresh a reader is when the database changes, stops or hangs. */
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
 import { hashKey } from '../../src/accounts/keys.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
+import { Journal, leftJournals } from '../../src/store/journal.js';
 import { openStore } from '../../src/store/ledger.js';
 import { postgresStore } from '../../src/store/postgres/driver.js';
 import { migrations, SCHEMA } from '../../src/store/postgres/schema.js';
@@ -205,6 +209,62 @@ if (hasPostgres()) {
     store.ledger.append(usageOf(3));
     await store.ledger.drain();
     t.match(await server.execute(name, 'SELECT balance::int FROM syrinx.accounts'), [{ balance: 97 }]);
+  });
+
+  t.test('a start sends a journal to its own store only, and keeps what that does not take', async (t) => {
+    const { name, url } = await withKey(t);
+    const [store] = await server.execute(name, 'SELECT id FROM syrinx.store');
+    const dataDir = temporaryFolder(t);
+    const log = createLog('silent', limits);
+    const leave = async (writer: number, accountId = 1, storeId = String(store?.['id'])): Promise<string> => {
+      const journal = Journal.create(dataDir, { writer, storeId }, limits, log);
+      journal.append({ ...usageOf(3), writer, entry: 1, accountId });
+      await journal.close('left');
+      return join(dataDir, 'journal', String(writer));
+    };
+    const start = async (): Promise<number> => {
+      const started = await openStore(postgresStore(url, dataDir, limits), limits, log);
+      await started.close();
+      return started.entriesRefused;
+    };
+    const balance = 'SELECT balance::int FROM syrinx.accounts';
+
+    const foreign = await leave(11, 1, 'another');
+    await t.rejects(start(), { fault: 'replaced', message: /journal.11 has entries for another database/ });
+    t.ok(existsSync(foreign));
+    await rm(foreign, { recursive: true });
+
+    const known = await leave(12);
+    const unknown = await leave(13, 99);
+    t.equal(await start(), 0);
+    t.match(await server.execute(name, balance), [{ balance: 97 }]);
+    t.notOk(existsSync(known));
+    t.ok(existsSync(`${unknown}.refused`), 'its account is not there');
+
+    await leave(12);
+    t.equal(await start(), 0, 'it has ended, and is not dead');
+    t.notOk(existsSync(known) || existsSync(`${known}.refused`));
+
+    await server.execute(name, `INSERT INTO syrinx.writers (id, host, dead_at) VALUES (14, 'x', now())`);
+    const dead = await leave(14);
+    t.equal(await start(), 1);
+    t.ok(existsSync(`${dead}.refused`));
+  });
+
+  t.test('a stop whose end the database does not confirm keeps the journal for the next start', async (t) => {
+    const { name, url } = await withKey(t);
+    const dataDir = temporaryFolder(t);
+    const log = createLog('silent', limits);
+    const driver = postgresStore(url, dataDir, limits);
+    const store = await openStore(driver, limits, log);
+    await server.execute(name, 'ALTER FUNCTION syrinx.end_writer RENAME TO end_nobody');
+    await store.close();
+    const living = 'SELECT 1 FROM syrinx.writers WHERE ended_at IS NULL';
+    t.equal((await server.execute(name, living)).length, 1);
+    await server.execute(name, 'ALTER FUNCTION syrinx.end_nobody RENAME TO end_writer');
+    await (await openStore(driver, limits, log)).close();
+    t.equal((await server.execute(name, living)).length, 0);
+    t.strictSame(leftJournals(dataDir), []);
   });
 
   t.test('errors name the database and the remedy, and never the password', async (t) => {

@@ -1,7 +1,8 @@
 /** Sends the exchanges of a process to the database, and hears the calls of others. */
 import { performance } from 'node:perf_hooks';
+import type { Log } from '../../log.js';
 import type { Allotment } from '../allotments.js';
-import { StoreError, type LedgerEntry } from '../store.js';
+import { StoreError, type LedgerEntry, type StoreFault } from '../store.js';
 import { Connection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
 import { HostCredit, type CreditBounds } from './host-credit.js';
 import { CREDIT_CHANNEL, type Exchange, type Exchanged } from './host-schema.js';
@@ -36,14 +37,17 @@ export class Exchanges {
   readonly #writer: number;
   readonly #bounds: CreditBounds;
   readonly #connection: Connection;
+  readonly #log: Log;
+  #fault: StoreFault | null = null;
   #acknowledged = 0;
   #isSending = false;
   #isScheduled = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(url: string, bounds: PostgresBounds & CreditBounds, writer: number) {
+  constructor(url: string, bounds: PostgresBounds & CreditBounds, writer: number, log: Log) {
     this.#writer = writer;
+    this.#log = log;
     this.#bounds = bounds;
     this.credit = new HostCredit(
       bounds,
@@ -119,8 +123,13 @@ export class Exchanges {
     try {
       const session = await this.#connection.session();
       answers = await exchange(session, this.#writer, this.#bounds.creditFreeMs, this.#acknowledged, asked);
+      this.#fault = null;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
+      // One line for each fault, not for each attempt.
+      if (this.#fault !== error.fault)
+        this.#log.error({ reason: error.message }, 'credit cannot be exchanged with the database');
+      this.#fault = error.fault;
     }
     this.#isSending = false;
     const byTurn = new Map(answers?.flatMap((answer) => (answer === null ? [] : [[answer.turn, answer]])));

@@ -164,7 +164,7 @@ export const hostMigration = (schema: string): string => `
       is_known := own.settled <= known_settled;
       UPDATE allotments SET turn = asked_turn, reserved = part,
         spare = CASE WHEN is_known THEN part - used ELSE greatest(1, part - used) END,
-        free = CASE WHEN room >= needed THEN least(wanted_free, (room - part) / 2) ELSE 0 END,
+        free = CASE WHEN room >= needed THEN greatest(0, least(wanted_free, (room - part) / 2)) ELSE 0 END,
         free_until = clock_timestamp() + free_ms * INTERVAL '1 millisecond',
         answered = CASE WHEN is_known THEN greatest(answered, answers) ELSE answered END, version = nextval('allotment_versions')
       WHERE account_id = of_account AND writer = w RETURNING * INTO own;

@@ -179,6 +179,11 @@ export const migrations = [
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
   `,
   hostMigration(SCHEMA),
+  // A journal names the store that its entries are for. A backup that is restored is the same store.
+  `
+  CREATE TABLE store (id TEXT NOT NULL);
+  INSERT INTO store VALUES (gen_random_uuid());
+  `,
 ] as const;
 
 export const VERSION = migrations.length;

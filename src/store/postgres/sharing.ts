@@ -19,25 +19,45 @@ const SEARCH_MS = 10_000;
 /** A process that gets no answer for so long cannot judge the silence of others. */
 const AWAY_MS = 10_000;
 
-/** Sends what a process left. @returns the entries that were refused, because it was declared dead */
+const storeIdOf = async (connection: Connection): Promise<string> => {
+  const [row] = await (await connection.session()).query<{ id: string }>('SELECT id FROM store');
+  if (row === undefined)
+    throw new StoreError('damaged', 'The table "store" is empty: restore a backup of the database');
+  return row.id;
+};
+
+interface Sent {
+  /** The writer was declared dead. */
+  readonly refused: readonly LedgerEntry[];
+  /** Entries of accounts or keys that the store does not have. */
+  readonly givenUp: number;
+}
+
+/** Sends what a process left. */
 const send = async (
   connection: Connection,
   { writer, entries }: LeftJournal,
   batchMax: number,
-): Promise<readonly LedgerEntry[]> => {
+): Promise<Sent> => {
+  const session = await connection.session();
+  const ended = await session.query('SELECT 1 FROM writers WHERE id = $1 AND ended_at IS NOT NULL', [writer]);
+  // Its entries are there: only the answer to its end was lost.
+  if (ended.length > 0) return { refused: [], givenUp: 0 };
+  let givenUp = 0;
   for (let from = 0; from < entries.length; from += batchMax) {
     const result = await commitEntries(connection, writer, entries.slice(from, from + batchMax));
-    if (!result.ok) return entries.slice(from);
+    if (!result.ok) return { refused: entries.slice(from), givenUp };
+    givenUp += result.givenUp;
   }
-  const session = await connection.session();
   await session.query('SELECT end_writer($1)', [writer]);
-  return [];
+  return { refused: [], givenUp };
 };
 
-/** @throws {StoreError} a journal is damaged, or the database cannot be used */
+/** @throws {StoreError} a journal is damaged or of another store, or the database cannot be used */
 const sendLeft = async (
   connection: Connection,
   dataDir: string,
+  storeId: string,
   bounds: SharingBounds,
   log: Log,
 ): Promise<number> => {
@@ -45,19 +65,33 @@ const sendLeft = async (
   const journals = leftJournals(dataDir);
   try {
     for (const journal of journals) {
-      const refused = await send(connection, journal, bounds.ledgerBatchMax);
-      const { writer } = journal;
-      if (refused.length === 0) {
+      const { entries, folder, writer } = journal;
+      if (journal.storeId !== '' && journal.storeId !== storeId) {
+        if (entries.length === 0) continue;
+        throw new StoreError(
+          'replaced',
+          `The journal ${folder} has entries for another database: start once with the STORE_URL of that one, or move the ` +
+            'folder away to start without them',
+        );
+      }
+      const { refused, givenUp } = await send(connection, journal, bounds.ledgerBatchMax);
+      if (refused.length === 0 && givenUp === 0) {
         journal.remove();
-        log.info({ writer, entries: journal.entries.length }, 'the journal of an earlier process was sent');
+        log.info({ writer, entries: entries.length }, 'the journal of an earlier process was sent');
         continue;
       }
-      journal.keepRefused();
+      const kept = journal.keepRefused();
+      if (givenUp > 0)
+        log.error(
+          { writer, entries: givenUp, journal: kept },
+          'ledger entries were given up: the store does not have their accounts; see the journal, then remove it',
+        );
+      if (refused.length === 0) continue;
       entriesRefused += refused.length;
       const credits = refused.reduce((sum, { amount }) => sum - amount, 0);
       log.error(
-        { writer, entries: refused.length, credits },
-        'ledger entries were refused: their process was declared dead',
+        { writer, entries: refused.length, credits, journal: kept },
+        'ledger entries were refused: their process was declared dead; charge them by hand, then remove the journal',
       );
     }
   } finally {
@@ -92,7 +126,7 @@ export class PostgresSharing implements Sharing {
     this.#connection = parts.connection;
     this.#bounds = bounds;
     this.#log = log;
-    this.#exchanges = new Exchanges(url, bounds, writer);
+    this.#exchanges = new Exchanges(url, bounds, writer, log);
     this.#timer = setInterval(() => void this.#search(), SEARCH_MS);
   }
 
@@ -106,10 +140,11 @@ export class PostgresSharing implements Sharing {
   ): Promise<PostgresSharing> {
     const connection = new Connection(url, { bounds, name: SERVICE_NAME });
     try {
-      const entriesRefused = await sendLeft(connection, dataDir, bounds, log);
+      const storeId = await storeIdOf(connection);
+      const entriesRefused = await sendLeft(connection, dataDir, storeId, bounds, log);
       // Registers this writer: only then may it take credit.
       await commitEntries(connection, writer, []);
-      const journal = Journal.create(dataDir, writer, bounds, log);
+      const journal = Journal.create(dataDir, { writer, storeId }, bounds, log);
       const sharing = new PostgresSharing(url, writer, { journal, entriesRefused, connection }, bounds, log);
       await sharing.#exchanges.open().catch(async (error: unknown) => {
         await sharing.close('durable');
@@ -136,20 +171,26 @@ export class PostgresSharing implements Sharing {
   async close(end: 'durable' | 'left' | 'refused'): Promise<void> {
     clearInterval(this.#timer);
     await this.#exchanges.close();
-    await this.journal.close(end === 'refused');
-    if (end === 'durable') await this.#end();
+    // The journal stays until the writer has ended: the next start ends a writer that has a journal.
+    if (end !== 'durable') await this.journal.close(end);
+    else await this.journal.close((await this.#end()) ? 'ended' : 'left');
     await this.#connection.close();
   }
 
-  /** Its allotments end. Without that, the next start of this service ends them. */
-  async #end(): Promise<void> {
+  /**
+   * Its allotments end. Without that, the next start of this service ends them.
+   *
+   * @returns whether the database said so in time
+   */
+  async #end(): Promise<boolean> {
     let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<void>(
-      (resolve) => (timer = setTimeout(resolve, this.#bounds.ledgerCloseMsMax)),
+    const timeout = new Promise<[]>(
+      (resolve) => (timer = setTimeout(() => resolve([]), this.#bounds.ledgerCloseMsMax)),
     );
     const ended = this.#query('SELECT end_writer($1)', [this.#writer]);
-    await Promise.race([ended, timeout]);
+    const answer = await Promise.race([ended, timeout]);
     clearTimeout(timer);
+    return answer.length > 0;
   }
 
   /** Declares processes dead that gave no sign of life for long, unless this one was away itself. */
