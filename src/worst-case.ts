@@ -49,8 +49,8 @@ export const unitBytes = {
   job: 320 * KiB,
   /** An mp3 encoder (the largest but for AAC), a resampler, and the two ends of a context on both threads. */
   context: 832 * KiB,
-  /** The same with an encoder of AAC. */
-  aacContext: 1_280 * KiB,
+  /** The same, and an encoder of AAC: its memory may stay while the context has another encoding (`libavcodec.ts`). */
+  aacContext: 2_048 * KiB,
   /** An idle connection and its session; with TLS, also a record of 16 KiB each way. */
   connection: 8 * KiB,
   tlsConnection: 40 * KiB,

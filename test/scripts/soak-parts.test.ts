@@ -83,7 +83,7 @@ void t.test('a population has every kind of client, context and request', (t) =>
   t.ok(requests.some(({ abortAfterMs }) => abortAfterMs !== null));
   const openAi = Array.from({ length: 500 }, (_, i) => drawOpenAi(1, i % 10, i));
   t.same(kinds(openAi.map(({ route }) => route)), ['openai', 'openai-events']);
-  t.same(kinds(openAi.map(({ format }) => format.encoding)), ['mp3', 'opus', 'pcm', 'wav']);
+  t.same(kinds(openAi.map(({ format }) => format.encoding)), ['aac', 'mp3', 'opus', 'pcm', 'wav']);
   t.equal(kinds(openAi.map(({ wrong }) => String(wrong))).length, 4);
   const assistants = Array.from({ length: 100 }, (_, i) => drawAssistant(1, i % 10, i));
   t.same(kinds(assistants.map(({ vanishesAfterMs }) => vanishesAfterMs !== null)), [false, true]);
