@@ -48,6 +48,9 @@ export class Journal {
   #lines: string[] = [];
   #last = 0;
   #written = 0;
+  /** What was written since the last synchronisation. */
+  #unsynced: string[] = [];
+  #isFolderSynced = false;
   #synced = 0;
   #settled = 0;
   /** When the oldest entry without an acknowledgement was written, as far as is known. */
@@ -161,7 +164,10 @@ export class Journal {
       if (this.#fault !== fault)
         this.#log.error({ reason: message }, 'the journal cannot be written: nothing is admitted');
       this.#fault = fault;
-      // A part of a line may be there: the next file has it whole.
+      // A part of a line may be there, and the disk may have lost what it did not synchronise, and say so only once: the next
+      // file has all of it.
+      this.#lines = [...this.#unsynced, ...this.#lines];
+      this.#unsynced = [];
       await this.#file?.truncate(this.#fileBytes).catch(() => undefined);
       await this.#endFile().catch(() => undefined);
     }
@@ -169,22 +175,32 @@ export class Journal {
 
   async #write(): Promise<void> {
     if (this.#lines.length === 0) return;
-    this.#file ??= await open(fileIn(this.#folder, ++this.#fileNumber), 'a', 0o600);
+    if (this.#file === null) {
+      this.#file = await open(fileIn(this.#folder, ++this.#fileNumber), 'a', 0o600);
+      this.#isFolderSynced = false;
+    }
     const last = this.#last;
     const count = this.#lines.length;
-    const bytes = Buffer.from(this.#lines.join(''));
+    const text = this.#lines.join('');
+    const bytes = Buffer.from(text);
     await this.#file.writeFile(bytes);
     this.#lines.splice(0, count);
     this.#fileBytes += bytes.length;
-    if (this.#settled >= this.#written) this.#writtenAtMs = performance.now();
+    if (this.#settled >= this.#written) {
+      this.#writtenAtMs = performance.now();
+      this.#unsynced = [];
+    }
+    this.#unsynced.push(text);
     this.#written = last;
   }
 
   async #sync(): Promise<void> {
     const last = this.#written;
-    if (this.#synced === 0) syncFolder(this.#folder);
+    if (!this.#isFolderSynced) syncFolder(this.#folder);
+    this.#isFolderSynced = true;
     await this.#file?.datasync();
     this.#synced = last;
+    this.#unsynced = [];
     this.#writtenAtMs = performance.now();
   }
 

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -78,6 +79,27 @@ t.test('a journal whose entries are all in the database is removed when its writ
   await journal.close('ended');
   t.notOk(existsSync(folderOf(dataDir)));
   t.strictSame(leftJournals(dataDir), []);
+});
+
+t.test('what the disk did not synchronise is written again, into another file', async (t) => {
+  const dataDir = memoryFolder(t);
+  const probe = await open(join(dataDir, 'probe'), 'w');
+  const handles = Object.getPrototypeOf(probe) as FileHandle;
+  await probe.close();
+  let failures = 0;
+  const { restore } = t.intercept(handles, 'datasync', {
+    value: () => {
+      failures += 1;
+      restore();
+      return Promise.reject(new Error('EIO'));
+    },
+  });
+  const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
+  journal.append(entryOf(1));
+  await eventually(() => failures === 1 && logsIn(dataDir).length === 2, 20_000);
+  await journal.close('left');
+  t.match(readFileSync(join(folderOf(dataDir), '2.log'), 'utf8'), /"entry":1}/);
+  t.equal(journal.fault, null);
 });
 
 /** A journal of 25 entries in three files. */

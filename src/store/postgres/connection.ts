@@ -11,6 +11,9 @@ export type PostgresBounds = Pick<
   'storeAnswerMsMax' | 'storeConnectMsMax' | 'storePollMs' | 'storeStaleMsMax' | 'storeKeysMax'
 >;
 
+/** Milliseconds that a close waits for the peer: in a network cut, it never answers. */
+const END_MS_MAX = 1_000;
+
 /** The name of a service's sessions in `pg_stat_activity`. */
 export const SERVICE_NAME = 'syrinx';
 /** The name of a command's sessions. */
@@ -181,7 +184,10 @@ export class Session implements Sql {
   }
 
   async end(): Promise<void> {
-    if (!this.#isLost) await this.#client.end().catch(() => undefined);
+    if (this.#isLost) return;
+    const timer = setTimeout(() => this.drop(), END_MS_MAX);
+    await this.#client.end().catch(() => undefined);
+    clearTimeout(timer);
   }
 
   #translate(text: string): Translated {

@@ -93,6 +93,8 @@ export class Exchanges {
 
   #beat(): void {
     this.credit.beat();
+    // Without a connection no call of others is heard. While a request waits, its exchange connects.
+    if (this.credit.waiting === 0) this.#connection.session().catch(() => undefined);
     this.#rearm();
   }
 
