@@ -3,26 +3,15 @@
 # Debian: apt-get install clang-19 lld-19 binutils make wasi-libc libclang-rt-19-dev-wasm32, and `apt-get source --download-only ffmpeg`.
 #
 #   scripts/aac/build.sh ffmpeg_5.1.9.orig.tar.xz
-set -euo pipefail
-source=$(realpath "${1:?the source of FFmpeg, ffmpeg_5.1.9.orig.tar.xz}")
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-echo "d9b593bb2ba93d4b50f74177e0cdcd41747e708596367deed0c30348a71dd176  $source" | sha256sum --check --quiet
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-tar -xf "$source" -C "$work" --strip-components 1
-cd "$work"
+. "$(dirname "$(realpath "$0")")/../wasm.sh"
+unpack "${1:?the source of FFmpeg, ffmpeg_5.1.9.orig.tar.xz}" d9b593bb2ba93d4b50f74177e0cdcd41747e708596367deed0c30348a71dd176
 # WASI has no names for temporary files. The function that wants one is compiled, and never called.
 echo '#define tempnam(folder, prefix) NULL' >wasi.h
-flags=(-O3 -msimd128 -mnontrapping-fptoint -mbulk-memory -fno-math-errno -fno-trapping-math -w -DNDEBUG -include "$work/wasi.h")
-compiler='clang-19 --target=wasm32-wasi'
+flags+=(-include "$work/wasi.h")
 # Without --enable-gpl: all of it is under the LGPL.
 ./configure --enable-cross-compile --target-os=none --arch=x86_32 --cc="$compiler" --extra-cflags="${flags[*]}" \
   --ranlib=true \
   --disable-all --disable-everything --disable-autodetect --disable-asm --disable-debug --disable-pthreads \
   --disable-runtime-cpudetect --enable-avcodec --enable-encoder=aac >/dev/null
 make -j"$(nproc)" libavcodec/libavcodec.a libavutil/libavutil.a >/dev/null
-$compiler -mexec-model=reactor "${flags[@]}" -I. \
-  -Wl,--strip-all,--stack-first,-z,stack-size=262144 -lwasi-emulated-process-clocks \
-  "$here/bridge.c" libavcodec/*.o libavutil/*.o -o aac.wasm
-cp aac.wasm "$here/../../workers/audio/aac.wasm"
+link aac 262144 -lwasi-emulated-process-clocks "$here/bridge.c" libavcodec/*.o libavutil/*.o

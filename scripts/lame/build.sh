@@ -3,15 +3,8 @@
 # Debian: apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32, and `apt-get source --download-only lame`.
 #
 #   scripts/lame/build.sh lame_3.100.orig.tar.gz
-set -euo pipefail
-source=$(realpath "${1:?the source of LAME, lame_3.100.orig.tar.gz}")
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-echo "ddfe36cab873794038ae2c1210557ad34857a4b6bdc515785d1da9e175b1da1e  $source" | sha256sum --check --quiet
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-tar -xf "$source" -C "$work" --strip-components 1
-cd "$work"
+. "$(dirname "$(realpath "$0")")/../wasm.sh"
+unpack "${1:?the source of LAME, lame_3.100.orig.tar.gz}" ddfe36cab873794038ae2c1210557ad34857a4b6bdc515785d1da9e175b1da1e
 # What configure finds for a 32-bit machine with IEEE 754 numbers.
 cat >config.h <<'C'
 #define STDC_HEADERS 1
@@ -47,8 +40,5 @@ parts=(VbrTag bitstream encoder fft gain_analysis id3tag lame newmdct presets ps
   set_get tables takehiro util vbrquantize version)
 sources=("${parts[@]/#/libmp3lame/}")
 sources=("${sources[@]/%/.c}")
-clang-19 --target=wasm32-wasi -mexec-model=reactor -O3 -msimd128 -mnontrapping-fptoint -mbulk-memory \
-  -fno-math-errno -fno-trapping-math -w -DHAVE_CONFIG_H -DNDEBUG -DNO_STDIO -I. -Iinclude -Ilibmp3lame \
-  -Wl,--strip-all,--stack-first,-z,stack-size=131072 \
-  "${sources[@]}" "$here/bridge.c" -o lame.wasm
-cp lame.wasm "$here/../../workers/audio/lame.wasm"
+flags+=(-DHAVE_CONFIG_H -DNO_STDIO -Iinclude -Ilibmp3lame)
+link lame 131072 "${sources[@]}" "$here/bridge.c"

@@ -1,5 +1,5 @@
-/** E-mail and web addresses, spelled as people read them out: "jane dot doe at example dot com". */
-import { type Rule, say, wordSet } from './tokens.js';
+/** E-mail, web and network addresses, spelled as people read them out: "jane dot doe at example dot com". */
+import { type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
 
 /** The words of a language for the signs of an address. */
 export interface AddressWords {
@@ -64,10 +64,48 @@ const addressWords = (text: string, words: AddressWords): string => {
   return spoken.join(' ');
 };
 
+const digits = String.raw`[\da-f]{1,4}`;
+const fewGroups = `${digits}(?::${digits}){0,6}`;
+const lastAddress = String.raw`(?:ffff:)?\d{1,3}(?:\.\d{1,3}){3}`;
+/** An IPv6 address, with the length of its prefix or with a port. */
+const ipv6 = new RegExp(
+  `^(?:(?:${digits}:){7}${digits}|(?:${fewGroups})?::(?:${fewGroups}|${lastAddress})?)(?:/\\d{1,3}|\\]:\\d{1,5})?$`,
+  'i',
+);
+/** The address of a network card; with other marks than colons it must have a letter. */
+const mac =
+  /^[\da-f]{2}(?::[\da-f]{2}){5}$|^(?=.*[a-f])(?:[\da-f]{2}(?:-[\da-f]{2}){5}|[\da-f]{4}(?:\.[\da-f]{4}){2})$/i;
+
+/** Digit by digit and letter by letter. */
+const hexWords = (text: string, words: AddressWords): string =>
+  Array.from(text.matchAll(/[\da-f]|[:./]/gi), ([sign]) => {
+    if (/\d/.test(sign)) return words.digit(sign);
+    if (/[a-f]/i.test(sign)) return words.letter(sign.toUpperCase());
+    return sign === ':' ? words.colon : sign === '.' ? words.dot : words.slash;
+  }).join(' ');
+
+/** 2001:db8::1, [::1]:8080, 00:1A:2B:3C:4D:5E */
+const networkAddress = ({ core, lead, tail }: Token, words: AddressWords): Reading | null => {
+  if (mac.test(core))
+    return say(Array.from(core.matchAll(/[\da-f]{2}/gi), ([pair]) => hexWords(pair, words)).join(', '));
+  // The colons at the end of "fe80::" look like punctuation.
+  const text = tail.startsWith('::') ? `${core}::` : core;
+  if (!text.includes(':') || !/\d/.test(text) || !ipv6.test(text)) return null;
+  return {
+    parts: [
+      {
+        core: hexWords(text, words),
+        lead: text.includes(']') ? lead.replace(/\[$/, '') : lead,
+        tail: tail.slice(text.length - core.length),
+      },
+    ],
+  };
+};
+
 /** @param words of the language */
 export const addresses =
   (words: AddressWords): Rule =>
   (tokens, at) => {
-    const { core } = tokens.at(at);
-    return isAddress(core) ? say(addressWords(core, words)) : null;
+    const token = tokens.at(at);
+    return isAddress(token.core) ? say(addressWords(token.core, words)) : networkAddress(token, words);
   };

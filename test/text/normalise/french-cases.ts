@@ -135,6 +135,20 @@ export const frenchCases: Readonly<Record<string, readonly Case[]>> = {
     ['la 3ème fois', 'la troisième fois'],
     ['5e, 9e, 11e', 'cinquième, neuvième, onzième'],
   ],
+  'sums with spaces': [
+    ['3 x 4 = 12', 'trois fois quatre égale douze'],
+    ['3 x 4', 'trois sur quatre'],
+    ['2,5 x 4 = 10', 'deux virgule cinq fois quatre égale dix'],
+    ['7 x 8 font 56', 'sept fois huit font cinquante-six'],
+    ['12 : 4 = 3', 'douze divisé par quatre égale trois'],
+    ['12 / 4 = 3', 'douze divisé par quatre égale trois'],
+    ['2 + 3 x 4 = 14', 'deux plus trois fois quatre égale quatorze'],
+    ['3 < 4', 'trois est inférieur à quatre'],
+  ],
+  'addresses of networks': [
+    ['fe80::1', 'F E huit zéro deux points deux points un'],
+    ['00:1A:2B:3C:4D:5E', 'zéro zéro, un A, deux B, trois C, quatre D, cinq E'],
+  ],
   'telephone numbers and typed digits': [
     [
       '+33 1 23 45 67 89',

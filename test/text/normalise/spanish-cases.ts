@@ -127,6 +127,18 @@ export const spanishCases: Readonly<Record<string, readonly Case[]>> = {
     ['13ª', 'decimotercera'],
     ['los 2os', 'los segundos'],
   ],
+  'sums with spaces': [
+    ['3 x 4 = 12', 'tres por cuatro igual a doce'],
+    ['12 : 4 = 3', 'doce entre cuatro igual a tres'],
+    ['12 / 4 = 3', 'doce entre cuatro igual a tres'],
+    ['7 x 8 son 56', 'siete por ocho son cincuenta y seis'],
+    ['10 - 2 - 3 = 5', 'diez menos dos menos tres igual a cinco'],
+    ['3 < 4', 'tres es menor que cuatro'],
+  ],
+  'addresses of networks': [
+    ['fe80::1', 'F E ocho cero dos puntos dos puntos uno'],
+    ['00:1A:2B:3C:4D:5E', 'cero cero, uno A, dos B, tres C, cuatro D, cinco E'],
+  ],
   'telephone numbers and typed digits': [
     ['tel. 612 345 678', 'teléfono seis uno dos, tres cuatro cinco, seis siete ocho'],
     ['+34 612 345 678', 'más tres cuatro, seis uno dos, tres cuatro cinco, seis siete ocho'],

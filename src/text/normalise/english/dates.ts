@@ -52,7 +52,7 @@ const clock = String.raw`(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?`;
 const hourForm = `(?:0?[1-9]|1[0-2])(?:\\.[0-5]\\d)?(?=${half})`;
 const timeForm = new RegExp(`^(?<clock>${clock}|${hourForm})(?<half>${half})?$`, 'i');
 const timeRange = new RegExp(
-  `^(?<from>${clock}|\\d{1,2})(?<fromHalf>${half})?[-–—](?<to>${clock}|\\d{1,2})(?<toHalf>${half})?$`,
+  `^(?<from>${clock}|\\d{1,2})(?:(?<fromHalf>${half})\\.?)?[-–—](?:(?<to>${clock}|\\d{1,2})(?<toHalf>${half})?|(?<word>noon|midnight))$`,
   'i',
 );
 const zone = /^(?:[ECMP][SD]?T|GMT|UTC|BST|CES?T|IST|JST|AES?T)$/;
@@ -101,8 +101,10 @@ export const timeOf = (text: string): string | null => {
     const time = written.replace(/^(\d{1,2})\.(?=\d\d$)/, '$1:');
     return suffix === undefined ? clockWords(time, true) : `${clockWords(time, false)} ${halfWords(suffix)}`;
   }
-  const { from, fromHalf, to, toHalf } = timeRange.exec(text)?.groups ?? {};
-  if (from === undefined || to === undefined) return null;
+  const { from, fromHalf, to, toHalf, word } = timeRange.exec(text)?.groups ?? {};
+  if (from === undefined) return null;
+  if (to === undefined)
+    return fromHalf === undefined ? null : `${timeOf(from + fromHalf) ?? from} to ${word!}`;
   const known = fromHalf ?? toHalf;
   if (known === undefined && !(from.includes(':') && to.includes(':'))) return null;
   const hoursFit = [from, to].every((time) => Number(time.split(':')[0]) <= (known === undefined ? 24 : 12));
@@ -112,29 +114,50 @@ export const timeOf = (text: string): string | null => {
   return `${side(from, fromHalf)} to ${side(to, toHalf)}`;
 };
 
+/** The token "a.m." or "PM" after a time. */
+const halfPart = (tokens: Tokens, at: number): Part => {
+  const { core, tail } = tokens.at(at);
+  // A full stop after "am" ends the sentence; after "a.m" it may belong to the abbreviation.
+  const following = tokens.following(at);
+  const isRange =
+    tail === '.' && /^[-–—]?$/.test(following?.core ?? 'x') && /^[-–—]/.test(following?.raw ?? '');
+  const isZoneNext = isRange || (zone.test(following?.core ?? '') && tail === '.');
+  const own = isZoneNext ? '' : tokens.tailOfAbbreviation(at);
+  return { core: halfWords(core), tail: core.includes('.') ? own : tail };
+};
+
 /** "10 a.m.", "3:05 PM", "9-5 pm". */
 const withHalf = (tokens: Tokens, at: number): Reading | null => {
   const next = tokens.next(at);
   if (next === undefined || !halfForm.test(next.core)) return null;
-  const { core } = tokens.at(at);
-  const joined = timeOf(`${core}${next.core}`);
+  const joined = timeOf(`${tokens.at(at).core}${next.core}`);
   if (joined === null) return null;
-  const words = halfWords(next.core);
-  // A full stop after "am" ends the sentence; after "a.m" it may belong to the abbreviation.
-  const following = tokens.following(at + 1);
-  const isRange =
-    next.tail === '.' && /^[-–—]?$/.test(following?.core ?? 'x') && /^[-–—]/.test(following?.raw ?? '');
-  const isZoneNext = isRange || (zone.test(following?.core ?? '') && next.tail === '.');
-  const own = isZoneNext ? '' : tokens.tailOfAbbreviation(at + 1);
-  const tail = next.core.includes('.') ? own : next.tail;
-  return { parts: [{ core: joined.slice(0, -words.length - 1) }, { core: words, tail }] };
+  const half = halfPart(tokens, at + 1);
+  return { parts: [{ core: joined.slice(0, -half.core.length - 1) }, half] };
+};
+
+/** "10 a.m.–5 p.m.", "9 AM-noon": the middle token has the end of one time and the beginning of the other. */
+const rangeWithHalf = (tokens: Tokens, at: number): Reading | null => {
+  const next = tokens.next(at);
+  if (next === undefined || !/^[ap]\.?m\.?[-–—]/i.test(next.core)) return null;
+  const third = tokens.next(at + 1);
+  const last = third !== undefined && halfForm.test(third.core) ? third.core : '';
+  const joined = timeOf(`${tokens.at(at).core}${next.core}${last}`);
+  const { from, to } = /^(?<from>.*?) (?<to>[ap]\.m to .*)$/.exec(joined ?? '')?.groups ?? {};
+  if (from === undefined || to === undefined) return null;
+  if (last === '') {
+    const tail = /[ap]\.m$/i.test(next.core) ? tokens.tailOfAbbreviation(at + 1) : next.tail;
+    return { parts: [{ core: from }, { core: to, tail }] };
+  }
+  const half = halfPart(tokens, at + 2);
+  return { parts: [{ core: from }, { core: to.slice(0, -half.core.length - 1) }, half] };
 };
 
 export const times: Rule = (tokens, at) => {
   const token = tokens.at(at);
   if (!/^\d/.test(token.core)) return null;
-  const pair = withHalf(tokens, at);
-  if (pair !== null) return pair;
+  const withNext = withHalf(tokens, at) ?? rangeWithHalf(tokens, at);
+  if (withNext !== null) return withNext;
   const time = timeOf(token.core);
   if (time === null) return null;
   const dotted = /[ap]\.m$/i.test(token.core);

@@ -1,6 +1,6 @@
 /** Money: $5, £1.50, €3.5M, $5 million, 20 USD, 50¢, $5/month, $5-$10. */
 import { isAttributive, rateOf } from './measures.js';
-import { cardinal, numberPattern, quantityOf } from './numbers.js';
+import { cardinal, numberPattern, quantityOf, withPoint } from './numbers.js';
 import { type Reading, type Rule, say, type Tokens, wordSet, wordTable } from '../tokens.js';
 
 interface Currency {
@@ -114,9 +114,14 @@ const sumWords = (sum: Sum, attributive: boolean): string => {
   return `${sum.price ?? `${sum.number} ${name}`}${sum.suffix}`;
 };
 
+const sumIn = (text: string): Sum | null => {
+  const amount = withPoint(text);
+  return sumOf((form.exec(amount) ?? after.exec(amount))?.groups ?? {});
+};
+
 /** `$5`, `5€` in one token; `null` if the text is not an amount of money. */
 export const moneyOf = (text: string): string | null => {
-  const sum = sumOf((form.exec(text) ?? after.exec(text))?.groups ?? {});
+  const sum = sumIn(text);
   return sum?.compound === undefined ? sum && sumWords(sum, false) : null;
 };
 
@@ -155,11 +160,11 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
 const lowerCodes = wordSet('usd eur gbp cad aud inr jpy chf nzd');
 
 const amountForm = new RegExp(`^(?<amount>[-−]?${numberPattern})(?<scale>${scale})?$`, 'i');
-const amountParts = (text: string): Parts | null => amountForm.exec(text)?.groups ?? null;
+const amountParts = (text: string): Parts | null => amountForm.exec(withPoint(text))?.groups ?? null;
 
 export const money: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
-  const sum = sumOf((form.exec(core) ?? after.exec(core))?.groups ?? {});
+  const sum = sumIn(core);
   if (sum === null) return separate(tokens, at);
   // "a $5-million deal", "a $20-a-day habit".
   if (sum.compound !== undefined) {

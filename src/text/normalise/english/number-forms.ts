@@ -13,7 +13,9 @@ import {
   quantityOf,
   yearWords,
   letterName,
+  withPoint,
 } from './numbers.js';
+import { isInSum, signOf, termOf } from '../sums.js';
 import { type Reading, type Rule, say, sayIf, type Tokens, wordTable } from '../tokens.js';
 
 const fractionForm = /^(?<sign>[-−])?(?<above>\d{1,4})[/⁄](?<below>\d{1,5})(?:th|ths|rd|rds|nd|nds)?$/;
@@ -122,12 +124,12 @@ const alone = wordTable(`
 
 const operators = wordTable(`
   +: plus; -: minus; −: minus; –: minus; *: times; ∗: times; ×: times; x: times; ∙: times; ⋅: times; ·: times;
-  ÷: divided by; ∕: divided by; /: over; ±: plus or minus; =: equals; ≠: is not; ≈: is about; <: is less than;
+  ÷: divided by; ∕: divided by; :: divided by; /: over; ±: plus or minus; =: equals; ≠: is not; ≈: is about; <: is less than;
   >: is greater than; ≤: is less than or equal to; ≥: is greater than or equal to; ≦: is less than or equal to;
   ≧: is greater than or equal to
 `);
 
-const operator = '[-+−–*∗×x∙⋅·÷∕/±=≠≈<>≤≥≦≧]';
+const operator = '[-+−–*∗×x∙⋅·÷∕/:±=≠≈<>≤≥≦≧]';
 /** A variable is one letter. An x is a variable where it is not a sign. */
 const operand = `-?(?:${numberPattern}|[a-z](?![a-z]))`;
 const sum = new RegExp(`^${operand}(?:${operator}${operand}){1,8}=?$`);
@@ -138,6 +140,8 @@ const certain = /[+*=÷∗∙⋅∕±≠≈<>≤≥≦≧]/;
 /** 2+2=4, 10*3, y=x+1 */
 const sumOf = (text: string): string | null => {
   if (text.length > 64 || !certain.test(text) || !sum.test(text)) return null;
+  // "10:30+2" has a time.
+  if (text.includes(':') && !text.includes('=')) return null;
   // "a+b" and "x<y" may be names; with a result they are sums.
   if (/[a-z]/.test(text.replaceAll(/(?<=\d)x(?=\d)/g, '')) && !text.includes('=')) return null;
   const words = Array.from(text.matchAll(sumParts), ({ groups }) => {
@@ -177,18 +181,26 @@ const powerOf = (text: string): string | null => {
   return exponent === '3' ? `${words} cubed` : `${words} to the ${powerWords(exponent)}`;
 };
 
-/** "3 × 4", "3 x 4": a size, unless a result follows. */
+/** "3 × 4", "3 x 4": a size. */
 const cross = (tokens: Tokens, at: number): Reading | null => {
   const before = at > 0 ? tokens.at(at - 1) : undefined;
   if (!/\d$/.test(before?.core ?? '') || !/^"?$/.test(before?.tail ?? '')) return null;
-  if (!/^\d/.test(tokens.following(at)?.core ?? '')) return null;
-  for (let i = at + 2; i < Math.min(at + 4, tokens.length); i++)
-    if (tokens.at(i).core === '=') return say('times');
-  return say('by');
+  return /^\d/.test(tokens.following(at)?.core ?? '') ? say('by') : null;
+};
+
+/** "12 / 4 = 3", "2x + 3 = 7": an operator or a term of a sum. */
+const inSum = (tokens: Tokens, at: number): Reading | null => {
+  const sign = signOf(tokens, at);
+  const word = sign === '/' ? 'divided by' : operators.get(sign);
+  if (word !== undefined && isInSum(tokens, at)) return { parts: [{ core: word, lead: '', tail: '' }] };
+  const term = termOf(tokens, at);
+  return term && say(`${numberWords(term.count) ?? term.count} ${letterName(term.variable)}`);
 };
 
 export const signs: Rule = (tokens, at) => {
   const { core, raw } = tokens.at(at);
+  const operation = inSum(tokens, at);
+  if (operation !== null) return operation;
   if (/^[x×]$/.test(core)) return cross(tokens, at);
   const word = alone.get(core);
   if (word !== undefined) return core === raw ? say(word) : null;
@@ -277,15 +289,12 @@ const ratioOf = (text: string): string | null => {
 const rowOf = (text: string): string | null =>
   /^\d{1,3}(?:-\d{1,3}){2,5}$/.test(text) ? text.split('-').map(cardinal).join(' ') : null;
 
-/** "10 - 20", but "10 - 2 = 8". */
+/** "10 - 20". */
 const dash = (tokens: Tokens, at: number): string | null => {
-  const { core, raw } = tokens.at(at);
-  if (!/^[-–—]$/.test(core === '' ? raw : core)) return null;
+  if (!/^[-–—]$/.test(signOf(tokens, at))) return null;
   const before = at > 0 ? tokens.at(at - 1).core : '';
   const after = tokens.following(at)?.core ?? '';
   if (!/\d|^[ap]\.?m$/i.test(before) || !/^[$€£¥]?\d/.test(after)) return null;
-  for (let i = at + 2; i < Math.min(at + 5, tokens.length); i++)
-    if (tokens.at(i).core === '=') return 'minus';
   return 'to';
 };
 
@@ -338,7 +347,8 @@ export const plainNumbers: Rule = (tokens, at) => {
   if (!/[\d½¼¾⅓⅔⅕-⅞]/.test(core)) return null;
   const owned = /^(?<number>\d{1,4})'s$/.exec(core)?.groups?.['number'];
   if (owned !== undefined) return sayIf(`${numberWords(owned)!}'s`);
-  return spaced(tokens, at) ?? sayIf(quantityOf(core)?.spoken ?? listOf(core));
+  const quantity = quantityOf(core) ?? (/\.\d{3},/.test(core) ? quantityOf(withPoint(core)) : null);
+  return spaced(tokens, at) ?? sayIf(quantity?.spoken ?? listOf(core));
 };
 
 /** `12"`: a straight quote after a number that opens no quotation and closes none. */

@@ -99,6 +99,15 @@ export interface Quantity {
 const integerPattern = String.raw`(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}|\d+)`;
 export const numberPattern = String.raw`(?:${integerPattern}(?:\.\d+)?|\.\d+)`;
 
+/** Where thousands have points and hundredths a comma: `1.234,50` -> `1234.50`. A comma before three digits is that of thousands. */
+export const withPoint = (text: string): string =>
+  text
+    .replace(
+      /(?<![\d.,])(\d{1,3}(?:\.\d{3})+|\d+),(\d{1,2})(?![\d.,])/g,
+      (_, whole: string, decimals: string) => `${whole.replaceAll('.', '')}.${decimals}`,
+    )
+    .replace(/(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.,])/g, (whole) => whole.replaceAll('.', ''));
+
 const vulgar: Readonly<Record<string, string>> = {
   '½': 'half',
   '¼': 'quarter',

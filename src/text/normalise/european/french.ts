@@ -161,6 +161,7 @@ const grammarOf = (country: Country): Grammar => {
         divided: 'divisé par',
         equals: 'égale',
       },
+      ...{ isLess: 'est inférieur à', isMore: 'est supérieur à', isUnequal: 'est différent de' },
       ...{ over: 'sur', range: 'à', ratio: 'à', size: 'sur', per: 'par', and: 'et', about: 'environ' },
       ...{
         less: 'moins de',

@@ -1,5 +1,13 @@
 /** German: numbers in one word, day before month with ordinals, "Uhr", decimal comma. */
-import { type LanguageRules, type Rule, say, wordSet, wordTable } from '../tokens.js';
+import {
+  type LanguageRules,
+  type Reading,
+  type Rule,
+  say,
+  type Tokens,
+  wordSet,
+  wordTable,
+} from '../tokens.js';
 import { digitsOf } from './amounts.js';
 import { currencyTable, type Gender, type Grammar, nouns } from './grammar.js';
 import { romanOf } from './roman.js';
@@ -76,9 +84,24 @@ const ordinalStem = (value: number): string => {
   return `${cardinal(String(value))}st`;
 };
 
-/** The ending follows the article: "am dritten", "der dritte", "dritter". */
-const ordinal = (value: number, wordBefore: string): string => {
+type NounGender = Gender | 'n';
+
+/** Nouns that ordinals often stand before. The others count as masculine, unless their ending tells. */
+const feminineNouns =
+  /^(?:Klasse|Liga|Bundesliga|Stunde|Etage|Auflage|Runde|Reihe|Woche|Ausgabe|Staffel|Folge|Hälfte|Minute|Sekunde|Stufe|Phase|Seite|Zeile|Spalte|Frage|Szene|Strophe|Straße|Person|Frau|Tochter|Kammer|Etappe|Halbzeit|Mahnung|Nacht|Stelle|Wahl|\p{Lu}\p{Ll}+(?:ung|heit|keit|schaft|ion|tät|enz|anz|ik|ur))$/u;
+const neuterNouns =
+  /^(?:Kapitel|Jahrhundert|Jahrtausend|Quartal|Semester|Trimester|Halbjahr|Jahr|Lebensjahr|Schuljahr|Mal|Stockwerk|Obergeschoss|Untergeschoss|Geschoss|Spiel|Tor|Kind|Buch|Lied|Gleis|Gebot|Bild|Drittel|Viertel)$/;
+
+const genderOf = (noun: string): NounGender =>
+  feminineNouns.test(noun) ? 'f' : neuterNouns.test(noun) ? 'n' : 'm';
+
+/** The ending follows the article: "am dritten", "der dritte", "dritter". @param gender of the noun after it */
+const ordinal = (value: number, wordBefore: string, gender: NounGender = 'm'): string => {
   const stem = ordinalStem(value);
+  // "in der dritten Klasse", "in dritter Klasse".
+  if (gender === 'f' && wordBefore === 'der') return `${stem}en`;
+  if (gender === 'f' && /^(?:in|mit|nach|seit|vor|unter|ab|von|zu|aus|bei)$/.test(wordBefore))
+    return `${stem}er`;
   if (
     /^(?:am|vom|zum|im|beim|dem|den|des|zur|einem|einen|ab|seit|bis|jedem|jeden|diesem|diesen|ihrem|seinem|ihren|seinen|meinem|meinen|deren|dessen|vor|nach|mit|in|unter)$/.test(
       wordBefore,
@@ -87,20 +110,62 @@ const ordinal = (value: number, wordBefore: string): string => {
     return `${stem}en`;
   if (/^(?:der|die|das|eine|jede|dieser|diese|dieses|ihre|seine|meine|unsere)$/.test(wordBefore))
     return `${stem}e`;
-  return `${stem}er`;
+  return stem + { m: 'er', f: 'e', n: 'es' }[gender];
 };
 
 const months = wordSet('Januar Februar März April Mai Juni Juli August September Oktober November Dezember');
 const monthNames = [...months];
 const monthShorts = wordSet('Jan Jän Feb Mär Apr Jun Jul Aug Sep Sept Okt Nov Dez Jänner Feber');
 
-/** "am 3. Oktober 2024", "der 2. Platz", "im 19. Jahrhundert". */
+const joiner = /^(?:und|oder|bis|sowie)$/;
+/** How far ordinals in a row are read: "die 1., 2. und die 3. Klasse". */
+const rowMax = 8;
+
+const isOrdinal = (tokens: Tokens, at: number): boolean =>
+  at >= 0 && /^[1-9]\d{0,2}$/.test(tokens.at(at).core) && /^\.,?$/.test(tokens.at(at).tail);
+
+/** The word before the first ordinal of a row: "der" for both in "der 1. und 2. Platz". */
+const cueOf = (tokens: Tokens, at: number): string => {
+  let first = at;
+  for (let step = 0; step < rowMax; step++)
+    if (isOrdinal(tokens, first - 1)) first--;
+    else if (first > 1 && joiner.test(tokens.at(first - 1).core) && isOrdinal(tokens, first - 2)) first -= 2;
+    else break;
+  return tokens.cueBefore(first);
+};
+
+/** The gender of the noun after a row of ordinals. */
+const genderAfter = (tokens: Tokens, at: number): NounGender => {
+  for (let i = at + 1; i < Math.min(at + rowMax, tokens.length); i++) {
+    const { core } = tokens.at(i);
+    if (!isOrdinal(tokens, i) && !joiner.test(core) && !/^(?:der|die|das)$/.test(core)) return genderOf(core);
+  }
+  return 'm';
+};
+
+/** "1.–3. Mai", "5./6. Klasse" in one token. */
+const pair = (tokens: Tokens, at: number): Reading | null => {
+  const { core, tail } = tokens.at(at);
+  const { first, mark, last } =
+    /^(?<first>[1-9]\d?)\.(?<mark>[-–/])(?<last>[1-9]\d?)$/.exec(core)?.groups ?? {};
+  if (first === undefined || last === undefined || tail !== '.') return null;
+  if (!/^\p{Lu}/u.test(tokens.following(at)?.core ?? '')) return null;
+  const [cue, gender] = [cueOf(tokens, at), genderAfter(tokens, at)];
+  const spoken = [first, last].map((digits) => ordinal(Number(digits), cue, gender));
+  return { parts: [{ core: spoken.join(mark === '/' ? ' und ' : ' bis '), tail: '' }] };
+};
+
+/** "am 3. Oktober 2024", "der 2. Platz", "im 19. Jahrhundert", "1., 2. und 3. Klasse". */
 const ordinals: Rule = (tokens, at) => {
   const { core, tail } = tokens.at(at);
-  if (!/^[1-9]\d{0,2}$/.test(core)) return null;
-  const cue = tokens.cueBefore(at);
+  if (!/^[1-9]\d{0,2}$/.test(core)) return pair(tokens, at);
+  const cue = cueOf(tokens, at);
   const next = tokens.following(at);
-  if (tail !== '.' || next === undefined || next.lead !== '') return null;
+  if (next === undefined || next.lead !== '') return null;
+  const gender = genderAfter(tokens, at);
+  if (tail === '.,' && isOrdinal(tokens, at + 1))
+    return { parts: [{ core: ordinal(Number(core), cue, gender), tail: ',' }] };
+  if (tail !== '.') return null;
   const isMonth = months.has(next.core) || monthShorts.has(next.core);
   if (isMonth && Number(core) <= 31) {
     const year = tokens.nextAfterStop(at + 1);
@@ -111,9 +176,10 @@ const ordinals: Rule = (tokens, at) => {
   }
   // "3. und 4. Platz"; a number before a word that begins a sentence has no article before it.
   const isPart =
-    /^\p{L}/u.test(next.core) && (/^\p{Ll}/u.test(next.core) || /^\p{L}+$/u.test(cue) || at === 0);
+    /^\p{L}/u.test(next.core) &&
+    (/^\p{Ll}/u.test(next.core) || /^\p{L}+$/u.test(tokens.cueBefore(at)) || at === 0);
   const isSure = core.length <= 2 || /^(?:am|im|zum|der|die|das|den|dem|des)$/.test(cue);
-  return isPart && isSure ? { parts: [{ core: ordinal(Number(core), cue), tail: '' }] } : null;
+  return isPart && isSure ? { parts: [{ core: ordinal(Number(core), cue, gender), tail: '' }] } : null;
 };
 
 const fullMonth = (word: string): string => {
@@ -231,6 +297,7 @@ const grammar: Grammar = {
       divided: 'geteilt durch',
       equals: 'gleich',
     },
+    ...{ isLess: 'ist kleiner als', isMore: 'ist größer als', isUnequal: 'ist ungleich' },
     ...{ over: 'zu', range: 'bis', ratio: 'zu', size: 'mal', per: 'pro', and: 'und', about: 'etwa' },
     ...{
       less: 'kleiner als',

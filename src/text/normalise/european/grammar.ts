@@ -82,6 +82,9 @@ export interface Words {
   readonly times: string;
   readonly divided: string;
   readonly equals: string;
+  readonly isLess: string;
+  readonly isMore: string;
+  readonly isUnequal: string;
   readonly over: string;
   readonly range: string;
   readonly ratio: string;

@@ -1,4 +1,5 @@
 /** Numbers in combination, and what is dialled: fractions, sums, ratios, sizes, ranges, versions, telephone numbers. */
+import { isInSum, signOf, termOf } from '../sums.js';
 import { type Part, type Rule, say, sayIf, type Tokens } from '../tokens.js';
 import { amountOf, digitsOf } from './amounts.js';
 import { clockOf } from './calendar.js';
@@ -33,20 +34,22 @@ export const fractions =
   };
 
 const operators = (grammar: Grammar): Readonly<Record<string, string>> => {
-  const { plus, minus, times, divided, equals } = grammar.words;
+  const { plus, minus, times, divided, equals, isLess, isMore, isUnequal } = grammar.words;
   return {
     ...{ '+': plus, '-': minus, '−': minus, '–': minus, '*': times, '×': times, x: times, '·': times },
-    ...{ '÷': divided, '/': divided, '=': equals },
+    ...{ '÷': divided, '/': divided, ':': divided, '=': equals, '<': isLess, '>': isMore, '≠': isUnequal },
   };
 };
 
 /** 2+2=4, 10*3. */
 const sumOf = (grammar: Grammar, text: string): string | null => {
   if (text.length > 64 || !/[+*=÷]/.test(text)) return null;
-  if (!/^\d[\d.,]*(?:[-+−–*×x÷/=]\d[\d.,]*){1,8}=?$/.test(text)) return null;
+  if (!/^\d[\d.,]*(?:[-+−–*×x·÷/:=]\d[\d.,]*){1,8}=?$/.test(text)) return null;
+  // "10:30+2" has a time.
+  if (text.includes(':') && !text.includes('=')) return null;
   const signs = operators(grammar);
   const words = text
-    .split(/([-+−–*×x÷/=])/)
+    .split(/([-+−–*×x·÷/:=])/)
     .filter((part) => part !== '')
     .map((part) => (Object.hasOwn(signs, part) ? signs[part]! : amountOf(grammar, part)?.spoken));
   return words.includes(undefined) ? null : words.join(' ');
@@ -54,18 +57,13 @@ const sumOf = (grammar: Grammar, text: string): string | null => {
 
 /** A sign that stands by itself. */
 const loneSign = (grammar: Grammar, tokens: Tokens, at: number): string | null => {
-  const { core, raw } = tokens.at(at);
-  const sign = core === '' ? raw : core;
+  const sign = signOf(tokens, at);
   if (sign.length !== 1) return null;
   const { words } = grammar;
+  if (isInSum(tokens, at)) return operators(grammar)[sign] ?? null;
   const isBetween =
     /\d$/.test(tokens.previous(at)?.core ?? '') && /^[\d€$£]/.test(tokens.following(at)?.core ?? '');
-  if (/[-–—]/.test(sign)) {
-    if (!isBetween) return null;
-    for (let i = at + 2; i < Math.min(at + 4, tokens.length); i++)
-      if (tokens.at(i).core === '=') return words.minus;
-    return words.range;
-  }
+  if (/[-–—]/.test(sign)) return isBetween ? words.range : null;
   if (sign === 'x') return isBetween ? words.size : null;
   const lone: Readonly<Record<string, string>> = {
     ...{ '&': words.and, '+': words.plus, '=': words.equals, '×': words.times, '÷': words.divided },
@@ -83,6 +81,9 @@ export const signs =
     const { core, raw } = tokens.at(at);
     const lone = loneSign(grammar, tokens, at);
     if (lone !== null) return core === '' ? { parts: [{ core: lone, lead: '', tail: '' }] } : say(lone);
+    const term = termOf(tokens, at);
+    const count = term && amountOf(grammar, term.count);
+    if (term !== null && count !== null) return say(`${count.spoken} ${term.variable.toUpperCase()}`);
     if (core.length === raw.length || /^[#@№§n]/i.test(core)) {
       const tag = /^(?<sign>[#@])(?<name>\p{L}[\p{L}\d_]{0,60})$/u.exec(core)?.groups;
       const { words } = grammar;

@@ -210,6 +210,7 @@ const grammarOf = (decimalMark: ',' | '.'): Grammar => {
         over: 'sobre',
         range: 'a',
       },
+      ...{ isLess: 'es menor que', isMore: 'es mayor que', isUnequal: 'es distinto de' },
       ...{ ratio: 'a', size: 'por', per: 'por', and: 'y', about: 'unos', less: 'menos de', more: 'más de' },
       ...{
         atMost: 'como máximo',
