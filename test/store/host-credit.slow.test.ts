@@ -1,5 +1,5 @@
 /** The credit protocol against the functions of a real PostgreSQL. `host-credit.test.ts` has more schedules, in memory. */
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { limits } from '../../src/limits.js';
 import type { Connection } from '../../src/store/postgres/connection.js';
 import { connect } from '../../src/store/postgres/driver.js';
@@ -79,7 +79,8 @@ if (hasPostgres()) {
   const server = await PostgresServer.start();
   t.teardown(() => server.stop());
 
-  t.test('an account with less than is promised fails no exchange', async (t) => {
+  /** A database of its own with one account. */
+  const openStore = async (t: Test): Promise<Connection> => {
     const { name, url } = await server.database();
     const connection = await connect(url, limits, true);
     t.teardown(() => connection.close());
@@ -88,7 +89,11 @@ if (hasPostgres()) {
       `INSERT INTO syrinx.accounts (name, metered, created_at_ms) VALUES ('ada', 1, 1);
        INSERT INTO syrinx.api_keys (account_id, hash, prefix, created_at_ms) VALUES (1, 'hash', 'svc', 1)`,
     );
-    const bank = new PostgresBank(connection);
+    return connection;
+  };
+
+  t.test('an account with less than is promised fails no exchange', async (t) => {
+    const bank = new PostgresBank(await openStore(t));
     await bank.grant(100);
     await bank.append(1, []);
     const asked = { turn: 1, accountId: ACCOUNT, used: 100, needed: 100, ahead: 0, free: 10, keep: null };
@@ -105,14 +110,7 @@ if (hasPostgres()) {
     async (t) => {
       const first = Number(process.env['SYRINX_FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
       for (let run = 0; run < 2; run += 1) {
-        const { name, url } = await server.database();
-        const connection = await connect(url, limits, true);
-        t.teardown(() => connection.close());
-        await server.execute(
-          name,
-          `INSERT INTO syrinx.accounts (name, metered, created_at_ms) VALUES ('ada', 1, 1);
-         INSERT INTO syrinx.api_keys (account_id, hash, prefix, created_at_ms) VALUES (1, 'hash', 'svc', 1)`,
-        );
+        const connection = await openStore(t);
         const random = seededRandom(first + run);
         const world = new World({
           bank: new PostgresBank(connection),

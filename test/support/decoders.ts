@@ -5,8 +5,16 @@ import type { Encoding } from '../../src/api/formats.js';
 
 export interface Decoder {
   readonly program: string;
+  /** What ffmpeg must be told about the file. */
+  readonly input?: readonly string[];
   /** @param path of the file; a file beside it with a longer name may be overwritten */
   decode(path: string): Int16Array;
+}
+
+/** A file for a decoder. */
+export interface Decoding {
+  readonly decoder: Decoder;
+  readonly path: string;
 }
 
 const run = (program: string, args: readonly string[]): Buffer => {
@@ -21,10 +29,30 @@ const run = (program: string, args: readonly string[]): Buffer => {
 const asSamples = (bytes: Buffer): Int16Array =>
   new Int16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + (bytes.length & ~1)));
 
+const decodedPath = (path: string): string => `${path}.ffmpeg`;
+
+const runFfmpeg = (files: readonly Pick<Decoding, 'path'>[], inputs: readonly string[]): Int16Array[] => {
+  const outputs = files.flatMap(({ path }, i) => ['-map', String(i), '-f', 's16le', decodedPath(path)]);
+  run('ffmpeg', ['-v', 'error', '-y', ...inputs, ...outputs]);
+  return files.map(({ path }) => asSamples(readFileSync(decodedPath(path))));
+};
+
 const ffmpeg = (...input: readonly string[]): Decoder => ({
   program: 'ffmpeg',
-  decode: (path) => asSamples(run('ffmpeg', ['-v', 'error', ...input, '-i', path, '-f', 's16le', '-'])),
+  input,
+  decode: (path) => runFfmpeg([{ path }], [...input, '-i', path])[0]!,
 });
+
+/** Decodes many files. ffmpeg takes a third of a second to start, so one process decodes all of its files. */
+export const decodeAll = (wanted: readonly Decoding[]): Int16Array[] => {
+  const together = wanted.filter(({ decoder }) => decoder.input !== undefined);
+  const inputs = together.flatMap(({ decoder, path }) => [...decoder.input!, '-i', path]);
+  const made = together.length === 0 ? [] : runFfmpeg(together, inputs);
+  return wanted.map((decoding) => {
+    const place = together.indexOf(decoding);
+    return place < 0 ? decoding.decoder.decode(decoding.path) : made[place]!;
+  });
+};
 
 const sox = (...input: readonly string[]): Decoder => ({
   program: 'sox',

@@ -1,11 +1,12 @@
 /** onnxruntime sessions: which provider runs them, and how. A session belongs to the thread that made it. */
 import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { InferenceSession } from 'onnxruntime-node';
 import { monotonicMs } from '../../src/monotonic.js';
 import { VoicePackError } from '../../src/threads/voices.js';
 import type { Engine, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
-import { copiesFolderOf, errorsOnly, optimisedCopies } from './optimised.js';
+import { copiesFolder, errorsOnly, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
 import { PlacedSessions, type Run, type Runs } from './placed.js';
 
@@ -42,6 +43,11 @@ export interface SessionChoices {
   /** The weights are in a file beside the graphs, which all threads map: each thread keeps no copy. */
   readonly sharesWeights?: boolean;
   /**
+   * A folder of derived files for optimised copies of the graphs, which sessions on the CPU load: all threads map their
+   * weights. Default: the folder of the graphs if `sharesWeights`, else there are no copies.
+   */
+  readonly copiesIn?: string | undefined;
+  /**
    * Each session keeps as much memory for inner values as its largest run needed. Otherwise every run gets it from the
    * system, page by page, which takes as long as the run of a small graph. Default: only if weights are not shared.
    */
@@ -71,7 +77,8 @@ const create = async <Name extends string>(
   return { run: Object.fromEntries(runs) as Record<Name, Run>, release };
 };
 
-/** Sessions on the CPU. If threads share the weights, the sessions load the optimised copies of the graphs. */
+const folderOf = (graphs: Graphs<string>): string => dirname(Object.values(graphs)[0]!.openPath);
+
 const createOnCpu = async <Name extends string>(
   pack: string,
   graphs: Graphs<Name>,
@@ -79,15 +86,16 @@ const createOnCpu = async <Name extends string>(
   choices: SessionChoices,
 ): Promise<Runs<Name>> => {
   const options = optionsOf(['cpu'], choices);
-  if (choices.sharesWeights === true)
+  const { sharesWeights = false, copiesIn = sharesWeights ? folderOf(graphs) : undefined } = choices;
+  if (copiesIn !== undefined)
     try {
       // Here kernels may pack weights: the copies contain the packed ones.
       const packing = { ...options, extra: {} };
-      const copies = await optimisedCopies(graphs, packing, means.native);
+      const copies = await optimisedCopies(graphs, copiesIn, packing, means.native);
       return await create(copies, means, { ...packing, graphOptimizationLevel: 'disabled' });
     } catch (error) {
       // A damaged copy is made again by the next load. A fault of the graphs themselves shows below.
-      await rm(copiesFolderOf(graphs), { recursive: true, force: true }).catch(() => undefined);
+      await rm(copiesFolder(copiesIn), { recursive: true, force: true }).catch(() => undefined);
       means.log.warn({ pack, reason: firstLine(error) }, 'the optimised copy of a voice cannot be used');
     }
   return create(graphs, means, options);

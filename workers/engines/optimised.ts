@@ -9,6 +9,7 @@ import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { env, InferenceSession } from 'onnxruntime-node';
 import type { NativeGuard } from '../../src/threads/vitals.js';
+import { alignWeights } from './graph/aligned.js';
 import { externalBytesMin } from './graph/write.js';
 import type { HeldFile } from './pack.js';
 
@@ -16,6 +17,9 @@ type Graphs<Name extends string> = Readonly<Record<Name, HeldFile>>;
 
 /** Without warnings: that a copy is for this machine only, or that the CPU runs some nodes of a graph. */
 export const errorsOnly = 3;
+
+/** Change it when the copies change. */
+const version = 2;
 
 /** Everything that the order of the weights depends on. */
 const surroundings = (): string => {
@@ -25,7 +29,7 @@ const surroundings = (): string => {
   } catch {
     // Another system: the name of the processor has to do.
   }
-  return [env.versions.node, process.platform, process.arch, cpus()[0]?.model, features].join('\n');
+  return [version, env.versions.node, process.platform, process.arch, cpus()[0]?.model, features].join('\n');
 };
 
 const copiesName = `optimised-${createHash('sha256').update(surroundings()).digest('hex').slice(0, 16)}`;
@@ -44,23 +48,23 @@ const syncFiles = async (folder: string): Promise<void> => {
   }
 };
 
-/** The folder of the copies is beside the graphs, so that it is removed together with their set of derived files. */
-export const copiesFolderOf = (graphs: Graphs<string>): string =>
-  join(dirname(Object.values(graphs)[0]!.openPath), copiesName);
+/** @param copiesIn a folder of derived files: the copies are removed together with it */
+export const copiesFolder = (copiesIn: string): string => join(copiesIn, copiesName);
 
 /**
  * Makes the copies, unless they exist. Several threads or processes may make them at the same time.
  *
- * @param graphs of one folder
+ * @param copiesIn as above
  * @param options of the sessions of the graphs
  * @throws if onnxruntime does not load a graph, or if the folder cannot be written
  */
 export const optimisedCopies = async <Name extends string>(
   graphs: Graphs<Name>,
+  copiesIn: string,
   options: InferenceSession.SessionOptions,
   native: NativeGuard,
 ): Promise<Graphs<Name>> => {
-  const folder = copiesFolderOf(graphs);
+  const folder = copiesFolder(copiesIn);
   if (!(await exists(folder))) {
     const unfinished = await mkdtemp(join(dirname(dirname(folder)), '.new-'));
     try {
@@ -80,6 +84,7 @@ export const optimisedCopies = async <Name extends string>(
           }),
         );
         await native(() => session.release());
+        await alignWeights(unfinished, name);
       }
       await syncFiles(unfinished);
       await rename(unfinished, folder);

@@ -7,7 +7,7 @@ import { limits } from '../../../src/limits.js';
 import type { Framing } from '../../../src/threads/messages.js';
 import { loadEncoders } from '../../../workers/audio/encoders.js';
 import { ContextActor } from '../../../workers/actor/context.js';
-import { decodersOf } from '../../support/decoders.js';
+import { decodeAll, decodersOf } from '../../support/decoders.js';
 import { speak, workThrough, type ScriptedSegment, type Spoken } from '../../support/spoken.js';
 import { envelope, spansOver, tonesAt, toInt16 } from '../../support/tones.js';
 import { missingTool } from '../../support/tools.js';
@@ -51,14 +51,6 @@ const formats: readonly (readonly [AudioFormat, decodedHz: number])[] = [
 const nameOf = (format: AudioFormat) =>
   `${format.encoding} at ${format.sampleRateHz} Hz${'bitrateKbps' in format ? `, ${format.bitrateKbps} kbps` : ''}`;
 
-const decode = (t: Test, format: AudioFormat, bytes: Uint8Array): Int16Array => {
-  const path = join(t.testdir(), `sound.${format.encoding}`);
-  writeFileSync(path, bytes);
-  const [decoder] = decodersOf(format.encoding, format.sampleRateHz);
-  if (decoder === undefined) throw new Error('no decoder');
-  return decoder.decode(path);
-};
-
 const checkTimes = (t: Test, spoken: Spoken, decoded: Int16Array, decodedHz: number) => {
   const heard = spansOver(decoded, PEAK / 3, decodedHz / 50);
   t.equal(heard.length, spoken.words.length, 'every word occurs once');
@@ -78,37 +70,65 @@ const audioBefore = ({ frames, chunks }: Spoken, flush: number) => {
   return Buffer.concat(chunks.slice(0, before.filter((frame) => frame.type === 'audio').length));
 };
 
-for (const [format, decodedHz] of formats) {
-  const skip = missingTool('ffmpeg');
-  const checkFraming = async (t: Test, framing: Framing) => {
-    const lengths = [15_000, 9_601, 20_011];
-    const spoken = await speak(
-      format,
-      framing,
-      lengths.map((samples) => segment(samples, false)),
-    );
-    checkTimes(t, spoken, decode(t, format, spoken.file), decodedHz);
-  };
-  t.test(`${nameOf(format)}: words are at their reported times`, { skip }, async (t) => {
-    await t.test('streamed', (t) => checkFraming(t, 'stream'));
-    // AAC is only streamed: it has no header that makes players skip the delay.
-    if (format.encoding !== 'aac') await t.test('whole', (t) => checkFraming(t, 'whole'));
-  });
-
-  t.test(`${nameOf(format)}: a flush pushes out all speech, and times continue`, { skip }, async (t) => {
-    const segments = [segment(15_000, true), segment(9_601, true), segment(20_011, false)];
-    const spoken = await speak(format, 'stream', segments);
-    const decoded = decode(t, format, spoken.file);
-    checkTimes(t, spoken, decoded, decodedHz);
-    for (const flush of [0, 1]) {
-      const part = decode(t, format, audioBefore(spoken, flush));
-      const words = spansOver(part, PEAK / 3, decodedHz / 50);
-      t.equal(words.length, 2 * (flush + 1));
-      const endMs = ((spoken.endSeconds[2 * flush + 1] ?? 0) - (words.at(-1)?.end ?? 0) / decodedHz) * 1000;
-      t.ok(Math.abs(endMs) < TOLERANCE_MS, `the last word is complete (${endMs.toFixed(1)} ms)`);
-    }
-  });
+/** Speech and its bytes, or those up to a flush, in a file for a decoder. */
+interface Recording {
+  readonly spoken: Spoken;
+  readonly path: string;
 }
+
+const folder = t.testdir();
+let files = 0;
+
+const record = (spoken: Spoken, { encoding }: AudioFormat, bytes: Uint8Array): Recording => {
+  const path = join(folder, `${files++}.${encoding}`);
+  writeFileSync(path, bytes);
+  return { spoken, path };
+};
+
+t.test(
+  'words are at their times, and a flush pushes out all speech',
+  { skip: missingTool('ffmpeg') },
+  async (t) => {
+    const lengths = [15_000, 9_601, 20_011];
+    const recordings = await Promise.all(
+      formats.map(async ([format]) => {
+        // AAC is only streamed: it has no header that makes players skip the delay.
+        const framings: readonly Framing[] = format.encoding === 'aac' ? ['stream'] : ['stream', 'whole'];
+        const plain = lengths.map((samples) => segment(samples, false));
+        const flushed = lengths.map((samples, i) => segment(samples, i < 2));
+        const withFlushes = await speak(format, 'stream', flushed);
+        const parts = [audioBefore(withFlushes, 0), audioBefore(withFlushes, 1)];
+        const whole: Recording[] = [];
+        for (const framing of framings) {
+          const spoken = await speak(format, framing, plain);
+          whole.push(record(spoken, format, spoken.file));
+        }
+        whole.push(record(withFlushes, format, withFlushes.file));
+        return { whole, parts: parts.map((bytes) => record(withFlushes, format, bytes)) };
+      }),
+    );
+    const decoded = decodeAll(
+      formats.flatMap(([{ encoding, sampleRateHz }], i) => {
+        const [decoder] = decodersOf(encoding, sampleRateHz);
+        const { whole, parts } = recordings[i]!;
+        return [...whole, ...parts].map(({ path }) => ({ decoder: decoder!, path }));
+      }),
+    ).values();
+    for (const [i, [format, decodedHz]] of formats.entries())
+      await t.test(nameOf(format), (t) => {
+        const { whole, parts } = recordings[i]!;
+        for (const { spoken } of whole) checkTimes(t, spoken, decoded.next().value!, decodedHz);
+        for (const [flush, { spoken }] of parts.entries()) {
+          const words = spansOver(decoded.next().value!, PEAK / 3, decodedHz / 50);
+          t.equal(words.length, 2 * (flush + 1));
+          const endMs =
+            ((spoken.endSeconds[2 * flush + 1] ?? 0) - (words.at(-1)?.end ?? 0) / decodedHz) * 1000;
+          t.ok(Math.abs(endMs) < TOLERANCE_MS, `the last word is complete (${endMs.toFixed(1)} ms)`);
+        }
+        t.end();
+      });
+  },
+);
 
 t.test('the durations of frames add up to the input, with and without flushes', async (t) => {
   for (const [format] of formats)

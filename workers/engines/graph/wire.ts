@@ -174,6 +174,12 @@ export class MessageWriter {
     return this;
   }
 
+  /** Fields that are in this format already. */
+  written(fields: Buffer): this {
+    this.#pieces.push(fields);
+    return this;
+  }
+
   text(number: number, text: string): this {
     return this.bytes(number, Buffer.from(text, 'utf8'));
   }

@@ -1,16 +1,61 @@
 /** Writes models. Large weights of all models of a folder go to one file, which all threads map. */
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Attribute, type Model, type Node, type Tensor, type ValueInfo, sizeOf } from './model.js';
 import { MessageWriter } from './wire.js';
 
 /** Tensors of fewer bytes stay in the graph: shapes must, and a mapping for each small tensor would take a page. */
 export const externalBytesMin = 1024;
-/** Each tensor starts at a multiple of this in the file of weights, which vector instructions read fastest. */
+/** Weights start at a multiple of this in their file: vector instructions read them fastest, and some read no others. */
 const alignment = 64;
 const copiedBytes = 1024 * 1024;
 
 const weightsName = 'weights.bin';
+
+/** A new file of weights. */
+export class WeightsFile {
+  readonly #file: FileHandle;
+  readonly #piece = Buffer.allocUnsafe(copiedBytes);
+  /** Its size so far. */
+  bytes = 0;
+
+  private constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  static async create(path: string): Promise<WeightsFile> {
+    return new WeightsFile(await open(path, 'wx'));
+  }
+
+  /** @returns where these weights will be */
+  place(size: number): number {
+    const offset = Math.ceil(this.bytes / alignment) * alignment;
+    this.bytes = offset + size;
+    return offset;
+  }
+
+  async write(bytes: Buffer, offset: number): Promise<void> {
+    await this.#file.write(bytes, 0, bytes.length, offset);
+  }
+
+  /** Copies from another file, in pieces. */
+  async copy(source: FileHandle, from: number, size: number, offset: number): Promise<void> {
+    for (let at = 0; at < size;) {
+      const { bytesRead } = await source.read(this.#piece, 0, Math.min(copiedBytes, size - at), from + at);
+      if (bytesRead === 0) throw new RangeError('a file of weights became shorter');
+      await this.#file.write(this.#piece, 0, bytesRead, offset + at);
+      at += bytesRead;
+    }
+  }
+
+  sync(): Promise<void> {
+    return this.#file.sync();
+  }
+
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+}
 
 const attributeTypes = { float: 1, int: 2, string: 3, tensor: 4, floats: 6, ints: 7 } as const;
 
@@ -111,45 +156,32 @@ export const writeModels = async (
   models: Readonly<Record<string, Model>>,
 ): Promise<number> => {
   const places = new Map<Buffer | string, Place>();
-  let bytes = 0;
-  let file = await open(join(folder, weightsName), 'wx');
+  const weights = await WeightsFile.create(join(folder, weightsName));
   try {
-    const piece = Buffer.allocUnsafe(copiedBytes);
     for (const model of Object.values(models))
       for (const tensor of model.initialisers.values()) {
         const size = sizeOf(tensor);
         if (size < externalBytesMin && 'held' in tensor.data) continue;
         if (places.has(keyOf(tensor))) continue;
-        const offset = Math.ceil(bytes / alignment) * alignment;
+        const offset = weights.place(size);
         places.set(keyOf(tensor), { location: weightsName, offset });
-        if ('held' in tensor.data) await file.write(tensor.data.held, 0, size, offset);
-        else {
-          const source = await open(tensor.data.file, 'r');
-          try {
-            for (let at = 0; at < size;) {
-              const { bytesRead } = await source.read(
-                piece,
-                0,
-                Math.min(copiedBytes, size - at),
-                tensor.data.offset + at,
-              );
-              if (bytesRead === 0) throw new RangeError(`${tensor.data.file} became shorter`);
-              await file.write(piece, 0, bytesRead, offset + at);
-              at += bytesRead;
-            }
-          } finally {
-            await source.close();
-          }
+        if ('held' in tensor.data) {
+          await weights.write(tensor.data.held, offset);
+          continue;
         }
-        bytes = offset + size;
+        const source = await open(tensor.data.file, 'r');
+        await weights
+          .copy(source, tensor.data.offset, size, offset)
+          .finally(() => source.close());
       }
-    await file.sync();
+    await weights.sync();
   } finally {
-    await file.close();
+    await weights.close();
   }
+  let { bytes } = weights;
   for (const [name, model] of Object.entries(models)) {
     const message = modelMessage(model, (tensor) => places.get(keyOf(tensor)));
-    file = await open(join(folder, `${name}.onnx`), 'wx');
+    const file = await open(join(folder, `${name}.onnx`), 'wx');
     try {
       await file.writeFile(message);
       await file.sync();

@@ -65,10 +65,10 @@ export class SyrinxEngine implements Engine {
 
   /** @throws {VoicePackError} when a graph cannot be loaded, or is not what the manifest says */
   static async load(pack: VoicePack, means: EngineMeans, measured?: unknown): Promise<SyrinxEngine> {
-    const { manifest, manifestPath, graphs } = pack.data as SyrinxData;
+    const { manifest, manifestPath, graphs, copiesIn } = pack.data as SyrinxData;
     const { bounds } = means;
     const espeak = await Espeak.load(bounds);
-    const sessions = await createSessions(pack.name, graphs, means);
+    const sessions = await createSessions(pack.name, graphs, means, { copiesIn, keepsBuffers: true });
     const phones = new PhoneSet(manifest.phones);
     const pronouncer = new Pronouncer(espeak, phones, bounds);
     const track = { pronouncer, phones, bounds };

@@ -9,7 +9,7 @@ export const syrinx: VoiceFormat = {
   looksFor: manifestName,
   recognises: ({ files }) => files.includes(manifestName),
 
-  async read(folder) {
+  async read(folder, { derived }) {
     const { parseManifest } = await import('./manifest.js');
     const manifestPath = folder.pathOf(manifestName);
     const manifest = parseManifest(manifestPath, await folder.json(manifestName));
@@ -19,11 +19,15 @@ export const syrinx: VoiceFormat = {
       frames: await folder.hold(files.frames.path, files.frames),
       decoder: await folder.hold(files.decoder.path, files.decoder),
     };
+    const recipe = `syrinx ${Object.values(files)
+      .map(({ sha256 }) => sha256)
+      .join(' ')}`;
+    const copiesIn = await derived.set([], recipe, () => Promise.resolve()).catch(() => undefined);
     return {
       voices: speakers.map(({ id, description }) => ({ id, sampleRateHz, language, description })),
       licence,
       modelBytes: graphs.encoder.bytes + graphs.frames.bytes + graphs.decoder.bytes,
-      data: { manifest, manifestPath, graphs } satisfies SyrinxData,
+      data: { manifest, manifestPath, graphs, copiesIn } satisfies SyrinxData,
     };
   },
 

@@ -79,6 +79,8 @@ export interface SyrinxData {
   readonly manifest: Manifest;
   readonly manifestPath: string;
   readonly graphs: Readonly<Record<GraphName, HeldFile>>;
+  /** See `SessionChoices.copiesIn`; absent if the folder of derived files cannot be written. */
+  readonly copiesIn?: string | undefined;
 }
 
 const validateManifest = typia.createValidate<Manifest>();
