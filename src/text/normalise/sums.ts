@@ -30,17 +30,19 @@ export const isInSum = (tokens: Tokens, at: number): boolean => {
   for (const side of [1, -1])
     for (let i = at + side; i >= 0 && i < tokens.length && Math.abs(i - at) <= tokensMax; i += side) {
       const other = signOf(tokens, i);
+      // Another sentence or clause.
+      if (/[.,;!?]/.test(tokens.at(side === 1 ? i - 1 : i).tail)) break;
       if (comparison.test(other) || (side === 1 && isResult(tokens, i))) return true;
       if (!operator.test(other) && !operand.test(other)) break;
     }
   return false;
 };
 
-/** "2x" in "2x = 4"; `null` if the token is not such a term. */
+/** "2x" in "2x = 4", but not "5m"; `null` if the token is not such a term. */
 export const termOf = (tokens: Tokens, at: number): { count: string; variable: string } | null => {
   const { count, variable } =
-    /^(?<count>\d[\d.,]{0,8})(?<variable>[a-z])$/.exec(tokens.at(at).core)?.groups ?? {};
-  const isOperand =
-    at + 1 < tokens.length && (isInSum(tokens, at + 1) || (at > 0 && isInSum(tokens, at - 1)));
-  return count === undefined || variable === undefined || !isOperand ? null : { count, variable };
+    /^(?<count>\d[\d.,]{0,8})(?<variable>[xyz])$/.exec(tokens.at(at).core)?.groups ?? {};
+  if (count === undefined || variable === undefined) return null;
+  const isOperand = [at - 1, at + 1].some((i) => i > 0 && i < tokens.length && isInSum(tokens, i));
+  return isOperand ? { count, variable } : null;
 };

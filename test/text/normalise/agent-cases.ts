@@ -313,6 +313,8 @@ export const agentCases: Readonly<Record<string, readonly Case[]>> = {
     ['7 x 8 is 56.', 'seven times eight is fifty six.'],
     ['a 7 x 8 is 56 dollars', 'a seven by eight is fifty six dollars'],
     ['2x + 3 = 7', 'two X plus three equals seven'],
+    ['3 - 4. 5 = 5', 'three to four. five equals five'],
+    ['5m = 500 cm', 'five meters equals five hundred centimeters'],
     ['3 < 4 and 5 ≠ 6', 'three is less than four and five is not six'],
   ],
   'feet and inches by their signs': [
