@@ -80,9 +80,11 @@ export const piper: VoiceFormat = {
     const cut = await derived.set([file], recipe, async (target) => {
       await writeModels(target, models);
     });
+    const names = Object.keys(models);
     const partOf = (name: string) => {
       const path = join(cut, `${name}.onnx`);
-      return { path, openPath: path, bytes: file.bytes };
+      // All parts together are as large as the file.
+      return { path, openPath: path, bytes: Math.ceil(file.bytes / names.length) };
     };
     const speakers = speakersOf(config);
     const language = languageOf(config);
@@ -92,7 +94,7 @@ export const piper: VoiceFormat = {
       config,
       modelPath: file.path,
       plan: planOf(parts),
-      parts: Object.fromEntries(Object.keys(models).map((name) => [name, partOf(name)])),
+      parts: Object.fromEntries(names.map((name) => [name, partOf(name)])),
       speakers: speakers.map(({ id }) => id),
     };
     return {
