@@ -11,7 +11,7 @@
  */
 import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // One more than the cores of CI, because some tests mostly wait.
@@ -22,8 +22,6 @@ const repeatedFilesMax = 3;
 /** Files in these folders start services, threads or models, and take longest: they run first. */
 const slowFolders = ['e2e', 'console', 'workers/engines', 'dialects', 'workers', 'model', 'client', 'front'];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** Each file is a process, and many start services with several threads: all load the same code. */
-const compiledCode = join(root, 'node_modules', '.cache', 'compiled');
 const isCi = process.env.SYRINX_CI_REQUIRE_ALL === '1';
 
 /** @returns {Promise<{ output: string, end: string | null }>} TAP, and how the process failed */
@@ -34,10 +32,7 @@ const runFile = (path) =>
       ['--enable-source-maps', '--disable-warning=ExperimentalWarning', path],
       {
         cwd: root,
-        env: {
-          ...{ NODE_COMPILE_CACHE: compiledCode, ...process.env },
-          ...{ TAP: '1', TAP_TIMEOUT: String(timeoutSeconds) },
-        },
+        env: { ...process.env, TAP: '1', TAP_TIMEOUT: String(timeoutSeconds) },
         stdio: ['ignore', 'pipe', 'inherit'],
       },
     );

@@ -11,7 +11,18 @@ import {
 import { join } from 'node:path';
 import t from 'tap';
 import { packageRoot } from '../support/package-root.js';
-import { failsToStart, freePort, SCRIPTED, spawnService, startService, until } from '../support/service.js';
+import {
+  failsToStart,
+  freePort,
+  holdPort,
+  prose,
+  recordsOf,
+  SCRIPTED,
+  spawnService,
+  speech,
+  startService,
+  until,
+} from '../support/service.js';
 import { missingTool } from '../support/tools.js';
 import { readiness } from './readiness.js';
 
@@ -107,3 +118,38 @@ for (const [env, reason] of [
   void t.test(`${JSON.stringify(env)}: the line says what to change`, (t) =>
     failsToStart(t, spawnService(t, { ...oneThread, ...env }), reason),
   );
+
+void t.test('a port of the ops listener in use: the line has its variable', async (t) => {
+  const { port, release } = await holdPort();
+  t.teardown(release);
+  await failsToStart(
+    t,
+    spawnService(t, { ...oneThread, OPS_PORT: String(port) }, SCRIPTED),
+    /^syrinx: cannot listen on 127\.0\.0\.1:\d+: the port is in use.* set OPS_PORT to .*\n$/,
+  );
+});
+
+void t.test('the worst case is one entry of the log, in MiB, and the sum of its parts', async (t) => {
+  const limits = { MEMORY_MAX_MIB: '900', CONTEXTS_MAX: '50' };
+  const service = await startService(t, { ...oneThread, ...limits }, SCRIPTED);
+  const [entry] = service.logged('worst case');
+  t.match(entry, { memoryMaxMiB: 900, contextsMax: 50, level: 30 });
+  const { total = 0, ...parts } = entry?.['mib'] as Record<string, number>;
+  const sum = Object.values(parts).reduce((all, part) => all + part, 0);
+  t.ok(Math.abs(sum - total) <= Object.keys(parts).length, `${sum} of ${total}`);
+  t.ok(total <= 900);
+  t.ok((entry?.['poolsFactor'] as number) < 1);
+  t.match(await service.stop(), { code: 0 });
+});
+
+void t.test('the ops listener answers until the end of a drain', async (t) => {
+  const service = await startService(t, oneThread, SCRIPTED);
+  const records = recordsOf(await service.post('/v1/tts/stream', speech(prose(20))));
+  await records.next();
+  service.signal('SIGTERM');
+  t.ok(await until(async () => (await readiness(service.opsPort)) === '503 | not ready | draining'));
+  t.equal((await fetch(`${service.opsUrl}/metrics`)).status, 200);
+  for await (const _ of records);
+  t.match(await service.exited, { code: 0 });
+  t.equal(await readiness(service.opsPort), null);
+});

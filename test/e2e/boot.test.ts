@@ -6,18 +6,7 @@ import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import t from 'tap';
 import { threadNames } from '../../src/thread-name.js';
-import {
-  failsToStart,
-  holdPort,
-  prose,
-  recordsOf,
-  SCRIPTED,
-  spawnService,
-  speech,
-  startService,
-  until,
-} from '../support/service.js';
-import { readiness } from './readiness.js';
+import { failsToStart, holdPort, SCRIPTED, spawnService, startService } from '../support/service.js';
 
 const folder = t.testdir({});
 const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
@@ -25,7 +14,7 @@ const oneThread = { SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1' };
 // Three at a time: most of a start is waiting for threads and the disk.
 t.jobs = 3;
 
-void t.test('a port in use: the line has the address, and for the ops listener its variable', async (t) => {
+void t.test('a port in use: the line has the address', async (t) => {
   const { port, release } = await holdPort();
   t.teardown(release);
   await failsToStart(
@@ -33,11 +22,6 @@ void t.test('a port in use: the line has the address, and for the ops listener i
     spawnService(t, { ...oneThread, PORT: String(port) }, SCRIPTED),
     `127.0.0.1:${port}`,
     'in use',
-  );
-  await failsToStart(
-    t,
-    spawnService(t, { ...oneThread, OPS_PORT: String(port) }, SCRIPTED),
-    /^syrinx: cannot listen on 127\.0\.0\.1:\d+: the port is in use.* set OPS_PORT to .*\n$/,
   );
 });
 
@@ -55,19 +39,6 @@ for (const [env, reason] of [
   void t.test(`${JSON.stringify(env)}: the line says what to change`, (t) =>
     failsToStart(t, spawnService(t, { ...oneThread, ...env }), reason),
   );
-
-void t.test('the worst case is one entry of the log, in MiB, and the sum of its parts', async (t) => {
-  const limits = { MEMORY_MAX_MIB: '900', CONTEXTS_MAX: '50' };
-  const service = await startService(t, { ...oneThread, ...limits }, SCRIPTED);
-  const [entry] = service.logged('worst case');
-  t.match(entry, { memoryMaxMiB: 900, contextsMax: 50, level: 30 });
-  const { total = 0, ...parts } = entry?.['mib'] as Record<string, number>;
-  const sum = Object.values(parts).reduce((all, part) => all + part, 0);
-  t.ok(Math.abs(sum - total) <= Object.keys(parts).length, `${sum} of ${total}`);
-  t.ok(total <= 900);
-  t.ok((entry?.['poolsFactor'] as number) < 1);
-  t.match(await service.stop(), { code: 0 });
-});
 
 void t.test('the first start makes one key, for its owner alone; the next start makes none', async (t) => {
   const dataDir = join(folder, 'kept');
@@ -88,16 +59,4 @@ void t.test('the first start makes one key, for its owner alone; the next start 
   t.equal((await second.get('/v1/tts/speakers', { 'x-api-key': key })).status, 200, 'the key still works');
   t.throws(() => second.key, 'there is no other');
   t.equal(second.stderr, '', 'no warnings');
-});
-
-void t.test('the ops listener answers until the end of a drain', async (t) => {
-  const service = await startService(t, oneThread, SCRIPTED);
-  const records = recordsOf(await service.post('/v1/tts/stream', speech(prose(20))));
-  await records.next();
-  service.signal('SIGTERM');
-  t.ok(await until(async () => (await readiness(service.opsPort)) === '503 | not ready | draining'));
-  t.equal((await fetch(`${service.opsUrl}/metrics`)).status, 200);
-  for await (const _ of records);
-  t.match(await service.exited, { code: 0 });
-  t.equal(await readiness(service.opsPort), null);
 });
