@@ -10,6 +10,7 @@
  *   npm run bench -- dialects [--json FILE]
  *   npm run bench -- peers [--only piper,small] [--json FILE]
  *   npm run bench -- voices [--only sharing,loading] [--json FILE]
+ *   npm run bench -- hosts [--only stores,ledger] [--json FILE]
  *
  * Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
  */
@@ -28,6 +29,7 @@ import { throughputText } from '../rig/texts.js';
 import { startBareEngine } from './bare.js';
 import { measureDialects } from './dialects.js';
 import { measureEncodings } from './encodings.js';
+import { measureLedger, measureStores } from './hosts.js';
 import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
 import { keysNeeded as overloadKeysNeeded, measureOverload, type OverloadPart } from './overload/overload.js';
@@ -190,6 +192,11 @@ const runVoices = async (): Promise<void> => {
   await measure('loading', () => measureLoading(load, serviceOptions));
 };
 
+const runHosts = async (): Promise<void> => {
+  await measure('stores', () => measureStores(load, serviceOptions, { voice, format: pcm }));
+  await measure('ledger', measureLedger);
+};
+
 const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   all: runAll,
   ws: runSockets,
@@ -200,6 +207,7 @@ const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   dialects: runDialects,
   peers: runPeers,
   voices: runVoices,
+  hosts: runHosts,
 };
 
 try {

@@ -1,8 +1,7 @@
 /** Several hosts on this machine: services with one PostgreSQL database, each over a line that can be cut, behind a proxy. */
 import { join } from 'node:path';
-import { administer, type Administration } from '../../src/accounts/administration.js';
-import { limits } from '../../src/limits.js';
-import { postgresStore } from '../../src/store/postgres/driver.js';
+import type { Administration } from '../../src/accounts/administration.js';
+import { operate } from '../operator.js';
 import { Cutter } from './cutter.js';
 import { freePort } from './ports.js';
 import { PostgresServer, type PostgresRow } from './postgres.js';
@@ -82,7 +81,7 @@ export class Hosts {
 
   /** Past the lines: as an operator on the machine of the database. */
   operate<T>(work: (administration: Administration) => Promise<T>): Promise<T> {
-    return administer(postgresStore(this.databaseUrl, this.#options.folder, limits), true, work);
+    return operate(this.#options.folder, work, this.databaseUrl);
   }
 
   get databaseUrl(): string {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { readCpuMsWithEnded } from './process-facts.js';
 import { Program } from './program.js';
 
 const PACKAGES = '/usr/lib/postgresql';
@@ -73,8 +74,7 @@ export class PostgresServer {
     const server = this.#process;
     if (server?.isRunning !== true) return;
     if (signal === 'SIGSTOP' || signal === 'SIGCONT') {
-      const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(server.pid)], { encoding: 'utf8' });
-      for (const pid of [server.pid, ...children.trim().split(/\s+/).map(Number)])
+      for (const pid of this.#processes())
         try {
           process.kill(pid, signal);
         } catch {
@@ -83,6 +83,11 @@ export class PostgresServer {
       return;
     }
     await server.end(signal);
+  }
+
+  /** Milliseconds of user and system time that the server and all its processes have used so far. */
+  cpuMs(): number {
+    return this.#processes().reduce((sum, pid) => sum + (readCpuMsWithEnded(pid) ?? 0), 0);
   }
 
   async stop(): Promise<void> {
@@ -132,6 +137,13 @@ export class PostgresServer {
 
   urlOf(database: string): string {
     return `postgres://postgres@localhost/${database}?host=${encodeURIComponent(this.folder)}`;
+  }
+
+  /** The server and its children. */
+  #processes(): number[] {
+    const pid = String(this.#process?.pid ?? 0);
+    const children = execFileSync('ps', ['-o', 'pid=', '--ppid', pid], { encoding: 'utf8' });
+    return [pid, ...children.trim().split(/\s+/)].map(Number);
   }
 
   #spawn(): void {

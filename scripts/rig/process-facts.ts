@@ -70,6 +70,20 @@ const byRole = (value: (role: ThreadRole) => number): CpuTimes => ({
   other: value('other'),
 });
 
+/** After the name come the state and ten other fields, then user and system ticks; then those of children that have ended. */
+const ticksOf = (stat: string): readonly number[] =>
+  stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 15)
+    .map(Number);
+
+/** Milliseconds of user and system time that the process, and its children that have ended, have used so far. */
+export const readCpuMsWithEnded = (pid: number): number | null => {
+  const stat = readProc(pid, 'stat');
+  return stat === null ? null : ticksOf(stat).reduce((sum, ticks) => sum + ticks * msPerTick, 0);
+};
+
 /** Milliseconds of user and system time that the threads of the process have used so far. */
 export const readCpuTimes = (pid: number): CpuTimes | null => {
   const times = { front: 0, actor: 0, synthesis: 0, other: 0 };
@@ -77,15 +91,9 @@ export const readCpuTimes = (pid: number): CpuTimes | null => {
   try {
     for (const id of readdirSync(folder)) {
       const stat = readFileSync(`${folder}/${id}/stat`, 'latin1');
-      const nameEnd = stat.lastIndexOf(')');
-      const name = stat.slice(stat.indexOf('(') + 1, nameEnd);
-      // After the name come the state and ten other fields, then user and system ticks.
-      const [user, system] = stat
-        .slice(nameEnd + 2)
-        .split(' ')
-        .slice(11, 13)
-        .map(Number);
-      times[roleOf(name, id === String(pid))] += (user! + system!) * msPerTick;
+      const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
+      const [user = 0, system = 0] = ticksOf(stat);
+      times[roleOf(name, id === String(pid))] += (user + system) * msPerTick;
     }
     return times;
   } catch {

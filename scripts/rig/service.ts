@@ -203,6 +203,8 @@ const statusMsMax = 5_000;
 
 export class Service extends NodeProcess {
   readonly dataDir: string;
+  /** `null`: SQLite in the data folder. */
+  readonly storeUrl: string | null;
   readonly log = new ServiceLog();
   /** 0 until the service listens; the others stay 0 without that listener. */
   port = 0;
@@ -240,6 +242,7 @@ export class Service extends NodeProcess {
       },
     });
     this.dataDir = dataDir;
+    this.storeUrl = options.env?.['STORE_URL'] ?? null;
     this.#ownsDataDir = options.dataDir === undefined;
     this.#listening.promise.catch(() => undefined);
     this.exited.then(
@@ -291,6 +294,7 @@ export class Service extends NodeProcess {
     return createKeys(
       this.dataDir,
       Array.from({ length: count }, () => [null, credits]),
+      this.storeUrl,
     );
   }
 

@@ -124,6 +124,25 @@ const audioKind = audioHead.charCodeAt(kindAt);
 /** Bytes of an audio frame of a context without an id, besides base64. */
 export const audioOverheadBytes = audioHead.length + '"}'.length;
 
+/** The server closed the WebSocket with a close frame. */
+export class SocketClosedError extends Error {
+  readonly code: number;
+
+  constructor(code: number) {
+    super(`the server closed the WebSocket with ${code}`);
+    this.code = code;
+  }
+}
+
+/**
+ * A service that stops closes its WebSockets with 1001: clients connect again. A client that writes in the same moment may see a reset
+ * instead, which discards the close frame.
+ */
+export const isGoingAway = (error: Error): boolean =>
+  error instanceof SocketClosedError
+    ? error.code === 1001
+    : ['ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '');
+
 /** How a client leaves: with a close frame; with a FIN, at once; with a FIN, reading on; with a RST. */
 export type Leaving = 'close-frame' | 'fin' | 'half-close' | 'reset';
 
@@ -319,11 +338,7 @@ export class SocketConnection {
         this.#socket.write(encodeFrame(payload, { opcode: opcodes.pong }));
         return;
       case opcodes.close:
-        this.#fail(
-          new Error(
-            `the server closed the WebSocket with ${payload.length < 2 ? 1005 : payload.readUInt16BE(0)}`,
-          ),
-        );
+        this.#fail(new SocketClosedError(payload.length < 2 ? 1005 : payload.readUInt16BE(0)));
         return;
     }
   }

@@ -38,7 +38,7 @@ const scenarios: readonly Scenario[] = [
   threads,
   dialects,
   kills,
-  severalHosts,
+  ...severalHosts,
   damagedStore,
   damagedVoices,
   voices,

@@ -3,8 +3,8 @@ import { parseCommandLine, UsageError } from '../command.js';
 
 export const usage = `Usage: npm run torture -- [NAME...] [--count N] [--seed S] [--allow-skips]
 
-  NAME           a scenario (see --list); without a name all run
-  --count N      how often the fault of one scenario is injected (see --list for the defaults)
+  NAME           a scenario (see --list), or a group of them: hosts stands for all hosts-...; without a name all run
+  --count N      how often the fault of one scenario, or of each in a group, is injected (see --list for the defaults)
   --seed S       a whole number; the same seed gives the same faults (default: random, and printed)
   --allow-skips  a scenario that cannot run here, without a program or without root, is no failure
   --list         lists the scenarios and runs none
@@ -51,14 +51,17 @@ export const readOptions = (
   args: readonly string[],
   known: readonly string[],
 ): TortureCommand | 'help' | 'list' => {
-  const { values, positionals: names } = parse(args);
+  const { values, positionals } = parse(args);
   if (values.help) return 'help';
-  for (const name of names)
-    if (!known.includes(name)) throw new UsageError(`there is no scenario "${name}": ${known.join(', ')}`);
   const count = whole('count', values.count);
   if (count === 0) throw new UsageError('--count is at least 1');
-  if (count !== null && names.length !== 1)
-    throw new UsageError('--count goes with the name of one scenario');
+  if (count !== null && positionals.length !== 1)
+    throw new UsageError('--count goes with the name of one scenario or group');
+  const names = positionals.flatMap((name) => {
+    const meant = known.filter((each) => each === name || each.startsWith(`${name}-`));
+    if (meant.length === 0) throw new UsageError(`there is no scenario "${name}": ${known.join(', ')}`);
+    return meant;
+  });
   const seed = whole('seed', values.seed);
   return values.list ? 'list' : { names, count, seed, allowSkips: values['allow-skips'] };
 };

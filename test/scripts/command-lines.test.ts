@@ -57,7 +57,7 @@ t.test('torture: the scenarios, listed', (t) => {
 });
 
 t.test('torture: its options', (t) => {
-  const read = (...args: readonly string[]) => readTorture(args, ['kill', 'fuzz']);
+  const read = (...args: readonly string[]) => readTorture(args, ['kill', 'fuzz', 'hosts-cut', 'hosts-kill']);
   t.same(read(), { names: [], count: null, seed: null, allowSkips: false });
   t.same(read('kill', '--count', '5', '--seed', '0', '--allow-skips'), {
     names: ['kill'],
@@ -66,12 +66,13 @@ t.test('torture: its options', (t) => {
     allowSkips: true,
   });
   t.same(read('fuzz', 'kill'), { names: ['fuzz', 'kill'], count: null, seed: null, allowSkips: false });
+  t.match(read('hosts', '--count', '2'), { names: ['hosts-cut', 'hosts-kill'], count: 2 }, 'a group');
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
-    [['flood'], /^there is no scenario "flood": kill, fuzz$/],
+    [['flood'], /^there is no scenario "flood": kill, fuzz, hosts-cut, hosts-kill$/],
     [['kill', '--count', '0'], /^--count is at least 1$/],
     [['kill', '--count', '1.5'], /^--count is a whole number/],
-    [['--count', '5'], /^--count goes with the name of one scenario$/],
-    [['kill', 'fuzz', '--count', '5'], /^--count goes with the name of one scenario$/],
+    [['--count', '5'], /^--count goes with the name of one scenario or group$/],
+    [['kill', 'fuzz', '--count', '5'], /^--count goes with the name of one scenario or group$/],
     [['--seed', 'x'], /^--seed is a whole number below 1e9, not "x"$/],
   ];
   for (const [args, message] of refusals)
@@ -98,7 +99,10 @@ t.test('bench: its options', (t) => {
   t.same(read('--readme', '--rate', '48000')?.rateHz, 48_000);
   t.ok((read()?.parts.length ?? 0) > 1, 'without a name all parts over HTTP');
   const refusals: readonly (readonly [readonly string[], RegExp])[] = [
-    [['http'], /^there is no "http": all, ws, pauses, ws-check, overload, tokens, dialects, peers, voices$/],
+    [
+      ['http'],
+      /^there is no "http": all, ws, pauses, ws-check, overload, tokens, dialects, peers, voices, hosts$/,
+    ],
     [['ws', 'ws-check'], /^there is no "ws ws-check"/],
     [['ws', '--only', 'memory'], /^--only: there is no part "memory": idle, together, streams, frames$/],
     [['--rate', '24k'], /^--rate is a sample rate in Hz, not "24k"$/],

@@ -69,7 +69,14 @@ class Bystanders {
     const sockets = await service.makeKeys(keysNeeded(contexts));
     const { dialectPorts, port } = service;
     const target = { host: '127.0.0.1', port, dialectPorts, voices: await service.voices() };
-    await this.#load.call('begin', { target, seed, idleSockets: 0, httpClients, mayRefuse: false });
+    await this.#load.call('begin', {
+      target,
+      seed,
+      idleSockets: 0,
+      httpClients,
+      mayRefuse: false,
+      drainMs: null,
+    });
     await this.#load.call('populate', { contexts, keys: { sockets, http, idle, isShared: false } });
   }
 

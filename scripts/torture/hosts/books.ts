@@ -1,6 +1,7 @@
 /** What the ledger in the database must have, whatever breaks: a model of it, and its comparison. */
 import { limits } from '../../../src/limits.js';
 import { connect } from '../../../src/store/postgres/driver.js';
+import type { LedgerEntry } from '../../../src/store/store.js';
 import { findDamage } from '../../../src/store/postgres/verification.js';
 import type { Hosts } from '../../rig/hosts.js';
 import { CHARACTERS_MAX } from '../kills/traffic.js';
@@ -30,10 +31,12 @@ export class Books {
   readonly #hosts: Hosts;
   /** Entries that were read once, by id. */
   readonly #seen = new Map<number, string>();
-  /** What a client may pay for each request, at most. */
+  /** What each answer may be charged at most. */
   readonly #costs = new Map<string, number>();
-  /** Requests whose price the ledger must have. */
+  /** What each answer must be charged at least. */
   readonly #due = new Map<string, number>();
+  /** Entries that a killed host left in its journal, by writer and number. */
+  readonly #left = new Map<string, LedgerEntry>();
   #granted = 0;
   #lastId = 0;
 
@@ -50,10 +53,23 @@ export class Books {
     this.#granted += credits;
   }
 
-  /** @param isDue the answer was complete, and its host was not killed since */
-  answer(requestId: string, cost: number, isDue: boolean): void {
+  /** Entries that were left in journals so far. */
+  get left(): number {
+    return this.#left.size;
+  }
+
+  /**
+   * @param cost the most that it may be charged
+   * @param due the least
+   */
+  answer(requestId: string, cost: number, due: number): void {
     this.#costs.set(requestId, cost);
-    if (isDue) this.#due.set(requestId, cost);
+    if (due > 0) this.#due.set(requestId, due);
+  }
+
+  /** The next start of a killed host must send these. */
+  expect(left: readonly LedgerEntry[]): void {
+    for (const entry of left) this.#left.set(`${entry.writer}:${entry.entry}`, entry);
   }
 
   /** Reads what was committed since: from now on it must stay. */
@@ -64,8 +80,10 @@ export class Books {
   /** @returns how many answers the ledger does not have in full */
   async countOwed(): Promise<number> {
     await this.look();
-    const charges = this.#chargesOf([...this.#seen.values()].map((text) => JSON.parse(text) as Row));
-    return [...this.#due].filter(([id, cost]) => (charges.get(id) ?? 0) < cost).length;
+    const seen = [...this.#seen.values()].map((text) => JSON.parse(text) as Row);
+    const charges = this.#chargesOf(seen);
+    const owed = [...this.#due].filter(([id, due]) => (charges.get(id) ?? 0) < due);
+    return owed.length + this.#notSent(seen).length;
   }
 
   /** @returns what is wrong */
@@ -83,10 +101,11 @@ export class Books {
       const max = this.#costs.get(id) ?? CHARACTERS_MAX;
       if (credits < 0 || credits > max) wrong.push(`${id} was charged ${credits}, and costs ${max} at most`);
     }
-    for (const [id, cost] of this.#due)
-      if ((charges.get(id) ?? 0) !== cost)
-        wrong.push(`${id} costs ${cost}, and was charged ${charges.get(id) ?? 0}`);
+    for (const [id, due] of this.#due)
+      if ((charges.get(id) ?? 0) < due)
+        wrong.push(`${id} costs ${due} at least, and was charged ${charges.get(id) ?? 0}`);
     this.#due.clear();
+    for (const id of this.#notSent(found)) wrong.push(`entry ${id} of a journal is not in the ledger`);
     for (const { name, balance, promised } of await this.#hosts.query(overPromised))
       wrong.push(`${String(name)} has ${String(balance)}, and hosts hold ${String(promised)}`);
     return [...wrong, ...(await this.#damage())];
@@ -100,6 +119,12 @@ export class Books {
     } finally {
       await connection.close();
     }
+  }
+
+  /** Entries of journals that these rows do not have as they were. */
+  #notSent(found: readonly Row[]): string[] {
+    const amounts = new Map(found.map(({ amount, entry, writer }) => [`${writer}:${entry}`, amount]));
+    return [...this.#left].filter(([id, { amount }]) => amounts.get(id) !== amount).map(([id]) => id);
   }
 
   #chargesOf(found: readonly Row[]): ReadonlyMap<string, number> {

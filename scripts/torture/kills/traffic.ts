@@ -30,8 +30,8 @@ export class Traffic {
   readonly #sockets: SocketConnection[] = [];
   /** The most that a request can be charged, by its id. */
   readonly costs = new Map<string, number>();
-  /** Ids of the requests that were answered to the end with 200. */
-  readonly wholes = new Set<string>();
+  /** When requests were answered to the end with 200, by their ids. */
+  readonly wholes = new Map<string, number>();
   /** Of responses over HTTP. */
   readonly statuses = new Tally();
 
@@ -58,7 +58,7 @@ export class Traffic {
     while (!this.#abort.signal.aborted) if (!(await this.#ask())) await sleep(10);
   }
 
-  /** @returns false if the response broke off, or the client left */
+  /** @returns whether there was speech to its end: otherwise the client waits a moment */
   async #ask(): Promise<boolean> {
     const dice = this.#dice;
     const text = textOf(dice, dice.pick([1, 30, 200, 1_500, CHARACTERS_MAX]));
@@ -71,8 +71,8 @@ export class Traffic {
     if (status > 0) this.statuses.add(String(status));
     const id = headers.get('x-request-id');
     if (id !== undefined) this.costs.set(id, status === 200 ? text.length : 0);
-    if (id !== undefined && status === 200 && isWhole) this.wholes.add(id);
-    return isWhole;
+    if (id !== undefined && status === 200 && isWhole) this.wholes.set(id, performance.now());
+    return isWhole && status === 200;
   }
 
   /** One context after the other. */
