@@ -70,6 +70,7 @@ export class CapacityTrials {
         idleSockets: sockets,
         httpClients: streams,
         mayRefuse: false,
+        drainMs: null,
       });
       await load.call('populate', { contexts, keys: this.#keys });
       await sleep(settleMs);

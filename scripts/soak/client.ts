@@ -15,6 +15,8 @@ export interface ClientParts {
   readonly target: Target;
   /** The service may refuse what it has no capacity for. */
   readonly mayRefuse: boolean;
+  /** Services are restarted, and may close WebSockets: quiet ones, and all after so many milliseconds; `null`: they are not. */
+  readonly drainMs: number | null;
   readonly clock: LoopClock;
   readonly meter: Meter;
   /** When it first acts. */

@@ -18,6 +18,8 @@ import type { ContextPlan, Reader, ReplyPlan } from './population.js';
 export const answerMsMax = 15_000;
 /** Audio that an encoder may still hold back at a flush; a first chunk of speech is longer. */
 const encoderRestMsMax = 100;
+/** A flush that is younger crossed with the close of its socket. */
+const crossedMsMax = 1_000;
 /** Of slow readers. */
 const slowestSpeed = 0.5;
 
@@ -71,8 +73,9 @@ export class ContextRun {
   readonly #parts: RunParts;
   readonly #check: ContextCheck;
   readonly #playback = new Playback();
-  /** For each pending flush: when it must be completed, and the characters that are spoken by then. */
-  readonly #deadlines: { readonly dueMs: number; readonly characters: number }[] = [];
+  /** For each pending flush: when it was sent, when it must be completed, and the characters that are spoken by then. */
+  readonly #deadlines: { readonly sentMs: number; readonly dueMs: number; readonly characters: number }[] =
+    [];
   #state: State = 'starting';
   #sinceMs: number;
   #reply = -1;
@@ -130,6 +133,12 @@ export class ContextRun {
   isCut(nowMs: number): boolean {
     const { plan } = this.#parts;
     return this.isLast && nowMs - this.#replyStartMs >= plan.cutAfterMs && !this.#isEnding;
+  }
+
+  /** How long the service owes it speech, when its socket is closed; 0: it is quiet. */
+  owedMs(nowMs: number): number {
+    const ageMs = nowMs - (this.#deadlines[0]?.sentMs ?? nowMs);
+    return ageMs <= crossedMsMax ? 0 : ageMs;
   }
 
   /** Begins no other reply. The current one is written to its end at its pace: all at once would be a burst. */
@@ -268,7 +277,11 @@ export class ContextRun {
 
   #awaitFlush(nowMs: number): void {
     const speechMs = (this.#sentCharacters * plausible(this.#parts.target).msPerCharacter.max) / slowestSpeed;
-    this.#deadlines.push({ dueMs: nowMs + answerMsMax + speechMs, characters: this.#unspokenCharacters });
+    this.#deadlines.push({
+      sentMs: nowMs,
+      dueMs: nowMs + answerMsMax + speechMs,
+      characters: this.#unspokenCharacters,
+    });
     this.#unspokenCharacters = 0;
   }
 

@@ -1,7 +1,13 @@
 /** Idle WebSockets: they answer pings, and now and then open and close a context without any text. */
 import { createAudioCheck } from '../rig/audio-check.js';
 import { ContextCheck } from '../rig/context-check.js';
-import { encodeMessage, encodeStart, SocketConnection, type ServerFrame } from '../rig/socket.js';
+import {
+  encodeMessage,
+  encodeStart,
+  isGoingAway,
+  SocketConnection,
+  type ServerFrame,
+} from '../rig/socket.js';
 import type { Target } from './measures.js';
 import type { Meter } from './meter.js';
 import { drawIdlePauseMs } from './population.js';
@@ -17,12 +23,14 @@ interface IdleParts {
   readonly key: string;
   readonly target: Target;
   readonly meter: Meter;
+  /** See `ClientParts`. */
+  readonly drainMs: number | null;
 }
 
 class IdleSocket {
   readonly #parts: IdleParts;
   readonly #index: number;
-  readonly #connection: SocketConnection;
+  #connection: SocketConnection;
   #check: ContextCheck | null = null;
   #times = 0;
   #nextMs: number;
@@ -31,21 +39,10 @@ class IdleSocket {
   constructor(parts: IdleParts, index: number, nowMs: number) {
     this.#parts = parts;
     this.#index = index;
-    const { key, seed, meter, target } = parts;
     // For some sockets the first time comes soon, so that a short soak has it too.
-    this.#nextMs = nowMs + drawIdlePauseMs(seed, index, 0) - 30_000;
-    meter.sockets++;
-    this.#connection = new SocketConnection(
-      { ...target, key },
-      {
-        onMessage: (json) => this.#onMessage(json),
-        onError: (error) => {
-          meter.fault('sockets', this.#name, error.message);
-          meter.sockets--;
-          this.#isOpen = false;
-        },
-      },
-    );
+    this.#nextMs = nowMs + drawIdlePauseMs(parts.seed, index, 0) - 30_000;
+    parts.meter.sockets++;
+    this.#connection = this.#connect();
   }
 
   opened(): Promise<void> {
@@ -83,6 +80,27 @@ class IdleSocket {
     this.#isOpen = false;
     this.#parts.meter.sockets--;
     this.#connection.close();
+  }
+
+  #connect(): SocketConnection {
+    const { drainMs, key, meter, target } = this.#parts;
+    return new SocketConnection(
+      { ...target, key },
+      {
+        onMessage: (json) => this.#onMessage(json),
+        onError: (error) => {
+          if (drainMs !== null && isGoingAway(error)) {
+            meter.moved++;
+            this.#check = null;
+            this.#connection = this.#connect();
+            return;
+          }
+          meter.fault('sockets', this.#name, error.message);
+          meter.sockets--;
+          this.#isOpen = false;
+        },
+      },
+    );
   }
 
   get #name(): string {

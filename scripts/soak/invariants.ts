@@ -49,7 +49,14 @@ export interface StoreFindings {
   readonly entries: number | Error;
 }
 
-export interface Findings {
+export interface ServiceEnd {
+  /** The exit code or signal of the service, of several the first bad one; `null`: it runs elsewhere. */
+  readonly end: string | null;
+  /** `null`: the store is elsewhere. */
+  readonly store: StoreFindings | null;
+}
+
+export interface Findings extends ServiceEnd {
   readonly faultCounts: Readonly<Record<FaultKind, number>>;
   readonly faults: readonly Fault[];
   /** In the warm-up and while measuring. */
@@ -62,6 +69,8 @@ export interface Findings {
   readonly heard: number;
   /** Those with first audio or a gap beyond what an overload allows. */
   readonly spoilt: number;
+  /** WebSockets that restarts closed; `null`: nothing was restarted. */
+  readonly moves: { readonly moved: number; readonly cut: number } | null;
   readonly firstAudioMs: Quantiles;
   /** After the warm-up, without rests. */
   readonly steps: readonly Step[];
@@ -71,8 +80,6 @@ export interface Findings {
   readonly isMemoryJudged: boolean;
   readonly probes: Quantiles;
   readonly answers: { readonly asked: number; readonly missed: number; readonly faults: readonly string[] };
-  /** The exit code or signal of the service; `null`: it runs elsewhere. */
-  readonly end: string | null;
   readonly log: { readonly errors: number; readonly drops: number; readonly kept: readonly string[] } | null;
   /** In the soak; `null`: unknown. */
   readonly threadRestarts: number | null;
@@ -80,8 +87,6 @@ export interface Findings {
   readonly atEnd: Handles;
   readonly leftovers: Leftovers | null;
   readonly charges: Charges;
-  /** `null`: the store is elsewhere. */
-  readonly store: StoreFindings | null;
 }
 
 const count = (value: number): string => value.toLocaleString('en');
@@ -115,6 +120,18 @@ const ofFaults = ({ faultCounts, faults }: Findings): Invariant[] =>
     const examples = faults.filter(({ kind }) => kind === name).map(describeFault);
     return judged(name, what, broken === 0, `${count(broken)} faults`, examples);
   });
+
+const restarts = ({ faultCounts, moves }: Findings): Invariant[] =>
+  moves === null
+    ? []
+    : [
+        judged(
+          'restarts',
+          'A restart closes only WebSockets that are quiet (1001), and those that speak when DRAIN_SECONDS are over',
+          moves.moved === 0 ? null : faultCounts.sockets === 0,
+          `${count(moves.moved)} closed, ${count(moves.cut)} of them in speech`,
+        ),
+      ];
 
 const isOverloaded = ({ load }: Findings): boolean => load !== null && load >= 1;
 
@@ -302,6 +319,7 @@ export const verdictOf = (invariants: readonly Invariant[]): string => {
 
 export const judge = (findings: Findings): Invariant[] => [
   ...ofFaults(findings),
+  ...restarts(findings),
   ...(isOverloaded(findings) ? [admittedInTime(findings)] : listening(findings)),
   ...(findings.load !== null && findings.load < 1 ? [noneRefused(findings)] : []),
   ownCount(findings),

@@ -29,6 +29,8 @@ interface LoadSettings {
   readonly httpClients: number;
   /** The service may refuse what it has no capacity for. */
   readonly mayRefuse: boolean;
+  /** See `ClientParts`. */
+  readonly drainMs: number | null;
 }
 
 interface Population {
@@ -75,8 +77,8 @@ class Load {
 
   /** Resolves when the last client has begun. */
   async populate({ contexts, keys }: Population): Promise<void> {
-    const { httpClients, idleSockets, mayRefuse, seed, target } = this.#settings;
-    const shared = { seed, target, mayRefuse, clock: this.#clock, meter: this.#meter };
+    const { drainMs, httpClients, idleSockets, mayRefuse, seed, target } = this.#settings;
+    const shared = { seed, target, mayRefuse, drainMs, clock: this.#clock, meter: this.#meter };
     if (this.#made === 0 && this.#others.length === 0) {
       await this.#idle.open({ ...shared, key: keys.idle }, idleSockets);
       this.#others.push(...this.#makeOthers(httpClients, keys, shared));
@@ -182,6 +184,7 @@ class Load {
       refusals: meter.refusals,
       heard: meter.heard,
       spoilt: meter.spoilt,
+      ...{ moved: meter.moved, cut: meter.cut },
       faults: meter.faults,
       firstAudioMs: meter.stepFirstAudio.quantiles(),
       loopLateMs: this.#loopLate.quantiles(),

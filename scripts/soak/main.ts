@@ -2,7 +2,7 @@
  * Soaks the service: many clients of all kinds for a long time, every frame checked, and a report.
  *
  *   npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--share F]
- *                  [--load F [--capacity N]] [--warm-up N] [--rests N] [--seed S] [--out FOLDER]
+ *                  [--load F [--capacity N]] [--warm-up N] [--rests N] [--hosts 3] [--seed S] [--out FOLDER]
  *
  * Exit codes: 0 no invariant was broken, 1 an invariant was broken, 2 wrong usage, or the machine does not allow it.
  */

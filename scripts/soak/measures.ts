@@ -66,6 +66,9 @@ export interface LoadTick {
   readonly heard: number;
   /** Those with first audio or a gap beyond what an overload allows. */
   readonly spoilt: number;
+  /** WebSockets that the stop of a service closed, and those of them that still spoke when its time was over. */
+  readonly moved: number;
+  readonly cut: number;
   readonly faults: Readonly<Record<FaultKind, number>>;
   /** Milliseconds, since the last step ended. */
   readonly firstAudioMs: Quantiles;

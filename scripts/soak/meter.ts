@@ -64,6 +64,9 @@ export class Meter {
   heard = 0;
   /** Those with late first audio or a long gap: what spoils a reply in an overload. */
   spoilt = 0;
+  /** See `LoadTick`. */
+  moved = 0;
+  cut = 0;
 
   /** @param onFault receives the first faults of each kind */
   constructor(startedMs: number, onFault: (fault: Fault) => void) {
@@ -84,7 +87,7 @@ export class Meter {
   reset(): void {
     this.firstAudio.reset();
     this.replies = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;
-    this.underruns = this.unjudged = this.refusals = this.heard = this.spoilt = 0;
+    this.underruns = this.unjudged = this.refusals = this.heard = this.spoilt = this.moved = this.cut = 0;
     this.#reported.delete('underruns');
   }
 

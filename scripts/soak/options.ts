@@ -6,7 +6,7 @@ import { clientsPerKey } from './population.js';
 
 export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--contexts N] [--streams N] [--seed S]
                    [--share F | --load F [--capacity N]] [--warm-up N] [--rests N] [--out FOLDER]
-                   [--voices shipped|mixed]
+                   [--voices shipped|mixed | --hosts 3]
                    [--url URL --key K[,K...] [--ops-url URL]]
 
   --minutes N    minutes to measure (default 10); start, calibration, warm-up, rests and end come on top
@@ -25,6 +25,8 @@ export const usage = `Usage: npm run soak -- [--minutes N] [--sockets N] [--cont
   --streams N    clients over HTTP (default 8)
   --seed S       a whole number; the same seed gives the same schedule (default 1)
   --voices SET   shipped (default), or mixed: one voice of each format, from example packs beside those that are shipped
+  --hosts 3      three hosts behind nginx with one PostgreSQL database; they are restarted one after the other all the time,
+                 and clients whose WebSocket is closed connect again. Needs nginx and PostgreSQL.
   --out FOLDER   folder for soak.json and soak.html (default: the current folder)
   --url URL      soaks a running service, such as http://127.0.0.1:8080, with the keys of --key. A key serves six
                  clients, including those of the surge (half as many contexts again, where memory is judged). The soak
@@ -57,6 +59,8 @@ export interface SoakOptions {
   readonly rests: number | null;
   readonly streams: number;
   readonly voiceSet: VoiceSet;
+  /** Three of them share a database, and are restarted. */
+  readonly hosts: boolean;
   readonly seed: number;
   readonly out: string;
   /** `null`: the soak starts the service. */
@@ -97,6 +101,7 @@ const parse = (args: readonly string[]) =>
       streams: { type: 'string', default: '8' },
       seed: { type: 'string', default: '1' },
       voices: { type: 'string', default: 'shipped' },
+      hosts: { type: 'string' },
       out: { type: 'string', default: '.' },
       url: { type: 'string' },
       key: { type: 'string' },
@@ -150,6 +155,15 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     throw new UsageError('--capacity goes with --load');
   if (values.voices === 'mixed' && (values.url !== undefined || values.load !== undefined))
     throw new UsageError('--voices mixed goes without --url and --load');
+  if (values.hosts !== undefined && values.hosts !== '3')
+    throw new UsageError(`--hosts is 3, not "${values.hosts}"`);
+  if (
+    values.hosts !== undefined &&
+    (values.url !== undefined || values.load !== undefined || values.voices === 'mixed')
+  )
+    throw new UsageError('--hosts goes without --url, --load and --voices mixed');
+  if (values.rests !== undefined && values.hosts !== undefined)
+    throw new UsageError('--rests reads the memory of one service: it goes without --hosts');
   if (values.rests !== undefined && values.url !== undefined)
     throw new UsageError(
       '--rests needs a service that the soak starts, because a rest reads the memory of its process',
@@ -165,6 +179,7 @@ export const readOptions = (args: readonly string[]): SoakOptions | null => {
     rests: values.rests === undefined ? null : whole('rests', values.rests, 1_000),
     streams: whole('streams', values.streams, 1_000),
     voiceSet: voiceSet(values.voices),
+    hosts: values.hosts !== undefined,
     seed: whole('seed', values.seed, 2 ** 32 - 1),
     out: values.out,
     remote: readRemote(values),

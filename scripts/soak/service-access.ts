@@ -6,11 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { prefixOf } from '../../src/accounts/keys.js';
 import { readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
+import { storeAt, type StorePlace } from '../../src/store/driver.js';
+import { connect } from '../../src/store/postgres/driver.js';
+import { findDamage } from '../../src/store/postgres/verification.js';
 import { verifyStore } from '../../src/store/sqlite/backup.js';
-import { sqliteStore } from '../../src/store/sqlite/driver.js';
 import { exchange, jsonOf, type Answer, type RequestParts } from '../rig/http.js';
 import { readOpenFilesMax } from '../rig/process-facts.js';
-import { freeDialectPorts, Service } from '../rig/service.js';
+import { freeDialectPorts, Service, type ServiceLog } from '../rig/service.js';
 import { makeMixedPacks } from '../voices/fixtures/mixed.js';
 import type { Findings, Leftovers, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
@@ -18,6 +20,9 @@ import type { SoakOptions } from './options.js';
 
 /** Why a soak cannot run on this machine, and what to do about it. */
 export class SoakError extends Error {}
+
+/** One key opens all idle sockets. */
+export const soakEnv = (overload: 'late' | 'refuse') => ({ OVERLOAD: overload, SOCKETS_PER_KEY: '16384' });
 
 /** The service that a soak or its search for the capacity loads: with as many threads as by default, and all its ports. */
 export const startService = (
@@ -30,9 +35,7 @@ export const startService = (
     synthesisThreads,
     actorThreads,
     env: {
-      OVERLOAD: overload,
-      // One key opens all idle sockets.
-      SOCKETS_PER_KEY: '16384',
+      ...soakEnv(overload),
       ...freeDialectPorts,
       ...env,
     },
@@ -90,18 +93,11 @@ export const checkFiles = ({ sockets, contexts, streams, remote }: SoakOptions):
 /** For the service to notice that all clients have left. */
 const waitMsMax = 10_000;
 
-/** What the service still has when all clients have left: waits until nothing is left, for a while. */
-export const awaitLeftovers = async (monitor: Monitor): Promise<Leftovers> => {
+/** Waits until nothing is left, for a while. */
+export const waitForLeftovers = async (read: () => Promise<Leftovers>): Promise<Leftovers> => {
   const endMs = performance.now() + waitMsMax;
   for (;;) {
-    const status = await monitor.status();
-    const { streams, contexts } = await monitor.sample();
-    const leftovers: Leftovers = {
-      requestsInFlight: status?.requestsInFlight ?? null,
-      openContexts: status?.openContexts ?? null,
-      streams,
-      contexts,
-    };
+    const leftovers = await read();
     const isOver = Object.values(leftovers).every((value) => value === null || value === 0);
     if (isOver || performance.now() > endMs) {
       // For connections of the probes, and those that were just closed.
@@ -112,13 +108,30 @@ export const awaitLeftovers = async (monitor: Monitor): Promise<Leftovers> => {
   }
 };
 
+/** What the service still has when all clients have left. */
+export const awaitLeftovers = (monitor: Monitor): Promise<Leftovers> =>
+  waitForLeftovers(async () => {
+    const status = await monitor.status();
+    const { streams, contexts } = await monitor.sample();
+    return {
+      requestsInFlight: status?.requestsInFlight ?? null,
+      openContexts: status?.openContexts ?? null,
+      streams,
+      contexts,
+    };
+  });
+
 /** Of the service's log, in the report. */
 const logLinesMax = 20;
 
-export const logFindingsOf = ({ log }: Service): NonNullable<Findings['log']> => {
-  const { dropLines, drops, errorLines, errors } = log;
-  const kept = [...errorLines, ...dropLines].slice(0, logLinesMax).map((line) => line.slice(0, 500));
-  return { drops, errors, kept };
+export const logFindingsOf = (logs: readonly ServiceLog[]): NonNullable<Findings['log']> => {
+  const sum = (pick: (log: ServiceLog) => number): number => logs.reduce((all, log) => all + pick(log), 0);
+  const lines = logs.flatMap(({ dropLines, errorLines }) => [...errorLines, ...dropLines]);
+  return {
+    drops: sum(({ drops }) => drops),
+    errors: sum(({ errors }) => errors),
+    kept: lines.slice(0, logLinesMax).map((line) => line.slice(0, 500)),
+  };
 };
 
 const tried = async <T>(read: () => T | Promise<T>): Promise<T | Error> => {
@@ -129,13 +142,28 @@ const tried = async <T>(read: () => T | Promise<T>): Promise<T | Error> => {
   }
 };
 
+/** @returns the number of entries @throws when the store is damaged */
+const verify = async ({ dataDir, storeUrl }: StorePlace): Promise<number> => {
+  if (storeUrl === null) return verifyStore(dataDir, limits).entries;
+  const connection = await connect(storeUrl, limits, false);
+  try {
+    const damage = await findDamage(connection, true);
+    if (damage.length > 0) throw new Error(damage.join('; '));
+    const session = await connection.session();
+    const [row] = await session.query<{ count: number }>('SELECT count(*) AS count FROM ledger');
+    return row?.count ?? 0;
+  } finally {
+    await connection.close();
+  }
+};
+
 /** The store of a service that has ended, as its operator's commands read it. Never throws. */
-export const readStore = async (dataDir: string, keys: readonly string[]): Promise<StoreFindings> => ({
+export const readStore = async (place: StorePlace, keys: readonly string[]): Promise<StoreFindings> => ({
   ledger: await tried(async () => {
-    const accounts = await sqliteStore(dataDir, limits).readUsage({ account: null, sinceMs: null });
+    const accounts = await storeAt(place, limits).readUsage({ account: null, sinceMs: null });
     const used = accounts.flatMap((account) => account.keys);
     const byPrefix = new Map(used.map(({ prefix, use }) => [prefix, use.characters]));
     return new Map(keys.map((key) => [key, byPrefix.get(prefixOf(key)) ?? 0]));
   }),
-  entries: await tried(() => verifyStore(dataDir, limits).entries),
+  entries: await tried(() => verify(place)),
 });

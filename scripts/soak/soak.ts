@@ -5,32 +5,22 @@
  *                                    (rests)
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../../src/limits.js';
 import { LoadProcess } from '../rig/load-process.js';
 import { machineBusyMs } from '../rig/machine.js';
-import { countHandles } from '../rig/process-facts.js';
-import { describeExit, type Service } from '../rig/service.js';
 import { voiceOfEachPack } from '../voices/fixtures/mixed.js';
-import { judge, type Findings, type Handles, type Invariant, type StoreFindings } from './invariants.js';
+import { judge, type Findings, type Handles, type Invariant, type ServiceEnd } from './invariants.js';
 import type { SoakLoad } from './load.js';
 import type { AtRest, Fault, LoadTick, Step, Target } from './measures.js';
 import { describeRest } from './memory.js';
 import { Monitor } from './monitor.js';
 import type { SoakOptions } from './options.js';
 import { calibrate, phasesOf, settle, type Calibrated, type Phases } from './phases.js';
-import { clientsPerKey, keysNeeded, otherKeysNeeded, type KeyRing } from './population.js';
+import { clientsPerKey, keysNeeded } from './population.js';
 import type { Progress } from './progress.js';
 import { stepOf, type Reading } from './series.js';
-import {
-  awaitLeftovers,
-  checkFiles,
-  fetchVoices,
-  logFindingsOf,
-  mixedPacks,
-  readStore,
-  SoakError,
-  startService,
-  warm,
-} from './service-access.js';
+import { checkFiles, fetchVoices, SoakError, warm } from './service-access.js';
+import { startSubject, type Subject } from './subject.js';
 
 export interface SoakResult {
   readonly contexts: number;
@@ -58,9 +48,7 @@ export class Soak {
   #interrupt: () => void = () => undefined;
   #isInterrupted = false;
   #failure: Error | null = null;
-  #service: Service | null = null;
-  /** Made for this soak: idle, HTTP, WebSocket. */
-  readonly #keys: string[] = [];
+  #subject: Subject | null = null;
   #monitor: Monitor | null = null;
   #phase: Step['phase'] | 'ending' = 'calibration';
   #phaseStartMs = 0;
@@ -95,37 +83,38 @@ export class Soak {
     } finally {
       this.#monitor?.stop();
       this.#load.close();
-      // The service still runs only after an error of the soak itself.
-      await this.#service?.stop().catch(() => undefined);
+      // It still runs only after an error of the soak itself.
+      await this.#subject?.stop();
     }
   }
 
   async #run(): Promise<SoakResult> {
-    const { load, minutes, seed, sockets: idleSockets, streams: httpClients } = this.#options;
-    const { baseUrl, opsUrl, keys } = await this.#start();
+    const { hosts, load, minutes, seed, sockets: idleSockets, streams: httpClients } = this.#options;
+    const subject = await startSubject(this.#options);
+    this.#subject = subject;
+    void subject.failed.then((how) => this.#onFailure(how));
+    const { baseUrl, dialectPorts, keys, opsUrl, service } = subject;
     const { voiceSet } = this.#options;
     const all = await fetchVoices(baseUrl, keys.idle);
     const voices = voiceSet === 'mixed' ? voiceOfEachPack(all) : all;
     await warm(baseUrl, keys.idle, voices[0] ?? '');
-    const monitor = new Monitor({ service: this.#service, baseUrl, opsUrl });
+    const monitor = new Monitor({ service, baseUrl, opsUrl });
     this.#monitor = monitor;
     await monitor.status();
-    const atStart = this.#handles();
+    const atStart = subject.handles();
     const restartsBefore = (await monitor.sample()).threadRestarts;
     monitor.start();
     const { hostname, port } = new URL(baseUrl);
-    const dialectPorts = this.#service?.dialectPorts ?? {};
-    const target: Target = {
-      ...{ host: hostname, port: Number(port || 80), voices, voiceSet },
-      dialectPorts,
-    };
+    const target: Target = { host: hostname, port: Number(port || 80), voices, voiceSet, dialectPorts };
     this.#startedMs = performance.now();
     const mayRefuse = load !== null;
-    await this.#load.call('begin', { target, seed, idleSockets, httpClients, mayRefuse });
+    const drainMs = hosts ? limits.drainMsMax : null;
+    await this.#load.call('begin', { target, seed, idleSockets, httpClients, mayRefuse, drainMs });
     const phases = phasesOf(this.#options, monitor.memoryAccess);
-    const calibrated = await this.#populate(keys, phases.surge);
+    const calibrated = await this.#populate(subject, phases.surge);
     const contexts = calibrated?.contexts ?? this.#options.contexts ?? 0;
     await this.#load.call('reset');
+    subject.begin?.();
     this.#enter('warm-up', phases.warmUpMs);
     await this.#wait(phases.warmUpMs);
     const warmUpMs = this.#elapsedMs();
@@ -135,7 +124,7 @@ export class Soak {
     await this.#measure(measuredForMs, phases.rests);
     const measuredMs = this.#elapsedMs();
     const endedEarly = this.#isInterrupted;
-    return await this.#end({
+    return await this.#end(subject, {
       atStart,
       restartsBefore,
       isMemoryJudged: phases.isMemoryJudged,
@@ -147,50 +136,18 @@ export class Soak {
     });
   }
 
-  async #start(): Promise<{ baseUrl: string; opsUrl: string | null; keys: KeyRing }> {
-    const { load, remote, streams, voiceSet } = this.#options;
-    if (remote !== null) {
-      const { url, keys, opsUrl } = remote;
-      return {
-        baseUrl: url.origin,
-        opsUrl,
-        keys: { sockets: keys, http: keys, idle: keys[0]!, isShared: true },
-      };
-    }
-    // Calibration goes beyond what the machine carries, and counts what comes late.
-    const service = await startService(
-      load === null ? 'late' : 'refuse',
-      ['--inspect=127.0.0.1:0'],
-      voiceSet === 'mixed' ? { MODELS_DIR: await mixedPacks() } : {},
-    );
-    this.#service = service;
-    if (service.inspectorUrl === null) throw new Error('the service started without its inspector');
-    void service.exited.then((exit) => this.#onServiceEnd(describeExit(exit)));
-    this.#keys.push(...(await service.makeKeys(1 + otherKeysNeeded(streams))));
-    return {
-      baseUrl: service.url,
-      opsUrl: service.opsPort === 0 ? null : service.opsUrl,
-      keys: {
-        sockets: [],
-        http: this.#keys.slice(1),
-        idle: this.#keys[0]!,
-        isShared: false,
-      },
-    };
-  }
-
   /** A service that ends early ends the soak. */
-  #onServiceEnd(end: string): void {
+  #onFailure(how: string): void {
     if (this.#phase === 'ending') return;
-    this.#failure = new Error(`the service ended with ${end}`);
-    this.#progress.say(this.#failure.message);
+    this.#failure = new Error(how);
+    this.#progress.say(how);
     this.interrupt();
   }
 
   /** With the number of clients that was asked for, or that calibration finds. */
-  async #populate(keys: KeyRing, surge: Phases['surge']): Promise<Calibrated | null> {
+  async #populate(subject: Subject, surge: Phases['surge']): Promise<Calibrated | null> {
     const populate = async (contexts: number): Promise<void> => {
-      await this.#load.call('populate', { contexts, keys: await this.#withKeys(keys, contexts) });
+      await this.#load.call('populate', { contexts, keys: await subject.withKeys(keysNeeded(contexts)) });
     };
     this.#enter('calibration', null);
     const { contexts, remote, share, streams } = this.#options;
@@ -225,15 +182,6 @@ export class Soak {
   async #settle(): Promise<void> {
     const left = await settle((ms) => this.#look(ms));
     if (left !== null) this.#progress.say(`the load of the calibration has not settled (${left})`);
-  }
-
-  async #withKeys(keys: KeyRing, contexts: number): Promise<KeyRing> {
-    const service = this.#service;
-    if (service === null) return keys;
-    const first = 1 + keys.http.length;
-    const missing = first + keysNeeded(contexts) - this.#keys.length;
-    if (missing > 0) this.#keys.push(...(await service.makeKeys(missing)));
-    return { ...keys, sockets: this.#keys.slice(first) };
   }
 
   async #look(ms: number): Promise<readonly LoadTick[]> {
@@ -326,12 +274,8 @@ export class Soak {
     this.#reading = reading;
   }
 
-  #handles(): Handles {
-    const service = this.#service;
-    return (service === null ? null : countHandles(service.pid)) ?? { files: null, threads: null };
-  }
-
   async #end(
+    subject: Subject,
     so: Pick<SoakResult, 'calibrated' | 'contexts' | 'endedEarly' | 'measuredMs' | 'warmUpMs'> & {
       readonly atStart: Handles;
       /** A service that runs elsewhere may have had some. */
@@ -341,17 +285,18 @@ export class Soak {
   ): Promise<SoakResult> {
     const { atStart, restartsBefore, isMemoryJudged, ...result } = so;
     const monitor = this.#monitor!;
+    const { hosts } = this.#options;
     const beforeEnd = this.#last;
     this.#phase = 'ending';
     this.#phaseStartMs = performance.now();
     this.#phaseMs = null;
     const { firstAudioMs, charges } = await this.#load.call('stop');
-    const leftovers = this.#failure === null ? await awaitLeftovers(monitor) : null;
+    const leftovers = this.#failure === null ? await subject.leftovers(monitor) : null;
     const { threadRestarts } = await monitor.sample();
     monitor.stop();
-    const atEnd = this.#handles();
-    const log = this.#service === null ? null : logFindingsOf(this.#service);
-    const { end, store } = await this.#stopService(Object.keys(charges));
+    const atEnd = subject.handles();
+    const log = subject.log();
+    const { end, store } = await this.#endOf(subject, Object.keys(charges));
     const last = this.#last ?? beforeEnd;
     if (last === null) throw new SoakError('the load never reported');
     const findings: Findings = {
@@ -361,6 +306,7 @@ export class Soak {
       unjudged: last.unjudged,
       load: this.#options.load,
       ...{ refusals: last.refusals, heard: last.heard, spoilt: last.spoilt },
+      moves: hosts ? { moved: last.moved, cut: last.cut } : null,
       firstAudioMs,
       steps: this.#steps.filter(({ phase }) => phase === 'measured'),
       rests: this.#rests,
@@ -386,14 +332,13 @@ export class Soak {
     };
   }
 
-  async #stopService(keys: readonly string[]): Promise<{ end: string | null; store: StoreFindings | null }> {
-    const service = this.#service;
-    if (service === null) return { end: null, store: null };
-    this.#service = null;
-    let store: StoreFindings | null = null;
-    // A bad exit breaks an invariant; it is not an error of the soak.
-    const readAtEnd = async () => void (store = await readStore(service.dataDir, keys));
-    const end = describeExit(await service.stop(readAtEnd));
-    return { end: this.#failure === null ? end : `${end}, in the middle of the soak`, store };
+  async #endOf(subject: Subject, keys: readonly string[]): Promise<ServiceEnd> {
+    this.#subject = null;
+    const { end, store } = await subject.end(keys);
+    const failure = this.#failure;
+    return {
+      end: failure === null ? end : `${end ?? ''}, in the middle of the soak: ${failure.message}`,
+      store,
+    };
   }
 }

@@ -3,6 +3,7 @@ import { ReadAhead } from '../rig/playback.js';
 import {
   encodeFrame,
   encodeMessage,
+  isGoingAway,
   opcodes,
   SocketConnection,
   type Leaving,
@@ -101,7 +102,7 @@ export class SocketClient extends SoakClient {
       {
         onMessage: (json) => this.#onMessage(json),
         onError: (error) => {
-          this.#fault('sockets', error.message);
+          if (!this.#mayMove(error, performance.now())) this.#fault('sockets', error.message);
           if (this.#state === 'here') meter.sockets--;
           this.#end();
         },
@@ -118,6 +119,17 @@ export class SocketClient extends SoakClient {
       // `onError` reports it.
       () => undefined,
     );
+  }
+
+  /** Its service stops: the next life connects to another. */
+  #mayMove(error: Error, nowMs: number): boolean {
+    const { drainMs, meter } = this.#parts;
+    if (drainMs === null || !isGoingAway(error)) return false;
+    const owedMs = Math.max(0, ...[...this.#runs.values()].map((run) => run.owedMs(nowMs)));
+    if (owedMs > 0 && owedMs < drainMs) return false;
+    meter.moved++;
+    if (owedMs > 0) meter.cut++;
+    return true;
   }
 
   #live(nowMs: number): void {

@@ -29,6 +29,8 @@ const tickAt = (atMs: number): LoadTick => ({
   refusals: 0,
   heard: 100,
   spoilt: 0,
+  moved: 0,
+  cut: 0,
   faults: noFaults,
   firstAudioMs: quantiles,
   loopLateMs: quantiles,
@@ -80,6 +82,7 @@ const good: Findings = {
   refusals: 0,
   heard: 100,
   spoilt: 0,
+  moves: null,
   firstAudioMs: quantiles,
   steps: stepsOf((minute) => 3e8 + minute * 1e3),
   rests: [],
@@ -254,14 +257,29 @@ void t.test(
 
 void t.test('the store is read as it is, and one that cannot be read is reported', async (t) => {
   const dataDir = t.testdir();
-  const missing = await readStore(dataDir, []);
+  const place = { dataDir, storeUrl: null };
+  const missing = await readStore(place, []);
   t.ok(missing.ledger instanceof Error && missing.entries instanceof Error);
   const [key = ''] = await createKeys(dataDir, [[null, null]]);
-  t.same(await readStore(dataDir, [key]), { ledger: new Map([[key, 0]]), entries: 0 });
+  t.same(await readStore(place, [key]), { ledger: new Map([[key, 0]]), entries: 0 });
   const handle = openSync(storePath(dataDir), 'r+');
   writeSync(handle, Buffer.alloc(2_000, 0xa5), 0, 2_000, 4_096);
   closeSync(handle);
-  t.ok((await readStore(dataDir, [key])).entries instanceof Error);
+  t.ok((await readStore(place, [key])).entries instanceof Error);
+});
+
+void t.test('a restart may close WebSockets, and a closed one that was owed speech is a fault', (t) => {
+  const restarts = (findings: Partial<Findings>) =>
+    judge({ ...good, ...findings }).find(({ name }) => name === 'restarts');
+  t.equal(restarts({}), undefined, 'nothing was restarted');
+  t.match(restarts({ moves: { moved: 7, cut: 2 } }), {
+    passed: true,
+    found: '7 closed, 2 of them in speech',
+  });
+  t.match(restarts({ moves: { moved: 0, cut: 0 } }), { passed: null });
+  const faultCounts = { ...noFaults, sockets: 1 };
+  t.match(restarts({ moves: { moved: 7, cut: 0 }, faultCounts }), { passed: false });
+  t.end();
 });
 
 void t.test('a step has the figures of its time, and garbage does not count as growth', (t) => {

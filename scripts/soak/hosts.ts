@@ -1,0 +1,124 @@
+/** Three hosts, a proxy and PostgreSQL under the load of a soak. The hosts are restarted one after the other, as hosts.md says. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createKeys } from '../operator.js';
+import { Hosts, type Host } from '../rig/hosts.js';
+import { postgresBinaries } from '../rig/postgres.js';
+import { describeExit, type Service, type ServiceLog } from '../rig/service.js';
+import { isInstalled } from '../say/sinks.js';
+import type { Leftovers, ServiceEnd } from './invariants.js';
+import { readStore, SoakError, soakEnv } from './service-access.js';
+
+/** From the end of a restart to the next: the proxy finds the host again in five seconds. */
+const BETWEEN_RESTARTS_MS = 15_000;
+
+export class SoakHosts {
+  readonly #folder: string;
+  readonly #hosts: Hosts;
+  /** Of all services so far. */
+  readonly logs: ServiceLog[] = [];
+  readonly #ends: string[] = [];
+  readonly #stopped = new Set<Service>();
+  readonly #over = new AbortController();
+  readonly #failed = Promise.withResolvers<string>();
+  #restarting: Promise<void> = Promise.resolve();
+
+  private constructor(folder: string, hosts: Hosts) {
+    this.#folder = folder;
+    this.#hosts = hosts;
+    for (const host of hosts.all) this.#watch(host);
+  }
+
+  /** @throws {SoakError} a program is missing */
+  static async start(): Promise<SoakHosts> {
+    if (postgresBinaries() === null || !isInstalled('nginx'))
+      throw new SoakError('--hosts needs nginx and PostgreSQL: apt-get install nginx postgresql');
+    const folder = mkdtempSync(join(tmpdir(), 'syrinx-soak-'));
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+    const parts = { folder, proxy: 'nginx', synthesisThreads: 1, actorThreads: 1 } as const;
+    return new SoakHosts(folder, await Hosts.start({ ...parts, env: soakEnv('late') }));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#hosts.proxy.port}`;
+  }
+
+  /** Resolves when a host ends that was not stopped. */
+  get failed(): Promise<string> {
+    return this.#failed.promise;
+  }
+
+  makeKeys(count: number): Promise<string[]> {
+    const keys = Array.from({ length: count }, () => [null, null] as const);
+    return createKeys(this.#folder, keys, this.#hosts.databaseUrl);
+  }
+
+  begin(): void {
+    this.#restarting = this.#restart().catch((error: unknown) => {
+      this.#failed.resolve(`a host does not start again: ${String(error)}`);
+    });
+  }
+
+  /** Of all hosts, when none is restarted any more. */
+  async leftovers(): Promise<Leftovers> {
+    await this.#endRestarts();
+    const all = await Promise.all(this.#hosts.all.map(({ service }) => service.status()));
+    const sum = (pick: (status: (typeof all)[number]) => number): number =>
+      all.reduce((total, status) => total + pick(status), 0);
+    return {
+      requestsInFlight: sum(({ requestsInFlight }) => requestsInFlight),
+      openContexts: sum(({ openContexts }) => openContexts),
+      ...{ streams: null, contexts: null },
+    };
+  }
+
+  /** Each end must be good, those of the restarts too. */
+  async end(keys: readonly string[]): Promise<ServiceEnd> {
+    await this.#endRestarts();
+    for (const host of this.#hosts.all) await this.#end(host);
+    const bad = this.#ends.filter((end) => end !== '0');
+    const store = await readStore({ dataDir: this.#folder, storeUrl: this.#hosts.databaseUrl }, keys);
+    await this.#hosts.end();
+    return { end: bad[0] ?? '0', store };
+  }
+
+  /** Idempotent. */
+  async stop(): Promise<void> {
+    await this.#endRestarts();
+    for (const { service } of this.#hosts.all) this.#stopped.add(service);
+    await this.#hosts.end();
+  }
+
+  async #endRestarts(): Promise<void> {
+    this.#over.abort();
+    await this.#restarting;
+  }
+
+  async #restart(): Promise<void> {
+    const { signal } = this.#over;
+    for (let next = 0; ; next += 1) {
+      const isOver = await sleep(BETWEEN_RESTARTS_MS, false, { signal }).catch(() => true);
+      const host = this.#hosts.all[next % this.#hosts.all.length];
+      if (isOver || host === undefined) return;
+      await this.#end(host);
+      await this.#hosts.startAgain(host);
+      this.#watch(host);
+      process.stderr.write(`host ${host.number + 1} was restarted\n`);
+    }
+  }
+
+  async #end({ service }: Host): Promise<void> {
+    this.#stopped.add(service);
+    this.#ends.push(describeExit(await service.stop()));
+  }
+
+  #watch({ number, service }: Host): void {
+    this.logs.push(service.log);
+    void service.exited.then((exit) => {
+      if (!this.#stopped.has(service))
+        this.#failed.resolve(`host ${number + 1} ended with ${describeExit(exit)}`);
+    });
+  }
+}
