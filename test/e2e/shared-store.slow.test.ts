@@ -1,4 +1,5 @@
 /** Three services on one PostgreSQL: credit, revocation, kills and cuts. */
+import { existsSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { keys as keysProgram } from '../../scripts/keys.js';
 import { store as storeProgram } from '../../scripts/store.js';
@@ -46,6 +47,13 @@ if (hasPostgres()) {
       return Number(row?.['balance']);
     };
     return { name, url, services, keys, store, keyOf, balance };
+  };
+
+  /** The number of a service among the writers. */
+  const writerOf = async (store: ReturnType<typeof runner>, service: TestService): Promise<string> => {
+    const { stdout } = await store('writers');
+    const line = stdout.split('\n').find((each) => each.includes(`:${service.pid} `)) ?? '';
+    return /\d+/.exec(line)?.[0] ?? '';
   };
 
   const ask = (service: TestService, key: string, text: string) =>
@@ -100,11 +108,7 @@ if (hasPostgres()) {
       t.ok(await until(async () => (await balance('bell')) === 900));
       await returned.kill();
       t.equal((await ask(second, other, text)).status, 503);
-      const listed = await store('writers');
-      const rows = listed.stdout.trimEnd().split('\n').slice(1);
-      t.equal(rows.length, 2, listed.stdout);
-      // It began last.
-      const dead = String(Math.max(...rows.map((row) => Number.parseInt(row, 10))));
+      const dead = await writerOf(store, returned);
       t.match(await store('declare-dead', dead), {
         status: 0,
         stdout: /credits of it can be spent by others/,
@@ -133,4 +137,41 @@ if (hasPostgres()) {
       t.equal(await balance('ada'), 5_000 - text.length);
     },
   );
+
+  t.test('late entries of a dead host are refused and reported, and it admits nothing more', async (t) => {
+    const { services, store, keyOf, balance, url } = await start(t, 2);
+    const [first, second] = services as [TestService, TestService];
+    const key = await keyOf('ada', 5_000);
+    t.match(await ask(first, key, 'a'.repeat(100)), { status: 200 });
+    t.ok(
+      await until(async () => (await balance('ada')) === 4_900),
+      'the database has this entry, and the journal too',
+    );
+    const text = proseOf(900);
+    const speaking = listen(first.port, { path: '/v1/tts/stream', key, text });
+    t.ok(await until(async () => (await first.openContexts()) > 0), 'it speaks');
+    await server.signal('SIGKILL');
+    t.match(await speaking, { status: 200, complete: true });
+    t.ok(await until(async () => (await first.metric('syrinx_ledger_entries_queued')) > 0));
+    await first.kill();
+    await server.run();
+    t.match(await store('declare-dead', await writerOf(store, first)), { status: 0 });
+    const returned = await startOn(t, url, first.dataDir);
+    const [line] = returned.logged(
+      'ledger entries were refused: their process was declared dead; charge them by hand, from the first one on, then remove the journal',
+    );
+    t.match(line, { entries: 1, firstEntry: 2, credits: text.length, journal: /\.refused$/ });
+    t.equal(await returned.metric('syrinx_ledger_entries_refused_total'), 1);
+    t.ok(existsSync(String(line?.['journal'])), 'the journal is kept');
+    t.equal(await balance('ada'), 4_900, 'they are not in the ledger');
+    const spent = async () => (await ask(returned, key, 'b'.repeat(4_000))).status === 200;
+    t.ok(await until(spent), 'others can spend the credit that it had reserved');
+
+    t.match(await store('declare-dead', await writerOf(store, second)), { status: 0 });
+    t.ok(
+      await until(async () => /declared dead/.test(await second.unreadyReasons())),
+      'it says that it was declared dead',
+    );
+    t.equal((await ask(second, key, 'a')).status, 503);
+  });
 }

@@ -251,6 +251,34 @@ if (hasPostgres()) {
     t.ok(existsSync(`${dead}.refused`));
   });
 
+  t.test(
+    'a silent process is declared dead: its credit is free, and its late entries are refused',
+    async (t) => {
+      const { name, url } = await withKey(t);
+      const log = createLog('silent', limits);
+      const dataDir = temporaryFolder(t);
+      const [store] = await server.execute(name, 'SELECT id FROM syrinx.store');
+      const journal = Journal.create(dataDir, { writer: 15, storeId: String(store?.['id']) }, limits, log);
+      journal.append({ ...usageOf(3), writer: 15, entry: 1 });
+      await journal.close('left');
+      await server.execute(
+        name,
+        `INSERT INTO syrinx.writers (id, host, seen_at) VALUES (15, 'x', now() - INTERVAL '3 seconds');
+       INSERT INTO syrinx.allotments VALUES (1, 15, 1, 1, 60, 0, 0, 0, now(), 0)`,
+      );
+      const bounds = { ...limits, writerSilentMsMax: 2_000 };
+      const living = await openStore(postgresStore(url, temporaryFolder(t), bounds), limits, log);
+      t.teardown(() => living.close());
+      const dead = 'SELECT 1 FROM syrinx.writers WHERE id = 15 AND dead_at IS NOT NULL';
+      t.ok(await until(async () => (await server.execute(name, dead)).length > 0, 30_000));
+      t.same(await server.execute(name, 'SELECT 1 FROM syrinx.allotments WHERE writer = 15'), []);
+      const returned = await openStore(postgresStore(url, dataDir, limits), limits, log);
+      t.teardown(() => returned.close());
+      t.equal(returned.entriesRefused, 1);
+      t.match(await server.execute(name, 'SELECT balance::int FROM syrinx.accounts'), [{ balance: 100 }]);
+    },
+  );
+
   t.test('a stop whose end the database does not confirm keeps the journal for the next start', async (t) => {
     const { name, url } = await withKey(t);
     const dataDir = temporaryFolder(t);

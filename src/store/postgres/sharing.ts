@@ -4,7 +4,7 @@ import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
 import { Journal, leftJournals, type JournalBounds, type LeftJournal } from '../journal.js';
 import { StoreError, type CommittedBatch, type LedgerEntry, type Sharing } from '../store.js';
-import { Connection, SERVICE_NAME, type PostgresBounds } from './connection.js';
+import { Connection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
 import { Exchanges } from './exchanges.js';
 import type { CreditBounds } from './host-credit.js';
 import { commitEntries } from './writer.js';
@@ -27,11 +27,24 @@ const storeIdOf = async (connection: Connection): Promise<string> => {
 };
 
 interface Sent {
-  /** The writer was declared dead. */
+  /** The writer was declared dead before these came. */
   readonly refused: readonly LedgerEntry[];
   /** Entries of accounts or keys that the store does not have. */
   readonly givenUp: number;
 }
+
+/** Entries that the database does not have. It takes those of a writer in their order. */
+const lacking = async (
+  session: Session,
+  writer: number,
+  entries: readonly LedgerEntry[],
+): Promise<readonly LedgerEntry[]> => {
+  const [row] = await session.query<{ last: number }>(
+    'SELECT coalesce(max(entry), 0) AS last FROM ledger WHERE writer = $1',
+    [writer],
+  );
+  return entries.filter(({ entry }) => entry > (row?.last ?? 0));
+};
 
 /** Sends what a process left. */
 const send = async (
@@ -46,7 +59,7 @@ const send = async (
   let givenUp = 0;
   for (let from = 0; from < entries.length; from += batchMax) {
     const result = await commitEntries(connection, writer, entries.slice(from, from + batchMax));
-    if (!result.ok) return { refused: entries.slice(from), givenUp };
+    if (!result.ok) return { refused: await lacking(session, writer, entries), givenUp };
     givenUp += result.givenUp;
   }
   await session.query('SELECT end_writer($1)', [writer]);
@@ -90,8 +103,8 @@ const sendLeft = async (
       entriesRefused += refused.length;
       const credits = refused.reduce((sum, { amount }) => sum - amount, 0);
       log.error(
-        { writer, entries: refused.length, credits, journal: kept },
-        'ledger entries were refused: their process was declared dead; charge them by hand, then remove the journal',
+        { writer, entries: refused.length, firstEntry: refused[0]?.entry, credits, journal: kept },
+        'ledger entries were refused: their process was declared dead; charge them by hand, from the first one on, then remove the journal',
       );
     }
   } finally {
