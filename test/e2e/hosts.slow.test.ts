@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createKeys } from '../../scripts/operator.js';
+import { connect, SyrinxError } from '../../src/client/index.js';
 import { HostsProxy, type HostsProxyKind } from '../../scripts/rig/proxy.js';
 import { temporaryFolder } from '../store/support.js';
 import {
@@ -205,8 +206,32 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
       answered += 1;
     }
   };
+  let connected = 0;
+  /** Over a WebSocket. Repeats what failed as the client's page says: only if nothing of it was heard. */
+  const converse = async (apiKey: string): Promise<void> => {
+    const client = await connect({
+      url: `http://127.0.0.1:${proxyPort}`,
+      apiKey,
+      onEvent: ({ type }) => void (connected += type === 'open' ? 1 : 0),
+    });
+    while (!isOver) {
+      let heard = 0;
+      try {
+        const context = client.context({ voiceId: 'wren' });
+        context.send(prose(3));
+        void context.close();
+        for await (const audio of context.audio) heard += audio.length;
+        answered += 1;
+      } catch (error) {
+        if (heard > 0 || !(error instanceof SyrinxError && error.retryable)) failures.push(error);
+      }
+      // A socket that never rests is closed only at the end of the drain.
+      await pause(20);
+    }
+    await client.close();
+  };
   const asking = Promise.all(
-    keys.flatMap((key) => [ask(key, 'Yes.', '/v1/tts'), ask(key, prose(3), '/v1/tts/stream')]),
+    keys.flatMap((key) => [ask(key, 'Yes.', '/v1/tts'), ask(key, prose(3), '/v1/tts/stream'), converse(key)]),
   );
   for (const [i, host] of hosts.entries()) {
     const before = answered;
@@ -218,7 +243,8 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
   }
   isOver = true;
   await asking;
-  t.same(failures, [], `of ${answered} requests`);
+  t.same(failures, [], `of ${answered} requests and utterances`);
+  t.ok(connected > keys.length, `${keys.length} WebSockets were connected ${connected} times`);
 };
 
 for (const kind of ['nginx', 'haproxy'] as const) {
