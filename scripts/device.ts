@@ -10,11 +10,14 @@ export interface DeviceData {
   readonly gpu: GpuThreadData;
 }
 
-export const deviceFor = (config: Pick<Config, 'executionProvider' | 'gpu'>): Promise<Device> =>
+export type DeviceConfig = Pick<Config, 'executionProvider' | 'gpu' | 'synthesisThreads'>;
+
+export const deviceFor = (config: DeviceConfig): Promise<Device> =>
   chooseDevice(config, new URL('../workers/device.js', import.meta.url), limits.deviceTrialMsMax);
 
 /** What a synthesis thread would get. */
-export const deviceData = async (config: Pick<Config, 'executionProvider' | 'gpu'>): Promise<DeviceData> => {
+export const deviceData = async (config: DeviceConfig): Promise<DeviceData> => {
   const { provider } = await deviceFor(config);
-  return { executionProvider: provider, gpu: { ...config.gpu, state: new GpuState().buffer } };
+  const state = new GpuState().buffer;
+  return { executionProvider: provider, gpu: { ...config.gpu, threads: config.synthesisThreads, state } };
 };

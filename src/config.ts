@@ -38,6 +38,8 @@ export interface GpuConfig {
   readonly device: string | null;
   /** `GPU_GRAPHS` */
   readonly graphs: GpuGraphs;
+  /** `GPU_BATCH_MAX`: the most segments that a run on the GPU speaks for. */
+  readonly batchMax: number;
   /** `GPU_MEMORY_MAX_MIB`: the most memory of the GPU in the worst case; `null`: not checked. */
   readonly memoryMaxMiB: number | null;
 }
@@ -218,6 +220,7 @@ const gpuConfig = (env: Environment): GpuConfig => {
   return {
     device: device || null,
     graphs: isWord ? raw : names,
+    batchMax: integer(env, 'GPU_BATCH_MAX', 16, 1, 64),
     memoryMaxMiB: optionalInteger(env, 'GPU_MEMORY_MAX_MIB', 64, 2 ** 24),
   };
 };

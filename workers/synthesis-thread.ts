@@ -4,7 +4,7 @@
  */
 import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
-import { type Clock, monotonicMs } from '../src/monotonic.js';
+import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { GroupClock, JobControl } from '../src/threads/control.js';
 import { EffortTable } from '../src/threads/effort.js';
@@ -19,7 +19,9 @@ import type {
 } from '../src/threads/messages.js';
 import { Vitals, type NativeGuard } from '../src/threads/vitals.js';
 import type { LongStep } from '../src/threads/voices.js';
-import type { EngineChunk, LoadedVoices, PackHold, SegmentSynthesis } from './engines/engine.js';
+import type { EngineChunk, LoadedVoices, PackHold, SegmentSynthesis, StepResult } from './engines/engine.js';
+import { errorOf } from './engines/steps.js';
+import { type BatchStep, StepQueue } from './step-queue.js';
 
 /** Milliseconds between attempts to load the voices. The thread stays meanwhile: piscina would not replace it. */
 const LOAD_RETRY_MS = 1_000;
@@ -29,84 +31,42 @@ const PORT_RETRY_MS = 2;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-interface WaitingStep {
-  readonly dueMs: () => number;
-  readonly groupClock: GroupClock | undefined;
-  /** Of a long step; else 0. */
+/** The next step of a job. */
+interface JobStep extends BatchStep {
+  readonly slot: number;
+  /** Of its voice in the table of efforts. */
+  readonly row: number;
+  readonly isFirst: boolean;
   readonly longMs: number;
-  readonly resolve: () => void;
+  readonly open: () => SegmentSynthesis;
+  /** `null`: the job was cancelled before the step. */
+  readonly settle: (made: Stepped | null) => void;
+  readonly fail: (error: unknown) => void;
 }
 
-interface RankedStep {
-  readonly step: WaitingStep;
-  readonly dueMs: number;
-  readonly ownMs: number;
+interface Stepped {
+  readonly chunk: EngineChunk | null;
+  readonly startedMs: number;
+  readonly passedMs: number;
 }
 
-const isEarlier = (a: RankedStep, b: RankedStep | undefined): boolean =>
-  b === undefined || a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.ownMs < b.ownMs);
-
-/**
- * Decides which job runs the next step. Steps run one at a time. When one ends, the job with the earliest playback
- * deadline runs the next, which may be the same one: so a new utterance waits for a step, never for a segment. A job that
- * counts for a group is not due before the group's clock. Within the group the job's own deadline decides.
- *
- * A long step cannot be interrupted. It lets short ones go first that are due before its end, but waits for them no longer
- * than it takes itself.
- */
-export class StepQueue {
-  readonly #clock: Clock;
-  readonly #size: number;
-  readonly #waiting = new Set<WaitingStep>();
-  #taken = 0;
-
-  /** @param clock of the deadlines @param size the most callers that run at a time */
-  constructor(clock: Clock = monotonicMs, size = 1) {
-    this.#clock = clock;
-    this.#size = size;
-  }
-
-  /** Resolves when the caller's step may run; `leave` ends it. Reads the deadlines at each choice, because they move. */
-  enter(dueMs: () => number, groupClock?: GroupClock, longMs = 0): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting.add({ dueMs, groupClock, longMs, resolve });
-      if (this.#taken < this.#size) this.#next();
-    });
-  }
-
-  leave(): void {
-    // After the messages that arrived during the step: they may bring a job that is more urgent than all that wait. The
-    // caller may enter again meanwhile.
-    setImmediate(() => {
-      this.#taken--;
-      this.#next();
-    });
-  }
-
-  readonly #next = (): void => {
-    let long: RankedStep | undefined;
-    let short: RankedStep | undefined;
-    for (const step of this.#waiting) {
-      const ownMs = step.dueMs();
-      const dueMs = step.groupClock === undefined ? ownMs : Math.max(ownMs, step.groupClock.dueMs);
-      const ranked = { step, dueMs, ownMs };
-      if (step.longMs > 0) long = isEarlier(ranked, long) ? ranked : long;
-      else short = isEarlier(ranked, short) ? ranked : short;
+/** Never rejects. */
+const stepSegments = async (steps: readonly JobStep[]): Promise<StepResult[]> => {
+  const results: StepResult[] = [];
+  const opened: [place: number, segment: SegmentSynthesis][] = [];
+  for (const [place, { open }] of steps.entries())
+    try {
+      opened.push([place, open()]);
+    } catch (error) {
+      results[place] = errorOf(error);
     }
-    const next = short === undefined ? long : this.#firstOf(short, long);
-    if (next === undefined) return;
-    this.#taken++;
-    this.#waiting.delete(next.step);
-    next.step.resolve();
-  };
-
-  #firstOf(short: RankedStep, long: RankedStep | undefined): RankedStep {
-    if (long === undefined || !isEarlier(long, short)) return short;
-    const { longMs } = long.step;
-    const nowMs = this.#clock();
-    return short.dueMs < nowMs + longMs && nowMs < long.dueMs + longMs ? short : long;
-  }
-}
+  const segments = opened.map(([, segment]) => segment);
+  const fault = new RangeError('an engine returned no result for a segment');
+  const made = (await segments[0]?.engine.step(segments).catch((error: unknown) => errorOf(error))) ?? [];
+  for (const [i, [place]] of opened.entries())
+    results[place] = made instanceof Error ? made : made[i] === undefined ? fault : made[i];
+  return results;
+};
 
 /** The ports to the actor threads. Their numbers only grow, and are never used again. */
 export class ActorPorts {
@@ -145,16 +105,44 @@ export const serveSynthesis = async (
   const efforts = new EffortTable(data.effort);
   vitals.live(data.bounds);
   const actorPorts = new ActorPorts();
-  const steps = new StepQueue();
+  const steps = new StepQueue<JobStep>();
   const voices = await loadPatiently(() => load(vitals.native), actorPorts);
   const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
   const longSteps = longStepsOf(voices);
+  const usesGpu = voices.executionProvider !== 'cpu';
   const rooms = roomsOf(voices);
+
+  /** Runs the steps of one or more jobs, which are of one engine. Each one settles. Never rejects. */
+  const runSteps = async (jobs: readonly JobStep[]): Promise<void> => {
+    const running = jobs.filter(({ slot }) => !control.isCancelled(slot));
+    for (const job of jobs) if (!running.includes(job)) job.settle(null);
+    const [first] = running;
+    if (first === undefined) return;
+    const setStepping = (isStepping: boolean) => {
+      vitals.setStepping(isStepping, isStepping ? first.longMs : 0);
+      for (const { slot } of running) control.setStepping(slot, isStepping);
+    };
+    const startedMs = monotonicMs();
+    setStepping(true);
+    const end = efforts.begin(usesGpu, running.length);
+    const results = await stepSegments(running);
+    setStepping(false);
+    for (const [place, chunk] of results.entries()) {
+      const { row, isFirst, open, settle, fail } = running[place]!;
+      if (chunk instanceof Error) {
+        fail(chunk);
+        continue;
+      }
+      const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
+      settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst) });
+    }
+  };
 
   const speak = async (job: SynthesisJob): Promise<SynthesisResult> => {
     const { contextId, segment, slot, actor } = job;
-    const row = rows.get(job.settings.voiceId) ?? 0;
-    const longMs = longSteps.get(job.settings.voiceId)?.ms ?? 0;
+    const { voiceId } = job.settings;
+    const row = rows.get(voiceId) ?? 0;
+    const longMs = longSteps.get(voiceId)?.ms ?? 0;
     const groupClock = job.groupClock === undefined ? undefined : new GroupClock(job.groupClock);
     if (!control.has(slot)) throw new RangeError(`no job slot ${slot}`);
     while (actorPorts.isExpected(actor)) {
@@ -162,42 +150,38 @@ export const serveSynthesis = async (
       await pause(PORT_RETRY_MS);
     }
     let synthesis: SegmentSynthesis | undefined;
+    const open = () => (synthesis ??= voices.open(job));
     let samples = 0;
     let madeMs = 0;
     const dueMs = () => control.dueMs(slot, madeMs);
     let effort: SynthesisEffort | null = null;
     for (;;) {
-      await steps.enter(dueMs, groupClock, longMs);
-      let chunk: EngineChunk | null | undefined;
-      try {
-        if (control.isCancelled(slot)) return { type: 'cancelled', effort };
-        const stepMs: number = monotonicMs();
-        vitals.setStepping(true, longMs);
-        control.setStepping(slot, true);
-        const end = efforts.begin();
-        synthesis ??= voices.open(job);
-        [chunk] = await synthesis.engine.step([synthesis]);
-        if (chunk === undefined) throw new RangeError('an engine returned no result for a segment');
-        const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / synthesis.sampleRateHz;
-        const passedMs = end(row, speechMs, effort === null);
-        const { startedMs, computeMs }: SynthesisEffort = effort ?? { startedMs: stepMs, computeMs: 0 };
-        effort = { startedMs, computeMs: computeMs + passedMs };
-        if (control.isCancelled(slot)) return { type: 'cancelled', effort };
-      } finally {
-        control.setStepping(slot, false);
-        vitals.setStepping(false);
-        steps.leave();
-      }
+      const stepped = await new Promise<Stepped | null>((settle, fail) => {
+        const step: JobStep = {
+          ...{ engine: voices.engineOf?.(voiceId), window: synthesis?.window ?? 0 },
+          ...{ slot, row, isFirst: effort === null, longMs, open, settle, fail },
+        };
+        void steps.enter(dueMs, groupClock, longMs, step).then(async (others) => {
+          await runSteps([step, ...others]);
+          steps.leave();
+        });
+      });
+      if (stepped === null) return { type: 'cancelled', effort };
+      const { chunk, startedMs, passedMs } = stepped;
+      const before: SynthesisEffort = effort ?? { startedMs, computeMs: 0 };
+      effort = { ...before, computeMs: before.computeMs + passedMs };
+      if (control.isCancelled(slot)) return { type: 'cancelled', effort };
       // If the actor thread ended, the job goes on without a port: the front thread is about to cancel it.
       const port = actorPorts.get(actor);
+      const { sampleRateHz } = open();
       if (chunk !== null && chunk.pcm.length > 0) {
         const { pcm, words } = chunk;
         const mail: ChunkMail = { type: 'chunk', contextId, segment, startSample: samples, pcm, words };
         // Before the transfer, which empties the chunk.
         samples += pcm.length;
-        groupClock?.made((pcm.length * 1000) / synthesis.sampleRateHz, dueMs(), monotonicMs());
+        groupClock?.made((pcm.length * 1000) / sampleRateHz, dueMs(), monotonicMs());
         port?.postMessage(mail, [pcm.buffer as ArrayBuffer]);
-        madeMs = (samples * 1000) / synthesis.sampleRateHz;
+        madeMs = (samples * 1000) / sampleRateHz;
       }
       // Sent with the last chunk, not after another step: the end of a response must not trail its last sound.
       if (chunk === null || chunk.last) {

@@ -10,6 +10,7 @@ import { type VoicePack, closeFiles } from '../src/threads/voices.js';
 import type { EngineMeans } from './engines/engine.js';
 import { firstLine } from './engines/entries.js';
 import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js';
+import { stepOne } from './engines/steps.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
 
 const quiet = { debug: () => undefined, warn: () => undefined };
@@ -62,9 +63,9 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   const speakingMs = performance.now();
   for (let isLast = false; !isLast;) {
     const stepMs = performance.now();
-    const [chunk] = await segment.engine.step([segment]);
+    const chunk = await stepOne(segment);
     stepMsMax = Math.max(stepMsMax, performance.now() - stepMs);
-    if (chunk === undefined || chunk === null) break;
+    if (chunk === null) break;
     if (samples === 0) firstChunkMs = performance.now() - speakingMs;
     samples += chunk.pcm.length;
     samplesMax = Math.max(samplesMax, chunk.pcm.length);
@@ -111,7 +112,7 @@ const answer = async ({
         : meansOf(
             {
               ...{ executionProvider: gpu.executionProvider, logLevel: 'silent', bounds },
-              gpu: { state: new GpuState().buffer, graphs: 'measured', device: gpu.device },
+              gpu: { ...gpu, state: new GpuState().buffer, graphs: 'measured' },
             },
             unguarded,
           );

@@ -5,6 +5,7 @@ import { limits } from '../../src/limits.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { loadPacks, meansOf } from '../../workers/engines/registry.js';
+import { stepOne } from '../../workers/engines/steps.js';
 import type { DeviceData } from '../device.js';
 import { withCpuTime } from './bare-work.js';
 import type { VoicePack } from '../../src/threads/voices.js';
@@ -40,7 +41,7 @@ const loop = async (): Promise<number> => {
         utteranceSeed: seed,
       });
       for (;;) {
-        const [chunk = null] = await synthesis.engine.step([synthesis]);
+        const chunk = await stepOne(synthesis);
         if (chunk === null) break;
         if (Atomics.load(running, 0) === 0) return madeMs;
         madeMs += (chunk.pcm.length * 1000) / synthesis.sampleRateHz;

@@ -1,13 +1,13 @@
 /** The packs of MODELS_DIR for a command: which there are, and what one of them is. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { type Config, readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config.js';
 import { limits } from '../../src/limits.js';
 import type { Device } from '../../src/threads/device.js';
 import { type ReadPacks, type VoicePack, VoicePackError, closeFiles } from '../../src/threads/voices.js';
 import { type PackEntry, entriesIn, entryOf } from '../../workers/engines/entries.js';
 import { type PackPlaces, derivedIn, readEntry, readPacks } from '../../workers/engines/registry.js';
-import { deviceFor } from '../device.js';
+import { type DeviceConfig, deviceFor } from '../device.js';
 import { KeptTrials, type TrialOutcome, tryPack } from '../../workers/engines/trial.js';
 
 export const placesOf = (env: NodeJS.ProcessEnv): PackPlaces => {
@@ -63,7 +63,7 @@ export interface Examined {
 export const examine = async (
   entry: PackEntry,
   { cacheDir }: PackPlaces,
-  config?: Pick<Config, 'executionProvider' | 'gpu'>,
+  config?: DeviceConfig,
 ): Promise<Examined> => {
   const files: number[] = [];
   try {
@@ -77,7 +77,8 @@ export const examine = async (
     if (config === undefined) return { pack, outcome, onGpu: null };
     const device = await deviceFor(config);
     if (device.provider === 'cpu' && !device.isFallback) return { pack, outcome, onGpu: null };
-    const gpu = { executionProvider: device.provider, device: config.gpu.device };
+    const threads = config.synthesisThreads;
+    const gpu = { ...config.gpu, executionProvider: device.provider, threads };
     const onGpu =
       device.provider === 'cpu'
         ? { fault: device.reason }

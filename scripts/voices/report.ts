@@ -1,4 +1,5 @@
 /** What a pack is and how it speaks here, on one screen. */
+import { describePlacement } from '../../src/threads/gpu.js';
 import type { VoicePack } from '../../src/threads/voices.js';
 import { formatTable } from '../table.js';
 import type { Examined } from './packs.js';
@@ -39,11 +40,9 @@ const gpuRows = (onGpu: Examined['onGpu']): readonly (readonly [string, string])
   const named = ['GPU', `${device.name ?? 'not named'}, by ${device.provider}`] as const;
   if ('fault' in outcome) return [['GPU', `cannot be used: ${outcome.fault}`]];
   const { placements = {}, result } = outcome;
-  const graphs = Object.entries(placements).map(([graph, { device: place, gpuMs, cpuMs, difference }]) => {
-    const wrong = difference === undefined ? '' : `: on the GPU its results are wrong by ${difference}`;
-    const times = `${gpuMs} ms on the GPU, ${cpuMs} ms on the CPU, for the same runs`;
-    return ['graph', `${graph} runs on the ${place.toUpperCase()}${wrong || ` (${times})`}`] as const;
-  });
+  const graphs = Object.entries(placements).map(
+    ([graph, placement]) => ['graph', `${graph} runs on the ${describePlacement(placement)}`] as const,
+  );
   return [named, ...graphs, ['with it', `real-time factor ${result.realTimeFactor}`]];
 };
 

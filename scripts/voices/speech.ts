@@ -7,6 +7,7 @@ import { closeFiles } from '../../src/threads/voices.js';
 import { WavEncoder } from '../../workers/audio/samples.js';
 import type { PackEntry } from '../../workers/engines/entries.js';
 import { type PackPlaces, derivedIn, loadPacks, meansOf, readEntry } from '../../workers/engines/registry.js';
+import { stepOne } from '../../workers/engines/steps.js';
 import type { DeviceData } from '../device.js';
 import { FileSink } from '../say/sinks.js';
 
@@ -51,8 +52,8 @@ export const speakToFile = async (
       const request = requestOf({ ...segment, index: place }, settings, limits, voice.language);
       const synthesis = engine.open({ ...request, seed: SEED + place, utteranceSeed: SEED });
       for (let isLast = false; !isLast;) {
-        const [chunk] = await synthesis.engine.step([synthesis]);
-        if (chunk === undefined || chunk === null) break;
+        const chunk = await stepOne(synthesis);
+        if (chunk === null) break;
         firstAudioMs ||= performance.now() - startedMs;
         samples += chunk.pcm.length;
         await sink.write(Buffer.from(encoder.encode(chunk.pcm)));

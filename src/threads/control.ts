@@ -73,16 +73,25 @@ const LEAD_MS = 500;
  * count against it later, and once the other listeners have `LEAD_MS` in hand, the group gets what they do not need.
  */
 export class GroupClock {
+  static #groups = 0;
   readonly buffer: SharedArrayBuffer;
-  readonly #dueMs: Float64Array;
+  /** The deadline, and the number of the group. */
+  readonly #fields: Float64Array;
 
-  constructor(buffer = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT)) {
-    this.buffer = buffer;
-    this.#dueMs = new Float64Array(buffer);
+  /** @param buffer of the clock of a group; absent: the clock of a new group */
+  constructor(buffer?: SharedArrayBuffer) {
+    this.buffer = buffer ?? new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT);
+    this.#fields = new Float64Array(this.buffer);
+    if (buffer === undefined) this.#fields[1] = ++GroupClock.#groups;
+  }
+
+  /** The same for all jobs of a group. */
+  get id(): number {
+    return this.#fields[1] ?? 0;
   }
 
   get dueMs(): number {
-    return this.#dueMs[0] ?? 0;
+    return this.#fields[0] ?? 0;
   }
 
   /**
@@ -92,6 +101,6 @@ export class GroupClock {
    */
   made(durationMs: number, jobDueMs: number, nowMs: number): void {
     const startMs = Math.max(this.dueMs, Math.min(jobDueMs, nowMs));
-    this.#dueMs[0] = Math.min(startMs + durationMs, nowMs + LEAD_MS);
+    this.#fields[0] = Math.min(startMs + durationMs, nowMs + LEAD_MS);
   }
 }

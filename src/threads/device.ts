@@ -39,10 +39,12 @@ const softwareNames = /swiftshader|llvmpipe|lavapipe|softpipe|software/i;
 /** The loader lists: `INFO:      [0] NAME`. */
 const listedDevice = /^[A-Z |]+:\s+\[\d+\]\s+(\S.*?)\s*$/gm;
 
+export const isSoftware = (name: string): boolean => softwareNames.test(name);
+
 /** WebGPU prefers a GPU to a software device. */
 export const deviceNameIn = (lines: string): string | null => {
   const names = [...lines.matchAll(listedDevice)].map(([, name]) => name!);
-  return names.find((name) => !softwareNames.test(name)) ?? names[0] ?? null;
+  return names.find((name) => !isSoftware(name)) ?? names[0] ?? null;
 };
 
 /**
@@ -130,9 +132,8 @@ export const chooseDevice = async (
   else if (isAuto || wanted === 'webgpu') {
     selectDevice(gpu.device);
     const { fault, name } = await tryDevice(['webgpu'], entry, timeoutMs);
-    const isSoftware = name !== null && softwareNames.test(name);
     if (fault !== null) faults.push(`WebGPU cannot be used: ${fault}`);
-    else if (isAuto && (isSoftware || name === null))
+    else if (isAuto && (name === null || isSoftware(name)))
       faults.push(
         name === null
           ? 'WebGPU works, but its device is unknown: to use it, set EXECUTION_PROVIDER=webgpu'

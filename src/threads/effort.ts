@@ -9,7 +9,7 @@ import { monotonicMs } from '../monotonic.js';
 export interface Effort {
   /** Time that passed, including waits for a core. */
   readonly wallMs: number;
-  /** CPU time of the thread in this work. */
+  /** CPU time of the thread in this work; the time that passed, if the thread waits for a GPU in it. */
   readonly cpuMs: number;
   /** CPU time of the thread between this work and the work before: messages, and garbage collection. */
   readonly aroundCpuMs: number;
@@ -68,22 +68,24 @@ export class EffortTable {
   /**
    * Its thread: work begins.
    *
-   * @returns ends it: the caller passes what the work made, and gets the milliseconds that passed
+   * @param hasWaits the thread waits for a GPU in this work, and does nothing else meanwhile
+   * @param parts the work makes so many things, each with a row
+   * @returns ends it, for each part: the caller passes what was made, and gets the milliseconds that passed
    */
-  begin(): (row: number, speechMs: number, isFirst?: boolean) => number {
+  begin(hasWaits = false, parts = 1): (row: number, speechMs: number, isFirst?: boolean) => number {
     const startMs = monotonicMs();
     const startCpuMs = threadCpuMs();
     const aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
     return (row, speechMs, isFirst = false) => {
       const wallMs = monotonicMs() - startMs;
       this.#endedCpuMs = threadCpuMs();
-      this.#add(row, 0, wallMs);
-      this.#add(row, 1, this.#endedCpuMs - startCpuMs);
-      this.#add(row, 2, aroundCpuMs);
+      this.#add(row, 0, wallMs / parts);
+      this.#add(row, 1, (hasWaits ? wallMs : this.#endedCpuMs - startCpuMs) / parts);
+      this.#add(row, 2, aroundCpuMs / parts);
       this.#add(row, 3, speechMs);
       if (isFirst) {
         this.#add(row, 4, 1);
-        this.#add(row, 5, wallMs);
+        this.#add(row, 5, wallMs / parts);
       }
       return wallMs;
     };

@@ -12,7 +12,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Log } from '../log.js';
 import type { PackFigures } from '../metrics.js';
 import type { Effort } from './effort.js';
-import { GpuState } from './gpu.js';
+import { GpuState, describePlacement } from './gpu.js';
 import { HungThreads, SynthesisPool, type SynthesisPoolOptions } from './synthesis-pool.js';
 import type { SynthesisThread } from './synthesis-thread.js';
 import type { PackFinding, VoiceCatalogue, VoicePack, Voices } from './voices.js';
@@ -291,10 +291,19 @@ export class Generations extends EventEmitter<GenerationsEvents> {
       this.#packLoads.ms += ms;
     });
     pool.on('thread', (thread) => this.emit('thread', thread));
+    pool.once('thread', (thread) => this.#logGraphs(live, thread));
     pool.on('changed', () => {
       if (this.#current === live) this.emit('capacity', pool.ready.length);
     });
     return live;
+  }
+
+  #logGraphs({ number }: Live, { placements }: SynthesisThread): void {
+    if (placements.size === 0) return;
+    const graphs = Object.fromEntries(
+      [...placements].map(([graph, placed]) => [graph, describePlacement(placed)]),
+    );
+    this.#log.info({ generation: number, graphs }, 'where the graphs run, as a thread measured it');
   }
 
   #closeOlder(): void {

@@ -3,7 +3,7 @@
  * two threads that use it at the same time end the process by a segmentation fault. So a thread holds a lock during each
  * load, run and release.
  *
- *   in use --(a run fails, or the lock is not free in time)--> lost --(a reload of the voices)--> in use
+ *   in use --(a run fails or hangs, or the lock is not free in time)--> lost --(a reload of the voices)--> in use
  *
  * A lost GPU is not used: the graphs run on the CPU.
  */
@@ -27,11 +27,24 @@ const LOOK_MS = 100;
 /** Where a graph runs, and the times of the runs that decided it; 0 if it was not measured. */
 export interface Placement {
   readonly device: 'gpu' | 'cpu';
+  /** The most runs of segments that are one run on the GPU. */
+  readonly batch: number;
+  /** Alone, and its part of the largest batch that is worth it. */
   readonly gpuMs: number;
+  readonly itemMs: number;
   readonly cpuMs: number;
   /** The results on the GPU are wrong by this much. */
   readonly difference?: number;
 }
+
+/** Where a graph runs, and why, for the operator. */
+export const describePlacement = ({ device, batch, gpuMs, itemMs, cpuMs, difference }: Placement): string => {
+  const name = device.toUpperCase();
+  if (difference !== undefined) return `${name}: on the GPU its results are wrong by ${difference}`;
+  if (cpuMs === 0) return device === 'gpu' ? `${name}, as chosen, in batches of up to ${batch}` : name;
+  const inBatch = batch > 1 ? ` (${itemMs} ms in a batch of ${batch})` : '';
+  return `${name}: ${gpuMs} ms on the GPU${inBatch}, ${cpuMs} ms on the CPU, for the same runs`;
+};
 
 /** The GPU does not answer. */
 export class GpuLostError extends Error {
@@ -62,9 +75,14 @@ export class GpuState {
     Atomics.store(this.#fields, LOST, 1);
   }
 
-  /** Threads that load from now on try it again. */
+  /** A thread hangs in native code. If it is a call of the GPU, no thread uses the GPU any more. */
+  loseIfHeld(): void {
+    if (Atomics.load(this.#fields, LOCK) !== FREE) this.lose();
+  }
+
+  /** Threads that load from now on try it again, unless a thread hangs in it: they would wait for that one. */
   restore(): void {
-    Atomics.store(this.#fields, LOST, 0);
+    if (Atomics.load(this.#fields, LOCK) === FREE) Atomics.store(this.#fields, LOST, 0);
   }
 
   /**

@@ -24,6 +24,9 @@ export interface GpuThreadData {
   /** Backs `GpuState`. */
   readonly state: SharedArrayBuffer;
   readonly graphs: GpuGraphs;
+  readonly batchMax: number;
+  /** Threads that use it. */
+  readonly threads: number;
   readonly device: string | null;
 }
 

@@ -7,6 +7,7 @@
  */
 import { EventEmitter, once } from 'node:events';
 import type { Clock } from '../monotonic.js';
+import { GpuState } from './gpu.js';
 import { Job, SynthesisThread } from './synthesis-thread.js';
 import type { JobRequest, SynthesisThreadOptions } from './synthesis-thread.js';
 import type { LongStep } from './voices.js';
@@ -274,7 +275,11 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
     const isLoading = !thread.isReady;
     const isOutside = thread.abandon();
     const ended = this.#end(thread);
-    if (!isOutside) this.#threads.delete(thread);
+    if (!isOutside) {
+      this.#threads.delete(thread);
+      // Its successor must not wait for a GPU that does not answer.
+      if (this.#options.gpu !== undefined) new GpuState(this.#options.gpu.state).loseIfHeld();
+    }
     const mayReplace = isOutside || hungThreads.add(ended);
     const isFirstLoad = isLoading && !this.#hasLoaded;
     this.#loadFaults.delete(thread);

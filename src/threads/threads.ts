@@ -15,7 +15,7 @@ import { Watchdog } from './watchdog.js';
 export interface ThreadsOptions {
   readonly config: Pick<Config, 'synthesisThreads' | 'actorThreads' | 'logLevel'> & {
     readonly executionProvider: Provider;
-    readonly gpu?: Pick<GpuConfig, 'graphs' | 'device'>;
+    readonly gpu?: Pick<GpuConfig, 'graphs' | 'batchMax' | 'device'>;
   };
   readonly voices: Voices;
   /** The most voice packs that are loaded at once in each thread; absent: all. */
@@ -46,7 +46,7 @@ export class Threads {
       threads: synthesisThreads,
       executionProvider,
       ...(executionProvider !== 'cpu' &&
-        gpu !== undefined && { gpu: { ...gpu, state: new GpuState().buffer } }),
+        gpu !== undefined && { gpu: { ...gpu, threads: synthesisThreads, state: new GpuState().buffer } }),
       logLevel,
       ...(packsLoadedMax !== undefined && { packsLoadedMax }),
       entry: synthesisEntry,

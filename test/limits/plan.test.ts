@@ -130,7 +130,7 @@ t.test('a setting that cannot fit is refused in one line that names what to chan
     [256 * MiB, {}, /this machine allows 204 MiB: give it more memory/],
     [
       8 * GiB,
-      { provider: 'webgpu', gpu: { device: null, graphs: 'all', memoryMaxMiB: 64 } },
+      { provider: 'webgpu', gpu: { device: null, graphs: 'all', batchMax: 16, memoryMaxMiB: 64 } },
       /^the worst case needs \d{3} MiB of the GPU's memory, but GPU_MEMORY_MAX_MIB allows 64 MiB: lower SYNTHESIS_THREADS/,
     ],
   ];

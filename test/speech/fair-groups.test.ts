@@ -6,7 +6,7 @@ import t from 'tap';
 import { limits } from '../../src/limits.js';
 import type { ContextSchedule, ScheduledSegment, SegmentOwner } from '../../src/speech/schedule.js';
 import { Scheduler } from '../../src/speech/scheduler.js';
-import { StepQueue } from '../../workers/synthesis-thread.js';
+import { StepQueue } from '../../workers/step-queue.js';
 
 const THREADS = 2;
 const CHUNKS_MS = [120, 250];

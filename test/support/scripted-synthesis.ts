@@ -5,9 +5,10 @@
 import { workerData } from 'node:worker_threads';
 import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
-import type { EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
+import type { Engine, EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { serveSynthesis } from '../../workers/synthesis-thread.js';
-import { longStep, longVoice, type Script } from './scripted-voices.js';
+import { errorOf } from '../../workers/engines/steps.js';
+import { batchVoice, longStep, longVoice, type Script } from './scripted-voices.js';
 import { pause } from './waiting.js';
 
 export const LETTER_SAMPLES = 1_200;
@@ -77,9 +78,25 @@ class ScriptedEngine implements LoadedVoices {
   readonly executionProvider = script?.load === 'cuda' ? 'cuda' : 'cpu';
 
   readonly #native: NativeGuard;
+  readonly #steps = new WeakMap<SegmentSynthesis, () => Promise<EngineChunk | null>>();
+  readonly #together: Pick<Engine, 'batchMax' | 'step'> = {
+    batchMax: 4,
+    step: async (segments) => {
+      const made = await Promise.all(
+        segments.map((segment) => this.#steps.get(segment)!().catch((error: unknown) => errorOf(error))),
+      );
+      for (const chunk of made)
+        if (chunk !== null && !(chunk instanceof Error)) chunk.pcm[0] = segments.length;
+      return made;
+    },
+  };
 
   constructor(native: NativeGuard) {
     this.#native = native;
+  }
+
+  engineOf(voiceId: string): Pick<Engine, 'batchMax'> {
+    return voiceId === batchVoice ? this.#together : {};
   }
 
   open(request: SegmentRequest): SegmentSynthesis {
@@ -103,7 +120,10 @@ class ScriptedEngine implements LoadedVoices {
         pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
       return { pcm, words: [], last: letter >= request.text.length };
     };
-    return { engine: { step: async () => [await step()] }, sampleRateHz: voice.sampleRateHz };
+    const engine = voice.id === batchVoice ? this.#together : { step: async () => [await step()] };
+    const segment = { engine, sampleRateHz: voice.sampleRateHz };
+    this.#steps.set(segment, step);
+    return segment;
   }
 }
 

@@ -15,6 +15,8 @@ export interface Script {
 
 /** The id of a voice whose steps are long. */
 export const longVoice = 'long';
+/** The id of a voice whose segments are stepped together. The first sample of a chunk is their number. */
+export const batchVoice = 'batch';
 export const longStep = { ms: 150, speechMs: 250 };
 
 export interface ScriptedVoices extends Voices {

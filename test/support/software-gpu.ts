@@ -14,6 +14,11 @@ export const missingGpu: string | false =
     ? false
     : `no software device for WebGPU: ${driver} is missing (Debian's chromium)`;
 
-process.env['VK_ICD_FILENAMES'] = driver;
-process.env['XDG_RUNTIME_DIR'] ??= mkdtempSync(join(tmpdir(), 'syrinx-test-gpu-'));
-process.env['ORT_DISABLE_TELEMETRY'] = '1';
+/** For a process that does not inherit ours. */
+export const softwareGpuEnv = {
+  VK_ICD_FILENAMES: driver,
+  XDG_RUNTIME_DIR: process.env['XDG_RUNTIME_DIR'] ?? mkdtempSync(join(tmpdir(), 'syrinx-test-gpu-')),
+  ORT_DISABLE_TELEMETRY: '1',
+} as const;
+
+Object.assign(process.env, softwareGpuEnv);

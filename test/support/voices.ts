@@ -7,17 +7,15 @@ import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import { closeFiles } from '../../src/threads/voices.js';
 import { type Span, wordSpans } from '../../src/text/words.js';
-import type {
-  EngineChunk,
-  EngineMeans,
-  LoadedVoices,
-  SegmentSynthesis,
-} from '../../workers/engines/engine.js';
+import type { EngineMeans, LoadedVoices } from '../../workers/engines/engine.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx/engine.js';
 import type { SyrinxData } from '../../workers/engines/syrinx/manifest.js';
 import { PhoneSet } from '../../workers/engines/syrinx/phones.js';
+import { stepOne } from '../../workers/engines/steps.js';
 import { packageRoot } from './package-root.js';
+
+export { stepOne };
 
 export const modelsDir = join(packageRoot, 'models');
 /** What is derived from packs, for all tests. */
@@ -94,12 +92,6 @@ export const joinPcm = (chunks: readonly Int16Array[]): Int16Array => {
   return pcm;
 };
 
-/** The next chunk of one segment. */
-export const stepOf = async (segment: SegmentSynthesis): Promise<EngineChunk | null> => {
-  const [chunk = null] = await segment.engine.step([segment]);
-  return chunk;
-};
-
 /** Speaks a segment to its end. */
 export const speak = async (voices: LoadedVoices, text: string, more: RequestParts = {}): Promise<Spoken> => {
   const request = requestOf(text, { voiceId: voices.voices[0]!.id, ...more });
@@ -107,7 +99,7 @@ export const speak = async (voices: LoadedVoices, text: string, more: RequestPar
   const chunks: Int16Array[] = [];
   const wordsOfChunks: (readonly WordTime[])[] = [];
   for (;;) {
-    const chunk = await stepOf(segment);
+    const chunk = await stepOne(segment);
     if (chunk === null) break;
     chunks.push(chunk.pcm);
     wordsOfChunks.push(chunk.words);

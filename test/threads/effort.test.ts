@@ -37,3 +37,18 @@ t.test('work that is no speech can be left out', (t) => {
   t.ok(table.take(0).aroundCpuMs < 50);
   t.end();
 });
+
+t.test('a batch costs its segments a part each, and a wait for a GPU counts as CPU time', (t) => {
+  const table = new EffortTable(2);
+  const end = table.begin(true, 4);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+  end(0, 100, true);
+  end(1, 100);
+  const [first, second] = [table.take(0), table.take(1)];
+  for (const { cpuMs: waitedMs, wallMs } of [first, second]) {
+    t.equal(waitedMs, wallMs);
+    t.ok(wallMs >= 5, `${wallMs} ms, a fourth of the batch`);
+  }
+  t.equal(first.beginMs, first.wallMs, 'those of a batch together take as long as it');
+  t.end();
+});

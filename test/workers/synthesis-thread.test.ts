@@ -12,9 +12,10 @@ import { Job, SynthesisThread } from '../../src/threads/synthesis-thread.js';
 import { EffortTable } from '../../src/threads/effort.js';
 import { Vitals } from '../../src/threads/vitals.js';
 import { Watchdog } from '../../src/threads/watchdog.js';
-import { ActorPorts, StepQueue } from '../../workers/synthesis-thread.js';
+import { StepQueue } from '../../workers/step-queue.js';
+import { ActorPorts } from '../../workers/synthesis-thread.js';
 import type { VoicePack } from '../../src/threads/voices.js';
-import { voicesOf } from '../support/scripted-voices.js';
+import { batchVoice, voicesOf } from '../support/scripted-voices.js';
 import { eventually } from '../support/waiting.js';
 
 const entry = new URL('../support/scripted-synthesis.js', import.meta.url);
@@ -128,6 +129,34 @@ t.test('a job waits for a port that comes later, unless it is cancelled', async 
   t.match(await cancelled.outcome, { type: 'cancelled', effort: null });
   const port = thread.link(0)!;
   t.match(await early.outcome, { type: 'done', samples: 6_000 });
+  port.close();
+});
+
+t.test('jobs that wait are stepped together, and one that cannot go on fails alone', async (t) => {
+  const thread = await start(t, voicesOf([batchVoice, 'low']).packs);
+  const port = thread.link(0)!;
+  const sizes: [contextId: number, size: number][] = [];
+  port.on('message', (mail: ChunkMail) => {
+    if (mail.type === 'chunk') sizes.push([mail.contextId, mail.pcm[0]!]);
+  });
+  const jobs = [
+    new Job(request(1, batchVoice, 'a'.repeat(15)), 0),
+    new Job(request(2, batchVoice, '!throw' + 'b'.repeat(9)), 1),
+    new Job(request(3, batchVoice, 'c'.repeat(15)), 2),
+    new Job(request(4, 'low', 'd'.repeat(5)), 60_000),
+  ];
+  for (const job of jobs) thread.start(job);
+  const outcomes = await Promise.all(jobs.map(({ outcome }) => outcome));
+  t.match(
+    outcomes.map(({ type }) => type),
+    ['done', 'failed', 'done', 'done'],
+  );
+  await eventually(() => sizes.length >= 8);
+  t.strictSame(
+    sizes.slice(0, 7).map(([contextId, size]) => `${contextId} of ${size}`),
+    ['1 of 1', '2 of 3', '3 of 3', '1 of 3', '3 of 3', '1 of 3', '3 of 1'],
+    'the first ran alone; then all that waited, the most urgent first',
+  );
   port.close();
 });
 

@@ -23,11 +23,16 @@ export interface EngineChunk {
   readonly last: boolean;
 }
 
+/** An error ends its segment, but not those that were stepped with it. */
+export type StepResult = EngineChunk | null | Error;
+
 /** A segment that an engine speaks, step by step. */
 export interface SegmentSynthesis {
   /** The engine whose `step` takes it. */
   readonly engine: Pick<Engine, 'step'>;
   readonly sampleRateHz: number;
+  /** Steps with the same window run together, if the engine makes batches. Before the first step: 0. */
+  readonly window?: number;
 }
 
 /** Speaks the voices of one pack, for one thread: a model session cannot cross threads. */
@@ -37,6 +42,8 @@ export interface Engine {
   readonly executionProvider: Provider;
   /** The most segments that may be open at the same time, because each keeps a large state; absent: any number. */
   readonly segmentsMax?: number;
+  /** The most segments that are worth stepping together now: on a GPU, which runs them as one. Absent: 1. */
+  readonly batchMax?: number;
   /**
    * What the load measured by speaking. A later load of the pack in the same thread gets it, and does not speak. Absent: the
    * engine measures nothing.
@@ -49,9 +56,10 @@ export interface Engine {
    * ones. Do not call it again before it resolves.
    *
    * @param segments that this engine opened
-   * @returns a chunk for each, in their order; `null` for a segment that is at its end
+   * @returns for each, in their order: a chunk; `null` for a segment that is at its end; or why it cannot go on
+   * @throws if one segment cannot go on, and there is no other
    */
-  step(segments: readonly SegmentSynthesis[]): Promise<(EngineChunk | null)[]>;
+  step(segments: readonly SegmentSynthesis[]): Promise<StepResult[]>;
   /** Frees the models. Call it when no segment is open. */
   readonly release: () => Promise<void>;
 }
@@ -89,6 +97,8 @@ export type LoadedVoices = Pick<Engine, 'voices' | 'executionProvider' | 'open'>
   readonly placements?: ReadonlyMap<string, Placement>;
   /** Packs that are loaded now. */
   readonly loadedPacks?: () => number;
+  /** The loaded engine of a voice. Absent: engines make no batches. */
+  readonly engineOf?: (voiceId: string) => Pick<Engine, 'batchMax'>;
   /**
    * Keeps the pack of a voice loaded, and loads it first if it is not. Absent: all packs are loaded.
    * @returns `null` if the job was cancelled
@@ -103,13 +113,16 @@ export type EngineLog = Pick<Log, 'debug' | 'warn'>;
 export interface GpuMeans {
   readonly state: GpuState;
   readonly graphs: GpuGraphs;
+  readonly batchMax: number;
+  /** Threads that use it. */
+  readonly threads: number;
   /** The number of the CUDA device; `null`: its first. */
   readonly cudaDevice: number | null;
   /** By `PACK/GRAPH`: what the thread's loads decided. */
   readonly placements: Map<string, Placement>;
   /** A test can set its own. */
   readonly createSession?: (
-    path: string,
+    source: string | Uint8Array,
     options: InferenceSession.SessionOptions,
   ) => Promise<Pick<InferenceSession, 'run' | 'release'>>;
 }

@@ -4,17 +4,23 @@ import { dirname } from 'node:path';
 import { InferenceSession } from 'onnxruntime-node';
 import { monotonicMs } from '../../src/monotonic.js';
 import { VoicePackError } from '../../src/threads/voices.js';
+import { Batches, type GraphBatch } from './batches.js';
 import type { Engine, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
+import { batched } from './graph/batched.js';
+import { readModel } from './graph/model.js';
+import { modelMessage, withWeights } from './graph/write.js';
 import { copiesFolder, errorsOnly, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
-import { PlacedSessions, type Run, type Runs } from './placed.js';
+import { type GpuSession, PlacedSessions, type Run, type Runs } from './placed.js';
 
 /** The graphs of a pack. */
 export interface Sessions<Name extends string> extends Runs<Name> {
   readonly executionProvider: Engine['executionProvider'];
   /** Call it when the load has run every graph: each one stays on the faster device. */
   readonly settle: () => Promise<void>;
+  /** Absent: steps run one at a time. */
+  readonly batches?: Batches;
 }
 
 type SessionMeans = Omit<EngineMeans, 'bounds'>;
@@ -52,6 +58,8 @@ export interface SessionChoices {
    * system, page by page, which takes as long as the run of a small graph. Default: only if weights are not shared.
    */
   readonly keepsBuffers?: boolean;
+  /** How graphs make batches on a GPU, by name. The others run for one segment at a time. */
+  readonly batches?: Readonly<Record<string, GraphBatch>>;
 }
 
 const create = async <Name extends string>(
@@ -117,6 +125,33 @@ export const gpuOptionsOf = (
   logSeverityLevel: errorsOnly,
 });
 
+/** A session on the GPU: of the graph with a batch dimension, if it can have one. */
+const createOnGpu = async (
+  graph: HeldFile,
+  batch: GraphBatch | undefined,
+  { createSession = (source, options) => createSessionOf(source, options), batchMax }: GpuMeans,
+  options: InferenceSession.SessionOptions,
+  log: SessionMeans['log'],
+): Promise<GpuSession> => {
+  if (batch !== undefined && batchMax > 1)
+    try {
+      const message = modelMessage(withWeights(batched(readModel(graph), batch)));
+      const session = await createSession(message, options);
+      return { run: (feeds) => session.run(feeds), release: () => session.release(), batch };
+    } catch (error) {
+      // If the GPU is at fault, the graph as it is fails, too.
+      const reason = firstLine(error);
+      log.debug({ graph: graph.path, reason }, 'a graph cannot run for several segments at once');
+    }
+  return createSession(graph.openPath, options);
+};
+
+const createSessionOf: NonNullable<GpuMeans['createSession']> = (source, options) =>
+  // The types of the two forms exclude each other.
+  typeof source === 'string'
+    ? InferenceSession.create(source, options)
+    : InferenceSession.create(source, options);
+
 const createPlaced = async <Name extends string>(
   pack: string,
   graphs: Graphs<Name>,
@@ -124,23 +159,27 @@ const createPlaced = async <Name extends string>(
   means: SessionMeans,
   choices: SessionChoices,
 ): Promise<Sessions<Name>> => {
-  const { loading = means.native } = means;
+  const { loading = means.native, log } = means;
   const options = gpuOptionsOf('webgpu', null, choices);
-  const createSession: NonNullable<GpuMeans['createSession']> =
-    gpu.createSession ?? ((path, more) => InferenceSession.create(path, more));
   const names = Object.keys(graphs) as Name[];
   const placed = await PlacedSessions.load(names, {
-    ...{ pack, native: means.native, log: means.log, clock: monotonicMs },
-    ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements },
+    ...{ pack, native: means.native, log, clock: monotonicMs, threads: gpu.threads },
+    ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements, batchMax: gpu.batchMax },
     createGpu: (name) =>
-      loading(() => gpu.state.hold(true, () => createSession(graphs[name as Name].openPath, options))),
+      loading(() =>
+        gpu.state.hold(true, () =>
+          createOnGpu(graphs[name as Name], choices.batches?.[name], gpu, options, log),
+        ),
+      ),
     createCpu: (isInStep) =>
       createOnCpu(pack, graphs, isInStep ? { ...means, loading: means.native } : means, choices),
   });
-  const runs = names.map((name) => [name, placed.runOf(name)] as const);
+  const batches = new Batches(names, placed);
+  const runs = names.map((name): [Name, Run] => [name, (feeds) => batches.run(name, feeds)]);
   return {
     run: Object.fromEntries(runs) as Record<Name, Run>,
     executionProvider: 'webgpu',
+    batches,
     settle: () => placed.settle(),
     release: () => placed.release(),
   };

@@ -4,21 +4,20 @@
  *   measured --settle--> on the GPU --(the GPU is lost)--> on the CPU
  *                    \-> on the CPU
  *
- * While a pack loads, each run happens on both devices. A graph stays on the GPU if it is faster there and its results are
- * those of the CPU. If a run on the GPU fails, the CPU runs it again: the listener gets the same speech, later.
+ * While a pack loads, each run happens on both devices, and on the GPU for each size of a batch: so no shader is compiled
+ * while somebody listens. A graph stays on the GPU if it is faster there and its results are those of the CPU. If a run on
+ * the GPU fails, the CPU runs it again: the listeners get the same speech, later.
  */
 import type { InferenceSession } from 'onnxruntime-node';
 import type { GpuGraphs } from '../../src/config.js';
 import type { Clock } from '../../src/monotonic.js';
 import { type GpuState, type Placement, GpuLostError } from '../../src/threads/gpu.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
+import { type Feeds, type GraphBatch, type Made, sizesTo, splitUp, stacked } from './batches.js';
 import type { EngineLog } from './engine.js';
 import { firstLine } from './entries.js';
 
-type Feeds = InferenceSession.FeedsType;
-type Made = InferenceSession.ReturnType;
-
-export type Run = (feeds: Feeds) => Promise<Made>;
+export type Run = (feeds: InferenceSession.FeedsType) => Promise<Made>;
 
 /** Graphs by name. */
 export interface Runs<Name extends string = string> {
@@ -29,20 +28,38 @@ export interface Runs<Name extends string = string> {
 
 /** A graph stays on the GPU if it takes less than this part of its time on the CPU. */
 const worthPart = 0.8;
+/** A larger batch is used if it takes less than this part of two runs of half its size. */
+const largerWorthPart = 0.9;
+/** The longest run of a batch, in milliseconds: as long, a new listener waits for it. */
+const batchMsMax = 50;
 /** The most that the results of the two devices may differ: absolute below 1, relative above. */
 const tolerance = 1e-2;
 /** A graph that took this long on the GPU, and ten times as long as on the CPU, is measured no further. */
 const hopelessMs = 500;
 
-export type GpuSession = Pick<InferenceSession, 'run' | 'release'>;
+export interface GpuSession extends Pick<InferenceSession, 'run' | 'release'> {
+  /** Absent: its graph has no batch dimension. */
+  readonly batch?: GraphBatch;
+}
 
-/** What is known of a graph that is being measured. */
+/** What is known of a graph while its pack loads. */
 interface Measure {
-  gpuMs: number;
+  /** It runs on the GPU in any case. */
+  readonly isChosen: boolean;
+  /** By size of the batch, over all runs. */
+  readonly gpuMs: Map<number, number>;
   cpuMs: number;
   difference: number;
   /** Two runs on the CPU differ: the graph draws random numbers. */
   isRandom: boolean;
+  /** The largest batch that is worth it. */
+  size: number;
+}
+
+interface TimedRun {
+  /** For each item. */
+  readonly made: Made[];
+  readonly ms: number;
 }
 
 export interface PlacedParts {
@@ -51,6 +68,9 @@ export interface PlacedParts {
   readonly native: NativeGuard;
   readonly log: EngineLog;
   readonly graphs: GpuGraphs;
+  readonly batchMax: number;
+  /** Threads that take turns on the GPU, and would all run the graphs on the CPU. */
+  readonly threads: number;
   /** By `PACK/GRAPH`. Kept for the next load of the pack in this thread. */
   readonly placements: Map<string, Placement>;
   /** Takes the lock of the GPU. */
@@ -78,11 +98,15 @@ const differenceOf = (expected: Made, made: Made): number => {
 
 const rounded = (ms: number): number => Math.round(10 * ms) / 10;
 
-const placementOf = ({ gpuMs, cpuMs, difference, isRandom }: Measure): Placement => {
+const placementOf = (measure: Measure, threads: number): Placement => {
+  const { isChosen, cpuMs, difference, isRandom, size } = measure;
+  const gpuMs = measure.gpuMs.get(1) ?? 0;
+  const itemMs = (measure.gpuMs.get(size) ?? 0) / size;
   const isWrong = !isRandom && difference > tolerance;
-  const isWorth = gpuMs > 0 && gpuMs < worthPart * cpuMs;
-  const device = isWorth && !isWrong ? 'gpu' : 'cpu';
-  return { device, gpuMs: rounded(gpuMs), cpuMs: rounded(cpuMs), ...(isWrong && { difference }) };
+  const isWorth = itemMs > 0 && threads * itemMs < worthPart * cpuMs;
+  const device = isChosen || (isWorth && !isWrong) ? 'gpu' : 'cpu';
+  const times = { gpuMs: rounded(gpuMs), itemMs: rounded(itemMs), cpuMs: rounded(cpuMs) };
+  return { device, batch: device === 'gpu' ? size : 1, ...times, ...(isWrong && { difference }) };
 };
 
 export class PlacedSessions {
@@ -90,19 +114,21 @@ export class PlacedSessions {
   readonly #gpu = new Map<string, GpuSession>();
   /** Graphs that are being measured. */
   readonly #measures = new Map<string, Measure>();
-  /** Graphs that have compiled their shaders. */
+  /** Graphs, with a size, that have compiled their shaders. */
   readonly #hasRun = new Set<string>();
+  readonly #names: readonly string[];
   #cpu: Promise<Runs> | null = null;
 
-  private constructor(parts: PlacedParts) {
+  private constructor(names: readonly string[], parts: PlacedParts) {
+    this.#names = names;
     this.#parts = parts;
   }
 
   /** @throws if the CPU cannot load the graphs either */
   static async load(names: readonly string[], parts: PlacedParts): Promise<PlacedSessions> {
-    const made = new PlacedSessions(parts);
+    const made = new PlacedSessions(names, parts);
     try {
-      await made.#load(names);
+      await made.#load();
     } catch (error) {
       await made.release();
       throw error;
@@ -110,35 +136,52 @@ export class PlacedSessions {
     return made;
   }
 
-  async #load(names: readonly string[]): Promise<void> {
-    const { state, createGpu, placements, graphs } = this.#parts;
+  async #load(): Promise<void> {
+    const names = this.#names;
+    const { state, createGpu, placements, graphs, batchMax } = this.#parts;
     for (const name of names) {
       const key = this.#keyOf(name);
-      const known = placements.get(key)?.device;
-      const wanted = graphs === 'measured' ? known : graphs === 'all' || graphs.includes(key) ? 'gpu' : 'cpu';
-      if (wanted === 'cpu' || state.isLost) continue;
+      const known = placements.get(key);
+      const isChosen = graphs !== 'measured';
+      const isWanted = isChosen ? graphs === 'all' || graphs.includes(key) : known?.device !== 'cpu';
+      if (!isWanted || state.isLost) continue;
       try {
-        this.#gpu.set(name, await createGpu(name));
+        const session = await createGpu(name);
+        this.#gpu.set(name, session);
+        if (known?.device === 'gpu') continue;
+        const none = { gpuMs: new Map<number, number>(), cpuMs: 0, difference: 0, isRandom: false };
+        const size = session.batch === undefined ? 1 : sizesTo(batchMax).at(-1)!;
+        this.#measures.set(name, { isChosen, ...none, size });
       } catch (error) {
         this.#lose(name, error);
         break;
       }
-      if (wanted === undefined)
-        this.#measures.set(name, { gpuMs: 0, cpuMs: 0, difference: 0, isRandom: false });
     }
-    for (const name of names) if (!this.#measures.has(name)) this.#place(name);
-    if (this.#gpu.size < names.length || this.#measures.size > 0) await this.#onCpu(false);
+    for (const name of names) if (!this.#gpu.has(name)) this.#place(name);
+    const isAllOnGpu = names.every(
+      (name) => this.#gpu.has(name) && this.#measures.get(name)?.isChosen !== false,
+    );
+    if (!isAllOnGpu) await this.#onCpu(false);
   }
 
-  runOf(name: string): Run {
-    return (feeds) => this.#run(name, feeds);
+  /** The most steps that are worth running together. */
+  get batchMax(): number {
+    let max = 1;
+    if (this.#parts.state.isLost) return max;
+    for (const name of this.#gpu.keys()) max = Math.max(max, this.#sizeOf(name));
+    return max;
+  }
+
+  /** How a graph makes a batch; `undefined`: it makes none. */
+  batchOf(name: string): GraphBatch | undefined {
+    return this.#gpu.get(name)?.batch;
   }
 
   /** The load has run every graph: chooses their devices, and frees what is not needed. Idempotent. */
   async settle(): Promise<void> {
-    const { log, placements } = this.#parts;
+    const { log, placements, threads } = this.#parts;
     for (const [name, measure] of this.#measures) {
-      const placement = placementOf(measure);
+      const placement = placementOf(measure, threads);
       const { device, difference } = placement;
       const graph = this.#keyOf(name);
       if (difference !== undefined)
@@ -146,10 +189,8 @@ export class PlacedSessions {
       placements.set(graph, placement);
       if (device === 'cpu') await this.#dropGpu(name);
     }
-    const isAllOnGpu =
-      this.#measures.size > 0 && [...this.#measures.keys()].every((name) => this.#gpu.has(name));
     this.#measures.clear();
-    if (!isAllOnGpu || this.#parts.state.isLost) return;
+    if (this.#parts.state.isLost || !this.#names.every((name) => this.#gpu.has(name))) return;
     const cpu = this.#cpu;
     this.#cpu = null;
     await (await cpu)?.release();
@@ -162,63 +203,108 @@ export class PlacedSessions {
     await (await cpu?.catch(() => null))?.release();
   }
 
-  async #run(name: string, feeds: Feeds): Promise<Made> {
+  /** Runs a graph for each of these feeds, which have equal windows. */
+  async runAll(name: string, items: readonly Feeds[]): Promise<Made[]> {
     const measure = this.#measures.get(name);
     const session = this.#gpu.get(name);
-    if (session === undefined) return (await this.#onCpu()).run[name]!(feeds);
+    if (session === undefined) return this.#runOnCpu(name, items);
     if (this.#parts.state.isLost) {
       await this.#dropGpu(name);
       this.#place(name);
-      return (await this.#onCpu()).run[name]!(feeds);
+      return this.#runOnCpu(name, items);
     }
-    if (measure !== undefined) return this.#runOnBoth(name, measure, feeds);
+    if (measure !== undefined) return [await this.#measured(name, session, measure, items[0]!)];
     try {
-      return await this.#runOnGpu(name, session, feeds);
+      const made: Made[] = [];
+      const most = this.#sizeOf(name);
+      for (let from = 0; from < items.length; from += most)
+        made.push(...(await this.#runOnGpu(name, session, items.slice(from, from + most), most)).made);
+      return made;
     } catch (error) {
       // If the CPU fails too, the input is at fault and not the GPU.
-      const made = await (await this.#onCpu()).run[name]!(feeds);
-      await this.#dropGpu(name);
-      this.#lose(name, error);
-      this.#place(name);
+      const made = await this.#runOnCpu(name, items);
+      await this.#leaveGpu(name, error);
       return made;
     }
   }
 
-  async #runOnGpu(name: string, session: GpuSession, feeds: Feeds): Promise<Made> {
-    const { state, native } = this.#parts;
-    const made = await state.hold(!this.#hasRun.has(name), () => native(() => session.run(feeds)));
-    this.#hasRun.add(name);
+  #sizeOf(name: string): number {
+    return this.#parts.placements.get(this.#keyOf(name))?.batch ?? 1;
+  }
+
+  async #runOnCpu(name: string, items: readonly Feeds[]): Promise<Made[]> {
+    const made: Made[] = [];
+    for (const feeds of items) made.push(await (await this.#onCpu()).run[name]!(feeds));
     return made;
   }
 
-  async #runOnBoth(name: string, measure: Measure, feeds: Feeds): Promise<Made> {
-    const run = (await this.#onCpu()).run[name]!;
-    const first = await this.#timed(() => run(feeds));
-    const second = await this.#timed(() => run(feeds));
-    const cpuMs = Math.min(first.ms, second.ms);
-    if (measure.gpuMs > hopelessMs && measure.gpuMs > 10 * measure.cpuMs) return second.made;
-    const session = this.#gpu.get(name)!;
-    try {
-      // The first run of a size compiles its shaders.
-      await this.#runOnGpu(name, session, feeds);
-      const { made, ms } = await this.#timed(() => this.#runOnGpu(name, session, feeds));
-      measure.gpuMs += ms;
-      measure.cpuMs += cpuMs;
-      measure.isRandom ||= differenceOf(first.made, second.made) > 0;
-      measure.difference = Math.max(measure.difference, differenceOf(second.made, made));
-    } catch (error) {
-      this.#measures.delete(name);
-      await this.#dropGpu(name);
-      this.#lose(name, error);
-      this.#place(name);
-    }
-    return second.made;
+  /** @param most the largest batch that is used */
+  async #runOnGpu(
+    name: string,
+    session: GpuSession,
+    items: readonly Feeds[],
+    most: number,
+  ): Promise<TimedRun> {
+    const { state, native, clock } = this.#parts;
+    const { batch } = session;
+    const size = sizesTo(most).find((known) => known >= items.length)!;
+    const key = `${name} ${size}`;
+    return state.hold(!this.#hasRun.has(key), async () => {
+      // The time includes the copies, but not the wait for other threads.
+      const startMs = clock();
+      const feeds = batch === undefined ? items[0]! : stacked(items, size, batch);
+      const all = await native(() => session.run(feeds));
+      const made = batch === undefined ? [all] : splitUp(all, items.length);
+      this.#hasRun.add(key);
+      return { made, ms: clock() - startMs };
+    });
   }
 
-  async #timed(run: () => Promise<Made>): Promise<{ made: Made; ms: number }> {
-    const startMs = this.#parts.clock();
-    const made = await run();
-    return { made, ms: this.#parts.clock() - startMs };
+  /** A run while the pack loads. */
+  async #measured(name: string, session: GpuSession, measure: Measure, feeds: Feeds): Promise<Made> {
+    let expected: Made | undefined;
+    if (!measure.isChosen) {
+      const first = await this.#timedOnCpu(name, feeds);
+      const second = await this.#timedOnCpu(name, feeds);
+      [expected] = second.made;
+      if ((measure.gpuMs.get(1) ?? 0) > Math.max(hopelessMs, 10 * measure.cpuMs)) return expected!;
+      measure.cpuMs += Math.min(first.ms, second.ms);
+      measure.isRandom ||= differenceOf(first.made[0]!, expected!) > 0;
+    }
+    try {
+      let made: Made | undefined;
+      let halfMs = Infinity;
+      for (const size of sizesTo(measure.size)) {
+        const items = Array.from({ length: size }, () => feeds);
+        // The first run of a size compiles its shaders.
+        const first = await this.#runOnGpu(name, session, items, size);
+        made ??= first.made[0]!;
+        if (expected === undefined) continue;
+        const timed = await this.#runOnGpu(name, session, items, size);
+        measure.gpuMs.set(size, (measure.gpuMs.get(size) ?? 0) + timed.ms);
+        for (const own of timed.made)
+          measure.difference = Math.max(measure.difference, differenceOf(expected, own));
+        if (size > 1 && (timed.ms > batchMsMax || timed.ms > largerWorthPart * 2 * halfMs)) {
+          measure.size = size / 2;
+          break;
+        }
+        halfMs = timed.ms;
+      }
+      return expected ?? made!;
+    } catch (error) {
+      // If the CPU fails too, the input is at fault and not the GPU.
+      expected ??= (await this.#runOnCpu(name, [feeds]))[0]!;
+      this.#measures.delete(name);
+      await this.#leaveGpu(name, error);
+      return expected;
+    }
+  }
+
+  async #timedOnCpu(name: string, feeds: Feeds): Promise<TimedRun> {
+    const { clock } = this.#parts;
+    const startMs = clock();
+    const made = await this.#runOnCpu(name, [feeds]);
+    return { made, ms: clock() - startMs };
   }
 
   /** @param isInStep a step waits for it; otherwise each graph is loaded in a step of its own */
@@ -244,6 +330,12 @@ export class PlacedSessions {
     }
   }
 
+  async #leaveGpu(name: string, error: unknown): Promise<void> {
+    await this.#dropGpu(name);
+    this.#lose(name, error);
+    this.#place(name);
+  }
+
   #lose(name: string, error: unknown): void {
     const { log, state } = this.#parts;
     state.lose();
@@ -253,9 +345,11 @@ export class PlacedSessions {
     );
   }
 
+  /** The CPU runs a graph without a measurement. */
   #place(name: string): void {
-    const device = this.#gpu.has(name) ? 'gpu' : 'cpu';
-    this.#parts.placements.set(this.#keyOf(name), { device, gpuMs: 0, cpuMs: 0 });
+    const known = this.#parts.placements.get(this.#keyOf(name));
+    const times = known ?? { gpuMs: 0, itemMs: 0, cpuMs: 0 };
+    this.#parts.placements.set(this.#keyOf(name), { ...times, device: 'cpu', batch: 1 });
   }
 
   #keyOf(name: string): string {

@@ -222,6 +222,7 @@ export const loadPacks = async (
     crowded: engines.filter(({ segmentsMax }) => segmentsMax !== undefined),
     loadedPacks: () => loaded.size,
     open: (request) => loaded.engineOf(request.settings.voiceId).open(request),
+    ...(means.provider === 'webgpu' && { engineOf: (voiceId: string) => loaded.engineOf(voiceId) }),
     ...(loadedMax < packs.length && { hold: (use: PackUse) => loaded.hold(use) }),
   };
 };
@@ -244,7 +245,8 @@ export const meansOf = (
     provider: executionProvider,
     ...(gpu !== undefined && {
       gpu: {
-        ...{ graphs: gpu.graphs, cudaDevice: cudaDeviceOf(gpu.device), placements: new Map() },
+        ...{ graphs: gpu.graphs, batchMax: gpu.batchMax, threads: gpu.threads },
+        ...{ cudaDevice: cudaDeviceOf(gpu.device), placements: new Map() },
         state: new GpuState(gpu.state),
       },
     }),

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import type { Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import type { Placement } from '../../src/threads/gpu.js';
+import type { GpuThreadData } from '../../src/threads/messages.js';
 import type { TrialResult } from '../../src/threads/voices.js';
 import type { PackEntry } from './entries.js';
 
@@ -21,7 +22,9 @@ export interface TrialOrder {
   readonly cacheDir: string;
   readonly bounds: Bounds;
   /** Measures its graphs on a GPU; absent: on the CPU, as for the service. */
-  readonly gpu?: { readonly executionProvider: Provider; readonly device: string | null };
+  readonly gpu?: Pick<GpuThreadData, 'device' | 'batchMax' | 'threads'> & {
+    readonly executionProvider: Provider;
+  };
   /** Other processes come first on the processor. */
   readonly hasLowPriority: boolean;
 }

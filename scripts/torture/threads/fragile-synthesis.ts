@@ -3,6 +3,7 @@ import { workerData } from 'node:worker_threads';
 import type { SynthesisThreadData } from '../../../src/threads/messages.js';
 import type { LoadedVoices, SegmentSynthesis } from '../../../workers/engines/engine.js';
 import { loadPacks, meansOf } from '../../../workers/engines/registry.js';
+import { stepOne } from '../../../workers/engines/steps.js';
 import { serveSynthesis } from '../../../workers/synthesis-thread.js';
 import { exhaustHeap, spin, synthesisFaults, type SynthesisFault } from './faults.js';
 
@@ -24,10 +25,10 @@ const breakingOn = (synthesis: SegmentSynthesis, text: string): SegmentSynthesis
   const engine: SegmentSynthesis['engine'] = {
     step: async () => {
       if (++steps > 1) faults[fault]();
-      const chunks = await synthesis.engine.step([synthesis]);
+      const chunk = await stepOne(synthesis);
       // Some models make a whole segment in one step.
-      if (chunks[0]?.last === true) faults[fault]();
-      return chunks;
+      if (chunk?.last === true) faults[fault]();
+      return [chunk];
     },
   };
   return { engine, sampleRateHz: synthesis.sampleRateHz };

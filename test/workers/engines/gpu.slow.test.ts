@@ -13,6 +13,7 @@ import { elementTypes } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
 import { createSessions } from '../../../workers/engines/onnx.js';
 import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
+import { gpuMeans } from '../../support/batched-voices.js';
 import { testMeans } from '../../support/voices.js';
 
 const entry = new URL('../../../workers/device.js', import.meta.url);
@@ -56,7 +57,7 @@ t.test('a graph gives the results of the CPU, also when the GPU is lost', { skip
       {
         ...testMeans,
         provider: 'webgpu',
-        gpu: { state: new GpuState(), graphs: 'all', cudaDevice: null, placements: new Map(), ...gpu },
+        gpu: gpuMeans(1, gpu),
       },
     );
   const cpu = await createSessions('pack', { net }, testMeans);
@@ -66,7 +67,7 @@ t.test('a graph gives the results of the CPU, also when the GPU is lost', { skip
     state,
     createSession: async (file, options) => {
       t.same(options.executionProviders, ['webgpu']);
-      const session = await InferenceSession.create(file, options);
+      const session = await InferenceSession.create(String(file), options);
       return {
         run: (feeds: InferenceSession.FeedsType) =>
           ++runs > 3 ? Promise.reject(new Error('WebGPU device lost')) : session.run(feeds),

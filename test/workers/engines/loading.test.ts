@@ -18,6 +18,7 @@ import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import { LoadedPacks } from '../../../workers/engines/loaded.js';
 import { piper } from '../../../workers/engines/piper/format.js';
 import { loadPacks, readEntry } from '../../../workers/engines/registry.js';
+import { stepOne } from '../../../workers/engines/steps.js';
 
 const warnings: unknown[] = [];
 const means: EngineMeans = {
@@ -213,8 +214,8 @@ const speak = async (voices: LoadedVoices, voiceId: string): Promise<Int16Array>
   });
   const samples: number[] = [];
   for (;;) {
-    const [chunk] = await segment.engine.step([segment]);
-    if (chunk === null || chunk === undefined) break;
+    const chunk = await stepOne(segment);
+    if (chunk === null) break;
     samples.push(...chunk.pcm);
     if (chunk.last) break;
   }

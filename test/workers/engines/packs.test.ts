@@ -5,7 +5,7 @@ import t from 'tap';
 import { VoicePackError, catalogueOf, closeFiles } from '../../../src/threads/voices.js';
 import type { EngineLog } from '../../../workers/engines/engine.js';
 import { readPacks } from '../../../workers/engines/registry.js';
-import { cacheDir, loadFrom, modelsDir, requestOf, stepOf } from '../../support/voices.js';
+import { cacheDir, loadFrom, modelsDir, requestOf, stepOne } from '../../support/voices.js';
 
 type Json = Record<string, unknown>;
 
@@ -202,7 +202,7 @@ t.test('the default pack comes first, and no two packs share a voice', async (t)
     speakerIds,
   );
   const silence = engine.open(requestOf('', { voiceId: 'another' }));
-  t.ok(await stepOf(silence), 'the second pack speaks');
+  t.ok(await stepOne(silence), 'the second pack speaks');
   t.throws(() => engine.open(requestOf('', { voiceId: 'nobody' })), /unknown voice "nobody"/);
 });
 
@@ -211,7 +211,7 @@ t.test('without CUDA the CPU is used, and a line says so', async (t) => {
   const write = (...line: unknown[]) => void lines.push(JSON.stringify(line));
   const log = { debug: write, warn: write };
   const engine = await load(modelsDir, 'cuda', log);
-  t.ok(await stepOf(engine.open(requestOf('Yes.'))));
+  t.ok(await stepOne(engine.open(requestOf('Yes.'))));
   const usesCuda = lines.some((line) => line.includes('"provider":"cuda"'));
   t.ok(usesCuda || lines.some((line) => /CUDA.*CPU/.test(line)), lines.join(' '));
 });

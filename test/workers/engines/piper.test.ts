@@ -10,6 +10,7 @@ import type { Engine } from '../../../workers/engines/engine.js';
 import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import { piper } from '../../../workers/engines/piper/format.js';
 import { readEntry } from '../../../workers/engines/registry.js';
+import { stepOne } from '../../../workers/engines/steps.js';
 import { packageRoot } from '../../support/package-root.js';
 import { echoModel, echoRate, echoSamples } from '../../support/piper-echo.js';
 import { testMeans } from '../../support/voices.js';
@@ -42,8 +43,8 @@ const speak = async (engine: Engine, request: SegmentRequest) => {
   const samples: number[] = [];
   const words: WordTime[] = [];
   for (;;) {
-    const [chunk] = await segment.engine.step([segment]);
-    if (chunk === null || chunk === undefined) break;
+    const chunk = await stepOne(segment);
+    if (chunk === null) break;
     samples.push(...chunk.pcm);
     words.push(...chunk.words);
     if (chunk.last) break;

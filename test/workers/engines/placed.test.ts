@@ -3,6 +3,7 @@ import { Tensor } from 'onnxruntime-node';
 import t from 'tap';
 import { GpuLostError, GpuState, type Placement } from '../../../src/threads/gpu.js';
 import { unguarded } from '../../../src/threads/vitals.js';
+import type { Feeds } from '../../../workers/engines/batches.js';
 import { type PlacedParts, PlacedSessions, type Run } from '../../../workers/engines/placed.js';
 
 const feeds = { x: new Tensor('float32', Float32Array.of(1, 2), [2]) };
@@ -32,7 +33,14 @@ const setUp = ({ gpu = doubling(1), cpu = doubling(20), ...more }: Setup = {}) =
   const released: string[] = [];
   const release = (device: string) => () => Promise.resolve(void released.push(device));
   const parts: PlacedParts = {
-    ...{ pack: 'pack', state: new GpuState(), native: unguarded, graphs: 'measured' },
+    ...{
+      pack: 'pack',
+      state: new GpuState(),
+      native: unguarded,
+      graphs: 'measured',
+      batchMax: 1,
+      threads: 1,
+    },
     clock: () => nowMs,
     log: { debug: () => undefined, warn: (...line: unknown[]) => void warnings.push(line) },
     placements: new Map<string, Placement>(),
@@ -42,12 +50,86 @@ const setUp = ({ gpu = doubling(1), cpu = doubling(20), ...more }: Setup = {}) =
   };
   const load = async () => {
     const sessions = await PlacedSessions.load(['net'], parts);
-    return { sessions, run: sessions.runOf('net') };
+    return { sessions, run: async (own: Feeds) => (await sessions.runAll('net', [own]))[0]! };
   };
   return { ...parts, load, warnings, released };
 };
 
 const valuesOf = async (made: ReturnType<Run>) => Array.from((await made)['y']!.data as Float32Array);
+
+/** The same graph with a batch dimension, for [batch, 2]: so long for a run, and for each item. */
+const batching =
+  (runMs: number, itemMs: number, sizes: number[]): Run =>
+  async ({ x }) => {
+    const [size = 1] = x!.dims;
+    sizes.push(size);
+    nowMs += runMs + itemMs * size;
+    return {
+      y: new Tensor(
+        'float32',
+        (x!.data as Float32Array).map((value) => 2 * value),
+        x!.dims,
+      ),
+    };
+  };
+
+const batchOn = (run: Run): Setup => ({
+  batchMax: 16,
+  createGpu: () => Promise.resolve({ run, release: () => Promise.resolve(), batch: { shared: [] } }),
+});
+
+t.test('each size of a batch runs at load, up to the largest that is worth it', async (t) => {
+  for (const [runMs, itemMs, batch, device, runs] of [
+    // 10.5 ms alone; 18 ms for 16.
+    [10, 0.5, 16, 'gpu', [1, 1, 2, 2, 4, 4, 8, 8, 16, 16]],
+    // Twice the items take nearly twice as long.
+    [1, 9, 1, 'gpu', [1, 1, 2, 2]],
+    // 16 take longer than a new listener should wait.
+    [20, 3, 8, 'gpu', [1, 1, 2, 2, 4, 4, 8, 8, 16, 16]],
+    [500, 1, 1, 'cpu', [1, 1, 2, 2]],
+  ] as const) {
+    const sizes: number[] = [];
+    const { load, placements } = setUp(batchOn(batching(runMs, itemMs, sizes)));
+    const { sessions, run } = await load();
+    await run(feeds);
+    await sessions.settle();
+    t.same(sizes, runs);
+    t.match(placements.get(onlyGraph), { device, batch });
+    t.equal(sessions.batchMax, batch);
+  }
+});
+
+t.test('a batch has the next size, and is cut if there are more', async (t) => {
+  const sizes: number[] = [];
+  const { load, state } = setUp({ ...batchOn(batching(1, 0, sizes)), graphs: 'all', batchMax: 4 });
+  const { sessions, run } = await load();
+  await run(feeds);
+  await sessions.settle();
+  t.same(sizes.splice(0), [1, 2, 4], 'chosen graphs are not measured, but run at each size');
+  const items = [1, 2, 3, 4, 5, 6, 7].map((x) => ({ x: new Tensor('float32', Float32Array.of(x, 0), [2]) }));
+  const made = await sessions.runAll('net', items);
+  t.same(sizes, [4, 4]);
+  t.same(
+    made.map(({ y }) => Array.from(y!.data as Float32Array)),
+    [1, 2, 3, 4, 5, 6, 7].map((x) => [2 * x, 0]),
+  );
+  state.lose();
+  t.equal(sessions.batchMax, 1, 'the CPU runs one at a time');
+  t.same((await sessions.runAll('net', items)).length, 7);
+});
+
+t.test('threads that take turns on the GPU must be slower on the CPU together', async (t) => {
+  for (const [threads, device] of [
+    [4, 'gpu'],
+    [16, 'cpu'],
+  ] as const) {
+    const { load, placements } = setUp({ gpu: doubling(2), cpu: doubling(20), threads });
+    const { sessions, run } = await load();
+    await run(feeds);
+    await sessions.settle();
+    t.match(placements.get(onlyGraph), { device });
+  }
+});
 
 t.test('a graph runs where it is faster', async (t) => {
   for (const [gpuMs, cpuMs, device] of [
@@ -81,7 +163,9 @@ t.test('the configuration and an earlier load decide without a measurement', asy
   t.same(await valuesOf((await chosen.load()).run(feeds)), [2, 4]);
   const others = setUp({ graphs: ['pack/other'], createGpu: fails });
   t.same(await valuesOf((await others.load()).run(feeds)), [2, 4]);
-  const placements = new Map([[onlyGraph, { device: 'gpu', gpuMs: 1, cpuMs: 9 } as const]]);
+  const placements = new Map([
+    [onlyGraph, { device: 'gpu', batch: 1, gpuMs: 1, itemMs: 1, cpuMs: 9 } as const],
+  ]);
   const known = setUp({ placements, createCpu: fails });
   t.same(await valuesOf((await known.load()).run(feeds)), [2, 4]);
 });
@@ -162,6 +246,13 @@ t.test('one call of the GPU at a time, and a thread that hangs in one makes it l
     state.hold(false, () => Promise.resolve()),
     GpuLostError,
   );
+  t.ok(state.isLost);
+  state.restore();
+  t.ok(state.isLost, 'a reload does not wait for the thread that hangs');
+  const other = new GpuState();
+  other.loseIfHeld();
+  t.notOk(other.isLost, 'a thread that hangs elsewhere is no fault of the GPU');
+  new GpuState(state.buffer).loseIfHeld();
   t.ok(state.isLost);
   await holder.terminate();
 });

@@ -10,7 +10,7 @@ import { closeFiles } from '../../../src/threads/voices.js';
 import type { LoadedVoices } from '../../../workers/engines/engine.js';
 import { Tokeniser, parseSentencePiece } from '../../../workers/engines/pocket/tokeniser.js';
 import { readPacks } from '../../../workers/engines/registry.js';
-import { cacheDir, joinPcm, loadFrom, requestOf, speak, stepOf } from '../../support/voices.js';
+import { cacheDir, joinPcm, loadFrom, requestOf, speak, stepOne } from '../../support/voices.js';
 
 const tokeniser = new Tokeniser(parseSentencePiece('tokenizer.model', pocketTokeniser()));
 
@@ -133,7 +133,7 @@ t.test('contexts that speak at once keep their own states, and equal seeds give 
     for (let running = together.length; running > 0;) {
       running = 0;
       for (const { segment, pcm } of together) {
-        const chunk = await stepOf(segment);
+        const chunk = await stepOne(segment);
         if (chunk === null) continue;
         pcm.push(chunk.pcm);
         running++;
@@ -192,7 +192,8 @@ t.test('texts are prepared as the export says', async (t) => {
   });
   const segment = voices.open(spoken);
   const pcm = [];
-  for (let chunk = await stepOf(segment); chunk !== null; chunk = await stepOf(segment)) pcm.push(chunk.pcm);
+  for (let chunk = await stepOne(segment); chunk !== null; chunk = await stepOne(segment))
+    pcm.push(chunk.pcm);
   t.strictSame(
     promptOf(framesOf(joinPcm(pcm))).filter((value) => value >= 0),
     tokeniser.encode('It is five.'),

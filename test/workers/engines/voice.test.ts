@@ -13,7 +13,7 @@ import {
   pitchOf,
   requestOf,
   speak,
-  stepOf,
+  stepOne,
 } from '../../support/voices.js';
 
 const engine = await loadVoices();
@@ -131,13 +131,16 @@ t.test('a step of several segments gives each the samples that it has alone', as
   for (let isOver = false; !isOver;) {
     const made = await open[0]!.segment.engine.step(open.map(({ segment }) => segment));
     t.equal(made.length, open.length);
-    for (const [i, chunk] of made.entries()) if (chunk !== null) open[i]!.chunks.push(chunk.pcm);
+    for (const [i, chunk] of made.entries()) {
+      if (chunk instanceof Error) throw chunk;
+      if (chunk !== null) open[i]!.chunks.push(chunk.pcm);
+    }
     isOver = made.every((chunk) => chunk === null);
   }
   for (const { i, chunks } of open) t.ok(sameSamples(joinPcm(chunks), alone[i]!.pcm), texts[i]!);
   const a = engine.open(requestOf(sentence));
   const b = engine.open(requestOf(sentence));
-  const [one, two] = await Promise.allSettled([stepOf(a), stepOf(b)]);
+  const [one, two] = await Promise.allSettled([stepOne(a), stepOne(b)]);
   t.equal(one.status, 'fulfilled');
   t.equal(two.status, 'rejected', 'two steps at once are a mistake of the caller');
 });
@@ -287,7 +290,7 @@ t.test('first audio costs the same for texts of any length', async (t) => {
   const long = `${'word after word and never a stop '.repeat(40)}.`;
   for (const text of ['Yes.', sentence, long]) {
     const segment = engine.open(requestOf(text));
-    const first = await stepOf(segment);
+    const first = await stepOne(segment);
     t.ok(
       first!.pcm.length > milliseconds(60) && first!.pcm.length <= milliseconds(120),
       `${first!.pcm.length} samples`,

@@ -2,7 +2,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Attribute, type Model, type Node, type Tensor, type ValueInfo, sizeOf } from './model.js';
-import { MessageWriter } from './wire.js';
+import { FileBytes, MessageWriter } from './wire.js';
 
 /** Tensors of fewer bytes stay in the graph: shapes must, and a mapping for each small tensor would take a page. */
 export const externalBytesMin = 1024;
@@ -139,6 +139,26 @@ export const modelMessage = (model: Model, placeOf: PlaceOf = () => undefined): 
   for (const [key, value] of model.metadata) writer.bytes(14, pair(key, value));
   for (const bytes of model.functions) writer.bytes(25, bytes);
   return writer.finish();
+};
+
+/** The model with its weights in memory. */
+export const withWeights = (model: Model): Model => {
+  const files = new Map<string, FileBytes>();
+  const held = (tensor: Tensor): Tensor => {
+    if ('held' in tensor.data) return tensor;
+    const { file, offset, bytes } = tensor.data;
+    const source = files.get(file) ?? new FileBytes(file);
+    files.set(file, source);
+    return { ...tensor, data: { held: Buffer.from(source.peek(offset, offset + bytes)) } };
+  };
+  try {
+    return {
+      ...model,
+      initialisers: new Map([...model.initialisers].map(([name, tensor]) => [name, held(tensor)])),
+    };
+  } finally {
+    for (const source of files.values()) source.close();
+  }
 };
 
 /** Tensors with the same key, in one model file or in one buffer, are written once. */

@@ -4,7 +4,7 @@ import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { primaryLanguage } from '../../../src/text/language.js';
 import { sampleSentence } from '../../../src/text/sample-sentences.js';
 import { wordSpans } from '../../../src/text/words.js';
-import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import type { Engine, EngineMeans, StepResult } from '../engine.js';
 import { firstLine } from '../entries.js';
 import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
@@ -15,6 +15,7 @@ import { type GraphShape, feedsOf } from './graph.js';
 import { type Piece, idsOfPiece, pieceIdsMax, piecesOf, tokensOf } from './pieces.js';
 import { Segment, type SegmentMeans, sampleRateHz } from './segment.js';
 import { type Sound, soundOf } from './sound.js';
+import { stepAll } from '../steps.js';
 import type { Vocabulary } from './symbols.js';
 import { styleSize } from './tables.js';
 
@@ -100,10 +101,8 @@ export class KokoroEngine implements Engine {
     return new Segment(this.#segmentMeans, request);
   }
 
-  async step(segments: readonly Segment[]): Promise<(EngineChunk | null)[]> {
-    const chunks: (EngineChunk | null)[] = [];
-    for (const segment of segments) chunks.push(await segment.step());
-    return chunks;
+  step(segments: readonly Segment[]): Promise<StepResult[]> {
+    return stepAll(segments);
   }
 
   #speakerOf({ settings: { voiceId } }: SegmentRequest): { speaker: Speaker; language: string } {

@@ -2,17 +2,19 @@
 import { wordSpans } from '../../../src/text/words.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
-import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import type { Batches } from '../batches.js';
+import type { Engine, EngineMeans, StepResult } from '../engine.js';
 import { firstLine } from '../entries.js';
 import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { type PiperConfig, languageOf } from './config.js';
-import { type PartName, PiperGraphs, type PiperPlan, segmentsAtOnceMax } from './graphs.js';
+import { type PartName, PiperGraphs, type PiperPlan, batchesOf, segmentsAtOnceMax } from './graphs.js';
 import { IdMaker, type Sentence } from './ids.js';
 import { Reading, type ReadingStyle } from './reading.js';
 import { PiperSegment } from './segment.js';
+import { stepAll } from '../steps.js';
 
 /** `VoicePack.data` of this format. */
 export interface PiperData {
@@ -41,6 +43,7 @@ export class PiperEngine implements Engine {
   readonly segmentsMax = segmentsAtOnceMax;
   readonly release: Engine['release'];
   readonly #graphs: PiperGraphs;
+  readonly #batches: Batches | undefined;
   readonly #ids: IdMaker;
   readonly #phonemiser: Phonemiser;
   readonly #stepWork: number;
@@ -49,13 +52,14 @@ export class PiperEngine implements Engine {
   private constructor(
     { voices, data }: VoicePack,
     graphs: PiperGraphs,
-    { executionProvider, release }: Sessions<PartName>,
+    { executionProvider, release, batches }: Sessions<PartName>,
     phonemiser: Phonemiser,
     stepWork: number,
   ) {
     this.voices = voices;
     this.executionProvider = executionProvider;
     this.release = release;
+    this.#batches = batches;
     this.#data = data as PiperData;
     this.#graphs = graphs;
     this.#ids = new IdMaker(this.#data.config);
@@ -71,6 +75,7 @@ export class PiperEngine implements Engine {
     const sessions = await createSessions(pack.name, parts, means, {
       sharesWeights: true,
       keepsBuffers: true,
+      batches: batchesOf(plan),
     });
     const graphs = new PiperGraphs(sessions, plan);
     const stepWork = bounds.stepComputeMsTarget * workPerMs;
@@ -124,10 +129,12 @@ export class PiperEngine implements Engine {
     });
   }
 
-  async step(segments: readonly PiperSegment[]): Promise<(EngineChunk | null)[]> {
-    const chunks: (EngineChunk | null)[] = [];
-    for (const segment of segments) chunks.push(await segment.step());
-    return chunks;
+  get batchMax(): number {
+    return this.#batches?.max ?? 1;
+  }
+
+  step(segments: readonly PiperSegment[]): Promise<StepResult[]> {
+    return stepAll(segments, this.#batches);
   }
 
   #sentences(request: SegmentRequest): Sentence[] {

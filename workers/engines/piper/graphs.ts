@@ -1,7 +1,8 @@
 /** The parts of a Piper voice as functions of typed arrays, and what they pass from one piece of a sentence to the next. */
 import { strict as assert } from 'node:assert';
 import { Tensor } from 'onnxruntime-node';
-import { lastInput, streamDims } from '../graph/streams.js';
+import type { GraphBatch } from '../batches.js';
+import { lastInput, streamDims, timeAxis } from '../graph/streams.js';
 import type { Sessions } from '../onnx.js';
 import type { Model } from '../graph/model.js';
 import type { EncoderPart, PiperParts, PiperStream } from './cut.js';
@@ -56,6 +57,16 @@ export const planOf = (parts: PiperParts): PiperPlan => {
     generator: streamOf(parts.generator),
     channels: parts.channels,
   };
+};
+
+/** Pieces of equal length run as one. The encoder reads whole sentences, which differ in length. */
+export const batchesOf = ({ flow, generator }: PiperPlan): Readonly<Record<string, GraphBatch>> => {
+  const batchOf = ({ input, states }: StreamPlan): GraphBatch => {
+    const streams = [input, ...states.map((state) => state.input)];
+    const ranks = Object.fromEntries(streams.map((name) => [name, timeAxis + 1]));
+    return { shared: [lastInput], ranks };
+  };
+  return { flow: batchOf(flow), generator: batchOf(generator) };
 };
 
 type Feeds = Record<string, Tensor>;

@@ -48,6 +48,11 @@ export class PiperSegment implements SegmentSynthesis {
     this.sampleRateHz = parts.sampleRateHz;
   }
 
+  /** 0 until there is sound: the first pieces are shorter. */
+  get window(): number {
+    return this.#samples === 0 ? 0 : 1;
+  }
+
   async step(): Promise<EngineChunk | null> {
     if (this.#isOver) return null;
     if (this.#sentences === undefined) {

@@ -1,7 +1,7 @@
 /** Speaks with an export of Pocket TTS: a step is one frame of 80 ms. */
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
-import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import type { Engine, EngineMeans, StepResult } from '../engine.js';
 import { firstLine } from '../entries.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import { FiveGraphModel } from './five.js';
@@ -15,6 +15,7 @@ import {
 } from './models.js';
 import { OneGraphModel } from './one.js';
 import { PocketSegment } from './segment.js';
+import { stepAll } from '../steps.js';
 import { Tokeniser } from './tokeniser.js';
 
 const warmUpText = 'Yes.';
@@ -108,10 +109,8 @@ export class PocketEngine implements Engine {
     });
   }
 
-  async step(segments: readonly PocketSegment[]): Promise<(EngineChunk | null)[]> {
-    const chunks: (EngineChunk | null)[] = [];
-    for (const segment of segments) chunks.push(await segment.step());
-    return chunks;
+  step(segments: readonly PocketSegment[]): Promise<StepResult[]> {
+    return stepAll(segments);
   }
 
   async #warmUp(): Promise<void> {

@@ -2,7 +2,8 @@
 import { strict as assert } from 'node:assert';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
-import type { Engine, EngineChunk, EngineMeans } from '../engine.js';
+import type { Engine, EngineMeans, StepResult } from '../engine.js';
+import type { Batches } from '../batches.js';
 import { firstLine } from '../entries.js';
 import { clausesOf } from '../g2p/clauses.js';
 import { Espeak } from '../g2p/espeak.js';
@@ -14,11 +15,22 @@ import { PhoneSet } from './phones.js';
 import { type Melody, Prosody } from './prosody.js';
 import { mixingOf } from './mixing.js';
 import { Segment, StepLock } from './segment.js';
+import { stepAll } from '../steps.js';
 import { Timeline } from './timeline.js';
 import { PhoneTrack, type TrackMeans } from './track.js';
 
 /** Spoken at load, because the first runs take many times as long. Long enough for every chunk size of the grid. */
 const warmUpText = 'When the evening came we were all sitting near the window.';
+
+/**
+ * The windows of a batch have equally many frames. How many phones they have makes no difference: each frame finds its own.
+ * At an edge of a segment the frame net pads its window, so the edges must be equal.
+ */
+const batches = {
+  encoder: { shared: [] },
+  frames: { shared: ['edges'], padded: { hidden: 2 } },
+  decoder: { shared: [] },
+} as const;
 
 interface SpeakerMeans {
   readonly speaker: Speaker;
@@ -41,6 +53,7 @@ export class SyrinxEngine implements Engine {
   readonly release: Engine['release'];
   readonly measured = true;
   readonly #graphs: Graphs;
+  readonly #batches: Batches | undefined;
   readonly #track: TrackMeans;
   readonly #melody: Melody;
   readonly #speakers: ReadonlyMap<string, SpeakerMeans>;
@@ -55,6 +68,7 @@ export class SyrinxEngine implements Engine {
     this.voices = voices;
     this.executionProvider = sessions.executionProvider;
     this.release = sessions.release;
+    this.#batches = sessions.batches;
     this.#graphs = new Graphs(sessions, manifest);
     this.#track = track;
     const mixing = mixingOf(manifest.style.correlation);
@@ -68,7 +82,11 @@ export class SyrinxEngine implements Engine {
     const { manifest, manifestPath, graphs, copiesIn } = pack.data as SyrinxData;
     const { bounds } = means;
     const espeak = await Espeak.load(bounds);
-    const sessions = await createSessions(pack.name, graphs, means, { copiesIn, keepsBuffers: true });
+    const sessions = await createSessions(pack.name, graphs, means, {
+      batches,
+      copiesIn,
+      keepsBuffers: true,
+    });
     const phones = new PhoneSet(manifest.phones);
     const pronouncer = new Pronouncer(espeak, phones, bounds);
     const track = { pronouncer, phones, bounds };
@@ -89,10 +107,12 @@ export class SyrinxEngine implements Engine {
     return this.openSegment(request, false);
   }
 
-  async step(segments: readonly Segment[]): Promise<(EngineChunk | null)[]> {
-    const chunks: (EngineChunk | null)[] = [];
-    for (const segment of segments) chunks.push(await segment.step());
-    return chunks;
+  get batchMax(): number {
+    return this.#batches?.max ?? 1;
+  }
+
+  step(segments: readonly Segment[]): Promise<StepResult[]> {
+    return this.#stepLock.hold(() => stepAll(segments, this.#batches));
   }
 
   /** As `open`. @param whole decode in one step, for measurements */
@@ -112,7 +132,6 @@ export class SyrinxEngine implements Engine {
       warp,
       gain: speaker.gain,
       whole,
-      stepLock: this.#stepLock,
     });
   }
 

@@ -52,10 +52,9 @@ export interface SegmentParts {
   /** Decodes all frames at once, for measurements: the same samples, except for rounding. */
   readonly whole: boolean;
   readonly engine: SegmentSynthesis['engine'];
-  readonly stepLock: StepLock;
 }
 
-/** Gives one step at a time the buffers that all steps of an engine share: a second one would overwrite them. */
+/** Gives one step, or one batch, at a time the buffers that all steps of an engine share: others would overwrite them. */
 export class StepLock {
   #isHeld = false;
 
@@ -108,7 +107,12 @@ export class Segment implements SegmentSynthesis {
   }
 
   stepFloat(): Promise<FloatChunk | null> {
-    return this.#done ? Promise.resolve(null) : this.#parts.stepLock.hold(() => this.#step());
+    return this.#done ? Promise.resolve(null) : this.#step();
+  }
+
+  /** The place of the next chunk in the grid. */
+  get window(): number {
+    return Math.min(this.#chunk, chunkGrid.length - 1);
   }
 
   async #step(): Promise<FloatChunk> {
@@ -132,7 +136,8 @@ export class Segment implements SegmentSynthesis {
     const { margins, delaySamples } = graphs;
     if (this.#chunk === 0 && !(await this.#begin())) return null;
     const from = this.#frame;
-    let to = from + chunkGrid[Math.min(this.#chunk++, chunkGrid.length - 1)]!;
+    let to = from + chunkGrid[this.window]!;
+    this.#chunk++;
     const reach = margins.frames + Math.ceil(margins.rows / rowsPerFrame);
     await timeline.extend(to + reach);
     const { end } = timeline;

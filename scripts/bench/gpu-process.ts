@@ -1,0 +1,135 @@
+/**
+ * Entry of the process that measures engines on a GPU and on the CPU, in turns. A driver may end it. Writes a line of JSON for
+ * each measurement.
+ */
+import { limits } from '../../src/limits.js';
+import { Segmenter } from '../../src/text/segments.js';
+import { GpuState, type Placement } from '../../src/threads/gpu.js';
+import { unguarded } from '../../src/threads/vitals.js';
+import type { EngineMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
+import { sizesTo } from '../../workers/engines/batches.js';
+import { loadPacks, readPacks } from '../../workers/engines/registry.js';
+import { monotonicMs } from '../../src/monotonic.js';
+
+export interface GpuOrder {
+  readonly modelsDir: string;
+  readonly cacheDir: string;
+  readonly voice: string;
+  readonly text: string;
+  readonly batchMax: number;
+  /** Rounds of a measurement begin until this many milliseconds have passed. */
+  readonly durationMs: number;
+}
+
+export type GpuLine =
+  | {
+      readonly type: 'loaded';
+      readonly loadMs: number;
+      readonly placements: Readonly<Record<string, Placement>>;
+    }
+  | {
+      readonly type: 'measured';
+      readonly size: number;
+      readonly cpu: SpeechFigures;
+      readonly gpu: SpeechFigures;
+    };
+
+export interface SpeechFigures {
+  /** Seconds of audio a second. */
+  readonly throughput: number;
+  /** Milliseconds until all of a batch have their first audio. */
+  readonly firstAudioMs: number;
+}
+
+const order = JSON.parse(process.argv[2]!) as GpuOrder;
+const tell = (line: GpuLine) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+const segmenter = new Segmenter(limits, false, 'en');
+const segments = [...segmenter.push(order.text), ...segmenter.end()].filter(({ speak }) => speak);
+
+let seeds = 0;
+const requestOf = (place: number) => {
+  const settings = { voiceId: order.voice, temperature: 1, normalizeText: false };
+  const seed = ++seeds;
+  return { ...segments[place % segments.length]!, settings, seed, utteranceSeed: seed };
+};
+
+/** Steps segments until all are over, those with equal windows together. @returns milliseconds of audio, and until the first */
+const speakAll = async (open: readonly SegmentSynthesis[]): Promise<{ audioMs: number; firstMs: number }> => {
+  const startedMs = monotonicMs();
+  const silent = new Set(open);
+  let left = open;
+  let audioMs = 0;
+  let firstMs = 0;
+  while (left.length > 0) {
+    const [first] = left;
+    const batch = left.filter(({ window }) => window === first!.window);
+    const results = await first!.engine.step(batch);
+    const over = new Set<SegmentSynthesis>();
+    for (const [i, segment] of batch.entries()) {
+      const made = results[i] ?? null;
+      if (made instanceof Error) throw made;
+      if (made === null || made.last) over.add(segment);
+      if (made === null || made.pcm.length === 0) continue;
+      audioMs += (made.pcm.length * 1_000) / segment.sampleRateHz;
+      if (silent.delete(segment) && silent.size === 0) firstMs = monotonicMs() - startedMs;
+    }
+    left = left.filter((segment) => !over.has(segment));
+  }
+  return { audioMs, firstMs };
+};
+
+/** Sums of rounds. */
+class Figures {
+  #audioMs = 0;
+  #passedMs = 0;
+  readonly #firstMs: number[] = [];
+
+  async round(voices: LoadedVoices, size: number, together: boolean): Promise<void> {
+    const open = Array.from({ length: size }, (_, place) => voices.open(requestOf(place)));
+    const startedMs = monotonicMs();
+    // On the CPU a thread steps one segment at a time.
+    for (const group of together ? [open] : open.map((segment) => [segment])) {
+      const { audioMs, firstMs } = await speakAll(group);
+      this.#audioMs += audioMs;
+      this.#firstMs.push(firstMs);
+    }
+    this.#passedMs += monotonicMs() - startedMs;
+  }
+
+  get made(): SpeechFigures {
+    const sorted = this.#firstMs.toSorted((a, b) => a - b);
+    return { throughput: this.#audioMs / this.#passedMs, firstAudioMs: sorted[sorted.length >> 1]! };
+  }
+}
+
+const { packs } = await readPacks(order);
+const pack = packs.find(({ voices }) => voices.some(({ id }) => id === order.voice))!;
+const quiet = {
+  debug: () => undefined,
+  warn: (...line: unknown[]) => void process.stderr.write(`${JSON.stringify(line)}\n`),
+};
+const load = (more: Partial<EngineMeans>) =>
+  loadPacks([pack], { provider: 'cpu', native: unguarded, log: quiet, bounds: limits, ...more });
+
+const placements = new Map<string, Placement>();
+const startedMs = monotonicMs();
+const onGpu = await load({
+  provider: 'webgpu',
+  gpu: {
+    ...{ state: new GpuState(), graphs: 'all', batchMax: order.batchMax, threads: 1 },
+    ...{ cudaDevice: null, placements },
+  },
+});
+tell({ type: 'loaded', loadMs: monotonicMs() - startedMs, placements: Object.fromEntries(placements) });
+const onCpu = await load({});
+for (const size of sizesTo(order.batchMax)) {
+  const [cpu, gpu] = [new Figures(), new Figures()];
+  const begunMs = monotonicMs();
+  do {
+    await cpu.round(onCpu, size, false);
+    await gpu.round(onGpu, size, true);
+  } while (monotonicMs() - begunMs < order.durationMs);
+  tell({ type: 'measured', size, cpu: cpu.made, gpu: gpu.made });
+}
+process.stdout.write('', () => process.exit(0));

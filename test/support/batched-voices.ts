@@ -1,0 +1,56 @@
+/** Voices whose graphs run in batches, as on a GPU. Without a GPU, the CPU stands for it. */
+import { InferenceSession } from 'onnxruntime-node';
+import { GpuState } from '../../src/threads/gpu.js';
+import type { SegmentRequest } from '../../src/threads/messages.js';
+import type { GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
+import { joinPcm } from './voices.js';
+
+/** Runs what is meant for the GPU on the CPU. */
+const onCpu: NonNullable<GpuMeans['createSession']> = (source, options) => {
+  const own = { ...options, executionProviders: ['cpu'] };
+  return typeof source === 'string'
+    ? InferenceSession.create(source, own)
+    : InferenceSession.create(source, own);
+};
+
+/** All graphs on the GPU. */
+export const gpuMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMeans => ({
+  ...{ state: new GpuState(), graphs: 'all', batchMax, threads: 1, cudaDevice: null, placements: new Map() },
+  ...more,
+});
+
+export const standInMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMeans =>
+  gpuMeans(batchMax, { createSession: onCpu, ...more });
+
+/** Speaks segments, of which up to `size` with equal windows run as one. @returns samples and sizes of the batches */
+export const speakTogether = async (
+  voices: Pick<LoadedVoices, 'open'>,
+  requests: readonly SegmentRequest[],
+  size: number,
+): Promise<{ pcm: Int16Array[]; sizes: number[] }> => {
+  const segments = requests.map((request) => voices.open(request));
+  const chunks = segments.map((): Int16Array[] => []);
+  const sizes: number[] = [];
+  let left: readonly (readonly [number, SegmentSynthesis])[] = [...segments.entries()];
+  while (left.length > 0) {
+    const window = left[0]![1].window;
+    const batch = left.filter(([, segment]) => segment.window === window).slice(0, size);
+    sizes.push(batch.length);
+    const results = await batch[0]![1].engine.step(batch.map(([, segment]) => segment));
+    const over = new Set<SegmentSynthesis>();
+    for (const [i, [place, segment]] of batch.entries()) {
+      const made = results[i] ?? null;
+      if (made instanceof Error) throw made;
+      if (made !== null) chunks[place]!.push(made.pcm);
+      if (made === null || made.last) over.add(segment);
+    }
+    left = left.filter(([, segment]) => !over.has(segment));
+  }
+  return { pcm: chunks.map(joinPcm), sizes };
+};
+
+/** The largest difference of samples; infinite if the lengths differ. */
+export const differenceOf = (a: Int16Array, b: Int16Array): number =>
+  a.length === b.length
+    ? a.reduce((most, sample, i) => Math.max(most, Math.abs(sample - b[i]!)), 0)
+    : Infinity;

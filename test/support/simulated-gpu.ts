@@ -1,0 +1,125 @@
+/**
+ * A synthesis thread on a simulated GPU, in simulated time: listeners arrive, their steps wait in the step queue, and each run
+ * takes a launch and a time for each item. The listeners play what was made for them.
+ */
+import { GroupClock } from '../../src/threads/control.js';
+import { type BatchStep, StepQueue } from '../../workers/step-queue.js';
+import { sizesTo } from '../../workers/engines/batches.js';
+
+/** Audio of each chunk in milliseconds, as our engine makes it; the last repeats. */
+const chunksMs = [100, 250, 500, 1_000];
+/** A listener with more audio than this gets no more: the gate. */
+const aheadMsMax = 3_000;
+
+export interface GpuTimes {
+  /** Milliseconds of a run, whatever its batch. */
+  readonly launchMs: number;
+  /** Milliseconds for each second of audio that the run makes, with the items that only fill up the batch. */
+  readonly audioSecondMs: number;
+  readonly batchMax: number;
+}
+
+export interface SimulatedListener {
+  readonly arrivesMs: number;
+  readonly audioMs: number;
+  /** Listeners with the same number are contexts of one WebSocket. */
+  readonly group?: number;
+}
+
+/** What became of a listener. */
+export interface Heard {
+  readonly firstAudioMs: number;
+  /** The longest time without audio after the first. */
+  readonly dryMs: number;
+  readonly endedMs: number;
+}
+
+export interface SimulatedRun {
+  readonly atMs: number;
+  /** Listeners, the most urgent first. */
+  readonly members: readonly number[];
+  readonly window: number;
+  /** The size of the batch that was run. */
+  readonly size: number;
+}
+
+interface Step extends BatchStep {
+  readonly listener: number;
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+export const simulate = async (
+  listeners: readonly SimulatedListener[],
+  { launchMs, audioSecondMs, batchMax }: GpuTimes,
+): Promise<{ readonly heard: readonly Heard[]; readonly runs: readonly SimulatedRun[] }> => {
+  let nowMs = 0;
+  const queue = new StepQueue<Step>(() => nowMs);
+  const engine = { batchMax };
+  const clocks = new Map<number, GroupClock>();
+  const states = listeners.map(({ arrivesMs, group }) => {
+    if (group !== undefined && !clocks.has(group)) clocks.set(group, new GroupClock());
+    const clock = group === undefined ? undefined : clocks.get(group);
+    return { clock, madeMs: 0, chunk: 0, playFromMs: arrivesMs, firstAudioMs: -1, dryMs: 0, endedMs: -1 };
+  });
+  const runs: SimulatedRun[] = [];
+  /** When listeners ask for their next step: when they arrive, and when the gate opens. */
+  const asks = listeners.map(({ arrivesMs }, listener) => ({ atMs: arrivesMs, listener }));
+  let granted: Step[] | undefined;
+  let inQueue = 0;
+
+  const enter = (listener: number): void => {
+    const state = states[listener]!;
+    const step = { engine, window: Math.min(state.chunk, chunksMs.length - 1), listener };
+    inQueue++;
+    void queue
+      .enter(() => state.playFromMs + state.madeMs, state.clock, 0, step)
+      .then((others) => (granted = [step, ...others]));
+  };
+
+  const finish = ({ listener }: Step, chunkMs: number): void => {
+    const state = states[listener]!;
+    const { audioMs, arrivesMs } = listeners[listener]!;
+    const left = audioMs - state.madeMs;
+    if (state.chunk === 0) {
+      state.firstAudioMs = nowMs - arrivesMs;
+      state.playFromMs = nowMs;
+    }
+    const lateMs = nowMs - (state.playFromMs + state.madeMs);
+    if (lateMs > 0) {
+      state.dryMs = Math.max(state.dryMs, lateMs);
+      state.playFromMs += lateMs;
+    }
+    state.clock?.made(Math.min(left, chunkMs), state.playFromMs + state.madeMs, nowMs);
+    state.madeMs += Math.min(left, chunkMs);
+    state.chunk++;
+    if (state.madeMs >= audioMs) state.endedMs = nowMs;
+    else asks.push({ atMs: Math.max(nowMs, state.playFromMs + state.madeMs - aheadMsMax), listener });
+  };
+
+  for (;;) {
+    asks.sort((a, b) => a.atMs - b.atMs);
+    while (asks[0] !== undefined && asks[0].atMs <= nowMs) enter(asks.shift()!.listener);
+    await settle();
+    if (granted === undefined) {
+      if (inQueue > 0) throw new Error('steps wait, and none runs');
+      if (asks[0] === undefined) break;
+      nowMs = asks[0].atMs;
+      continue;
+    }
+    const steps: Step[] = granted;
+    granted = undefined;
+    inQueue -= steps.length;
+    const { window } = steps[0]!;
+    const size = sizesTo(batchMax).find((known) => known >= steps.length)!;
+    runs.push({ atMs: nowMs, members: steps.map(({ listener }) => listener), window, size });
+    nowMs += launchMs + (size * audioSecondMs * chunksMs[window]!) / 1_000;
+    for (const step of steps) finish(step, chunksMs[window]!);
+    queue.leave();
+    // The next choice comes after a turn of the event loop, and after those who ask again at once.
+    asks.sort((a, b) => a.atMs - b.atMs);
+    while (asks[0] !== undefined && asks[0].atMs <= nowMs) enter(asks.shift()!.listener);
+    await settle();
+  }
+  return { heard: states, runs };
+};

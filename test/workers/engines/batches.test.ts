@@ -1,0 +1,167 @@
+/** Batches: several segments in one run of a graph. The CPU stands for the GPU. */
+import { join } from 'node:path';
+import { Tensor } from 'onnxruntime-node';
+import t from 'tap';
+import { piperConfig, piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
+import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
+import type { Placement } from '../../../src/threads/gpu.js';
+import { Batches, type BatchRunner, type Feeds, type Made } from '../../../workers/engines/batches.js';
+import { batched } from '../../../workers/engines/graph/batched.js';
+import { elementTypes } from '../../../workers/engines/graph/model.js';
+import { GraphError } from '../../../workers/engines/graph/surgery.js';
+import { differenceOf, speakTogether, standInMeans } from '../../support/batched-voices.js';
+import { loadFrom, loadVoices, modelsDir, requestOf, speak } from '../../support/voices.js';
+
+const floats = (values: readonly number[], dims = [values.length]) =>
+  new Tensor('float32', Float32Array.from(values), dims) as Tensor;
+const first = (made: Made) => (made['y']!.data as Float32Array)[0]!;
+
+/** Its graph makes y = x, and writes down the runs: the graph, and the x of each item. */
+const scripted = (fault?: (x: number) => boolean) => {
+  const runs: [string, number[]][] = [];
+  const runner: BatchRunner = {
+    batchMax: 4,
+    batchOf: (graph) => (graph === 'alone' ? undefined : { shared: ['edge'] }),
+    runAll: async (graph, items) => {
+      const values = items.map(({ x }) => (x!.data as Float32Array)[0]!);
+      runs.push([graph, values]);
+      if (fault !== undefined && values.some(fault)) throw new Error('a fault');
+      return items.map(({ x }) => ({ y: x! }));
+    },
+  };
+  return { runs, batches: new Batches(['alone', 'early', 'late'], runner) };
+};
+
+const feeds = (value: number, length = 1, edge = 0): Feeds => ({
+  x: floats([value, ...Array<number>(length - 1).fill(0)]),
+  edge: floats([edge]),
+});
+
+t.test('runs with equal windows become one, the earlier graph first', async (t) => {
+  const { runs, batches } = scripted();
+  const shared = feeds(0);
+  const step =
+    (value: number, graphs: readonly string[], length = 1) =>
+    async () => {
+      for (const graph of graphs) {
+        // A buffer that every step uses: what it held when the run was asked for counts.
+        (shared['x']!.data as Float32Array)[0] = value;
+        t.equal(first(await batches.run(graph, length === 1 ? shared : feeds(value, length))), value);
+      }
+      return value;
+    };
+  const results = await batches.together([
+    step(1, ['early', 'early', 'late']),
+    step(2, ['late']),
+    step(3, ['early', 'late'], 2),
+    step(4, ['alone', 'late']),
+    step(5, ['alone', 'early', 'late']),
+  ]);
+  t.same(
+    results.map((result) => result.status === 'fulfilled' && result.value),
+    [1, 2, 3, 4, 5],
+  );
+  t.same(runs, [
+    ...[4, 5].map((value) => ['alone', [value]]),
+    ...[
+      ['early', [1, 5]],
+      ['early', [3]],
+      ['early', [1]],
+    ],
+    ...[
+      ['late', [2, 4, 5, 1]],
+      ['late', [3]],
+    ],
+  ]);
+  t.equal(first(await batches.run('late', feeds(7))), 7, 'a step alone runs at once');
+});
+
+t.test('windows with other edges run apart, and an error ends the steps of its run only', async (t) => {
+  const { runs, batches } = scripted((x) => x === 2);
+  const results = await batches.together(
+    [feeds(1), feeds(2), feeds(3, 1, 1)].map((own) => () => batches.run('late', own)),
+  );
+  t.same(runs, [
+    ['late', [1, 2]],
+    ['late', [3]],
+  ]);
+  t.same(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected', 'fulfilled'],
+  );
+  const [one, two] = await Promise.allSettled([batches.together([]), batches.together([])]);
+  t.same([one.status, two.status], ['fulfilled', 'rejected'], 'two batches at once are a mistake');
+});
+
+/** Units of 16 bits. */
+const tolerance = 1;
+const texts = [
+  'Yes, of course.',
+  'When the evening came we were all sitting near the window, and the rain began to fall.',
+  'It was late, so nobody spoke for a long time, until the old clock on the wall struck twelve.',
+  'No.',
+  'Four of them came back in the morning, as they had said they would.',
+];
+
+t.test('our voice sounds the same at every size of a batch', async (t) => {
+  const placements = new Map<string, Placement>();
+  const voices = await loadFrom(modelsDir, { provider: 'webgpu', gpu: standInMeans(4, { placements }) });
+  t.match(Object.fromEntries(placements), {
+    'syrinx-en/encoder': { device: 'gpu', batch: 4 },
+    'syrinx-en/frames': { device: 'gpu', batch: 4 },
+    'syrinx-en/decoder': { device: 'gpu', batch: 4 },
+  });
+  const speakers = voices.voices.map(({ id }) => id);
+  const requests = texts.map((text, i) => requestOf(text, { seed: i, voiceId: speakers[i % 3]! }));
+  const cpu = await loadVoices();
+  const alone: Int16Array[] = [];
+  for (const [i, text] of texts.entries())
+    alone.push((await speak(cpu, text, { seed: i, voiceId: speakers[i % 3]! })).pcm);
+  for (const size of [1, 2, 3, 4]) {
+    const { pcm, sizes } = await speakTogether(voices, requests, size);
+    t.equal(Math.max(...sizes), size);
+    const worst = Math.max(...pcm.map((own, i) => differenceOf(own, alone[i]!)));
+    t.ok(worst <= tolerance, `batches of ${size}: the largest difference is ${worst} of 32,768`);
+  }
+});
+
+t.test('a Piper voice with two speakers sounds the same in batches', async (t) => {
+  const folder = t.testdir();
+  await writePiper(join(folder, 'echo'), 'echo', piperModel({ ...smallShape, speakers: 2 }), piperConfig(2));
+  const placements = new Map<string, Placement>();
+  const voices = await loadFrom(folder, { provider: 'webgpu', gpu: standInMeans(4, { placements }) });
+  t.match(Object.fromEntries(placements), {
+    'echo/encoder_0': { device: 'gpu', batch: 1 },
+    'echo/flow': { device: 'gpu', batch: 4 },
+    'echo/generator': { device: 'gpu', batch: 4 },
+  });
+  const cpu = await loadFrom(folder);
+  const voiceIds = voices.voices.map(({ id }) => id);
+  t.equal(voiceIds.length, 2);
+  const parts = texts.map((text, i) => ({ text, seed: i, voiceId: voiceIds[i % 2]! }));
+  const { pcm, sizes } = await speakTogether(
+    voices,
+    parts.map(({ text, ...more }) => requestOf(text, more)),
+    4,
+  );
+  t.equal(Math.max(...sizes), 4);
+  for (const [i, { text, ...more }] of parts.entries()) {
+    const worst = differenceOf(pcm[i]!, (await speak(cpu, text, more)).pcm);
+    t.ok(worst <= tolerance, `the largest difference is ${worst} of 32,768`);
+  }
+});
+
+t.test('a graph whose shapes depend on its items makes no batches', (t) => {
+  const graph = new GraphBuilder(1);
+  const ids = graph.input('ids', elementTypes.int64, [1]);
+  const range = graph.op('Range', [
+    graph.ints([0], []),
+    graph.op('Squeeze', [ids, graph.ints([0])]),
+    graph.ints([1], []),
+  ]);
+  const model = graph.model([{ name: 'y', type: elementTypes.int64, dims: ['n'] }], [range], {});
+  t.throws(() => batched(model, { shared: [] }), GraphError);
+  const piper = piperModel(smallShape);
+  t.throws(() => batched(piper, { shared: [] }), GraphError, 'a whole Piper voice: lengths are made within');
+  t.end();
+});
