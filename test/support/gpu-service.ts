@@ -1,0 +1,7 @@
+/** The real service, its own entry included, with a GPU that breaks when a test asks for it (gpu-synthesis.ts). */
+import { App } from '../../src/app.js';
+
+const start = App.start.bind(App);
+App.start = (parts) => start({ ...parts, synthesisEntry: new URL('gpu-synthesis.js', import.meta.url) });
+
+await import('../../src/main.js');
