@@ -190,9 +190,7 @@ export const writeModels = async (
           continue;
         }
         const source = await open(tensor.data.file, 'r');
-        await weights
-          .copy(source, tensor.data.offset, size, offset)
-          .finally(() => source.close());
+        await weights.copy(source, tensor.data.offset, size, offset).finally(() => source.close());
       }
     await weights.sync();
   } finally {
