@@ -78,7 +78,12 @@ t.test(
       start({ WYOMING_ACCOUNT: 'nobody' }),
       /WYOMING_ACCOUNT: There is no account "nobody"/,
     );
-    await failsToStart(t, start({ WYOMING_HOST: '0.0.0.0' }), /set WYOMING_ALLOW .* and WYOMING_ACCOUNT/);
+    for (const env of [{}, { WYOMING_ALLOW: '10.0.0.0/8' }, { WYOMING_ACCOUNT: 'default' }])
+      await failsToStart(
+        t,
+        start({ WYOMING_HOST: '0.0.0.0', ...env }),
+        /set WYOMING_ALLOW .* and WYOMING_ACCOUNT/,
+      );
   },
 );
 
