@@ -16,7 +16,8 @@ import { fileURLToPath } from 'node:url';
 
 // One more than the cores of CI, because some tests mostly wait.
 const jobs = 3;
-const timeoutSeconds = 120;
+// A service on a software GPU takes a minute alone, and twice that beside other files.
+const timeoutSeconds = 180;
 /** If more files fail, the machine is not the cause. */
 const repeatedFilesMax = 3;
 /** Files in these folders start services, threads or models, and take longest: they run first. */
