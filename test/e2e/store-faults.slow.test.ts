@@ -133,7 +133,7 @@ void t.test('another store takes its place: a backup, or a new store', async (t)
   await recovers(t, service, key);
   await balanceBecomes(t, dataDir, restored - 4, 'and goes on from there');
 
-  for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name));
+  for (const name of readdirSync(dataDir)) rmSync(join(dataDir, name), { recursive: true });
   const [other = ''] = await createKeys(dataDir, [['other', null]]);
   t.ok(await readyAgain(service));
   t.match(
