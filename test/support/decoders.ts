@@ -5,7 +5,7 @@ import type { Encoding } from '../../src/api/formats.js';
 
 export interface Decoder {
   readonly program: string;
-  /** What ffmpeg must be told about the file. */
+  /** Options of ffmpeg for the file. */
   readonly input?: readonly string[];
   /** @param path of the file; a file beside it with a longer name may be overwritten */
   decode(path: string): Int16Array;

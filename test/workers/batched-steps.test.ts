@@ -110,7 +110,7 @@ const meanOf = (values: readonly number[]) => values.reduce((sum, value) => sum 
 t.test('below the capacity of the GPU no listener runs dry, and batches grow with the load', async (t) => {
   for (const seed of [1, 2]) {
     let before = 0;
-    // First chunks are short and wait for nobody, so their batches are not full: above 0.75 listeners run dry.
+    // First chunks are short and do not wait for others. So their batches are not full, and above 0.75 listeners run dry.
     for (const part of [0.01, 0.2, 0.5, 0.7]) {
       const listeners = arrivals(seed, part * capacity, 10_000);
       const { heard, runs } = await simulate(listeners, times);

@@ -4,9 +4,9 @@
  *   measured --settle--> on the GPU --(the GPU is lost)--> on the CPU
  *                    \-> on the CPU
  *
- * While a pack loads, each run happens on both devices, and on the GPU for each size of a batch: so no shader is compiled
- * while somebody listens. A graph stays on the GPU if it is faster there and its results are those of the CPU. If a run on
- * the GPU fails, the CPU runs it again: the listeners get the same speech, later.
+ * While a pack loads, each run happens on both devices, and on the GPU for each size of a batch. So the GPU has compiled
+ * the shaders of these windows before a listener needs them. A graph stays on the GPU if it is faster there and gives the
+ * results of the CPU. If a run on the GPU fails, the CPU runs it again: the listeners get the same speech, later.
  */
 import type { InferenceSession } from 'onnxruntime-node';
 import type { GpuGraphs } from '../../src/config.js';
