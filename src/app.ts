@@ -245,8 +245,8 @@ export class App {
   }
 
   async #listen(): Promise<Listening & Pick<Started, 'consolePort'>> {
-    const { bounds, console, log, server } = this.#stages;
-    this.#heapTrim = await HeapTrim.start(bounds.heapTrimMs, log);
+    const { bounds, console, dispatcher, log, server } = this.#stages;
+    this.#heapTrim = await HeapTrim.start({ bounds, log, isQuiet: () => dispatcher.runningSegments === 0 });
     try {
       const listening = await server.listen();
       return { ...listening, consolePort: (await console?.listen(listening.port)) ?? null };

@@ -19,7 +19,7 @@ export const limits = {
   /** Items of one 422 body; further faults are not listed. */
   validationItemsMax: 100,
   /** Bytes of echoed values (`input`) in one 422 body; an item whose value exceeds it is sent without the value. */
-  validationEchoBytesMax: 256 * KiB,
+  validationEchoBytesMax: 64 * KiB,
   /** UTF-16 units of a key, encoding or voice that an error message or `loc` quotes; the rest is cut. */
   validationNameMax: 200,
   /** Milliseconds a client may take to send its whole body; then its connection is dropped. */
@@ -134,9 +134,9 @@ export const limits = {
   /** Contexts over all WebSockets of one key, so that no key takes all contexts. */
   contextsPerKeyMax: 1_024,
   /** Bytes of one message from a WebSocket; the library drops a socket that sends more. */
-  socketMessageBytesMax: 4 * MiB,
+  socketMessageBytesMax: 1 * MiB,
   /** Bytes in UTF-8 of the text in one message: three times as many, escaped as JSON, still fit a message. */
-  socketTextBytesMax: 1 * MiB,
+  socketTextBytesMax: 256 * KiB,
   /** Bytes of a message besides the text of `send_text`; a message with more is refused and not parsed. */
   socketFrameBytesMax: 64 * KiB,
   /** Nesting levels of the JSON of a message; a message with more is refused and not parsed. */
@@ -248,8 +248,10 @@ export const limits = {
   /** Milliseconds after which the front thread interrupts work over all sockets or contexts, to serve others. */
   sliceMsMax: 2,
 
-  /** Milliseconds between two trims, in which the C library returns free heap memory to the system. */
+  /** Milliseconds between two checks whether the C library should return free heap memory to the system. */
   heapTrimMs: 10_000,
+  /** Growth of resident memory since the last trim after which the next does not wait for a quiet moment. */
+  heapGrowthBytesMax: 96 * MiB,
 
   /** Bytes of log lines that wait while the log cannot be written; further lines are dropped. */
   logBytesWaitingMax: 1 * MiB,

@@ -4,6 +4,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
+import type { Bounds } from './limits.js';
 import type { Log } from './log.js';
 
 /** A value from /proc counts as current for this long. */
@@ -108,26 +109,42 @@ const loadTrim = async (): Promise<Trim> => {
   return koffi.load(null).func('int malloc_trim(size_t pad)').async as Trim;
 };
 
+export interface HeapTrimParts {
+  readonly bounds: Pick<Bounds, 'heapTrimMs' | 'heapGrowthBytesMax'>;
+  /** No thread makes speech, so a trim delays none. */
+  readonly isQuiet: () => boolean;
+  readonly log: Log;
+}
+
 /**
  * Gives pages of freed buffers back to the system. Frames and results are buffers of 4 to 128 KiB that come and go among
  * buffers that stay. By itself glibc returns only what is free at the end of a heap: the holes stay resident, and grow
  * from day to day.
+ *
+ * A trim can stop the front thread for more than 20 ms. So it waits for a quiet moment, unless memory has grown meanwhile.
  */
 export class HeapTrim {
+  readonly #parts: HeapTrimParts;
   #timer: NodeJS.Timeout | undefined;
   #isTrimming = false;
+  /** Resident memory after the last trim. */
+  #leftBytes = process.memoryUsage.rss();
 
-  /** The first trim is after one period. Never rejects: without trims the service works too, and the log says so. */
-  static async start(periodMs: number, log: Log): Promise<HeapTrim> {
-    const heapTrim = new HeapTrim();
+  private constructor(parts: HeapTrimParts) {
+    this.#parts = parts;
+  }
+
+  /** The first check is after one period. Never rejects: without trims the service works too, and the log says so. */
+  static async start(parts: HeapTrimParts): Promise<HeapTrim> {
+    const heapTrim = new HeapTrim(parts);
     // Other systems have another C library.
     if (process.platform !== 'linux') return heapTrim;
     try {
       const trim = await loadTrim();
-      heapTrim.#timer = setInterval(() => heapTrim.#trim(trim), periodMs).unref();
+      heapTrim.#timer = setInterval(() => heapTrim.#check(trim), parts.bounds.heapTrimMs).unref();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log.warn({ reason }, 'heaps of the C library are not trimmed');
+      parts.log.warn({ reason }, 'heaps of the C library are not trimmed');
     }
     return heapTrim;
   }
@@ -137,9 +154,14 @@ export class HeapTrim {
     clearInterval(this.#timer);
   }
 
-  #trim(trim: Trim): void {
-    if (this.#isTrimming) return;
+  #check(trim: Trim): void {
+    const { bounds, isQuiet } = this.#parts;
+    const grownBytes = process.memoryUsage.rss() - this.#leftBytes;
+    if (this.#isTrimming || (!isQuiet() && grownBytes <= bounds.heapGrowthBytesMax)) return;
     this.#isTrimming = true;
-    trim(0, () => (this.#isTrimming = false));
+    trim(0, () => {
+      this.#isTrimming = false;
+      this.#leftBytes = process.memoryUsage.rss();
+    });
   }
 }

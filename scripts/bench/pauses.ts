@@ -139,7 +139,7 @@ class PauseBench {
   async #doAll(): Promise<void> {
     this.rows.push(row('First touch of a page of memory on this machine', `${firstTouchUs().toFixed(1)} µs`));
     await this.#measure('Nothing', () => sleep(calmMs), false);
-    await this.#measure('Two trims of the heaps', () => sleep(2 * limits.heapTrimMs));
+    await this.#measure('Two checks whether to trim the heaps', () => sleep(2 * limits.heapTrimMs));
     await this.#measure('Unread log, 4,000 refusals', () => this.#unreadLog());
     await this.#frames();
     await this.#texts();
@@ -202,18 +202,34 @@ class PauseBench {
     });
   }
 
+  /** Sends a frame that is longer than a message may be. */
+  async #dropped(what: string, payload: Buffer): Promise<void> {
+    const frame = encodeFrame(payload, { opcode: opcodes.text });
+    await this.#measure(what, async () => {
+      for (let i = 0; i < repetitions; i++) {
+        const { ask, connection } = await openSocket(this.#target, this.#target.keys[0]!);
+        const answer = await ask(frame);
+        if (!answer.startsWith('Error: ')) throw new Error(`the service sent ${answer}`);
+        connection.close();
+        await sleep(100);
+      }
+    });
+  }
+
   async #frames(): Promise<void> {
     const bytes = limits.socketMessageBytesMax;
-    await this.#refused('A frame of 4 MiB, nested: `{"x":[[[[...`', filled('{"x":', '[', '', bytes));
+    const tooLong = filled('{"x":', '[', '', 4 * bytes);
+    await this.#dropped('A frame of 4 MiB: the library drops its WebSocket', tooLong);
+    await this.#refused('A frame of 1 MiB, nested: `{"x":[[[[...`', filled('{"x":', '[', '', bytes));
     await this.#refused(
-      'A frame of 4 MiB of objects: `{"x":[{},{},...`',
+      'A frame of 1 MiB of objects: `{"x":[{},{},...`',
       filled('{"x":[', '{},', '{}]}', bytes),
     );
-    await this.#refused('A frame of 350,000 keys', keysObject(350_000));
-    await this.#refused('A frame of 4 MiB, one string', filled('{"x":"', 'a', '"}', bytes));
+    await this.#refused('A frame of 90,000 keys', keysObject(90_000));
+    await this.#refused('A frame of 1 MiB, one string', filled('{"x":"', 'a', '"}', bytes));
     await this.#refused(
-      'A frame of 4 MiB, a text that is too long',
-      filled('{"send_text":"', '\\"', '"}', bytes),
+      'A frame of 1 MiB, a text that is too long',
+      filled('{"send_text":"', 'a', '"}', bytes),
     );
   }
 
@@ -223,11 +239,11 @@ class PauseBench {
     const spoken = (piece: string, bytes: number): Buffer => filled(around[0], piece, around[1], bytes);
     const room = around.join('').length;
     const texts: [string, Buffer][] = [
-      ['A text of 1 MiB in a frame', spoken(longText.replaceAll('"', ''), socketTextBytesMax + room)],
+      ['A text of 256 KiB in a frame', spoken(longText.replaceAll('"', ''), socketTextBytesMax + room)],
       ['The same in Chinese', spoken('你好，世界。', (socketTextBytesMax + room) / 3)],
-      ['A text of 1 MiB of white space in a frame', spoken(' ', socketTextBytesMax + room)],
+      ['A text of 256 KiB of white space in a frame', spoken(' ', socketTextBytesMax + room)],
       [
-        'A text of 700,000 characters, all escaped, in a frame of 4 MiB',
+        'A text of 175,000 characters, all escaped, in a frame of 1 MiB',
         spoken('\\u0061', socketMessageBytesMax),
       ],
     ];

@@ -190,6 +190,15 @@ export const objectIssues = (
 export const cutName = (name: string, { validationNameMax }: Pick<ApiBounds, 'validationNameMax'>): string =>
   name.length > validationNameMax ? `${name.slice(0, validationNameMax)}…` : name;
 
+/** UTF-16 units of all names and strings in a value: its JSON is at least as long. */
+const unitsOf = (value: unknown): number => {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  const members: readonly unknown[] = Object.values(value);
+  const names = Array.isArray(value) ? [] : Object.keys(value);
+  return [...names, ...members].reduce((units: number, part) => units + unitsOf(part), 0);
+};
+
 /**
  * Serialises values until their bytes are spent. It remembers the last value, because each missing field echoes the
  * whole body.
@@ -204,8 +213,8 @@ class Echo {
 
   /** @returns JSON text, or `null` if the value does not fit in what is left */
   take(value: unknown): string | null {
-    // A string's JSON is at least as long as the string: the largest inputs are refused without a copy.
-    if (typeof value === 'string' && value.length > this.#bytesLeft) return null;
+    // The largest inputs are refused without a copy.
+    if (unitsOf(value) > this.#bytesLeft) return null;
     if (this.#last === undefined || this.#last.value !== value)
       this.#last = { value, text: JSON.stringify(value) };
     const text = this.#last.text;

@@ -13,8 +13,8 @@ import {
 import { type EventKind, type EventOf, Inbox, type SpeechEvent } from './inbox.js';
 import type { Clock, ContextOptions } from './options.js';
 
-/** UTF-16 units of one frame: escaped at six bytes each, they stay below the 1 MiB of text in a message. */
-const pieceUnits = 128 * 1024;
+/** UTF-16 units of one frame: at three bytes each, they stay below the 256 KiB of text in a message. */
+const pieceUnits = 64 * 1024;
 /** Flushes of one context that are not completed; the service has the same bound. */
 const flushesMax = 256;
 /** Bytes to read before a paused connection resumes: enough not to pause at each chunk. */

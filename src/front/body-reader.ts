@@ -17,6 +17,17 @@ import type { Pulsed } from './services.js';
 import type { Inlet, KeyTurn, Waiting } from './turns.js';
 
 const FIRST_CAPACITY_BYTES = 4 * 1024;
+/** A larger body gets a buffer for the longest one, of which only the used pages take memory. */
+const SMALL_BYTES = 64 * 1024;
+
+/** One such buffer stays for the next large body: on some machines new pages take longer than the parsing. */
+let spare: ArrayBuffer | null = null;
+
+const takeLarge = (bytes: number): ArrayBuffer => {
+  const large = spare?.byteLength === bytes ? spare : new ArrayBuffer(bytes);
+  spare = null;
+  return large;
+};
 
 class BodyReader implements Pulsed, Inlet, Waiting {
   readonly #exchange: Exchange;
@@ -162,9 +173,15 @@ class BodyReader implements Pulsed, Inlet, Waiting {
     const capacityBytes = Math.min(doubledBytes, bounds.bodyBytesMax);
     const refusal = bodyBudget.take(this.#member, capacityBytes - this.#buffer.length);
     if (refusal !== null) return refusal;
-    const grown = new Uint8Array(capacityBytes);
-    grown.set(this.#buffer.subarray(0, this.#length));
-    this.#buffer = grown;
+    const { buffer } = this.#buffer;
+    if (buffer.byteLength === bounds.bodyBytesMax) this.#buffer = new Uint8Array(buffer, 0, capacityBytes);
+    else {
+      const isSmall = capacityBytes <= SMALL_BYTES;
+      const room = isSmall ? new ArrayBuffer(capacityBytes) : takeLarge(bounds.bodyBytesMax);
+      const grown = new Uint8Array(room, 0, capacityBytes);
+      grown.set(this.#buffer.subarray(0, this.#length));
+      this.#buffer = grown;
+    }
     return null;
   }
 
@@ -177,14 +194,16 @@ class BodyReader implements Pulsed, Inlet, Waiting {
   }
 
   #giveBackBuffer(): void {
-    this.#exchange.services.bodyBudget.giveBack(this.#member, this.#buffer.length);
+    const { bodyBudget } = this.#exchange.services;
+    bodyBudget.giveBack(this.#member, this.#buffer.length);
+    if (this.#buffer.length > SMALL_BYTES) spare = this.#buffer.buffer;
     this.#buffer = new Uint8Array(0);
   }
 }
 
 /**
  * @param member whose part of the budget the body takes
- * @param onBody called once with the whole body, empty if there is none; not called if the exchange was answered here
+ * @param onBody called once with the whole body, empty if there is none, valid until it returns; not called if the exchange was answered here
  * (413, 503), was dropped because the body is late, or was aborted by the client
  */
 export const readBody = (

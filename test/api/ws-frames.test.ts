@@ -174,7 +174,7 @@ t.test('a frame that would be expensive to parse is refused unparsed', (t) => {
   const large = `more than ${socketFrameBytesMax} bytes besides the text of send_text`;
   const fill = (head: string, piece: string) =>
     head + piece.repeat(Math.floor((socketMessageBytesMax - head.length) / piece.length));
-  const keys = Array.from({ length: 350_000 }, (_, i) => `"${i.toString(36)}":0`);
+  const keys = Array.from({ length: 90_000 }, (_, i) => `"${i.toString(36)}":0`);
   const cases: [string, string][] = [
     [fill('{"x":[', '['), deep],
     [fill('{"x":', '{"x":'), deep],

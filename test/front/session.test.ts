@@ -302,7 +302,7 @@ t.test('contexts, flushes and text are bounded', (t) => {
     ],
   );
   const piece = text('x'.repeat(limits.socketTextBytesMax), 'c1');
-  say(piece, piece, piece, piece);
+  for (let sent = 0; sent < limits.socketCharactersMax; sent += limits.socketTextBytesMax) say(piece);
   t.strictSame(heard(), []);
   say(text('y', 'c2'));
   t.strictSame(heard(), [{ error: 'Too much text is waiting', context_id: 'c2' }]);

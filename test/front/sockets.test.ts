@@ -152,7 +152,7 @@ for (const [name, open] of openers) {
     client.close();
   });
 
-  t.test(`${name}: a message may have a mebibyte of text, and text may split a surrogate pair`, async (t) => {
+  t.test(`${name}: a message may have all the text of its bound, and text may split a surrogate pair`, async (t) => {
     const front = await startFront(t);
     const client = await open(front.port, GOOD_KEY);
     client.start('a');

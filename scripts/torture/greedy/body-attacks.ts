@@ -104,12 +104,13 @@ export class ParsingAttack implements Attack {
 
   async begin(): Promise<void> {
     const { key, port } = this.#target;
+    const bytes = limits.socketMessageBytesMax - 32;
     const messages = [
-      encodeFrame(Buffer.from(`{"x":${filled('[', 4 * MiB - 16)}`), { opcode: opcodes.text }),
-      encodeFrame(Buffer.from(`{"x":[${filled('{},', 4 * MiB - 16)}0]}`), { opcode: opcodes.text }),
-      encodeFrame(Buffer.from(keysOf(3 * MiB)), { opcode: opcodes.text }),
-      encodeFrame(Buffer.from(`{"send_text":"${filled('\\u0061', 3 * MiB)}"}`), { opcode: opcodes.text }),
-      encodeMessage({ send_text: filled('é ', MiB), context_id: 'nobody' }),
+      encodeFrame(Buffer.from(`{"x":${filled('[', bytes)}`), { opcode: opcodes.text }),
+      encodeFrame(Buffer.from(`{"x":[${filled('{},', bytes)}0]}`), { opcode: opcodes.text }),
+      encodeFrame(Buffer.from(keysOf(bytes)), { opcode: opcodes.text }),
+      encodeFrame(Buffer.from(`{"send_text":"${filled('\\u0061', bytes)}"}`), { opcode: opcodes.text }),
+      encodeMessage({ send_text: filled('é ', limits.socketTextBytesMax), context_id: 'nobody' }),
     ];
     const bodies = [
       keysOf(MiB - 16),

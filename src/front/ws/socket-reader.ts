@@ -19,9 +19,6 @@ import { FrameQueue } from './frame-queue.js';
 import type { SocketHandle } from './outbox.js';
 import type { Session } from './session.js';
 
-/** Bytes of a message that is passed as it arrives. */
-const AT_ONCE_BYTES = 256 * 1024;
-
 export interface ReadHandle extends Pick<SocketHandle, 'getBufferedAmount' | 'ping'> {
   pause(): void;
   resume(): void;
@@ -73,13 +70,11 @@ export class SocketReader implements Inlet, Waiting {
     const { turn } = this.#parts;
     this.#timedSinceMs = null;
     const isFree = !this.isBehind && turn.isFree && !this.#isHeld;
-    // The library has just spent milliseconds on a large message: others are served before it is parsed.
-    const isLater = !isFree || message.byteLength > AT_ONCE_BYTES;
-    if (isLater && this.#queue.push(message, isBinary)) {
+    if (isFree) turn.run(message.byteLength, () => this.#pass(new Uint8Array(message), isBinary));
+    else if (this.#queue.push(message, isBinary)) {
       if (!this.#isHeld) turn.wait(this);
-      if (!isFree) this.#readLater();
-    } else if (isFree) turn.run(message.byteLength, () => this.#pass(new Uint8Array(message), isBinary));
-    else this.#parts.session.guard(() => this.#parts.session.flooded());
+      this.#readLater();
+    } else this.#parts.session.guard(() => this.#parts.session.flooded());
   }
 
   /** A ping, or a pong with its payload. The library has answered the ping. */
