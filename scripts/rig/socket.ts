@@ -124,23 +124,24 @@ const audioKind = audioHead.charCodeAt(kindAt);
 /** Bytes of an audio frame of a context without an id, besides base64. */
 export const audioOverheadBytes = audioHead.length + '"}'.length;
 
-/** The server closed the WebSocket with a close frame. */
+/** The server closed the WebSocket. */
 export class SocketClosedError extends Error {
-  readonly code: number;
+  /** Of its close frame; `null`: there was none. */
+  readonly code: number | null;
 
-  constructor(code: number) {
-    super(`the server closed the WebSocket with ${code}`);
+  constructor(code: number | null) {
+    super(`the server closed the WebSocket${code === null ? '' : ` with ${code}`}`);
     this.code = code;
   }
 }
 
 /**
- * A service that stops closes its WebSockets with 1001: clients connect again. A client that writes in the same moment may see a reset
- * instead, which discards the close frame.
+ * A service that stops closes its WebSockets with 1001: clients connect again. If a client writes in the same moment, a reset may discard
+ * the close frame. The client sees the reset, or the end of the connection if a proxy saw it.
  */
 export const isGoingAway = (error: Error): boolean =>
   error instanceof SocketClosedError
-    ? error.code === 1001
+    ? error.code === 1001 || error.code === null
     : ['ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '');
 
 /** How a client leaves: with a close frame; with a FIN, at once; with a FIN, reading on; with a RST. */
@@ -197,7 +198,7 @@ export class SocketConnection {
     });
     this.#opened.catch(() => undefined);
     this.#socket.on('error', (error) => this.#fail(error));
-    this.#socket.on('close', () => this.#fail(new Error('the server closed the WebSocket')));
+    this.#socket.on('close', () => this.#fail(new SocketClosedError(null)));
     this.#socket.write(encodeHandshake(key, path));
   }
 

@@ -1,5 +1,5 @@
 /** The service as a child process that ends with its test, on free ports, with a store of its own. */
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { Changes } from '../../scripts/rig/changes.js';
@@ -101,6 +101,19 @@ export class TestService extends Service {
   }
 }
 
+/** Files that are derived from voices, of all tests: to make them takes most of the time of a first start. */
+const derivedFolder = join(packageRoot, 'node_modules', '.cache', 'syrinx-tests');
+
+/** @returns a data folder that goes with the test */
+const newDataFolder = (t: Test): string => {
+  const folder = join(memoryFolder(t), 'data');
+  mkdirSync(folder, { mode: 0o700 });
+  mkdirSync(join(folder, 'voices'));
+  mkdirSync(derivedFolder, { recursive: true });
+  symlinkSync(derivedFolder, join(folder, 'voices', 'derived'));
+  return folder;
+};
+
 /** The same service with a scripted engine, see scripted-synthesis.ts. */
 export const SCRIPTED = 'test/support/scripted-service.js';
 
@@ -115,7 +128,7 @@ export const spawnService = (
   script = 'src/main.js',
   launcher: readonly string[] = [],
 ): TestService => {
-  const dataDir = env['DATA_DIR'] ?? join(memoryFolder(t), 'data');
+  const dataDir = env['DATA_DIR'] ?? newDataFolder(t);
   const service = new TestService(dataDir, env, script, launcher);
   t.teardown(() => service.kill());
   return service;
