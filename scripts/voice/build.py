@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Rebuilds the voice from a folder with the recordings: `scripts/voice/build.py FOLDER [--fresh]`; see README.md.
+"""Rebuilds the voice from a folder with the recordings: `scripts/voice/build.py FOLDER [--fresh] [--align]`; see README.md.
+
+`--align` ends after the alignment and trains no voice: evaluate.py and listening_page.py need no more.
 
 Each step leaves its results in work/, and a step that is done is not done again: `--fresh` starts over. work/build.log keeps
 what the steps print.
@@ -17,11 +19,10 @@ REPOSITORY = HERE.parents[1]
 NODE = REPOSITORY / "node_modules" / "node" / "bin" / "node"
 DONE = WORK / "done"  # an empty file for each step
 
-FIRST = (("recordings.py",), ("analysis.py",))  # recordings.py gets the folder
+FIRST = (("recordings.py",), ("analysis.py",), ("align.py",))  # recordings.py gets the folder
 # Two tracks, one core each.
 TRACKS = (
     (
-        ("align.py",),
         ("teacher.py",),
         ("dataset.py",),
         ("acoustic.py", "first"),
@@ -84,17 +85,20 @@ def run_tracks(tracks: tuple[tuple[tuple[str, ...], ...], ...]) -> None:
 
 
 def main() -> None:
-    folders = [argument for argument in sys.argv[1:] if argument != "--fresh"]
-    if len(folders) != 1 or not (Path(folders[0]) / "metadata.csv").exists():
-        sys.exit("usage: build.py FOLDER [--fresh]; FOLDER holds the recordings and metadata.csv")
+    options = {argument for argument in sys.argv[1:] if argument.startswith("--")}
+    folders = [argument for argument in sys.argv[1:] if argument not in options]
+    if len(folders) != 1 or not options <= {"--fresh", "--align"} or not (Path(folders[0]) / "metadata.csv").exists():
+        sys.exit("usage: build.py FOLDER [--fresh] [--align]; FOLDER holds the recordings and metadata.csv")
     DONE.mkdir(parents=True, exist_ok=True)
-    if "--fresh" in sys.argv:
+    if "--fresh" in options:
         for path in DONE.iterdir():
             path.unlink()
         (WORK / "build.log").unlink(missing_ok=True)
     try:
         run([NODE, REPOSITORY / "scripts" / "build.mjs", "--if-stale"])  # its front end finds the phones
         run_track(FIRST, (str(Path(folders[0]).resolve()),))
+        if "--align" in options:
+            return
         run_tracks(TRACKS)
         run_track(LAST)
         for step in ALWAYS:

@@ -6,7 +6,8 @@
     evaluate.py words:default         word error rate of the default voice only
     BUILD=FOLDER evaluate.py keep     keeps what a former version speaks (FOLDER: its dist), to compare with
 
-Wants what build.py left in work/, and the built service (npm run build). The figures are also written to work/figures.txt.
+Wants what `build.py FOLDER --align` leaves in work/, and the built service (npm run build). The figures are also written to
+work/figures.txt.
 """
 
 import os
@@ -93,6 +94,8 @@ def main(names: list[str]) -> int:
     if names == ["keep"]:
         keep()
         return 0
+    if not (WORK / "alignment.jsonl").exists():
+        sys.exit("work/ lacks the aligned recordings: run build.py FOLDER --align first (a few minutes, no training of the voice)")
     trained_on = {normalised(text) for text in texts(WORK).values()}
     assert trained_on.isdisjoint(map(normalised, evaluation_texts())), "an evaluation sentence was recorded"
     report = Report()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes work/page/listening.html: the person and the voice alternately, all voices, temperature, seams, questions, long text.
 
-Wants what build.py left in work/ (the cleaned recordings), and the built service. Neither recordings nor page are committed.
+Wants what `build.py FOLDER --align` leaves in work/, and the built service. Neither recordings nor page are committed.
 """
 
 import html

@@ -142,7 +142,7 @@ def aligned_phones() -> dict[str, list[Phone]]:
 def of_person() -> list[Utterance]:
     """All takes of the held-out sentences."""
     said = texts(WORK)
-    known = aligned_phones() if (WORK / "alignment.jsonl").exists() else {}
+    known = aligned_phones()
     takes = [Utterance(name, said[name], WORK / "wav" / f"{name}.wav", known.get(name, [])) for name in held_out(WORK)]
     return with_pitch(takes, natural.FLOOR_HZ)
 
