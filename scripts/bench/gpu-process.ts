@@ -7,7 +7,7 @@ import { Segmenter } from '../../src/text/segments.js';
 import { GpuState, type Placement } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import type { EngineMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
-import { sizesTo } from '../../workers/engines/batches.js';
+import { sizesTo } from '../../workers/engines/windows.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';
 import { monotonicMs } from '../../src/monotonic.js';
 

@@ -29,6 +29,8 @@ export interface Placement {
   readonly device: 'gpu' | 'cpu';
   /** The most runs of segments that are one run on the GPU. */
   readonly batch: number;
+  /** Those that the load ran on the GPU. */
+  readonly windows: readonly string[];
   /** Alone, and its part of the largest batch that is worth it. */
   readonly gpuMs: number;
   readonly itemMs: number;

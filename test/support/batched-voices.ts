@@ -1,12 +1,13 @@
 /** Voices whose graphs run in batches, as on a GPU. Without a GPU, the CPU stands for it. */
 import { InferenceSession } from 'onnxruntime-node';
-import { GpuState } from '../../src/threads/gpu.js';
+import { GpuState, type Placement } from '../../src/threads/gpu.js';
 import type { SegmentRequest } from '../../src/threads/messages.js';
+import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { joinPcm } from './voices.js';
 
 /** Runs what is meant for the GPU on the CPU. */
-const onCpu: NonNullable<GpuMeans['createSession']> = (source, options) => {
+const onCpu = (source: string | Uint8Array, options: InferenceSession.SessionOptions) => {
   const own = { ...options, executionProviders: ['cpu'] };
   return typeof source === 'string'
     ? InferenceSession.create(source, own)
@@ -21,6 +22,40 @@ export const gpuMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMea
 
 export const standInMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMeans =>
   gpuMeans(batchMax, { createSession: onCpu, ...more });
+
+/** Means for a GPU with a stand-in, and the shapes of its runs: those of the load, and those after it. */
+export const watchedMeans = (batchMax: number, placements: Map<string, Placement>) => {
+  const loaded = new Set<string>();
+  const later = new Set<string>();
+  const counts = { gpu: 0, all: 0 };
+  let graphs = 0;
+  let isWatching = false;
+  const createSession: NonNullable<GpuMeans['createSession']> = async (source, options) => {
+    const session = await onCpu(source, options);
+    const graph = graphs++;
+    return {
+      run: (feeds: InferenceSession.FeedsType) => {
+        const shapes = Object.entries(feeds).map(([name, { dims }]) => `${name} ${dims.join('x')}`);
+        (isWatching ? later : loaded).add(`${graph}: ${shapes.join(', ')}`);
+        counts.gpu++;
+        return session.run(feeds);
+      },
+      release: () => session.release(),
+    };
+  };
+  const native: NativeGuard = (run) => {
+    if (isWatching) counts.all++;
+    return run();
+  };
+  const warnings: unknown[] = [];
+  const log = { debug: () => undefined, warn: (...line: unknown[]) => void warnings.push(line) };
+  const watch = () => {
+    isWatching = true;
+    counts.gpu = 0;
+  };
+  const gpu = gpuMeans(batchMax, { createSession, placements });
+  return { means: { provider: 'webgpu', gpu, native, log } as const, loaded, later, counts, warnings, watch };
+};
 
 /** Speaks segments, of which up to `size` with equal windows run as one. @returns samples and sizes of the batches */
 export const speakTogether = async (

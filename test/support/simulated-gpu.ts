@@ -4,7 +4,7 @@
  */
 import { GroupClock } from '../../src/threads/control.js';
 import { type BatchStep, StepQueue } from '../../workers/step-queue.js';
-import { sizesTo } from '../../workers/engines/batches.js';
+import { sizesTo } from '../../workers/engines/windows.js';
 
 /** Audio of each chunk in milliseconds, as our engine makes it; the last repeats. */
 const chunksMs = [100, 250, 500, 1_000];

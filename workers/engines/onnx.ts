@@ -4,15 +4,17 @@ import { dirname } from 'node:path';
 import { InferenceSession } from 'onnxruntime-node';
 import { monotonicMs } from '../../src/monotonic.js';
 import { VoicePackError } from '../../src/threads/voices.js';
-import { Batches, type GraphBatch } from './batches.js';
+import { Batches } from './batches.js';
 import type { Engine, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
 import { batched } from './graph/batched.js';
+import { masked } from './graph/masked.js';
 import { readModel } from './graph/model.js';
 import { modelMessage, withWeights } from './graph/write.js';
 import { copiesFolder, errorsOnly, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';
 import { type GpuSession, PlacedSessions, type Run, type Runs } from './placed.js';
+import type { GraphWindows } from './windows.js';
 
 /** The graphs of a pack. */
 export interface Sessions<Name extends string> extends Runs<Name> {
@@ -58,8 +60,8 @@ export interface SessionChoices {
    * system, page by page, which takes as long as the run of a small graph. Default: only if weights are not shared.
    */
   readonly keepsBuffers?: boolean;
-  /** How graphs make batches on a GPU, by name. The others run for one segment at a time. */
-  readonly batches?: Readonly<Record<string, GraphBatch>>;
+  /** How graphs run on a GPU, by name. The others stay on the CPU. Absent: all may run there, on any window, one at a time. */
+  readonly windows?: Readonly<Record<string, GraphWindows>>;
 }
 
 const create = async <Name extends string>(
@@ -128,16 +130,22 @@ export const gpuOptionsOf = (
 /** A session on the GPU: of the graph with a batch dimension, if it can have one. */
 const createOnGpu = async (
   graph: HeldFile,
-  batch: GraphBatch | undefined,
-  { createSession = (source, options) => createSessionOf(source, options), batchMax }: GpuMeans,
+  windows: GraphWindows | undefined,
+  { createSession = (source, options) => createSessionOf(source, options) }: GpuMeans,
   options: InferenceSession.SessionOptions,
   log: SessionMeans['log'],
 ): Promise<GpuSession> => {
-  if (batch !== undefined && batchMax > 1)
+  if (windows !== undefined)
     try {
-      const message = modelMessage(withWeights(batched(readModel(graph), batch)));
-      const session = await createSession(message, options);
-      return { run: (feeds) => session.run(feeds), release: () => session.release(), batch };
+      const whole = readModel(graph);
+      const { mask } = windows;
+      const { model, rates } = mask === undefined ? { model: whole, rates: [] } : masked(whole, mask);
+      const session = await createSession(modelMessage(withWeights(batched(model, windows))), options);
+      return {
+        run: (feeds) => session.run(feeds),
+        release: () => session.release(),
+        windows: { ...windows, rates },
+      };
     } catch (error) {
       // If the GPU is at fault, the graph as it is fails, too.
       const reason = firstLine(error);
@@ -165,14 +173,14 @@ const createPlaced = async <Name extends string>(
   const placed = await PlacedSessions.load(names, {
     ...{ pack, native: means.native, log, clock: monotonicMs, threads: gpu.threads },
     ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements, batchMax: gpu.batchMax },
+    isForGpu: (name) => choices.windows === undefined || name in choices.windows,
     createGpu: (name) =>
       loading(() =>
         gpu.state.hold(true, () =>
-          createOnGpu(graphs[name as Name], choices.batches?.[name], gpu, options, log),
+          createOnGpu(graphs[name as Name], choices.windows?.[name], gpu, options, log),
         ),
       ),
-    createCpu: (isInStep) =>
-      createOnCpu(pack, graphs, isInStep ? { ...means, loading: means.native } : means, choices),
+    createCpu: () => createOnCpu(pack, graphs, means, choices),
   });
   const batches = new Batches(names, placed);
   const runs = names.map((name): [Name, Run] => [name, (feeds) => batches.run(name, feeds)]);

@@ -4,18 +4,18 @@
  *   measured --settle--> on the GPU --(the GPU is lost)--> on the CPU
  *                    \-> on the CPU
  *
- * While a pack loads, each run happens on both devices, and on the GPU for each size of a batch. So the GPU has compiled
- * the shaders of these windows before a listener needs them. A graph stays on the GPU if it is faster there and gives the
- * results of the CPU. If a run on the GPU fails, the CPU runs it again: the listeners get the same speech, later.
+ * While a pack loads, each window runs on both devices, and on the GPU at each size of a batch. A graph stays on the GPU if it
+ * is faster there and gives the results of the CPU. Its other windows run on the CPU: for one that is new, a driver may
+ * compile shaders. If a run on the GPU fails, the CPU runs it again: the listeners get the same speech, later.
  */
 import type { InferenceSession } from 'onnxruntime-node';
 import type { GpuGraphs } from '../../src/config.js';
 import type { Clock } from '../../src/monotonic.js';
 import { type GpuState, type Placement, GpuLostError } from '../../src/threads/gpu.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
-import { type Feeds, type GraphBatch, type Made, sizesTo, splitUp, stacked } from './batches.js';
 import type { EngineLog } from './engine.js';
 import { firstLine } from './entries.js';
+import { type Feeds, type Made, type WindowedGraph, sizesTo, splitUp, stacked, windowOf } from './windows.js';
 
 export type Run = (feeds: InferenceSession.FeedsType) => Promise<Made>;
 
@@ -38,8 +38,8 @@ const tolerance = 1e-2;
 const hopelessMs = 500;
 
 export interface GpuSession extends Pick<InferenceSession, 'run' | 'release'> {
-  /** Absent: its graph has no batch dimension. */
-  readonly batch?: GraphBatch;
+  /** Absent: its graph runs alone, on any window. */
+  readonly windows?: WindowedGraph;
 }
 
 /** What is known of a graph while its pack loads. */
@@ -54,6 +54,7 @@ interface Measure {
   isRandom: boolean;
   /** The largest batch that is worth it. */
   size: number;
+  readonly windows: Set<string>;
 }
 
 interface TimedRun {
@@ -73,18 +74,20 @@ export interface PlacedParts {
   readonly threads: number;
   /** By `PACK/GRAPH`. Kept for the next load of the pack in this thread. */
   readonly placements: Map<string, Placement>;
+  /** The graph may run on the GPU. */
+  readonly isForGpu: (name: string) => boolean;
   /** Takes the lock of the GPU. */
   readonly createGpu: (name: string) => Promise<GpuSession>;
+  /** All graphs on the CPU. */
+  readonly createCpu: () => Promise<Runs>;
   /** Of the measurements. */
   readonly clock: Clock;
-  /** All graphs on the CPU. */
-  readonly createCpu: (isInStep: boolean) => Promise<Runs>;
 }
 
 const differenceOf = (expected: Made, made: Made): number => {
   let worst = 0;
-  for (const [name, { data }] of Object.entries(expected)) {
-    const other = made[name]!.data;
+  for (const [name, { data: other }] of Object.entries(made)) {
+    const { data } = expected[name]!;
     if (other.length !== data.length) return Infinity;
     for (let i = 0; i < data.length; i++) {
       const value = Number(data[i]);
@@ -96,6 +99,9 @@ const differenceOf = (expected: Made, made: Made): number => {
   return worst;
 };
 
+const windowKey = (feeds: Feeds, windows: WindowedGraph | undefined): string | null =>
+  windowOf(feeds, windows ?? { shared: [] });
+
 const rounded = (ms: number): number => Math.round(10 * ms) / 10;
 
 const placementOf = (measure: Measure, threads: number): Placement => {
@@ -106,27 +112,31 @@ const placementOf = (measure: Measure, threads: number): Placement => {
   const isWorth = itemMs > 0 && threads * itemMs < worthPart * cpuMs;
   const device = isChosen || (isWorth && !isWrong) ? 'gpu' : 'cpu';
   const times = { gpuMs: rounded(gpuMs), itemMs: rounded(itemMs), cpuMs: rounded(cpuMs) };
-  return { device, batch: device === 'gpu' ? size : 1, ...times, ...(isWrong && { difference }) };
+  const windows = device === 'gpu' ? [...measure.windows] : [];
+  return { device, batch: device === 'gpu' ? size : 1, windows, ...times, ...(isWrong && { difference }) };
 };
 
 export class PlacedSessions {
   readonly #parts: PlacedParts;
   readonly #gpu = new Map<string, GpuSession>();
+  readonly #cpu: Runs;
   /** Graphs that are being measured. */
   readonly #measures = new Map<string, Measure>();
-  /** Graphs, with a size, that have compiled their shaders. */
+  /** Graphs, with a size and a window, that ran on the GPU. */
   readonly #hasRun = new Set<string>();
+  /** Graphs with a window that the load should have run. */
+  readonly #odd = new Set<string>();
   readonly #names: readonly string[];
-  #cpu: Promise<Runs> | null = null;
 
-  private constructor(names: readonly string[], parts: PlacedParts) {
+  private constructor(names: readonly string[], cpu: Runs, parts: PlacedParts) {
     this.#names = names;
+    this.#cpu = cpu;
     this.#parts = parts;
   }
 
   /** @throws if the CPU cannot load the graphs either */
   static async load(names: readonly string[], parts: PlacedParts): Promise<PlacedSessions> {
-    const made = new PlacedSessions(names, parts);
+    const made = new PlacedSessions(names, await parts.createCpu(), parts);
     try {
       await made.#load();
     } catch (error) {
@@ -137,31 +147,26 @@ export class PlacedSessions {
   }
 
   async #load(): Promise<void> {
-    const names = this.#names;
-    const { state, createGpu, placements, graphs, batchMax } = this.#parts;
-    for (const name of names) {
+    const { state, createGpu, isForGpu, placements, graphs, batchMax } = this.#parts;
+    for (const name of this.#names) {
       const key = this.#keyOf(name);
       const known = placements.get(key);
       const isChosen = graphs !== 'measured';
       const isWanted = isChosen ? graphs === 'all' || graphs.includes(key) : known?.device !== 'cpu';
-      if (!isWanted || state.isLost) continue;
+      if (!isWanted || !isForGpu(name) || state.isLost) continue;
       try {
         const session = await createGpu(name);
         this.#gpu.set(name, session);
         if (known?.device === 'gpu') continue;
         const none = { gpuMs: new Map<number, number>(), cpuMs: 0, difference: 0, isRandom: false };
-        const size = session.batch === undefined ? 1 : sizesTo(batchMax).at(-1)!;
-        this.#measures.set(name, { isChosen, ...none, size });
+        const size = session.windows === undefined ? 1 : sizesTo(batchMax).at(-1)!;
+        this.#measures.set(name, { isChosen, ...none, size, windows: new Set() });
       } catch (error) {
         this.#lose(name, error);
         break;
       }
     }
-    for (const name of names) if (!this.#gpu.has(name)) this.#place(name);
-    const isAllOnGpu = names.every(
-      (name) => this.#gpu.has(name) && this.#measures.get(name)?.isChosen !== false,
-    );
-    if (!isAllOnGpu) await this.#onCpu(false);
+    for (const name of this.#names) if (!this.#gpu.has(name)) this.#place(name);
   }
 
   /** The most steps that are worth running together. */
@@ -172,12 +177,12 @@ export class PlacedSessions {
     return max;
   }
 
-  /** How a graph makes a batch; `undefined`: it makes none. */
-  batchOf(name: string): GraphBatch | undefined {
-    return this.#gpu.get(name)?.batch;
+  /** `undefined`: the graph makes no batches. */
+  windowsOf(name: string): WindowedGraph | undefined {
+    return this.#gpu.get(name)?.windows;
   }
 
-  /** The load has run every graph: chooses their devices, and frees what is not needed. Idempotent. */
+  /** The load has run every window: chooses the devices of the graphs. Idempotent. */
   async settle(): Promise<void> {
     const { log, placements, threads } = this.#parts;
     for (const [name, measure] of this.#measures) {
@@ -190,17 +195,11 @@ export class PlacedSessions {
       if (device === 'cpu') await this.#dropGpu(name);
     }
     this.#measures.clear();
-    if (this.#parts.state.isLost || !this.#names.every((name) => this.#gpu.has(name))) return;
-    const cpu = this.#cpu;
-    this.#cpu = null;
-    await (await cpu)?.release();
   }
 
   async release(): Promise<void> {
     for (const name of [...this.#gpu.keys()]) await this.#dropGpu(name);
-    const cpu = this.#cpu;
-    this.#cpu = null;
-    await (await cpu?.catch(() => null))?.release();
+    await this.#cpu.release();
   }
 
   /** Runs a graph for each of these feeds, which have equal windows. */
@@ -214,6 +213,7 @@ export class PlacedSessions {
       return this.#runOnCpu(name, items);
     }
     if (measure !== undefined) return [await this.#measured(name, session, measure, items[0]!)];
+    if (!this.#isKnown(name, session, items[0]!)) return this.#runOnCpu(name, items);
     try {
       const made: Made[] = [];
       const most = this.#sizeOf(name);
@@ -228,13 +228,31 @@ export class PlacedSessions {
     }
   }
 
+  #placement(name: string): Placement | undefined {
+    return this.#parts.placements.get(this.#keyOf(name));
+  }
+
   #sizeOf(name: string): number {
-    return this.#parts.placements.get(this.#keyOf(name))?.batch ?? 1;
+    return this.#placement(name)?.batch ?? 1;
+  }
+
+  /** The load ran the window on the GPU. */
+  #isKnown(name: string, { windows }: GpuSession, feeds: Feeds): boolean {
+    if (windows === undefined) return true;
+    const window = windowOf(feeds, windows);
+    if (window === null || this.#placement(name)?.windows.includes(window) === true) return window !== null;
+    if (!this.#odd.has(name))
+      this.#parts.log.warn(
+        { graph: this.#keyOf(name), window },
+        'the load did not run a window: the CPU runs it',
+      );
+    this.#odd.add(name);
+    return false;
   }
 
   async #runOnCpu(name: string, items: readonly Feeds[]): Promise<Made[]> {
     const made: Made[] = [];
-    for (const feeds of items) made.push(await (await this.#onCpu()).run[name]!(feeds));
+    for (const feeds of items) made.push(await this.#cpu.run[name]!(feeds));
     return made;
   }
 
@@ -246,15 +264,15 @@ export class PlacedSessions {
     most: number,
   ): Promise<TimedRun> {
     const { state, native, clock } = this.#parts;
-    const { batch } = session;
+    const { windows } = session;
     const size = sizesTo(most).find((known) => known >= items.length)!;
-    const key = `${name} ${size}`;
+    const key = `${name} ${size} ${windowKey(items[0]!, windows)}`;
     return state.hold(!this.#hasRun.has(key), async () => {
       // The time includes the copies, but not the wait for other threads.
       const startMs = clock();
-      const feeds = batch === undefined ? items[0]! : stacked(items, size, batch);
+      const feeds = windows === undefined ? items[0]! : stacked(items, size, windows);
       const all = await native(() => session.run(feeds));
-      const made = batch === undefined ? [all] : splitUp(all, items.length);
+      const made = windows === undefined ? [all] : splitUp(all, items, windows);
       this.#hasRun.add(key);
       return { made, ms: clock() - startMs };
     });
@@ -262,6 +280,8 @@ export class PlacedSessions {
 
   /** A run while the pack loads. */
   async #measured(name: string, session: GpuSession, measure: Measure, feeds: Feeds): Promise<Made> {
+    const window = windowKey(feeds, session.windows);
+    if (window === null || measure.windows.has(window)) return (await this.#runOnCpu(name, [feeds]))[0]!;
     let expected: Made | undefined;
     if (!measure.isChosen) {
       const first = await this.#timedOnCpu(name, feeds);
@@ -290,6 +310,7 @@ export class PlacedSessions {
         }
         halfMs = timed.ms;
       }
+      measure.windows.add(window);
       return expected ?? made!;
     } catch (error) {
       // If the CPU fails too, the input is at fault and not the GPU.
@@ -305,16 +326,6 @@ export class PlacedSessions {
     const startMs = clock();
     const made = await this.#runOnCpu(name, [feeds]);
     return { made, ms: clock() - startMs };
-  }
-
-  /** @param isInStep a step waits for it; otherwise each graph is loaded in a step of its own */
-  #onCpu(isInStep = true): Promise<Runs> {
-    this.#cpu ??= this.#parts.createCpu(isInStep).catch((error: unknown) => {
-      // The next run tries again.
-      this.#cpu = null;
-      throw error;
-    });
-    return this.#cpu;
   }
 
   async #dropGpu(name: string): Promise<void> {
@@ -347,9 +358,9 @@ export class PlacedSessions {
 
   /** The CPU runs a graph without a measurement. */
   #place(name: string): void {
-    const known = this.#parts.placements.get(this.#keyOf(name));
+    const known = this.#placement(name);
     const times = known ?? { gpuMs: 0, itemMs: 0, cpuMs: 0 };
-    this.#parts.placements.set(this.#keyOf(name), { ...times, device: 'cpu', batch: 1 });
+    this.#parts.placements.set(this.#keyOf(name), { ...times, device: 'cpu', batch: 1, windows: [] });
   }
 
   #keyOf(name: string): string {

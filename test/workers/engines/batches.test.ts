@@ -1,15 +1,17 @@
 /** Batches: several segments in one run of a graph. The CPU stands for the GPU. */
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { piperConfig, piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
 import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
+import { limits } from '../../../src/limits.js';
 import type { Placement } from '../../../src/threads/gpu.js';
-import { Batches, type BatchRunner, type Feeds, type Made } from '../../../workers/engines/batches.js';
+import { Batches, type BatchRunner } from '../../../workers/engines/batches.js';
 import { batched } from '../../../workers/engines/graph/batched.js';
 import { elementTypes } from '../../../workers/engines/graph/model.js';
 import { GraphError } from '../../../workers/engines/graph/surgery.js';
-import { differenceOf, speakTogether, standInMeans } from '../../support/batched-voices.js';
+import type { Feeds, Made } from '../../../workers/engines/windows.js';
+import { differenceOf, speakTogether, watchedMeans } from '../../support/batched-voices.js';
 import { loadFrom, loadVoices, modelsDir, requestOf, speak } from '../../support/voices.js';
 
 const floats = (values: readonly number[], dims = [values.length]) =>
@@ -21,7 +23,7 @@ const scripted = (fault?: (x: number) => boolean) => {
   const runs: [string, number[]][] = [];
   const runner: BatchRunner = {
     batchMax: 4,
-    batchOf: (graph) => (graph === 'alone' ? undefined : { shared: ['edge'] }),
+    windowsOf: (graph) => (graph === 'alone' ? undefined : { shared: ['edge'] }),
     runAll: async (graph, items) => {
       const values = items.map(({ x }) => (x!.data as Float32Array)[0]!);
       runs.push([graph, values]);
@@ -103,14 +105,27 @@ const texts = [
   'Four of them came back in the morning, as they had said they would.',
 ];
 
+/** No run after the load has a shape that the load did not run: for a new one, a GPU may compile shaders. */
+const checkWindows = (t: Test, { loaded, later, counts, warnings }: ReturnType<typeof watchedMeans>) => {
+  t.comment(`${loaded.size} shapes at the load, ${later.size} of them in ${counts.gpu} runs later`);
+  t.same(
+    [...later].filter((shape) => !loaded.has(shape)),
+    [],
+  );
+  t.ok(later.size > 0);
+  t.same(warnings, []);
+};
+
 t.test('our voice sounds the same at every size of a batch', async (t) => {
   const placements = new Map<string, Placement>();
-  const voices = await loadFrom(modelsDir, { provider: 'webgpu', gpu: standInMeans(4, { placements }) });
+  const watched = watchedMeans(4, placements);
+  const voices = await loadFrom(modelsDir, watched.means);
   t.match(Object.fromEntries(placements), {
     'syrinx-en/encoder': { device: 'gpu', batch: 4 },
     'syrinx-en/frames': { device: 'gpu', batch: 4 },
     'syrinx-en/decoder': { device: 'gpu', batch: 4 },
   });
+  watched.watch();
   const speakers = voices.voices.map(({ id }) => id);
   const requests = texts.map((text, i) => requestOf(text, { seed: i, voiceId: speakers[i % 3]! }));
   const cpu = await loadVoices();
@@ -123,19 +138,36 @@ t.test('our voice sounds the same at every size of a batch', async (t) => {
     const worst = Math.max(...pcm.map((own, i) => differenceOf(own, alone[i]!)));
     t.ok(worst <= tolerance, `batches of ${size}: the largest difference is ${worst} of 32,768`);
   }
+  // What a text before cuts off, a clause that goes on, and other numbers of frames for a phone.
+  const others = [0.5, 0.8, 1.4, 2].flatMap((speed, seed) => [
+    requestOf('kitchen and talked about the journey ', {
+      before: 'we sat down in the ',
+      after: 'until it was dark',
+      speed,
+      seed,
+    }),
+    requestOf(texts[seed]!, { before: 'Yes, I know, ', speed, seed }),
+  ]);
+  await speakTogether(voices, others, 4);
+  checkWindows(t, watched);
+  t.equal(watched.counts.gpu, watched.counts.all, 'nothing runs on the CPU');
 });
 
 t.test('a Piper voice with two speakers sounds the same in batches', async (t) => {
   const folder = t.testdir();
   await writePiper(join(folder, 'echo'), 'echo', piperModel({ ...smallShape, speakers: 2 }), piperConfig(2));
   const placements = new Map<string, Placement>();
-  const voices = await loadFrom(folder, { provider: 'webgpu', gpu: standInMeans(4, { placements }) });
+  const watched = watchedMeans(4, placements);
+  // Pieces as short as those of a larger voice.
+  const bounds = { ...limits, stepComputeMsTarget: 0.4 };
+  const voices = await loadFrom(folder, { ...watched.means, bounds });
   t.match(Object.fromEntries(placements), {
-    'echo/encoder_0': { device: 'gpu', batch: 1 },
+    'echo/encoder_0': { device: 'cpu', batch: 1 },
     'echo/flow': { device: 'gpu', batch: 4 },
     'echo/generator': { device: 'gpu', batch: 4 },
   });
-  const cpu = await loadFrom(folder);
+  watched.watch();
+  const cpu = await loadFrom(folder, { bounds });
   const voiceIds = voices.voices.map(({ id }) => id);
   t.equal(voiceIds.length, 2);
   const parts = texts.map((text, i) => ({ text, seed: i, voiceId: voiceIds[i % 2]! }));
@@ -149,6 +181,7 @@ t.test('a Piper voice with two speakers sounds the same in batches', async (t) =
     const worst = differenceOf(pcm[i]!, (await speak(cpu, text, more)).pcm);
     t.ok(worst <= tolerance, `the largest difference is ${worst} of 32,768`);
   }
+  checkWindows(t, watched);
 });
 
 t.test('a graph whose shapes depend on its items makes no batches', (t) => {

@@ -10,6 +10,7 @@ import { modelMessage, writeModels } from '../../../workers/engines/graph/write.
 import type { Sessions } from '../../../workers/engines/onnx.js';
 import { cutPiper } from '../../../workers/engines/piper/cut.js';
 import { type PartName, PiperGraphs, modelsOf, planOf } from '../../../workers/engines/piper/graphs.js';
+import { sizesOf } from '../../../workers/engines/piper/pieces.js';
 import { Reading } from '../../../workers/engines/piper/reading.js';
 import { gaussian, randomAt } from '../../../workers/engines/random.js';
 import { echoModel } from '../../support/piper-echo.js';
@@ -63,7 +64,8 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
 
 const readAll = async (graphs: PiperGraphs, ids: readonly number[], stepWork: number) => {
   const words = ids.map(() => -1);
-  const reading = new Reading(graphs, { ids, words }, style, { seed, place: 0, stepWork });
+  const sizes = sizesOf(graphs.plan, stepWork);
+  const reading = new Reading(graphs, { ids, words }, style, { seed, place: 0, sizes });
   const pieces: Float32Array[] = [];
   do {
     const { pcm } = await reading.advance();

@@ -3,8 +3,8 @@ import { Tensor } from 'onnxruntime-node';
 import t from 'tap';
 import { GpuLostError, GpuState, type Placement } from '../../../src/threads/gpu.js';
 import { unguarded } from '../../../src/threads/vitals.js';
-import type { Feeds } from '../../../workers/engines/batches.js';
 import { type PlacedParts, PlacedSessions, type Run } from '../../../workers/engines/placed.js';
+import type { Feeds } from '../../../workers/engines/windows.js';
 
 const feeds = { x: new Tensor('float32', Float32Array.of(1, 2), [2]) };
 const result = (...values: number[]) => ({
@@ -44,6 +44,7 @@ const setUp = ({ gpu = doubling(1), cpu = doubling(20), ...more }: Setup = {}) =
     clock: () => nowMs,
     log: { debug: () => undefined, warn: (...line: unknown[]) => void warnings.push(line) },
     placements: new Map<string, Placement>(),
+    isForGpu: () => true,
     createGpu: () => Promise.resolve({ run: gpu, release: release('gpu') }),
     createCpu: () => Promise.resolve({ run: { net: cpu }, release: release('cpu') }),
     ...more,
@@ -75,7 +76,8 @@ const batching =
 
 const batchOn = (run: Run): Setup => ({
   batchMax: 16,
-  createGpu: () => Promise.resolve({ run, release: () => Promise.resolve(), batch: { shared: [] } }),
+  createGpu: () =>
+    Promise.resolve({ run, release: () => Promise.resolve(), windows: { shared: [], rates: [] } }),
 });
 
 t.test('each size of a batch runs at load, up to the largest that is worth it', async (t) => {
@@ -118,6 +120,47 @@ t.test('a batch has the next size, and is cut if there are more', async (t) => {
   t.same((await sessions.runAll('net', items)).length, 7);
 });
 
+t.test('after the load the GPU runs the windows of the load, and the CPU all others', async (t) => {
+  const sizes: number[] = [];
+  const fit = ({ x }: Feeds) => {
+    const count = x!.dims[0]!;
+    const length = [2, 4].find((known) => known >= count);
+    return length === undefined
+      ? null
+      : { length, count, from: 0, axes: { x: 0 }, surplus: { y: { axis: 0, count: length - count } } };
+  };
+  const windows = { shared: [], rates: [], fit };
+  const run = batching(1, 0, sizes);
+  const { load, warnings } = setUp({
+    ...{ graphs: 'all', batchMax: 2 },
+    createGpu: () => Promise.resolve({ run, release: () => Promise.resolve(), windows }),
+  });
+  const { sessions, run: runOne } = await load();
+  const of = (...values: number[]) => ({
+    x: new Tensor('float32', Float32Array.from(values), [values.length]),
+  });
+  await runOne(of(1, 2));
+  await runOne(of(3));
+  t.same(sizes.splice(0), [1, 2], 'a window of the load runs once');
+  await sessions.settle();
+  t.same(
+    await valuesOf(runOne(of(5))),
+    [10],
+    'an item is brought to the window, and its part of the result taken',
+  );
+  t.same(sizes.splice(0), [1]);
+  t.same(await valuesOf(runOne(of(1, 2, 3, 4, 5))), [2, 4, 6, 8, 10]);
+  t.same(warnings, [], 'the engine knows that it fits none');
+  t.same(await valuesOf(runOne(of(1, 2, 3))), [2, 4, 6]);
+  t.same(await valuesOf(runOne(of(1, 2, 3))), [2, 4, 6]);
+  t.match(
+    warnings,
+    [[{ graph: onlyGraph, window: '4' }, /did not run/]],
+    'the load should have run it: one warning',
+  );
+  t.same(sizes, []);
+});
+
 t.test('threads that take turns on the GPU must be slower on the CPU together', async (t) => {
   for (const [threads, device] of [
     [4, 'gpu'],
@@ -141,7 +184,7 @@ t.test('a graph runs where it is faster', async (t) => {
     t.same(await valuesOf(run(feeds)), [2, 4], 'a run of the load has its result');
     await sessions.settle();
     t.match(placements.get(onlyGraph), { device });
-    t.same(released, [device === 'gpu' ? 'cpu' : 'gpu'], 'the other device keeps nothing');
+    t.same(released, device === 'gpu' ? [] : ['gpu'], 'the GPU keeps nothing for the CPU');
     t.same(await valuesOf(run(feeds)), [2, 4]);
     await sessions.release();
     t.same(released.length, 2);
@@ -159,14 +202,14 @@ t.test('a graph whose results differ on the GPU stays on the CPU', async (t) => 
 
 t.test('the configuration and an earlier load decide without a measurement', async (t) => {
   const fails = () => Promise.reject(new Error('must not load'));
-  const chosen = setUp({ graphs: [onlyGraph], createCpu: fails });
+  const chosen = setUp({ graphs: [onlyGraph], cpu: fails });
   t.same(await valuesOf((await chosen.load()).run(feeds)), [2, 4]);
   const others = setUp({ graphs: ['pack/other'], createGpu: fails });
   t.same(await valuesOf((await others.load()).run(feeds)), [2, 4]);
   const placements = new Map([
-    [onlyGraph, { device: 'gpu', batch: 1, gpuMs: 1, itemMs: 1, cpuMs: 9 } as const],
+    [onlyGraph, { device: 'gpu', batch: 1, windows: [], gpuMs: 1, itemMs: 1, cpuMs: 9 } as const],
   ]);
-  const known = setUp({ placements, createCpu: fails });
+  const known = setUp({ placements, cpu: fails });
   t.same(await valuesOf((await known.load()).run(feeds)), [2, 4]);
 });
 
@@ -175,9 +218,10 @@ t.test('if a run on the GPU fails, the CPU runs it again, and everything after i
   const gpu: Run = (given) =>
     ++runs > 1 ? Promise.reject(new Error('device lost\nat')) : doubling(1)(given);
   const { load, state, placements, warnings } = setUp({ gpu, graphs: 'all' });
-  const { run } = await load();
+  const { sessions, run } = await load();
   const other = await load();
   t.same(await valuesOf(run(feeds)), [2, 4]);
+  await sessions.settle();
   t.notOk(state.isLost);
   t.same(await valuesOf(run(feeds)), [2, 4], 'the listener misses nothing');
   t.ok(state.isLost);
@@ -189,24 +233,6 @@ t.test('if a run on the GPU fails, the CPU runs it again, and everything after i
   runs = 0;
   t.same(await valuesOf((await load()).run(feeds)), [2, 4]);
   t.equal(runs, 1, 'a later load tries it again');
-});
-
-t.test('a CPU that cannot load the graphs for a step is asked again in the next', async (t) => {
-  const asked: boolean[] = [];
-  const { load, state } = setUp({
-    gpu: () => Promise.reject(new Error('device lost')),
-    graphs: 'all',
-    createCpu: (isInStep) => {
-      asked.push(isInStep);
-      const runs = { run: { net: doubling(1) }, release: () => Promise.resolve() };
-      return asked.length === 1 ? Promise.reject(new Error('out of memory')) : Promise.resolve(runs);
-    },
-  });
-  const { run } = await load();
-  await t.rejects(run(feeds), /out of memory/);
-  t.same(await valuesOf(run(feeds)), [2, 4]);
-  t.ok(state.isLost);
-  t.same(asked, [true, true], 'not as steps of their own, which would wait for this one');
 });
 
 t.test('an input that fails on both devices is no fault of the GPU', async (t) => {

@@ -10,8 +10,9 @@ import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.
 import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
 import { type PiperConfig, languageOf } from './config.js';
-import { type PartName, PiperGraphs, type PiperPlan, batchesOf, segmentsAtOnceMax } from './graphs.js';
+import { type PartName, PiperGraphs, type PiperPlan, segmentsAtOnceMax } from './graphs.js';
 import { IdMaker, type Sentence } from './ids.js';
+import { type StreamSizes, runWindows, sizesOf, windowsOf } from './pieces.js';
 import { Reading, type ReadingStyle } from './reading.js';
 import { PiperSegment } from './segment.js';
 import { stepAll } from '../steps.js';
@@ -47,6 +48,7 @@ export class PiperEngine implements Engine {
   readonly #ids: IdMaker;
   readonly #phonemiser: Phonemiser;
   readonly #stepWork: number;
+  readonly #sizes: StreamSizes;
   #gain = 1;
 
   private constructor(
@@ -65,6 +67,7 @@ export class PiperEngine implements Engine {
     this.#ids = new IdMaker(this.#data.config);
     this.#phonemiser = phonemiser;
     this.#stepWork = stepWork;
+    this.#sizes = sizesOf(graphs.plan, stepWork);
   }
 
   /** @throws {VoicePackError} when a part cannot be loaded, or speaks no sound */
@@ -72,13 +75,14 @@ export class PiperEngine implements Engine {
     const { modelPath, parts, plan } = pack.data as PiperData;
     const { bounds } = means;
     const phonemiser = createPhonemiser(await Espeak.load(bounds), bounds);
+    const stepWork = bounds.stepComputeMsTarget * workPerMs;
+    const sizes = sizesOf(plan, stepWork);
     const sessions = await createSessions(pack.name, parts, means, {
       sharesWeights: true,
       keepsBuffers: true,
-      batches: batchesOf(plan),
+      windows: windowsOf(plan, sizes),
     });
     const graphs = new PiperGraphs(sessions, plan);
-    const stepWork = bounds.stepComputeMsTarget * workPerMs;
     const engine = new PiperEngine(pack, graphs, sessions, phonemiser, stepWork);
     if (typeof measured === 'number') {
       engine.#gain = measured;
@@ -86,6 +90,7 @@ export class PiperEngine implements Engine {
     }
     try {
       await engine.#warmUp();
+      if (sessions.batches !== undefined) await runWindows(graphs, sizes, engine.#data.speakers[0]!);
       await sessions.settle();
     } catch (error) {
       throw new VoicePackError(
@@ -125,7 +130,7 @@ export class PiperEngine implements Engine {
       stepWork,
       sentences: () => this.#sentences(request),
       read: (sentence, place) =>
-        new Reading(this.#graphs, sentence, style, { seed: request.seed, place, stepWork }),
+        new Reading(this.#graphs, sentence, style, { seed: request.seed, place, sizes: this.#sizes }),
     });
   }
 

@@ -1,8 +1,7 @@
 /** The parts of a Piper voice as functions of typed arrays, and what they pass from one piece of a sentence to the next. */
 import { strict as assert } from 'node:assert';
 import { Tensor } from 'onnxruntime-node';
-import type { GraphBatch } from '../batches.js';
-import { lastInput, streamDims, timeAxis } from '../graph/streams.js';
+import { lastInput, streamDims } from '../graph/streams.js';
 import type { Sessions } from '../onnx.js';
 import type { Model } from '../graph/model.js';
 import type { EncoderPart, PiperParts, PiperStream } from './cut.js';
@@ -14,6 +13,7 @@ export const segmentBytes = 1024 * 1024;
 
 /** `flow`, `generator`, and the parts of the encoder. */
 export type PartName = string;
+export type StreamName = 'flow' | 'generator';
 
 /** The name of a part of the encoder, which run one after the other. */
 const encoderName = (place: number): PartName => `encoder_${place}`;
@@ -57,16 +57,6 @@ export const planOf = (parts: PiperParts): PiperPlan => {
     generator: streamOf(parts.generator),
     channels: parts.channels,
   };
-};
-
-/** Pieces of equal length run as one. The encoder reads whole sentences, which differ in length. */
-export const batchesOf = ({ flow, generator }: PiperPlan): Readonly<Record<string, GraphBatch>> => {
-  const batchOf = ({ input, states }: StreamPlan): GraphBatch => {
-    const streams = [input, ...states.map((state) => state.input)];
-    const ranks = Object.fromEntries(streams.map((name) => [name, timeAxis + 1]));
-    return { shared: [lastInput], ranks };
-  };
-  return { flow: batchOf(flow), generator: batchOf(generator) };
 };
 
 type Feeds = Record<string, Tensor>;
@@ -152,7 +142,7 @@ export class StreamRun {
     if (inputs.includes(lastInput)) feeds[lastInput] = integers(streamDims(1, isLast ? 1 : 0));
     for (const name of inputs) feeds[name] ??= this.#common[name]!;
     const made = await this.#run(feeds);
-    this.#states = Object.fromEntries(states.map((state) => [state.input, made[state.output]!]));
+    if (!isLast) this.#states = Object.fromEntries(states.map((state) => [state.input, made[state.output]!]));
     return floatsOf(made[output]);
   }
 }
@@ -160,7 +150,7 @@ export class StreamRun {
 export class PiperGraphs {
   readonly plan: PiperPlan;
   readonly #run: Sessions<PartName>['run'];
-  readonly #first: Readonly<Record<'flow' | 'generator', Feeds>>;
+  readonly #first: Readonly<Record<StreamName, Feeds>>;
 
   constructor({ run }: Pick<Sessions<PartName>, 'run'>, plan: PiperPlan) {
     this.plan = plan;
@@ -188,7 +178,7 @@ export class PiperGraphs {
     return new EncoderRun(this.#run, encoder, feeds);
   }
 
-  open(part: 'flow' | 'generator', speaker: number): StreamRun {
+  open(part: StreamName, speaker: number): StreamRun {
     return new StreamRun(this.#run[part]!, this.plan[part], this.#first[part], {
       sid: integers([speaker]),
     });

@@ -2,11 +2,8 @@
 import { gaussian, randomAt } from '../random.js';
 import type { Encoded, EncoderRun, PiperGraphs, StreamRun } from './graphs.js';
 import type { Sentence } from './ids.js';
+import { type PieceSizes, type StreamSizes, longestLast } from './pieces.js';
 
-/** Frames of the first piece of sound: 70 ms at 22 kHz. mp3 needs as much for its first frame. */
-const firstFrames = 6;
-/** The last piece may be this many times as long as the others: a short rest would take a run of its own. */
-const lastPieceFactor = 1.25;
 /** A healthy voice makes about 1,000 frames of a segment. */
 const framesMax = 100_000;
 
@@ -66,7 +63,7 @@ export class Reading {
   readonly #style: ReadingStyle;
   readonly #seed: number;
   readonly #place: number;
-  readonly #stepWork: number;
+  readonly #sizes: StreamSizes;
   readonly #random: () => number;
   readonly #queue: FrameQueue;
   readonly #flow: StreamRun;
@@ -83,20 +80,20 @@ export class Reading {
   /**
    * @param seed equal seeds give equal samples
    * @param place of the sentence in its segment
-   * @param stepWork multiplications of a step
+   * @param sizes of pieces
    */
   constructor(
     graphs: PiperGraphs,
     sentence: Sentence,
     style: ReadingStyle,
-    { seed, place, stepWork }: { readonly seed: number; readonly place: number; readonly stepWork: number },
+    { seed, place, sizes }: { readonly seed: number; readonly place: number; readonly sizes: StreamSizes },
   ) {
     this.sentence = sentence;
     this.#graphs = graphs;
     this.#style = style;
     this.#seed = seed;
     this.#place = place;
-    this.#stepWork = stepWork;
+    this.#sizes = sizes;
     this.#random = randomAt(seed, frameNoise, place);
     this.#queue = new FrameQueue(graphs.plan.channels);
     this.#flow = graphs.open('flow', style.speaker);
@@ -125,15 +122,9 @@ export class Reading {
   async advance(): Promise<{ readonly work: number; readonly pcm: Float32Array | null }> {
     const { flow, generator } = this.#graphs.plan;
     if (this.#encoded === undefined) return { work: await this.#encode(), pcm: null };
-    const isFirst = this.#generated === 0;
-    const wanted = this.#sizeOf(
-      generator.work,
-      isFirst ? generator.lookahead + firstFrames : 1,
-      this.#generated,
-    );
+    const wanted = this.#sizeOf(this.#sizes.generator, this.#generated);
     if (this.#queue.frames < wanted && this.#flowed < this.#frames) {
-      const lead = this.#flowed === 0 ? flow.lookahead + wanted : 1;
-      const count = this.#sizeOf(flow.work, lead, this.#flowed);
+      const count = this.#sizeOf(this.#sizes.flow, this.#flowed);
       const piece = this.#prior(this.#flowed, count);
       this.#flowed += count;
       this.#queue.add(await this.#flow.push(piece, count, this.#flowed === this.#frames));
@@ -150,11 +141,11 @@ export class Reading {
     return { work: generator.work * wanted, pcm };
   }
 
-  /** Frames of the next piece. The first is as short as it can be, because a listener waits for it. */
-  #sizeOf(work: number, least: number, done: number): number {
+  /** Frames of the next piece. */
+  #sizeOf({ first, next }: PieceSizes, done: number): number {
     const left = this.#frames - done;
-    const size = least > 1 ? least : Math.max(1, Math.round(this.#stepWork / work));
-    return left < lastPieceFactor * size ? left : size;
+    const size = done === 0 ? first : next;
+    return left <= longestLast(size) ? left : size;
   }
 
   /** Runs a part of the encoder. @returns the multiplications that it took */

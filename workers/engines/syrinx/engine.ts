@@ -17,20 +17,11 @@ import { mixingOf } from './mixing.js';
 import { Segment, StepLock } from './segment.js';
 import { stepAll } from '../steps.js';
 import { Timeline } from './timeline.js';
+import { windowsOf } from './windows.js';
 import { PhoneTrack, type TrackMeans } from './track.js';
 
-/** Spoken at load, because the first runs take many times as long. Long enough for every chunk size of the grid. */
-const warmUpText = 'When the evening came we were all sitting near the window.';
-
-/**
- * The windows of a batch have equally many frames. How many phones they have makes no difference: each frame finds its own.
- * At an edge of a segment the frame net pads its window, so the edges must be equal.
- */
-const batches = {
-  encoder: { shared: [] },
-  frames: { shared: ['edges'], padded: { hidden: 2 } },
-  decoder: { shared: [] },
-} as const;
+/** Spoken at load, because the first runs take many times as long. Long enough for every window of every graph. */
+const warmUpText = 'When the evening came we were all sitting near the window, and the rain began to fall.';
 
 interface SpeakerMeans {
   readonly speaker: Speaker;
@@ -83,7 +74,7 @@ export class SyrinxEngine implements Engine {
     const { bounds } = means;
     const espeak = await Espeak.load(bounds);
     const sessions = await createSessions(pack.name, graphs, means, {
-      batches,
+      windows: windowsOf(manifest),
       copiesIn,
       keepsBuffers: true,
     });

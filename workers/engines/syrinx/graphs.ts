@@ -92,6 +92,8 @@ export class Graphs {
   readonly sizes: Manifest['sizes'];
   readonly margins: Manifest['margins'];
   readonly delaySamples: number;
+  /** They run on windows of a few lengths: the decoder gets whole chunks, also at the end of a segment. */
+  readonly hasWindows: boolean;
   readonly #rowSamples: number;
   readonly #run: Sessions<GraphName>['run'];
   readonly #ids = integers(4 * 64);
@@ -103,8 +105,9 @@ export class Graphs {
   readonly #noise = floats(4 * 256);
   readonly #edges = new BigInt64Array(2);
 
-  constructor(sessions: Sessions<GraphName>, manifest: Manifest) {
+  constructor(sessions: Pick<Sessions<GraphName>, 'run' | 'batches'>, manifest: Manifest) {
     this.#run = sessions.run;
+    this.hasWindows = sessions.batches !== undefined;
     this.sizes = manifest.sizes;
     this.margins = manifest.margins;
     this.delaySamples = manifest.decoderDelaySamples;
@@ -151,8 +154,16 @@ export class Graphs {
     };
   }
 
-  /** @param mix weights of the trained speakers. @returns two rows for each frame that is not of a margin */
-  async frames({ hidden, index, position, noise, edges }: FrameFeeds, mix: Float32Array): Promise<Rows> {
+  /**
+   * @param mix weights of the trained speakers
+   * @param needed rows
+   * @returns two rows for each frame that is not of a margin; fewer, but as many as are needed, if the window is full
+   */
+  async frames(
+    { hidden, index, position, noise, edges }: FrameFeeds,
+    mix: Float32Array,
+    needed: number,
+  ): Promise<Rows> {
     const frames = index.length;
     const made = edges.reduce((left, edge) => (edge === 1n ? left : left - this.margins.frames), frames);
     const out = await this.#run.frames({
@@ -163,9 +174,11 @@ export class Graphs {
       speaker: float(mix, [1, mix.length]),
       edges: new Tensor('int64', edges, [2]),
     });
-    const f0 = floatsOf(out['f0'], 'f0', 2 * made);
-    const voicing = floatsOf(out['voicing'], 'voicing', 2 * made);
-    const bands = floatsOf(out['bands'], 'bands', 2 * made * this.sizes.bands);
+    const rows = this.hasWindows ? Math.min(2 * made, out['f0']!.data.length) : 2 * made;
+    assert(rows >= needed, `${rows} rows were made, not ${needed}`);
+    const f0 = floatsOf(out['f0'], 'f0', rows);
+    const voicing = floatsOf(out['voicing'], 'voicing', rows);
+    const bands = floatsOf(out['bands'], 'bands', rows * this.sizes.bands);
     assertRange(f0, 'f0', f0Range);
     assertRange(voicing, 'voicing', [0, 1]);
     assertRange(bands, 'a band', bandRange);

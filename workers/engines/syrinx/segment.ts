@@ -18,11 +18,11 @@ export interface FloatChunk {
  * Frames of each chunk; the last size repeats. The grid is fixed, so that a segment's samples do not depend on
  * scheduling. Five that begin at once wait for each other's first chunks: smaller ones would leave mp3 without a frame.
  */
-const chunkGrid: readonly number[] = [10, 25, 50, 100];
+export const chunkGrid: readonly number[] = [10, 25, 50, 100];
 
 const sampleRateHz = 24_000;
 const samplesPerFrame = 240;
-const rowsPerFrame = 2;
+export const rowsPerFrame = 2;
 const samplesOf = (milliseconds: number) => (milliseconds * sampleRateHz) / 1_000;
 
 /** Milliseconds of silence after the last sound, by how the segment ends. */
@@ -37,6 +37,10 @@ const fadeOutSamples = 180;
 const framesBefore = 4;
 /** Samples of the fades at a cut, from one excitation to the next: the shortest that make no click. */
 const seamFadeSamples = 96;
+
+/** Frames that the frame net needs at either side of a chunk. */
+export const reachOf = (margins: Graphs['margins']): number =>
+  margins.frames + Math.ceil(margins.rows / rowsPerFrame);
 
 /** What all segments of a voice share, and what belongs to one. */
 export interface SegmentParts {
@@ -78,6 +82,7 @@ export class Segment implements SegmentSynthesis {
   /** The segment's first frame, and the next one to make. */
   #origin = 0;
   #frame = 0;
+  #chunkSamples = 0;
   /** Samples returned so far, and samples left out before the first. */
   #samples = 0;
   #trimmed = 0;
@@ -136,9 +141,10 @@ export class Segment implements SegmentSynthesis {
     const { margins, delaySamples } = graphs;
     if (this.#chunk === 0 && !(await this.#begin())) return null;
     const from = this.#frame;
-    let to = from + chunkGrid[this.window]!;
+    const wholeTo = from + chunkGrid[this.window]!;
+    let to = wholeTo;
     this.#chunk++;
-    const reach = margins.frames + Math.ceil(margins.rows / rowsPerFrame);
+    const reach = reachOf(margins);
     await timeline.extend(to + reach);
     const { end } = timeline;
     // A cut has no pause in which the decoder's delay could pass.
@@ -152,10 +158,13 @@ export class Segment implements SegmentSynthesis {
     this.#frame = to;
     const first = Math.max(0, from - reach);
     const last = Math.min(timeline.frames, to + reach);
-    const made = await graphs.frames(timeline.feeds(first, last), mix);
     const firstMade = first === 0 ? 0 : first + margins.frames;
     const fromRow = (from - firstMade) * rowsPerFrame - margins.rows;
-    const toRow = (to - firstMade) * rowsPerFrame + margins.rows;
+    const rowsTo = (frame: number) => (frame - firstMade) * rowsPerFrame + margins.rows;
+    const needed = Math.min(rowsTo(to), (timeline.frames - firstMade) * rowsPerFrame);
+    const made = await graphs.frames(timeline.feeds(first, last), mix, needed);
+    const toRow = rowsTo(graphs.hasWindows ? wholeTo : to);
+    this.#chunkSamples = (to - from) * samplesPerFrame;
     const rows = graphs.rowsBetween(made, fromRow, toRow);
     prosody.shapePitch(rows.f0);
     return rows;
@@ -180,8 +189,9 @@ export class Segment implements SegmentSynthesis {
     const { graphs, warp, gain } = this.#parts;
     const { pcm, state } = await graphs.decode(rows, this.#state, warp);
     this.#state = state;
-    if (gain !== 1) for (let i = 0; i < pcm.length; i++) pcm[i]! *= gain;
-    return pcm;
+    const own = this.#parts.whole ? pcm : pcm.subarray(0, this.#chunkSamples);
+    if (gain !== 1) for (let i = 0; i < own.length; i++) own[i]! *= gain;
+    return own;
   }
 
   #trimStart(pcm: Float32Array): Float32Array {

@@ -9,7 +9,7 @@ import { type Pause, type PhoneTrack, placeMax } from './track.js';
 /**
  * Phones of each encoder window without its margins; the last size repeats. First audio needs only the first window.
  */
-const windowPhones = [8, 16, 32] as const;
+export const windowPhones = [8, 16, 32] as const;
 
 /** The highest position within a phone, in frames, that the frame net knows. */
 const positionMax = 20;

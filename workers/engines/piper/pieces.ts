@@ -1,0 +1,94 @@
+/** How many frames flow and generator take at a time, and the windows that they have on a GPU. */
+import { lastInput, timeAxis } from '../graph/streams.js';
+import type { Feeds, Fit, GraphWindows } from '../windows.js';
+import { gaussian, randomAt } from '../random.js';
+import type { PiperGraphs, PiperPlan, StreamName, StreamPlan } from './graphs.js';
+
+/** Frames of the first piece of sound: 70 ms at 22 kHz. mp3 needs as much for its first frame. */
+const firstFrames = 6;
+/** The last piece may be this many times as long as the others: a short rest would take a run of its own. */
+const lastPieceFactor = 1.25;
+/** Three seconds at 22 kHz. Longer pieces gain nothing. */
+const framesMax = 256;
+
+/** Frames of the pieces, except the last. */
+export interface PieceSizes {
+  /** As short as it can be, because a listener waits for it. */
+  readonly first: number;
+  readonly next: number;
+}
+
+export type StreamSizes = Readonly<Record<StreamName, PieceSizes>>;
+
+/** The most frames of a last piece. */
+export const longestLast = (size: number): number => Math.ceil(lastPieceFactor * size) - 1;
+
+/** @param stepWork multiplications of a step */
+export const sizesOf = ({ flow, generator }: PiperPlan, stepWork: number): StreamSizes => {
+  const nextOf = ({ work }: StreamPlan) => Math.max(1, Math.min(framesMax, Math.round(stepWork / work)));
+  const first = generator.lookahead + firstFrames;
+  return {
+    flow: { first: flow.lookahead + first, next: nextOf(flow) },
+    generator: { first, next: nextOf(generator) },
+  };
+};
+
+/** Of the windows of last pieces. Each is at most twice as long as its piece, except the shortest. */
+const lastLengths = ({ first, next }: PieceSizes): number[] => {
+  const longest = longestLast(Math.max(first, next));
+  const lengths: number[] = [];
+  for (let length = longestLast(Math.min(first, next)); length < longest; length *= 2) lengths.push(length);
+  return [...lengths, longest];
+};
+
+const windowsOfStream = (
+  { input, output, states, lookahead, rate }: StreamPlan,
+  sizes: PieceSizes,
+): GraphWindows => {
+  const streams = [input, ...states.map((state) => state.input)];
+  /** The last piece of a sentence has any length. The others are windows as they are: what follows continues their states. */
+  const fit = (feeds: Feeds): Fit | null => {
+    const count = feeds[input]!.dims[timeAxis]!;
+    const isLast = Number(feeds[lastInput]?.data[timeAxis]) === 1;
+    const length = isLast ? lastLengths(sizes).find((known) => known >= count) : count;
+    if (length === undefined) return null;
+    return {
+      ...{ length, count, from: 0, axes: { [input]: timeAxis } },
+      surplus: { [output]: { axis: timeAxis, count: rate * (length - count) } },
+      ...(isLast && { useless: states.map((state) => state.output) }),
+    };
+  };
+  return {
+    shared: [lastInput],
+    ranks: Object.fromEntries(streams.map((name) => [name, timeAxis + 1])),
+    mask: { data: input, rank: timeAxis + 1, axis: timeAxis, isCentred: false },
+    // What a piece has of the one before: a convolution's reach, and what waits for a stream that lags.
+    innerPlaces: lookahead + 2,
+    fit,
+  };
+};
+
+/** The encoder stays on the CPU: it reads whole sentences, which differ in length. */
+export const windowsOf = (
+  { flow, generator }: PiperPlan,
+  sizes: StreamSizes,
+): Readonly<Record<StreamName, GraphWindows>> => ({
+  flow: windowsOfStream(flow, sizes.flow),
+  generator: windowsOfStream(generator, sizes.generator),
+});
+
+/** Runs each window once: a sentence does not have all of them. */
+export const runWindows = async (graphs: PiperGraphs, sizes: StreamSizes, speaker: number): Promise<void> => {
+  const random = randomAt(0, 0);
+  const noise = (frames: number) =>
+    Float32Array.from({ length: graphs.plan.channels * frames }, () => gaussian(random));
+  for (const part of ['flow', 'generator'] as const) {
+    const { first, next } = sizes[part];
+    for (const last of lastLengths(sizes[part])) {
+      await graphs.open(part, speaker).push(noise(last), last, true);
+      const run = graphs.open(part, speaker);
+      for (const frames of [first, next]) await run.push(noise(frames), frames, false);
+      await run.push(noise(last), last, true);
+    }
+  }
+};
