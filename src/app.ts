@@ -143,8 +143,8 @@ export class App {
       voices.release();
       throw error;
     }
-    logPlan(plan, config, voices.packs.length, log);
-    const { bounds, packsLoadedMax, synthesisThreads } = plan;
+    logPlan(plan, planned, voices.packs.length, log);
+    const { bounds, gpu, packsLoadedMax, synthesisThreads } = plan;
     const lexicons = new Lexicons({
       folder: lexiconFolder,
       ...{ bounds, log, entry: new URL('../workers/lexicons.js', import.meta.url) },
@@ -153,7 +153,7 @@ export class App {
     // First: its threads load while the store opens, which waits for the disk.
     const dispatcher = new Dispatcher({
       lexicons,
-      config: { ...config, synthesisThreads, executionProvider: device.provider },
+      config: { ...config, gpu, synthesisThreads, executionProvider: device.provider },
       voices,
       packsLoadedMax,
       bounds,

@@ -40,6 +40,7 @@ export interface GpuConfig {
   readonly graphs: GpuGraphs;
   /** `GPU_BATCH_MAX`: the most segments that a run on the GPU speaks for. */
   readonly batchMax: number;
+  readonly batchMaxGiven: boolean;
   /** `GPU_MEMORY_MAX_MIB`: the most memory of the GPU in the worst case; `null`: not checked. */
   readonly memoryMaxMiB: number | null;
 }
@@ -221,6 +222,7 @@ const gpuConfig = (env: Environment): GpuConfig => {
     device: device || null,
     graphs: isWord ? raw : names,
     batchMax: integer(env, 'GPU_BATCH_MAX', 16, 1, 64),
+    batchMaxGiven: nonEmpty(env, 'GPU_BATCH_MAX', '') !== '',
     memoryMaxMiB: optionalInteger(env, 'GPU_MEMORY_MAX_MIB', 64, 2 ** 24),
   };
 };

@@ -39,6 +39,8 @@ export interface Plan {
   readonly synthesisThreads: number;
   /** The most voice packs that are loaded at once in each thread; `Infinity`: all. */
   readonly packsLoadedMax: number;
+  /** With batches that fit; `batchMax` is 0 if the CPU runs the models. */
+  readonly gpu: Config['gpu'];
   readonly worstCase: WorstCase;
   /** The console fits, or was asked for. */
   readonly hasConsole: boolean;
@@ -73,6 +75,7 @@ export interface PlannedPack {
   readonly modelBytes: number;
   readonly sharedBytes?: number;
   readonly stateBytes?: number;
+  readonly gpuItemBytes?: number;
   readonly openFiles: number;
 }
 
@@ -98,13 +101,14 @@ const sizeOf = (
   packs: readonly PlannedPack[],
   loadedMax: number,
   synthesisThreads: number,
-): Pick<Threads, 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'packFiles'> => {
+): Pick<Threads, 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'gpuItemBytes' | 'packFiles'> => {
   const inThread = defaultAndLargest(packs, loadedMax, threadBytesOf);
   const inProcess = defaultAndLargest(packs, 1 + synthesisThreads * (loadedMax - 1), sharedBytesOf);
   return {
     modelBytes: sumOf(inThread, ({ modelBytes }) => modelBytes),
     sharedBytes: sumOf(inProcess, sharedBytesOf),
     stateBytes: sumOf(inThread, ({ stateBytes = 0 }) => stateBytes),
+    gpuItemBytes: sumOf(packs, ({ gpuItemBytes = 0 }) => gpuItemBytes),
     packFiles: sumOf(packs, ({ openFiles }) => openFiles),
   };
 };
@@ -201,13 +205,22 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
 };
 
 /** No interface says how much memory a GPU has, so the operator may set a bound. */
-const checkGpu = ({ gpuBytes }: WorstCase, { gpu: { memoryMaxMiB } }: PlanConfig): void => {
-  if (memoryMaxMiB !== null && gpuBytes > memoryMaxMiB * MiB)
+const fitsGpu = ({ gpuBytes }: WorstCase, { gpu: { memoryMaxMiB } }: PlanConfig): boolean =>
+  memoryMaxMiB === null || gpuBytes <= memoryMaxMiB * MiB;
+
+const checkGpu = (worstCase: WorstCase, config: PlanConfig, batchMax: number): void => {
+  const { memoryMaxMiB } = config.gpu;
+  const variables = [...(batchMax > 1 ? ['GPU_BATCH_MAX'] : []), 'SYNTHESIS_THREADS', 'PACKS_LOADED_MAX'];
+  if (!fitsGpu(worstCase, config))
     throw new MachineError(
-      `the worst case needs ${Math.ceil(gpuBytes / MiB)} MiB of the GPU's memory, but GPU_MEMORY_MAX_MIB allows ` +
-        `${memoryMaxMiB} MiB: lower SYNTHESIS_THREADS or PACKS_LOADED_MAX, or set EXECUTION_PROVIDER=cpu`,
+      `the worst case needs ${Math.ceil(worstCase.gpuBytes / MiB)} MiB of the GPU's memory, but GPU_MEMORY_MAX_MIB allows ` +
+        `${memoryMaxMiB} MiB: lower ${variables.join(' or ')}, or set EXECUTION_PROVIDER=cpu`,
     );
 };
+
+/** Only WebGPU makes batches. */
+const batchOf = ({ provider, gpu }: PlanConfig): number =>
+  provider === 'cpu' ? 0 : provider === 'webgpu' ? gpu.batchMax : 1;
 
 /**
  * @throws {MachineError} with what the worst case needs, what there is, and which variables to change
@@ -215,6 +228,7 @@ const checkGpu = ({ gpuBytes }: WorstCase, { gpu: { memoryMaxMiB } }: PlanConfig
 export const planFor = (config: PlanConfig, machine: Machine, packs: readonly PlannedPack[]): Plan => {
   const memoryMaxBytes = memoryMaxBytesOf(config, machine);
   let packsLoadedMax = config.packsLoadedMax ?? Infinity;
+  let gpuBatchMax = batchOf(config);
   const threadsOf = (synthesisThreads: number): Threads => ({
     synthesisThreads,
     actorThreads: config.actorThreads,
@@ -222,7 +236,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     tls: config.tls !== null,
     console: config.console !== null,
     lexicons: config.hasLexicons,
-    gpu: config.provider !== 'cpu',
+    gpuBatch: gpuBatchMax,
     aac: config.openAi !== null,
   });
   const at = (factor: number, synthesisThreads: number) => {
@@ -266,10 +280,15 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     factor = low;
   }
   const hasConsole = config.console !== null;
-  checkGpu(at(factor, synthesisThreads).worstCase, config);
+  if (!config.gpu.batchMaxGiven)
+    while (gpuBatchMax > 1 && !fitsGpu(at(factor, synthesisThreads).worstCase, config))
+      gpuBatchMax = Math.floor(gpuBatchMax / 2);
+  const fitted = at(factor, synthesisThreads);
+  checkGpu(fitted.worstCase, config, gpuBatchMax);
   return {
-    ...at(factor, synthesisThreads),
+    ...fitted,
     ...{ synthesisThreads, packsLoadedMax, hasConsole, factor, memoryMaxBytes },
+    gpu: { ...config.gpu, batchMax: gpuBatchMax },
   };
 };
 
@@ -279,7 +298,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
  * @throws {MachineError} if that could take more memory than the service may use
  */
 export const checkReload = (
-  { bounds, hasConsole, packsLoadedMax, synthesisThreads, memoryMaxBytes }: Plan,
+  { bounds, gpu, hasConsole, packsLoadedMax, synthesisThreads, memoryMaxBytes }: Plan,
   config: PlanConfig,
   current: readonly PlannedPack[],
   next: readonly PlannedPack[],
@@ -295,13 +314,14 @@ export const checkReload = (
     sharedBytes: now.sharedBytes + then.sharedBytes,
     stateBytes: Math.max(now.stateBytes, then.stateBytes),
     packFiles: Math.max(now.packFiles, then.packFiles),
+    gpuItemBytes: Math.max(now.gpuItemBytes, then.gpuItemBytes),
     tls: config.tls !== null,
     console: hasConsole,
     lexicons: config.hasLexicons,
-    gpu: config.provider !== 'cpu',
+    gpuBatch: gpu.batchMax,
     aac: config.openAi !== null,
   });
-  checkGpu(worstCase, config);
+  checkGpu(worstCase, config, gpu.batchMax);
   const total = Math.ceil(worstCase.memoryBytes / MiB);
   if (worstCase.memoryBytes > memoryMaxBytes)
     throw new MachineError(
@@ -315,12 +335,8 @@ export const checkReload = (
  * Logs the worst case: the memory and files that full pools need, and the bounds of the largest pools. At a terminal it
  * would hide the welcome: `LOG_LEVEL=debug` shows it there.
  */
-export const logPlan = (
-  { bounds, factor, hasConsole, memoryMaxBytes, packsLoadedMax, synthesisThreads, worstCase }: Plan,
-  config: Config,
-  packCount: number,
-  log: ProcessLog,
-): void => {
+export const logPlan = (plan: Plan, config: PlanConfig, packCount: number, log: ProcessLog): void => {
+  const { bounds, factor, hasConsole, memoryMaxBytes, packsLoadedMax, synthesisThreads, worstCase } = plan;
   const { contextsMax, socketsMax, connectionsMax } = bounds;
   const memoryMaxMiB = Math.round(memoryMaxBytes / MiB);
   const pools = { contextsMax, socketsMax, connectionsMax, files: worstCase.files };
@@ -336,6 +352,11 @@ export const logPlan = (
       config.packsLoadedMax === null
         ? 'not all voices are loaded at once: not enough memory; a request for one of the others loads it'
         : 'not all voices are loaded at once (PACKS_LOADED_MAX): a request for one of the others loads it',
+    );
+  if (plan.gpu.batchMax < batchOf(config))
+    log.warn(
+      { gpuBatchMax: plan.gpu.batchMax, gpuMemoryMaxMiB: config.gpu.memoryMaxMiB },
+      'a run on the GPU speaks for fewer segments: GPU_MEMORY_MAX_MIB allows no more (GPU_BATCH_MAX)',
     );
   if (synthesisThreads < config.synthesisThreads)
     log.warn(

@@ -26,8 +26,10 @@ export interface Threads {
   readonly console: boolean;
   /** There are lexicons. */
   readonly lexicons: boolean;
-  /** A GPU runs the models. */
-  readonly gpu: boolean;
+  /** The most segments of a run on the GPU; 0: the CPU runs the models. */
+  readonly gpuBatch: number;
+  /** What a run needs there for each of them, in all voice packs: see `VoicePack.gpuItemBytes`. */
+  readonly gpuItemBytes: number;
   /** The port for clients of OpenAI is on: only they can ask for AAC. */
   readonly aac: boolean;
 }
@@ -43,6 +45,8 @@ export const unitBytes = {
   /** The memory of the GPU: of a thread without models, and of a byte of a model file. */
   gpuThread: 64 * MiB,
   gpuModelByte: 2,
+  /** The inner values of a run, and what is kept from runs of other sizes: each is half as large as the next. */
+  gpuItemByte: 2,
   /** A byte of a model file, loaded: the weights, and the copy that onnxruntime packs from them. */
   modelByte: 3,
   /** Model state of a running segment. */
@@ -124,8 +128,12 @@ export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
   return {
     parts,
     memoryBytes: Object.values(parts).reduce((sum, bytes) => sum + bytes, 0),
-    // Each thread has all graphs there, and so has each thread of the next voices.
-    gpuBytes: threads.gpu ? synthesisThreads * (gpuThreadOf(modelBytes) + gpuThreadOf(nextModelBytes)) : 0,
+    // Each thread has all graphs there, and so has each thread of the next voices. One of them runs at a time.
+    gpuBytes:
+      threads.gpuBatch === 0
+        ? 0
+        : synthesisThreads * (gpuThreadOf(modelBytes) + gpuThreadOf(nextModelBytes)) +
+          threads.gpuBatch * unit.gpuItemByte * threads.gpuItemBytes,
     files:
       FILES_OF_PROCESS +
       FILES_A_THREAD * (2 * synthesisThreads + bounds.hungThreadsReplacedMax + actorThreads) +

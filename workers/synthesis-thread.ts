@@ -7,7 +7,7 @@ import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
 import { GroupClock, JobControl } from '../src/threads/control.js';
-import { EffortTable } from '../src/threads/effort.js';
+import { BatchCosts, EffortTable } from '../src/threads/effort.js';
 import type {
   ChunkMail,
   SynthesisControl,
@@ -110,6 +110,9 @@ export const serveSynthesis = async (
   const rows = new Map(voices.voices.map(({ id }, row) => [id, row]));
   const longSteps = longStepsOf(voices);
   const usesGpu = voices.executionProvider !== 'cpu';
+  const costs = new BatchCosts();
+  const costOf = ({ engine, window }: JobStep, size: number, ms: number): number =>
+    engine === undefined ? ms : costs.add(engine, window, size, ms, engine.batchMax ?? 1);
   const rooms = roomsOf(voices);
 
   /** Runs the steps of one or more jobs, which are of one engine. Each one settles. Never rejects. */
@@ -124,9 +127,10 @@ export const serveSynthesis = async (
     };
     const startedMs = monotonicMs();
     setStepping(true);
-    const end = efforts.begin(usesGpu, running.length);
+    const end = efforts.begin();
     const results = await stepSegments(running);
     setStepping(false);
+    const costMs = usesGpu ? costOf(first, running.length, monotonicMs() - startedMs) : undefined;
     for (const [place, chunk] of results.entries()) {
       const { row, isFirst, open, settle, fail } = running[place]!;
       if (chunk instanceof Error) {
@@ -134,7 +138,7 @@ export const serveSynthesis = async (
         continue;
       }
       const speechMs = chunk === null ? 0 : (chunk.pcm.length * 1000) / open().sampleRateHz;
-      settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst) });
+      settle({ chunk, startedMs, passedMs: end(row, speechMs, isFirst, costMs) });
     }
   };
 

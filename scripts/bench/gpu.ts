@@ -9,17 +9,18 @@ import { fileURLToPath } from 'node:url';
 import type { Config } from '../../src/config.js';
 import { isSoftware } from '../../src/threads/device.js';
 import { deviceFor } from '../device.js';
-import { mediumShape, piperModel, writePiper } from '../voices/fixtures/piper.js';
+import { mediumShape, piperModel, smallShape, writePiper } from '../voices/fixtures/piper.js';
 import type { GpuLine, GpuOrder } from './gpu-process.js';
 import { type Row, row } from './report.js';
 
 /** A software device takes seconds for a run: it shows only that the path works. */
-const lengths = {
+const measures = {
   real: {
     text: 'When the evening came we were all sitting near the window, and the rain began to fall.',
     durationMs: 5_000,
+    piper: { size: '62 MB', shape: mediumShape },
   },
-  software: { text: 'Yes.', durationMs: 0 },
+  software: { text: 'Yes.', durationMs: 0, piper: { size: '0.3 MB', shape: smallShape } },
 } as const;
 const softwareBatchMax = 2;
 
@@ -36,8 +37,9 @@ const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
   for await (const text of createInterface(child.stdout)) {
     const line = JSON.parse(text) as GpuLine;
     if (line.type === 'loaded') {
-      const graphs = Object.values(line.placements).filter(({ batch }) => batch > 1);
-      const counts = `${graphs.length} of ${Object.keys(line.placements).length} graphs make batches`;
+      const graphs = Object.values(line.placements).filter(({ device }) => device === 'gpu');
+      const windows = graphs.reduce((sum, graph) => sum + graph.windows.length, 0);
+      const counts = `${graphs.length} of ${Object.keys(line.placements).length} graphs on it, with ${windows} windows`;
       rows.push(
         row(
           `${title}: load on the GPU, with each size of a batch`,
@@ -72,18 +74,18 @@ export const measureGpu = async (config: Config, voice: string): Promise<Row[]> 
     `${device.name ?? 'not named'}${software ? ', a software device: its speed says nothing' : ''}`,
   );
   const batchMax = software ? softwareBatchMax : config.gpu.batchMax;
-  const length = lengths[software ? 'software' : 'real'];
+  const { piper, ...length } = measures[software ? 'software' : 'real'];
   const folder = mkdtempSync(join(tmpdir(), 'syrinx-gpu-'));
   try {
     const cacheDir = join(folder, 'cache');
     const order = { ...length, cacheDir, batchMax };
     const rows = await rowsOf('Our voice', { ...order, modelsDir: config.modelsDir, voice });
     const modelsDir = join(folder, 'models');
-    await writePiper(join(modelsDir, 'medium'), 'medium', piperModel(mediumShape));
+    await writePiper(join(modelsDir, 'piper'), 'piper', piperModel(piper.shape));
     return [
       named,
       ...rows,
-      ...(await rowsOf('A Piper voice of 62 MB', { ...order, modelsDir, voice: 'medium' })),
+      ...(await rowsOf(`A Piper voice of ${piper.size}`, { ...order, modelsDir, voice: 'piper' })),
     ];
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -7,9 +7,9 @@ import { monotonicMs } from '../monotonic.js';
 
 /** The cost of some work, and the speech that it made. */
 export interface Effort {
-  /** Time that passed, including waits for a core. */
+  /** Time that passed, including waits for a core; its cost on the GPU, if the thread waits for one in it. */
   readonly wallMs: number;
-  /** CPU time of the thread in this work; the time that passed, if the thread waits for a GPU in it. */
+  /** CPU time of the thread in this work; its cost on the GPU, if the thread waits for one in it. */
   readonly cpuMs: number;
   /** CPU time of the thread between this work and the work before: messages, and garbage collection. */
   readonly aroundCpuMs: number;
@@ -68,24 +68,24 @@ export class EffortTable {
   /**
    * Its thread: work begins.
    *
-   * @param hasWaits the thread waits for a GPU in this work, and does nothing else meanwhile
-   * @param parts the work makes so many things, each with a row
-   * @returns ends it, for each part: the caller passes what was made, and gets the milliseconds that passed
+   * @returns ends it, for each thing that it made: the caller passes the speech, and gets the milliseconds that passed.
+   *   `costMs` is what it costs if the thread waits for a GPU in it
    */
-  begin(hasWaits = false, parts = 1): (row: number, speechMs: number, isFirst?: boolean) => number {
+  begin(): (row: number, speechMs: number, isFirst?: boolean, costMs?: number) => number {
     const startMs = monotonicMs();
     const startCpuMs = threadCpuMs();
-    const aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
-    return (row, speechMs, isFirst = false) => {
+    let aroundCpuMs = startCpuMs - (this.#endedCpuMs ?? startCpuMs);
+    return (row, speechMs, isFirst = false, costMs) => {
       const wallMs = monotonicMs() - startMs;
       this.#endedCpuMs = threadCpuMs();
-      this.#add(row, 0, wallMs / parts);
-      this.#add(row, 1, (hasWaits ? wallMs : this.#endedCpuMs - startCpuMs) / parts);
-      this.#add(row, 2, aroundCpuMs / parts);
+      this.#add(row, 0, costMs ?? wallMs);
+      this.#add(row, 1, costMs ?? this.#endedCpuMs - startCpuMs);
+      this.#add(row, 2, aroundCpuMs);
+      aroundCpuMs = 0;
       this.#add(row, 3, speechMs);
       if (isFirst) {
         this.#add(row, 4, 1);
-        this.#add(row, 5, wallMs / parts);
+        this.#add(row, 5, costMs ?? wallMs);
       }
       return wallMs;
     };
@@ -117,5 +117,64 @@ export class EffortTable {
     const grown = total - (this.#taken[at] ?? 0);
     this.#taken[at] = total;
     return grown;
+  }
+}
+
+/** A batch before counts this much less. */
+const kept = 0.97;
+/** Sizes that vary by less than this show nothing: then all time is that of the steps. */
+const varianceMin = 0.05;
+
+/** Sums over batches of one window: sizes and times. */
+class Fit {
+  #n = 0;
+  #x = 0;
+  #y = 0;
+  #xx = 0;
+  #xy = 0;
+
+  add(size: number, ms: number): void {
+    this.#n = this.#n * kept + 1;
+    this.#x = this.#x * kept + size;
+    this.#y = this.#y * kept + ms;
+    this.#xx = this.#xx * kept + size * size;
+    this.#xy = this.#xy * kept + size * ms;
+  }
+
+  /** Milliseconds of a step in a batch of this size, or as large as they are. */
+  stepMs(size: number): number {
+    const [meanSize, meanMs] = [this.#x / this.#n, this.#y / this.#n];
+    const variance = this.#xx / this.#n - meanSize ** 2;
+    const covariance = this.#xy / this.#n - meanSize * meanMs;
+    const most = meanMs / meanSize;
+    const own = Math.max(0, Math.min(most, (covariance + varianceMin * most) / (variance + varianceMin)));
+    return own + (meanMs - own * meanSize) / Math.max(size, meanSize);
+  }
+}
+
+/**
+ * What steps cost that run as one on a GPU, for admission. A GPU takes all that waits. So it is always busy as soon as it
+ * cannot run the steps one by one, and still has room, because the batches grow. Therefore a step counts as much as in a
+ * batch that is half full, or as full as the batches are. Not more: the first chunks of listeners seldom fill one.
+ *
+ * A batch takes some time for its launch, and some for each step. Batches of different sizes show both.
+ */
+export class BatchCosts {
+  readonly #fits = new WeakMap<object, Map<number, Fit>>();
+
+  /**
+   * Counts a batch.
+   *
+   * @param engine of its steps, which have this window
+   * @param batchMax the most steps of a batch
+   * @returns what each of its steps costs, in milliseconds
+   */
+  add(engine: object, window: number, size: number, ms: number, batchMax: number): number {
+    if (batchMax <= 1) return ms / size;
+    const fits = this.#fits.get(engine) ?? new Map<number, Fit>();
+    const fit = fits.get(window) ?? new Fit();
+    this.#fits.set(engine, fits.set(window, fit));
+    fit.add(size, ms);
+    return fit.stepMs(batchMax / 2);
   }
 }

@@ -76,6 +76,8 @@ export interface VoicePack {
   readonly sharedBytes?: number;
   /** Bytes that the segments of a thread keep in memory together; absent: few. */
   readonly stateBytes?: number;
+  /** Bytes of inner values that a run on a GPU needs for each segment of its batch; absent: it makes no batches. */
+  readonly gpuItemBytes?: number;
   /** Files that stay open for it. */
   readonly openFiles: number;
   /** What this pack lacks, or what the service does not support of it: a short sentence each. */

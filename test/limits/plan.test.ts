@@ -1,5 +1,6 @@
 /** The worst case, summed and fitted to machines. */
 import t from 'tap';
+import { readConfig } from '../../src/config.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { memoryFiles, readMachine } from '../../src/machine.js';
 import { checkReload, MachineError, planFor, type PlanConfig } from '../../src/plan.js';
@@ -8,7 +9,8 @@ import { planConfig } from '../support/plans.js';
 
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
-const packs = [{ modelBytes: 9 * MiB, openFiles: 3 }];
+const packs = [{ modelBytes: 9 * MiB, openFiles: 3, gpuItemBytes: 40 * MiB }];
+const gpuConfig = (memoryMaxMiB: number) => readConfig({ GPU_MEMORY_MAX_MIB: String(memoryMaxMiB) }).gpu;
 const threads: Threads = {
   synthesisThreads: 2,
   actorThreads: 1,
@@ -19,7 +21,8 @@ const threads: Threads = {
   tls: false,
   console: false,
   lexicons: true,
-  gpu: false,
+  gpuBatch: 0,
+  gpuItemBytes: 0,
   aac: false,
 };
 const plan = (memoryBytes: number, changed: Partial<PlanConfig> = {}, filesMax = Number.POSITIVE_INFINITY) =>
@@ -70,6 +73,23 @@ t.test('every pool counts at the cost of its units', (t) => {
     'two generations keep the model files of a pack open, and connect to the actors',
   );
   t.match(inMiB(before), { total: Math.round(sum / MiB), unsentAudio: 1024 });
+  t.end();
+});
+
+t.test('batches on a GPU count, and are smaller where they do not fit', (t) => {
+  const on = (memoryMaxMiB: number, provider: PlanConfig['provider'] = 'webgpu') =>
+    plan(64 * GiB, { provider, gpu: gpuConfig(memoryMaxMiB) });
+  const { gpu, worstCase } = on(100_000);
+  t.equal(gpu.batchMax, 16);
+  // Two threads of two generations with their models; and a batch, with those that are half as large.
+  const withoutBatch = 2 * 2 * (64 + 2 * 9);
+  t.equal(worstCase.gpuBytes, (withoutBatch + 16 * 2 * 40) * MiB);
+  t.equal(on(withoutBatch + 16 * 2 * 40).gpu.batchMax, 16);
+  t.equal(on(withoutBatch + 16 * 2 * 40 - 1).gpu.batchMax, 8);
+  t.equal(on(withoutBatch + 2 * 40).gpu.batchMax, 1);
+  t.throws(() => on(withoutBatch + 2 * 40 - 1), /lower SYNTHESIS_THREADS or PACKS_LOADED_MAX/);
+  t.equal(on(100_000, 'cuda').gpu.batchMax, 1, 'CUDA makes no batches');
+  t.equal(plan(64 * GiB).worstCase.gpuBytes, 0);
   t.end();
 });
 
@@ -130,8 +150,13 @@ t.test('a setting that cannot fit is refused in one line that names what to chan
     [256 * MiB, {}, /this machine allows 204 MiB: give it more memory/],
     [
       8 * GiB,
-      { provider: 'webgpu', gpu: { device: null, graphs: 'all', batchMax: 16, memoryMaxMiB: 64 } },
+      { provider: 'webgpu', gpu: gpuConfig(64) },
       /^the worst case needs \d{3} MiB of the GPU's memory, but GPU_MEMORY_MAX_MIB allows 64 MiB: lower SYNTHESIS_THREADS/,
+    ],
+    [
+      8 * GiB,
+      { provider: 'webgpu', gpu: { ...gpuConfig(1_024), batchMaxGiven: true } },
+      /GPU_MEMORY_MAX_MIB allows 1024 MiB: lower GPU_BATCH_MAX or SYNTHESIS_THREADS/,
     ],
   ];
   for (const [memoryBytes, changed, message] of refusals) {
@@ -186,7 +211,7 @@ t.test(
     t.equal(given.packsLoadedMax, 3);
     const counted = worstCaseOf(given.bounds, {
       ...{ synthesisThreads: 2, actorThreads: 1, tls: false, console: given.hasConsole },
-      ...{ lexicons: false, gpu: false, aac: false },
+      ...{ lexicons: false, gpuBatch: 0, gpuItemBytes: 0, aac: false },
       modelBytes: (9 + 2 * 16) * MiB,
       stateBytes: 2 * 32 * MiB,
       sharedBytes: 2 * 2 * 60 * MiB,

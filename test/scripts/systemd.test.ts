@@ -69,7 +69,8 @@ t.test('it fits the service', (t) => {
     tls: true,
     console: true,
     lexicons: true,
-    gpu: false,
+    gpuBatch: 0,
+    gpuItemBytes: 0,
     aac: true,
   };
   const { files } = worstCaseOf(limits, threads);

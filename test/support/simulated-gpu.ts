@@ -1,7 +1,10 @@
 /**
  * A synthesis thread on a simulated GPU, in simulated time: listeners arrive, their steps wait in the step queue, and each run
- * takes a launch and a time for each item. The listeners play what was made for them.
+ * takes a launch and a time for each item. The listeners play what was made for them. Admission, if there is one, sees the
+ * costs that the thread would measure.
  */
+import { type Capacity, type Demand } from '../../src/speech/capacity.js';
+import { BatchCosts, type Effort } from '../../src/threads/effort.js';
 import { GroupClock } from '../../src/threads/control.js';
 import { type BatchStep, StepQueue } from '../../workers/step-queue.js';
 import { sizesTo } from '../../workers/engines/windows.js';
@@ -10,6 +13,8 @@ import { sizesTo } from '../../workers/engines/windows.js';
 const chunksMs = [100, 250, 500, 1_000];
 /** A listener with more audio than this gets no more: the gate. */
 const aheadMsMax = 3_000;
+const measureMs = 250;
+const voiceId = 'simulated';
 
 export interface GpuTimes {
   /** Milliseconds of a run, whatever its batch. */
@@ -28,6 +33,7 @@ export interface SimulatedListener {
 
 /** What became of a listener. */
 export interface Heard {
+  readonly isRefused: boolean;
   readonly firstAudioMs: number;
   /** The longest time without audio after the first. */
   readonly dryMs: number;
@@ -49,9 +55,11 @@ interface Step extends BatchStep {
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
+/** @param admission of listeners, by what the others ask for */
 export const simulate = async (
   listeners: readonly SimulatedListener[],
   { launchMs, audioSecondMs, batchMax }: GpuTimes,
+  admission?: (demands: () => Iterable<Demand>) => Capacity,
 ): Promise<{ readonly heard: readonly Heard[]; readonly runs: readonly SimulatedRun[] }> => {
   let nowMs = 0;
   const queue = new StepQueue<Step>(() => nowMs);
@@ -60,8 +68,35 @@ export const simulate = async (
   const states = listeners.map(({ arrivesMs, group }) => {
     if (group !== undefined && !clocks.has(group)) clocks.set(group, new GroupClock());
     const clock = group === undefined ? undefined : clocks.get(group);
-    return { clock, madeMs: 0, chunk: 0, playFromMs: arrivesMs, firstAudioMs: -1, dryMs: 0, endedMs: -1 };
+    const times = { playFromMs: arrivesMs, firstAudioMs: -1, dryMs: 0, endedMs: -1 };
+    return { ...times, clock, madeMs: 0, chunk: 0, isRefused: false, group: {} };
   });
+  const demandOf = (listener: number): Demand => {
+    const { group, madeMs, playFromMs, chunk } = states[listener]!;
+    return {
+      ...{ group, voiceId, encoding: 'pcm', remainingMs: listeners[listener]!.audioMs - madeMs },
+      slackMs: Math.max(0, playFromMs + madeMs - nowMs),
+      awaited: chunk === 0 ? 'first' : 'later',
+    };
+  };
+  const speaking = new Set<number>();
+  const capacity = admission?.(() => [...speaking].map(demandOf));
+  const costs = new BatchCosts();
+  let effort = { wallMs: 0, cpuMs: 0, aroundCpuMs: 0, speechMs: 0, begun: 0, beginMs: 0 };
+  const none: Effort = effort;
+  let measuredMs = 0;
+  const measure = (): void => {
+    const elapsedMs = nowMs - measuredMs;
+    if (elapsedMs < measureMs) return;
+    capacity?.measure({
+      elapsedMs,
+      voices: new Map([[voiceId, effort]]),
+      encodings: new Map(),
+      spareCpuMs: null,
+    });
+    measuredMs = nowMs;
+    effort = { ...none };
+  };
   const runs: SimulatedRun[] = [];
   /** When listeners ask for their next step: when they arrive, and when the gate opens. */
   const asks = listeners.map(({ arrivesMs }, listener) => ({ atMs: arrivesMs, listener }));
@@ -70,6 +105,11 @@ export const simulate = async (
 
   const enter = (listener: number): void => {
     const state = states[listener]!;
+    if (state.chunk === 0) {
+      state.isRefused = capacity?.admits(demandOf(listener), nowMs) === false;
+      if (state.isRefused) return;
+      speaking.add(listener);
+    }
     const step = { engine, window: Math.min(state.chunk, chunksMs.length - 1), listener };
     inQueue++;
     void queue
@@ -77,11 +117,16 @@ export const simulate = async (
       .then((others) => (granted = [step, ...others]));
   };
 
-  const finish = ({ listener }: Step, chunkMs: number): void => {
+  const finish = ({ listener }: Step, chunkMs: number, costMs: number): void => {
     const state = states[listener]!;
     const { audioMs, arrivesMs } = listeners[listener]!;
     const left = audioMs - state.madeMs;
+    effort.wallMs += costMs;
+    effort.cpuMs += costMs;
+    effort.speechMs += Math.min(left, chunkMs);
     if (state.chunk === 0) {
+      effort.begun++;
+      effort.beginMs += costMs;
       state.firstAudioMs = nowMs - arrivesMs;
       state.playFromMs = nowMs;
     }
@@ -93,8 +138,11 @@ export const simulate = async (
     state.clock?.made(Math.min(left, chunkMs), state.playFromMs + state.madeMs, nowMs);
     state.madeMs += Math.min(left, chunkMs);
     state.chunk++;
-    if (state.madeMs >= audioMs) state.endedMs = nowMs;
-    else asks.push({ atMs: Math.max(nowMs, state.playFromMs + state.madeMs - aheadMsMax), listener });
+    if (state.madeMs >= audioMs) {
+      state.endedMs = nowMs;
+      speaking.delete(listener);
+      capacity?.freed();
+    } else asks.push({ atMs: Math.max(nowMs, state.playFromMs + state.madeMs - aheadMsMax), listener });
   };
 
   for (;;) {
@@ -113,8 +161,11 @@ export const simulate = async (
     const { window } = steps[0]!;
     const size = sizesTo(batchMax).find((known) => known >= steps.length)!;
     runs.push({ atMs: nowMs, members: steps.map(({ listener }) => listener), window, size });
-    nowMs += launchMs + (size * audioSecondMs * chunksMs[window]!) / 1_000;
-    for (const step of steps) finish(step, chunksMs[window]!);
+    const runMs = launchMs + (size * audioSecondMs * chunksMs[window]!) / 1_000;
+    nowMs += runMs;
+    const costMs = costs.add(engine, window, steps.length, runMs, batchMax);
+    for (const step of steps) finish(step, chunksMs[window]!, costMs);
+    measure();
     queue.leave();
     // The next choice comes after a turn of the event loop, and after those who ask again at once.
     asks.sort((a, b) => a.atMs - b.atMs);

@@ -1,6 +1,7 @@
 /** Which steps run as one, and what listeners hear of it on a simulated GPU. */
 import t from 'tap';
 import { seededRandom } from '../../scripts/rig/random.js';
+import { Capacity } from '../../src/speech/capacity.js';
 import { GroupClock } from '../../src/threads/control.js';
 import { StepQueue } from '../../workers/step-queue.js';
 import { type GpuTimes, type SimulatedListener, simulate } from '../support/simulated-gpu.js';
@@ -129,6 +130,23 @@ t.test('below the capacity of the GPU no listener runs dry, and batches grow wit
       t.ok(first < 4 * longestMs, `${load}: first audio after ${first.toFixed(0)} ms at most`);
     }
   }
+});
+
+t.test('admission fills the GPU, not only until it is never idle, and no listener runs dry', async (t) => {
+  const supply = { synthesisThreads: 1, longThreads: 1, actorThreads: 16, cores: 16 };
+  const listeners = arrivals(1, 2 * capacity, 15_000);
+  const { heard, runs } = await simulate(listeners, times, (demands) => new Capacity(demands, () => supply));
+  const admitted = listeners.flatMap(({ arrivesMs, audioMs }, i) =>
+    heard[i]!.isRefused ? [] : [{ from: arrivesMs, to: arrivesMs + audioMs, ...heard[i]! }],
+  );
+  const playing = admitted.filter(({ from, to }) => from < 14_000 && to > 14_000).length;
+  const part = playing / capacity;
+  t.ok(part > 0.7 && part < 0.9, `${playing} listeners at once, ${part.toFixed(2)} of the capacity`);
+  const alone = runs.filter(({ members }) => members.length === 1).length;
+  t.ok(alone < runs.length / 2, `${alone} of ${runs.length} runs have one step`);
+  t.equal(Math.max(...admitted.map(({ dryMs }) => dryMs)), 0, 'none is dry');
+  const first = Math.max(...admitted.map(({ firstAudioMs }) => firstAudioMs));
+  t.ok(first < 150, `first audio after ${first.toFixed(0)} ms at most`);
 });
 
 t.test('without batches the same GPU is out of capacity', async (t) => {

@@ -39,7 +39,7 @@ export const piper: VoiceFormat = {
     const { languageNote } = await import('../g2p/languages.js');
     const { configOfPackage, languageOf, parseConfig, speakersOf } = await import('./config.js');
     const { cutPiper } = await import('./cut.js');
-    const { modelsOf, planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
+    const { gpuItemBytes, modelsOf, planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
     const { GraphError } = await import('../graph/surgery.js');
     const { elementTypes } = await import('../graph/model.js');
     const { writeModels } = await import('../graph/write.js');
@@ -107,6 +107,7 @@ export const piper: VoiceFormat = {
       modelBytes: threadBytes,
       sharedBytes: file.bytes,
       stateBytes: segmentsAtOnceMax * segmentBytes + bufferBytes,
+      gpuItemBytes,
       data,
     };
   },

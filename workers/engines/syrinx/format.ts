@@ -2,6 +2,8 @@
 import type { VoiceFormat } from '../engine.js';
 import type { SyrinxData } from './manifest.js';
 
+/** Measured: 6 MiB. */
+const gpuItemBytes = 8 * 1024 * 1024;
 const manifestName = 'manifest.json';
 
 export const syrinx: VoiceFormat = {
@@ -27,6 +29,7 @@ export const syrinx: VoiceFormat = {
       voices: speakers.map(({ id, description }) => ({ id, sampleRateHz, language, description })),
       licence,
       modelBytes: graphs.encoder.bytes + graphs.frames.bytes + graphs.decoder.bytes,
+      gpuItemBytes,
       data: { manifest, manifestPath, graphs, copiesIn } satisfies SyrinxData,
     };
   },
