@@ -8,8 +8,8 @@ import type { PiperGraphs, PiperPlan, StreamName, StreamPlan } from './graphs.js
 const firstFrames = 6;
 /** The last piece may be this many times as long as the others: a short rest would take a run of its own. */
 const lastPieceFactor = 1.25;
-/** Three seconds at 22 kHz. Longer pieces gain nothing. */
-const framesMax = 256;
+/** One and a half seconds at 22 kHz. Longer pieces gain nothing. */
+const framesMax = 128;
 
 /** Frames of the pieces, except the last. */
 export interface PieceSizes {
@@ -85,7 +85,8 @@ export const runWindows = async (graphs: PiperGraphs, sizes: StreamSizes, speake
   for (const part of ['flow', 'generator'] as const) {
     const { first, next } = sizes[part];
     for (const last of lastLengths(sizes[part])) {
-      await graphs.open(part, speaker).push(noise(last), last, true);
+      // The only piece of a sentence.
+      if (last <= longestLast(first)) await graphs.open(part, speaker).push(noise(last), last, true);
       const run = graphs.open(part, speaker);
       for (const frames of [first, next]) await run.push(noise(frames), frames, false);
       await run.push(noise(last), last, true);
