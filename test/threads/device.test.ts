@@ -40,3 +40,16 @@ t.test('a device process that ends or hangs is a fault and no more', async (t) =
   });
   t.match(await tried('setTimeout(() => {}, 1e6)', 200), { provider: 'cpu', reason: /SIGKILL/ });
 });
+
+t.test('GPU_DEVICE is the device that the Vulkan loader puts first', async (t) => {
+  const program = join(t.testdir(), 'device.mjs');
+  writeFileSync(
+    program,
+    'process.stdout.write(JSON.stringify({ fault: process.env.VK_LOADER_DEVICE_SELECT }))',
+  );
+  const config = readConfig({ EXECUTION_PROVIDER: 'webgpu', GPU_DEVICE: '10DE:2684' });
+  const { reason } = await chooseDevice(config, new URL(`file://${program}`), 10_000);
+  t.match(reason, '0x10de:0x2684');
+  for (const wrong of ['gpu0', '10de', '10de:26841'])
+    t.throws(() => readConfig({ GPU_DEVICE: wrong }), /GPU_DEVICE must be/);
+});
