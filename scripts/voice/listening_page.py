@@ -107,6 +107,9 @@ def groups() -> tuple[dict[str, list[Sample]], dict[Path, list[int]]]:
         [Request(f"{voice}-{n}", voice, text, n) for voice in voices for n, text in enumerate(texts)],
         [voice for voice in voices for _ in texts],
     )
+    copy = PAGE / "voices" / "person.wav"
+    shutil.copyfile(person[1].wave, copy)
+    pages["All voices"].insert(0, Sample("person", person[1].text, copy))
     degrees = (0.5, 0.5, 1, 1, 2, 2, 3, 3)
     requests = [Request(f"t{degree}-{n}", DEFAULT, SENTENCE, n, degree) for n, degree in enumerate(degrees)]
     add("Temperature, two readings each", "temperature", requests, [f"temperature {degree:g}" for degree in degrees])
