@@ -13,6 +13,8 @@ import { readStore, SoakError, soakEnv } from './service-access.js';
 
 /** From the end of a restart to the next: the proxy finds the host again in five seconds. */
 const BETWEEN_RESTARTS_MS = 15_000;
+/** What a start delays is reported so much later at most. */
+const AFTER_START_MS = 1_500;
 
 export class SoakHosts {
   readonly #folder: string;
@@ -24,6 +26,8 @@ export class SoakHosts {
   readonly #over = new AbortController();
   readonly #failed = Promise.withResolvers<string>();
   #restarting: Promise<void> = Promise.resolve();
+  /** `Infinity`: a host starts now. */
+  #disturbedUntilMs = 0;
 
   private constructor(folder: string, hosts: Hosts) {
     this.#folder = folder;
@@ -48,6 +52,11 @@ export class SoakHosts {
   /** Resolves when a host ends that was not stopped. */
   get failed(): Promise<string> {
     return this.#failed.promise;
+  }
+
+  /** A host starts: here it takes the cores of the others, which hosts on machines of their own would not. */
+  get isDisturbed(): boolean {
+    return performance.now() < this.#disturbedUntilMs;
   }
 
   makeKeys(count: number): Promise<string[]> {
@@ -103,7 +112,9 @@ export class SoakHosts {
       const host = this.#hosts.all[next % this.#hosts.all.length];
       if (isOver || host === undefined) return;
       await this.#end(host);
+      this.#disturbedUntilMs = Infinity;
       await this.#hosts.startAgain(host);
+      this.#disturbedUntilMs = performance.now() + AFTER_START_MS;
       this.#watch(host);
       process.stderr.write(`host ${host.number + 1} was restarted\n`);
     }

@@ -153,7 +153,7 @@ const noneRefused = ({ refusals }: Findings): Invariant =>
 
 const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Invariant[] => {
   const examples = faults.filter(({ kind }) => kind === 'underruns').map(describeFault);
-  const aside = unjudged === 0 ? '' : `; ${count(unjudged)} more while the load was late`;
+  const aside = unjudged === 0 ? '' : `; ${count(unjudged)} more while the load was late or a host started`;
   const { count: heard, p50, p99 } = firstAudioMs;
   return [
     judged(

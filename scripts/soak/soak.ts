@@ -58,6 +58,8 @@ export class Soak {
   #reading: Reading | null = null;
   #last: LoadTick | null = null;
   #looked: LoadTick[] = [];
+  /** Underruns while a host started. */
+  #excused = 0;
 
   constructor(options: SoakOptions, progress: Progress) {
     this.#options = options;
@@ -248,6 +250,8 @@ export class Soak {
   }
 
   async #onTick(tick: LoadTick): Promise<void> {
+    const before = this.#last?.underruns ?? 0;
+    if (this.#subject?.isDisturbed?.() === true) this.#excused += Math.max(0, tick.underruns - before);
     this.#last = tick;
     this.#looked.push(tick);
     const nowMs = performance.now();
@@ -302,8 +306,8 @@ export class Soak {
     const findings: Findings = {
       faultCounts: last.faults,
       faults: this.#faults,
-      underruns: last.underruns,
-      unjudged: last.unjudged,
+      underruns: last.underruns - this.#excused,
+      unjudged: last.unjudged + this.#excused,
       load: this.#options.load,
       ...{ refusals: last.refusals, heard: last.heard, spoilt: last.spoilt },
       moves: hosts ? { moved: last.moved, cut: last.cut } : null,

@@ -29,6 +29,8 @@ export interface Subject {
   readonly failed: Promise<string>;
   /** What the soak does to it while it is loaded. */
   readonly begin?: () => void;
+  /** Whether something else on the machine delays audio now. */
+  readonly isDisturbed?: () => boolean;
   handles(): Handles;
   /** When all clients have left. */
   leftovers(monitor: Monitor): Promise<Leftovers>;
@@ -103,6 +105,7 @@ const hostsSubject = async ({ streams }: SoakOptions): Promise<Subject> => {
     ...(await keyMaker((count) => hosts.makeKeys(count), streams)),
     failed: hosts.failed,
     begin: () => hosts.begin(),
+    isDisturbed: () => hosts.isDisturbed,
     handles: () => ({ files: null, threads: null }),
     leftovers: () => waitForLeftovers(() => hosts.leftovers()),
     log: () => logFindingsOf(hosts.logs),
