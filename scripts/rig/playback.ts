@@ -105,6 +105,10 @@ export class ReadAhead {
     this.#maxMs = maxMs;
   }
 
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
   update(aheadMs: number): void {
     if (aheadMs > this.#maxMs) this.pause();
     else if (aheadMs < this.#minMs) this.resume();

@@ -5,6 +5,7 @@ import {
   encodeMessage,
   isGoingAway,
   opcodes,
+  SocketClosedError,
   SocketConnection,
   type Leaving,
   type ServerFrame,
@@ -126,7 +127,9 @@ export class SocketClient extends SoakClient {
     const { drainMs, meter } = this.#parts;
     if (drainMs === null || !isGoingAway(error)) return false;
     const owedMs = Math.max(0, ...[...this.#runs.values()].map((run) => run.owedMs(nowMs)));
-    if (owedMs > 0 && owedMs < drainMs) return false;
+    // A reset discards what was sent and not read yet.
+    const mayBeUnread = !(error instanceof SocketClosedError) && this.#readAhead?.isPaused === true;
+    if (owedMs > 0 && owedMs < drainMs && !mayBeUnread) return false;
     meter.moved++;
     if (owedMs > 0) meter.cut++;
     return true;
@@ -151,7 +154,7 @@ export class SocketClient extends SoakClient {
 
   #beginContext(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { clock, key, mayRefuse, meter, target } = this.#parts;
+    const { clock, drainMs, key, meter, target } = this.#parts;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
@@ -168,7 +171,8 @@ export class SocketClient extends SoakClient {
         vanishes: vanishes && index === contexts.length - 1,
         key,
         target,
-        mayRefuse,
+        // A service that stops begins no context on a WebSocket that still speaks.
+        mayRefuse: this.#parts.mayRefuse || drainMs !== null,
         clock,
         meter,
         write: (frame) => this.#connection?.write(frame),
