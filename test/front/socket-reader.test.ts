@@ -119,34 +119,6 @@ t.test('messages beyond the part of the key wait in their order, and the socket 
   t.end();
 });
 
-t.test('a large message is passed in a later tick, and what follows after it', (t) => {
-  const { budget, got, later, pass, reader, say } = createReader();
-  const large = 'x'.repeat(300 * 1024);
-  say('before', large, 'after');
-  t.strictSame(got, ['before']);
-  pass(10);
-  t.ok(got.length === 3 && got[1] === large && got[2] === 'after');
-  t.notOk(reader.isBehind);
-  t.equal(budget.taken, 0);
-  got.length = later.length = 0;
-  say(large);
-  pass(10);
-  t.equal(got.length, 1);
-  t.strictSame(later, [], 'a message alone does not pause its socket');
-  t.end();
-});
-
-t.test('a beat before a large message is passed does not pause its socket', (t) => {
-  const { got, pass, reader, say, state } = createReader();
-  say('x'.repeat(300 * 1024));
-  t.ok(reader.isBehind);
-  reader.beat(state.nowMs);
-  pass(10);
-  t.equal(got.length, 1);
-  t.equal(state.paused, 0, 'nothing would resume it');
-  t.end();
-});
-
 t.test('a large message of a key within its part is passed at once where none can wait', (t) => {
   const { got, say, state } = createReader(8 * 1024);
   say('x'.repeat(300 * 1024));
