@@ -152,33 +152,36 @@ for (const [name, open] of openers) {
     client.close();
   });
 
-  t.test(`${name}: a message may have all the text of its bound, and text may split a surrogate pair`, async (t) => {
-    const front = await startFront(t);
-    const client = await open(front.port, GOOD_KEY);
-    client.start('a');
-    const text = 'é'.repeat(limits.socketTextBytesMax / 2);
-    client.text('a', text);
-    client.cancel('a');
-    client.start('b');
-    // As Python's `json` writes it.
-    client.send(`{"send_text":"${'\\u00e9'.repeat(limits.socketTextBytesMax / 2)}","context_id":"b"}`);
-    client.start('c');
-    client.text('c', '\ud83d');
-    client.text('c', '\ude00');
-    client.flush('c', 'f');
-    await client.frame(({ flush_id }) => flush_id === 'f');
-    t.strictSame(
-      client.frames.filter(({ error }) => error !== undefined),
-      [],
-    );
-    t.ok(front.speech.contexts[0]?.text === text);
-    t.ok(front.speech.contexts[1]?.text === text);
-    t.equal(front.speech.contexts[2]?.text, '😀');
-    client.text('b', 'é'.repeat(limits.socketTextBytesMax / 2 + 1));
-    const refused = await client.frame(({ error }) => error !== undefined);
-    t.match(refused, { error: /^invalid frame: send_text/, context_id: 'b' });
-    client.close();
-  });
+  t.test(
+    `${name}: a message may have all the text of its bound, and text may split a surrogate pair`,
+    async (t) => {
+      const front = await startFront(t);
+      const client = await open(front.port, GOOD_KEY);
+      client.start('a');
+      const text = 'é'.repeat(limits.socketTextBytesMax / 2);
+      client.text('a', text);
+      client.cancel('a');
+      client.start('b');
+      // As Python's `json` writes it.
+      client.send(`{"send_text":"${'\\u00e9'.repeat(limits.socketTextBytesMax / 2)}","context_id":"b"}`);
+      client.start('c');
+      client.text('c', '\ud83d');
+      client.text('c', '\ude00');
+      client.flush('c', 'f');
+      await client.frame(({ flush_id }) => flush_id === 'f');
+      t.strictSame(
+        client.frames.filter(({ error }) => error !== undefined),
+        [],
+      );
+      t.ok(front.speech.contexts[0]?.text === text);
+      t.ok(front.speech.contexts[1]?.text === text);
+      t.equal(front.speech.contexts[2]?.text, '😀');
+      client.text('b', 'é'.repeat(limits.socketTextBytesMax / 2 + 1));
+      const refused = await client.frame(({ error }) => error !== undefined);
+      t.match(refused, { error: /^invalid frame: send_text/, context_id: 'b' });
+      client.close();
+    },
+  );
 }
 
 t.test('a binary message is an invalid frame; fragments are reassembled', async (t) => {
