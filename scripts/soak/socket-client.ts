@@ -154,7 +154,7 @@ export class SocketClient extends SoakClient {
 
   #beginContext(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { clock, drainMs, key, meter, target } = this.#parts;
+    const { clock, key, mayRefuse, meter, target } = this.#parts;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
@@ -171,8 +171,7 @@ export class SocketClient extends SoakClient {
         vanishes: vanishes && index === contexts.length - 1,
         key,
         target,
-        // A service that stops begins no context on a WebSocket that still speaks.
-        mayRefuse: this.#parts.mayRefuse || drainMs !== null,
+        mayRefuse,
         clock,
         meter,
         write: (frame) => this.#connection?.write(frame),

@@ -157,7 +157,7 @@ export class Graphs {
   /**
    * @param mix weights of the trained speakers
    * @param needed rows
-   * @returns two rows for each frame that is not of a margin; fewer, but as many as are needed, if the window is full
+   * @returns two rows for each frame outside the margins. A full window has fewer, but at least the needed ones
    */
   async frames(
     { hidden, index, position, noise, edges }: FrameFeeds,
