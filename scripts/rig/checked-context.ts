@@ -99,6 +99,7 @@ export class CheckedContext {
         this.#parts.onOver();
         return;
       case 'words':
+      case 'start-refused':
       case 'error':
       case 'refusing':
       case 'refused':

@@ -5,6 +5,7 @@
  *
  *   open --closing()--> closing --context_closed--> over
  *   open, closing --cancelled()--> cancelled --context_closed--> over;  open --ended()--> over
+ *   open, closing --(the start is refused)--> over
  */
 import type { AudioCheck } from './audio-check.js';
 import type { ServerFrame, WordTimes } from './socket.js';
@@ -13,7 +14,16 @@ import type { ServerFrame, WordTimes } from './socket.js';
 export type FrameFault = 'frames' | 'audio' | 'words' | 'flushes' | 'errors';
 
 export type FrameKind =
-  'started' | 'audio' | 'words' | 'flushed' | 'refusing' | 'refused' | 'closed' | 'error' | 'unknown';
+  | 'started'
+  | 'start-refused'
+  | 'audio'
+  | 'words'
+  | 'flushed'
+  | 'refusing'
+  | 'refused'
+  | 'closed'
+  | 'error'
+  | 'unknown';
 
 export interface Range {
   readonly min: number;
@@ -34,6 +44,8 @@ export interface ContextCheckParts {
   readonly msPerCharacter: Range | null;
   /** The error that refuses an utterance, where the service may; by default every error is a fault. */
   readonly refusal?: string;
+  /** The error that refuses the start of the context, where the service may stop; by default every error is a fault. */
+  readonly startRefusal?: string;
   readonly onFault: (kind: FrameFault, what: string) => void;
 }
 
@@ -117,6 +129,10 @@ export class ContextCheck {
     if (this.#state === 'over') this.#fault('frames', 'a frame after the end');
     if (frame.error !== undefined) {
       if (this.#isStarted && frame.error === this.#parts.refusal) return this.#onRefused(frame.flush_id);
+      if (!this.#isStarted && frame.error === this.#parts.startRefusal) {
+        this.#state = 'over';
+        return 'start-refused';
+      }
       this.#fault('errors', `error: ${frame.error}`);
       return 'error';
     }

@@ -33,6 +33,8 @@ export interface RunParts {
   readonly target: Target;
   /** The service may refuse what it has no capacity for. */
   readonly mayRefuse: boolean;
+  /** The service may stop, and refuse the start. */
+  readonly mayStop: boolean;
   readonly clock: LoopClock;
   readonly meter: Meter;
   readonly write: (frame: Uint8Array) => void;
@@ -109,6 +111,7 @@ export class ContextRun {
       wordMarginMs: wordMarginMs(format),
       msPerCharacter,
       ...(parts.mayRefuse && { refusal: unavailable }),
+      ...(parts.mayStop && { startRefusal: unavailable }),
       onFault: (kind, what) => parts.meter.fault(kind, parts.id, what),
     });
     parts.meter.contexts++;
@@ -190,8 +193,7 @@ export class ContextRun {
         this.#onFlushed(nowMs, true);
         break;
       case 'closed':
-        this.#become('over', nowMs);
-        break;
+      case 'start-refused':
       case 'error':
         this.#become('over', nowMs);
         break;

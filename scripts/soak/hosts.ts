@@ -16,6 +16,9 @@ const BETWEEN_RESTARTS_MS = 15_000;
 /** What a start delays is reported so much later at most. */
 const AFTER_START_MS = 1_500;
 
+/** Begins or ends a time when something else on the machine delays audio. */
+export type Disturb = (isDisturbed: boolean) => Promise<void>;
+
 export class SoakHosts {
   readonly #folder: string;
   readonly #hosts: Hosts;
@@ -26,8 +29,6 @@ export class SoakHosts {
   readonly #over = new AbortController();
   readonly #failed = Promise.withResolvers<string>();
   #restarting: Promise<void> = Promise.resolve();
-  /** `Infinity`: a host starts now. */
-  #disturbedUntilMs = 0;
 
   private constructor(folder: string, hosts: Hosts) {
     this.#folder = folder;
@@ -54,18 +55,14 @@ export class SoakHosts {
     return this.#failed.promise;
   }
 
-  /** A host starts: here it takes the cores of the others, which hosts on machines of their own would not. */
-  get isDisturbed(): boolean {
-    return performance.now() < this.#disturbedUntilMs;
-  }
-
   makeKeys(count: number): Promise<string[]> {
     const keys = Array.from({ length: count }, () => [null, null] as const);
     return createKeys(this.#folder, keys, this.#hosts.databaseUrl);
   }
 
-  begin(): void {
-    this.#restarting = this.#restart().catch((error: unknown) => {
+  /** A host that starts takes the cores of the others here, which hosts on machines of their own would not do. */
+  begin(disturb: Disturb): void {
+    this.#restarting = this.#restart(disturb).catch((error: unknown) => {
       this.#failed.resolve(`a host does not start again: ${String(error)}`);
     });
   }
@@ -105,17 +102,18 @@ export class SoakHosts {
     await this.#restarting;
   }
 
-  async #restart(): Promise<void> {
+  async #restart(disturb: Disturb): Promise<void> {
     const { signal } = this.#over;
     for (let next = 0; ; next += 1) {
       const isOver = await sleep(BETWEEN_RESTARTS_MS, false, { signal }).catch(() => true);
       const host = this.#hosts.all[next % this.#hosts.all.length];
       if (isOver || host === undefined) return;
       await this.#end(host);
-      this.#disturbedUntilMs = Infinity;
+      await disturb(true);
       await this.#hosts.startAgain(host);
-      this.#disturbedUntilMs = performance.now() + AFTER_START_MS;
       this.#watch(host);
+      await sleep(AFTER_START_MS);
+      await disturb(false);
       process.stderr.write(`host ${host.number + 1} was restarted\n`);
     }
   }

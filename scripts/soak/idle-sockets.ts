@@ -7,6 +7,7 @@ import {
   isGoingAway,
   SocketConnection,
   type ServerFrame,
+  unavailable,
 } from '../rig/socket.js';
 import type { Target } from './measures.js';
 import type { Meter } from './meter.js';
@@ -51,7 +52,7 @@ class IdleSocket {
 
   tick(nowMs: number): void {
     if (!this.#isOpen || nowMs < this.#nextMs) return;
-    const { seed, meter, target } = this.#parts;
+    const { drainMs, seed, meter, target } = this.#parts;
     if (this.#check !== null) {
       meter.fault('answers', this.#name, 'a context is not closed');
       this.#check = null;
@@ -65,14 +66,12 @@ class IdleSocket {
       trailMs: null,
       wordMarginMs: null,
       msPerCharacter: null,
+      ...(drainMs !== null && { startRefusal: unavailable }),
       onFault: (kind, what) => meter.fault(kind, this.#name, what),
     });
-    this.#check.closing();
     meter.contexts++;
     const voice = target.voices[this.#index % target.voices.length]!;
-    this.#connection.write(
-      Buffer.concat([encodeStart({ voice }, id), encodeMessage({ close_context: true, context_id: id })]),
-    );
+    this.#connection.write(encodeStart({ voice }, id));
   }
 
   close(): void {
@@ -109,8 +108,18 @@ class IdleSocket {
 
   #onMessage(json: string): void {
     this.#parts.meter.frames++;
-    if (this.#check === null) this.#parts.meter.fault('frames', this.#name, `unasked: ${json.slice(0, 200)}`);
-    else if (this.#check.onFrame(JSON.parse(json) as ServerFrame) === 'closed') this.#check = null;
+    if (this.#check === null) {
+      this.#parts.meter.fault('frames', this.#name, `unasked: ${json.slice(0, 200)}`);
+      return;
+    }
+    const frame = JSON.parse(json) as ServerFrame;
+    const kind = this.#check.onFrame(frame);
+    if (kind === 'started') {
+      this.#check.closing();
+      this.#connection.write(encodeMessage({ close_context: true, context_id: frame.context_id }));
+    }
+    // After a refused start the service must close the socket: until then the check stays, and the next tick reports it.
+    if (kind === 'closed') this.#check = null;
   }
 }
 

@@ -123,6 +123,10 @@ class Load {
     this.#meter.reset();
   }
 
+  set isDisturbed(isDisturbed: boolean) {
+    this.#meter.isDisturbed = isDisturbed;
+  }
+
   async rest(): Promise<void> {
     const all = [...this.#clients, ...this.#leaving, ...this.#others];
     for (const client of all) client.stop();
@@ -212,6 +216,10 @@ const calls = {
   populate: (population: Population) => begun().populate(population),
   /** Sets counts to zero, except those of faults. */
   reset: () => begun().reset(),
+  /** Another program on the machine begins or ends to delay audio. */
+  disturb: (isDisturbed: boolean): void => {
+    begun().isDisturbed = isDisturbed;
+  },
   /** Stops all clients; each ends what it speaks. Resolves when no client speaks. */
   rest: () => begun().rest(),
   /** Resolves when all clients have begun again, one after the other. */

@@ -60,6 +60,8 @@ export class Meter {
   unjudged = 0;
   /** Utterances and requests that the service refused because it was full. */
   refusals = 0;
+  /** Another program on the machine delays audio now: nothing late is judged. */
+  isDisturbed = false;
   /** Replies that listeners began to hear. */
   heard = 0;
   /** Those with late first audio or a long gap: what spoils a reply in an overload. */
@@ -98,8 +100,9 @@ export class Meter {
 
   /** A listener had nothing to play. */
   dry(where: string, { kind, lateMs }: DryVerdict, reply: Reply): void {
-    if (kind === 'unjudged') this.unjudged++;
-    if (kind !== 'underrun') return;
+    const isUnjudged = kind === 'unjudged' || (kind === 'underrun' && this.isDisturbed);
+    if (isUnjudged) this.unjudged++;
+    if (kind !== 'underrun' || isUnjudged) return;
     this.underruns++;
     if (lateMs > spoilt.dryMs) this.#spoil(reply);
     this.#report('underruns', where, `audio came ${lateMs.toFixed(0)} ms late`);
@@ -108,7 +111,7 @@ export class Meter {
   /** @param ms from the end of the reply's text; `null` if the text was not complete */
   heardFirst(where: string, ms: number | null, reply: Reply): void {
     this.heard++;
-    if (ms === null) return;
+    if (ms === null || this.isDisturbed) return;
     if (ms > spoilt.firstAudioMs) {
       this.#spoil(reply);
       this.#report('underruns', where, `first audio came after ${ms.toFixed(0)} ms`);

@@ -58,8 +58,6 @@ export class Soak {
   #reading: Reading | null = null;
   #last: LoadTick | null = null;
   #looked: LoadTick[] = [];
-  /** Underruns while a host started. */
-  #excused = 0;
 
   constructor(options: SoakOptions, progress: Progress) {
     this.#options = options;
@@ -116,7 +114,7 @@ export class Soak {
     const calibrated = await this.#populate(subject, phases.surge);
     const contexts = calibrated?.contexts ?? this.#options.contexts ?? 0;
     await this.#load.call('reset');
-    subject.begin?.();
+    subject.begin?.((isDisturbed) => this.#load.call('disturb', isDisturbed));
     this.#enter('warm-up', phases.warmUpMs);
     await this.#wait(phases.warmUpMs);
     const warmUpMs = this.#elapsedMs();
@@ -250,8 +248,6 @@ export class Soak {
   }
 
   async #onTick(tick: LoadTick): Promise<void> {
-    const before = this.#last?.underruns ?? 0;
-    if (this.#subject?.isDisturbed?.() === true) this.#excused += Math.max(0, tick.underruns - before);
     this.#last = tick;
     this.#looked.push(tick);
     const nowMs = performance.now();
@@ -306,8 +302,7 @@ export class Soak {
     const findings: Findings = {
       faultCounts: last.faults,
       faults: this.#faults,
-      underruns: last.underruns - this.#excused,
-      unjudged: last.unjudged + this.#excused,
+      ...{ underruns: last.underruns, unjudged: last.unjudged },
       load: this.#options.load,
       ...{ refusals: last.refusals, heard: last.heard, spoilt: last.spoilt },
       moves: hosts ? { moved: last.moved, cut: last.cut } : null,

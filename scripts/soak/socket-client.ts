@@ -62,6 +62,8 @@ export class SocketClient extends SoakClient {
   #connection: SocketConnection | null = null;
   #readAhead: ReadAhead | null = null;
   #nextContext = 0;
+  /** It refused to start a context, so it must close the socket. */
+  #isServiceStopping = false;
 
   constructor(parts: ClientParts) {
     super(parts);
@@ -97,6 +99,7 @@ export class SocketClient extends SoakClient {
     this.#state = 'connecting';
     this.#sinceMs = nowMs;
     this.#nextContext = 0;
+    this.#isServiceStopping = false;
     this.#provoked.length = 0;
     const connection = new SocketConnection(
       { ...target, key },
@@ -148,13 +151,17 @@ export class SocketClient extends SoakClient {
     const overlaps = contexts[this.#nextContext - 1]?.overlaps === true && this.#runs.size === 1;
     const isFree = last === undefined || (overlaps && last.isLast);
     if (!isFree) return;
+    if (this.#isServiceStopping) {
+      if (last === undefined) this.#awaitEnd(nowMs);
+      return;
+    }
     if (!this.isStopping && !isLastContext) this.#beginContext(nowMs);
     else if (last === undefined && this.#provoked.length === 0) this.#leave(nowMs);
   }
 
   #beginContext(nowMs: number): void {
     const { contexts, reader, vanishes, wrong } = this.#plan;
-    const { clock, key, mayRefuse, meter, target } = this.#parts;
+    const { clock, drainMs, key, mayRefuse, meter, target } = this.#parts;
     const index = this.#nextContext++;
     const provocation = wrong[index] ?? null;
     if (provocation !== null) {
@@ -172,6 +179,7 @@ export class SocketClient extends SoakClient {
         key,
         target,
         mayRefuse,
+        mayStop: drainMs !== null,
         clock,
         meter,
         write: (frame) => this.#connection?.write(frame),
@@ -218,7 +226,7 @@ export class SocketClient extends SoakClient {
       this.#fault('frames', `a frame of no open context: ${json.slice(0, 200)}`);
       return;
     }
-    run.onFrame(frame, nowMs);
+    if (run.onFrame(frame, nowMs) === 'start-refused') this.#isServiceStopping = true;
     if (run.isOver) this.#runs.delete(id);
     // At once: a slow reader must not read everything in the system's buffers.
     if (this.#state === 'here') this.#read(nowMs);
@@ -226,12 +234,16 @@ export class SocketClient extends SoakClient {
 
   #leave(nowMs: number): void {
     const how: Leaving = this.#plan.ending;
-    this.#state = 'leaving';
-    this.#sinceMs = nowMs;
-    this.#parts.meter.sockets--;
+    this.#awaitEnd(nowMs);
     this.#connection?.leave(how, () => {
       if (this.#state === 'leaving') this.#end();
     });
+  }
+
+  #awaitEnd(nowMs: number): void {
+    this.#state = 'leaving';
+    this.#sinceMs = nowMs;
+    this.#parts.meter.sockets--;
   }
 
   #end(): void {

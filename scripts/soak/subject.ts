@@ -1,7 +1,7 @@
 /** What a soak loads: a service that it starts, a service that runs already, or several hosts. */
 import { countHandles } from '../rig/process-facts.js';
 import { describeExit, type Service } from '../rig/service.js';
-import { SoakHosts } from './hosts.js';
+import { type Disturb, SoakHosts } from './hosts.js';
 import type { Findings, Handles, Leftovers, ServiceEnd, StoreFindings } from './invariants.js';
 import type { Monitor } from './monitor.js';
 import type { Remote, SoakOptions } from './options.js';
@@ -28,9 +28,7 @@ export interface Subject {
   /** Resolves when a service ends that should run. */
   readonly failed: Promise<string>;
   /** What the soak does to it while it is loaded. */
-  readonly begin?: () => void;
-  /** Whether something else on the machine delays audio now. */
-  readonly isDisturbed?: () => boolean;
+  readonly begin?: (disturb: Disturb) => void;
   handles(): Handles;
   /** When all clients have left. */
   leftovers(monitor: Monitor): Promise<Leftovers>;
@@ -104,8 +102,7 @@ const hostsSubject = async ({ streams }: SoakOptions): Promise<Subject> => {
     ...{ baseUrl: hosts.url, opsUrl: null, service: null, dialectPorts: {} },
     ...(await keyMaker((count) => hosts.makeKeys(count), streams)),
     failed: hosts.failed,
-    begin: () => hosts.begin(),
-    isDisturbed: () => hosts.isDisturbed,
+    begin: (disturb) => hosts.begin(disturb),
     handles: () => ({ files: null, threads: null }),
     leftovers: () => waitForLeftovers(() => hosts.leftovers()),
     log: () => logFindingsOf(hosts.logs),

@@ -26,7 +26,7 @@ interface Sent {
 }
 
 /** @returns the kinds of faults, and of frames */
-const check = (steps: readonly (ServerFrame | Sent)[], mayRefuse = true) => {
+const check = (steps: readonly (ServerFrame | Sent)[], mayRefuse = true, mayStop = false) => {
   const faults: string[] = [];
   const context = new ContextCheck({
     id: 'c',
@@ -36,6 +36,7 @@ const check = (steps: readonly (ServerFrame | Sent)[], mayRefuse = true) => {
     wordMarginMs: null,
     msPerCharacter: null,
     ...(mayRefuse && { refusal: unavailable }),
+    ...(mayStop && { startRefusal: unavailable }),
     onFault: (kind) => faults.push(kind),
   });
   const kinds = steps.map((step) => {
@@ -107,5 +108,13 @@ t.test('a refusal excuses nothing else', (t) => {
       name,
     );
   t.same(check([...late, refused()], false).faults, ['errors'], 'where nothing may be refused');
+  t.end();
+});
+
+t.test('a service that may stop may refuse a start, and then sends nothing more', (t) => {
+  t.same(check([refused()], false, true), { faults: [], kinds: ['start-refused'] });
+  t.same(check([refused(), { error: 'unknown context_id: c' }], false, true).faults, ['frames', 'errors']);
+  t.same(check([started, { text: 'good morning' }, refused()], false, true).faults, ['errors']);
+  t.same(check([refused()]).faults, ['errors'], 'where it may not stop');
   t.end();
 });

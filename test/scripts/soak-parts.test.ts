@@ -233,6 +233,24 @@ void t.test('all faults are counted, and the first of each kind reported', (t) =
   t.end();
 });
 
+void t.test('what is late while another program takes the cores is not judged', (t) => {
+  const reported: string[] = [];
+  const meter = new Meter(performance.now(), ({ kind }) => reported.push(kind));
+  const reply = { isSpoilt: false };
+  meter.isDisturbed = true;
+  meter.dry('x', { kind: 'underrun', lateMs: 400 }, reply);
+  meter.heardFirst('x', 400, reply);
+  t.same([meter.underruns, meter.unjudged, meter.spoilt, meter.heard], [0, 1, 0, 1]);
+  t.equal(meter.firstAudio.quantiles().count, 0);
+  t.same(reported, []);
+  meter.isDisturbed = false;
+  meter.dry('x', { kind: 'underrun', lateMs: 400 }, reply);
+  meter.heardFirst('x', 400, reply);
+  t.same([meter.underruns, meter.unjudged, meter.spoilt, meter.heard], [1, 1, 1, 2]);
+  t.equal(meter.firstAudio.quantiles().count, 1);
+  t.end();
+});
+
 const quiet = { p50: 1, p95: 1, p99: 1, max: 1, count: 9 };
 const tick = (fields: Partial<LoadTick>) =>
   ({ underruns: 0, firstAudioMs: quiet, loopLateMs: quiet, ...fields }) as LoadTick;
