@@ -246,7 +246,7 @@ export class App {
 
   async #listen(): Promise<Listening & Pick<Started, 'consolePort'>> {
     const { bounds, console, dispatcher, log, server } = this.#stages;
-    this.#heapTrim = await HeapTrim.start({ bounds, log, isQuiet: () => dispatcher.runningSegments === 0 });
+    this.#heapTrim = await HeapTrim.start({ bounds, log, quietMs: () => dispatcher.quietMs });
     try {
       const listening = await server.listen();
       return { ...listening, consolePort: (await console?.listen(listening.port)) ?? null };

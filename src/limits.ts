@@ -250,7 +250,9 @@ export const limits = {
 
   /** Milliseconds between two checks whether the C library should return free heap memory to the system. */
   heapTrimMs: 10_000,
-  /** Growth of resident memory since the last trim after which the next does not wait for a quiet moment. */
+  /** Milliseconds without speech after which it should. */
+  heapTrimQuietMs: 2_000,
+  /** Growth of resident memory since the last trim after which the next does not wait until no thread makes speech. */
   heapGrowthBytesMax: 96 * MiB,
 
   /** Bytes of log lines that wait while the log cannot be written; further lines are dropped. */

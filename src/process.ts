@@ -110,9 +110,9 @@ const loadTrim = async (): Promise<Trim> => {
 };
 
 export interface HeapTrimParts {
-  readonly bounds: Pick<Bounds, 'heapTrimMs' | 'heapGrowthBytesMax'>;
-  /** No thread makes speech, so a trim delays none. */
-  readonly isQuiet: () => boolean;
+  readonly bounds: Pick<Bounds, 'heapTrimMs' | 'heapTrimQuietMs' | 'heapGrowthBytesMax'>;
+  /** How long no thread has made speech. */
+  readonly quietMs: () => number;
   readonly log: Log;
 }
 
@@ -121,7 +121,8 @@ export interface HeapTrimParts {
  * buffers that stay. By itself glibc returns only what is free at the end of a heap: the holes stay resident, and grow
  * from day to day.
  *
- * A trim can stop the front thread for more than 20 ms. So it waits for a quiet moment, unless memory has grown meanwhile.
+ * A trim can stop the front thread for more than 20 ms. So it waits until nobody has been spoken to for a while, unless memory
+ * has grown meanwhile. A single moment without speech shows nothing: 48 listeners have several of them in a second.
  */
 export class HeapTrim {
   readonly #parts: HeapTrimParts;
@@ -155,9 +156,10 @@ export class HeapTrim {
   }
 
   #check(trim: Trim): void {
-    const { bounds, isQuiet } = this.#parts;
+    const { bounds, quietMs } = this.#parts;
     const grownBytes = process.memoryUsage.rss() - this.#leftBytes;
-    if (this.#isTrimming || (!isQuiet() && grownBytes <= bounds.heapGrowthBytesMax)) return;
+    const isQuiet = quietMs() >= bounds.heapTrimQuietMs;
+    if (this.#isTrimming || (!isQuiet && grownBytes <= bounds.heapGrowthBytesMax)) return;
     this.#isTrimming = true;
     trim(0, () => {
       this.#isTrimming = false;

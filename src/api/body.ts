@@ -1,7 +1,8 @@
 /** Turns the bytes of a request body into a JSON value, or into the refusal that answers it. */
+import { isUtf8 } from 'node:buffer';
 import { errors } from '../errors.js';
 import { jsonInvalid, missing, notAnObject, validationBody, type ApiBounds, type Issue } from './issues.js';
-import { findJsonFault, scanJson } from './json.js';
+import { findJsonFault, scanJson, textOf } from './json.js';
 
 /** The response to a request that is not valid. Its body is `application/json`. */
 export interface Refusal {
@@ -25,14 +26,11 @@ const unreadable: Refusal = {
 };
 
 const jsonType = /^application\/(?:json|[^\s;/]+\+json)\s*(?:;|$)/i;
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-const decode = (bytes: Uint8Array): string | null => {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return null;
-  }
+/** @returns the text without a byte order mark, or `null` if the bytes are not UTF-8 */
+export const decode = (bytes: Buffer): string | null => {
+  if (!isUtf8(bytes)) return null;
+  const text = textOf(bytes);
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
 };
 
 /** @returns the value, or where the text stops being JSON and why */
@@ -60,23 +58,18 @@ export const parseJsonBody = (
   before: readonly Issue[] = [],
 ): JsonBody => {
   const refuseFor = (issue: Issue): Refusal => refuse([...before, issue], bounds);
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length === 0) return refuseFor(missing(['body'], null));
   const type = contentType?.trim() ?? '';
-  if (type !== '' && !jsonType.test(type))
-    return refuseFor(
-      notAnObject(['body'], Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
-    );
-  const scan = scanJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), {
-    depthMax: bounds.bodyDepthMax,
-    tokensMax: bounds.bodyTokensMax,
-  });
+  if (type !== '' && !jsonType.test(type)) return refuseFor(notAnObject(['body'], buffer.toString()));
+  const scan = scanJson(buffer, { depthMax: bounds.bodyDepthMax, tokensMax: bounds.bodyTokensMax });
   if (scan.excess !== null) return unreadable;
-  const text = decode(bytes);
+  const text = decode(buffer);
   if (text === null) return unreadable;
   const json = parseJson(text);
   if (!('value' in json)) return refuseFor(jsonInvalid(json.position, json.message));
   if (scan.overflowAt >= 0) {
-    const position = utf8.decode(bytes.subarray(0, scan.overflowAt)).length;
+    const position = decode(buffer.subarray(0, scan.overflowAt))?.length ?? 0;
     return refuseFor(jsonInvalid(position, 'Number out of range'));
   }
   return json.value === null ? refuseFor(missing(['body'], null)) : { ok: true, value: json.value };

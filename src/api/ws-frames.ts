@@ -2,7 +2,6 @@
  * The frames that a client sends over a WebSocket. The one discriminator key of a frame says its kind. typia turns the
  * types below into checks at compile time; the tables of fields word what the checks refuse.
  */
-import { isAscii } from 'node:buffer';
 import typia from 'typia';
 import { parseJson } from './body.js';
 import { DEFAULT_SOCKET_ENCODING, resolveFormat, type AudioFormat } from './formats.js';
@@ -18,7 +17,7 @@ import {
   type Issue,
   type JsonObject,
 } from './issues.js';
-import { scanJson, type JsonScan } from './json.js';
+import { scanJson, textOf, type JsonScan } from './json.js';
 import {
   booleanField,
   formatFields,
@@ -239,10 +238,6 @@ const toFrame = (object: unknown, bounds: ApiBounds): ClientFrame | readonly Iss
   return null;
 };
 
-/** ASCII as fast as memory is copied. */
-const textOf = (bytes: Buffer | string): string =>
-  typeof bytes === 'string' ? bytes : bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8');
-
 /** @returns an id of a client's frame; `null` if there is none, or if it is not a string or too long */
 export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBounds): string | null => {
   const value = object[name];
@@ -273,10 +268,11 @@ export const readFrame = (
   if (excess !== null) return refuse(excess);
   const { longText } = scan;
   const isTextTooLong = longText !== null && longText.bytesMin > bounds.socketTextBytesMax;
-  const parts = isTextTooLong
-    ? [bytes.subarray(0, longText.start), '""', bytes.subarray(longText.end)]
-    : [bytes];
-  const json = parseJson(parts.map(textOf).join(''));
+  const json = parseJson(
+    isTextTooLong
+      ? `${textOf(bytes.subarray(0, longText.start))}""${textOf(bytes.subarray(longText.end))}`
+      : textOf(bytes),
+  );
   if (!('value' in json))
     return refuse(
       isTextTooLong

@@ -113,6 +113,11 @@ export class Dispatcher implements Speech {
     return this.#scheduler.runningSegments;
   }
 
+  /** How long no thread has made speech. */
+  get quietMs(): number {
+    return this.#scheduler.quietMs;
+  }
+
   /** Milliseconds of audio made and not handed to its socket. */
   get unsentAudioMs(): number {
     return this.#scheduler.unsentAudioMs;

@@ -60,6 +60,8 @@ export class Scheduler implements ScheduleHost {
   #groupsOpened = 0;
   #order = 0;
   #running = 0;
+  /** When the last segment ended. */
+  #endedMs = -Infinity;
   #isPaused = false;
 
   constructor(options: SchedulerOptions) {
@@ -73,6 +75,11 @@ export class Scheduler implements ScheduleHost {
 
   get runningSegments(): number {
     return this.#running;
+  }
+
+  /** How long no segment has run. */
+  get quietMs(): number {
+    return this.#running > 0 ? 0 : this.nowMs() - this.#endedMs;
   }
 
   /** Groups that have a context open or a segment running. */
@@ -146,6 +153,7 @@ export class Scheduler implements ScheduleHost {
   ended(context: ContextSchedule): void {
     const { group } = context;
     this.#running--;
+    this.#endedMs = this.nowMs();
     group.running--;
     if (group.running === 0) group.idleSinceMs = this.nowMs();
     if (context.runningSegments === 0) this.#speaking.delete(context);

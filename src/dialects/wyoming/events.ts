@@ -4,7 +4,7 @@
  *   {"type": "synthesize", "version": "1.8.0", "data_length": 17}\n{"text": "Hello"}
  */
 import typia, { type tags } from 'typia';
-import { parseJson } from '../../api/body.js';
+import { decode, parseJson } from '../../api/body.js';
 import { isObject } from '../../api/issues.js';
 import { scanJson } from '../../api/json.js';
 import type { PartOfKey } from '../../byte-budget.js';
@@ -55,8 +55,6 @@ export type EventBounds = Pick<Bounds, 'bodyBytesMax' | 'bodyDepthMax' | 'bodyTo
 
 const NEWLINE = 0x0a;
 const FIRST_CAPACITY_BYTES = 4 * 1024;
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Cuts the bytes of a connection into events. It drops payloads unread: no event for this service needs one. */
 export class EventReader {
@@ -151,12 +149,8 @@ export class EventReader {
     const { bodyDepthMax: depthMax, bodyTokensMax: tokensMax } = this.#bounds;
     if (scanJson(bytes, { depthMax, tokensMax }).excess !== null)
       throw new EventFault('an event nests too deeply, or has too many values');
-    let text: string;
-    try {
-      text = utf8.decode(bytes);
-    } catch {
-      throw new EventFault('an event is not in UTF-8');
-    }
+    const text = decode(bytes);
+    if (text === null) throw new EventFault('an event is not in UTF-8');
     const parsed = parseJson(text);
     if (!('value' in parsed)) throw new EventFault('an event is not JSON');
     return parsed.value;
