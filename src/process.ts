@@ -121,14 +121,14 @@ export interface HeapTrimParts {
  * buffers that stay. By itself glibc returns only what is free at the end of a heap: the holes stay resident, and grow
  * from day to day.
  *
- * A trim can stop the front thread for more than 20 ms. So it waits until nobody has been spoken to for a while, unless memory
- * has grown meanwhile. A single moment without speech shows nothing: 48 listeners have several of them in a second.
+ * A trim can stop the front thread for more than 20 ms. So it waits until no thread has made speech for a while, unless
+ * memory has grown meanwhile. A single moment without speech shows nothing: 48 listeners have several of them in a second.
  */
 export class HeapTrim {
   readonly #parts: HeapTrimParts;
   #timer: NodeJS.Timeout | undefined;
   #isTrimming = false;
-  /** Resident memory after the last trim. */
+  /** Resident memory after the last trim, and the least since. */
   #leftBytes = process.memoryUsage.rss();
 
   private constructor(parts: HeapTrimParts) {
@@ -157,7 +157,10 @@ export class HeapTrim {
 
   #check(trim: Trim): void {
     const { bounds, quietMs } = this.#parts;
-    const grownBytes = process.memoryUsage.rss() - this.#leftBytes;
+    const bytes = process.memoryUsage.rss();
+    // What a reload ends gives memory back without a trim.
+    this.#leftBytes = Math.min(this.#leftBytes, bytes);
+    const grownBytes = bytes - this.#leftBytes;
     const isQuiet = quietMs() >= bounds.heapTrimQuietMs;
     if (this.#isTrimming || (!isQuiet && grownBytes <= bounds.heapGrowthBytesMax)) return;
     this.#isTrimming = true;

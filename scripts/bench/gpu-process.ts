@@ -8,8 +8,14 @@ import { GpuState, type Placement } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import type { EngineMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { sizesTo } from '../../workers/engines/windows.js';
+import { gpuOptionsOf } from '../../workers/engines/onnx.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';
 import { monotonicMs } from '../../src/monotonic.js';
+import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { elementTypes } from '../../workers/engines/graph/model.js';
+import { modelMessage } from '../../workers/engines/graph/write.js';
+import { median } from '../rig/statistics.js';
+import { GraphBuilder } from '../voices/fixtures/graph-builder.js';
 
 export interface GpuOrder {
   readonly modelsDir: string;
@@ -19,9 +25,17 @@ export interface GpuOrder {
   readonly batchMax: number;
   /** Rounds of a measurement begin until this many milliseconds have passed. */
   readonly durationMs: number;
+  /** Whether it measures copies to the device, too. */
+  readonly copies: boolean;
 }
 
 export type GpuLine =
+  | {
+      readonly type: 'copied';
+      /** Milliseconds of a run that computes nothing, with four bytes in and out, and with a MiB. */
+      readonly emptyMs: number;
+      readonly mebibyteMs: number;
+    }
   | {
       readonly type: 'loaded';
       readonly loadMs: number;
@@ -103,6 +117,29 @@ class Figures {
   }
 }
 
+/** Medians of runs on the GPU that do little but copy a tensor there and back. */
+const measureCopies = async (): Promise<{ emptyMs: number; mebibyteMs: number }> => {
+  const graph = new GraphBuilder(1);
+  const x = graph.input('x', elementTypes.float32, ['count']);
+  const outputs = [{ name: 'y', type: elementTypes.float32, dims: ['count'] }];
+  const message = modelMessage(graph.model(outputs, [graph.op('Neg', [x])], {}));
+  const session = await InferenceSession.create(message, gpuOptionsOf('webgpu', null));
+  const sizes = [1, 2 ** 18].map((count) => ({
+    feeds: { x: new Tensor('float32', new Float32Array(count), [count]) },
+    timesMs: [] as number[],
+  }));
+  // The first runs compile the shader and take memory.
+  for (let i = -3; i < 10; i++)
+    for (const { feeds, timesMs } of sizes) {
+      const startedMs = monotonicMs();
+      await session.run(feeds);
+      if (i >= 0) timesMs.push(monotonicMs() - startedMs);
+    }
+  await session.release();
+  const [emptyMs, mebibyteMs] = sizes.map(({ timesMs }) => median(timesMs)) as [number, number];
+  return { emptyMs, mebibyteMs };
+};
+
 const { packs } = await readPacks(order);
 const pack = packs.find(({ voices }) => voices.some(({ id }) => id === order.voice))!;
 const quiet = {
@@ -132,4 +169,5 @@ for (const size of sizesTo(order.batchMax)) {
   } while (monotonicMs() - begunMs < order.durationMs);
   tell({ type: 'measured', size, cpu: cpu.made, gpu: gpu.made });
 }
+if (order.copies) tell({ type: 'copied', ...(await measureCopies()) });
 process.stdout.write('', () => process.exit(0));

@@ -48,13 +48,23 @@ const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
       );
       continue;
     }
+    if (line.type === 'copied') {
+      const { emptyMs, mebibyteMs } = line;
+      rows.push(
+        row(
+          'A copy of a MiB to the device and back',
+          `${round(Math.max(0, mebibyteMs - emptyMs))} ms more than with four bytes (${round(emptyMs)} ms)`,
+        ),
+      );
+      continue;
+    }
     const { size, cpu, gpu } = line;
     const figure = (of: keyof typeof gpu, unit: string) =>
       `${round(gpu[of])} ${unit} (one CPU thread ${round(cpu[of])})`;
     rows.push(
       row(
         `${title}: ${size === 1 ? 'one alone' : `batches of ${size}`}`,
-        `${figure('throughput', 'audio s/s')}, which is as many listeners; first audio of all after ${figure('firstAudioMs', 'ms')}`,
+        `${figure('throughput', 'audio s/s')}, which is as many listeners at most; first audio of all after ${figure('firstAudioMs', 'ms')}`,
       ),
     );
   }
@@ -79,13 +89,19 @@ export const measureGpu = async (config: Config, voice: string): Promise<Row[]> 
   try {
     const cacheDir = join(folder, 'cache');
     const order = { ...length, cacheDir, batchMax };
-    const rows = await rowsOf('Our voice', { ...order, modelsDir: config.modelsDir, voice });
+    const own = { ...order, modelsDir: config.modelsDir, voice, copies: true };
+    const rows = await rowsOf('Our voice', own);
     const modelsDir = join(folder, 'models');
     await writePiper(join(modelsDir, 'piper'), 'piper', piperModel(piper.shape));
     return [
       named,
       ...rows,
-      ...(await rowsOf(`A Piper voice of ${piper.size}`, { ...order, modelsDir, voice: 'piper' })),
+      ...(await rowsOf(`A Piper voice of ${piper.size}`, {
+        ...order,
+        modelsDir,
+        voice: 'piper',
+        copies: false,
+      })),
     ];
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -3,11 +3,13 @@
  * millisecond, and how late it is. On few cores a thread is also late because others have the cores. Linux counts that
  * time, and the probe reports both.
  *
- * It answers each connection to the socket named by PAUSE_PROBE with the longest pauses since the last connection.
+ * It answers each connection to the socket named by PAUSE_PROBE with the longest pauses since the last connection. A connection
+ * to the other socket trims the heaps, and ends with the trim.
  */
 import { openSync, readSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { isMainThread } from 'node:worker_threads';
+import koffi from 'koffi';
 
 export interface Pauses {
   /** The longest, whatever its cause. */
@@ -15,6 +17,8 @@ export interface Pauses {
   /** The longest without the time in which the thread could run and had no core; `null` where it is not counted. */
   readonly ownMs: number | null;
 }
+
+export const trimPathOf = (path: string): string => `${path}.trim`;
 
 const periodMs = 1;
 const nsPerMs = 1e6;
@@ -55,5 +59,12 @@ if (isMainThread && path !== undefined) {
     socket.end(JSON.stringify(pauses));
   })
     .listen(path)
+    .unref();
+  createServer((socket) => {
+    socket.on('error', () => undefined);
+    const trim = koffi.load(null).func('int malloc_trim(size_t pad)');
+    trim.async(0, (error: Error | null) => socket.end(String(error)));
+  })
+    .listen(trimPathOf(path))
     .unref();
 }

@@ -15,7 +15,7 @@ import { percentile } from '../rig/statistics.js';
 import { SocketConnection, encodeMessage, encodeStart, opcodes, encodeFrame } from '../rig/socket.js';
 import { longText, throughputText } from '../rig/texts.js';
 import type { Load } from './load.js';
-import type { Pauses } from './pause-probe.js';
+import { type Pauses, trimPathOf } from './pause-probe.js';
 import { type Row, barredRow, row } from './report.js';
 import type { Target } from './streams.js';
 
@@ -139,12 +139,19 @@ class PauseBench {
   async #doAll(): Promise<void> {
     this.rows.push(row('First touch of a page of memory on this machine', `${firstTouchUs().toFixed(1)} µs`));
     await this.#measure('Nothing', () => sleep(calmMs), false);
-    await this.#measure('Two checks whether to trim the heaps', () => sleep(2 * limits.heapTrimMs));
+    await this.#measure('Three trims of the heaps, five seconds apart', () => this.#trims());
     await this.#measure('Unread log, 4,000 refusals', () => this.#unreadLog());
     await this.#frames();
     await this.#texts();
     await this.#bodies();
     await this.#manySockets();
+  }
+
+  async #trims(): Promise<void> {
+    for (let i = 0; i < 3; i++) {
+      await sleep(5_000);
+      await textOf(connect(trimPathOf(this.#probePath)));
+    }
   }
 
   #linesWith(message: string): string[] {

@@ -118,8 +118,9 @@ class IdleSocket {
       this.#check.closing();
       this.#connection.write(encodeMessage({ close_context: true, context_id: frame.context_id }));
     }
-    // After a refused start the service must close the socket: until then the check stays, and the next tick reports it.
     if (kind === 'closed') this.#check = null;
+    // The service stops and must close the socket. Until then the check stays, and the next context reports it.
+    if (kind === 'start-refused') this.#nextMs = performance.now() + answerMsMax;
   }
 }
 

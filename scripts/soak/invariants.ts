@@ -12,6 +12,8 @@ export const bars = {
   overloadShare: 0.02,
   /** Of the front thread, in 19 of 20 steps. */
   loopDelayP99Ms: 100,
+  /** Of the replies: from there on, the others show too little. */
+  disturbedShare: 0.4,
   /** Of `GET /healthz`, client included. */
   probeP99Ms: 250,
   /** More than at the start: pools grow to their size with the first use. */
@@ -69,6 +71,8 @@ export interface Findings extends ServiceEnd {
   readonly heard: number;
   /** Those with first audio or a gap beyond what an overload allows. */
   readonly spoilt: number;
+  /** Replies whose first audio was not judged, because a host started. */
+  readonly disturbed: number;
   /** WebSockets that restarts closed; `null`: nothing was restarted. */
   readonly moves: { readonly moved: number; readonly cut: number } | null;
   readonly firstAudioMs: Quantiles;
@@ -151,7 +155,14 @@ const noneRefused = ({ refusals }: Findings): Invariant =>
     `${count(refusals)} refused`,
   );
 
-const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Invariant[] => {
+const listening = ({
+  disturbed,
+  faults,
+  firstAudioMs,
+  heard: begun,
+  underruns,
+  unjudged,
+}: Findings): Invariant[] => {
   const examples = faults.filter(({ kind }) => kind === 'underruns').map(describeFault);
   const aside = unjudged === 0 ? '' : `; ${count(unjudged)} more while the load was late or a host started`;
   const { count: heard, p50, p99 } = firstAudioMs;
@@ -166,8 +177,10 @@ const listening = ({ faults, firstAudioMs, underruns, unjudged }: Findings): Inv
     judged(
       'first-audio',
       `First audio comes within ${bars.firstAudioP99Ms} ms (p99)`,
-      heard === 0 ? null : p99 <= bars.firstAudioP99Ms,
-      heard === 0 ? 'no listeners' : `p50 ${ms(p50)}, p99 ${ms(p99)} of ${count(heard)} replies`,
+      heard === 0 || disturbed > bars.disturbedShare * begun ? null : p99 <= bars.firstAudioP99Ms,
+      heard === 0
+        ? 'no listeners'
+        : `p50 ${ms(p50)}, p99 ${ms(p99)} of ${count(heard)} replies${disturbed === 0 ? '' : `; ${count(disturbed)} more while a host started`}`,
     ),
   ];
 };

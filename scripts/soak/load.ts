@@ -188,6 +188,7 @@ class Load {
       refusals: meter.refusals,
       heard: meter.heard,
       spoilt: meter.spoilt,
+      disturbed: meter.disturbed,
       ...{ moved: meter.moved, cut: meter.cut },
       faults: meter.faults,
       firstAudioMs: meter.stepFirstAudio.quantiles(),

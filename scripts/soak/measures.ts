@@ -66,6 +66,8 @@ export interface LoadTick {
   readonly heard: number;
   /** Those with first audio or a gap beyond what an overload allows. */
   readonly spoilt: number;
+  /** Replies that began while something else on the machine delayed audio: their first audio is not judged. */
+  readonly disturbed: number;
   /** WebSockets that the stop of a service closed, and those of them that still spoke when its time was over. */
   readonly moved: number;
   readonly cut: number;

@@ -64,6 +64,8 @@ export class Meter {
   isDisturbed = false;
   /** Replies that listeners began to hear. */
   heard = 0;
+  /** Replies whose first audio was not judged. */
+  disturbed = 0;
   /** Those with late first audio or a long gap: what spoils a reply in an overload. */
   spoilt = 0;
   /** See `LoadTick`. */
@@ -90,6 +92,7 @@ export class Meter {
     this.firstAudio.reset();
     this.replies = this.contexts = this.lives = this.requests = this.frames = this.audioMs = 0;
     this.underruns = this.unjudged = this.refusals = this.heard = this.spoilt = this.moved = this.cut = 0;
+    this.disturbed = 0;
     this.#reported.delete('underruns');
   }
 
@@ -111,6 +114,7 @@ export class Meter {
   /** @param ms from the end of the reply's text; `null` if the text was not complete */
   heardFirst(where: string, ms: number | null, reply: Reply): void {
     this.heard++;
+    if (this.isDisturbed) this.disturbed++;
     if (ms === null || this.isDisturbed) return;
     if (ms > spoilt.firstAudioMs) {
       this.#spoil(reply);

@@ -304,7 +304,7 @@ export class Soak {
       faults: this.#faults,
       ...{ underruns: last.underruns, unjudged: last.unjudged },
       load: this.#options.load,
-      ...{ refusals: last.refusals, heard: last.heard, spoilt: last.spoilt },
+      ...{ refusals: last.refusals, heard: last.heard, spoilt: last.spoilt, disturbed: last.disturbed },
       moves: hosts ? { moved: last.moved, cut: last.cut } : null,
       firstAudioMs,
       steps: this.#steps.filter(({ phase }) => phase === 'measured'),

@@ -247,7 +247,7 @@ export const idIn = (object: JsonObject, name: string, { socketIdMax }: ApiBound
 /**
  * Reads a frame of any protocol. A scan decides before anything is parsed; a text beyond its bound is not parsed either.
  *
- * @param bytes a whole text message in UTF-8, at most `socketMessageBytesMax` long
+ * @param bytes a whole text message, at most `socketMessageBytesMax` long; uWebSockets.js has checked that it is UTF-8
  * @param textName the member that may be long
  * @returns the object, and which bound it exceeds apart from its types; or why there is no object
  */

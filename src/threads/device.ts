@@ -59,8 +59,7 @@ export const hasCudaLibrary = (): boolean => {
   );
 };
 
-/** Whether the system has the device file of a GPU: a machine without one tries none. */
-const hasGpuFile = (): boolean => {
+const systemHasGpuFile = (): boolean => {
   if (['/dev/nvidia0', '/dev/dxg'].some((path) => existsSync(path))) return true;
   return existsSync('/dev/dri') && readdirSync('/dev/dri').some((name) => name.startsWith('renderD'));
 };
@@ -107,11 +106,13 @@ const cpu = (reason: string, isFallback = false): Device => ({
 /**
  * @param entry the compiled `workers/device.ts`
  * @param timeoutMs of a trial
+ * @param hasGpuFile whether the system has the device file of a GPU: `auto` tries none on a machine without one
  */
 export const chooseDevice = async (
   { executionProvider: wanted, gpu }: Pick<Config, 'executionProvider' | 'gpu'>,
   entry: URL,
   timeoutMs: number,
+  hasGpuFile = systemHasGpuFile,
 ): Promise<Device> => {
   if (wanted === 'cpu') return cpu('EXECUTION_PROVIDER is cpu');
   const isAuto = wanted === 'auto';

@@ -64,7 +64,7 @@ t.test('the page lists every bound that stands beside its code, with its value',
   const found = new Map<string, string>();
   for (const path of files)
     for (const [, name = '', value = ''] of readSource(path).matchAll(
-      /^(?:export )?const (\w+) = ([\d_ *]+);$/gm,
+      /^(?:export )?const (\w+) = ([\d_ *.]+);$/gm,
     ))
       found.set(
         `${name} in ${path}`,

@@ -288,6 +288,22 @@ t.test('an interrupted segment runs again before those behind it', async (t) => 
   );
 });
 
+t.test('quiet begins when the last segment ends', (t) => {
+  const { clock, starts, scheduler, open } = bench({ threads: 2, jobsMax: 2 });
+  t.equal(scheduler.quietMs, Infinity);
+  const contexts = [open(), open()];
+  for (const context of contexts) context.enqueue(segment(0));
+  clock.nowMs = 100;
+  t.equal(scheduler.quietMs, 0);
+  starts[0]!.schedule.finished(starts[0]!.segment, 10);
+  t.equal(scheduler.quietMs, 0, 'the other still runs');
+  clock.nowMs = 150;
+  starts[1]!.schedule.finished(starts[1]!.segment, 10);
+  clock.nowMs = 400;
+  t.equal(scheduler.quietMs, 250);
+  t.end();
+});
+
 t.test('a closed context starts nothing more and leaves nothing behind', async (t) => {
   const { starts, scheduler, open } = bench();
   const a = open();

@@ -128,8 +128,8 @@ export class Exchanges {
       this.#fault = null;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      // One line for each fault, not for each attempt.
-      if (this.#fault !== error.fault)
+      // One line for each fault, not for each attempt. `close` cuts off the exchange that is under way.
+      if (this.#fault !== error.fault && !this.#isClosed)
         this.#log.error({ reason: error.message }, 'credit cannot be exchanged with the database');
       this.#fault = error.fault;
     }

@@ -22,7 +22,15 @@ const choose = (env: Record<string, string>) => chooseDevice(readConfig(env), en
 t.test('a software device is used only if it is asked for by name', { skip: missingGpu }, async (t) => {
   const device = await choose({ EXECUTION_PROVIDER: 'webgpu' });
   t.match(device, { provider: 'webgpu', name: /SwiftShader/, isFallback: false });
-  t.match(await choose({ EXECUTION_PROVIDER: 'auto' }), { provider: 'cpu', isFallback: false });
+  const auto = readConfig({ EXECUTION_PROVIDER: 'auto' });
+  t.match(await chooseDevice(auto, entry, limits.deviceTrialMsMax, () => false), {
+    ...{ provider: 'cpu', isFallback: false },
+    reason: /there is no device file of a GPU/,
+  });
+  t.match(await chooseDevice(auto, entry, limits.deviceTrialMsMax, () => true), {
+    ...{ provider: 'cpu', isFallback: false },
+    reason: /WebGPU has only a software device \(SwiftShader/,
+  });
   t.match(await choose({ EXECUTION_PROVIDER: 'cpu' }), { provider: 'cpu', reason: /is cpu/ });
 });
 
