@@ -253,7 +253,7 @@ export const limits = {
   /** Milliseconds without speech after which it should. */
   heapTrimQuietMs: 2_000,
   /** Growth of resident memory since the last trim after which the next does not wait until no thread makes speech. */
-  heapGrowthBytesMax: 96 * MiB,
+  heapGrowthBytesMax: 24 * MiB,
 
   /** Bytes of log lines that wait while the log cannot be written; further lines are dropped. */
   logBytesWaitingMax: 1 * MiB,

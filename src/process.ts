@@ -121,8 +121,9 @@ export interface HeapTrimParts {
  * buffers that stay. By itself glibc returns only what is free at the end of a heap: the holes stay resident, and grow
  * from day to day.
  *
- * A trim can stop the front thread for more than 20 ms. So it waits until no thread has made speech for a while, unless
- * memory has grown meanwhile. A single moment without speech shows nothing: 48 listeners have several of them in a second.
+ * A trim stops the threads that allocate, longer the more it gives back. So it waits until no thread has made speech for a
+ * while, unless memory has grown meanwhile. A single moment without speech shows nothing: 48 listeners have several of them
+ * in a second.
  */
 export class HeapTrim {
   readonly #parts: HeapTrimParts;

@@ -128,10 +128,7 @@ export class Exchanges {
       this.#fault = null;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      // One line for each fault, not for each attempt. `close` cuts off the exchange that is under way.
-      if (this.#fault !== error.fault && !this.#isClosed)
-        this.#log.error({ reason: error.message }, 'credit cannot be exchanged with the database');
-      this.#fault = error.fault;
+      this.#report(error);
     }
     this.#isSending = false;
     const byTurn = new Map(answers?.flatMap((answer) => (answer === null ? [] : [[answer.turn, answer]])));
@@ -142,5 +139,12 @@ export class Exchanges {
     }
     // What became due meanwhile. After a failure, the beat repeats.
     if (answers !== null) this.#schedule();
+  }
+
+  /** Logs a line for each fault, not for each attempt. `close` cuts off the exchange that is under way: that is no fault. */
+  #report({ fault, message }: StoreError): void {
+    if (this.#fault !== fault && !this.#isClosed)
+      this.#log.error({ reason: message }, 'credit cannot be exchanged with the database');
+    this.#fault = fault;
   }
 }
