@@ -16,6 +16,11 @@ const BETWEEN_RESTARTS_MS = 15_000;
 /** What a start delays is reported so much later at most. */
 const AFTER_START_MS = 1_500;
 
+/** Keys of an account go to different hosts, which then share its credit. */
+const KEYS_PER_ACCOUNT = 4;
+/** More than a key can use in a soak: nothing may be refused for its credit. */
+const CREDITS_PER_KEY = 100_000_000;
+
 /** Begins or ends a time when something else on the machine delays audio. */
 export type Disturb = (isDisturbed: boolean) => Promise<void>;
 
@@ -28,6 +33,8 @@ export class SoakHosts {
   readonly #stopped = new Set<Service>();
   readonly #over = new AbortController();
   readonly #failed = Promise.withResolvers<string>();
+  #keysMade = 0;
+  #isCreditShared = false;
   #restarting: Promise<void> = Promise.resolve();
 
   private constructor(folder: string, hosts: Hosts) {
@@ -55,8 +62,12 @@ export class SoakHosts {
     return this.#failed.promise;
   }
 
+  /** Of metered accounts. */
   makeKeys(count: number): Promise<string[]> {
-    const keys = Array.from({ length: count }, () => [null, null] as const);
+    const keys = Array.from({ length: count }, () => {
+      const account = Math.floor(this.#keysMade++ / KEYS_PER_ACCOUNT);
+      return [`account-${account}`, CREDITS_PER_KEY] as const;
+    });
     return createKeys(this.#folder, keys, this.#hosts.databaseUrl);
   }
 
@@ -70,6 +81,7 @@ export class SoakHosts {
   /** Of all hosts, when none is restarted any more. */
   async leftovers(): Promise<Leftovers> {
     await this.#endRestarts();
+    await this.#watchCredit();
     const all = await Promise.all(this.#hosts.all.map(({ service }) => service.status()));
     const sum = (pick: (status: (typeof all)[number]) => number): number =>
       all.reduce((total, status) => total + pick(status), 0);
@@ -80,10 +92,13 @@ export class SoakHosts {
     };
   }
 
-  /** Each end must be good, those of the restarts too. */
+  /** Each end must be good, those of the restarts too, and the hosts must have shared credit and given all of it back. */
   async end(keys: readonly string[]): Promise<ServiceEnd> {
     await this.#endRestarts();
     for (const host of this.#hosts.all) await this.#end(host);
+    const left = await this.#hosts.query('SELECT DISTINCT account_id FROM syrinx.allotments');
+    if (left.length > 0) this.#ends.push(`hosts that ended still hold credit of ${left.length} accounts`);
+    if (!this.#isCreditShared) this.#ends.push('the hosts never shared the credit of an account');
     const bad = this.#ends.filter((end) => end !== '0');
     const store = await readStore({ dataDir: this.#folder, storeUrl: this.#hosts.databaseUrl }, keys);
     await this.#hosts.end();
@@ -108,6 +123,7 @@ export class SoakHosts {
       const isOver = await sleep(BETWEEN_RESTARTS_MS, false, { signal }).catch(() => true);
       const host = this.#hosts.all[next % this.#hosts.all.length];
       if (isOver || host === undefined) return;
+      await this.#watchCredit();
       await this.#end(host);
       await disturb(true);
       await this.#hosts.startAgain(host);
@@ -116,6 +132,14 @@ export class SoakHosts {
       await disturb(false);
       process.stderr.write(`host ${host.number + 1} was restarted\n`);
     }
+  }
+
+  async #watchCredit(): Promise<void> {
+    const shared = await this.#hosts.query(
+      `SELECT account_id FROM syrinx.allotments JOIN syrinx.accounts ON accounts.id = account_id
+       WHERE metered = 1 AND reserved > 0 GROUP BY account_id HAVING count(*) > 1`,
+    );
+    this.#isCreditShared ||= shared.length > 0;
   }
 
   async #end({ service }: Host): Promise<void> {
