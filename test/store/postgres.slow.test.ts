@@ -9,8 +9,9 @@ import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Journal, leftJournals } from '../../src/store/journal.js';
 import { openStore } from '../../src/store/ledger.js';
-import { postgresStore } from '../../src/store/postgres/driver.js';
+import { connect, postgresStore } from '../../src/store/postgres/driver.js';
 import { migrations, SCHEMA } from '../../src/store/postgres/schema.js';
+import { declareSilentText } from '../../src/store/postgres/writer.js';
 import { StoreError, type StoreDriver, type StoreReader } from '../../src/store/store.js';
 import { hasPostgres, PostgresServer } from '../support/postgres.js';
 import { eventually, pause, until } from '../support/waiting.js';
@@ -278,6 +279,48 @@ if (hasPostgres()) {
       t.match(await server.execute(name, 'SELECT balance::int FROM syrinx.accounts'), [{ balance: 100 }]);
     },
   );
+
+  t.test('the clock of the database declares nobody dead: only silence does', async (t) => {
+    const { name, url } = await withKey(t);
+    await server.execute(
+      name,
+      `INSERT INTO syrinx.writers (id, host, seen_at) VALUES (16, 'beats by a clock that is an hour late', now() - INTERVAL '1 hour'),
+         (17, 'silent since before the clock was set back', now() + INTERVAL '1 hour')`,
+    );
+    const bounds = { ...limits, writerSilentMsMax: 2_000 };
+    const log = createLog('silent', limits);
+    const living = await openStore(postgresStore(url, temporaryFolder(t), bounds), limits, log);
+    t.teardown(() => living.close());
+    const isDead = async (writer: number): Promise<boolean> => {
+      const dead = `SELECT 1 FROM syrinx.writers WHERE id = ${writer} AND dead_at IS NOT NULL`;
+      return (await server.execute(name, dead)).length > 0;
+    };
+    const beat = `UPDATE syrinx.writers SET seen_at = seen_at + INTERVAL '1 second' WHERE id = 16`;
+    t.ok(
+      await until(async () => {
+        await server.execute(name, beat);
+        return isDead(17);
+      }, 30_000),
+    );
+    t.notOk(await isDead(16));
+  });
+
+  t.test('a process that shows a sign of life in the last moment is not declared dead', async (t) => {
+    const { name, url } = await withKey(t);
+    await server.execute(name, `INSERT INTO syrinx.writers (id, host) VALUES (18, 'x')`);
+    const connection = await connect(url, limits, false);
+    t.teardown(() => connection.close());
+    const session = await connection.session();
+    const [row] = await session.query<{ seenAt: string }>(
+      'SELECT seen_at::text AS "seenAt" FROM writers WHERE id = 18',
+    );
+    const declare = () => session.query<{ held: number }>(declareSilentText, [18, row?.seenAt]);
+    await session.query('UPDATE writers SET seen_at = clock_timestamp() WHERE id = 18');
+    t.strictSame(await declare(), []);
+    await session.query('UPDATE writers SET seen_at = $1 WHERE id = 18', [row?.seenAt]);
+    t.match(await declare(), [{ held: 0 }]);
+    t.strictSame(await declare(), [], 'once');
+  });
 
   t.test('a stop whose end the database does not confirm keeps the journal for the next start', async (t) => {
     const { name, url } = await withKey(t);

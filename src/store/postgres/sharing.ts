@@ -7,7 +7,7 @@ import { StoreError, type CommittedBatch, type LedgerEntry, type Sharing } from 
 import { Connection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
 import { Exchanges } from './exchanges.js';
 import type { CreditBounds } from './host-credit.js';
-import { commitEntries } from './writer.js';
+import { commitEntries, declareSilentText } from './writer.js';
 
 export type SharingBounds = PostgresBounds &
   CreditBounds &
@@ -16,7 +16,7 @@ export type SharingBounds = PostgresBounds &
 
 /** Milliseconds between two searches for dead processes. */
 const SEARCH_MS = 10_000;
-/** A process that gets no answer for so long cannot judge the silence of others. */
+/** A process that gets no answer for so long cannot judge the silence of others: it observes them from the start again. */
 const AWAY_MS = 10_000;
 
 const storeIdOf = async (connection: Connection): Promise<string> => {
@@ -113,6 +113,13 @@ const sendLeft = async (
   return entriesRefused;
 };
 
+interface LastSign {
+  /** By the clock of the database, which may jump: only whether it changes counts. */
+  readonly seenAt: string;
+  /** By the monotonic clock of this process. */
+  readonly sinceMs: number;
+}
+
 export class PostgresSharing implements Sharing {
   readonly journal: Journal;
   readonly entriesRefused: number;
@@ -121,9 +128,9 @@ export class PostgresSharing implements Sharing {
   readonly #exchanges: Exchanges;
   readonly #bounds: SharingBounds;
   readonly #log: Log;
-  /** Since when the database has answered without a long gap. */
-  #answeredSinceMs = performance.now();
   #answeredAtMs = performance.now();
+  /** The last sign of life of each other process, and how long that has been the last one. */
+  #lastSigns = new Map<number, LastSign>();
   readonly #timer: NodeJS.Timeout;
 
   private constructor(
@@ -140,7 +147,7 @@ export class PostgresSharing implements Sharing {
     this.#bounds = bounds;
     this.#log = log;
     this.#exchanges = new Exchanges(url, bounds, writer, log);
-    this.#timer = setInterval(() => void this.#search(), SEARCH_MS);
+    this.#timer = setInterval(() => void this.#search(), Math.min(SEARCH_MS, bounds.writerSilentMsMax));
   }
 
   /** @throws {StoreError} */
@@ -176,7 +183,7 @@ export class PostgresSharing implements Sharing {
 
   committed({ entries, allotments = [] }: CommittedBatch): void {
     const nowMs = performance.now();
-    if (nowMs - this.#answeredAtMs > AWAY_MS) this.#answeredSinceMs = nowMs;
+    if (nowMs - this.#answeredAtMs > AWAY_MS) this.#lastSigns.clear();
     this.#answeredAtMs = nowMs;
     this.#exchanges.committed(entries, allotments);
   }
@@ -208,18 +215,29 @@ export class PostgresSharing implements Sharing {
 
   /** Declares processes dead that gave no sign of life for long, unless this one was away itself. */
   async #search(): Promise<void> {
-    const { writerSilentMsMax } = this.#bounds;
-    const nowMs = performance.now();
-    if (nowMs - this.#answeredAtMs > AWAY_MS || nowMs - this.#answeredSinceMs < writerSilentMsMax) return;
-    const found = await this.#query<{ id: number; host: string; held: number | null }>(
-      `SELECT id, host, declare_dead(id) AS held FROM writers
-       WHERE dead_at IS NULL AND ended_at IS NULL AND seen_at < clock_timestamp() - $1 * INTERVAL '1 millisecond'`,
-      [writerSilentMsMax],
+    if (performance.now() - this.#answeredAtMs > AWAY_MS) return;
+    const living = await this.#query<{ id: number; seenAt: string }>(
+      `SELECT id, seen_at::text AS "seenAt" FROM writers WHERE dead_at IS NULL AND ended_at IS NULL AND id <> $1`,
+      [this.#writer],
     );
+    const nowMs = performance.now();
+    const before = this.#lastSigns;
+    this.#lastSigns = new Map(
+      living.map(({ id, seenAt }) => {
+        const known = before.get(id);
+        return [id, known?.seenAt === seenAt ? known : { seenAt, sinceMs: nowMs }];
+      }),
+    );
+    for (const [id, { seenAt, sinceMs }] of this.#lastSigns)
+      if (nowMs - sinceMs >= this.#bounds.writerSilentMsMax) await this.#declareDead(id, seenAt);
     await this.#query(`DELETE FROM writers WHERE ended_at < clock_timestamp() - INTERVAL '1 day'`, []);
-    for (const { id, host, held } of found)
-      if (held !== null)
-        this.#log.warn({ writer: id, host, credits: held }, 'a silent process was declared dead');
+  }
+
+  async #declareDead(writer: number, seenAt: string): Promise<void> {
+    const [found] = await this.#query<{ host: string; held: number }>(declareSilentText, [writer, seenAt]);
+    if (found === undefined) return;
+    const { host, held } = found;
+    this.#log.warn({ writer, host, credits: held }, 'a silent process was declared dead');
   }
 
   async #query<Row>(text: string, parameters: readonly unknown[]): Promise<Row[]> {

@@ -112,3 +112,11 @@ export const declareDead = async (session: Session, writer: number): Promise<num
     );
   return held;
 };
+
+/** Declares a process dead, unless it has shown a sign of life since `seen_at` was read. Then there is no row. */
+export const declareSilentText = `
+  WITH silent AS (
+    SELECT id, host FROM writers
+    WHERE id = $1 AND seen_at::text = $2 AND dead_at IS NULL AND ended_at IS NULL FOR UPDATE
+  )
+  SELECT host, declare_dead(id) AS held FROM silent`;
