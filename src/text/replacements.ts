@@ -16,6 +16,10 @@ export interface Replacement {
 /** Stands for phonemes in a spoken form; the rest of it is punctuation. */
 export const ipaPlace = '\ufffc';
 
+/** Forms for a model that reads letters, and no phonemes. */
+export const spellingsOf = (forms: readonly Replacement[] = []): readonly Replacement[] =>
+  forms.filter(({ ipa }) => ipa === undefined);
+
 /** Merges two lists in order. Where they overlap, the forms of `stronger` stay. */
 export const mergeReplacements = (
   stronger: readonly Replacement[],

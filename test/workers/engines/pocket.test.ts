@@ -6,6 +6,7 @@ import { echo } from '../../../scripts/voices/fixtures/pocket-echo.js';
 import { makeOneGraph } from '../../../scripts/voices/fixtures/pocket-one.js';
 import { makeFiveGraphs } from '../../../scripts/voices/fixtures/pocket.js';
 import { pocketTokeniser } from '../../../scripts/voices/fixtures/pocket-tokeniser.js';
+import { ipaPlace } from '../../../src/text/replacements.js';
 import { closeFiles } from '../../../src/threads/voices.js';
 import type { LoadedVoices } from '../../../workers/engines/engine.js';
 import { Tokeniser, parseSentencePiece } from '../../../workers/engines/pocket/tokeniser.js';
@@ -186,17 +187,18 @@ t.test('texts are prepared as the export says', async (t) => {
     tokeniser.encode('Über 😀!'),
     'bytes of unknown letters',
   );
-  const spoken = requestOf('It is 5.', {
-    voiceId: 'five-alba',
-    spoken: [{ first: 2, last: 2, spoken: 'five.' }],
-  });
-  const segment = voices.open(spoken);
+  const spoken = [
+    { first: 0, last: 1, spoken: `“${ipaPlace}”`, ipa: 'ˈwɪn ɪz' },
+    { first: 2, last: 2, spoken: 'five.' },
+  ];
+  const segment = voices.open(requestOf('Nguyen is 5.', { voiceId: 'five-alba', spoken }));
   const pcm = [];
   for (let chunk = await stepOne(segment); chunk !== null; chunk = await stepOne(segment))
     pcm.push(chunk.pcm);
   t.strictSame(
     promptOf(framesOf(joinPcm(pcm))).filter((value) => value >= 0),
-    tokeniser.encode('It is five.'),
+    tokeniser.encode('Nguyen is five.'),
+    'another spelling is spoken, phonemes are not',
   );
   for (const text of ['', ' ', '…', '—!']) {
     const { chunks, words, spans } = await speakIn(voices, 'five-alba', text);

@@ -1,4 +1,5 @@
 /** The text of a segment as Pocket TTS needs it: in pieces with few tokens, each with the words that it speaks. */
+import { spellingsOf } from '../../../src/text/replacements.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 
 /** What the exports say about preparing a text. */
@@ -31,12 +32,13 @@ const padding = ' '.repeat(8);
 const letter = /[\p{L}\p{N}]/u;
 
 /** Joins words, in their spoken forms. */
-const placeWords = ({ text, words, spoken = [] }: SegmentRequest): { text: string; words: PlacedWord[] } => {
+const placeWords = ({ text, words, spoken }: SegmentRequest): { text: string; words: PlacedWord[] } => {
+  const forms = spellingsOf(spoken);
   let joined = '';
   const placed: PlacedWord[] = [];
   let replacement = 0;
   for (let at = 0; at < words.length; at++) {
-    const instead = spoken[replacement];
+    const instead = forms[replacement];
     const isReplaced = instead !== undefined && instead.first === at;
     const last = isReplaced ? instead.last : at;
     const form = isReplaced ? instead.spoken : text.slice(words[at]!.start, words[at]!.end);
