@@ -122,7 +122,7 @@ export const voices = program('voices', usage, {
         {
           entry: await entryFor(pack.name, places),
           voiceId: voice.id,
-          text: given ?? sampleSentence(voice.language),
+          text: given ?? pack.sample ?? sampleSentence(voice.language),
           file,
           device: await deviceData(readConfig(env)),
         },

@@ -49,7 +49,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   const [voice] = pack.voices;
   if (voice === undefined) return { fault: 'it has no voice' };
   const baseBytes = restartPeak();
-  const text = sampleSentence(voice.language);
+  const text = pack.sample ?? sampleSentence(voice.language);
   const segment = engine.open({
     ...{ text, words: wordSpans(text), before: '', after: '', seed: 1, utteranceSeed: 1 },
     settings: { voiceId: voice.id, temperature: 1, normalizeText: false },

@@ -11,9 +11,11 @@ const sentences: Readonly<Record<string, string>> = {
   nl: 'De ketel fluit en de keuken ruikt naar brood. Zullen we bij het raam gaan zitten?',
   pl: 'Czajnik już gwiżdże, a w kuchni pachnie chlebem. Usiądziemy przy oknie?',
   ru: 'Чайник уже кипит, и на кухне пахнет хлебом. Сядем у окна и поговорим?',
+  uk: 'Чайник уже закипає, а на кухні пахне хлібом. Сядемо біля вікна й поговоримо?',
   tr: 'Çaydanlık kaynıyor, mutfak ekmek kokuyor. Pencerenin yanına oturalım mı?',
   hi: 'केतली गरम है और रसोई में रोटी की महक है। क्या हम खिड़की के पास बैठें?',
   ar: 'الإبريق يغلي والمطبخ تفوح منه رائحة الخبز. هل نجلس قرب النافذة؟',
+  ka: 'ჩაიდანი დუღს და სამზარეულოში პურის სუნი დგას. დავსხდეთ ფანჯარასთან და ვისაუბროთ?',
   zh: '水开了，厨房里有面包的香味。我们坐到窗边聊聊好吗？',
   ja: 'お湯が沸いて、台所はパンの香りがします。窓のそばに座りましょうか。',
 };

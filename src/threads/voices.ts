@@ -82,6 +82,8 @@ export interface VoicePack {
   readonly openFiles: number;
   /** What this pack lacks, or what the service does not support of it: a short sentence each. */
   readonly notes?: readonly string[];
+  /** A text that its voices can speak, if they do not know the letters of every language. */
+  readonly sample?: string;
   /** The result of its trial; absent: it was not tried. */
   readonly trial?: TrialResult;
   /** What its format needs to load it. */

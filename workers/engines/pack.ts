@@ -25,7 +25,15 @@ const headBytes = 128;
 /** What a format finds in a folder. */
 export type PackContent = Pick<
   VoicePack,
-  'voices' | 'licence' | 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'gpuItemBytes' | 'notes' | 'data'
+  | 'voices'
+  | 'licence'
+  | 'modelBytes'
+  | 'sharedBytes'
+  | 'stateBytes'
+  | 'gpuItemBytes'
+  | 'notes'
+  | 'sample'
+  | 'data'
 >;
 
 /** A file that was opened, and is kept open until the pack is loaded. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { piperConfig, writePiper } from '../../../scripts/voices/fixtures/piper.js';
 import { piperSymbols } from '../../../scripts/voices/fixtures/piper-symbols.js';
+import { ipaPlace } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
 import type { SegmentRequest, WordTime } from '../../../src/threads/messages.js';
 import type { Engine } from '../../../workers/engines/engine.js';
@@ -11,6 +12,7 @@ import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
 import { piper } from '../../../workers/engines/piper/format.js';
 import { readEntry } from '../../../workers/engines/registry.js';
 import { stepOne } from '../../../workers/engines/steps.js';
+import { tryPack } from '../../../workers/engines/trial.js';
 import { packageRoot } from '../../support/package-root.js';
 import { echoModel, echoRate, echoSamples } from '../../support/piper-echo.js';
 import { testMeans } from '../../support/voices.js';
@@ -62,12 +64,8 @@ const speak = async (engine: Engine, request: SegmentRequest) => {
 /** Each id has two frames at the usual pace. */
 const everySecond = (ids: readonly number[]) => ids.filter((_, at) => at % 2 === 0);
 const idOf = (symbol: string) => piperSymbols.indexOf(symbol);
-const paddedIds = (symbols: string) => [
-  1,
-  0,
-  ...Array.from(symbols).flatMap((symbol) => [idOf(symbol), 0]),
-  2,
-];
+const paddedIdsOf = (ids: readonly number[]) => [1, 0, ...ids.flatMap((id) => [id, 0]), 2];
+const paddedIds = (symbols: string) => paddedIdsOf(Array.from(symbols, idOf));
 
 t.test('ids are begin, pad, each phoneme with a pad, end; clauses go on after a space', async (t) => {
   const { ids } = await speak(await load(), requestOf('Hello, my friend.'));
@@ -132,6 +130,56 @@ t.test('a voice of characters speaks the text as it is, decomposed', async (t) =
   t.same(everySecond(ids), paddedIds('ae b'));
   t.equal(words.length, 2);
   t.ok(words[0]!.startSample > 0 && words[1]!.startSample > words[0]!.endSample);
+});
+
+t.test('a voice of characters speaks other spellings, and ignores phonemes', async (t) => {
+  const text = 'set it at 5 kg';
+  const spoken = [
+    { first: 0, last: 1, spoken: ipaPlace, ipa: 'sɛtɪt' },
+    { first: 3, last: 4, spoken: 'five kilos' },
+  ];
+  const { ids, words, samples } = await speak(
+    await load({ phoneme_type: 'text' }),
+    requestOf(text, { spoken }),
+  );
+  t.same(everySecond(ids), paddedIds('set it at five kilos'));
+  t.same(
+    words.map(({ word }) => word),
+    [0, 1, 2, 3, 4],
+  );
+  t.ok(words[0]!.endSample < words[1]!.startSample, 'words whose phonemes are ignored have their own times');
+  t.equal(words[3]!.endSample, words[4]!.startSample);
+  t.ok(words[4]!.startSample > words[2]!.endSample && words[4]!.endSample < samples.length);
+});
+
+/** Small letters as they are decomposed. */
+const cyrillic = Array.from('_^$ .абвгдежзийклмнопрстуфхцчшщьюяєіґ\u0306\u0308');
+const cyrillicMap = Object.fromEntries(cyrillic.map((symbol, id) => [symbol, [id]]));
+const cyrillicIds = (text: string) =>
+  paddedIdsOf(Array.from(text.normalize('NFD'), (symbol) => cyrillic.indexOf(symbol)));
+
+t.test('a voice of characters without Latin letters is tried with letters that it knows', async (t) => {
+  const ukrainian = { phoneme_type: 'text', phoneme_id_map: cyrillicMap, language: { code: 'uk_UA' } };
+  const engine = await load(ukrainian);
+  const { ids } = await speak(engine, requestOf('Її Чай.'));
+  t.same(everySecond(ids), cyrillicIds('її чай.'), 'small letters in the place of capitals that it lacks');
+  const both = { ...cyrillicMap, Ч: [300] };
+  const { ids: other } = await speak(await load({ ...ukrainian, phoneme_id_map: both }), requestOf('Чч'));
+  t.same(everySecond(other), paddedIdsOf([300, cyrillic.indexOf('ч')]), 'capitals that it has');
+  const { pack } = await packOf(ukrainian);
+  t.match(pack.sample, /^Чайник /, 'a sentence in its language');
+  const { pack: unknown } = await packOf({ ...ukrainian, language: { code: 'mk_MK' } });
+  t.equal(unknown.sample, 'абвгдежзийклмнопрстуфхцчшщьюяєіґ', 'or its letters');
+  const folder = t.testdir();
+  const entry = { name: 'echo', path: join(folder, 'tried'), files: null };
+  await writePiper(
+    entry.path,
+    'echo',
+    echoModel(),
+    piperConfig(4, { ...ukrainian, language: { code: 'mk_MK' } }),
+  );
+  const order = { entry, cacheDir: join(folder, 'cache'), hasLowPriority: false };
+  t.match(await tryPack(order, testMeans.bounds), { result: { loadMs: Number } });
 });
 
 t.test('a word has the time of its ids', async (t) => {

@@ -82,6 +82,9 @@ export interface PiperSpeaker {
   readonly name: string | null;
 }
 
+/** Its ids stand for characters. */
+export const isText = ({ phoneme_type }: PiperConfig): boolean => phoneme_type === 'text';
+
 /** The default first. */
 export const speakersOf = ({
   num_speakers: count = 1,

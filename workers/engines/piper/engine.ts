@@ -1,4 +1,5 @@
 /** The engine of Piper's voices. */
+import { spellingsOf } from '../../../src/text/replacements.js';
 import { wordSpans } from '../../../src/text/words.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 import { type Voice, type VoicePack, VoicePackError } from '../../../src/threads/voices.js';
@@ -9,7 +10,7 @@ import { Espeak } from '../g2p/espeak.js';
 import { type Phonemiser, createPhonemiser, phonemicWords } from '../g2p/speech.js';
 import { type Sessions, createSessions } from '../onnx.js';
 import type { HeldFile } from '../pack.js';
-import { type PiperConfig, languageOf } from './config.js';
+import { type PiperConfig, isText, languageOf } from './config.js';
 import { type PartName, PiperGraphs, type PiperPlan, segmentsAtOnceMax } from './graphs.js';
 import { IdMaker, type Sentence } from './ids.js';
 import { type StreamSizes, runWindows, sizesOf, windowsOf } from './pieces.js';
@@ -34,7 +35,7 @@ const workPerMs = 40_000_000;
 const peakLevel = 0.8;
 const gainRange = [0.25, 8] as const;
 
-/** Spoken at load: the first runs take many times as long, and its peak shows the level of the voice. */
+/** Spoken at load, if the voice knows its letters: the first runs take many times as long, and its peak shows the level. */
 const warmUpText = 'The evening was calm, and nobody spoke.';
 
 export class PiperEngine implements Engine {
@@ -47,12 +48,13 @@ export class PiperEngine implements Engine {
   readonly #batches: Batches | undefined;
   readonly #ids: IdMaker;
   readonly #phonemiser: Phonemiser;
+  readonly #warmUpText: string;
   readonly #stepWork: number;
   readonly #sizes: StreamSizes;
   #gain = 1;
 
   private constructor(
-    { voices, data }: VoicePack,
+    { voices, data, sample = warmUpText }: VoicePack,
     graphs: PiperGraphs,
     { executionProvider, release, batches }: Sessions<PartName>,
     phonemiser: Phonemiser,
@@ -66,6 +68,7 @@ export class PiperEngine implements Engine {
     this.#graphs = graphs;
     this.#ids = new IdMaker(this.#data.config);
     this.#phonemiser = phonemiser;
+    this.#warmUpText = sample;
     this.#stepWork = stepWork;
     this.#sizes = sizesOf(graphs.plan, stepWork);
   }
@@ -105,11 +108,12 @@ export class PiperEngine implements Engine {
     return this.#gain;
   }
 
-  open(request: SegmentRequest): PiperSegment {
-    const { voiceId, temperature, speed = 1 } = request.settings;
+  open(given: SegmentRequest): PiperSegment {
+    const { voiceId, temperature, speed = 1 } = given.settings;
     const voice = this.voices.findIndex(({ id }) => id === voiceId);
     if (voice < 0) throw new RangeError(`unknown voice "${voiceId}"`);
     const { config, speakers } = this.#data;
+    const request = isText(config) ? { ...given, spoken: spellingsOf(given.spoken) } : given;
     const {
       noise_scale: noise = 0.667,
       length_scale: length = 1,
@@ -144,7 +148,7 @@ export class PiperEngine implements Engine {
 
   #sentences(request: SegmentRequest): Sentence[] {
     const { config } = this.#data;
-    if (config.phoneme_type === 'text') return this.#ids.ofText(request);
+    if (isText(config)) return this.#ids.ofText(request);
     const language = config.espeak?.voice ?? languageOf(config);
     return this.#ids.ofPhonemes(phonemicWords(this.#phonemiser, request, language, { rawPhonemes: true }));
   }
@@ -152,8 +156,8 @@ export class PiperEngine implements Engine {
   async #warmUp(): Promise<void> {
     const settings = { voiceId: this.voices[0]!.id, temperature: 1, normalizeText: false };
     const request = {
-      text: warmUpText,
-      words: wordSpans(warmUpText),
+      text: this.#warmUpText,
+      words: wordSpans(this.#warmUpText),
       before: '',
       after: '',
       settings,

@@ -37,9 +37,11 @@ export const piper: VoiceFormat = {
 
   async read(folder, { derived }) {
     const { languageNote } = await import('../g2p/languages.js');
-    const { configOfPackage, languageOf, parseConfig, speakersOf } = await import('./config.js');
+    const { configOfPackage, isText, languageOf, parseConfig, speakersOf } = await import('./config.js');
     const { cutPiper } = await import('./cut.js');
     const { gpuItemBytes, modelsOf, planOf, segmentBytes, segmentsAtOnceMax } = await import('./graphs.js');
+    const { IdMaker } = await import('./ids.js');
+    const { sampleSentence } = await import('../../../src/text/sample-sentences.js');
     const { GraphError } = await import('../graph/surgery.js');
     const { elementTypes } = await import('../graph/model.js');
     const { writeModels } = await import('../graph/write.js');
@@ -89,7 +91,7 @@ export const piper: VoiceFormat = {
     const speakers = speakersOf(config);
     const language = languageOf(config);
     // A voice for text reads the letters itself.
-    const note = config.phoneme_type === 'text' ? null : languageNote(config.espeak?.voice ?? language);
+    const note = isText(config) ? null : languageNote(config.espeak?.voice ?? language);
     const data: PiperData = {
       config,
       modelPath: file.path,
@@ -104,6 +106,7 @@ export const piper: VoiceFormat = {
         language,
       })),
       ...(note !== null && { notes: [note] }),
+      ...(isText(config) && { sample: new IdMaker(config).sampleOf(sampleSentence(language)) }),
       modelBytes: threadBytes,
       sharedBytes: file.bytes,
       stateBytes: segmentsAtOnceMax * segmentBytes + bufferBytes,

@@ -13,6 +13,8 @@ const marks: Readonly<Record<string, string>> = {
   ...{ '…': ';', '—': ';' },
 };
 const sentenceEnds = new Set(['.', '?', '!']);
+/** As many as a short sentence has. */
+const sampleLettersMax = 40;
 
 /** One run of the model: a sentence, or the part of one that a segment has. */
 export interface Sentence {
@@ -73,19 +75,40 @@ export class IdMaker {
     return sentences;
   }
 
-  /** The one sentence of a voice that was trained on characters. */
-  ofText({ text, words }: Pick<SegmentRequest, 'text' | 'words'>): Sentence[] {
+  /** The one sentence of a voice that was trained on characters. @param spoken forms without phonemes */
+  ofText({ text, words, spoken = [] }: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>): Sentence[] {
     const symbols: Symbol[] = [];
-    let next = 0;
-    let at = 0;
-    for (const character of text) {
-      while (next < words.length && words[next]!.end <= at) next++;
-      const isInWord = next < words.length && words[next]!.start <= at;
-      symbols.push(...symbolsOf(character, isInWord ? next : -1));
-      at += character.length;
+    const add = (part: string, word: number) => symbols.push(...symbolsOf(this.#known(part), word));
+    let end = 0;
+    for (let first = 0, used = 0; first < words.length;) {
+      const form = spoken[used]?.first === first ? spoken[used++] : undefined;
+      const last = form?.last ?? first;
+      const { start } = words[first]!;
+      add(text.slice(end, start), -1);
+      end = words[last]!.end;
+      add(form?.spoken ?? text.slice(start, end), first);
+      first = last + 1;
     }
+    add(text.slice(end), -1);
     const sentence = this.#sentence(symbols);
     return sentence.words.some((word) => word >= 0) ? [sentence] : [];
+  }
+
+  /** A text for a voice of characters: the sentence if it knows its letters, else the letters that it knows. */
+  sampleOf(sentence: string): string {
+    const isKnown = Array.from(this.#known(sentence)).every(
+      (character) => !/\p{L}/u.test(character) || this.#map.has(character),
+    );
+    if (isKnown) return sentence;
+    const letters = [...this.#map.keys()].filter((symbol) => /^\p{L}$/u.test(symbol));
+    return letters.slice(0, sampleLettersMax).join('');
+  }
+
+  /** Decomposed, and in small letters where the voice has no capitals. */
+  #known(text: string): string {
+    return Array.from(text.normalize('NFD'), (character) =>
+      this.#map.has(character) ? character : character.toLowerCase(),
+    ).join('');
   }
 
   #sentence(symbols: readonly Symbol[]): Sentence {
