@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import type { KokoroData } from '../../../workers/engines/kokoro/engine.js';
 import { elementTypes } from '../../../workers/engines/graph/model.js';
 import { kokoroVocabulary } from '../../../workers/engines/kokoro/symbols.js';
 import { heardIn, load, npzOf, rawTable, readPack, type PackFiles } from '../../support/kokoro.js';
@@ -160,6 +161,22 @@ t.test('KittenTTS before 0.8 has no end mark; later, its voices have names and p
   const other = heardIn((await speak(engine, text, { voiceId: 'pack-expr-voice-2-f' })).pcm);
   t.match(other, { ids, row: text.length, speed: 1 });
   t.equal(heardIn((await speak(engine, text)).pcm).speed, 0.8, 'each voice has its pace');
+});
+
+t.test('of several precisions the whole model is taken, and one in 16 bits last', async (t) => {
+  for (const models of [
+    ['kokoro-v1.0.onnx', 'kokoro-v1.0.int8.onnx', 'kokoro-v1.0.fp16.onnx', 'kokoro-v1.0.fp16-gpu.onnx'],
+    ['model.onnx', 'model_fp16.onnx', 'model_q4.onnx', 'model_quantized.onnx'],
+    ['onnx/model_uint8.onnx', 'onnx/model_q4.onnx', 'onnx/model_q4f16.onnx', 'onnx/model_fp16.onnx'],
+    ['model_q8f16.onnx', 'model_fp16.onnx'],
+  ]) {
+    const pack = await readPack(t, {
+      ...Object.fromEntries(models.map((name) => [name, {}])),
+      ...onnxVoices,
+    });
+    const { path } = (pack.data as KokoroData).model;
+    t.ok(path.endsWith(`/${models[0]!}`), `${path} of ${models.join(', ')}`);
+  }
 });
 
 t.test('a blend is a voice: the weighted mean of others', async (t) => {

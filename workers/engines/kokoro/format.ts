@@ -26,20 +26,17 @@ const isOtherModel = (file: string): boolean =>
 
 const modelsIn = (files: readonly string[]): string[] => files.filter((file) => file.endsWith('.onnx'));
 
-/** Of several exports of one model, the first of these: others are smaller, and not faster on a CPU. */
-const modelOrder = [
-  'model.onnx',
-  'model_quantized.onnx',
-  'model_uint8.onnx',
-  'model_q8f16.onnx',
-  'model_fp16.onnx',
-];
+/**
+ * Precisions in the names of exports, the worst first. A name without one is the whole model: the others are smaller, and
+ * not faster on a CPU. Those in 16 bits make values that are not numbers on some machines.
+ */
+const precisions = [/fp16|float16/i, /f16/i, /q4|int4|bnb4/i, /q8|int8|quant/i];
 
 const chooseModel = (files: readonly string[], named: string | null): string => {
   const models = modelsIn(files);
   const rankOf = (file: string) => {
-    const rank = modelOrder.indexOf(file.replace(/^.*\//, ''));
-    return rank < 0 ? modelOrder.length : rank;
+    const place = precisions.findIndex((precision) => precision.test(file.replace(/^.*\//, '')));
+    return place < 0 ? 0 : precisions.length - place;
   };
   if (named !== null && models.includes(named)) return named;
   return models.toSorted((a, b) => rankOf(a) - rankOf(b))[0]!;
