@@ -63,11 +63,18 @@ export const nameFault = (name: string): string | null =>
     ? null
     : 'a name has at most 100 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit: rename it';
 
-/** The pack of a folder or of a model file. All files with the model's name before their ending belong to it. */
+/**
+ * The pack of a folder or of a model file. All files with the model's name before their ending belong to it, except those of
+ * a model beside it with a longer name: `a.int8.onnx` is no file of `a`.
+ */
 const entryAt = (folder: string, found: string, isFolder: boolean, beside: readonly string[]): PackEntry => {
   if (isFolder) return { name: found, path: join(folder, found), files: null };
-  const name = found.slice(0, -model.length);
-  return { name, path: folder, files: beside.filter((file) => file.startsWith(`${name}.`)) };
+  const start = found.slice(0, -model.length + 1);
+  const others = beside
+    .filter((file) => file.endsWith(model) && file !== found && file.startsWith(start))
+    .map((file) => file.slice(0, -model.length + 1));
+  const isOwn = (file: string) => file.startsWith(start) && !others.some((other) => file.startsWith(other));
+  return { name: start.slice(0, -1), path: folder, files: beside.filter(isOwn) };
 };
 
 const isFolderAt = async (path: string): Promise<boolean> => {

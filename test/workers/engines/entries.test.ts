@@ -1,7 +1,8 @@
 /** What stands in MODELS_DIR, as people put it there. */
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { removePack } from '../../../scripts/voices/install.js';
 import { closeFiles } from '../../../src/threads/voices.js';
 import { entriesIn, entryOf } from '../../../workers/engines/entries.js';
 import { PackFolder } from '../../../workers/engines/pack.js';
@@ -54,6 +55,22 @@ t.test(
     }
   },
 );
+
+t.test('a file belongs to the model with the longest name', async (t) => {
+  const names = ['a.onnx', 'a.onnx.json', 'a.onnx.data', 'a.int8.onnx', 'a.b.onnx', 'a.b.onnx.json', 'a.txt'];
+  const path = t.testdir(Object.fromEntries(names.map((name) => [name, ''])));
+  const { packs, findings } = await entriesIn(path);
+  const expected = [
+    { name: 'a', path, files: ['a.onnx', 'a.onnx.data', 'a.onnx.json', 'a.txt'] },
+    { name: 'a.b', path, files: ['a.b.onnx', 'a.b.onnx.json'] },
+    { name: 'a.int8', path, files: ['a.int8.onnx'] },
+  ];
+  t.strictSame(packs, expected);
+  t.strictSame(findings, []);
+  for (const entry of expected) t.strictSame(await entryOf(join(path, `${entry.name}.onnx`)), entry);
+  await removePack(packs[0]!);
+  t.strictSame(readdirSync(path).sort(), ['a.b.onnx', 'a.b.onnx.json', 'a.int8.onnx']);
+});
 
 t.test('files of a folder are found below it, but not hidden ones, and not without end', async (t) => {
   const deep = { a: { b: { c: { d: { 'deep.txt': '' } } } }, '.cache': { x: '' }, 'top.onnx': '' };
