@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
+import { licenceIn } from '../licence.js';
 import type { PackFolder } from '../pack.js';
 import type { KokoroData, Speaker } from './engine.js';
 import { type FamilyName, families, languageOfName, ownerFile, unspoken } from './families.js';
@@ -143,16 +144,6 @@ const threadBytes = 8 * 1024 * 1024;
 /** Versions of KittenTTS whose voices have several rows put this id at the end of each text. */
 const endMarkId = 10;
 
-const readmeBytesMax = 1024 * 1024;
-
-/** The licence at the top of the README of a Hugging Face repository. */
-const licenceIn = async (folder: PackFolder): Promise<string | undefined> => {
-  if (!folder.files.includes('README.md')) return undefined;
-  // A voice does not need a README that can be read.
-  const text = await folder.bytes('README.md', readmeBytesMax).catch(() => '');
-  return /^---\n(?:.*\n)*?license: *(\S+)/.exec(text.toString())?.[1];
-};
-
 /** The usual default voice of Kokoro. */
 const isDefault = ({ name }: NamedTable): boolean => name === 'af_heart' || name === 'af';
 
@@ -199,14 +190,13 @@ export const kokoro: VoiceFormat = {
     const path = join(made, 'model.onnx');
     const { styles, speakers } = sharedStyles(voices);
     const hasEndMark = family === 'kitten' && speakers.some(({ rows }) => rows > 1);
-    const licence = await licenceIn(folder);
     return {
       voices: voices.map(({ name, language }) => ({
         id: voices.length === 1 ? folder.name : `${folder.name}-${name}`,
         sampleRateHz,
         language,
       })),
-      ...(licence !== undefined && { licence }),
+      ...(await licenceIn(folder)),
       modelBytes: threadBytes,
       sharedBytes: file.bytes + styles.byteLength,
       notes,

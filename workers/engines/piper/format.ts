@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
+import { licenceIn } from '../licence.js';
 import type { PackFolder } from '../pack.js';
 import type { PiperData } from './engine.js';
 
@@ -105,6 +106,7 @@ export const piper: VoiceFormat = {
         sampleRateHz: config.audio.sample_rate,
         language,
       })),
+      ...(await licenceIn(folder)),
       ...(note !== null && { notes: [note] }),
       ...(isText(config) && { sample: new IdMaker(config).sampleOf(sampleSentence(language)) }),
       modelBytes: threadBytes,

@@ -2,6 +2,7 @@
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
+import { licenceIn } from '../licence.js';
 import type { PackContent, PackFolder } from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
 import type { DerivedFiles } from '../graph/derived.js';
@@ -137,13 +138,16 @@ export const pocket: VoiceFormat = {
 
   async read(folder, { derived }) {
     const [bundle, ...others] = bundlesIn(folder);
-    if (bundle === undefined) return readOne(folder, (await oneGraphIn(folder))!, derived);
     if (others.length > 0)
       throw new VoicePackError(
         `${folder.path}: it has the models of several languages (${[bundle, ...others].join(', ')}): ` +
           'put each folder of them into MODELS_DIR by itself',
       );
-    return readFive(folder, bundle, derived);
+    const content =
+      bundle === undefined
+        ? await readOne(folder, (await oneGraphIn(folder))!, derived)
+        : await readFive(folder, bundle, derived);
+    return { ...content, ...(await licenceIn(folder)) };
   },
 
   async load(pack, means, measured) {
