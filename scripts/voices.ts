@@ -7,7 +7,7 @@ import { entriesIn } from '../workers/engines/entries.js';
 import { UsageError, program, runIfMain } from './command.js';
 import { deviceData } from './device.js';
 import { formatTable } from './table.js';
-import { makeKokoro } from './voices/fixtures/kokoro.js';
+import { makeKitten, makeKokoro } from './voices/fixtures/kokoro.js';
 import { mediumShape, piperModel, writePiper } from './voices/fixtures/piper.js';
 import { makeOneGraph } from './voices/fixtures/pocket-one.js';
 import { makeFiveGraphs } from './voices/fixtures/pocket.js';
@@ -19,6 +19,7 @@ import { speakToFile } from './voices/speech.js';
 /** Makers of packs that have the files of real ones. */
 const examples: Readonly<Record<string, (path: string) => void | Promise<void>>> = {
   kokoro: makeKokoro,
+  kitten: makeKitten,
   piper: (path) => writePiper(path, 'piper', piperModel(mediumShape)),
   pocket: makeFiveGraphs,
   'pocket-one': makeOneGraph,

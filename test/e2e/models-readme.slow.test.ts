@@ -60,6 +60,7 @@ for (const [format, voice, licence] of [
   ['pocket', 'my-voice-alba', 'apache-2.0'],
   ['pocket-one', 'my-voice-alba', 'not stated'],
   ['kokoro', 'my-voice-af_heart', 'apache-2.0'],
+  ['kitten', 'my-voice-Bella', 'apache-2.0'],
   ['piper', 'my-voice', 'Apache-2.0'],
 ] as const)
   t.test(`the steps from a file of ${format} to hearing it work as printed`, async (t) => {

@@ -2,7 +2,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { deflateRawSync } from 'node:zlib';
 import type { Test } from 'tap';
 import { closeFiles, type VoicePack } from '../../src/threads/voices.js';
 import type { LoadedVoices } from '../../workers/engines/engine.js';
@@ -17,8 +16,9 @@ import {
   unitsOfId,
   writeModel,
 } from '../../scripts/voices/fixtures/kokoro.js';
-import { npyOf } from '../../scripts/voices/fixtures/pocket.js';
 import { testMeans } from './voices.js';
+
+export { npzOf } from '../../scripts/voices/fixtures/kokoro.js';
 
 export type PackFiles = Readonly<Record<string, EchoOptions | Buffer | string>>;
 
@@ -35,39 +35,6 @@ export const writePack = (folder: string, files: PackFiles): void => {
 export const rawTable = (voice: number, rows = 510): Buffer => {
   const table = echoTable(voice, rows);
   return Buffer.from(table.buffer);
-};
-
-/** `np.savez` of voices, the first stored, the others packed. */
-export const npzOf = (names: readonly string[], shape: readonly number[]): Buffer => {
-  const locals: Buffer[] = [];
-  const directory: Buffer[] = [];
-  let at = 0;
-  for (const [place, name] of names.entries()) {
-    const rows = shape.reduce((product, size) => product * size, 1) / 256;
-    const content = npyOf(shape, rawTable(place, rows));
-    const packed = place === 0 ? content : deflateRawSync(content);
-    const file = Buffer.from(`${name}.npy`);
-    const local = Buffer.alloc(30);
-    local.writeUInt32LE(0x0403_4b50, 0);
-    local.writeUInt16LE(file.length, 26);
-    const entry = Buffer.alloc(46);
-    entry.writeUInt32LE(0x0201_4b50, 0);
-    entry.writeUInt16LE(place === 0 ? 0 : 8, 10);
-    entry.writeUInt32LE(packed.length, 20);
-    entry.writeUInt32LE(content.length, 24);
-    entry.writeUInt16LE(file.length, 28);
-    entry.writeUInt32LE(at, 42);
-    locals.push(local, file, packed);
-    directory.push(entry, file);
-    at += local.length + file.length + packed.length;
-  }
-  const size = directory.reduce((sum, { length }) => sum + length, 0);
-  const end = Buffer.alloc(22);
-  end.writeUInt32LE(0x0605_4b50, 0);
-  end.writeUInt16LE(names.length, 10);
-  end.writeUInt32LE(size, 12);
-  end.writeUInt32LE(at, 16);
-  return Buffer.concat([...locals, ...directory, end]);
 };
 
 /** Reads a pack of that name. @throws {VoicePackError} */

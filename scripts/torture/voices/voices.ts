@@ -58,6 +58,12 @@ const startIn = async (
   return { service, key };
 };
 
+/** Two listeners of each voice: one key has at most nine requests in flight. */
+const listenersOf = async (speaker: Speaker): Promise<readonly Speaker[]> => {
+  const [key = ''] = await speaker.service.makeKeys(1);
+  return [speaker, { ...speaker, key }];
+};
+
 /** Packs that speak: ours, and those of other formats. */
 const packCount = 1 + Object.keys(foreignPacks).length;
 
@@ -117,9 +123,12 @@ const removed = async (scratch: string, count: number): Promise<TortureRow> => {
     const ends = new Tally();
     let gone = 0;
     const removable = Object.entries(foreignPacks);
+    const listeners = await listenersOf(speaker);
     for (let i = 0; i < count; i++) {
       const foreign = (await voicesOf(speaker)).slice(1);
-      const speaking = [...foreign, ...foreign].map((voice) => speakWith(speaker, voice, `${text} ${text}`));
+      const speaking = listeners.flatMap((listener) =>
+        foreign.map((voice) => speakWith(listener, voice, `${text} ${text}`)),
+      );
       await sleep(20);
       for (const [name] of removable) rmSync(join(models, name), { recursive: true });
       speaker.service.signal('SIGHUP');
@@ -212,9 +221,7 @@ const mixed = async (scratch: string, seconds: number): Promise<TortureRow> => {
     const voices = await voicesOf(speaker);
     const ends = new Tally();
     const untilMs = performance.now() + 1_000 * seconds;
-    // A key has nine requests in flight, fewer than there are listeners.
-    const [otherKey = ''] = await speaker.service.makeKeys(1);
-    const lines = [speaker, { ...speaker, key: otherKey }].flatMap((listener) =>
+    const lines = (await listenersOf(speaker)).flatMap((listener) =>
       voices.map(async (voice) => {
         while (performance.now() < untilMs) ends.add(`${voice} ${await speakWith(listener, voice)}`);
       }),
