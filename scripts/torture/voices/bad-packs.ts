@@ -191,7 +191,7 @@ export const badPacks: readonly BadPack[] = [
     },
   },
   { name: 'outside', finding: /text_conditioner\.onnx: .*outside/, make: outside },
-  { name: 'nan', finding: /a sample that is not a number/, make: audioTimes(Number.NaN) },
+  { name: 'nan', finding: /it makes values that are not numbers/, make: audioTimes(Number.NaN) },
   { name: 'silent', finding: /it makes only silence/, make: audioTimes(0) },
   {
     name: 'piper-cut',
@@ -214,7 +214,7 @@ export const badPacks: readonly BadPack[] = [
     },
   },
   { name: 'kokoro-nan', finding: /not numbers, as some fp16 exports do/, make: kokoroWith({ brokenId: 16 }) },
-  { name: 'kokoro-silent', finding: /it is silent/, make: kokoroWith({ isSilent: true }) },
+  { name: 'kokoro-silent', finding: /it makes only silence/, make: kokoroWith({ isSilent: true }) },
   {
     name: 'kokoro-endless',
     finding: /more than 30 s of processor time/,

@@ -103,7 +103,7 @@ for (const [title, options, reason] of [
     { brokenId: 16 },
     /does not speak: .*not numbers, as some fp16 exports do: use the fp32/,
   ],
-  ['silence', { isSilent: true }, /does not speak: it is silent/],
+  ['silence', { isSilent: true }, /does not speak: it makes only silence/],
 ] as const)
   t.test(`a model that makes ${title} is refused when it is loaded`, async (t) => {
     const pack = await readPack(t, { 'model.onnx': options, ...voice });

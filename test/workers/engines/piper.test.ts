@@ -239,11 +239,15 @@ t.test('a text without a sound is a short silence', async (t) => {
 });
 
 t.test('a package of sherpa-onnx needs no configuration: tokens and metadata replace it', async (t) => {
-  const path = join(t.testdirName, 'sherpa');
+  const path = join(t.testdir(), 'sherpa');
   await writePiper(path, 'echo', echoModel());
   await rm(join(path, 'echo.onnx.json'));
   const { pack } = await readEntry({ name: 'amy', path, files: null }, { derived }, [], [piper]);
   t.same(pack.voices.map(({ id, language }) => [id, language])[1], ['amy-1', 'en-US']);
+  t.same(pack.notes, []);
+  await writeFile(join(path, 'syrinx.json'), '{"language": "de-DE"}');
+  const { pack: again } = await readEntry({ name: 'amy', path, files: null }, { derived }, [], [piper]);
+  t.match(again.notes, [/^syrinx\.json is ignored/]);
   const engine = await piper.load(pack, testMeans);
   const { ids } = await speak(engine, requestOf('Yes.', {}, { voiceId: 'amy-0' }));
   t.same(everySecond(ids), paddedIds('jˈɛs.'));

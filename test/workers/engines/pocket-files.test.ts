@@ -92,6 +92,28 @@ t.test('vocab.json and token_scores.json take the place of tokenizer.model', asy
   );
 });
 
+t.test('the owner names the language that the files do not name', async (t) => {
+  const modelsDir = t.testdir();
+  const pack = join(modelsDir, 'five');
+  await makeFiveGraphs(pack);
+  // A voice in a file of states needs it.
+  for (const file of ['bundle.json', `${echo.state.name}.safetensors`]) await rm(join(pack, file));
+  const read = async () => {
+    const { packs, files } = await readPacks({ modelsDir, cacheDir });
+    closeFiles(files);
+    return packs[0]!;
+  };
+  const unnamed = await read();
+  t.equal(unnamed.voices[0]!.language, 'en-US');
+  t.match(unnamed.notes!.at(-1), /spoken as English; set "language" in syrinx\.json$/);
+  await writeFile(join(pack, 'syrinx.json'), '{"language": "pl-PL"}');
+  const named = await read();
+  t.equal(named.voices[0]!.language, 'pl-PL');
+  t.equal(named.notes!.length, unnamed.notes!.length - 1);
+  await writeFile(join(pack, 'syrinx.json'), '{"blends": {}}');
+  await t.rejects(read(), { message: /syrinx\.json: syrinx\.json\.blends must be undefined/ });
+});
+
 const { width } = smallShape;
 const frames = 4;
 const value = -400;

@@ -160,7 +160,7 @@ export class KokoroEngine implements Engine {
     await this.#sessions.settle();
     const startMs = performance.now();
     const { pcm } = await this.#run(piece, request);
-    if (pcm.every((sample) => sample === 0)) throw new Error('it is silent');
+    if (pcm.every((sample) => sample === 0)) throw new Error('it makes only silence');
     const { ids } = idsOfPiece(piece, this.#vocabulary, '');
     const factor = pieceIdsMax / ids.length;
     return {

@@ -10,8 +10,7 @@ import {
 
 export type FamilyName = 'kokoro' | 'kitten';
 
-/** The settings of a pack's owner. */
-export const ownerFile = 'syrinx.json';
+export { ownerFile } from '../owner.js';
 
 export interface Family {
   /** For people. */

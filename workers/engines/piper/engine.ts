@@ -168,7 +168,7 @@ export class PiperEngine implements Engine {
     let peak = 0;
     for (let chunk = await segment.step(); chunk !== null; chunk = await segment.step())
       for (const sample of chunk.pcm) peak = Math.max(peak, Math.abs(sample) / 32_767);
-    if (peak === 0) throw new Error('it is silent');
+    if (peak === 0) throw new Error('it makes only silence');
     this.#gain = Math.max(gainRange[0], Math.min(gainRange[1], peakLevel / peak));
   }
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn } from '../licence.js';
+import { ownerFile } from '../owner.js';
 import type { PackFolder } from '../pack.js';
 import type { PiperData } from './engine.js';
 
@@ -92,6 +93,9 @@ export const piper: VoiceFormat = {
     const speakers = speakersOf(config);
     const language = languageOf(config);
     // A voice for text reads the letters itself.
+    const ignored = folder.files.includes(ownerFile)
+      ? `${ownerFile} is ignored: a Piper voice says its language itself`
+      : null;
     const note = isText(config) ? null : languageNote(config.espeak?.voice ?? language);
     const data: PiperData = {
       config,
@@ -107,7 +111,7 @@ export const piper: VoiceFormat = {
         language,
       })),
       ...(await licenceIn(folder)),
-      ...(note !== null && { notes: [note] }),
+      notes: [note, ignored].filter((line) => line !== null),
       ...(isText(config) && { sample: new IdMaker(config).sampleOf(sampleSentence(language)) }),
       modelBytes: threadBytes,
       sharedBytes: file.bytes,

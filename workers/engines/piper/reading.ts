@@ -137,7 +137,7 @@ export class Reading {
       this.#generated === this.#frames,
     );
     for (const sample of pcm)
-      if (Number.isNaN(sample)) throw new Error('the model made a sample that is not a number');
+      if (Number.isNaN(sample)) throw new Error('it makes values that are not numbers');
     return { work: generator.work * wanted, pcm };
   }
 

@@ -2,6 +2,7 @@
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import { type Model, type ValueInfo, elementTypes } from '../graph/model.js';
+import { ownerLanguage } from '../owner.js';
 import type { HeldFile, PackContent, PackFolder } from '../pack.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import { type Prompts, checked, contentOf, languageOf, named, shareable } from './content.js';
@@ -237,7 +238,7 @@ export const readFive = async (
   const mainBytes = bytesOf(main!);
   return contentOf(
     data,
-    languageOf(bundle?.language),
+    (await ownerLanguage(folder)) ?? languageOf(bundle?.language),
     bytes,
     mainBytes + bytesOf(decoder!),
     promptShare * mainBytes,

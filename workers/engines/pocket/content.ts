@@ -5,6 +5,7 @@ import { type Voice, VoicePackError } from '../../../src/threads/voices.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import type { Model } from '../graph/model.js';
 import { writeModels } from '../graph/write.js';
+import { ownerFile } from '../owner.js';
 import type { HeldFile, PackContent } from '../pack.js';
 import { type PocketBasics, type PocketData, segmentsAtOnceMax, voicesKeptMax } from './models.js';
 import type { VoicePrompt } from './voices.js';
@@ -31,7 +32,7 @@ const always = [
   'word times are estimates by the length of the words: the model gives none',
   'its speed cannot be changed: a request for another speed is ignored',
 ];
-const languageNote = 'the files do not name the language: it is spoken as English';
+const languageNote = `the files do not name the language: it is spoken as English; set "language" in ${ownerFile}`;
 
 export type Prompts = Map<string, VoicePrompt>;
 

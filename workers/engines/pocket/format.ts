@@ -3,6 +3,7 @@ import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn } from '../licence.js';
+import { ownerLanguage } from '../owner.js';
 import type { PackContent, PackFolder } from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
 import type { DerivedFiles } from '../graph/derived.js';
@@ -124,7 +125,7 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
   const stateBytes = 4 * (positions * sizeOf(one.flowDims) + config.mimi_kv_len * sizeOf(one.decoderDims));
   return contentOf(
     data,
-    languageOf(config.language),
+    (await ownerLanguage(folder)) ?? languageOf(config.language),
     step.bytes,
     stateBytes,
     4 * promptPositions * sizeOf(one.flowDims),

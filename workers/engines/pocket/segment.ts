@@ -130,7 +130,7 @@ export class PocketSegment implements SegmentSynthesis {
   async #frame(running: Running): Promise<EngineChunk> {
     const { pcm: made, isEnd } = await running.reading.next(this.#noise(running.frame));
     for (const sample of made)
-      if (!Number.isFinite(sample)) throw new Error('the model made a sample that is not a number');
+      if (!Number.isFinite(sample)) throw new Error('it makes values that are not numbers');
     if (isEnd) running.endsAt ??= running.frame;
     running.frame++;
     const { endsAt, framesAfterEnd, frame, framesMax, guess } = running;
