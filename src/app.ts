@@ -7,8 +7,8 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { createAdmission } from './accounts/admission.js';
-import { openWithKeys } from './accounts/opening.js';
+import { createAdmission, phrases } from './accounts/admission.js';
+import { openWithKeys, type OpeningParts } from './accounts/opening.js';
 import type { Store } from './store/ledger.js';
 import { storeAt } from './store/driver.js';
 import type { Config } from './config.js';
@@ -17,7 +17,7 @@ import { liveView } from './console/live.js';
 import { ConsoleRefusal } from './console/refusal.js';
 import { openDialects } from './dialects/dialects.js';
 import { Dispatcher } from './speech/dispatcher.js';
-import { CertificateError, doubtOf, readCertificate, type Certificate } from './front/certificate.js';
+import { CertificateError, readCertificate, warnOfCertificate } from './front/certificate.js';
 import { chooseDevice, logDevice } from './threads/device.js';
 import { shareEspeakData } from './threads/espeak-data.js';
 import { Lexicons } from './threads/lexicons.js';
@@ -26,7 +26,7 @@ import { VoiceReload, logFindings } from './threads/reload.js';
 import type { Readiness } from './front/specification.js';
 import { createServer, type Listening, type Server } from './front/server.js';
 import { limits, type Bounds } from './limits.js';
-import type { Log, ProcessLog } from './log.js';
+import type { ProcessLog } from './log.js';
 import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
@@ -38,6 +38,8 @@ export interface AppParts {
   readonly log: ProcessLog;
   /** Receives the key that the first start on an empty store makes; the key is shown only this once. */
   readonly onFirstKey: (key: string) => void;
+  /** Called while the start waits for its database, and with `null` when it waits no more. */
+  readonly onStoreWait?: NonNullable<OpeningParts['onStoreWait']>;
   /** Entries of the threads; a test can set its own. */
   readonly packsEntry?: URL;
   readonly synthesisEntry?: URL;
@@ -54,12 +56,6 @@ export interface Started extends Listening {
   /** One-time link for the console's first operator; `null` if there is one, or the console is off. */
   readonly claimUrl: string | null;
 }
-
-const warnOfCertificate = (certificate: Certificate, log: Log): void => {
-  const doubt = doubtOf(certificate, new Date());
-  const { validFrom, validTo } = certificate;
-  if (doubt !== null) log.warn({ validFrom, validTo }, doubt);
-};
 
 interface Stages {
   readonly log: ProcessLog;
@@ -96,18 +92,22 @@ export class App {
    * @throws {ListenError} the service cannot listen on an address
    */
   static async start(parts: AppParts): Promise<Started> {
-    const { config, log } = parts;
     /** Set once everything is loaded and the service listens. */
     let serving: Readiness | null = null;
+    let reason = 'voices are loading';
+    const onStoreWait: NonNullable<AppParts['onStoreWait']> = (fault) => {
+      reason = fault === null ? 'voices are loading' : phrases[fault];
+      parts.onStoreWait?.(fault);
+    };
     const readiness: Readiness = {
-      reasons: () => serving?.reasons() ?? ['voices are loading'],
+      reasons: () => serving?.reasons() ?? [reason],
       warnings: () => serving?.warnings() ?? [],
     };
     const metrics = new Metrics();
-    const { opsHost: host, opsPort: port } = config;
-    const ops = await OpsServer.listen({ host, port, metrics, readiness, bounds: limits, log });
+    const { opsHost: host, opsPort: port } = parts.config;
+    const ops = await OpsServer.listen({ host, port, metrics, readiness, bounds: limits, log: parts.log });
     try {
-      const app = await App.#load(parts, metrics, ops);
+      const app = await App.#load({ ...parts, onStoreWait }, metrics, ops);
       const listening = await app.#listen();
       // Not earlier: a caller that sees the service ready may send speech, or stop the process that this one replaces.
       serving = app.#stages.server.readiness;

@@ -4,7 +4,7 @@ import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { App } from './app.js';
 import { writeFirstKey, writeSecret } from './accounts/secret-file.js';
-import { StoreError } from './store/store.js';
+import { StoreError, type StoreFault } from './store/store.js';
 import { ConfigError, readConfig } from './config.js';
 import { describeFault } from './fault.js';
 import { CertificateError } from './front/certificate.js';
@@ -59,6 +59,8 @@ const main = async (): Promise<void> => {
   processLog = log;
   const { promise: started, resolve: onStarted } = Promise.withResolvers<App>();
   let hasStarted = false;
+  /** It has nothing to finish then, and may wait for hours. */
+  let waitsForStore = false;
   let isStopping = false;
 
   /** Ends the process without an exit, which would wait for threads inside a model run or a write of the log. */
@@ -106,7 +108,7 @@ const main = async (): Promise<void> => {
       receivedAtMs = performance.now();
       if (sinceMs < SIGNAL_ECHO_MS) return;
       log.info({ signal }, 'stopping');
-      if (isStopping && !hasStarted) void log.end().then(endBySignal);
+      if ((isStopping || waitsForStore) && !hasStarted) void log.end().then(endBySignal);
       isStopping = true;
       void stop(0);
     });
@@ -130,7 +132,11 @@ const main = async (): Promise<void> => {
   };
 
   const startedMs = performance.now();
-  const { app, claimUrl, ...ports } = await App.start({ config, log, onFirstKey });
+  const onStoreWait = (fault: StoreFault | null): void => {
+    waitsForStore = fault !== null;
+    if (isStopping && waitsForStore) void log.end().then(endBySignal);
+  };
+  const { app, claimUrl, ...ports } = await App.start({ config, log, onFirstKey, onStoreWait });
   const startMs = Math.round(performance.now() - startedMs);
   const { host, opsHost } = config;
   const consoleHost = config.console?.host;

@@ -9,8 +9,6 @@ import { HostsProxy, type HostsProxyKind } from './proxy.js';
 import { Service } from './service.js';
 
 const DATABASE = 'syrinx';
-/** On a busy machine a start can wait too long for its database. */
-const startTriesMax = 5;
 
 export interface HostsOptions {
   /** For data folders and the files of the proxy. */
@@ -68,15 +66,9 @@ export class Hosts {
     return this.#proxy;
   }
 
-  /** The service of a host must have ended. As under systemd, a start that fails is tried again. */
+  /** The service of a host must have ended. */
   async startAgain(host: Host, env: Readonly<Record<string, string>> = {}): Promise<void> {
-    for (let tries = 1; ; tries += 1)
-      try {
-        host.service = await this.#start(host.number, host.port, host.line, env);
-        return;
-      } catch (error) {
-        if (tries === startTriesMax) throw error;
-      }
+    host.service = await this.#start(host.number, host.port, host.line, env);
   }
 
   /** Past the lines: as an operator on the machine of the database. */

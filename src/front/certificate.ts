@@ -2,6 +2,7 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { TlsFiles } from '../config.js';
+import type { Log } from '../log.js';
 import { createTlsApp, type TemplatedApp } from './uws.js';
 
 /** The certificate or the key cannot be used. The message is one line for the operator. */
@@ -99,4 +100,10 @@ export const appWith = ({ files }: Certificate): TemplatedApp => {
         'take RSA of at least 2048 bits, P-256, P-384 or Ed25519',
     );
   }
+};
+
+export const warnOfCertificate = (certificate: Certificate, log: Log): void => {
+  const doubt = doubtOf(certificate, new Date());
+  const { validFrom, validTo } = certificate;
+  if (doubt !== null) log.warn({ validFrom, validTo }, doubt);
 };

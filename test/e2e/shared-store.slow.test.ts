@@ -5,7 +5,15 @@ import { keys as keysProgram } from '../../scripts/keys.js';
 import { store as storeProgram } from '../../scripts/store.js';
 import { hasPostgres, PostgresServer } from '../support/postgres.js';
 import { runner } from '../support/run-command.js';
-import { SCRIPTED, startService, type TestService, until } from '../support/service.js';
+import {
+  freePort,
+  pause,
+  SCRIPTED,
+  spawnService,
+  startService,
+  type TestService,
+  until,
+} from '../support/service.js';
 import { openNative } from '../support/socket-client.js';
 import { listen, proseOf } from '../support/speech-oracle.js';
 
@@ -137,6 +145,38 @@ if (hasPostgres()) {
       t.equal(await balance('ada'), 5_000 - text.length);
     },
   );
+
+  t.test('a host that starts while the database is away waits for it, and then sends its journal', async (t) => {
+    const { services, keyOf, balance, url } = await start(t, 1);
+    const [service] = services as [TestService];
+    const key = await keyOf('ada', 5_000);
+    await server.signal('SIGKILL');
+    t.teardown(() => server.run());
+    t.match(await service.stop(), { code: 0 });
+    const opsPort = await freePort();
+    const env = { STORE_URL: url, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', CONSOLE_PORT: 'off' };
+    const spawn = () =>
+      spawnService(t, { ...env, DATA_DIR: service.dataDir, OPS_PORT: String(opsPort) }, SCRIPTED);
+    const isWaiting = async (): Promise<boolean> => {
+      const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => null);
+      return answer?.status === 503 && /cannot be reached/.test(await answer.text());
+    };
+
+    const stopped = spawn();
+    t.ok(await until(isWaiting), 'the reason is in /readyz');
+    t.equal(stopped.logged('the start waits for the store').length, 1);
+    t.match(await stopped.stop(), { signal: 'SIGTERM' }, 'a stop ends the wait');
+
+    const waiting = spawn();
+    t.ok(await until(isWaiting));
+    // Longer than systemd would start it again and again.
+    await pause(15_000);
+    t.equal(waiting.exit, null);
+    await server.run();
+    await waiting.listening();
+    t.ok(await until(async () => (await ask(waiting, key, 'a'.repeat(100))).status === 200));
+    t.ok(await until(async () => (await balance('ada')) === 4_900));
+  });
 
   t.test('late entries of a dead host are refused and reported, and it admits nothing more', async (t) => {
     const { services, store, keyOf, balance, url } = await start(t, 2);
