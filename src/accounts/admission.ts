@@ -6,6 +6,7 @@ import type { Allotments, Waiting } from '../store/allotments.js';
 import {
   StoreError,
   type ActiveKey,
+  type KeysListener,
   type LedgerFault,
   type StoreFault,
   type StoreReader,
@@ -47,6 +48,8 @@ export interface Admission {
    * it stays as it was, and can only expire.
    */
   renew(key: ActiveKey): ActiveKey | null;
+  /** See `StoreReader.watchKeys`. One listener at most. */
+  watchKeys?(listener: KeysListener): void;
   /**
    * Reserves the credit of a text, then takes a slot; or does neither. The caller must close the lease.
    *
@@ -185,6 +188,8 @@ export const createAdmission = (options: AdmissionOptions): AdmissionStage => {
       const now = found === null ? key : found.answer;
       return now === null || hasExpired(now) ? null : now;
     },
+
+    watchKeys: (listener) => reader.watchKeys?.(listener),
 
     ...(allotments === null ? {} : { waitForCredit }),
 

@@ -45,6 +45,9 @@ export interface CreditState {
   readonly committedEntry: number;
 }
 
+/** @param keyIds of keys that can no longer be used */
+export type KeysListener = (keyIds: readonly number[]) => void;
+
 /** The front thread's view of the store, fresh at every question. Each method throws `StoreError` if it cannot tell. */
 export interface StoreReader {
   /** @param by SHA-256 of the key, because the store never sees the key itself; or its id */
@@ -59,6 +62,8 @@ export interface StoreReader {
   settledEntry(acknowledged: number): number;
   /** Throws if the store cannot be read. */
   probe(): void;
+  /** Calls `listener` when keys are revoked, or their account is suspended. Absent: the reader learns it only when it is asked. */
+  watchKeys?(listener: KeysListener): void;
   /** Idempotent. */
   close(): Awaitable<void>;
 }

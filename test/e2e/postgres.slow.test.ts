@@ -148,7 +148,8 @@ if (hasPostgres()) {
     await keys('revoke', key);
     const revokedAtMs = performance.now();
     t.match(await socket.closing(), { code: 1008 });
-    t.comment(`closed after ${Math.round(performance.now() - revokedAtMs)} ms`);
+    const closedMs = performance.now() - revokedAtMs;
+    t.ok(closedMs < 1_000, `closed after ${Math.round(closedMs)} ms`);
     t.equal(await statusOf(service, key), 401);
     t.equal((await service.stop()).code, 0);
     t.match(await usageOf(service.dataDir, { STORE_URL: url }), /"credits": 60/);

@@ -85,15 +85,26 @@ if (hasPostgres()) {
     t.ok(await until(async () => (await balance('ada')) === 0));
   });
 
-  t.test('a revocation reaches each host within a second or so, and its open WebSockets', async (t) => {
-    const { services, keys, keyOf } = await start(t, 2);
-    const key = await keyOf('ada', 300);
-    const sockets = await Promise.all(services.map(({ port }) => openNative(port, key)));
-    t.match(await keys('revoke', key), { status: 0 });
-    for (const socket of sockets) t.match(await socket.closing(), { code: 1008 });
-    for (const service of services)
-      t.equal((await service.get('/v1/tts/speakers', { 'x-api-key': key })).status, 401);
-  });
+  for (const isAnnounced of [true, false])
+    t.test(`a revocation that is ${isAnnounced ? '' : 'not '}announced reaches each host within a second, and its open WebSockets`, async (t) => {
+      const { name, services, keys, keyOf } = await start(t, 2);
+      if (!isAnnounced)
+        await server.execute(name, 'ALTER TABLE syrinx.api_keys DISABLE TRIGGER key_is_announced');
+      const key = await keyOf('ada', 300);
+      const sockets = await Promise.all(services.map(({ port }) => openNative(port, key)));
+      const closedAtMs = Promise.all(
+        sockets.map(async (socket) => {
+          t.match(await socket.closing(), { code: 1008 });
+          return performance.now();
+        }),
+      );
+      t.match(await keys('revoke', key), { status: 0 });
+      const revokedAtMs = performance.now();
+      const closedMs = Math.max(...(await closedAtMs)) - revokedAtMs;
+      t.ok(closedMs < 1_000, `the last one is closed after ${Math.round(closedMs)} ms`);
+      for (const service of services)
+        t.equal((await service.get('/v1/tts/speakers', { 'x-api-key': key })).status, 401);
+    });
 
   t.test(
     'the credit of a killed host is not spent by others until it returns, or is declared dead',

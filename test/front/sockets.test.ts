@@ -353,6 +353,17 @@ t.test('a revoked key ends its open sockets within a second, and no others', asy
   other.close();
 });
 
+t.test('a store that says that a key was revoked ends its sockets at once, and no others', async (t) => {
+  const front = await startFront(t, { bounds: { keyRecheckMsMax: 600_000 } });
+  const clients = [await openWs(front.port, GOOD_KEY), await openNative(front.port, GOOD_KEY)];
+  const other = await openWs(front.port, 'svc_sk_broke');
+  front.admission.revoke(7);
+  for (const client of clients)
+    t.strictSame(await client.closing(), { code: 1008, reason: 'INVALID_API_KEY' });
+  t.equal(other.closed, null);
+  other.close();
+});
+
 t.test('a client that vanishes between any two frames leaves nothing behind', async (t) => {
   const front = await startFront(t);
   front.speech.flushScript = (context, flushId) => {

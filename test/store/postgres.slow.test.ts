@@ -87,6 +87,28 @@ if (hasPostgres()) {
     await untilHolds(() => reader.findActiveKey({ hash }) === null, 1_000);
   });
 
+  t.test('a reader says which keys ended, and only these', async (t) => {
+    const { administration, driver, key, settled } = await withKey(t);
+    const second = await administration.createKey('bell', 100);
+    const reader = await driver.openReader(1);
+    t.teardown(() => reader.close());
+    const ended: number[] = [];
+    reader.watchKeys?.((keyIds) => void ended.push(...keyIds));
+    await administration.credit('ada', 5);
+    await settled();
+    t.strictSame(ended, []);
+    await administration.suspend({ accountId: 2 });
+    await settled();
+    t.strictSame(ended.splice(0), [2]);
+    await administration.credit('bell', 5);
+    await administration.revoke(key);
+    await settled();
+    t.strictSame(ended.splice(0), [1]);
+    await administration.revoke(second.key);
+    await settled();
+    t.strictSame(ended, [2]);
+  });
+
   t.test('without announcements the poll finds a change within a second', async (t) => {
     const { driver, hash, name } = await withKey(t);
     const reader = await driver.openReader(1);

@@ -1,7 +1,7 @@
 /** The front on a real port, with a scripted `Speech` and an admission in memory. */
 import type { Test } from 'tap';
 import type { Admission } from '../../src/accounts/admission.js';
-import type { ActiveKey } from '../../src/store/store.js';
+import type { ActiveKey, KeysListener } from '../../src/store/store.js';
 import { readCertificate } from '../../src/front/certificate.js';
 import { createServer, type Server, type ServerParts } from '../../src/front/server.js';
 import { limits, type Bounds } from '../../src/limits.js';
@@ -44,6 +44,7 @@ export const recordingLog = (lines: LogLine[]): Log => {
 export class FakeAdmission implements Admission {
   readonly leases: FakeLease[] = [];
   readonly revoked = new Set<number>();
+  #onRevoked: KeysListener = () => undefined;
   /** Voices that a key is restricted to. */
   readonly voices = new Map<number, readonly string[]>();
   slotsTaken = 0;
@@ -64,6 +65,16 @@ export class FakeAdmission implements Admission {
 
   renew({ keyId }: ActiveKey): ActiveKey | null {
     return this.revoked.has(keyId) ? null : this.#active(keyId).key;
+  }
+
+  watchKeys(listener: KeysListener): void {
+    this.#onRevoked = listener;
+  }
+
+  /** As a store does that says so by itself. */
+  revoke(keyId: number): void {
+    this.revoked.add(keyId);
+    this.#onRevoked([keyId]);
   }
 
   admit(key: { readonly keyId: number }): ReturnType<Admission['admit']> {

@@ -30,7 +30,7 @@ const BEATS_A_RECHECK = 4;
 export interface SocketsParts {
   readonly services: Pick<Services, 'clock' | 'log' | 'metrics' | 'tick' | 'turns' | 'bounds'>;
   readonly speech: Speech;
-  readonly admission: Pick<Admission, 'admit' | 'renew'>;
+  readonly admission: Pick<Admission, 'admit' | 'renew' | 'watchKeys'>;
 }
 
 export interface OpenSocket {
@@ -65,10 +65,8 @@ export class Sockets {
   readonly #waitingBudget: KeyedBudget;
   readonly #budgets: SocketBudgets;
   readonly #registry = new Registry<Session>();
+  /** The key that was checked last is the last one. */
   readonly #byKey = new Map<number, SocketsOfKey>();
-  /** Keys that this round has not checked yet. */
-  #unchecked: number[] = [];
-  #checksABeat = 0;
   #timer: NodeJS.Timeout | null = null;
   #draining = false;
   #isBeating = false;
@@ -78,6 +76,7 @@ export class Sockets {
   constructor(parts: SocketsParts) {
     this.#parts = parts;
     const { bounds } = parts.services;
+    parts.admission.watchKeys?.((keyIds) => this.#inSlices(this.#checkNow(keyIds)));
     this.#textBudget = new KeyedBudget(bounds.socketCharactersInFlightMax, bounds.socketTextBytesMax);
     this.#flushIdBudget = new KeyedBudget(
       bounds.flushIdUnitsInFlightMax,
@@ -241,11 +240,18 @@ export class Sockets {
 
   /** Checks a part of the keys in each beat, and each key once in `keyRecheckMsMax`. */
   *#checkKeys(): Generator<void> {
-    if (this.#unchecked.length === 0) {
-      this.#unchecked = [...this.#byKey.keys()];
-      this.#checksABeat = Math.ceil(this.#unchecked.length / BEATS_A_RECHECK);
+    let left = Math.ceil(this.#byKey.size / BEATS_A_RECHECK);
+    for (const [keyId, ofKey] of this.#byKey) {
+      if (left-- === 0) return;
+      this.#byKey.delete(keyId);
+      this.#byKey.set(keyId, ofKey);
+      yield* this.#checkKey(ofKey);
+      yield;
     }
-    for (const keyId of this.#unchecked.splice(0, this.#checksABeat)) {
+  }
+
+  *#checkNow(keyIds: readonly number[]): Generator<void> {
+    for (const keyId of keyIds) {
       const ofKey = this.#byKey.get(keyId);
       if (ofKey !== undefined) yield* this.#checkKey(ofKey);
       yield;

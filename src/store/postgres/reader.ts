@@ -8,7 +8,13 @@
 import { performance } from 'node:perf_hooks';
 import { toVoices } from '../sql/rows.js';
 import { clamped } from '../sql/sql.js';
-import { StoreError, type ActiveKey, type CreditState, type StoreReader } from '../store.js';
+import {
+  StoreError,
+  type ActiveKey,
+  type CreditState,
+  type KeysListener,
+  type StoreReader,
+} from '../store.js';
 import {
   Connection,
   SERVICE_NAME,
@@ -96,6 +102,7 @@ export class PostgresReader implements StoreReader {
   #waiting: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  #onEnded: KeysListener = () => undefined;
 
   /** @param writer see `StoreDriver.openReader` */
   constructor(url: string, bounds: PostgresBounds, writer: number) {
@@ -150,6 +157,10 @@ export class PostgresReader implements StoreReader {
     return { metered, balance, creditLimit, spent, committedEntry: this.#committedEntry };
   }
 
+  watchKeys(listener: KeysListener): void {
+    this.#onEnded = listener;
+  }
+
   probe(): void {
     if (performance.now() - this.#askedAtMs <= this.#bounds.storeStaleMsMax) return;
     throw (
@@ -178,14 +189,37 @@ export class PostgresReader implements StoreReader {
       }
       const [changes] = await session.query<Changes>(changesSince, [this.#writer, this.#mark]);
       if (changes === undefined) throw new Error('the query for changes returned no row');
+      const touched = this.#touchedBy(changes);
       this.#apply(changes);
       this.#askedAtMs = askedAtMs;
       this.#fault = null;
+      const ended = touched.filter((keyId) => !this.#isActive(keyId));
+      if (ended.length > 0) this.#onEnded(ended);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       this.#fault = error;
     }
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.refresh(), this.#bounds.storePollMs);
+  }
+
+  #isActive(keyId: number): boolean {
+    const key = this.#keys.get(keyId);
+    return key !== undefined && this.#accounts.get(key.accountId)?.suspended === false;
+  }
+
+  /** Keys of the copy that these changes may end. */
+  #touchedBy({ accounts, keys }: Changes): number[] {
+    if (this.#mark === '0') return [...this.#keys.keys()];
+    const suspended = new Set<number>();
+    for (const [id, , , , isSuspended] of accounts ?? [])
+      if (isSuspended && this.#accounts.get(id)?.suspended === false) suspended.add(id);
+    const touched = (keys ?? []).flatMap(([keyId, , , revoked]) =>
+      revoked && this.#keys.has(keyId) ? keyId : [],
+    );
+    if (suspended.size > 0)
+      for (const { keyId, accountId } of this.#keys.values())
+        if (suspended.has(accountId)) touched.push(keyId);
+    return touched;
   }
 
   #apply({ mark, committed, accounts, keys }: Changes): void {
