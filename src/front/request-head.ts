@@ -33,6 +33,17 @@ export interface RequestHead {
 /** The token of an `authorization` header; its scheme may be absent. */
 export const withoutBearer = (authorization: string): string => authorization.replace(/^Bearer +/i, '');
 
+/**
+ * The key of a listener that takes it in any header. Proxies choose the host by the first of these that is there
+ * (`scripts/deploy`), so the order must be the same: with another, one key could take slots on each host.
+ */
+export const keyIn = ({
+  apiKey,
+  authorization,
+  xiApiKey,
+}: Pick<RequestHead, 'apiKey' | 'authorization' | 'xiApiKey'>): string =>
+  apiKey || xiApiKey || withoutBearer(authorization);
+
 /** @returns `null` if the answer must be 400 and the connection must close */
 export const readRequestHead = (req: HttpRequest): RequestHead | null => {
   const seen: Record<

@@ -150,6 +150,14 @@ t.test('errors are in the shape of this API', async (t) => {
     return [response.status, detail.status];
   };
   const body = { text: 'Hello.' };
+  const unknown = 'svc_sk_unknown';
+  for (const headers of [
+    { 'x-api-key': key, 'xi-api-key': unknown, authorization: `Bearer ${unknown}` },
+    { 'xi-api-key': key, authorization: `Bearer ${unknown}` },
+  ])
+    t.equal((await speak('wren', body, headers)).status, 200, 'as the proxies read them');
+  const otherFirst = { 'x-api-key': unknown, 'xi-api-key': key, authorization: `Bearer ${key}` };
+  t.same(await detail(speak('wren', body, otherFirst)), [401, 'invalid_api_key']);
   t.same(await detail(speak('wren', body, {})), [401, 'needs_authorization']);
   t.same(await detail(speak('wren', body, { 'xi-api-key': 'svc_sk_unknown' })), [401, 'invalid_api_key']);
   t.same(await detail(speak('wren', body, { 'xi-api-key': brokeKey })), [402, 'quota_exceeded']);

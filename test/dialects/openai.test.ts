@@ -51,6 +51,18 @@ t.test('every format has its type and its beginning, at 24 kHz', async (t) => {
   }
 });
 
+t.test('of several headers with a key, the one counts by which the proxies choose a host', async (t) => {
+  const other = 'svc_sk_unknown';
+  const statusOf = async (headers: Record<string, string>): Promise<number> =>
+    (await fetch(`${baseURL}/models`, { headers })).status;
+  const { key } = service;
+  t.equal(await statusOf({ 'x-api-key': key, 'xi-api-key': other, authorization: `Bearer ${other}` }), 200);
+  t.equal(await statusOf({ 'xi-api-key': key, authorization: `Bearer ${other}` }), 200);
+  t.equal(await statusOf({ authorization: `Bearer ${key}` }), 200);
+  t.equal(await statusOf({ 'x-api-key': other, authorization: `Bearer ${key}` }), 401);
+  t.equal(await statusOf({ 'xi-api-key': other, authorization: `Bearer ${key}` }), 401);
+});
+
 t.test('audio comes while it is made, and an abort frees the slot', async (t) => {
   for (let round = 0; round < 10; round++) {
     const aborter = new AbortController();

@@ -1,6 +1,6 @@
 /** Several hosts behind nginx and HAProxy, with the files of scripts/deploy: a key stays on one host, whichever header carries it. */
 import { cpSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, get, type IncomingMessage, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -74,6 +74,14 @@ const keyDecides = async (t: Test, kind: HostsProxyKind): Promise<void> => {
     const answer = await fetch(`http://127.0.0.1:${proxyPort}/v1/tts/speakers`, { headers });
     return answer.status === 200 ? answer.text() : `${answer.status}`;
   };
+  const hostOfTwice = async (...keys: string[]): Promise<string> => {
+    const request = get({
+      ...{ host: '127.0.0.1', port: proxyPort, path: '/v1/tts/speakers', agent: false },
+      headers: { 'x-api-key': keys },
+    });
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    return Buffer.concat(await answer.toArray()).toString();
+  };
   const hostsOf = async (): Promise<string[]> => {
     const found: string[] = [];
     for (const key of keys) found.push(await hostOf({ 'x-api-key': key }));
@@ -89,9 +97,12 @@ const keyDecides = async (t: Test, kind: HostsProxyKind): Promise<void> => {
       { authorization: `Bearer ${key}` },
       { authorization: `bearer  ${key}` },
       { authorization: key },
-      { 'x-api-key': key, authorization: 'Bearer other' },
+      { 'x-api-key': key, 'xi-api-key': `other-${i}`, authorization: `Bearer other-${i}` },
+      { 'xi-api-key': key, authorization: `Bearer other-${i}` },
     ];
     for (const headers of others) t.equal(await hostOf(headers), before[i], Object.keys(headers).join());
+    // The service reads the first one.
+    t.equal(await hostOfTwice(key, `other-${i}`), before[i], 'the header comes twice');
   }
   const keyless = await Promise.all(Array.from({ length: 9 }, () => hostOf({})));
   t.equal(new Set(keyless).size, 1, 'requests without a key have one fixed host');
@@ -189,10 +200,13 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
   const seeds = Array.from({ length: 8 }, (_, i) => [`account-${i % 2}`, creditsPerKey] as const);
   const keys = await createKeys(folder, seeds, url);
   const ports = [await freePort(), await freePort(), await freePort()];
-  const start = (i: number): Promise<TestService> => {
+  const started: TestService[] = [];
+  const start = async (i: number): Promise<TestService> => {
     const dataDir = join(folder, `host-${i}`);
     const env = { DATA_DIR: dataDir, STORE_URL: url, PORT: String(ports[i]), SYNTHESIS_THREADS: '1' };
-    return startService(t, env, SCRIPTED);
+    const service = await startService(t, env, SCRIPTED);
+    started.push(service);
+    return service;
   };
   const hosts = [await start(0), await start(1), await start(2)];
   const proxyPort = await startProxy(t, kind, ports);
@@ -263,7 +277,10 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
   }
   isOver = true;
   await asking;
-  t.same(failures, [], `of ${answered} requests and utterances`);
+  const reports = started.flatMap(({ entries }) =>
+    entries.filter(({ level, status }) => Number(level) >= 50 || Number(status) >= 400),
+  );
+  t.same(failures, [], `of ${answered} requests and utterances: ${failures.length === 0 ? '' : JSON.stringify(reports)}`);
   t.ok(connected > keys.length, `${keys.length} WebSockets were connected ${connected} times`);
   for (const host of hosts) t.match(await host.stop(), { code: 0 });
   t.equal(await hostsWithCredit(), 0, 'hosts that have ended hold no credit');

@@ -2,6 +2,7 @@
 import { voicesOf } from '../../accounts/keys.js';
 import type { HttpDialectConfig } from '../../config.js';
 import { reply, replyError } from '../../front/reply.js';
+import { keyIn } from '../../front/request-head.js';
 import { audioResponder, lineResponder, wholeResponder, type WholeShape } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
@@ -12,7 +13,7 @@ import type { DialectParts, HttpDialect } from '../http-listener.js';
 import { elevenLabsErrors } from './errors.js';
 import { modelList, subscription, voiceList, voicePage } from './lists.js';
 import { socketAuthentication } from './handshake.js';
-import { keyIn, parseSpeechBody } from './request.js';
+import { parseSpeechBody } from './request.js';
 
 const SPEAK_PATH = '/v1/text-to-speech/:voice';
 const STREAM_PATH = `${SPEAK_PATH}/stream`;

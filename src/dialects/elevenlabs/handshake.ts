@@ -4,12 +4,12 @@ import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { refuse, type Refusal } from '../../api/body.js';
 import { errors } from '../../errors.js';
 import { replyError, replyRefused } from '../../front/reply.js';
-import { withoutBearer } from '../../front/request-head.js';
+import { keyIn, withoutBearer } from '../../front/request-head.js';
 import type { RefusedSocket, SocketAuthentication } from '../../front/ws/socket-route.js';
 import type { ActiveKey } from '../../store/store.js';
 import type { DialectParts } from '../http-listener.js';
 import { formatIn } from './formats.js';
-import { keyIn, normalizes, voiceIn } from './request.js';
+import { normalizes, voiceIn } from './request.js';
 import { ElevenLabsProtocol, keyInMessage } from './socket.js';
 
 export interface HandshakeParts extends Pick<DialectParts, 'admission' | 'bounds' | 'speech'> {

@@ -19,7 +19,7 @@ import {
 } from '../../api/issues.js';
 import { stringField, type SpeechRequest } from '../../api/speech-request.js';
 import { DEFAULT_TEMPERATURE, type Speed } from '../../api/speech-settings.js';
-import { withoutBearer, type RequestHead } from '../../front/request-head.js';
+import type { RequestHead } from '../../front/request-head.js';
 import type { Asked } from '../../front/speech-route.js';
 import { formatIn } from './formats.js';
 
@@ -81,10 +81,6 @@ const bodyFields: readonly Field[] = [stringField('text'), voiceSettingsField, n
 
 /** By default the API leaves it to the model. This service then reads numbers as words. */
 export const normalizes = (wanted: string | null | undefined): boolean => wanted !== 'off';
-
-/** The key, in the header of this API, in a common one, or in that of the public port. */
-export const keyIn = ({ apiKey, authorization, xiApiKey }: RequestHead): string =>
-  xiApiKey || withoutBearer(authorization) || apiKey;
 
 export interface Reading {
   /** The ids of our voices, by the names that its clients use. */

@@ -2,7 +2,7 @@
 import { voicesOf } from '../../accounts/keys.js';
 import type { HttpDialectConfig } from '../../config.js';
 import { reply, replyError, replyRefused } from '../../front/reply.js';
-import { withoutBearer, type RequestHead } from '../../front/request-head.js';
+import { keyIn } from '../../front/request-head.js';
 import { audioResponder, streamingResponder } from '../../front/responders.js';
 import type { Handler, Route } from '../../front/routes.js';
 import { keyedJson } from '../../front/specification.js';
@@ -14,10 +14,6 @@ import { speechParser } from './request.js';
 import { aliasesOf, voiceFor } from './voices.js';
 
 const SPEECH_PATH = '/v1/audio/speech';
-
-/** The header of this API, or that of the public port. */
-const keyIn = ({ apiKey, authorization }: RequestHead): string =>
-  authorization === '' ? apiKey : withoutBearer(authorization);
 
 /** The service counts characters where OpenAI counts tokens. */
 const doneEvent = (characters: number): string => {
