@@ -22,6 +22,8 @@ class Book {
   /** Appended entries that the sum in the store may not include yet, oldest first. */
   readonly pending: PendingEntry[] = [];
   pendingAmount = 0;
+  /** Of an account: as it was read last. */
+  isMetered = true;
 
   /** Drops the entries that the sum in the store includes. */
   settleThrough(committedEntry: number): void {
@@ -108,6 +110,7 @@ export class Credit {
     if (state === null) return { left: 0, metered: true };
     const { metered, balance, creditLimit, spent, committedEntry } = state;
     const [account, key] = this.#booksOf(payer);
+    account.isMetered = metered;
     const left = (book: Book, sum: number): number => {
       book.settleThrough(committedEntry);
       return sum + book.pendingAmount - book.reserved;
@@ -123,8 +126,10 @@ export class Credit {
 
   /** Reserves credits that the caller found available in this same tick. */
   reserve(payer: Payer, amount: number): void {
-    for (const book of this.#booksOf(payer)) book.reserved += amount;
-    this.#allotments?.reserve(payer.accountId, amount);
+    const [account, key] = this.#booksOf(payer);
+    account.reserved += amount;
+    key.reserved += amount;
+    this.#allotments?.reserve(payer.accountId, amount, account.isMetered);
   }
 
   /** Ends a reservation. */

@@ -17,7 +17,7 @@ export interface Waiting {
   cancel(): boolean;
 }
 
-/** Credit of metered accounts that this process may promise. A store that one service has for itself needs none. */
+/** Credit of accounts that this process may promise. A store that one service has for itself needs none. */
 export interface Allotments {
   /** Credits that a lease may take now. */
   headroom(accountId: number): number;
@@ -25,7 +25,8 @@ export interface Allotments {
   expect(accountId: number): void;
   /** Why the headroom cannot pay for a request. */
   refusal(accountId: number): 'creditExhausted' | 'unavailable';
-  reserve(accountId: number, amount: number): void;
+  /** @param isMetered otherwise the lease is only counted, for the time when its account becomes metered */
+  reserve(accountId: number, amount: number, isMetered: boolean): void;
   release(accountId: number, amount: number): void;
   /** An entry that uses so much was queued. */
   append(accountId: number, entry: number, amount: number): void;

@@ -85,6 +85,14 @@ if (hasPostgres()) {
     t.ok(await until(async () => (await balance('ada')) === 0));
   });
 
+  t.test('speech of an account that is not metered exchanges no credit', async (t) => {
+    const { name, services, balance } = await start(t, 1);
+    const [service] = services as [TestService];
+    t.match(await ask(service, service.key, 'a'.repeat(100)), { status: 200 });
+    t.ok(await until(async () => (await balance('default')) === -100));
+    t.same(await server.execute(name, 'SELECT 1 FROM syrinx.allotments'), []);
+  });
+
   for (const isAnnounced of [true, false])
     t.test(`a revocation that is ${isAnnounced ? '' : 'not '}announced reaches each host within a second, and its open WebSockets`, async (t) => {
       const { name, services, keys, keyOf } = await start(t, 2);

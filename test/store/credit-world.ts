@@ -243,7 +243,7 @@ export class World {
       const isAdmitted = host.credit.headroom(ACCOUNT) >= amount;
       request.outcome = isAdmitted ? 'admitted' : host.credit.refusal(ACCOUNT);
       if (isAdmitted) {
-        host.credit.reserve(ACCOUNT, amount);
+        host.credit.reserve(ACCOUNT, amount, true);
         host.leases.push(amount);
       }
       // What was idle during this very step counts too.

@@ -43,7 +43,7 @@ const alone = () => {
     credit.wait(1, amount, () => {
       const isAdmitted = credit.headroom(1) >= amount;
       decided.push(`${name} ${isAdmitted ? 'admitted' : credit.refusal(1)}`);
-      if (isAdmitted) credit.reserve(1, amount);
+      if (isAdmitted) credit.reserve(1, amount, true);
     });
   let version = 0;
   const answer = (reserved: number, more: Partial<Exchanged> = {}) => {
@@ -133,3 +133,20 @@ t.test('requests beyond the bound do not wait', async (t) => {
   );
   t.equal(credit.refusal(2), 'unavailable');
 });
+
+t.test(
+  'an account that is not metered exchanges no credit; when it becomes metered, its leases count',
+  async (t) => {
+    const { clock, credit } = alone();
+    credit.reserve(1, 700, false);
+    credit.append(1, 1, 200);
+    credit.release(1, 200);
+    for (let beats = 0; beats < 4; beats += 1) {
+      clock.ms += limits.creditRetryMs;
+      credit.beat();
+      t.strictSame(credit.exchanges(), []);
+    }
+    credit.expect(1);
+    t.match(credit.exchanges(), [{ used: 700, needed: 700, ahead: limits.creditAheadMin }]);
+  },
+);

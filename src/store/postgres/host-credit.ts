@@ -117,10 +117,11 @@ export class HostCredit implements Allotments {
     return this.#accounts.get(accountId)?.isExhausted === true ? 'creditExhausted' : 'unavailable';
   }
 
-  reserve(accountId: number, amount: number): void {
+  /** @see Allotments.reserve */
+  reserve(accountId: number, amount: number, isMetered: boolean): void {
     const account = this.#of(accountId);
     account.leases += amount;
-    this.#use(accountId, account, amount);
+    if (isMetered) this.#use(accountId, account, amount);
   }
 
   release(accountId: number, amount: number): void {
