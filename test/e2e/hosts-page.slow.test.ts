@@ -31,6 +31,13 @@ const install = `
   mkdir -p /etc/syrinx && install -d -m 700 -o syrinx -g syrinx /var/lib/syrinx
   echo SYNTHESIS_THREADS=1 >>/etc/syrinx/env`;
 
+/** The default of PostgreSQL 13. */
+const oldPasswords = `
+  systemctl start postgresql
+  sudo -u postgres psql -c "ALTER SYSTEM SET password_encryption = 'md5'"
+  set -- $(pg_lsclusters -h | head -1)
+  pg_ctlcluster "$1" "$2" stop`;
+
 const certificate = `
   mkdir -p /etc/ssl/syrinx
   openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=speech.example.com \\
@@ -55,6 +62,7 @@ if (hasPostgres())
     await run(t, first, `systemctl start syrinx@8080\n${readyWaits}`);
     const key = (await run(t, first, 'cat /var/lib/syrinx/first-key')).trim();
 
+    await run(t, database, oldPasswords);
     await run(t, database, block('createdb'));
     for (const [i, host] of hosts.entries())
       await run(t, host, block('HOST=10.0.0.1').replace('HOST=10.0.0.1', `HOST=10.0.0.${i + 1}`));
