@@ -22,6 +22,7 @@ import { StoreError, type LedgerEntry } from './store.js';
 export type JournalBounds = Pick<Bounds, 'journalSyncMs' | 'journalFileBytes' | 'ledgerRetryMs'>;
 
 const folderOf = (dataDir: string): string => join(dataDir, 'journal');
+const refusedIn = (folder: string): string => `${folder}.refused`;
 const storeIdIn = (folder: string): string => join(folder, 'store');
 const fileIn = (folder: string, number: number): string => join(folder, `${number}.log`);
 
@@ -98,6 +99,10 @@ export class Journal {
   /** Why entries cannot be written now. */
   get fault(): 'full' | 'unwritable' | null {
     return this.#fault;
+  }
+
+  get refusedFolder(): string {
+    return refusedIn(this.#folder);
   }
 
   append(entry: LedgerEntry): void {
@@ -231,7 +236,7 @@ export class Journal {
 
 /** @returns its new name */
 const keepRefused = (folder: string): string => {
-  const kept = `${folder}.refused`;
+  const kept = refusedIn(folder);
   renameSync(folder, kept);
   return kept;
 };

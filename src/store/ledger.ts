@@ -175,7 +175,7 @@ export class Ledger implements LedgerQueue {
     if (result.ok) {
       this.#acknowledge(batch.length, result.givenUp);
       this.#options.onCommitted?.({ ...result, entries: batch });
-    } else this.#fail(result.fault, result.message);
+    } else this.#fail(result.fault, result.message, result.lastEntry);
     if (result.ok && this.#queue.length > 0) void this.#commit();
     else this.#wait();
   }
@@ -198,26 +198,30 @@ export class Ledger implements LedgerQueue {
     for (const resolve of waiters) resolve();
   }
 
-  /** Others may have spent the credit of these entries. */
-  #refuse(): void {
+  /** Others may have spent the credit of these entries. @param lastEntry the store has the entries up to this one */
+  #refuse(lastEntry: number): void {
     const queued = this.#queue.splice(0);
-    if (queued.length === 0) return;
-    const credits = queued.reduce((sum, { amount }) => sum - amount, 0);
-    this.#options.log.error(
-      { entries: queued.length, credits },
-      'ledger entries were refused: this process was declared dead',
-    );
-    this.#entriesRefused += queued.length;
-    this.#onIdle();
+    const refused = queued.filter(({ entry }) => entry > lastEntry);
+    const [first] = refused;
+    if (first !== undefined) {
+      const credits = refused.reduce((sum, { amount }) => sum - amount, 0);
+      const journal = this.#options.journal?.refusedFolder;
+      this.#options.log.error(
+        { writer: first.writer, entries: refused.length, firstEntry: first.entry, credits, journal },
+        'ledger entries were refused: this process was declared dead; restart it, charge them by hand, from the first one on, then remove the journal',
+      );
+      this.#entriesRefused += refused.length;
+    }
+    if (queued.length > 0) this.#onIdle();
   }
 
-  #fail(fault: LedgerFault, reason: string): void {
+  #fail(fault: LedgerFault, reason: string, lastEntry = 0): void {
     if (this.#ended) return;
     // One line for each fault, not for each attempt.
     if (this.#writeFault !== fault)
       this.#options.log.error({ reason }, 'the ledger cannot be written: nothing is admitted');
     this.#writeFault = fault;
-    if (fault === 'barred') this.#refuse();
+    if (fault === 'barred') this.#refuse(lastEntry);
   }
 
   #wait(): void {

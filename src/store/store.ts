@@ -112,7 +112,13 @@ export type CommitResult =
       /** Of the accounts of the batch, in a store that several services share. */
       readonly allotments?: readonly Allotment[];
     }
-  | { readonly ok: false; readonly fault: LedgerFault; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly fault: LedgerFault;
+      readonly message: string;
+      /** Of `barred`: the last entry of the writer that the store has. It refuses those after it. */
+      readonly lastEntry?: number;
+    };
 
 /** A batch that is in the store. */
 export interface CommittedBatch {
@@ -124,6 +130,8 @@ export interface CommittedBatch {
 export interface EntryJournal {
   /** Why entries cannot be kept now. */
   readonly fault: StoreFault | null;
+  /** Where it stays, after the close, if the store has refused entries. */
+  readonly refusedFolder: string;
   append(entry: LedgerEntry): void;
   /** Entries up to this one are in the store. */
   settled(entry: number): void;

@@ -1,5 +1,6 @@
 /** Three services on one PostgreSQL: credit, revocation, kills and cuts. */
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { keys as keysProgram } from '../../scripts/keys.js';
 import { store as storeProgram } from '../../scripts/store.js';
@@ -7,7 +8,9 @@ import { hasPostgres, PostgresServer } from '../support/postgres.js';
 import { runner } from '../support/run-command.js';
 import {
   freePort,
+  openStream,
   pause,
+  prose,
   SCRIPTED,
   spawnService,
   startService,
@@ -94,25 +97,28 @@ if (hasPostgres()) {
   });
 
   for (const isAnnounced of [true, false])
-    t.test(`a revocation that is ${isAnnounced ? '' : 'not '}announced reaches each host within a second, and its open WebSockets`, async (t) => {
-      const { name, services, keys, keyOf } = await start(t, 2);
-      if (!isAnnounced)
-        await server.execute(name, 'ALTER TABLE syrinx.api_keys DISABLE TRIGGER key_is_announced');
-      const key = await keyOf('ada', 300);
-      const sockets = await Promise.all(services.map(({ port }) => openNative(port, key)));
-      const closedAtMs = Promise.all(
-        sockets.map(async (socket) => {
-          t.match(await socket.closing(), { code: 1008 });
-          return performance.now();
-        }),
-      );
-      t.match(await keys('revoke', key), { status: 0 });
-      const revokedAtMs = performance.now();
-      const closedMs = Math.max(...(await closedAtMs)) - revokedAtMs;
-      t.ok(closedMs < 1_000, `the last one is closed after ${Math.round(closedMs)} ms`);
-      for (const service of services)
-        t.equal((await service.get('/v1/tts/speakers', { 'x-api-key': key })).status, 401);
-    });
+    t.test(
+      `a revocation that is ${isAnnounced ? '' : 'not '}announced reaches each host within a second, and its open WebSockets`,
+      async (t) => {
+        const { name, services, keys, keyOf } = await start(t, 2);
+        if (!isAnnounced)
+          await server.execute(name, 'ALTER TABLE syrinx.api_keys DISABLE TRIGGER key_is_announced');
+        const key = await keyOf('ada', 300);
+        const sockets = await Promise.all(services.map(({ port }) => openNative(port, key)));
+        const closedAtMs = Promise.all(
+          sockets.map(async (socket) => {
+            t.match(await socket.closing(), { code: 1008 });
+            return performance.now();
+          }),
+        );
+        t.match(await keys('revoke', key), { status: 0 });
+        const revokedAtMs = performance.now();
+        const closedMs = Math.max(...(await closedAtMs)) - revokedAtMs;
+        t.ok(closedMs < 1_000, `the last one is closed after ${Math.round(closedMs)} ms`);
+        for (const service of services)
+          t.equal((await service.get('/v1/tts/speakers', { 'x-api-key': key })).status, 401);
+      },
+    );
 
   t.test(
     'the credit of a killed host is not spent by others until it returns, or is declared dead',
@@ -165,37 +171,69 @@ if (hasPostgres()) {
     },
   );
 
-  t.test('a host that starts while the database is away waits for it, and then sends its journal', async (t) => {
-    const { services, keyOf, balance, url } = await start(t, 1);
+  t.test('a host that is declared dead while it speaks reports what must be charged by hand', async (t) => {
+    const { services, store, balance } = await start(t, 1);
     const [service] = services as [TestService];
-    const key = await keyOf('ada', 5_000);
-    await server.signal('SIGKILL');
-    t.teardown(() => server.run());
+    const text = prose(60);
+    // It is not read, so it is not spoken to its end.
+    const stream = await openStream(service, text);
+    t.match(await store('declare-dead', await writerOf(store, service)), { status: 0 });
+    t.ok(await until(async () => /declared dead/.test(await service.unreadyReasons())));
+    await stream.rest();
+    const message =
+      'ledger entries were refused: this process was declared dead; restart it, charge them by hand, from the first one on, then remove the journal';
+    const refused = () => service.logged(message).reduce((sum, { credits }) => sum + Number(credits), 0);
+    t.ok(await until(async () => refused() - (await balance('default')) === text.length));
+    const [line] = service.logged(message);
     t.match(await service.stop(), { code: 0 });
-    const opsPort = await freePort();
-    const env = { STORE_URL: url, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', CONSOLE_PORT: 'off' };
-    const spawn = () =>
-      spawnService(t, { ...env, DATA_DIR: service.dataDir, OPS_PORT: String(opsPort) }, SCRIPTED);
-    const isWaiting = async (): Promise<boolean> => {
-      const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => null);
-      return answer?.status === 503 && /cannot be reached/.test(await answer.text());
-    };
-
-    const stopped = spawn();
-    t.ok(await until(isWaiting), 'the reason is in /readyz');
-    t.equal(stopped.logged('the start waits for the store').length, 1);
-    t.match(await stopped.stop(), { signal: 'SIGTERM' }, 'a stop ends the wait');
-
-    const waiting = spawn();
-    t.ok(await until(isWaiting));
-    // Longer than systemd would start it again and again.
-    await pause(15_000);
-    t.equal(waiting.exit, null);
-    await server.run();
-    await waiting.listening();
-    t.ok(await until(async () => (await ask(waiting, key, 'a'.repeat(100))).status === 200));
-    t.ok(await until(async () => (await balance('ada')) === 4_900));
+    const journal = String(line?.['journal']);
+    t.ok(existsSync(journal), journal);
+    const lines = readdirSync(journal)
+      .filter((name) => name.endsWith('.log'))
+      .flatMap((name) => readFileSync(join(journal, name), 'utf8').trimEnd().split('\n'));
+    const entries = lines.map((each) => JSON.parse(each.slice(9)) as { entry: number; amount: number });
+    const toCharge = entries.filter(({ entry }) => entry >= Number(line?.['firstEntry']));
+    t.equal(
+      toCharge.reduce((sum, { amount }) => sum - amount, 0),
+      refused(),
+      'the journal has them',
+    );
   });
+
+  t.test(
+    'a host that starts while the database is away waits for it, and then sends its journal',
+    async (t) => {
+      const { services, keyOf, balance, url } = await start(t, 1);
+      const [service] = services as [TestService];
+      const key = await keyOf('ada', 5_000);
+      await server.signal('SIGKILL');
+      t.teardown(() => server.run());
+      t.match(await service.stop(), { code: 0 });
+      const opsPort = await freePort();
+      const env = { STORE_URL: url, SYNTHESIS_THREADS: '1', ACTOR_THREADS: '1', CONSOLE_PORT: 'off' };
+      const spawn = () =>
+        spawnService(t, { ...env, DATA_DIR: service.dataDir, OPS_PORT: String(opsPort) }, SCRIPTED);
+      const isWaiting = async (): Promise<boolean> => {
+        const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => null);
+        return answer?.status === 503 && /cannot be reached/.test(await answer.text());
+      };
+
+      const stopped = spawn();
+      t.ok(await until(isWaiting), 'the reason is in /readyz');
+      t.equal(stopped.logged('the start waits for the store').length, 1);
+      t.match(await stopped.stop(), { signal: 'SIGTERM' }, 'a stop ends the wait');
+
+      const waiting = spawn();
+      t.ok(await until(isWaiting));
+      // Longer than systemd would start it again and again.
+      await pause(15_000);
+      t.equal(waiting.exit, null);
+      await server.run();
+      await waiting.listening();
+      t.ok(await until(async () => (await ask(waiting, key, 'a'.repeat(100))).status === 200));
+      t.ok(await until(async () => (await balance('ada')) === 4_900));
+    },
+  );
 
   t.test('late entries of a dead host are refused and reported, and it admits nothing more', async (t) => {
     const { services, store, keyOf, balance, url } = await start(t, 2);

@@ -47,9 +47,13 @@ const setUp = (t: Test, bounds: Partial<LedgerBounds> = {}) => {
   t.teardown(() => mock.timers.reset());
   const writers: ScriptedWriter[] = [];
   const lines: string[] = [];
+  const fields: unknown[] = [];
   const log = {
     info: (line: string) => lines.push(line),
-    error: (_: unknown, line: string) => lines.push(line),
+    error: (of: unknown, line: string) => {
+      fields.push(of);
+      lines.push(line);
+    },
   } as unknown as Log;
   const ledger = new Ledger({
     writer: 7,
@@ -60,7 +64,7 @@ const setUp = (t: Test, bounds: Partial<LedgerBounds> = {}) => {
     bounds: { ...limits, ...bounds },
     log,
   });
-  return { ledger, writers, lines, writer: writers[0]! };
+  return { ledger, writers, lines, fields, writer: writers[0]! };
 };
 
 const numbers = (batch: readonly LedgerEntry[] | undefined) => batch?.map(({ entry }) => entry);
@@ -165,6 +169,22 @@ t.test('entries that were given up are acknowledged, and logged', async (t) => {
   await writer.answer({ ok: true, givenUp: 1 });
   t.equal(ledger.acknowledged, 1);
   t.match(lines, [/given up/]);
+});
+
+t.test('what the store refuses is reported from the first entry that it does not have', async (t) => {
+  const { ledger, writer, fields } = setUp(t);
+  for (const amount of [3, 4, 5]) ledger.append(usageOf(amount));
+  const barred = { ok: false, fault: 'barred', message: 'dead' } as const;
+  // The answer to its commit was lost.
+  await writer.answer({ ...barred, lastEntry: 1 });
+  const reports = () => fields.filter((each) => (each as { entries?: number }).entries !== undefined);
+  t.match(reports(), [{ writer: 7, entries: 2, firstEntry: 2, credits: 9 }]);
+  t.equal(ledger.entriesRefused, 2);
+  ledger.append(usageOf(6));
+  mock.timers.tick(limits.ledgerRetryMs);
+  await writer.answer({ ...barred, lastEntry: 1 });
+  t.match(reports()[1], { entries: 1, firstEntry: 4, credits: 6 });
+  t.equal(ledger.queued, 0);
 });
 
 t.test('closing does not wait for ever for a store that takes no writes', async (t) => {

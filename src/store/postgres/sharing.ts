@@ -4,7 +4,7 @@ import type { Bounds } from '../../limits.js';
 import type { Log } from '../../log.js';
 import { Journal, leftJournals, type JournalBounds, type LeftJournal } from '../journal.js';
 import { StoreError, type CommittedBatch, type LedgerEntry, type Sharing } from '../store.js';
-import { Connection, SERVICE_NAME, type PostgresBounds, type Session } from './connection.js';
+import { Connection, SERVICE_NAME, type PostgresBounds } from './connection.js';
 import { Exchanges } from './exchanges.js';
 import type { CreditBounds } from './host-credit.js';
 import { commitEntries, declareSilentText } from './writer.js';
@@ -33,19 +33,6 @@ interface Sent {
   readonly givenUp: number;
 }
 
-/** Entries that the database does not have. It takes those of a writer in their order. */
-const lacking = async (
-  session: Session,
-  writer: number,
-  entries: readonly LedgerEntry[],
-): Promise<readonly LedgerEntry[]> => {
-  const [row] = await session.query<{ last: number }>(
-    'SELECT coalesce(max(entry), 0) AS last FROM ledger WHERE writer = $1',
-    [writer],
-  );
-  return entries.filter(({ entry }) => entry > (row?.last ?? 0));
-};
-
 /** Sends what a process left. */
 const send = async (
   connection: Connection,
@@ -59,7 +46,10 @@ const send = async (
   let givenUp = 0;
   for (let from = 0; from < entries.length; from += batchMax) {
     const result = await commitEntries(connection, writer, entries.slice(from, from + batchMax));
-    if (!result.ok) return { refused: await lacking(session, writer, entries), givenUp };
+    if (!result.ok) {
+      const { lastEntry = 0 } = result;
+      return { refused: entries.filter(({ entry }) => entry > lastEntry), givenUp };
+    }
     givenUp += result.givenUp;
   }
   await session.query('SELECT end_writer($1)', [writer]);

@@ -27,11 +27,11 @@ interface Appended {
   readonly allotments: readonly Allotment[];
 }
 
-export const barred: CommitResult = {
+const barred = {
   ok: false,
   fault: 'barred',
   message: 'this process was declared dead, and its entries are refused: restart it',
-};
+} as const;
 
 /** @throws {StoreError} */
 export const commitEntries = async (
@@ -44,7 +44,13 @@ export const commitEntries = async (
   const session = await connection.session();
   const [row] = await session.query<{ appended: Appended | null }>(append, [writer, HOST, ...arrays]);
   const appended = row?.appended ?? null;
-  return appended === null ? barred : { ok: true, ...appended };
+  if (appended !== null) return { ok: true, ...appended };
+  // A batch whose acknowledgement was lost may be there.
+  const [last] = await session.query<{ entry: number }>(
+    'SELECT coalesce(max(entry), 0) AS entry FROM ledger WHERE writer = $1',
+    [writer],
+  );
+  return { ...barred, lastEntry: last?.entry ?? 0 };
 };
 
 export class PostgresWriter implements LedgerWriter {
