@@ -81,19 +81,25 @@ export class Journal {
     log: Log,
   ): Journal {
     const folder = join(folderOf(dataDir), String(writer));
+    // Under its own name another start could take the hold first, and remove it.
+    const made = `${folder}.new`;
+    let hold: StoreHold | undefined;
     try {
-      makeFolder(folder);
-      writeFileSync(storeIdIn(folder), storeId, { mode: 0o600 });
-      syncFile(storeIdIn(folder));
-      syncFolder(folder);
+      makeFolder(made);
+      writeFileSync(storeIdIn(made), storeId, { mode: 0o600 });
+      syncFile(storeIdIn(made));
+      hold = StoreHold.seize(made, 0);
+      syncFolder(made);
+      renameSync(made, folder);
       syncFolder(dirname(folder));
     } catch (error) {
+      hold?.release();
       throw new StoreError(
         'unwritable',
         `The journal ${folder} cannot be created (${(error as Error).message}): let the service write to DATA_DIR`,
       );
     }
-    return new Journal(folder, StoreHold.seize(folder, 0), bounds, log);
+    return new Journal(folder, hold, bounds, log);
   }
 
   /** Why entries cannot be written now. */
@@ -131,9 +137,9 @@ export class Journal {
     await this.#running;
     await this.#run();
     await this.#file?.close();
-    this.#hold.release();
-    if (end === 'ended') rmSync(this.#folder, { recursive: true, force: true });
-    else if (end === 'refused') keepRefused(this.#folder);
+    if (end === 'ended') remove(this.#folder, this.#hold);
+    else if (end === 'refused') keepRefused(this.#folder, this.#hold);
+    else this.#hold.release();
   }
 
   #runSoon(ms: number): void {
@@ -234,12 +240,18 @@ export class Journal {
   }
 }
 
-/** @returns its new name */
-const keepRefused = (folder: string): string => {
-  const kept = refusedIn(folder);
-  renameSync(folder, kept);
-  return kept;
+/** Under another name no start takes it for a journal that is left. Only then the hold ends. */
+const moveAway = (folder: string, hold: StoreHold, name: string): string => {
+  renameSync(folder, name);
+  hold.release();
+  return name;
 };
+
+/** @returns its new name */
+const keepRefused = (folder: string, hold: StoreHold): string => moveAway(folder, hold, refusedIn(folder));
+
+const remove = (folder: string, hold: StoreHold): void =>
+  rmSync(moveAway(folder, hold, `${folder}.sent`), { recursive: true, force: true });
 
 /** The journal of a process that ended before it had sent all its entries. */
 export interface LeftJournal {
@@ -307,14 +319,8 @@ export const leftJournals = (dataDir: string): LeftJournal[] => {
         writer: Number(name),
         storeId: existsSync(storeIdIn(folder)) ? readFileSync(storeIdIn(folder), 'utf8') : '',
         entries,
-        remove: () => {
-          hold.release();
-          rmSync(folder, { recursive: true, force: true });
-        },
-        keepRefused: () => {
-          hold.release();
-          return keepRefused(folder);
-        },
+        remove: () => remove(folder, hold),
+        keepRefused: () => keepRefused(folder, hold),
         release: () => hold.release(),
       };
     } catch (error) {

@@ -9,6 +9,7 @@ import t from 'tap';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
 import { Journal, leftJournals, toLine } from '../../src/store/journal.js';
+import { StoreHold } from '../../src/store/sqlite/hold.js';
 import type { LedgerEntry } from '../../src/store/store.js';
 import { eventually } from '../support/waiting.js';
 import { memoryFolder } from './support.js';
@@ -79,6 +80,37 @@ t.test('a journal whose entries are all in the database is removed when its writ
   await journal.close('ended');
   t.notOk(existsSync(folderOf(dataDir)));
   t.strictSame(leftJournals(dataDir), []);
+});
+
+t.test('no other start finds a journal before its process holds it, or after it let go of it', async (t) => {
+  const dataDir = memoryFolder(t);
+  const found: number[] = [];
+  let isLooking = false;
+  const look = (): void => {
+    if (isLooking) return;
+    isLooking = true;
+    found.push(leftJournals(dataDir).length);
+    isLooking = false;
+  };
+  const seize = StoreHold.seize.bind(StoreHold);
+  t.intercept(StoreHold, 'seize', {
+    value: (...parameters: Parameters<typeof seize>) => {
+      look();
+      return seize(...parameters);
+    },
+  });
+  const { release } = StoreHold.prototype;
+  t.intercept(StoreHold.prototype, 'release', {
+    value(this: StoreHold) {
+      release.call(this);
+      look();
+    },
+  });
+  const create = () => Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
+  await create().close('ended');
+  await create().close('refused');
+  t.strictSame(found, [0, 0, 0, 0]);
+  t.strictSame(readdirSync(join(dataDir, 'journal')), [`${WRITER}.refused`]);
 });
 
 t.test('what the disk did not synchronise is written again, into another file', async (t) => {
