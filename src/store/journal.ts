@@ -5,9 +5,10 @@
  *   journal/WRITER/store               id of the store that the entries are for
  *   journal/WRITER/1.log, 2.log, ...   one line for each entry: checksum, entry
  *
- * Every entry is written, so a kill loses none. The disk is synchronised only for entries that the database has not
- * acknowledged within `journalSyncMs`. So a power cut loses none while the database is away, and the disk is idle while
- * the database answers.
+ * Every entry is written at once, or after the synchronisation that is under way: a kill loses only those that wait for it.
+ * The disk is synchronised only for entries that the database has not acknowledged within `journalSyncMs`. So the disk is
+ * idle while the database answers, and while it is away a power cut loses only the last entries: those of twice
+ * `journalSyncMs`, and of the time that a synchronisation takes.
  */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open, truncate, unlink, type FileHandle } from 'node:fs/promises';
@@ -59,8 +60,11 @@ export class Journal {
   #file: FileHandle | null = null;
   #fileNumber = 0;
   #fileBytes = 0;
+  #syncedBytes = 0;
   /** Files that are complete. */
-  readonly #files: JournalFile[] = [];
+  #files: JournalFile[] = [];
+  /** A file that could not be written or synchronised, and the part of it that was. */
+  #abandoned: { readonly path: string; readonly bytes: number } | null = null;
   #running: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #fault: 'full' | 'unwritable' | null = null;
@@ -179,9 +183,37 @@ export class Journal {
       // file has all of it.
       this.#lines = [...this.#unsynced, ...this.#lines];
       this.#unsynced = [];
-      await this.#file?.truncate(this.#fileBytes).catch(() => undefined);
-      await this.#endFile().catch(() => undefined);
+      await this.#abandonFile().catch(() => undefined);
     }
+  }
+
+  /** Its lines are to be written again. Until the next file has them, it stays. */
+  async #abandonFile(): Promise<void> {
+    const file = this.#file;
+    if (file === null) return;
+    const path = fileIn(this.#folder, this.#fileNumber);
+    if (this.#fileBytes === 0) {
+      this.#file = null;
+      await file.close();
+      await unlink(path);
+      return;
+    }
+    await file.truncate(this.#fileBytes).catch(() => undefined);
+    this.#abandoned = { path, bytes: this.#syncedBytes };
+    await this.#endFile();
+  }
+
+  /** The next file has its lines, except for those that were synchronised. So a disk that fails for long is not filled. */
+  async #cutAbandoned(): Promise<void> {
+    if (this.#abandoned === null) return;
+    const { path, bytes } = this.#abandoned;
+    this.#abandoned = null;
+    if (bytes > 0) {
+      await truncate(path, bytes);
+      return;
+    }
+    await unlink(path);
+    this.#files = this.#files.filter((file) => file.path !== path);
   }
 
   async #write(): Promise<void> {
@@ -203,14 +235,17 @@ export class Journal {
     }
     this.#unsynced.push(text);
     this.#written = last;
+    await this.#cutAbandoned();
   }
 
   async #sync(): Promise<void> {
     const last = this.#written;
+    const bytes = this.#fileBytes;
     if (!this.#isFolderSynced) syncFolder(this.#folder);
     this.#isFolderSynced = true;
     await this.#file?.datasync();
     this.#synced = last;
+    this.#syncedBytes = bytes;
     this.#unsynced = [];
     this.#writtenAtMs = performance.now();
   }
@@ -222,6 +257,7 @@ export class Journal {
       // All of it, so the file can be used again.
       await truncate(fileIn(this.#folder, this.#fileNumber), 0);
       this.#fileBytes = 0;
+      this.#syncedBytes = 0;
     } else if (this.#fileBytes >= this.#bounds.journalFileBytes) {
       await this.#sync();
       await this.#endFile();
@@ -236,6 +272,7 @@ export class Journal {
     const file = this.#file;
     this.#file = null;
     this.#fileBytes = 0;
+    this.#syncedBytes = 0;
     await file.close();
   }
 }

@@ -99,7 +99,7 @@ t.test('no other start finds a journal before its process holds it, or after it 
       return seize(...parameters);
     },
   });
-  const { release } = StoreHold.prototype;
+  const release: (this: StoreHold) => void = Reflect.get(StoreHold.prototype, 'release');
   t.intercept(StoreHold.prototype, 'release', {
     value(this: StoreHold) {
       release.call(this);
@@ -113,26 +113,40 @@ t.test('no other start finds a journal before its process holds it, or after it 
   t.strictSame(readdirSync(join(dataDir, 'journal')), [`${WRITER}.refused`]);
 });
 
-t.test('what the disk did not synchronise is written again, into another file', async (t) => {
-  const dataDir = memoryFolder(t);
-  const probe = await open(join(dataDir, 'probe'), 'w');
-  const handles = Object.getPrototypeOf(probe) as FileHandle;
-  await probe.close();
-  let failures = 0;
-  const { restore } = t.intercept(handles, 'datasync', {
-    value: () => {
-      failures += 1;
-      restore();
-      return Promise.reject(new Error('EIO'));
-    },
-  });
-  const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
-  journal.append(entryOf(1));
-  await eventually(() => failures === 1 && logsIn(dataDir).length === 2, 20_000);
-  await journal.close('left');
-  t.match(readFileSync(join(folderOf(dataDir), '2.log'), 'utf8'), /"entry":1}/);
-  t.equal(journal.fault, null);
-});
+t.test(
+  'what the disk does not synchronise is written again into another file, and fills no disk',
+  async (t) => {
+    const dataDir = memoryFolder(t);
+    const probe = await open(join(dataDir, 'probe'), 'w');
+    const handles = Object.getPrototypeOf(probe) as FileHandle;
+    await probe.close();
+    const datasync: (this: FileHandle) => Promise<void> = Reflect.get(handles, 'datasync');
+    let syncs = 0;
+    let failuresLeft = 0;
+    let filesMax = 0;
+    t.intercept(handles, 'datasync', {
+      value(this: FileHandle) {
+        filesMax = Math.max(filesMax, logsIn(dataDir).length);
+        if (failuresLeft === 0)
+          return datasync.call(this).then(() => {
+            syncs += 1;
+          });
+        failuresLeft -= 1;
+        return Promise.reject(new Error('EIO'));
+      },
+    });
+    const journal = Journal.create(dataDir, { writer: WRITER, storeId: 'one' }, bounds, log);
+    journal.append(entryOf(1));
+    await eventually(() => syncs > 0, 20_000);
+    failuresLeft = 6;
+    journal.append(entryOf(2));
+    await eventually(() => failuresLeft === 0 && journal.fault === null, 20_000);
+    await journal.close('left');
+    t.equal(filesMax, 2, 'the synchronised part of one file, and another one');
+    t.match(readFileSync(join(folderOf(dataDir), '1.log'), 'utf8'), /^\w+ .*"entry":1}\n$/);
+    t.strictSame(numbersLeft(dataDir), [1, 2]);
+  },
+);
 
 /** A journal of 25 entries in three files. */
 const leave = async (dataDir: string): Promise<string> => {
