@@ -109,19 +109,20 @@ t.test('10,000 words cost no more than one; phrases cost a look-up where they be
     lexicons.words.add(entry(`word${i}`, 'x'));
     lexicons.phrases.add(entry(i % 2 === 0 ? `word${i}` : `the word ${i}`, 'x'));
   }
-  const text = 'the quick brown fox and the word that nobody knows '.repeat(2_000);
+  const text = 'the quick brown fox and the word that nobody knows '.repeat(50);
   const words = wordSpans(text);
   const leastMs = { one: Infinity, words: Infinity, phrases: Infinity };
-  // In turns: a busy machine slows all of them.
-  for (let round = 0; round < 12; round++)
+  let found = 0;
+  // In turns, and briefly: on a busy machine some of the rounds run without a pause.
+  for (let round = 0; round < 300; round++)
     for (const name of ['one', 'words', 'phrases'] as const) {
       const startedMs = performance.now();
-      const found = pronounced([lexicons[name]], text, words, 'en-US');
+      found += pronounced([lexicons[name]], text, words, 'en-US').length;
       leastMs[name] = Math.min(leastMs[name], performance.now() - startedMs);
-      t.strictSame(found, []);
     }
+  t.equal(found, 0);
   const ratioOf = (name: 'words' | 'phrases') => leastMs[name] / leastMs.one;
-  t.ok(ratioOf('words') < 1.3, `words: ${ratioOf('words').toFixed(2)} times as long as with one entry`);
+  t.ok(ratioOf('words') < 1.25, `words: ${ratioOf('words').toFixed(2)} times as long as with one entry`);
   t.ok(ratioOf('phrases') < 2, `phrases: ${ratioOf('phrases').toFixed(2)} times as long`);
   t.end();
 });
