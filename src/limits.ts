@@ -302,7 +302,7 @@ export const limits = {
   creditIdleMs: 30_000,
   /** PostgreSQL: milliseconds until a host asks again for credit that it did not get and that no request waits for. */
   creditRetryMs: 1_000,
-  /** PostgreSQL: milliseconds that a request waits for credit that other hosts hold. */
+  /** PostgreSQL: milliseconds that a request waits for credit that other hosts hold, once the database has answered. */
   creditWaitMsMax: 200,
   /** PostgreSQL: requests that wait so; a further one is answered at once. */
   creditWaitsMax: 4_096,

@@ -224,7 +224,7 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
         const answer = await fetch(`http://127.0.0.1:${proxyPort}${path}`, { method: 'POST', headers, body });
         await answer.text();
         if (answer.status === 200) spoken += text.length;
-        else failures.push(answer.status === 503 ? answer.headers.get('x-request-id') : answer.status);
+        else failures.push(answer.status);
       } catch (error) {
         failures.push(error);
       }
@@ -277,13 +277,10 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
   }
   isOver = true;
   await asking;
-  // On a busy machine the database may answer too late to a host that has no credit of an account yet: clients repeat that.
-  const late = started.flatMap(({ entries }) =>
-    entries.filter(({ refusal }) => refusal === 'storeUnavailable').map(({ requestId }) => requestId),
+  const reports = started.flatMap(({ entries }) =>
+    entries.filter(({ level, status }) => Number(level) >= 50 || Number(status) >= 400),
   );
-  const others = failures.filter((failure) => !late.includes(failure));
-  t.same(others, [], `of ${answered} requests and utterances`);
-  t.ok(50 * late.length <= answered, `${late.length} had to wait too long for credit`);
+  t.same(failures, [], `of ${answered} requests and utterances: ${failures.length === 0 ? '' : JSON.stringify(reports)}`);
   t.ok(connected > keys.length, `${keys.length} WebSockets were connected ${connected} times`);
   for (const host of hosts) t.match(await host.stop(), { code: 0 });
   t.equal(await hostsWithCredit(), 0, 'hosts that have ended hold no credit');

@@ -81,10 +81,29 @@ t.test('requests wait in their order, and one that leaves holds up no other', as
   t.equal(credit.waiting, 0);
 });
 
+t.test('a request waits longer for the database than for other hosts', async (t) => {
+  const { clock, credit, decided, wait, answer } = alone();
+  const beatAt = (ms: number) => {
+    clock.ms = ms;
+    credit.beat();
+  };
+  wait('a', 50);
+  beatAt(limits.storeStaleMsMax - 1);
+  t.strictSame(decided, [], 'the database has not answered');
+  answer(70);
+  t.strictSame(decided, ['a admitted']);
+  wait('b', 50);
+  beatAt(2 * limits.storeStaleMsMax - 1);
+  t.strictSame(decided.slice(1), ['b unavailable'], 'the database does not answer');
+  t.end();
+});
+
 t.test('a request is refused as exhausted only if all others have answered a call', async (t) => {
   const { clock, credit, decided, wait, answer } = alone();
   wait('a', 50);
   answer(0, { room: 10, unanswered: 1, idleElsewhere: 100 });
+  clock.ms = limits.creditWaitMsMax - 1;
+  credit.beat();
   t.strictSame(decided, []);
   clock.ms = limits.creditWaitMsMax;
   credit.beat();

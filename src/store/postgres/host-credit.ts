@@ -23,12 +23,15 @@ export type CreditBounds = Pick<
   | 'creditRetryMs'
   | 'creditWaitMsMax'
   | 'creditWaitsMax'
+  | 'storeStaleMsMax'
 >;
 
 interface Waiter extends Waiting {
   readonly amount: number;
   readonly sinceMs: number;
-  readonly deadlineMs: number;
+  /** Until the database has answered a question that was sent after the wait began, that for the answer; then that for others. */
+  deadlineMs: number;
+  isAnswered: boolean;
   readonly decide: () => void;
 }
 
@@ -138,8 +141,9 @@ export class HostCredit implements Allotments {
   }
 
   /**
-   * Waits until the headroom can pay, or it is clear that nothing can, or `creditWaitMsMax` has passed. Requests of an
-   * account wait in their order.
+   * Waits until the headroom can pay, or it is clear that nothing can, or others did not give credit back within
+   * `creditWaitMsMax` after the database has answered, or it has not answered within `storeStaleMsMax`. Requests of an account
+   * wait in their order.
    *
    * @param decide called once, in which `headroom` and `refusal` decide; never from within this call
    * @returns `null`: they can decide now
@@ -153,7 +157,8 @@ export class HostCredit implements Allotments {
       amount,
       decide,
       sinceMs: nowMs,
-      deadlineMs: nowMs + this.#bounds.creditWaitMsMax,
+      deadlineMs: nowMs + this.#bounds.storeStaleMsMax,
+      isAnswered: false,
       cancel: () => this.#leave(account, waiter),
     };
     this.#waits += 1;
@@ -212,7 +217,13 @@ export class HostCredit implements Allotments {
     account.free = answer.free;
     account.freeUntilMs = sentAtMs + this.#bounds.creditFreeMs - this.#bounds.creditFreeMarginMs;
     if (answer.answered >= account.called) account.called = 0;
-    account.askAgainMs = this.#clock() + this.#bounds.creditRetryMs;
+    const nowMs = this.#clock();
+    account.askAgainMs = nowMs + this.#bounds.creditRetryMs;
+    for (const waiter of account.waiters) {
+      if (waiter.isAnswered || waiter.sinceMs > sentAtMs) continue;
+      waiter.isAnswered = true;
+      waiter.deadlineMs = nowMs + this.#bounds.creditWaitMsMax;
+    }
     const [first] = account.waiters;
     const isOfFirst = first !== undefined && first.sinceMs <= sentAtMs;
     if (isOfFirst && sent.mayCall) account.hasCalled = true;
