@@ -9,7 +9,7 @@ import type { Engine, EngineMeans, GpuMeans } from './engine.js';
 import { firstLine } from './entries.js';
 import { batched } from './graph/batched.js';
 import { masked } from './graph/masked.js';
-import { readModel } from './graph/model.js';
+import { readModel } from './graph/read.js';
 import { modelMessage, withWeights } from './graph/write.js';
 import { copiesFolder, errorsOnly, optimisedCopies } from './optimised.js';
 import type { HeldFile } from './pack.js';

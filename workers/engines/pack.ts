@@ -1,12 +1,13 @@
 /** A voice pack on disk. What every format needs to read its files and to verify them. */
 import { createHash } from 'node:crypto';
-import { type BigIntStats, fstat, open, read } from 'node:fs';
+import { type BigIntStats, constants, fstat, open, read } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { type VoicePack, VoicePackError } from '../../src/threads/voices.js';
 import { type PackEntry, faultOf } from './entries.js';
-import { type Model, readModel } from './graph/model.js';
+import type { Model } from './graph/model.js';
+import { readModel } from './graph/read.js';
 
 const fstatFile = promisify(fstat);
 const openFile = promisify(open);
@@ -21,6 +22,8 @@ const levelsMax = 4;
 const filesMax = 4_096;
 /** The first bytes of a file, which show what it is. */
 const headBytes = 128;
+/** A pipe in the place of a file does not block its reader. Windows has no such flag. */
+const openFlags = constants.O_RDONLY | ((constants.O_NONBLOCK as number | undefined) ?? 0);
 
 /** What a format finds in a folder. */
 export type PackContent = Pick<
@@ -45,6 +48,11 @@ export interface HeldFile {
   readonly bytes: number;
 }
 
+/** Takes the descriptor of each file that is opened. */
+export interface Held {
+  push(descriptor: number): unknown;
+}
+
 /** What a failed download often leaves instead of the file. */
 const impostors: readonly (readonly [RegExp, string])[] = [
   [
@@ -53,6 +61,17 @@ const impostors: readonly (readonly [RegExp, string])[] = [
   ],
   [/^\s*<(?:!doctype|html|head)/i, 'a web page, not the file: download it by its own link'],
 ];
+
+/** Parses a manifest, which may also be in the metadata of a model. @param place for messages */
+export const parseJson = (place: string, text: string): unknown => {
+  if (text.length > manifestBytesMax)
+    throw new VoicePackError(`${place}: more than ${manifestBytesMax} characters`);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new VoicePackError(`${place}: not valid JSON`);
+  }
+};
 
 const hashOf = async (file: number): Promise<string> => {
   const hash = createHash('sha256');
@@ -78,6 +97,9 @@ const listFiles = async (folder: string, below = '', level = 1): Promise<string[
   return found;
 };
 
+export const totalBytes = (files: readonly HeldFile[]): number =>
+  files.reduce((sum, { bytes }) => sum + bytes, 0);
+
 export class PackFolder {
   /** Of the pack: the ids of its voices begin with it. */
   readonly name: string;
@@ -88,12 +110,12 @@ export class PackFolder {
    * Descriptors of the files that were opened. They are not `FileHandle`s: those end with the thread that reads the
    * packs.
    */
-  readonly #held: number[];
+  readonly #held: Held;
   readonly #identity = new Map<string, string>();
   readonly #files = new Map<string, { readonly descriptor: number; readonly file: HeldFile }>();
   readonly #models = new Map<string, Promise<Model>>();
 
-  private constructor(entry: PackEntry, files: readonly string[], held: number[]) {
+  private constructor(entry: PackEntry, files: readonly string[], held: Held) {
     this.name = entry.name;
     this.path = entry.path;
     this.files = files;
@@ -101,7 +123,7 @@ export class PackFolder {
   }
 
   /** @param held gets the descriptors of all files that are opened, for the caller to close */
-  static async open(entry: PackEntry, held: number[]): Promise<PackFolder> {
+  static async open(entry: PackEntry, held: Held): Promise<PackFolder> {
     const { path, files } = entry;
     try {
       return new PackFolder(entry, files ?? (await listFiles(path)).sort(), held);
@@ -130,12 +152,7 @@ export class PackFolder {
 
   /** Reads a manifest. */
   async json(name: string): Promise<unknown> {
-    const text = (await this.bytes(name, manifestBytesMax)).toString('utf8');
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      throw new VoicePackError(`${this.pathOf(name)}: not valid JSON`);
-    }
+    return parseJson(this.pathOf(name), (await this.bytes(name, manifestBytesMax)).toString('utf8'));
   }
 
   /** Reads a whole file. @param bytesMax a larger one is refused */
@@ -143,6 +160,7 @@ export class PackFolder {
     const path = this.pathOf(name);
     try {
       const stats = await stat(path, { bigint: true });
+      refuseOtherKinds(path, stats);
       if (stats.size > bytesMax)
         throw new VoicePackError(
           `${path}: the file has ${stats.size} bytes, and at most ${bytesMax} are allowed`,
@@ -176,9 +194,10 @@ export class PackFolder {
   }
 
   async #open(name: string, path: string) {
-    const descriptor = await openFile(path, 'r');
+    const descriptor = await openFile(path, openFlags);
     this.#held.push(descriptor);
     const stats = await fstatFile(descriptor, { bigint: true });
+    refuseOtherKinds(path, stats);
     this.#note(name, stats);
     const head = Buffer.alloc(headBytes);
     const { bytesRead } = await readPiece(descriptor, head, 0, headBytes, 0);
@@ -199,10 +218,26 @@ export class PackFolder {
     return model;
   }
 
+  /** The files of a model, open: its own, then those beside it that have its weights. */
+  async sources(name: string): Promise<HeldFile[]> {
+    const file = await this.hold(name);
+    const { initialisers } = await this.model(name);
+    const paths = new Set<string>();
+    for (const { data } of initialisers.values())
+      if (!('held' in data) && data.file !== file.openPath) paths.add(data.file);
+    const sources = [file];
+    for (const path of paths) sources.push(await this.hold(relative(this.path, path)));
+    return sources;
+  }
+
   #note(name: string, { ino, size, mtimeNs }: BigIntStats): void {
     this.#identity.set(name, `${ino} ${size} ${mtimeNs}`);
   }
 }
+
+const refuseOtherKinds = (path: string, stats: BigIntStats): void => {
+  if (!stats.isFile()) throw new VoicePackError(`${path}: not a regular file: remove it`);
+};
 
 const refuseImpostor = (path: string, head: Buffer): void => {
   const text = head.toString('latin1');

@@ -25,7 +25,11 @@ export class Wiring {
     this.maker = new Map(nodes.flatMap((node) => node.outputs.map((name) => [name, node])));
     const takers = new Map<string, Node[]>();
     for (const node of nodes)
-      for (const name of new Set(usedBy(node))) takers.set(name, [...(takers.get(name) ?? []), node]);
+      for (const name of new Set(usedBy(node))) {
+        const known = takers.get(name);
+        if (known === undefined) takers.set(name, [node]);
+        else known.push(node);
+      }
     this.takers = takers;
   }
 
@@ -43,12 +47,60 @@ export class Wiring {
     const found: Node[] = [];
     for (const node of this.#nodes.toReversed()) {
       if (!node.outputs.some((name) => needed.has(name))) continue;
-      found.unshift(node);
+      found.push(node);
       for (const name of usedBy(node)) if (!stops.has(name)) needed.add(name);
     }
-    return found;
+    return found.reverse();
   }
 }
+
+/**
+ * The nodes in an order in which they can run: the given one, if it is such. Code that follows values from node to node
+ * relies on it: there is no circle.
+ *
+ * @param given names of values that no node may make
+ * @throws {GraphError} if there is no such order, or a value is made twice
+ */
+export const ordered = (nodes: readonly Node[], given: Iterable<string>): Node[] => {
+  const known = new Set(given);
+  const makers = new Map<string, Node>();
+  for (const node of nodes)
+    for (const name of node.outputs) {
+      if (name === '') continue;
+      if (known.has(name)) throw new GraphError(`"${name}" is made twice`);
+      known.add(name);
+      makers.set(name, node);
+    }
+  const placed = new Set<Node>();
+  for (const node of nodes) {
+    const path = [node];
+    const begun = new Set(path);
+    for (let last: Node | undefined = node; last !== undefined; last = path.at(-1)) {
+      const next: Node | undefined = placed.has(last) ? undefined : unplacedBefore(last, makers, placed);
+      if (next === undefined) {
+        placed.add(last);
+        path.pop();
+      } else if (begun.has(next)) throw new GraphError(`"${next.outputs[0]}" depends on itself`);
+      else {
+        begun.add(next);
+        path.push(next);
+      }
+    }
+  }
+  return [...placed];
+};
+
+const unplacedBefore = (
+  node: Node,
+  makers: ReadonlyMap<string, Node>,
+  placed: ReadonlySet<Node>,
+): Node | undefined => {
+  for (const name of usedBy(node)) {
+    const maker = makers.get(name);
+    if (maker !== undefined && !placed.has(maker)) return maker;
+  }
+  return undefined;
+};
 
 /** An inner value of a graph as an input or output. Its shape is not known. */
 export const inner = (name: string, type: ValueInfo['type'] = elementTypes.float32): ValueInfo => ({
@@ -94,9 +146,13 @@ export const extract = (
 
 /** The integers of a constant: an initialiser, or the value of a `Constant`. `null` if the value is not a constant. */
 export const constantIntegers = (model: Model, wiring: Wiring, name: string): number[] | null => {
-  let tensor = model.initialisers.get(name);
-  const maker = wiring.maker.get(name);
-  if (maker?.op === 'Identity') return constantIntegers(model, wiring, maker.inputs[0]!);
+  let source = name;
+  let maker = wiring.maker.get(source);
+  while (maker?.op === 'Identity') {
+    source = maker.inputs[0]!;
+    maker = wiring.maker.get(source);
+  }
+  let tensor = model.initialisers.get(source);
   const value = maker?.op === 'Constant' ? maker.attributes.get('value') : undefined;
   if (value?.type === 'tensor') tensor = value.value;
   if (tensor === undefined || !('held' in tensor.data)) return null;

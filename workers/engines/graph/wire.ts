@@ -23,16 +23,21 @@ export class FileBytes implements ByteSource {
   readonly length: number;
   readonly #file: number;
   readonly #page = Buffer.allocUnsafe(pageBytes);
+  readonly #peekBytesMax: number;
   #pageFrom = 0;
   #pageTo = 0;
   #isClosed = false;
 
-  constructor(path: string) {
+  /** @param peekBytesMax a larger piece is refused: a hostile file says that it has one */
+  constructor(path: string, peekBytesMax = Infinity) {
+    this.#peekBytesMax = peekBytesMax;
     this.#file = openSync(path, 'r');
     this.length = fstatSync(this.#file).size;
   }
 
   peek(from: number, to: number): Buffer {
+    if (to - from > this.#peekBytesMax)
+      throw new WireError(`a field has more than ${this.#peekBytesMax} bytes`);
     if (to - from > pageBytes) return this.#read(Buffer.allocUnsafe(to - from), from);
     if (from < this.#pageFrom || to > this.#pageTo) {
       const page = this.#read(this.#page.subarray(0, Math.min(pageBytes, this.length - from)), from);
@@ -96,6 +101,7 @@ export function* fieldsOf(source: ByteSource, from = 0, to = source.length): Gen
     const tag = readVarint(source, at, to);
     const number = Math.floor(tag.value / 8);
     const wireType = tag.value & 7;
+    if (number < 1) throw new WireError(`field ${number} is unknown`);
     let field: Field;
     if (wireType === 0) {
       const { value, to: end } = readVarint(source, tag.to, to);
@@ -108,8 +114,7 @@ export function* fieldsOf(source: ByteSource, from = 0, to = source.length): Gen
         begin = read.to;
         length = read.value;
       } else if (wireType !== 1 && wireType !== 5) throw new WireError(`wire type ${wireType} is unknown`);
-      if (number < 1 || length < 0 || begin + length > to)
-        throw new WireError('a field ends beyond its message');
+      if (length < 0 || begin + length > to) throw new WireError('a field ends beyond its message');
       field = { number, value: 0, from: begin, to: begin + length, isVarint: false };
     }
     yield field;

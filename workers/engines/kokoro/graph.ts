@@ -42,11 +42,15 @@ const named = (values: readonly ValueInfo[], names: readonly string[]): ValueInf
   values.find(({ name }) => names.includes(name));
 
 /** Whether a value reaches an operator within some nodes. */
-const reaches = (wiring: Wiring, name: string, op: string, hops: number): boolean =>
-  hops > 0 &&
-  (wiring.takers.get(name) ?? []).some(
-    (node) => node.op === op || node.outputs.some((next) => reaches(wiring, next, op, hops - 1)),
-  );
+const reaches = (wiring: Wiring, name: string, op: string, hops: number): boolean => {
+  let values = new Set([name]);
+  for (let hop = 0; hop < hops && values.size > 0; hop++) {
+    const takers = [...values].flatMap((value) => wiring.takers.get(value) ?? []);
+    if (takers.some((node) => node.op === op)) return true;
+    values = new Set(takers.flatMap(({ outputs }) => outputs));
+  }
+  return false;
+};
 
 /** The durations inside a graph: rounded, clipped, and summed up to place the frames. `null` if that is not clear. */
 const innerDurations = (model: Model): string | null => {

@@ -1,0 +1,116 @@
+/** Graphs that no exporter writes: circles, wide fans, fields without end. */
+import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { GraphBuilder } from '../../../scripts/voices/fixtures/graph-builder.js';
+import { echoModel } from '../../../scripts/voices/fixtures/kokoro.js';
+import { piperModel, smallShape, writePiper } from '../../../scripts/voices/fixtures/piper.js';
+import { DerivedFiles } from '../../../workers/engines/graph/derived.js';
+import { type Model, type Node, elementTypes } from '../../../workers/engines/graph/model.js';
+import { readModel } from '../../../workers/engines/graph/read.js';
+import { MessageWriter } from '../../../workers/engines/graph/wire.js';
+import { modelMessage } from '../../../workers/engines/graph/write.js';
+import { shapeOf } from '../../../workers/engines/kokoro/graph.js';
+import { piper } from '../../../workers/engines/piper/format.js';
+import { readEntry } from '../../../workers/engines/registry.js';
+
+const node = (op: string, inputs: readonly string[], output: string): Node => ({
+  ...{ name: output, op, domain: '', inputs, outputs: [output], attributes: new Map() },
+});
+
+const readBytes = (t: Test, bytes: Buffer): Model => {
+  const path = join(t.testdir(), 'model.onnx');
+  writeFileSync(path, bytes);
+  return readModel({ path, openPath: path });
+};
+
+/** A graph of these nodes, from `x` to `y`. */
+const graphOf = (nodes: readonly Node[]): Buffer => {
+  const graph = new GraphBuilder(1);
+  graph.input('x', elementTypes.float32, [1]);
+  return modelMessage({
+    ...graph.model([{ name: 'y', type: elementTypes.float32, dims: [1] }], ['x'], {}),
+    nodes,
+  });
+};
+
+t.test('nodes are read in an order in which they can run', (t) => {
+  const [a, b, y] = [node('Sin', ['x'], 'a'), node('Cos', ['a'], 'b'), node('Add', ['a', 'b'], 'y')];
+  const outputs = (model: Model) => model.nodes.map(({ outputs: [name] }) => name);
+  t.strictSame(outputs(readBytes(t, graphOf([a, b, y]))), ['a', 'b', 'y'], 'the given one');
+  t.strictSame(outputs(readBytes(t, graphOf([y, b, a]))), ['a', 'b', 'y'], 'another one');
+  t.end();
+});
+
+t.test('a graph that goes in a circle is refused', (t) => {
+  const circles: Readonly<Record<string, readonly Node[]>> = {
+    'a node': [node('Identity', ['y'], 'y')],
+    'two nodes': [node('Add', ['x', 'b'], 'a'), node('Sin', ['a'], 'b'), node('Cos', ['b'], 'y')],
+    'an input that is made': [node('Identity', ['x'], 'y'), node('Identity', ['y'], 'x')],
+  };
+  for (const [title, nodes] of Object.entries(circles))
+    t.throws(
+      () => readBytes(t, graphOf(nodes)),
+      {
+        name: 'VoicePackError',
+        message: /model\.onnx: .*(?:depends on itself|is made twice).*download it again/,
+      },
+      title,
+    );
+  t.end();
+});
+
+t.test('a Piper voice whose generator goes in a circle is refused', async (t) => {
+  const model = piperModel(smallShape);
+  const up = model.nodes.find(({ op }) => op === 'ConvTranspose')!;
+  const nodes = model.nodes.map((other) =>
+    other.outputs[0] === up.inputs[0] ? { ...other, op: 'Identity', inputs: [up.outputs[0]!] } : other,
+  );
+  const folder = t.testdir();
+  await writePiper(join(folder, 'voice'), 'voice', { ...model, nodes });
+  const entry = { name: 'voice', path: join(folder, 'voice'), files: null };
+  const read = readEntry(entry, { derived: new DerivedFiles(join(folder, 'derived')) }, [], [piper]);
+  await t.rejects(read, { name: 'VoicePackError', message: /voice\.onnx: .*depends on itself/ });
+});
+
+t.test('the durations of a graph are found in time, however many nodes take a value', (t) => {
+  const model = echoModel();
+  const round = model.nodes.find(({ op }) => op === 'Round')!.outputs[0]!;
+  const wide = 60;
+  // Each node of a layer takes all values of the layer before: 60 to the power of 5 ways.
+  let layer = [round];
+  const fan: Node[] = [];
+  for (let depth = 0; depth < 5; depth++) {
+    const next = Array.from({ length: wide }, (_, i) => node('Sum', layer, `fan_${depth}_${i}`));
+    fan.push(...next);
+    layer = next.flatMap(({ outputs }) => outputs);
+  }
+  const startedMs = performance.now();
+  const { shape } = shapeOf({ ...model, nodes: [...fan, ...model.nodes] });
+  t.equal(shape.durations, shapeOf(model).shape.durations);
+  t.ok(performance.now() - startedMs < 2_000);
+  t.end();
+});
+
+t.test('a file of zeros, and a field that is larger than any graph, are refused at once', (t) => {
+  const path = join(t.testdir(), 'model.onnx');
+  writeFileSync(path, '');
+  truncateSync(path, 2 ** 36);
+  t.throws(() => readModel({ path, openPath: path }), {
+    message: /model\.onnx: not a whole ONNX model \(field 0/,
+  });
+  // A tensor whose name has 2 ** 35 bytes.
+  const large = 2 ** 35;
+  const varint = (value: number) => new MessageWriter().integer(1, value).finish().subarray(1);
+  const tensor = Buffer.concat([Buffer.from([8 * 8 + 2]), varint(large)]);
+  const graph = Buffer.concat([Buffer.from([5 * 8 + 2]), varint(large + tensor.length), tensor]);
+  const head = Buffer.concat([Buffer.from([8, 8, 7 * 8 + 2]), varint(large + graph.length), graph]);
+  mkdirSync(join(t.testdirName, 'large'));
+  const second = join(t.testdirName, 'large', 'model.onnx');
+  writeFileSync(second, head);
+  truncateSync(second, head.length + large);
+  t.throws(() => readModel({ path: second, openPath: second }), {
+    message: /a field has more than \d+ bytes/,
+  });
+  t.end();
+});

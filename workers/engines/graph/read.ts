@@ -1,0 +1,314 @@
+/** Reads a model file, but not its weights. */
+import { type Stats, realpathSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, sep } from 'node:path';
+import { VoicePackError } from '../../../src/threads/voices.js';
+import {
+  type Attribute,
+  type ElementType,
+  type Model,
+  type ModelFile,
+  type Node,
+  type Tensor,
+  type TensorData,
+  type ValueInfo,
+  elementBytes,
+  elementTypes,
+  sizeOf,
+} from './model.js';
+import { GraphError, ordered } from './surgery.js';
+import {
+  type ByteSource,
+  type Field,
+  FileBytes,
+  WireError,
+  bufferSource,
+  copyOf,
+  fieldsOf,
+  integersOf,
+  textOf,
+} from './wire.js';
+
+/** Tensors up to this size are held in memory: shapes and the like, but not weights. */
+const heldBytesMax = 4 * 1024;
+/** Bytes of everything but weights, and of one field that is read: a graph of a thousand nodes has 200 KiB. */
+const graphBytesMax = 64 * 1024 * 1024;
+const lfsStart = 'version https://git-lfs';
+
+const elementTypeOf = (number: number): ElementType => {
+  if (!(number in elementBytes)) throw new WireError(`element type ${number} is not supported`);
+  return number as ElementType;
+};
+
+/** Reads the parts of one model file. The numbers of fields are those of onnx.proto. */
+class Reader {
+  readonly #source: ByteSource;
+  readonly #file: ModelFile;
+  #graphBytes = 0;
+
+  constructor(source: ByteSource, file: ModelFile) {
+    this.#source = source;
+    this.#file = file;
+  }
+
+  model(): Model {
+    let irVersion = 0;
+    const opsets = new Map<string, number>();
+    const metadata = new Map<string, string>();
+    const functions: Buffer[] = [];
+    let graph: Field | undefined;
+    for (const field of fieldsOf(this.#source)) {
+      if (field.number === 1) irVersion = field.value;
+      else if (field.number === 7) graph = field;
+      else if (field.number === 8) {
+        const [domain = '', version = 0] = this.#pair(field);
+        opsets.set(String(domain), Number(version));
+      } else if (field.number === 14) {
+        const [key = '', value = ''] = this.#pair(field);
+        metadata.set(String(key), String(value));
+      } else if (field.number === 25) functions.push(this.#copy(field));
+    }
+    if (graph === undefined || irVersion < 1) throw new WireError('it has no graph');
+    return { irVersion, opsets, metadata, functions, ...this.#graph(graph) };
+  }
+
+  #graph(graph: Field): Pick<Model, 'nodes' | 'inputs' | 'outputs' | 'initialisers'> {
+    const nodes: Node[] = [];
+    const inputs: ValueInfo[] = [];
+    const outputs: ValueInfo[] = [];
+    const initialisers = new Map<string, Tensor>();
+    for (const field of fieldsOf(this.#source, graph.from, graph.to)) {
+      if (field.number === 1) nodes.push(this.#node(field));
+      else if (field.number === 5) {
+        const tensor = this.#tensor(this.#source, field);
+        initialisers.set(tensor.name, tensor);
+      } else if (field.number === 11) inputs.push(this.#valueInfo(field));
+      else if (field.number === 12) outputs.push(this.#valueInfo(field));
+      else if (field.number === 15) throw new WireError('sparse weights are not supported');
+    }
+    const given = [...inputs.map(({ name }) => name), ...initialisers.keys()];
+    return {
+      nodes: ordered(nodes, given),
+      // Old exporters list weights as inputs, too.
+      inputs: inputs.filter(({ name }) => !initialisers.has(name)),
+      outputs,
+      initialisers,
+    };
+  }
+
+  #node(field: Field): Node {
+    const source = bufferSource(this.#copy(field));
+    let name = '';
+    let op = '';
+    let domain = '';
+    const inputs: string[] = [];
+    const outputs: string[] = [];
+    const attributes = new Map<string, Attribute>();
+    for (const part of fieldsOf(source)) {
+      if (part.number === 1) inputs.push(textOf(source, part));
+      else if (part.number === 2) outputs.push(textOf(source, part));
+      else if (part.number === 3) name = textOf(source, part);
+      else if (part.number === 4) op = textOf(source, part);
+      else if (part.number === 7) domain = textOf(source, part);
+      else if (part.number === 5) attributes.set(...this.#attribute(source, part));
+    }
+    return { name, op, domain, inputs, outputs, attributes };
+  }
+
+  #attribute(source: ByteSource, field: Field): [string, Attribute] {
+    let name = '';
+    let type = 0;
+    let found: Attribute | undefined;
+    const ints: number[] = [];
+    const floats: number[] = [];
+    const uses: string[] = [];
+    for (const part of fieldsOf(source, field.from, field.to)) {
+      if (part.number === 1) name = textOf(source, part);
+      else if (part.number === 20) type = part.value;
+      else if (part.number === 2)
+        found = { type: 'float', value: source.peek(part.from, part.to).readFloatLE() };
+      else if (part.number === 3) found = { type: 'int', value: part.value };
+      else if (part.number === 4) found = { type: 'string', value: textOf(source, part) };
+      else if (part.number === 5) found = { type: 'tensor', value: this.#tensor(source, part) };
+      else if (part.number === 7)
+        for (let at = part.from; at < part.to; at += 4) floats.push(source.peek(at, at + 4).readFloatLE());
+      else if (part.number === 8) ints.push(...integersOf(source, part));
+      else if (part.number === 6 || part.number === 11) uses.push(...usesOf(source, part));
+    }
+    if (type === 6) return [name, { type: 'floats', value: floats }];
+    if (type === 7) return [name, { type: 'ints', value: ints }];
+    if (found !== undefined && type >= 1 && type <= 4) return [name, found];
+    return [name, { type: 'other', bytes: copyOf(source, field), uses }];
+  }
+
+  #valueInfo(field: Field): ValueInfo {
+    const source = bufferSource(this.#copy(field));
+    let name = '';
+    let type: ElementType = elementTypes.float32;
+    const dims: (number | string | null)[] = [];
+    const walk = (part: Field, path: string): void => {
+      for (const inner of fieldsOf(source, part.from, part.to)) {
+        const at = `${path}.${inner.number}`;
+        if (at === '2.1.1') type = elementTypeOf(inner.value);
+        else if (at === '2.1.2.1') dims.push(dimOf(source, inner));
+        else if (['2.1', '2.1.2'].includes(at)) walk(inner, at);
+      }
+    };
+    for (const part of fieldsOf(source)) {
+      if (part.number === 1) name = textOf(source, part);
+      else if (part.number === 2) walk(part, '2');
+    }
+    return { name, type, dims };
+  }
+
+  #tensor(source: ByteSource, field: Field): Tensor {
+    let name = '';
+    let type = 0;
+    let raw: Field | undefined;
+    let isExternal = false;
+    const dims: number[] = [];
+    const numbers: number[] = [];
+    const fixed: Buffer[] = [];
+    const external = new Map<string, string>();
+    for (const part of fieldsOf(source, field.from, field.to)) {
+      if (part.number === 1) dims.push(...integersOf(source, part));
+      else if (part.number === 2) type = part.value;
+      else if (part.number === 4 || part.number === 10) fixed.push(this.#copyOf(source, part));
+      else if (part.number === 5 || part.number === 7 || part.number === 11) {
+        this.#count(part);
+        numbers.push(...integersOf(source, part));
+      } else if (part.number === 8) name = textOf(source, part);
+      else if (part.number === 9) raw = part;
+      else if (part.number === 13) {
+        const entry = [...fieldsOf(source, part.from, part.to)].map((inner) => textOf(source, inner));
+        external.set(entry[0] ?? '', entry[1] ?? '');
+      } else if (part.number === 14) isExternal = part.value === 1;
+    }
+    const tensor = { name, dims, type: elementTypeOf(type) };
+    const bytes = sizeOf(tensor);
+    if (dims.some((size) => size < 0) || !Number.isSafeInteger(bytes))
+      throw new WireError(`"${name}" has an impossible shape`);
+    let data: TensorData;
+    if (isExternal) data = this.#external(name, external, bytes);
+    else if (raw === undefined)
+      data = { held: fixed.length > 0 ? Buffer.concat(fixed) : bytesOf(numbers, tensor.type) };
+    else if (source === this.#source && raw.to - raw.from > heldBytesMax)
+      data = { file: this.#file.openPath, offset: raw.from, bytes: raw.to - raw.from };
+    else data = { held: this.#copyOf(source, raw) };
+    const found = 'held' in data ? data.held.length : data.bytes;
+    if (found !== bytes) throw new WireError(`"${name}" has ${found} bytes, its shape needs ${bytes}`);
+    return { ...tensor, data };
+  }
+
+  /** Weights in a file beside the model. */
+  #external(name: string, entry: ReadonlyMap<string, string>, bytes: number): TensorData {
+    const location = entry.get('location') ?? '';
+    const folder = dirname(this.#file.path);
+    if (location === '' || isAbsolute(location) || location.split(/[/\\]/).includes('..'))
+      throw new WireError(`"${name}" is in "${location}", outside the model's folder`);
+    const path = join(folder, location);
+    let stats: Stats;
+    try {
+      if (!realpathSync(path).startsWith(realpathSync(folder) + sep))
+        throw new WireError(`"${name}" is in "${location}", outside the model's folder`);
+      stats = statSync(path);
+    } catch (error) {
+      if (error instanceof WireError) throw error;
+      throw new WireError(`"${location}", which has its weights, is missing: copy it to the same folder`);
+    }
+    const offset = Number(entry.get('offset') ?? 0);
+    const length = Number(entry.get('length') ?? bytes);
+    if (!(offset >= 0 && length >= 0 && offset + length <= stats.size && stats.isFile()))
+      throw new WireError(`"${location}", which has its weights, is too short: copy it again`);
+    return { file: path, offset, bytes: length };
+  }
+
+  /** The two values of a small message: a key and its value, or a domain and its version. */
+  #pair(field: Field): (string | number | undefined)[] {
+    const source = bufferSource(this.#copy(field));
+    const values: (string | number | undefined)[] = [];
+    for (const part of fieldsOf(source))
+      values[part.number - 1] = part.isVarint ? part.value : textOf(source, part);
+    return values;
+  }
+
+  #copy(field: Field): Buffer {
+    return this.#copyOf(this.#source, field);
+  }
+
+  #copyOf(source: ByteSource, field: Field): Buffer {
+    this.#count(field);
+    return copyOf(source, field);
+  }
+
+  /** Counts bytes that stay in memory. */
+  #count({ from, to }: Field): void {
+    this.#graphBytes += to - from;
+    if (this.#graphBytes > graphBytesMax)
+      throw new WireError(`more than ${graphBytesMax} bytes of it are not weights as raw data`);
+  }
+}
+
+const dimOf = (source: ByteSource, dim: Field): number | string | null => {
+  for (const part of fieldsOf(source, dim.from, dim.to)) {
+    if (part.number === 1) return part.value;
+    if (part.number === 2) return textOf(source, part);
+  }
+  return null;
+};
+
+/** Names that a subgraph takes from outside. */
+const usesOf = (source: ByteSource, graph: Field): string[] => {
+  const uses = new Set<string>();
+  const own = new Set<string>();
+  const names = ({ from, to }: Field, number: number): string[] =>
+    [...fieldsOf(source, from, to)].flatMap((part) => (part.number === number ? [textOf(source, part)] : []));
+  for (const field of fieldsOf(source, graph.from, graph.to)) {
+    // An output can be an outer value, too.
+    if (field.number === 12) for (const name of names(field, 1)) uses.add(name);
+    if (field.number === 11) for (const name of names(field, 1)) own.add(name);
+    if (field.number === 5) for (const name of names(field, 8)) own.add(name);
+    if (field.number !== 1) continue;
+    for (const name of names(field, 2)) own.add(name);
+    for (const part of fieldsOf(source, field.from, field.to)) {
+      if (part.number === 1) uses.add(textOf(source, part));
+      else if (part.number === 5)
+        for (const inner of fieldsOf(source, part.from, part.to))
+          if (inner.number === 6 || inner.number === 11)
+            for (const name of usesOf(source, inner)) uses.add(name);
+    }
+  }
+  return [...uses].filter((name) => name !== '' && !own.has(name));
+};
+
+/** Numbers of a list of varints as the elements of a tensor. */
+const bytesOf = (numbers: readonly number[], type: ElementType): Buffer => {
+  const width = elementBytes[type];
+  const bytes = Buffer.alloc(numbers.length * width);
+  for (const [i, number] of numbers.entries()) {
+    if (width === 8) bytes.writeBigInt64LE(BigInt(number), i * 8);
+    else bytes.writeUIntLE(number < 0 ? number + 2 ** (8 * width) : number, i * width, width);
+  }
+  return bytes;
+};
+
+/**
+ * Reads a model, but not its weights.
+ * @throws {VoicePackError} if the file is not a whole ONNX model
+ */
+export const readModel = (file: ModelFile): Model => {
+  const source = new FileBytes(file.openPath, graphBytesMax);
+  try {
+    const start = source.peek(0, Math.min(source.length, lfsStart.length)).toString('latin1');
+    if (start === lfsStart)
+      throw new VoicePackError(
+        `${file.path}: this is a Git LFS pointer, not the model: run "git lfs pull" where it was cloned, or download the file itself`,
+      );
+    return new Reader(source, file).model();
+  } catch (error) {
+    if (!(error instanceof WireError || error instanceof GraphError || error instanceof RangeError))
+      throw error;
+    throw new VoicePackError(`${file.path}: not a whole ONNX model (${error.message}): download it again`);
+  } finally {
+    source.close();
+  }
+};
