@@ -4,12 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import { mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { dirname, join } from 'node:path';
 import { env, InferenceSession } from 'onnxruntime-node';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import { alignWeights } from './graph/aligned.js';
+import { checkRoom } from './graph/room.js';
 import { externalBytesMin } from './graph/write.js';
 import type { HeldFile } from './pack.js';
 
@@ -34,20 +35,8 @@ const surroundings = (): string => {
 
 const copiesName = `optimised-${createHash('sha256').update(surroundings()).digest('hex').slice(0, 16)}`;
 
-const MiB = 1024 * 1024;
 /** A copy has weights and packed weights. */
 const copyFactor = 3;
-/** What must stay free on the disk, which has the store too. */
-const bytesFreeMin = 64 * MiB;
-
-/** @throws unless there is room for copies of these graphs */
-const checkRoom = async (copiesIn: string, graphs: Graphs<string>): Promise<void> => {
-  const { bavail, bsize } = await statfs(copiesIn);
-  const bytes = Object.values(graphs).reduce((sum, graph) => sum + graph.bytes, 0);
-  const needed = copyFactor * bytes + bytesFreeMin;
-  if (bavail * bsize < needed)
-    throw new Error(`the disk of ${copiesIn} has less than ${Math.ceil(needed / MiB)} MiB of room`);
-};
 
 const exists = (path: string): Promise<boolean> =>
   stat(path).then(
@@ -81,7 +70,8 @@ export const optimisedCopies = async <Name extends string>(
 ): Promise<Graphs<Name>> => {
   const folder = copiesFolder(copiesIn);
   if (!(await exists(folder))) {
-    await checkRoom(copiesIn, graphs);
+    const bytes = Object.values<HeldFile>(graphs).reduce((sum, graph) => sum + graph.bytes, 0);
+    await checkRoom(copiesIn, copyFactor * bytes);
     const unfinished = await mkdtemp(join(dirname(dirname(folder)), '.new-'));
     try {
       for (const [name, { openPath }] of Object.entries<HeldFile>(graphs)) {

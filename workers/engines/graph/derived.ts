@@ -15,6 +15,9 @@ const unfinishedMs = 3_600_000;
 
 const hashedBytes = 256 * 1024;
 
+/** Of the sets that this process makes, one after the other. */
+const unfinishedPrefix = `.new-${process.pid}-`;
+
 const hashOf = async ({ openPath }: ModelFile): Promise<string> => {
   const hash = createHash('sha256');
   for await (const piece of createReadStream(openPath, { highWaterMark: hashedBytes }))
@@ -64,7 +67,7 @@ export class DerivedFiles {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
     await mkdir(this.#folder, { recursive: true });
-    const unfinished = await mkdtemp(join(this.#folder, '.new-'));
+    const unfinished = await mkdtemp(join(this.#folder, unfinishedPrefix));
     try {
       await make(unfinished);
       await rename(unfinished, folder);
@@ -77,14 +80,18 @@ export class DerivedFiles {
     return folder;
   }
 
-  /** Removes sets that `set` did not return, the longest unused first, until the others are within their bound. */
+  /**
+   * Removes sets that `set` did not return, the longest unused first, until the others are within their bound; and what
+   * makers left that ended.
+   */
   async prune(): Promise<void> {
     const unused: { folder: string; usedMs: number; bytes: number }[] = [];
     for (const name of await readdir(this.#folder).catch(() => [])) {
       const folder = join(this.#folder, name);
       try {
         const { mtimeMs: usedMs } = await stat(folder);
-        if (name.startsWith('.') && Date.now() - usedMs < unfinishedMs) continue;
+        const isOfOthers = name.startsWith('.') && !name.startsWith(unfinishedPrefix);
+        if (isOfOthers && Date.now() - usedMs < unfinishedMs) continue;
         if (!this.#used.has(name))
           unused.push({ folder, usedMs: name.startsWith('.') ? 0 : usedMs, bytes: await bytesOf(folder) });
       } catch {
@@ -94,7 +101,8 @@ export class DerivedFiles {
     let bytes = unused.reduce((sum, set) => sum + set.bytes, 0);
     for (const set of unused.toSorted((a, b) => a.usedMs - b.usedMs)) {
       if (bytes <= unusedBytesMax && set.usedMs > 0) return;
-      await rm(set.folder, { recursive: true, force: true });
+      // What another user made may stay.
+      await rm(set.folder, { recursive: true, force: true }).catch(() => undefined);
       bytes -= set.bytes;
     }
   }

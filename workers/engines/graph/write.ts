@@ -2,6 +2,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Attribute, type Model, type Node, type Tensor, type ValueInfo, sizeOf } from './model.js';
+import { checkRoom } from './room.js';
 import { FileBytes, MessageWriter } from './wire.js';
 
 /** Tensors of fewer bytes stay in the graph: shapes must, and a mapping for each small tensor would take a page. */
@@ -34,8 +35,15 @@ export class WeightsFile {
     return offset;
   }
 
-  async write(bytes: Buffer, offset: number): Promise<void> {
-    await this.#file.write(bytes, 0, bytes.length, offset);
+  /** Writes weights, from memory or from their file. */
+  async add(tensor: Tensor, offset: number): Promise<void> {
+    if ('held' in tensor.data) {
+      const { held } = tensor.data;
+      await this.#file.write(held, 0, held.length, offset);
+      return;
+    }
+    const source = await open(tensor.data.file, 'r');
+    await this.copy(source, tensor.data.offset, sizeOf(tensor), offset).finally(() => source.close());
   }
 
   /** Copies from another file, in pieces. */
@@ -176,6 +184,7 @@ export const writeModels = async (
   models: Readonly<Record<string, Model>>,
 ): Promise<number> => {
   const places = new Map<Buffer | string, Place>();
+  const placed: { readonly tensor: Tensor; readonly offset: number }[] = [];
   const weights = await WeightsFile.create(join(folder, weightsName));
   try {
     for (const model of Object.values(models))
@@ -185,13 +194,10 @@ export const writeModels = async (
         if (places.has(keyOf(tensor))) continue;
         const offset = weights.place(size);
         places.set(keyOf(tensor), { location: weightsName, offset });
-        if ('held' in tensor.data) {
-          await weights.write(tensor.data.held, offset);
-          continue;
-        }
-        const source = await open(tensor.data.file, 'r');
-        await weights.copy(source, tensor.data.offset, size, offset).finally(() => source.close());
+        placed.push({ tensor, offset });
       }
+    await checkRoom(folder, weights.bytes);
+    for (const { tensor, offset } of placed) await weights.add(tensor, offset);
     await weights.sync();
   } finally {
     await weights.close();

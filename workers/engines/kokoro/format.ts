@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn } from '../licence.js';
-import type { PackFolder } from '../pack.js';
+import { type PackFolder, totalBytes } from '../pack.js';
 import type { KokoroData, Speaker } from './engine.js';
 import { type FamilyName, families, languageOfName, ownerFile, unspoken } from './families.js';
 import { sampleRateHz } from './segment.js';
@@ -163,6 +163,8 @@ export const kokoro: VoiceFormat = {
     const chosen = chooseModel(folder.files, await namedModel(folder));
     const file = await folder.hold(chosen);
     const source = await folder.model(chosen);
+    const sources = await folder.sources(chosen);
+    const bytes = totalBytes(sources);
     const settings = await readSettings(folder, source.metadata);
     const tables = await readTables(folder, rawNamesOf(source.metadata));
     const family = familyOf(settings, tables);
@@ -184,7 +186,7 @@ export const kokoro: VoiceFormat = {
     if (shape.durations === null) notes.push('word times are estimates: the model has no durations');
     if (hasWholeSpeed(shape))
       notes.push('the pace can only be a whole number: this export takes no other speed');
-    const made = await derived.set([file], recipe, async (target) => {
+    const made = await derived.set(sources, recipe, async (target) => {
       await writeModels(target, { model });
     });
     const path = join(made, 'model.onnx');
@@ -198,11 +200,11 @@ export const kokoro: VoiceFormat = {
       })),
       ...(await licenceIn(folder)),
       modelBytes: threadBytes,
-      sharedBytes: file.bytes + styles.byteLength,
+      sharedBytes: bytes + styles.byteLength,
       notes,
       data: {
         family,
-        model: { path: file.path, openPath: path, bytes: file.bytes },
+        model: { path: file.path, openPath: path, bytes },
         shape,
         vocabulary: [...(settings.vocabulary ?? families[family].vocabulary)],
         ending: hasEndMark ? [endMarkId, padId] : [padId],

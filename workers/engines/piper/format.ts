@@ -7,7 +7,7 @@ import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn } from '../licence.js';
 import { ownerFile } from '../owner.js';
-import type { PackFolder } from '../pack.js';
+import { type PackFolder, totalBytes } from '../pack.js';
 import type { PiperData } from './engine.js';
 
 /** Change it when `cut.ts` or `stream.ts` makes other files. */
@@ -55,6 +55,8 @@ export const piper: VoiceFormat = {
     const modelName = configName?.slice(0, -'.json'.length) ?? onnxFilesOf(folder)[0]!;
     const file = await folder.hold(modelName);
     const model = await folder.model(modelName);
+    const sources = await folder.sources(modelName);
+    const bytes = totalBytes(sources);
     const config = parseConfig(
       folder.pathOf(configName ?? tokensName),
       configName === undefined
@@ -81,14 +83,14 @@ export const piper: VoiceFormat = {
       }
     })();
     const models = modelsOf(parts);
-    const cut = await derived.set([file], recipe, async (target) => {
+    const cut = await derived.set(sources, recipe, async (target) => {
       await writeModels(target, models);
     });
     const names = Object.keys(models);
     const partOf = (name: string) => {
       const path = join(cut, `${name}.onnx`);
-      // All parts together are as large as the file.
-      return { path, openPath: path, bytes: Math.ceil(file.bytes / names.length) };
+      // All parts together are as large as the files.
+      return { path, openPath: path, bytes: Math.ceil(bytes / names.length) };
     };
     const speakers = speakersOf(config);
     const language = languageOf(config);
@@ -114,7 +116,7 @@ export const piper: VoiceFormat = {
       notes: [note, ignored].filter((line) => line !== null),
       ...(isText(config) && { sample: new IdMaker(config).sampleOf(sampleSentence(language)) }),
       modelBytes: threadBytes,
-      sharedBytes: file.bytes,
+      sharedBytes: bytes,
       stateBytes: segmentsAtOnceMax * segmentBytes + bufferBytes,
       gpuItemBytes,
       data,

@@ -3,13 +3,13 @@ import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
 import { type Model, type ValueInfo, elementTypes } from '../graph/model.js';
 import { ownerLanguage } from '../owner.js';
-import type { HeldFile, PackContent, PackFolder } from '../pack.js';
+import { type HeldFile, type PackContent, type PackFolder, totalBytes } from '../pack.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import { type Prompts, checked, contentOf, languageOf, named, shareable } from './content.js';
 import type { FiveGraphName, PocketData } from './models.js';
 import { type StateSpec, type StateType, bytesOf } from './states.js';
 import { type Vocabulary, parseSentencePiece, parseVocabulary } from './tokeniser.js';
-import { parseNumpy, parseSafetensors, parseVoiceTable } from './voices.js';
+import { type VoicePrompt, parseNumpy, parseSafetensors, parseVoiceTable } from './voices.js';
 
 /** What exports in five graphs do not say about themselves: the values of the reference. */
 const defaults = {
@@ -24,7 +24,8 @@ const defaults = {
 /** The share of the speech model's states that the prompt of a voice fills, when memory is counted. */
 const promptShare = 0.5;
 
-const voiceBytesMax = 64 * 1024 * 1024;
+/** Of a file, and of all voices of a pack. */
+const voicesBytesMax = 256 * 1024 * 1024;
 const tokeniserBytesMax = 16 * 1024 * 1024;
 
 type Size = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<100_000>;
@@ -152,19 +153,28 @@ const readTokeniser = async (folder: PackFolder, at: string, name: string): Prom
 /** Files of voices in the bundle's folder and below it. */
 const readVoices = async (folder: PackFolder, at: string, width: number): Promise<Prompts> => {
   const prompts: Prompts = new Map();
+  let rest = voicesBytesMax;
+  const add = (name: string, prompt: VoicePrompt): void => {
+    if (prompt.kind === 'embedding') rest -= prompt.values.byteLength;
+    if (rest < 0)
+      throw new VoicePackError(
+        `${folder.pathOf(at)}: its voices have more than ${voicesBytesMax} bytes together: remove some`,
+      );
+    prompts.set(name, prompt);
+  };
   for (const file of folder.files) {
     if (!file.startsWith(at) || baseOf(file) === 'bos_before_voice.npy') continue;
     const [, name = '', ending] = /^(?:voice[-_])?([\w-]+)\.(bin|npy|safetensors)$/.exec(baseOf(file)) ?? [];
     const path = folder.pathOf(file);
     if (ending === 'bin' && name === 'voices')
-      for (const [id, prompt] of parseVoiceTable(path, await folder.bytes(file, voiceBytesMax), width))
-        prompts.set(id, prompt);
-    else if (ending === 'safetensors') prompts.set(name, parseSafetensors(await folder.hold(file), width));
+      for (const [id, prompt] of parseVoiceTable(path, await folder.bytes(file, voicesBytesMax), width))
+        add(id, prompt);
+    else if (ending === 'safetensors') add(name, parseSafetensors(await folder.hold(file), width, rest));
     else if (ending === 'npy') {
-      const prompt = parseNumpy(await folder.bytes(file, voiceBytesMax), width);
+      const prompt = parseNumpy(await folder.bytes(file, voicesBytesMax), width);
       if (prompt === null)
         throw new VoicePackError(`${path}: not a voice: an array of 32-bit vectors of ${width} numbers`);
-      prompts.set(name, prompt);
+      add(name, prompt);
     }
   }
   return prompts;
@@ -177,12 +187,14 @@ export const readFive = async (
 ): Promise<PackContent> => {
   const held = {} as Record<FiveGraphName, HeldFile>;
   const models = {} as Record<FiveGraphName, Model>;
+  const sources: HeldFile[] = [];
   for (const graph of ['text', 'main', 'flow', 'decoder'] as const) {
     const file = fileNames[graph].map((name) => at + name).find((name) => folder.files.includes(name));
     if (file === undefined)
       throw new VoicePackError(`${folder.pathOf(at + fileNames[graph][1]!)}: the file is missing`);
     models[graph] = await folder.model(file);
     held[graph] = await folder.hold(file);
+    sources.push(...(await folder.sources(file)));
     checkNames(held[graph].path, models[graph], graph);
   }
   const path = folder.pathOf(`${at}bundle.json`);
@@ -212,7 +224,7 @@ export const readFive = async (
     );
   const beforeFile = `${at}${bundle?.bos_before_voice_file ?? 'bos_before_voice.npy'}`;
   const hasBefore = bundle?.insert_bos_before_voice === true && folder.files.includes(beforeFile);
-  const before = hasBefore ? parseNumpy(await folder.bytes(beforeFile, voiceBytesMax), width) : null;
+  const before = hasBefore ? parseNumpy(await folder.bytes(beforeFile, voicesBytesMax), width) : null;
   const { temperature, endThreshold, tokensPerSecond, secondsMore } = defaults;
   const sampleRateHz = bundle?.sample_rate ?? defaults.sampleRateHz;
   const frameRateHz = bundle?.frame_rate ?? defaults.frameRateHz;
@@ -232,14 +244,13 @@ export const readFive = async (
       voices: named(folder.name, prompts),
     },
     five: { main: main!, decoder: decoder!, flowSteps: 1, before: before?.values ?? null },
-    files: await shareable(derived, held, models),
+    files: await shareable(derived, sources, held, models),
   };
-  const bytes = Object.values(held).reduce((sum, file) => sum + file.bytes, 0);
   const mainBytes = bytesOf(main!);
   return contentOf(
     data,
     (await ownerLanguage(folder)) ?? languageOf(bundle?.language),
-    bytes,
+    totalBytes(sources),
     mainBytes + bytesOf(decoder!),
     promptShare * mainBytes,
   );

@@ -46,24 +46,25 @@ export const named = (packName: string, prompts: Prompts): PocketBasics['voices'
 /** Change it when the derived files change. */
 const recipe = 'pocket 1';
 
-/** The graphs with their weights in a file that all threads map. */
+/**
+ * The graphs with their weights in a file that all threads map.
+ *
+ * @param sources the files that they are made of
+ */
 export const shareable = async <Name extends string>(
   derived: DerivedFiles,
+  sources: readonly HeldFile[],
   files: Readonly<Record<Name, HeldFile>>,
   models: Readonly<Record<Name, Model>>,
 ): Promise<Readonly<Record<Name, HeldFile>>> => {
   const entries = Object.entries<HeldFile>(files);
-  const folder = await derived.set(
-    entries.map(([, file]) => file),
-    recipe,
-    async (target) => {
-      // The metadata can have voices and a further graph.
-      const bare: Record<string, Model> = {};
-      for (const [name, model] of Object.entries<Model>(models))
-        bare[name] = { ...model, metadata: new Map<string, string>() };
-      await writeModels(target, bare);
-    },
-  );
+  const folder = await derived.set(sources, recipe, async (target) => {
+    // The metadata can have voices and a further graph.
+    const bare: Record<string, Model> = {};
+    for (const [name, model] of Object.entries<Model>(models))
+      bare[name] = { ...model, metadata: new Map<string, string>() };
+    await writeModels(target, bare);
+  });
   return Object.fromEntries(
     entries.map(([name, file]) => [name, { ...file, openPath: join(folder, `${name}.onnx`) }]),
   ) as Record<Name, HeldFile>;

@@ -4,7 +4,7 @@ import { VoicePackError } from '../../../src/threads/voices.js';
 import type { VoiceFormat } from '../engine.js';
 import { licenceIn } from '../licence.js';
 import { ownerLanguage } from '../owner.js';
-import type { PackContent, PackFolder } from '../pack.js';
+import { type PackContent, type PackFolder, parseJson, totalBytes } from '../pack.js';
 import { bundlesIn, readFive } from './bundle.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import { type Prompts, checked, contentOf, languageOf, named, shareable } from './content.js';
@@ -62,20 +62,15 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
   const model = await folder.model(file);
   const { metadata, inputs } = model;
   const step = await folder.hold(file);
+  const sources = await folder.sources(file);
   const value = (key: string): string => {
     const text = metadata.get(key);
     if (text === undefined)
       throw new VoicePackError(`${step.path}: its metadata lacks ${key}: export it again`);
     return text;
   };
-  let config: OneConfig;
-  try {
-    config = checked(step.path, configKey, validateConfig(JSON.parse(value(configKey))));
-  } catch (error) {
-    if (error instanceof SyntaxError)
-      throw new VoicePackError(`${step.path}: ${configKey} is not valid JSON`);
-    throw error;
-  }
+  const json = parseJson(`${step.path}: ${configKey}`, value(configKey));
+  const config = checked(step.path, configKey, validateConfig(json));
   const width = config.model_dim;
   const prompts: Prompts = new Map();
   for (const [key, text] of metadata) {
@@ -119,14 +114,14 @@ const readOne = async (folder: PackFolder, file: string, derived: DerivedFiles):
       voices: named(folder.name, prompts),
     },
     one,
-    files: await shareable(derived, { step }, { step: model }),
+    files: await shareable(derived, sources, { step }, { step: model }),
   };
   const positions = promptPositions + config.max_tokens_per_chunk * (1 + config.frame_rate);
   const stateBytes = 4 * (positions * sizeOf(one.flowDims) + config.mimi_kv_len * sizeOf(one.decoderDims));
   return contentOf(
     data,
     (await ownerLanguage(folder)) ?? languageOf(config.language),
-    step.bytes,
+    totalBytes(sources),
     stateBytes,
     4 * promptPositions * sizeOf(one.flowDims),
   );

@@ -128,9 +128,10 @@ interface Header {
 /**
  * A file of Safetensors: a state by names such as `layer/cache`, or one array of vectors.
  *
+ * @param bytesMax of the vectors
  * @throws {VoicePackError}
  */
-export const parseSafetensors = (held: HeldFile, width: number): VoicePrompt => {
+export const parseSafetensors = (held: HeldFile, width: number, bytesMax: number): VoicePrompt => {
   const file = openSync(held.openPath, 'r');
   try {
     const length = Number(readRange(file, 0, 8).readBigUInt64LE());
@@ -158,6 +159,9 @@ export const parseSafetensors = (held: HeldFile, width: number): VoicePrompt => 
     const frames = sizeOf(first?.dims ?? []) / width;
     if (tensors.length !== 1 || first!.type !== 'F32' || first!.dims.at(-1) !== width || frames > framesMax)
       throw new RangeError(`it is not a voice of width ${width} in 32 bits`);
+    const bytes = 4 * frames * width;
+    if (first!.to - first!.from !== bytes || bytes > bytesMax)
+      throw new RangeError(`its vectors have ${bytes} bytes, and its header says other bytes, or too many`);
     return floats(readRange(file, first!.from, first!.to), 0, frames, width);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
