@@ -87,6 +87,10 @@ export const limits = {
   voiceTrialCpuSecondsMax: 30,
   /** MiB of memory that it may write to. A model with weights of 400 MB needs about 1,500. */
   voiceTrialMiBMax: 4_096,
+  /** Milliseconds that the thread that reads voice packs may take for one of them, without its trial. */
+  voiceReadMsMax: 120_000,
+  /** Heap of that thread, in MiB. */
+  voiceReadHeapMiBMax: 512,
   /** Milliseconds after a reload until silent contexts that keep the previous voices are ended. */
   olderVoicesMsMax: 600_000,
   /** Replaced synthesis threads that still hang inside native code, where they cannot be ended. */

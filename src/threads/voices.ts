@@ -6,6 +6,8 @@
 import { close } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { Bounds } from '../limits.js';
+import { monotonicMs } from '../monotonic.js';
+import { Watchdog } from './watchdog.js';
 
 /** Something in MODELS_DIR that cannot be used. */
 export interface PackFinding {
@@ -138,6 +140,14 @@ export interface ReadPacks {
 /** What the thread that reads the packs answers: the packs, or what a `VoicePackError` says. */
 export type PacksAnswer = ReadPacks | { readonly fault: string; readonly findings: readonly PackFinding[] };
 
+/** What it says before, each time that something of it changes. */
+export interface PacksProgress {
+  /** The pack that it reads; `null`: none. */
+  readonly reading: { readonly pack: string; readonly path: string } | null;
+  /** Descriptors of open files. */
+  readonly files: readonly number[];
+}
+
 /** Closes the files from this one on. Idempotent. */
 export const closeFiles = (files: number[], from = 0): void => {
   for (const file of files.splice(from)) close(file, () => undefined);
@@ -148,26 +158,83 @@ export interface PacksThreadData {
   readonly modelsDir: string;
   /** Folder for what is derived from packs. */
   readonly cacheDir: string;
+  /** Packs that ended an earlier thread: they are not read. */
+  readonly refused: readonly PackFinding[];
   readonly bounds: Bounds;
 }
 
+class LateError extends Error {}
+
+/** What ended a thread before its answer, in words about the pack that it read. */
+const lossOf = (error: Error, { voiceReadMsMax, voiceReadHeapMiBMax }: Bounds): string => {
+  if (error instanceof LateError)
+    return `it was not read within ${voiceReadMsMax / 1000} s: use a smaller model, or a faster disk`;
+  if ((error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY')
+    return `it takes more than ${voiceReadHeapMiBMax} MiB of memory to read: it is damaged, or no voice`;
+  return `while it was read: ${error.message.split('\n')[0]}`;
+};
+
+/** One thread: its answer, or the finding about the pack at which it ended. */
+const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer | PackFinding> =>
+  new Promise((resolve, reject) => {
+    const { bounds } = workerData;
+    const watchdog = new Watchdog(bounds, monotonicMs);
+    const thread = new Worker(entry, {
+      workerData,
+      // By default a thread closes at its end the files that it opened.
+      trackUnmanagedFds: false,
+      resourceLimits: { maxOldGenerationSizeMb: bounds.voiceReadHeapMiBMax },
+    });
+    let { reading, files }: PacksProgress = { reading: null, files: [] };
+    let unexpect = (): unknown => undefined;
+    let fault: Error | undefined;
+    const lose = (error: Error): void => {
+      watchdog.close();
+      if (reading === null) reject(error);
+      else resolve({ pack: reading.pack, fault: `${reading.path}: ${lossOf(error, bounds)}` });
+    };
+    thread.on('message', (message: PacksProgress | PacksAnswer) => {
+      if (!('reading' in message)) {
+        watchdog.close();
+        files = [];
+        resolve(message);
+        return;
+      }
+      ({ files } = message);
+      if (message.reading?.pack === reading?.pack) return;
+      ({ reading } = message);
+      unexpect();
+      if (reading === null) return;
+      unexpect = watchdog.expect(bounds.voiceReadMsMax, () => {
+        lose(new LateError());
+        void thread.terminate();
+      });
+    });
+    thread.once('error', (error: Error) => (fault = error));
+    thread.once('exit', (code) => {
+      closeFiles([...files]);
+      lose(fault ?? new Error(`the thread that reads the voices ended with code ${code}`));
+    });
+  });
+
 /**
  * Reads and verifies all packs of a folder in a thread of its own, which ends with that: the caller's thread must not
- * wait for the hashes of large files.
+ * wait for the hashes of large files. A pack at which the thread ends, or hangs, is a finding, and another thread reads the
+ * others.
  *
  * @param entry the compiled `workers/packs.ts`
  * @throws {VoicePackError} in one line that names the file, if the default pack cannot be used, or no pack can
  */
-export const readVoices = async (workerData: PacksThreadData, entry: URL): Promise<Voices> => {
-  const answer = await new Promise<PacksAnswer>((resolve, reject) => {
-    // By default a thread closes at its end the files that it opened.
-    const thread = new Worker(entry, { workerData, trackUnmanagedFds: false });
-    thread.once('message', resolve).once('error', reject);
-    thread.once('exit', (code) =>
-      reject(new Error(`the thread that reads the voices ended with code ${code}`)),
-    );
-  });
-  if ('fault' in answer) throw new VoicePackError(answer.fault, answer.findings);
-  const { packs, findings, files } = answer;
-  return { packs, findings, catalogue: catalogueOf(packs), release: () => closeFiles(files) };
+export const readVoices = async (data: Omit<PacksThreadData, 'refused'>, entry: URL): Promise<Voices> => {
+  const refused: PackFinding[] = [];
+  for (;;) {
+    const answer = await readOnce({ ...data, refused }, entry);
+    if ('pack' in answer) {
+      refused.push(answer);
+      continue;
+    }
+    if ('fault' in answer) throw new VoicePackError(answer.fault, answer.findings);
+    const { packs, findings, files } = answer;
+    return { packs, findings, catalogue: catalogueOf(packs), release: () => closeFiles(files) };
+  }
 };

@@ -14,8 +14,7 @@ const inFrontMatter = (text: string): string | undefined => {
 
 /** Piper's `MODEL_CARD`: `* License: CC0`, of the recordings; `See URL` means the line with the address. */
 const inModelCard = (text: string): string | undefined => {
-  const field = (name: string) =>
-    new RegExp(`^[ \\t]*[*-]?[ \\t]*${name}:[ \\t]*(\\S.*)$`, 'im').exec(text)?.[1];
+  const field = (name: string) => new RegExp(`^[ \\t*-]*${name}:[ \\t]*(\\S.*)$`, 'im').exec(text)?.[1];
   const licence = field('licen[cs]e')?.trim();
   return licence !== undefined && /^see url/i.test(licence)
     ? `see ${field('URL') ?? 'its model card'}`

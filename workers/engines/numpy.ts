@@ -29,10 +29,21 @@ const directoryOf = (bytes: Buffer): { entries: number; at: number } => {
   throw new RangeError('the archive has no directory, so a part is missing: download it again');
 };
 
-/** @param bytesMax of an array when it is unpacked */
+/** @returns `null` if there are more bytes */
+const inflate = (packed: Buffer, bytesMax: number): Buffer | null => {
+  try {
+    return inflateRawSync(packed, { maxOutputLength: Math.max(1, bytesMax) });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return null;
+    throw error;
+  }
+};
+
+/** @param bytesMax of all arrays together, unpacked */
 function* filesOf(bytes: Buffer, bytesMax: number): Generator<readonly [name: string, content: Buffer]> {
   const directory = directoryOf(bytes);
   let { at } = directory;
+  let rest = bytesMax;
   for (let entry = 0; entry < directory.entries; entry++) {
     if (bytes.readUInt32LE(at) !== directoryHeader)
       throw new RangeError('the directory of the archive is damaged');
@@ -47,7 +58,11 @@ function* filesOf(bytes: Buffer, bytesMax: number): Generator<readonly [name: st
     const packed = bytes.subarray(from, from + packedBytes);
     if (method !== stored && method !== deflated)
       throw new RangeError(`"${name}" is packed in an unknown way`);
-    yield [name, method === stored ? packed : inflateRawSync(packed, { maxOutputLength: bytesMax })];
+    const content = method === stored ? packed : inflate(packed, rest);
+    rest -= content?.length ?? Infinity;
+    if (content === null || rest < 0)
+      throw new RangeError(`its arrays have more than ${bytesMax} bytes together`);
+    yield [name, content];
     at += 46 + nameBytes + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
   }
 }
@@ -81,7 +96,7 @@ export const floatsOf = (bytes: Buffer): Float32Array => {
   return values;
 };
 
-/** @param bytesMax of an array when it is unpacked @throws {RangeError} if it is not a whole archive of float arrays */
+/** @param bytesMax of all arrays together, unpacked @throws {RangeError} if it is not a whole archive of float arrays */
 export const readNpz = (bytes: Buffer, bytesMax: number): Map<string, FloatArray> => {
   const arrays = new Map<string, FloatArray>();
   for (const [name, content] of filesOf(bytes, bytesMax))

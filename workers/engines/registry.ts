@@ -9,6 +9,7 @@ import type { NativeGuard } from '../../src/threads/vitals.js';
 import {
   type PackFinding,
   type PacksAnswer,
+  type PacksProgress,
   type PacksThreadData,
   type ReadPacks,
   type TrialResult,
@@ -25,11 +26,11 @@ import type {
   ReadMeans,
   VoiceFormat,
 } from './engine.js';
-import { type PackEntry, entriesIn, remedyFor } from './entries.js';
+import { type PackEntry, entriesIn, firstLine, remedyFor } from './entries.js';
 import { DerivedFiles } from './graph/derived.js';
 import { LoadedPacks } from './loaded.js';
 import { kokoro } from './kokoro/format.js';
-import { PackFolder } from './pack.js';
+import { type Held, PackFolder } from './pack.js';
 import { piper } from './piper/format.js';
 import { pocket } from './pocket/format.js';
 import { syrinx } from './syrinx/format.js';
@@ -51,25 +52,45 @@ const unrecognisedFault = ({ name, path, files }: PackFolder, known: readonly Vo
   return `${path}: no voice format that this service knows. A pack has ${wanted}`;
 };
 
+/** The most voices of a pack: more would fill every list of them. */
+const voicesMax = 10_000;
+
+/** The folder of a pack, or its first file among loose files. */
+const placeOf = ({ path, files }: PackEntry): string => join(path, files?.[0] ?? '');
+
+/** Whatever goes wrong while a pack is read is a fault of this pack. */
+const packFault = (entry: PackEntry, error: unknown): VoicePackError =>
+  error instanceof VoicePackError
+    ? error
+    : new VoicePackError(`${placeOf(entry)}: the pack cannot be read: ${firstLine(error)}`);
+
 /** Reads and verifies one pack. @throws {VoicePackError} */
 export const readEntry = async (
   entry: PackEntry,
   means: ReadMeans,
-  files: number[],
+  files: Held,
   known = formats,
 ): Promise<{ pack: VoicePack; identity: string }> => {
-  const folder = await PackFolder.open(entry, files);
-  for (const format of known) {
-    if (!(await format.recognises(folder))) continue;
-    const { name } = entry;
-    const content = await format.read(folder, means);
-    if (content.voices.length === 0) throw new VoicePackError(`${entry.path}: the pack has no voice`);
-    return {
-      pack: { engine: format.name, name, ...content, openFiles: folder.openFiles },
-      identity: folder.identity,
-    };
+  try {
+    const folder = await PackFolder.open(entry, files);
+    for (const format of known) {
+      if (!(await format.recognises(folder))) continue;
+      const { name } = entry;
+      const content = await format.read(folder, means);
+      const count = content.voices.length;
+      if (count < 1 || count > voicesMax)
+        throw new VoicePackError(
+          `${placeOf(entry)}: the pack has ${count} voices, a pack has 1 to ${voicesMax}`,
+        );
+      return {
+        pack: { engine: format.name, name, ...content, openFiles: folder.openFiles },
+        identity: folder.identity,
+      };
+    }
+    throw new VoicePackError(unrecognisedFault(folder, known));
+  } catch (error) {
+    throw packFault(entry, error);
   }
-  throw new VoicePackError(unrecognisedFault(folder, known));
 };
 
 /** How packs are tried, and the results. */
@@ -84,11 +105,13 @@ const tried = async (entry: PackEntry, identity: string, { run, kept }: Trials):
   if (outcome === undefined) {
     const { isFinal, ...made } = await run(entry);
     if (isFinal) kept.add(identity, made);
+    // The thread may end before it has read the other packs.
+    kept.write(true);
     outcome = made;
   }
   if ('result' in outcome) return outcome.result;
-  const place = join(entry.path, entry.files?.[0] ?? '');
-  throw new VoicePackError(outcome.fault.startsWith('/') ? outcome.fault : `${place}: ${outcome.fault}`);
+  const { fault } = outcome;
+  throw new VoicePackError(fault.startsWith('/') ? fault : `${placeOf(entry)}: ${fault}`);
 };
 
 const MiB = 1024 * 1024;
@@ -109,20 +132,46 @@ export interface PackPlaces {
   readonly cacheDir: string;
 }
 
+/** How the packs of a folder are read. */
+interface Reading {
+  /** Absent: packs are not tried. */
+  readonly trials?: Trials | undefined;
+  /** Packs that are not read, and why. */
+  readonly refused?: readonly PackFinding[];
+  /** Called before and after each pack, and for each file that is opened. */
+  readonly onProgress?: (progress: PacksProgress) => void;
+}
+
 /**
  * Reads and verifies all packs. One that cannot be used is a finding, and the others are there without it: all but the
  * default pack, so that a request without a voice never gets another one.
  *
- * @param trials absent: packs are not tried
  * @returns the default pack first, and the files to be closed when the packs are loaded
  * @throws {VoicePackError} in one line that names the file: of the default pack, or of the first if none can be used
  */
 export const readPacks = async (
   { modelsDir, cacheDir }: PackPlaces,
   known = formats,
-  trials?: Trials,
+  { trials, refused = [], onProgress }: Reading = {},
 ): Promise<ReadPacks> => {
   const files: number[] = [];
+  let reading: PacksProgress['reading'] = null;
+  const report = (now = reading): void => {
+    reading = now;
+    onProgress?.({ reading, files });
+  };
+  // A file that was reported may be closed by the other thread, so it is no longer reported when it is closed here.
+  const closeFrom = (mark: number): void => {
+    const opened = files.splice(mark);
+    report(null);
+    closeFiles(opened);
+  };
+  const held: Held = {
+    push: (descriptor) => {
+      files.push(descriptor);
+      report();
+    },
+  };
   const derived = derivedIn(cacheDir);
   try {
     const entries = await entriesIn(modelsDir);
@@ -133,7 +182,11 @@ export const readPacks = async (
     for (const entry of [...entries.packs].sort((a, b) => Number(isDefault(b)) - Number(isDefault(a)))) {
       const mark = files.length;
       try {
-        const { pack, identity } = await readEntry(entry, { derived }, files, known);
+        const refusal = refused.find(({ pack }) => pack === entry.name);
+        if (refusal !== undefined) throw new VoicePackError(refusal.fault);
+        report({ pack: entry.name, path: placeOf(entry) });
+        const { pack, identity } = await readEntry(entry, { derived }, held, known);
+        report(null);
         for (const { id } of pack.voices) {
           const owner = owners.get(id);
           if (owner !== undefined)
@@ -146,9 +199,8 @@ export const readPacks = async (
         for (const { id } of pack.voices) owners.set(id, entry.path);
         packs.push(trial === undefined ? pack : withTrial(pack, trial));
       } catch (error) {
-        if (!(error instanceof VoicePackError)) throw error;
-        closeFiles(files, mark);
-        findings.push({ pack: entry.name, fault: error.message });
+        closeFrom(mark);
+        findings.push({ pack: entry.name, fault: packFault(entry, error).message });
       }
     }
     findings.push(...entries.findings);
@@ -160,7 +212,7 @@ export const readPacks = async (
     if (packs.length === 0) throw new VoicePackError(`${modelsDir}: the folder has no voice pack`);
     return { packs, findings, files };
   } catch (error) {
-    closeFiles(files);
+    closeFrom(0);
     throw error;
   }
 };
@@ -168,7 +220,7 @@ export const readPacks = async (
 /** What the thread does that reads the packs: it answers once, and ends. */
 export const answerWithPacks = async (
   port: MessagePort,
-  { modelsDir, cacheDir, bounds }: PacksThreadData,
+  { modelsDir, cacheDir, refused, bounds }: PacksThreadData,
   known = formats,
   trial: Trial | null = tryPack,
 ): Promise<void> => {
@@ -178,7 +230,10 @@ export const answerWithPacks = async (
       run: (entry: PackEntry) => trial({ entry, cacheDir, hasLowPriority: true }, bounds),
       kept: new KeptTrials(cacheDir),
     };
-    answer = await readPacks({ modelsDir, cacheDir }, known, trials || undefined);
+    answer = await readPacks({ modelsDir, cacheDir }, known, {
+      ...{ trials: trials || undefined, refused },
+      onProgress: (progress) => port.postMessage(progress),
+    });
   } catch (error) {
     if (!(error instanceof VoicePackError)) throw error;
     answer = { fault: error.message, findings: error.findings };

@@ -1,5 +1,6 @@
 /** Packs that no service may use: how each is made, and what the finding about it must say. */
-import { cpSync, mkdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Model, type Node, type Tensor, elementTypes } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
@@ -125,6 +126,23 @@ const piperThen =
 const outsideWeights = (path: string): void =>
   writeFileSync(path, modelMessage(piperModel(smallPiper), outsidePack));
 
+/** What the generator takes is made of itself, too. */
+const inCircle = (model: Model): Model => {
+  const [taken = ''] = model.nodes.find(({ op }) => op === 'ConvTranspose')!.inputs;
+  const nodes = model.nodes.flatMap((node): Node[] =>
+    node.outputs[0] === taken
+      ? [
+          { ...node, op: 'Add', inputs: ['again', node.inputs[0]!] },
+          { ...node, name: 'again', op: 'Identity', inputs: [taken], outputs: ['again'] },
+        ]
+      : [node],
+  );
+  return { ...model, nodes };
+};
+
+/** Lists of three bytes each take much more memory when they are read. */
+const listsBytes = 240 * 1024 * 1024;
+
 const files =
   (contents: Readonly<Record<string, string>>) =>
   (folder: string): Promise<void> => {
@@ -219,6 +237,44 @@ export const badPacks: readonly BadPack[] = [
     name: 'kokoro-endless',
     finding: /more than 30 s of processor time/,
     make: kokoroWith({ endlessId: 16 }),
+  },
+  {
+    name: 'kokoro-metadata',
+    finding: /kokoro_config in the metadata of its model: not valid JSON/,
+    make: kokoroWith({ metadata: { kokoro_config: '{' } }),
+  },
+  {
+    name: 'kokoro-lists',
+    finding: /voices\.json: it has other things than tables/,
+    make: (folder) => {
+      makeKokoro(folder);
+      writeFileSync(join(folder, 'voices.json'), Buffer.alloc(listsBytes, '[],').fill('{"": [', 0, 6));
+      return Promise.resolve();
+    },
+  },
+  {
+    name: 'piper-heap',
+    finding: /it takes more than \d+ MiB of memory to read/,
+    make: (folder) =>
+      writePiper(
+        folder,
+        'small',
+        piperModel({ ...smallPiper, speakers: 2 }),
+        piperConfig(2, { num_speakers: 30_000_000 }),
+      ),
+  },
+  {
+    name: 'piper-circle',
+    finding: /small\.onnx: .*depends on itself/,
+    make: (folder) => writePiper(folder, 'small', inCircle(piperModel(smallPiper))),
+  },
+  {
+    name: 'pipe',
+    finding: /small\.onnx: not a regular file/,
+    make: piperThen((model) => {
+      rmSync(model);
+      execFileSync('mkfifo', [model]);
+    }),
   },
   { name: 'huge', finding: /it may have \d+ MiB|needs more than \d+ MiB/, make: huge },
   { name: 'endless', finding: /more than 30 s of processor time/, make: endless },

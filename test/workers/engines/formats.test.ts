@@ -21,6 +21,7 @@ import { eventually } from '../../support/waiting.js';
 
 const packsIn = (modelsDir: string) => ({ modelsDir, cacheDir, bounds: limits });
 const packsEntry = new URL('../../support/engines/tones/packs.js', import.meta.url);
+const hostileEntry = new URL('../../support/engines/hostile/packs.js', import.meta.url);
 const synthesisEntry = new URL('../../support/engines/tones/synthesis.js', import.meta.url);
 const outputHz = 24_000;
 
@@ -162,6 +163,38 @@ t.test('a folder of no known format is a finding, and the other packs are there'
   );
   await eventually(() => openFiles(folder).length === 0);
   t.strictSame(openFiles(folder), [], 'nothing stays open');
+});
+
+t.test('a pack at which the reading hangs or ends is named, and the others are there', async (t) => {
+  const folder = t.testdir({
+    ...{ endless: { 'spin.hostile': '' }, huge: { 'fill.hostile': '' } },
+    ...{ last: { 'exit.hostile': '' }, wrong: { 'crash.hostile': '' } },
+  });
+  cpSync(join(modelsDir, 'syrinx-en'), join(folder, 'syrinx-en'), { recursive: true });
+  const bounds = { ...limits, voiceReadMsMax: 3_000, watchdogBeatMs: 100, voiceReadHeapMiBMax: 64 };
+  const voices = await readVoices({ ...packsIn(folder), bounds }, hostileEntry);
+  t.strictSame(voices.findings, [
+    {
+      pack: 'endless',
+      fault: `${join(folder, 'endless')}: it was not read within 3 s: use a smaller model, or a faster disk`,
+    },
+    {
+      pack: 'huge',
+      fault: `${join(folder, 'huge')}: it takes more than 64 MiB of memory to read: it is damaged, or no voice`,
+    },
+    {
+      pack: 'last',
+      fault: `${join(folder, 'last')}: while it was read: the thread that reads the voices ended with code 3`,
+    },
+    { pack: 'wrong', fault: `${join(folder, 'wrong')}: the pack cannot be read: no voice` },
+  ]);
+  t.strictSame(
+    voices.packs.map(({ name }) => name),
+    ['syrinx-en'],
+  );
+  t.equal(openFiles(folder).length, 3, 'the graphs of the pack that speaks');
+  voices.release();
+  await eventually(() => openFiles(folder).length === 0);
 });
 
 t.test('a thread that ends before it has read the voices is a fault', async (t) => {

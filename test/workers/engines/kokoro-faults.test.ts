@@ -3,6 +3,7 @@ import t from 'tap';
 import { elementTypes } from '../../../workers/engines/graph/model.js';
 import { modelMessage } from '../../../workers/engines/graph/write.js';
 import { kokoroVocabulary } from '../../../workers/engines/kokoro/symbols.js';
+import { readNpz } from '../../../workers/engines/numpy.js';
 import { echoModel } from '../../../scripts/voices/fixtures/kokoro.js';
 import { load, npzOf, rawTable, readPack, type PackFiles } from '../../support/kokoro.js';
 
@@ -58,6 +59,10 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
     { 'model.onnx': {}, 'voices.json': '{"af_heart": [1, "two"]}' },
     /voices\.json: "af_heart" is not a table/,
   ],
+  'JSON of very many lists': [
+    { 'model.onnx': {}, 'voices.json': `{"af_heart": [${'[],'.repeat(20_000)}[]]}` },
+    /voices\.json: it has other things than tables of rows of 256 numbers, or too many/,
+  ],
   'values that are no numbers in a voice': [
     { 'model.onnx': {}, 'voices/af_heart.bin': Buffer.alloc(522_240, 0xff) },
     /af_heart\.bin: "af_heart" has values that are not numbers/,
@@ -86,6 +91,19 @@ const faults: Readonly<Record<string, readonly [PackFiles, RegExp]>> = {
     { 'model.onnx': {}, ...voice, 'syrinx.json': '{"blend": {}}' },
     /syrinx\.json: syrinx\.json\.blend must be undefined/,
   ],
+  'more blends than are allowed': [
+    {
+      ...{ 'model.onnx': {}, ...voice },
+      'syrinx.json': JSON.stringify({
+        blends: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`b${i}`, 'af_heart'])),
+      }),
+    },
+    /syrinx\.json: it has 101 blends, and at most 100 are allowed/,
+  ],
+  'metadata that are cut': [
+    { 'model.onnx': { metadata: { kokoro_config: '{"vocab": {' } }, ...voice },
+    /pack: kokoro_config in the metadata of its model: not valid JSON$/,
+  ],
   'a file of tokens that is none': [
     { 'model.onnx': {}, ...voice, 'tokens.txt': 'a\nb\n' },
     /tokens\.txt: "a" is not a symbol with its id/,
@@ -109,6 +127,16 @@ for (const [title, options, reason] of [
     const pack = await readPack(t, { 'model.onnx': options, ...voice });
     await t.rejects(load(pack), { name: 'VoicePackError', message: reason });
   });
+
+t.test('the arrays of an archive are bounded together', (t) => {
+  const arrayBytes = 4 * 510 * 256 + 128;
+  t.equal(readNpz(archive, 2 * arrayBytes).size, 2);
+  t.throws(() => readNpz(archive, 2 * arrayBytes - 1), {
+    message: `its arrays have more than ${2 * arrayBytes - 1} bytes together`,
+  });
+  t.throws(() => readNpz(archive, arrayBytes - 1), /bytes together/, 'one that is stored');
+  t.end();
+});
 
 t.test('a pack with the vocabulary of another model is refused when it is loaded', async (t) => {
   const strange = JSON.stringify({ model: { vocab: { '\u4e00': 1, '\u4e8c': kokoroVocabulary.size } } });

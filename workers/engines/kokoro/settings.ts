@@ -1,7 +1,7 @@
 /** The JSON files of a pack: what the makers of a model say, and what its owner adds in `syrinx.json`. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
-import type { PackFolder } from '../pack.js';
+import { type PackFolder, parseJson } from '../pack.js';
 import { type FamilyName, ownerFile } from './families.js';
 import type { Vocabulary } from './symbols.js';
 
@@ -64,6 +64,8 @@ const read = async <T>(
   );
 };
 
+/** Each takes as much memory as a voice. */
+const blendsMax = 100;
 const blendName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const blendPart = /^([^:+]+)(?::(\d+(?:\.\d+)?))?$/;
 
@@ -97,13 +99,15 @@ const parseTokens = (path: string, text: string): Vocabulary => {
   );
 };
 
+/** The metadata of a model that have its `config.json`. */
+const configKey = 'kokoro_config';
 const tokensFile = 'tokens.txt';
 const tokenizerFile = 'tokenizer.json';
 const tokensBytesMax = 1024 * 1024;
 
 const familyOf = (config: Config | null, metadata: ReadonlyMap<string, string>): FamilyName | null => {
   const type = metadata.get('model_type') ?? '';
-  if (type.startsWith('kokoro') || metadata.has('kokoro_config')) return 'kokoro';
+  if (type.startsWith('kokoro') || metadata.has(configKey)) return 'kokoro';
   if (type.startsWith('kitten')) return 'kitten';
   if (typeof config?.type === 'string' && /^ONNX\d/.test(config.type)) return 'kitten';
   return config?.plbert === undefined ? null : 'kokoro';
@@ -114,9 +118,10 @@ const vocabularyOf = async (
   config: Config | null,
   metadata: ReadonlyMap<string, string>,
 ): Promise<Vocabulary | null> => {
-  const inside = metadata.get('kokoro_config');
+  const inside = metadata.get(configKey);
   if (inside !== undefined) {
-    const result = validateConfig(JSON.parse(inside));
+    const place = `${folder.path}: ${configKey} in the metadata of its model`;
+    const result = validateConfig(parseJson(place, inside));
     if (result.success && result.data.vocab !== undefined) return new Map(Object.entries(result.data.vocab));
   }
   if (config?.vocab !== undefined) return new Map(Object.entries(config.vocab));
@@ -138,6 +143,11 @@ export const readSettings = async (
 ): Promise<PackSettings> => {
   const config = await read(folder, 'config.json', validateConfig);
   const owner = await read(folder, ownerFile, validateOwner);
+  const blends = Object.entries(owner?.blends ?? {});
+  if (blends.length > blendsMax)
+    throw new VoicePackError(
+      `${folder.pathOf(ownerFile)}: it has ${blends.length} blends, and at most ${blendsMax} are allowed`,
+    );
   const names = (metadata.get('speaker_names') ?? '').split(',');
   const priors = (metadata.get('speaker_speed_priors') ?? '').split(',').map(Number);
   const ofMetadata = names.flatMap((name, place) =>
@@ -149,8 +159,6 @@ export const readSettings = async (
     speedPriors: { ...Object.fromEntries(ofMetadata), ...config?.speed_priors },
     aliases: config?.voice_aliases ?? {},
     language: owner?.language ?? null,
-    blends: Object.entries(owner?.blends ?? {}).map(([name, recipe]) =>
-      parseBlend(folder.pathOf(ownerFile), name, recipe),
-    ),
+    blends: blends.map(([name, recipe]) => parseBlend(folder.pathOf(ownerFile), name, recipe)),
   };
 };

@@ -9,7 +9,7 @@ import { type FloatArray, floatsOf, isZip, readNpz } from '../numpy.js';
 
 /** Numbers of a style. */
 export const styleSize = 256;
-/** The largest file seen, with 103 voices, has 53 MB; as JSON, a voice has 3 MB. */
+/** Of a file, and of all tables of a pack: the largest file seen, with 103 voices, has 53 MB; as JSON, a voice has 3 MB. */
 const tablesBytesMax = 256 * 1024 * 1024;
 const styleBytes = styleSize * Float32Array.BYTES_PER_ELEMENT;
 
@@ -45,8 +45,29 @@ const ofArray = (name: string, { shape, values }: FloatArray): Float32Array => {
   return values;
 };
 
-const ofJson = (text: string): Map<string, Float32Array> => {
-  const parsed = JSON.parse(text) as unknown;
+/** Bounds of a file in JSON. Real ones have 128 numbers for a list; lists and names take much more memory than their text. */
+const numbersMax = 16 * 1024 * 1024;
+const numbersOfListMin = 32;
+const namesMax = 10_000;
+
+const [quote, comma, list, object] = Buffer.from('",[{');
+
+/** `JSON.parse` does not end at the bound of the heap, so what it would make is counted before. */
+const refuseOtherJson = (bytes: Buffer): void => {
+  let [numbers, lists, quotes] = [0, 0, 0];
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === comma) numbers++;
+    else if (byte === list || byte === object) lists++;
+    else if (byte === quote) quotes++;
+  }
+  if (numbers > numbersMax || quotes > 2 * namesMax || lists > namesMax + numbers / numbersOfListMin)
+    throw new RangeError(`it has other things than tables of rows of ${styleSize} numbers, or too many`);
+};
+
+const ofJson = (bytes: Buffer): Map<string, Float32Array> => {
+  refuseOtherJson(bytes);
+  const parsed = JSON.parse(bytes.toString('utf8')) as unknown;
   const tables = new Map<string, Float32Array>();
   for (const [name, table] of Object.entries(parsed as Record<string, unknown>)) {
     const numbers: unknown[] = Array.isArray(table) ? table.flat(2) : [];
@@ -79,12 +100,17 @@ const ofRaw = (file: string, bytes: Buffer, raw: RawNames | null): Map<string, F
   return new Map(raw.names.map((name, place) => [name, values.slice(place * size, (place + 1) * size)]));
 };
 
-const tablesIn = (file: string, bytes: Buffer, raw: RawNames | null): Map<string, Float32Array> => {
+const tablesIn = (
+  file: string,
+  bytes: Buffer,
+  raw: RawNames | null,
+  bytesMax: number,
+): Map<string, Float32Array> => {
   if (isZip(bytes)) {
-    const arrays = readNpz(bytes, tablesBytesMax);
+    const arrays = readNpz(bytes, bytesMax);
     return new Map([...arrays].map(([name, array]) => [name, ofArray(name, array)]));
   }
-  if (/^\s*\{/.test(bytes.toString('latin1', 0, 16))) return ofJson(bytes.toString('utf8'));
+  if (/^\s*\{/.test(bytes.toString('latin1', 0, 16))) return ofJson(bytes);
   return ofRaw(file, bytes, raw);
 };
 
@@ -102,10 +128,13 @@ export const readTables = async (folder: PackFolder, raw: RawNames | null): Prom
         'voices-v1.0.bin of an ONNX release',
     );
   const tables = new Map<string, Float32Array>();
+  let rest = tablesBytesMax;
   for (const file of read) {
     const bytes = await folder.bytes(file, tablesBytesMax);
     try {
-      for (const [name, table] of tablesIn(file, bytes, raw)) {
+      for (const [name, table] of tablesIn(file, bytes, raw, rest)) {
+        rest -= table.byteLength;
+        if (rest < 0) throw new RangeError(`the voices have more than ${tablesBytesMax} bytes together`);
         if (table.some((value) => !Number.isFinite(value)))
           throw new RangeError(`"${name}" has values that are not numbers`);
         tables.set(name, table);
