@@ -72,6 +72,7 @@ export type PlanConfig = Pick<
 
 /** A voice pack, as far as the plan needs it. */
 export interface PlannedPack {
+  readonly name?: string;
   readonly modelBytes: number;
   readonly sharedBytes?: number;
   readonly stateBytes?: number;
@@ -183,7 +184,21 @@ const memoryMaxBytesOf = (config: PlanConfig, machine: Machine): number => {
   return config.memoryMaxMiB * MiB;
 };
 
-const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: PlanConfig): never => {
+/** @returns advice to remove the largest pack beside the default one */
+const packToRemove = (packs: readonly PlannedPack[]): string => {
+  const bytesOf = (pack: PlannedPack): number => threadBytesOf(pack) + sharedBytesOf(pack);
+  const [, largest] = defaultAndLargest(packs, 2, bytesOf);
+  return largest?.name === undefined
+    ? ''
+    : `remove the voice pack "${largest.name}" (${Math.ceil(bytesOf(largest) / MiB)} MiB), or `;
+};
+
+const refuseMemory = (
+  worstCase: WorstCase,
+  memoryMaxBytes: number,
+  config: PlanConfig,
+  packs: readonly PlannedPack[],
+): never => {
   const { total, ...parts } = inMiB({ ...worstCase, gpuBytes: 0 });
   const largest = Object.entries(parts)
     .filter(([, mib]) => mib >= 8)
@@ -200,7 +215,7 @@ const refuseMemory = (worstCase: WorstCase, memoryMaxBytes: number, config: Plan
   const allowance = config.memoryMaxMiB === null ? 'this machine allows' : 'MEMORY_MAX_MIB allows';
   throw new MachineError(
     `the worst case needs ${total} MiB of memory (${largest}), but ${allowance} ${Math.floor(memoryMaxBytes / MiB)} MiB: ` +
-      `${tooLarge.length > 0 ? `lower ${tooLarge.join(' or ')}, or ` : ''}${withoutConsole}give it more memory`,
+      `${tooLarge.length > 0 ? `lower ${tooLarge.join(' or ')}, or ` : ''}${packToRemove(packs)}${withoutConsole}give it more memory`,
   );
 };
 
@@ -270,7 +285,7 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
   let factor = 1;
   if (!fits(factor, synthesisThreads)) {
     if (!fits(FACTOR_MIN, synthesisThreads))
-      refuseMemory(at(FACTOR_MIN, synthesisThreads).worstCase, memoryMaxBytes, config);
+      refuseMemory(at(FACTOR_MIN, synthesisThreads).worstCase, memoryMaxBytes, config, packs);
     let [low, high] = [FACTOR_MIN, 1];
     for (let step = 0; step < STEPS; step++) {
       const middle = (low + high) / 2;

@@ -133,6 +133,18 @@ t.test('the plan takes one thread per core, or as many as fit; a configured numb
   t.end();
 });
 
+t.test('voices that cannot fit are refused with the largest one to remove', (t) => {
+  const others = [
+    { name: 'small', modelBytes: 8 * MiB, openFiles: 1 },
+    { name: 'huge', modelBytes: 64 * MiB, sharedBytes: 4 * GiB, openFiles: 1 },
+  ];
+  t.throws(
+    () => planFor(planConfig(), { memoryBytes: 2 * GiB, filesMax: 100_000 }, [...packs, ...others]),
+    /remove the voice pack "huge" \(\d{4} MiB\), or give it more memory$/,
+  );
+  t.end();
+});
+
 t.test('a setting that cannot fit is refused in one line that names what to change', (t) => {
   const refusals: readonly (readonly [number, Partial<PlanConfig>, RegExp])[] = [
     [2 * GiB, { memoryMaxMiB: 4_096 }, /^MEMORY_MAX_MIB is 4096, but this machine .* has 2048 MiB$/],
