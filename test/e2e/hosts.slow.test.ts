@@ -280,7 +280,11 @@ const restartsAreNotSeen = async (t: Test, kind: HostsProxyKind): Promise<void> 
   const reports = started.flatMap(({ entries }) =>
     entries.filter(({ level, status }) => Number(level) >= 50 || Number(status) >= 400),
   );
-  t.same(failures, [], `of ${answered} requests and utterances: ${failures.length === 0 ? '' : JSON.stringify(reports)}`);
+  t.same(
+    failures,
+    [],
+    `of ${answered} requests and utterances: ${failures.length === 0 ? '' : JSON.stringify(reports)}`,
+  );
   t.ok(connected > keys.length, `${keys.length} WebSockets were connected ${connected} times`);
   for (const host of hosts) t.match(await host.stop(), { code: 0 });
   t.equal(await hostsWithCredit(), 0, 'hosts that have ended hold no credit');
