@@ -3,25 +3,26 @@
  * two threads that use it at the same time end the process by a segmentation fault. So a thread holds a lock during each
  * load, run and release.
  *
- *   in use --(a run fails or hangs, or the lock is not free in time)--> lost --(a reload of the voices)--> in use
+ *   in use --(a run fails or hangs)--> lost --(a reload of the voices)--> in use
  *
- * A lost GPU is not used: the graphs run on the CPU.
+ * A lost GPU is not used: the graphs run on the CPU. A GPU that other threads use for too long is not lost: the CPU runs the
+ * graph this time. The watchdog decides whether a thread hangs.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 
 const LOCK = 0;
 const LOST = 1;
 const FIELDS = 2;
 
 const FREE = 0;
-const RUNNING = 1;
-/** Shaders are compiled: that takes much longer than a run. */
-const LOADING = 2;
+const HELD = 1;
 
 /**
- * Milliseconds that a thread waits while another one runs a graph, and while that one loads a graph or runs it for the first
- * time. The first is less than the watchdog's time: the watchdog must end the thread that hangs, not one that waits.
+ * Milliseconds that a thread waits while others use the GPU. It gets them back by time in which it does not wait. So a step
+ * waits this long and for half of its time, however many runs it has: far less than `threadHangMsMax`, or the watchdog
+ * would end threads that wait for one that hangs.
  */
-const waits = { runMs: 4_000, loadMs: 60_000 } as const;
+const WAIT_MS_MAX = 2_000;
 const LOOK_MS = 100;
 
 /** Where a graph runs, and the times of the runs that decided it; 0 if it was not measured. */
@@ -48,7 +49,12 @@ export const describePlacement = ({ device, batch, gpuMs, itemMs, cpuMs, differe
   return `${name}: ${gpuMs} ms on the GPU${inBatch}, ${cpuMs} ms on the CPU, for the same runs`;
 };
 
-/** The GPU does not answer. */
+/** Other threads use the GPU for too long. */
+export class GpuBusyError extends Error {
+  override readonly name = 'GpuBusyError';
+}
+
+/** A call waits for the GPU, and it is lost. */
 export class GpuLostError extends Error {
   override readonly name = 'GpuLostError';
 }
@@ -56,25 +62,28 @@ export class GpuLostError extends Error {
 export class GpuState {
   readonly buffer: SharedArrayBuffer;
   readonly #fields: Int32Array;
-  readonly #waits: Readonly<Record<keyof typeof waits, number>>;
+  readonly #waitMsMax: number;
   #isHolding = false;
+  /** Milliseconds that it may have waited when its last wait ended, and when that was. */
+  #leftMs = Infinity;
+  #waitedAtMs = 0;
 
   constructor(
     buffer = new SharedArrayBuffer(FIELDS * Int32Array.BYTES_PER_ELEMENT),
-    waitsMax: Readonly<Record<keyof typeof waits, number>> = waits,
+    waitMsMax = WAIT_MS_MAX,
   ) {
     this.buffer = buffer;
     this.#fields = new Int32Array(buffer);
-    this.#waits = waitsMax;
+    this.#waitMsMax = waitMsMax;
   }
 
   get isLost(): boolean {
     return Atomics.load(this.#fields, LOST) !== 0;
   }
 
-  /** No thread uses it any more. Idempotent. */
-  lose(): void {
-    Atomics.store(this.#fields, LOST, 1);
+  /** No thread uses it any more. @returns false if it was lost already */
+  lose(): boolean {
+    return Atomics.exchange(this.#fields, LOST, 1) === 0;
   }
 
   /** A thread hangs in native code. If it is a call of the GPU, no thread uses the GPU any more. */
@@ -90,13 +99,12 @@ export class GpuState {
   /**
    * Runs a call of the GPU when no other thread does. Blocks the thread while it waits, as the call itself does.
    *
-   * @param isLoad it loads a graph, or runs it for the first time
-   * @throws {GpuLostError} if another thread holds the GPU for too long: it hangs
+   * @throws {GpuBusyError} if others use it for too long
    */
-  async hold<T>(isLoad: boolean, run: () => Promise<T>): Promise<T> {
-    // The thread would wait for itself and never go on.
+  async hold<T>(run: () => Promise<T>): Promise<T> {
+    // The thread would wait for itself.
     if (this.#isHolding) throw new Error('a second call of the GPU began during the first');
-    this.#take(isLoad ? LOADING : RUNNING);
+    this.#take();
     this.#isHolding = true;
     try {
       return await run();
@@ -107,18 +115,37 @@ export class GpuState {
     }
   }
 
-  #take(mine: number): void {
-    const startMs = performance.now();
-    let waitMsMax = mine === LOADING ? this.#waits.loadMs : this.#waits.runMs;
-    for (;;) {
-      const holder = Atomics.compareExchange(this.#fields, LOCK, FREE, mine);
-      if (holder === FREE) return;
-      if (holder === LOADING) waitMsMax = this.#waits.loadMs;
-      if (performance.now() - startMs > waitMsMax) {
-        this.lose();
-        throw new GpuLostError(`the GPU did not answer for ${waitMsMax / 1_000} s`);
+  /**
+   * Repeats a call for which nobody waits until other threads leave room for it. The event loop turns meanwhile.
+   *
+   * @throws {GpuLostError} if the GPU is lost, and a thread that may hang uses it
+   */
+  async whenFree<T>(call: () => Promise<T>): Promise<T> {
+    for (;;)
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof GpuBusyError)) throw error;
+        if (this.isLost) throw new GpuLostError('the GPU is lost');
+        await pause(LOOK_MS);
       }
-      Atomics.wait(this.#fields, LOCK, holder, LOOK_MS);
+  }
+
+  #take(): void {
+    const startMs = performance.now();
+    const mayMs = Math.min(this.#waitMsMax, this.#leftMs + startMs - this.#waitedAtMs);
+    for (;;) {
+      const isMine = Atomics.compareExchange(this.#fields, LOCK, FREE, HELD) === FREE;
+      const nowMs = performance.now();
+      // A thread may hang in a lost GPU.
+      const leftMs = Math.min(mayMs, this.isLost ? LOOK_MS : Infinity) - (nowMs - startMs);
+      if (isMine || leftMs <= 0) {
+        this.#waitedAtMs = nowMs;
+        this.#leftMs = Math.max(0, mayMs - (nowMs - startMs));
+        if (isMine) return;
+        throw new GpuBusyError(`other threads used the GPU for ${Math.round(nowMs - startMs)} ms`);
+      }
+      Atomics.wait(this.#fields, LOCK, HELD, Math.min(LOOK_MS, leftMs));
     }
   }
 }

@@ -134,7 +134,7 @@ export interface EngineMeans {
   readonly gpu?: GpuMeans;
   /** Goes around every load, run and release of a model. */
   readonly native: NativeGuard;
-  /** Goes around the load of each graph, instead of `native`. */
+  /** Goes around the load of each graph, outside `native`: such a load may be a step. */
   readonly loading?: NativeGuard;
   readonly log: EngineLog;
   readonly bounds: Bounds;

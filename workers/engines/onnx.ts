@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { InferenceSession } from 'onnxruntime-node';
 import { monotonicMs } from '../../src/monotonic.js';
+import type { NativeGuard } from '../../src/threads/vitals.js';
 import { VoicePackError } from '../../src/threads/voices.js';
 import { Batches } from './batches.js';
 import type { Engine, EngineMeans, GpuMeans } from './engine.js';
@@ -64,9 +65,12 @@ export interface SessionChoices {
   readonly windows?: Readonly<Record<string, GraphWindows>>;
 }
 
+/** The load of a graph is no step. */
+const atOnce: NativeGuard = (run) => run();
+
 const create = async <Name extends string>(
   graphs: Graphs<Name>,
-  { native, loading = native }: Pick<EngineMeans, 'native' | 'loading'>,
+  { native, loading = atOnce }: Pick<EngineMeans, 'native' | 'loading'>,
   options: InferenceSession.SessionOptions,
 ): Promise<Runs<Name>> => {
   const sessions: InferenceSession[] = [];
@@ -76,7 +80,7 @@ const create = async <Name extends string>(
   const runs: [string, Run][] = [];
   for (const [name, { path, openPath }] of Object.entries<HeldFile>(graphs)) {
     try {
-      const session = await loading(() => InferenceSession.create(openPath, options));
+      const session = await loading(() => native(() => InferenceSession.create(openPath, options)));
       sessions.push(session);
       runs.push([name, (feeds) => native(() => session.run(feeds))]);
     } catch (error) {
@@ -167,17 +171,19 @@ const createPlaced = async <Name extends string>(
   means: SessionMeans,
   choices: SessionChoices,
 ): Promise<Sessions<Name>> => {
-  const { loading = means.native, log } = means;
+  const { native, loading = atOnce, log } = means;
   const options = gpuOptionsOf('webgpu', null, choices);
   const names = Object.keys(graphs) as Name[];
   const placed = await PlacedSessions.load(names, {
-    ...{ pack, native: means.native, log, clock: monotonicMs, threads: gpu.threads },
+    ...{ pack, native, log, clock: monotonicMs, threads: gpu.threads },
     ...{ state: gpu.state, graphs: gpu.graphs, placements: gpu.placements, batchMax: gpu.batchMax },
     isForGpu: (name) => choices.windows === undefined || name in choices.windows,
     createGpu: (name) =>
-      loading(() =>
-        gpu.state.hold(true, () =>
-          createOnGpu(graphs[name as Name], choices.windows?.[name], gpu, options, log),
+      gpu.state.whenFree(() =>
+        loading(() =>
+          gpu.state.hold(() =>
+            native(() => createOnGpu(graphs[name as Name], choices.windows?.[name], gpu, options, log)),
+          ),
         ),
       ),
     createCpu: () => createOnCpu(pack, graphs, means, choices),

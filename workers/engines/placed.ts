@@ -6,12 +6,13 @@
  *
  * While a pack loads, each window runs on both devices, and on the GPU at each size of a batch. A graph stays on the GPU if it
  * is faster there and gives the results of the CPU. Its other windows run on the CPU: for one that is new, a driver may
- * compile shaders. If a run on the GPU fails, the CPU runs it again: the listeners get the same speech, later.
+ * compile shaders. If a run on the GPU fails, the CPU runs it again: the listeners get the same speech, later. The CPU also
+ * runs it if other threads use the GPU for too long.
  */
 import type { InferenceSession } from 'onnxruntime-node';
 import type { GpuGraphs } from '../../src/config.js';
 import type { Clock } from '../../src/monotonic.js';
-import { type GpuState, type Placement, GpuLostError } from '../../src/threads/gpu.js';
+import { type GpuState, type Placement, GpuBusyError, GpuLostError } from '../../src/threads/gpu.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { EngineLog } from './engine.js';
 import { firstLine } from './entries.js';
@@ -122,8 +123,6 @@ export class PlacedSessions {
   readonly #cpu: Runs;
   /** Graphs that are being measured. */
   readonly #measures = new Map<string, Measure>();
-  /** Graphs, with a size and a window, that ran on the GPU. */
-  readonly #hasRun = new Set<string>();
   /** Graphs with a window that the load should have run. */
   readonly #odd = new Set<string>();
   readonly #names: readonly string[];
@@ -218,12 +217,12 @@ export class PlacedSessions {
       const made: Made[] = [];
       const most = this.#sizeOf(name);
       for (let from = 0; from < items.length; from += most)
-        made.push(...(await this.#runOnGpu(name, session, items.slice(from, from + most), most)).made);
+        made.push(...(await this.#runOnGpu(session, items.slice(from, from + most), most)).made);
       return made;
     } catch (error) {
       // If the CPU fails too, the input is at fault and not the GPU.
       const made = await this.#runOnCpu(name, items);
-      await this.#leaveGpu(name, error);
+      if (!(error instanceof GpuBusyError)) await this.#leaveGpu(name, error);
       return made;
     }
   }
@@ -258,7 +257,6 @@ export class PlacedSessions {
 
   /** @param most the largest batch that is used */
   async #runOnGpu(
-    name: string,
     session: GpuSession,
     items: readonly Feeds[],
     most: number,
@@ -266,20 +264,21 @@ export class PlacedSessions {
     const { state, native, clock } = this.#parts;
     const { windows } = session;
     const size = sizesTo(most).find((known) => known >= items.length)!;
-    const key = `${name} ${size} ${windowKey(items[0]!, windows)}`;
-    return state.hold(!this.#hasRun.has(key), async () => {
+    return state.hold(async () => {
+      // Another thread lost it meanwhile.
+      if (state.isLost) throw new GpuLostError('the GPU is lost');
       // The time includes the copies, but not the wait for other threads.
       const startMs = clock();
       const feeds = windows === undefined ? items[0]! : stacked(items, size, windows);
       const all = await native(() => session.run(feeds));
       const made = windows === undefined ? [all] : splitUp(all, items, windows);
-      this.#hasRun.add(key);
       return { made, ms: clock() - startMs };
     });
   }
 
   /** A run while the pack loads. */
   async #measured(name: string, session: GpuSession, measure: Measure, feeds: Feeds): Promise<Made> {
+    const { state } = this.#parts;
     const window = windowKey(feeds, session.windows);
     if (window === null || measure.windows.has(window)) return (await this.#runOnCpu(name, [feeds]))[0]!;
     let expected: Made | undefined;
@@ -296,11 +295,12 @@ export class PlacedSessions {
       let halfMs = Infinity;
       for (const size of sizesTo(measure.size)) {
         const items = Array.from({ length: size }, () => feeds);
+        const run = () => state.whenFree(() => this.#runOnGpu(session, items, size));
         // The first run of a size compiles its shaders.
-        const first = await this.#runOnGpu(name, session, items, size);
+        const first = await run();
         made ??= first.made[0]!;
         if (expected === undefined) continue;
-        const timed = await this.#runOnGpu(name, session, items, size);
+        const timed = await run();
         measure.gpuMs.set(size, (measure.gpuMs.get(size) ?? 0) + timed.ms);
         for (const own of timed.made)
           measure.difference = Math.max(measure.difference, differenceOf(expected, own));
@@ -334,9 +334,9 @@ export class PlacedSessions {
     this.#gpu.delete(name);
     const { state, native } = this.#parts;
     try {
-      await state.hold(false, () => native(() => session.release()));
+      await state.whenFree(() => state.hold(() => native(() => session.release())));
     } catch (error) {
-      // Its memory stays until the process ends: a thread hangs with the GPU.
+      // Its memory stays until the process ends: a thread may hang in the GPU.
       if (!(error instanceof GpuLostError)) throw error;
     }
   }
@@ -349,7 +349,7 @@ export class PlacedSessions {
 
   #lose(name: string, error: unknown): void {
     const { log, state } = this.#parts;
-    state.lose();
+    if (!state.lose()) return;
     log.warn(
       { graph: this.#keyOf(name), reason: firstLine(error) },
       'the GPU failed: the CPU runs all graphs until the voices are reloaded',

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { Tensor } from 'onnxruntime-node';
-import t from 'tap';
-import { GpuLostError, GpuState, type Placement } from '../../../src/threads/gpu.js';
+import t, { type Test } from 'tap';
+import { GpuBusyError, GpuLostError, GpuState, type Placement } from '../../../src/threads/gpu.js';
 import { unguarded } from '../../../src/threads/vitals.js';
 import { type PlacedParts, PlacedSessions, type Run } from '../../../workers/engines/placed.js';
 import type { Feeds } from '../../../workers/engines/windows.js';
@@ -252,33 +252,113 @@ t.test('a GPU that cannot load a graph is lost, and the CPU speaks', async (t) =
   t.match(warnings, [[{ reason: 'out of memory' }, /^the GPU failed/]]);
 });
 
-t.test('one call of the GPU at a time, and a thread that hangs in one makes it lost', async (t) => {
-  const state = new GpuState(undefined, { runMs: 50, loadMs: 50 });
-  await state.hold(false, async () => {
-    await t.rejects(
-      state.hold(false, () => Promise.resolve()),
-      /second call of the GPU/,
-    );
-  });
-  const code = `
-    const { workerData, parentPort } = require('node:worker_threads');
-    import(workerData.module).then(({ GpuState }) =>
-      new GpuState(workerData.buffer).hold(false, () => new Promise(() => parentPort.postMessage('held'))));
-    parentPort.on('message', () => undefined);`;
+const nothing = () => Promise.resolve();
+
+/** A call of the GPU that ends when the test says so. */
+const holdFrom = (state: GpuState) => {
+  let end!: () => void;
+  const ended = new GpuState(state.buffer).hold(() => new Promise<void>((resolve) => (end = resolve)));
+  return {
+    end: () => {
+      end();
+      return ended;
+    },
+  };
+};
+
+/** A thread that uses the GPU. @param code of a module with `state` and `port` */
+const startHolder = async (t: Test, state: GpuState, code: string): Promise<Worker> => {
+  const program = `
+    const { workerData, parentPort: port } = require('node:worker_threads');
+    import(workerData.module).then(({ GpuState }) => {
+      const state = new GpuState(workerData.buffer);
+      ${code}
+    });
+    port.on('message', () => undefined);`;
   const module = new URL('../../../src/threads/gpu.js', import.meta.url).href;
-  const holder = new Worker(code, { eval: true, workerData: { module, buffer: state.buffer } });
-  await new Promise((resolve) => holder.once('message', resolve));
-  await t.rejects(
-    state.hold(false, () => Promise.resolve()),
-    GpuLostError,
-  );
-  t.ok(state.isLost);
-  state.restore();
-  t.ok(state.isLost, 'a reload does not wait for the thread that hangs');
+  const worker = new Worker(program, { eval: true, workerData: { module, buffer: state.buffer } });
+  t.teardown(() => worker.terminate());
+  await new Promise((resolve) => worker.once('message', resolve));
+  return worker;
+};
+
+const hangs = "state.hold(() => new Promise(() => port.postMessage('held')));";
+
+t.test('one call of the GPU at a time, and a thread that hangs in one makes it lost', async (t) => {
+  const state = new GpuState(undefined, 50);
+  await state.hold(async () => {
+    await t.rejects(state.hold(nothing), /second call of the GPU/);
+  });
+  await startHolder(t, state, hangs);
+  await t.rejects(state.hold(nothing), GpuBusyError);
+  t.notOk(state.isLost, 'the watchdog decides that');
   const other = new GpuState();
   other.loseIfHeld();
   t.notOk(other.isLost, 'a thread that hangs elsewhere is no fault of the GPU');
+  const waiting = state.whenFree(() => state.hold(nothing));
   new GpuState(state.buffer).loseIfHeld();
   t.ok(state.isLost);
-  await holder.terminate();
+  await t.rejects(waiting, GpuLostError, 'no call waits for it any longer');
+  state.restore();
+  t.ok(state.isLost, 'a reload does not wait for the thread that hangs');
+});
+
+t.test('threads that take turns for longer than a thread waits do not lose the GPU', async (t) => {
+  const waitMsMax = 300;
+  const state = new GpuState(undefined, waitMsMax);
+  const turns = `
+    const turn = async () => {
+      await state.hold(async () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)).catch(() => {});
+      setImmediate(turn);
+    };
+    turn().then(() => port.postMessage('held'));`;
+  await Promise.all([1, 2, 3, 4].map(() => startHolder(t, state, turns)));
+  let waitedMs = 0;
+  const startMs = performance.now();
+  for (let run = 0; run < 20; run++) {
+    const beginMs = performance.now();
+    await state
+      .hold(() => Promise.resolve(void (waitedMs += performance.now() - beginMs)))
+      .catch((error: unknown) => {
+        t.type(error, GpuBusyError);
+        waitedMs += performance.now() - beginMs;
+      });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  t.notOk(state.isLost);
+  const passedMs = performance.now() - startMs;
+  t.ok(waitedMs > 50, `it waited ${Math.round(waitedMs)} ms of ${Math.round(passedMs)}`);
+  t.ok(waitedMs <= waitMsMax + passedMs / 2 + 50, 'twenty runs wait hardly longer than one may');
+});
+
+t.test('the CPU runs a graph while another thread uses the GPU for too long', async (t) => {
+  let runs = 0;
+  const gpu: Run = (given) => {
+    runs++;
+    return doubling(1)(given);
+  };
+  const setup = setUp({ gpu, graphs: 'all', state: new GpuState(undefined, 50) });
+  const { sessions, run } = await setup.load();
+  await run(feeds);
+  await sessions.settle();
+  const holder = holdFrom(setup.state);
+  t.same(await valuesOf(run(feeds)), [2, 4]);
+  t.equal(runs, 1);
+  t.notOk(setup.state.isLost);
+  t.match(setup.placements.get(onlyGraph), { device: 'gpu' });
+  await holder.end();
+  t.same(await valuesOf(run(feeds)), [2, 4]);
+  t.equal(runs, 2, 'then the GPU runs it again');
+  t.same(setup.warnings, []);
+});
+
+t.test('a load waits until the GPU is free, and measures it', async (t) => {
+  const setup = setUp({ state: new GpuState(undefined, 50) });
+  const { sessions, run } = await setup.load();
+  const holder = holdFrom(setup.state);
+  const made = run(feeds);
+  setTimeout(() => void holder.end(), 300);
+  t.same(await valuesOf(made), [2, 4]);
+  await sessions.settle();
+  t.match(setup.placements.get(onlyGraph), { device: 'gpu' });
 });
