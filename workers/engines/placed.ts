@@ -328,23 +328,26 @@ export class PlacedSessions {
     return { made, ms: clock() - startMs };
   }
 
+  /** Never rejects: if the GPU cannot release the graph, its memory stays until the process ends. */
   async #dropGpu(name: string): Promise<void> {
     const session = this.#gpu.get(name);
     if (session === undefined) return;
     this.#gpu.delete(name);
-    const { state, native } = this.#parts;
+    const { state, native, log } = this.#parts;
     try {
       await state.whenFree(() => state.hold(() => native(() => session.release())));
     } catch (error) {
-      // Its memory stays until the process ends: a thread may hang in the GPU.
-      if (!(error instanceof GpuLostError)) throw error;
+      log.warn(
+        { graph: this.#keyOf(name), reason: firstLine(error) },
+        'the GPU keeps the memory of a graph until the service is restarted',
+      );
     }
   }
 
   async #leaveGpu(name: string, error: unknown): Promise<void> {
-    await this.#dropGpu(name);
     this.#lose(name, error);
     this.#place(name);
+    await this.#dropGpu(name);
   }
 
   #lose(name: string, error: unknown): void {

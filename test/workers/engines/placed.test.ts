@@ -235,6 +235,24 @@ t.test('if a run on the GPU fails, the CPU runs it again, and everything after i
   t.equal(runs, 1, 'a later load tries it again');
 });
 
+t.test('a GPU that fails to release a graph too is lost, and no sentence is', async (t) => {
+  const fails = () => Promise.reject(new Error('device lost'));
+  const kept = [{ graph: onlyGraph, reason: 'device lost' }, /keeps the memory of a graph/];
+  const lost = setUp({ graphs: 'all', createGpu: () => Promise.resolve({ run: fails, release: fails }) });
+  const { sessions, run } = await lost.load();
+  await sessions.settle();
+  t.same(await valuesOf(run(feeds)), [2, 4]);
+  t.ok(lost.state.isLost);
+  t.match(lost.placements.get(onlyGraph), { device: 'cpu' });
+  t.match(lost.warnings, [[{ graph: onlyGraph }, /^the GPU failed/], kept]);
+  const slow = setUp({ createGpu: () => Promise.resolve({ run: doubling(50), release: fails }) });
+  const other = await slow.load();
+  await other.run(feeds);
+  await other.sessions.settle();
+  t.same(await valuesOf(other.run(feeds)), [2, 4], 'a graph that is faster on the CPU');
+  t.match(slow.warnings, [kept]);
+});
+
 t.test('an input that fails on both devices is no fault of the GPU', async (t) => {
   const fails: Run = () => Promise.reject(new Error('a wrong input'));
   const { load, state } = setUp({ gpu: fails, cpu: fails, graphs: 'all' });
