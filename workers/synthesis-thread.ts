@@ -2,7 +2,7 @@
  * What a synthesis thread does, whatever its voices: it runs many jobs, a step at a time, and posts each step's chunk
  * straight to the actor thread of the job's context.
  */
-import { MessageChannel, parentPort, threadId, type MessagePort } from 'node:worker_threads';
+import { MessageChannel, parentPort, type MessagePort } from 'node:worker_threads';
 import { faultPlace } from '../src/fault.js';
 import { monotonicMs } from '../src/monotonic.js';
 import { nameThread } from '../src/thread-name.js';
@@ -268,7 +268,7 @@ const loadPatiently = async (
     } catch (error) {
       // The message names a file; it cannot quote a text.
       const message = error instanceof Error ? error.message : String(error);
-      report({ type: 'load-failed', threadId, message });
+      report({ type: 'load-failed', message });
       await pause(LOAD_RETRY_MS);
     }
   }
@@ -283,7 +283,7 @@ const reportReady = (voices: LoadedVoices, actorPorts: ActorPorts, loadMs: numbe
   const loadedPacks = voices.loadedPacks?.() ?? 0;
   report(
     {
-      ...{ type: 'ready', threadId, control: port2, loadMs, loadedPacks },
+      ...{ type: 'ready', control: port2, loadMs, loadedPacks },
       ...{ executionProvider, placements, longSteps },
     },
     [port2],

@@ -9,13 +9,17 @@
  * graph this time. The watchdog decides whether a thread hangs.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { threadId } from 'node:worker_threads';
 
 const LOCK = 0;
 const LOST = 1;
-const FIELDS = 2;
+/** The thread that hangs in the GPU. */
+const HUNG = 2;
+const FIELDS = 3;
 
-const FREE = 0;
-const HELD = 1;
+/** No thread. The id of the main thread is 0. */
+const NONE = 0;
+const fieldOf = (id: number): number => id + 1;
 
 /**
  * Milliseconds that a thread waits while others use the GPU. It gets them back by time in which it does not wait. So a step
@@ -86,14 +90,26 @@ export class GpuState {
     return Atomics.exchange(this.#fields, LOST, 1) === 0;
   }
 
-  /** A thread hangs in native code. If it is a call of the GPU, no thread uses the GPU any more. */
-  loseIfHeld(): void {
-    if (Atomics.load(this.#fields, LOCK) !== FREE) this.lose();
+  /**
+   * A thread hangs in native code. If it is a call of the GPU, no thread uses the GPU any more.
+   * @returns false if it is none, or the GPU was lost already
+   */
+  loseIfHeldBy(id: number): boolean {
+    if (Atomics.load(this.#fields, LOCK) !== fieldOf(id)) return false;
+    Atomics.store(this.#fields, HUNG, fieldOf(id));
+    return this.lose();
+  }
+
+  /** A thread is over. It may have been ended between the lock and its call. */
+  freeFrom(id: number): void {
+    if (Atomics.compareExchange(this.#fields, LOCK, fieldOf(id), NONE) === fieldOf(id))
+      Atomics.notify(this.#fields, LOCK, 1);
   }
 
   /** Threads that load from now on try it again, unless a thread hangs in it: they would wait for that one. */
   restore(): void {
-    if (Atomics.load(this.#fields, LOCK) === FREE) Atomics.store(this.#fields, LOST, 0);
+    const hung = Atomics.load(this.#fields, HUNG);
+    if (hung === NONE || Atomics.load(this.#fields, LOCK) !== hung) Atomics.store(this.#fields, LOST, 0);
   }
 
   /**
@@ -110,8 +126,7 @@ export class GpuState {
       return await run();
     } finally {
       this.#isHolding = false;
-      Atomics.store(this.#fields, LOCK, FREE);
-      Atomics.notify(this.#fields, LOCK, 1);
+      this.freeFrom(threadId);
     }
   }
 
@@ -135,17 +150,17 @@ export class GpuState {
     const startMs = performance.now();
     const mayMs = Math.min(this.#waitMsMax, this.#leftMs + startMs - this.#waitedAtMs);
     for (;;) {
-      const isMine = Atomics.compareExchange(this.#fields, LOCK, FREE, HELD) === FREE;
+      const holder = Atomics.compareExchange(this.#fields, LOCK, NONE, fieldOf(threadId));
       const nowMs = performance.now();
       // A thread may hang in a lost GPU.
       const leftMs = Math.min(mayMs, this.isLost ? LOOK_MS : Infinity) - (nowMs - startMs);
-      if (isMine || leftMs <= 0) {
+      if (holder === NONE || leftMs <= 0) {
         this.#waitedAtMs = nowMs;
         this.#leftMs = Math.max(0, mayMs - (nowMs - startMs));
-        if (isMine) return;
+        if (holder === NONE) return;
         throw new GpuBusyError(`other threads used the GPU for ${Math.round(nowMs - startMs)} ms`);
       }
-      Atomics.wait(this.#fields, LOCK, HELD, Math.min(LOOK_MS, leftMs));
+      Atomics.wait(this.#fields, LOCK, holder, Math.min(LOOK_MS, leftMs));
     }
   }
 }

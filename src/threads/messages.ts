@@ -133,7 +133,6 @@ export type SynthesisControl = {
 export type SynthesisHello =
   | {
       readonly type: 'ready';
-      readonly threadId: number;
       readonly control: MessagePort;
       readonly loadMs: number;
       /** The provider that runs the models. */
@@ -152,7 +151,7 @@ export type SynthesisHello =
       /** Packs that are loaded now. */
       readonly loadedPacks: number;
     }
-  | { readonly type: 'load-failed'; readonly threadId: number; readonly message: string };
+  | { readonly type: 'load-failed'; readonly message: string };
 
 /** The time of a word, in samples from the first one of its segment. */
 export interface WordTime {

@@ -271,14 +271,19 @@ export class SynthesisPool extends EventEmitter<SynthesisPoolEvents> {
   }
 
   #onHung(thread: SynthesisThread): void {
-    const { hungThreads, bounds } = this.#options;
+    const { hungThreads, bounds, gpu, log } = this.#options;
     const isLoading = !thread.isReady;
     const isOutside = thread.abandon();
     const ended = this.#end(thread);
     if (!isOutside) {
       this.#threads.delete(thread);
       // Its successor must not wait for a GPU that does not answer.
-      if (this.#options.gpu !== undefined) new GpuState(this.#options.gpu.state).loseIfHeld();
+      const { threadId } = thread;
+      if (gpu !== undefined && new GpuState(gpu.state).loseIfHeldBy(threadId))
+        log.warn(
+          { threadId },
+          'the GPU does not answer: the CPU runs all graphs until the voices are reloaded',
+        );
     }
     const mayReplace = isOutside || hungThreads.add(ended);
     const isFirstLoad = isLoading && !this.#hasLoaded;

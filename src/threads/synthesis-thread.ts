@@ -35,7 +35,7 @@ import type {
   SynthesisResult,
   SynthesisThreadData,
 } from './messages.js';
-import type { Placement } from './gpu.js';
+import { GpuState, type Placement } from './gpu.js';
 import { Vitals } from './vitals.js';
 import type { LongStep } from './voices.js';
 import type { Watchdog } from './watchdog.js';
@@ -130,6 +130,7 @@ const OUTSIDE_POLL_MS = { first: 5, last: 500 } as const;
 
 export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   readonly #options: SynthesisThreadOptions;
+  readonly threadId: number;
   /** What its steps cost, by voice in the order of the packs. */
   readonly effort: EffortTable;
   readonly #vitals = new Vitals();
@@ -182,15 +183,11 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
         maxYoungGenerationSizeMb: bounds.synthesisYoungHeapMiBMax,
       },
     });
+    this.threadId = this.#piscina.threads[0]!.threadId;
     this.#piscina.on('message', (message: SynthesisHello) => this.#onHello(message));
     this.#piscina.on('error', (error: Error) => log.error(describeFault(error), 'synthesis thread failed'));
     this.#piscina.on('workerDestroy', () => this.#onDestroyed());
     this.#expectLoaded();
-  }
-
-  /** 0 until it is ready. */
-  get threadId(): number {
-    return this.#hello?.threadId ?? 0;
   }
 
   /** The provider that its models use, once it is ready. */
@@ -294,7 +291,13 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
       pollMs = Math.min(2 * pollMs, OUTSIDE_POLL_MS.last);
     }
     await this.#piscina.destroy();
+    this.#freeGpu();
     this.#unwatch();
+  }
+
+  #freeGpu(): void {
+    const { gpu } = this.#options;
+    if (gpu !== undefined) new GpuState(gpu.state).freeFrom(this.threadId);
   }
 
   async #run(job: SynthesisJob): Promise<JobOutcome> {
@@ -321,7 +324,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
         this.#unwatch();
         watchdog.watch(this.#vitals, () => this.emit('hung'));
         this.#unwatch = () => watchdog.unwatch(this.#vitals);
-        log.debug({ threadId: message.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
+        log.debug({ threadId: this.threadId, loadMs: message.loadMs }, 'synthesis thread ready');
         this.emit('ready');
         return;
       }
@@ -349,6 +352,7 @@ export class SynthesisThread extends EventEmitter<SynthesisThreadEvents> {
   #onDestroyed(): void {
     this.#isDead = true;
     if (this.#isEnding) return;
+    this.#freeGpu();
     this.#unwatch();
     // Else piscina would start another thread, which nothing watches.
     void this.#piscina.destroy();

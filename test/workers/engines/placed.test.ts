@@ -307,18 +307,34 @@ t.test('one call of the GPU at a time, and a thread that hangs in one makes it l
   await state.hold(async () => {
     await t.rejects(state.hold(nothing), /second call of the GPU/);
   });
-  await startHolder(t, state, hangs);
+  const { threadId } = await startHolder(t, state, hangs);
   await t.rejects(state.hold(nothing), GpuBusyError);
   t.notOk(state.isLost, 'the watchdog decides that');
-  const other = new GpuState();
-  other.loseIfHeld();
-  t.notOk(other.isLost, 'a thread that hangs elsewhere is no fault of the GPU');
+  t.notOk(state.loseIfHeldBy(threadId + 1));
+  t.notOk(state.isLost, 'a thread that hangs elsewhere is no fault of the GPU, which another one uses');
   const waiting = state.whenFree(() => state.hold(nothing));
-  new GpuState(state.buffer).loseIfHeld();
+  t.ok(new GpuState(state.buffer).loseIfHeldBy(threadId));
   t.ok(state.isLost);
   await t.rejects(waiting, GpuLostError, 'no call waits for it any longer');
   state.restore();
   t.ok(state.isLost, 'a reload does not wait for the thread that hangs');
+});
+
+t.test('a thread that is ended while it holds the GPU leaves it to the others', async (t) => {
+  const state = new GpuState(undefined, 50);
+  const worker = await startHolder(t, state, hangs);
+  const { threadId } = worker;
+  await worker.terminate();
+  state.freeFrom(threadId + 1);
+  await t.rejects(state.hold(nothing), GpuBusyError);
+  state.freeFrom(threadId);
+  await state.hold(nothing);
+  state.lose();
+  await state.hold(() => {
+    state.restore();
+    return nothing();
+  });
+  t.notOk(state.isLost, 'a reload tries the GPU also while a thread uses it that does not hang');
 });
 
 t.test('threads that take turns for longer than a thread waits do not lose the GPU', async (t) => {
