@@ -29,8 +29,8 @@ interface WaitingRun {
 
 /** Where the runs happen. */
 export interface BatchRunner {
-  /** Runs a graph for each of these feeds, which have equal windows. */
-  runAll(graph: string, items: readonly Feeds[]): Promise<Made[]>;
+  /** Runs a graph for each of these feeds, which have equal windows. An item that cannot run has an error. */
+  runAll(graph: string, items: readonly Feeds[]): Promise<(Made | Error)[]>;
   /** `undefined`: it makes no batches. */
   windowsOf(graph: string): GraphWindows | undefined;
   /** The most steps that are worth running together now; 1: none. */
@@ -54,7 +54,11 @@ export class Batches {
   }
 
   async run(graph: string, feeds: Feeds): Promise<Made> {
-    if (this.#waiting === null) return (await this.#runner.runAll(graph, [feeds]))[0]!;
+    if (this.#waiting === null) {
+      const [made] = await this.#runner.runAll(graph, [feeds]);
+      if (made instanceof Error) throw made;
+      return made!;
+    }
     const windows = this.#runner.windowsOf(graph);
     const window = windows === undefined ? null : windowOf(feeds, windows);
     const own = copied(feeds);
@@ -98,7 +102,11 @@ export class Batches {
         this.#graphs[graph]!,
         group.map(({ feeds }) => feeds),
       );
-      for (const [i, { resolve }] of group.entries()) resolve(made[i]!);
+      for (const [i, { resolve, reject }] of group.entries()) {
+        const own = made[i]!;
+        if (own instanceof Error) reject(own);
+        else resolve(own);
+      }
     } catch (error) {
       for (const { reject } of group) reject(error);
     }

@@ -16,6 +16,7 @@ import { type GpuState, type Placement, GpuBusyError, GpuLostError } from '../..
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { EngineLog } from './engine.js';
 import { firstLine } from './entries.js';
+import { errorOf } from './steps.js';
 import { type Feeds, type Made, type WindowedGraph, sizesTo, splitUp, stacked, windowOf } from './windows.js';
 
 export type Run = (feeds: InferenceSession.FeedsType) => Promise<Made>;
@@ -201,8 +202,8 @@ export class PlacedSessions {
     await this.#cpu.release();
   }
 
-  /** Runs a graph for each of these feeds, which have equal windows. */
-  async runAll(name: string, items: readonly Feeds[]): Promise<Made[]> {
+  /** Runs a graph for each of these feeds, which have equal windows. An item that cannot run has an error. */
+  async runAll(name: string, items: readonly Feeds[]): Promise<(Made | Error)[]> {
     const measure = this.#measures.get(name);
     const session = this.#gpu.get(name);
     if (session === undefined) return this.#runOnCpu(name, items);
@@ -211,7 +212,8 @@ export class PlacedSessions {
       this.#place(name);
       return this.#runOnCpu(name, items);
     }
-    if (measure !== undefined) return [await this.#measured(name, session, measure, items[0]!)];
+    if (measure !== undefined)
+      return [await this.#measured(name, session, measure, items[0]!).catch(errorOf)];
     if (!this.#isKnown(name, session, items[0]!)) return this.#runOnCpu(name, items);
     try {
       const made: Made[] = [];
@@ -220,9 +222,10 @@ export class PlacedSessions {
         made.push(...(await this.#runOnGpu(session, items.slice(from, from + most), most)).made);
       return made;
     } catch (error) {
-      // If the CPU fails too, the input is at fault and not the GPU.
       const made = await this.#runOnCpu(name, items);
-      if (!(error instanceof GpuBusyError)) await this.#leaveGpu(name, error);
+      // If the CPU fails too, an input is at fault and not the GPU.
+      const isAtFault = !(error instanceof GpuBusyError) && !made.some((own) => own instanceof Error);
+      if (isAtFault) await this.#leaveGpu(name, error);
       return made;
     }
   }
@@ -249,18 +252,14 @@ export class PlacedSessions {
     return false;
   }
 
-  async #runOnCpu(name: string, items: readonly Feeds[]): Promise<Made[]> {
-    const made: Made[] = [];
-    for (const feeds of items) made.push(await this.#cpu.run[name]!(feeds));
+  async #runOnCpu(name: string, items: readonly Feeds[]): Promise<(Made | Error)[]> {
+    const made: (Made | Error)[] = [];
+    for (const feeds of items) made.push(await this.#cpu.run[name]!(feeds).catch(errorOf));
     return made;
   }
 
   /** @param most the largest batch that is used */
-  async #runOnGpu(
-    session: GpuSession,
-    items: readonly Feeds[],
-    most: number,
-  ): Promise<TimedRun> {
+  async #runOnGpu(session: GpuSession, items: readonly Feeds[], most: number): Promise<TimedRun> {
     const { state, native, clock } = this.#parts;
     const { windows } = session;
     const size = sizesTo(most).find((known) => known >= items.length)!;
@@ -280,15 +279,19 @@ export class PlacedSessions {
   async #measured(name: string, session: GpuSession, measure: Measure, feeds: Feeds): Promise<Made> {
     const { state } = this.#parts;
     const window = windowKey(feeds, session.windows);
-    if (window === null || measure.windows.has(window)) return (await this.#runOnCpu(name, [feeds]))[0]!;
+    const runOnCpu = () => this.#cpu.run[name]!(feeds);
+    if (window === null || measure.windows.has(window)) return runOnCpu();
     let expected: Made | undefined;
     if (!measure.isChosen) {
-      const first = await this.#timedOnCpu(name, feeds);
-      const second = await this.#timedOnCpu(name, feeds);
-      [expected] = second.made;
-      if ((measure.gpuMs.get(1) ?? 0) > Math.max(hopelessMs, 10 * measure.cpuMs)) return expected!;
-      measure.cpuMs += Math.min(first.ms, second.ms);
-      measure.isRandom ||= differenceOf(first.made[0]!, expected!) > 0;
+      const { clock } = this.#parts;
+      const startMs = clock();
+      const first = await runOnCpu();
+      const middleMs = clock();
+      expected = await runOnCpu();
+      const cpuMs = Math.min(middleMs - startMs, clock() - middleMs);
+      if ((measure.gpuMs.get(1) ?? 0) > Math.max(hopelessMs, 10 * measure.cpuMs)) return expected;
+      measure.cpuMs += cpuMs;
+      measure.isRandom ||= differenceOf(first, expected) > 0;
     }
     try {
       let made: Made | undefined;
@@ -314,18 +317,11 @@ export class PlacedSessions {
       return expected ?? made!;
     } catch (error) {
       // If the CPU fails too, the input is at fault and not the GPU.
-      expected ??= (await this.#runOnCpu(name, [feeds]))[0]!;
+      expected ??= await runOnCpu();
       this.#measures.delete(name);
       await this.#leaveGpu(name, error);
       return expected;
     }
-  }
-
-  async #timedOnCpu(name: string, feeds: Feeds): Promise<TimedRun> {
-    const { clock } = this.#parts;
-    const startMs = clock();
-    const made = await this.#runOnCpu(name, [feeds]);
-    return { made, ms: clock() - startMs };
   }
 
   /** Never rejects: if the GPU cannot release the graph, its memory stays until the process ends. */

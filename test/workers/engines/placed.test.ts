@@ -51,9 +51,15 @@ const setUp = ({ gpu = doubling(1), cpu = doubling(20), ...more }: Setup = {}) =
   };
   const load = async () => {
     const sessions = await PlacedSessions.load(['net'], parts);
-    return { sessions, run: async (own: Feeds) => (await sessions.runAll('net', [own]))[0]! };
+    const run = async (own: Feeds) => madeOf((await sessions.runAll('net', [own]))[0]!);
+    return { sessions, run };
   };
   return { ...parts, load, warnings, released };
+};
+
+const madeOf = <Made>(made: Made | Error): Made => {
+  if (made instanceof Error) throw made;
+  return made;
 };
 
 const valuesOf = async (made: ReturnType<Run>) => Array.from((await made)['y']!.data as Float32Array);
@@ -112,7 +118,7 @@ t.test('a batch has the next size, and is cut if there are more', async (t) => {
   const made = await sessions.runAll('net', items);
   t.same(sizes, [4, 4]);
   t.same(
-    made.map(({ y }) => Array.from(y!.data as Float32Array)),
+    made.map((own) => Array.from(madeOf(own)['y']!.data as Float32Array)),
     [1, 2, 3, 4, 5, 6, 7].map((x) => [2 * x, 0]),
   );
   state.lose();
@@ -258,6 +264,28 @@ t.test('an input that fails on both devices is no fault of the GPU', async (t) =
   const { load, state } = setUp({ gpu: fails, cpu: fails, graphs: 'all' });
   await t.rejects((await load()).run(feeds), /a wrong input/);
   t.notOk(state.isLost);
+});
+
+t.test('an input that fails on both devices ends its own step, and no other of its batch', async (t) => {
+  const faulty =
+    (run: Run): Run =>
+    ({ x }) =>
+      (x!.data as Float32Array).includes(7) ? Promise.reject(new Error('a wrong input')) : run({ x: x! });
+  const { load, state, placements } = setUp({
+    ...batchOn(faulty(batching(1, 0, []))),
+    ...{ cpu: faulty(doubling(20)), graphs: 'all', batchMax: 4 },
+  });
+  const { sessions, run } = await load();
+  await run(feeds);
+  await sessions.settle();
+  const items = [1, 7, 3].map((x) => ({ x: new Tensor('float32', Float32Array.of(x, 0), [2]) }));
+  const made = await sessions.runAll('net', items);
+  t.match(
+    made.map((own) => (own instanceof Error ? own.message : Array.from(own['y']!.data as Float32Array))),
+    [[2, 0], 'a wrong input', [6, 0]],
+  );
+  t.notOk(state.isLost);
+  t.match(placements.get(onlyGraph), { device: 'gpu', batch: 4 });
 });
 
 t.test('a GPU that cannot load a graph is lost, and the CPU speaks', async (t) => {
