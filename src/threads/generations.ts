@@ -161,7 +161,7 @@ export class Generations extends EventEmitter<GenerationsEvents> {
     const warnings = [];
     if (this.gpuIsLost)
       warnings.push(
-        'the GPU failed, and the CPU runs all models: the log says why. To try the GPU again, send SIGHUP or restart the service',
+        'the GPU failed, and the CPU runs all models: the log says why. To use the GPU again, restart the service',
       );
     if (hungThreads > 0)
       warnings.push(

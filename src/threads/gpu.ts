@@ -12,7 +12,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
 
 const LOCK = 0;
-const LOST = 1;
+/** Counts up when the GPU is lost, and when it is tried again. Odd: it is lost. */
+const EPOCH = 1;
 /** The thread that hangs in the GPU. */
 const HUNG = 2;
 const FIELDS = 3;
@@ -81,13 +82,22 @@ export class GpuState {
     this.#waitMsMax = waitMsMax;
   }
 
-  get isLost(): boolean {
-    return Atomics.load(this.#fields, LOST) !== 0;
+  /** Sessions from before a loss belong to a device that is gone: they have another epoch. */
+  get epoch(): number {
+    return Atomics.load(this.#fields, EPOCH);
   }
 
-  /** No thread uses it any more. @returns false if it was lost already */
-  lose(): boolean {
-    return Atomics.exchange(this.#fields, LOST, 1) === 0;
+  get isLost(): boolean {
+    return this.epoch % 2 !== 0;
+  }
+
+  /**
+   * No thread uses it any more.
+   * @param epoch of the session that failed
+   * @returns false if the GPU was lost already
+   */
+  lose(epoch = this.epoch): boolean {
+    return epoch % 2 === 0 && Atomics.compareExchange(this.#fields, EPOCH, epoch, epoch + 1) === epoch;
   }
 
   /**
@@ -109,7 +119,9 @@ export class GpuState {
   /** Threads that load from now on try it again, unless a thread hangs in it: they would wait for that one. */
   restore(): void {
     const hung = Atomics.load(this.#fields, HUNG);
-    if (hung === NONE || Atomics.load(this.#fields, LOCK) !== hung) Atomics.store(this.#fields, LOST, 0);
+    if (hung !== NONE && Atomics.load(this.#fields, LOCK) === hung) return;
+    const { epoch } = this;
+    if (epoch % 2 !== 0) Atomics.compareExchange(this.#fields, EPOCH, epoch, epoch + 1);
   }
 
   /**
@@ -133,15 +145,16 @@ export class GpuState {
   /**
    * Repeats a call for which nobody waits until other threads leave room for it. The event loop turns meanwhile.
    *
-   * @throws {GpuLostError} if the GPU is lost, and a thread that may hang uses it
+   * @param epoch of the session
+   * @throws {GpuLostError} if the GPU is lost since, and not free
    */
-  async whenFree<T>(call: () => Promise<T>): Promise<T> {
+  async whenFree<T>(call: () => Promise<T>, epoch = this.epoch): Promise<T> {
     for (;;)
       try {
         return await call();
       } catch (error) {
         if (!(error instanceof GpuBusyError)) throw error;
-        if (this.isLost) throw new GpuLostError('the GPU is lost');
+        if (this.isLost || this.epoch !== epoch) throw new GpuLostError('the GPU is lost');
         await pause(LOOK_MS);
       }
   }

@@ -127,9 +127,11 @@ export class PlacedSessions {
   /** Graphs with a window that the load should have run. */
   readonly #odd = new Set<string>();
   readonly #names: readonly string[];
+  readonly #epoch: number;
 
   private constructor(names: readonly string[], cpu: Runs, parts: PlacedParts) {
     this.#names = names;
+    this.#epoch = parts.state.epoch;
     this.#cpu = cpu;
     this.#parts = parts;
   }
@@ -147,13 +149,13 @@ export class PlacedSessions {
   }
 
   async #load(): Promise<void> {
-    const { state, createGpu, isForGpu, placements, graphs, batchMax } = this.#parts;
+    const { createGpu, isForGpu, placements, graphs, batchMax } = this.#parts;
     for (const name of this.#names) {
       const key = this.#keyOf(name);
       const known = placements.get(key);
       const isChosen = graphs !== 'measured';
       const isWanted = isChosen ? graphs === 'all' || graphs.includes(key) : known?.device !== 'cpu';
-      if (!isWanted || !isForGpu(name) || state.isLost) continue;
+      if (!isWanted || !isForGpu(name) || this.#isLost) continue;
       try {
         const session = await createGpu(name);
         this.#gpu.set(name, session);
@@ -169,10 +171,16 @@ export class PlacedSessions {
     for (const name of this.#names) if (!this.#gpu.has(name)) this.#place(name);
   }
 
+  /** Also after a reload that tries the GPU again: these sessions stay on the CPU. */
+  get #isLost(): boolean {
+    const { state } = this.#parts;
+    return state.isLost || state.epoch !== this.#epoch;
+  }
+
   /** The most steps that are worth running together. */
   get batchMax(): number {
     let max = 1;
-    if (this.#parts.state.isLost) return max;
+    if (this.#isLost) return max;
     for (const name of this.#gpu.keys()) max = Math.max(max, this.#sizeOf(name));
     return max;
   }
@@ -207,7 +215,7 @@ export class PlacedSessions {
     const measure = this.#measures.get(name);
     const session = this.#gpu.get(name);
     if (session === undefined) return this.#runOnCpu(name, items);
-    if (this.#parts.state.isLost) {
+    if (this.#isLost) {
       await this.#dropGpu(name);
       this.#place(name);
       return this.#runOnCpu(name, items);
@@ -224,8 +232,8 @@ export class PlacedSessions {
     } catch (error) {
       const made = await this.#runOnCpu(name, items);
       // If the CPU fails too, an input is at fault and not the GPU.
-      const isAtFault = !(error instanceof GpuBusyError) && !made.some((own) => own instanceof Error);
-      if (isAtFault) await this.#leaveGpu(name, error);
+      const gpuIsAtFault = !(error instanceof GpuBusyError) && !made.some((own) => own instanceof Error);
+      if (gpuIsAtFault) await this.#leaveGpu(name, error);
       return made;
     }
   }
@@ -265,7 +273,7 @@ export class PlacedSessions {
     const size = sizesTo(most).find((known) => known >= items.length)!;
     return state.hold(async () => {
       // Another thread lost it meanwhile.
-      if (state.isLost) throw new GpuLostError('the GPU is lost');
+      if (this.#isLost) throw new GpuLostError('the GPU is lost');
       // The time includes the copies, but not the wait for other threads.
       const startMs = clock();
       const feeds = windows === undefined ? items[0]! : stacked(items, size, windows);
@@ -331,7 +339,7 @@ export class PlacedSessions {
     this.#gpu.delete(name);
     const { state, native, log } = this.#parts;
     try {
-      await state.whenFree(() => state.hold(() => native(() => session.release())));
+      await state.whenFree(() => state.hold(() => native(() => session.release())), this.#epoch);
     } catch (error) {
       log.warn(
         { graph: this.#keyOf(name), reason: firstLine(error) },
@@ -348,7 +356,7 @@ export class PlacedSessions {
 
   #lose(name: string, error: unknown): void {
     const { log, state } = this.#parts;
-    if (!state.lose()) return;
+    if (!state.lose(this.#epoch)) return;
     log.warn(
       { graph: this.#keyOf(name), reason: firstLine(error) },
       'the GPU failed: the CPU runs all graphs until the voices are reloaded',

@@ -62,6 +62,18 @@ const madeOf = <Made>(made: Made | Error): Made => {
   return made;
 };
 
+/** A call of the GPU that ends when the test says so. */
+const holdFrom = (state: GpuState) => {
+  let end!: () => void;
+  const ended = new GpuState(state.buffer).hold(() => new Promise<void>((resolve) => (end = resolve)));
+  return {
+    end: () => {
+      end();
+      return ended;
+    },
+  };
+};
+
 const valuesOf = async (made: ReturnType<Run>) => Array.from((await made)['y']!.data as Float32Array);
 
 /** The same graph with a batch dimension, for [batch, 2]: so long for a run, and for each item. */
@@ -223,7 +235,8 @@ t.test('if a run on the GPU fails, the CPU runs it again, and everything after i
   let runs = 0;
   const gpu: Run = (given) =>
     ++runs > 1 ? Promise.reject(new Error('device lost\nat')) : doubling(1)(given);
-  const { load, state, placements, warnings } = setUp({ gpu, graphs: 'all' });
+  const setup = setUp({ gpu, graphs: 'all', state: new GpuState(undefined, 50) });
+  const { load, state, placements, warnings } = setup;
   const { sessions, run } = await load();
   const other = await load();
   t.same(await valuesOf(run(feeds)), [2, 4]);
@@ -239,6 +252,35 @@ t.test('if a run on the GPU fails, the CPU runs it again, and everything after i
   runs = 0;
   t.same(await valuesOf((await load()).run(feeds)), [2, 4]);
   t.equal(runs, 1, 'a later load tries it again');
+  runs = 0;
+  const idle = await load();
+  await idle.run(feeds);
+  await idle.sessions.settle();
+  state.lose();
+  state.restore();
+  runs = 0;
+  const holder = holdFrom(state);
+  t.same(await valuesOf(idle.run(feeds)), [2, 4], 'it does not wait for others that use the GPU');
+  await holder.end();
+  t.same(await valuesOf(idle.run(feeds)), [2, 4]);
+  t.equal(runs, 0, 'what was loaded before a loss does not use the GPU after it');
+  t.notOk(state.isLost);
+});
+
+t.test('a session from before a loss does not lose the GPU that a reload tries', async (t) => {
+  const { load, state, warnings } = setUp({
+    graphs: 'all',
+    gpu: () => {
+      if (!state.isLost) {
+        state.lose();
+        state.restore();
+      }
+      return Promise.reject(new Error('device lost'));
+    },
+  });
+  t.same(await valuesOf((await load()).run(feeds)), [2, 4]);
+  t.notOk(state.isLost);
+  t.same(warnings, []);
 });
 
 t.test('a GPU that fails to release a graph too is lost, and no sentence is', async (t) => {
@@ -299,18 +341,6 @@ t.test('a GPU that cannot load a graph is lost, and the CPU speaks', async (t) =
 });
 
 const nothing = () => Promise.resolve();
-
-/** A call of the GPU that ends when the test says so. */
-const holdFrom = (state: GpuState) => {
-  let end!: () => void;
-  const ended = new GpuState(state.buffer).hold(() => new Promise<void>((resolve) => (end = resolve)));
-  return {
-    end: () => {
-      end();
-      return ended;
-    },
-  };
-};
 
 /** A thread that uses the GPU. @param code of a module with `state` and `port` */
 const startHolder = async (t: Test, state: GpuState, code: string): Promise<Worker> => {
