@@ -28,6 +28,8 @@ export interface GpuThreadData {
   /** Threads that use it. */
   readonly threads: number;
   readonly device: string | null;
+  /** By `PACK/GRAPH`: what another thread measured. Absent: this one measures. */
+  readonly placements?: ReadonlyMap<string, Placement>;
 }
 
 /** `workerData` of a synthesis thread. */

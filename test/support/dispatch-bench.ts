@@ -3,6 +3,7 @@ import { Dispatcher } from '../../src/speech/dispatcher.js';
 import type { Voices } from '../../src/threads/voices.js';
 import type { Lease } from '../../src/accounts/lease.js';
 import type { Frame } from '../../src/threads/messages.js';
+import type { Provider } from '../../src/config.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { createLog, type Log } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
@@ -19,6 +20,7 @@ export const start = async ({
   synthesisEntry = new URL('scripted-synthesis.js', import.meta.url),
   watchdog,
   log = createLog('silent', limits),
+  executionProvider = 'cpu',
 }: {
   threads?: number;
   bounds?: Partial<Bounds>;
@@ -26,12 +28,14 @@ export const start = async ({
   synthesisEntry?: URL;
   watchdog?: Watchdog;
   log?: Log;
+  executionProvider?: Provider;
 } = {}) => {
   const dispatcher = new Dispatcher({
     config: {
       synthesisThreads: threads,
       actorThreads: 1,
-      executionProvider: 'cpu',
+      executionProvider,
+      gpu: { graphs: 'measured', batchMax: 4, device: null },
       logLevel: 'silent',
       overload: 'late',
     },

@@ -2,7 +2,8 @@
  * Entry of a synthesis thread with a scripted engine, for tests that inject faults. Each letter of the text becomes 50 ms
  * of one level, which depends on the letter. A step makes five letters. Some texts break the thread.
  */
-import { workerData } from 'node:worker_threads';
+import { threadId, workerData } from 'node:worker_threads';
+import type { Placement } from '../../src/threads/gpu.js';
 import type { SegmentRequest, SynthesisThreadData } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Engine, EngineChunk, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
@@ -73,9 +74,19 @@ const faults: Record<string, (native: NativeGuard) => void | Promise<void>> = {
   '!inside': waitInside,
 };
 
+/** What the thread finds out if no other one did. Its time is the thread that measured. */
+const measured = new Map<string, Placement>([
+  [
+    'scripted/net',
+    { device: 'gpu', batch: 1, windows: [], gpuMs: threadId, itemMs: threadId, cpuMs: 2 * threadId },
+  ],
+]);
+
 class ScriptedEngine implements LoadedVoices {
   readonly voices = voices;
-  readonly executionProvider = script?.load === 'cuda' ? 'cuda' : 'cpu';
+  readonly executionProvider =
+    script?.load === 'cuda' || script?.load === 'webgpu' ? script.load : ('cpu' as const);
+  readonly placements = data.gpu?.placements ?? measured;
 
   readonly #native: NativeGuard;
   readonly #steps = new WeakMap<SegmentSynthesis, () => Promise<EngineChunk | null>>();
@@ -145,6 +156,7 @@ const load = async (native: NativeGuard): Promise<LoadedVoices> => {
       break;
     case 'at once':
     case 'cuda':
+    case 'webgpu':
     case undefined:
   }
   return new ScriptedEngine(native);

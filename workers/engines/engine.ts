@@ -118,7 +118,7 @@ export interface GpuMeans {
   readonly threads: number;
   /** The number of the CUDA device; `null`: its first. */
   readonly cudaDevice: number | null;
-  /** By `PACK/GRAPH`: what the thread's loads decided. */
+  /** By `PACK/GRAPH`: what the thread's loads decided, or another thread before it. */
   readonly placements: Map<string, Placement>;
   /** A test can set its own. */
   readonly createSession?: (

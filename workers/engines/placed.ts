@@ -74,7 +74,7 @@ export interface PlacedParts {
   readonly batchMax: number;
   /** Threads that take turns on the GPU, and would all run the graphs on the CPU. */
   readonly threads: number;
-  /** By `PACK/GRAPH`. Kept for the next load of the pack in this thread. */
+  /** By `PACK/GRAPH`. Kept for the next load of the pack, in this thread or another one of its pool. */
   readonly placements: Map<string, Placement>;
   /** The graph may run on the GPU. */
   readonly isForGpu: (name: string) => boolean;

@@ -301,7 +301,7 @@ export const meansOf = (
     ...(gpu !== undefined && {
       gpu: {
         ...{ graphs: gpu.graphs, batchMax: gpu.batchMax, threads: gpu.threads },
-        ...{ cudaDevice: cudaDeviceOf(gpu.device), placements: new Map() },
+        ...{ cudaDevice: cudaDeviceOf(gpu.device), placements: new Map(gpu.placements) },
         state: new GpuState(gpu.state),
       },
     }),
