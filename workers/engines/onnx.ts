@@ -221,7 +221,7 @@ export const createSessions = async <Name extends string>(
       log.debug({ pack, provider }, 'voice pack loaded');
       return { ...sessions, executionProvider: provider, settle: settled };
     } catch (error) {
-      log.warn({ pack, reason: firstLine(error) }, 'CUDA cannot be used, the CPU is');
+      log.warn({ pack, reason: firstLine(error) }, 'CUDA cannot be used: the CPU runs the voice');
     }
   const sessions = await createOnCpu(pack, graphs, means, choices);
   log.debug({ pack, provider: 'cpu' }, 'voice pack loaded');

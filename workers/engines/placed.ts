@@ -32,7 +32,7 @@ export interface Runs<Name extends string = string> {
 const worthPart = 0.8;
 /** A larger batch is used if it takes less than this part of two runs of half its size. */
 const largerWorthPart = 0.9;
-/** The longest run of a batch, in milliseconds: as long, a new listener waits for it. */
+/** The longest run of a batch, in milliseconds: a new listener may have to wait for one. */
 const batchMsMax = 50;
 /** The most that the results of the two devices may differ: absolute below 1, relative above. */
 const tolerance = 1e-2;

@@ -5,7 +5,7 @@ import type { EngineChunk, SegmentSynthesis, StepResult } from './engine.js';
 /**
  * `Engine.step` for segments that can run a step of their own: one after the other, or several as one batch.
  *
- * @param batches absent: the CPU runs the graphs, where a batch costs as much as its steps
+ * @param batches absent: the CPU runs the graphs, where a batch saves little
  */
 export const stepAll = async (
   segments: readonly { step(): Promise<EngineChunk | null> }[],
