@@ -9,6 +9,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config, Provider } from '../config.js';
 import type { ProcessLog } from '../log.js';
@@ -33,8 +34,12 @@ interface TriedDevice extends DeviceTrial {
   readonly name: string | null;
 }
 
-/** Devices that compute on the CPU. */
+/** Devices that compute on the CPU, and the files of their drivers. */
 const softwareNames = /swiftshader|llvmpipe|lavapipe|softpipe|software/i;
+const softwareDrivers = '*swiftshader*,*llvmpipe*,*lavapipe*,*lvp*';
+
+/** Milliseconds that a process has to end by SIGKILL. Inside a driver that hangs, it cannot. */
+const KILL_MS_MAX = 1_000;
 
 /** The loader lists: `INFO:      [0] NAME`. */
 const listedDevice = /^[A-Z |]+:\s+\[\d+\]\s+(\S.*?)\s*$/gm;
@@ -64,26 +69,49 @@ const systemHasGpuFile = (): boolean => {
   return existsSync('/dev/dri') && readdirSync('/dev/dri').some((name) => name.startsWith('renderD'));
 };
 
-/** Vulkan's loader puts this device first. */
-const selectDevice = (device: string | null): void => {
-  if (device?.includes(':') === true)
-    process.env['VK_LOADER_DEVICE_SELECT'] = device.replace(/[0-9a-f]{4}/g, '0x$&');
+/**
+ * For Vulkan's loader. It puts the chosen device first. With `auto` it leaves out software devices: of several devices, no
+ * list says which one onnxruntime opens.
+ */
+const vulkanEnv = (device: string | null, isAuto: boolean): Record<string, string> => {
+  const disabled = process.env['VK_LOADER_DRIVERS_DISABLE'] ?? '';
+  return {
+    ...(device?.includes(':') === true && {
+      VK_LOADER_DEVICE_SELECT: device.replace(/[0-9a-f]{4}/g, '0x$&'),
+    }),
+    ...(isAuto && {
+      VK_LOADER_DRIVERS_DISABLE: disabled === '' ? softwareDrivers : `${disabled},${softwareDrivers}`,
+    }),
+  };
 };
 
 /** The number of the CUDA device, if one is chosen. */
 export const cudaDeviceOf = (device: string | null): number | null =>
   device === null || device.includes(':') ? null : Number(device);
 
-const tryDevice = async (args: readonly string[], entry: URL, timeoutMs: number): Promise<TriedDevice> => {
+const tryDevice = async (
+  args: readonly string[],
+  entry: URL,
+  timeoutMs: number,
+  env: Record<string, string> = {},
+): Promise<TriedDevice> => {
   const child = spawn(process.execPath, [fileURLToPath(entry), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ORT_DISABLE_TELEMETRY: '1', VK_LOADER_DEBUG: 'info' },
+    env: { ...process.env, ...env, ORT_DISABLE_TELEMETRY: '1', VK_LOADER_DEBUG: 'info' },
   });
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  const ended = Promise.all([closed, readAll(child.stdout), readAll(child.stderr)]);
   const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
-  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
-  const [output, lines] = await Promise.all([readAll(child.stdout), readAll(child.stderr)]);
-  const [code, signal] = await ended;
+  const over = await Promise.race([ended, pause(timeoutMs + KILL_MS_MAX, null, { ref: false })]);
   clearTimeout(timer);
+  if (over === null) {
+    ended.catch(() => undefined);
+    child.unref();
+    child.stdout.destroy();
+    child.stderr.destroy();
+    return { name: null, fault: 'the process that tried it hangs and cannot be ended' };
+  }
+  const [[code, signal], output, lines] = over;
   const name = deviceNameIn(lines);
   if (code !== 0) return { name, fault: `the process that tried it ended with ${signal ?? `code ${code}`}` };
   return { name, ...(JSON.parse(output) as DeviceTrial) };
@@ -131,8 +159,8 @@ export const chooseDevice = async (
   }
   if (isAuto && !hasGpuFile()) faults.push('there is no device file of a GPU in /dev');
   else if (isAuto || wanted === 'webgpu') {
-    selectDevice(gpu.device);
-    const { fault, name } = await tryDevice(['webgpu'], entry, timeoutMs);
+    const env = vulkanEnv(gpu.device, isAuto);
+    const { fault, name } = await tryDevice(['webgpu'], entry, timeoutMs, env);
     if (fault !== null) faults.push(`WebGPU cannot be used: ${fault}`);
     else if (isAuto && (name === null || isSoftware(name)))
       faults.push(
@@ -140,7 +168,10 @@ export const chooseDevice = async (
           ? 'WebGPU works, but its device is unknown: to use it, set EXECUTION_PROVIDER=webgpu'
           : `WebGPU has only a software device (${name})`,
       );
-    else return accept('webgpu', name);
+    else {
+      Object.assign(process.env, env);
+      return accept('webgpu', name);
+    }
   }
   return cpu(faults.join('; '), !isAuto);
 };

@@ -39,6 +39,33 @@ t.test('a device process that ends or hangs is a fault and no more', async (t) =
     reason: /SIGSEGV/,
   });
   t.match(await tried('setTimeout(() => {}, 1e6)', 200), { provider: 'cpu', reason: /SIGKILL/ });
+  // Its output stays open, as that of a process that SIGKILL cannot end.
+  const survives = `
+    const { spawn } = await import('node:child_process');
+    spawn('sleep', ['10'], { stdio: 'inherit', detached: true });
+    setTimeout(() => {}, 1e6);`;
+  t.match(await tried(survives, 3_000), { provider: 'cpu', reason: /hangs and cannot be ended/ });
+});
+
+t.test('auto tries and uses a GPU without the drivers of software devices', async (t) => {
+  const program = join(t.testdir(), 'device.mjs');
+  const url = new URL(`file://${program}`);
+  const choose = (provider: string) =>
+    chooseDevice(readConfig({ EXECUTION_PROVIDER: provider }), url, 10_000, () => true);
+  const variable = 'VK_LOADER_DRIVERS_DISABLE';
+  process.env[variable] = '*other*';
+  t.teardown(() => delete process.env['VK_LOADER_DRIVERS_DISABLE']);
+  writeFileSync(program, `process.stdout.write(JSON.stringify({ fault: process.env.${variable} }))`);
+  t.match((await choose('auto')).reason, /\*other\*,.*\*swiftshader\*.*\*lvp\*/);
+  t.match((await choose('webgpu')).reason, /: \*other\*$/);
+  t.equal(process.env[variable], '*other*');
+  writeFileSync(
+    program,
+    `process.stderr.write('INFO:     [0] NVIDIA H100 PCIe\\n');
+    process.stdout.write(JSON.stringify({ fault: null }))`,
+  );
+  t.match(await choose('auto'), { provider: 'webgpu', name: 'NVIDIA H100 PCIe' });
+  t.match(process.env[variable], '*swiftshader*', 'the drivers that the service loads');
 });
 
 t.test('GPU_DEVICE is the device that the Vulkan loader puts first', async (t) => {
