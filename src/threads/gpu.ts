@@ -143,7 +143,8 @@ export class GpuState {
   }
 
   /**
-   * Repeats a call for which nobody waits until other threads leave room for it. The event loop turns meanwhile.
+   * Tries a call until other threads leave the GPU to it. No listener waits for such a call, and the event loop goes on between
+   * two tries.
    *
    * @param epoch of the session
    * @throws {GpuLostError} if the GPU is lost since, and not free

@@ -13,7 +13,7 @@ const marks: Readonly<Record<string, string>> = {
   ...{ '…': ';', '—': ';' },
 };
 const sentenceEnds = new Set(['.', '?', '!']);
-/** As many as a short sentence has. */
+/** About the length of a short sentence. */
 const sampleLettersMax = 40;
 
 /** One run of the model: a sentence, or the part of one that a segment has. */
