@@ -163,7 +163,11 @@ const cpuRow = ([ours, theirs]: readonly [readonly LoopFigures[], readonly LoopF
   ];
 };
 
-const compareClosedLoop = async (load: Load, ours: Server, theirs: Server): Promise<Row[]> => {
+const compareClosedLoop = async (
+  load: Load,
+  ours: Server,
+  theirs: Server,
+): Promise<{ readonly rows: Row[]; readonly rate: number }> => {
   const figures: [LoopFigures[], LoopFigures[]] = [[], []];
   for (let round = 0; round < 3; round++)
     for (const [i, server] of [ours, theirs].entries()) figures[i]!.push(await loopOn(load, server));
@@ -172,7 +176,7 @@ const compareClosedLoop = async (load: Load, ours: Server, theirs: Server): Prom
     median(rounds.map(({ speechRatio }) => speechRatio)),
   );
   const who = `${loopClients} clients that ask again at once`;
-  return [
+  const rows = [
     ratioRow(`First audio, ${who}`, waits, theirWaits, 0.5, peerBars.loopRatioMin),
     barredRow(
       `Throughput, ${who}`,
@@ -182,11 +186,19 @@ const compareClosedLoop = async (load: Load, ours: Server, theirs: Server): Prom
     ),
     ...cpuRow(figures),
   ];
+  return { rows, rate };
 };
 
-const compareListeners = async (load: Load, ours: Target, theirs: Target, count: number): Promise<Row[]> => {
+/** @param rate seconds of speech that the service makes in a second */
+const compareListeners = async (
+  load: Load,
+  ours: Target,
+  theirs: Target,
+  { count, rate }: { readonly count: number; readonly rate: number },
+): Promise<Row[]> => {
   const [heard, theirHeard] = [await listen(load, ours, count), await listen(load, theirs, count)];
-  const who = `${count} listeners at real time`;
+  const share = rate < count ? ` (${(count / rate).toFixed(1)} x what this machine can make)` : '';
+  const who = `${count} listeners at real time${share}`;
   return [
     ratioRow(
       `First audio among ${who}`,
@@ -242,8 +254,10 @@ export const measurePiperPeers = async (load: Load, options: ServiceOptions): Pr
           { target: ours, pid: service.pid },
           { target: theirs, pid: peer.pid },
         ] as const;
-        const rows = [alone, ...(await compareClosedLoop(load, ...servers))];
-        for (const count of listenerCounts) rows.push(...(await compareListeners(load, ours, theirs, count)));
+        const loop = await compareClosedLoop(load, ...servers);
+        const rows = [alone, ...loop.rows];
+        for (const count of listenerCounts)
+          rows.push(...(await compareListeners(load, ours, theirs, { count, rate: loop.rate })));
         return [...rows, compareMemory(service.pid, peer.pid)];
       });
     });

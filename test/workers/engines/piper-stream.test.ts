@@ -118,7 +118,7 @@ for (const [name, built] of voices)
     const found = await prepare(t.testdir(), built);
     const { flow, generator } = found.graphs.plan;
     for (const length of [1, 7, 61])
-      for (const framesAStep of [1, 3, 20, 1_000]) {
+      for (const framesAStep of [1, 3, 20, 40, 1_000]) {
         const ids = idsOf(length);
         const { samples, pieces, end } = await readAll(found.graphs, ids, framesAStep * generator.work);
         t.equal(samples.length, end, 'as many samples as the durations say');
@@ -133,6 +133,23 @@ for (const [name, built] of voices)
       }
     t.ok(flow.lookahead < 40 && generator.lookahead < 14);
   });
+
+t.test('a piece is made in half of the time that its listener has in hand', (t) => {
+  const plan = planOf(cutPiper(piperModel(mediumShape)));
+  const { flow, generator } = plan;
+  const workPerMs = 25_000_000;
+  const sizes = sizesOf(plan, 25 * workPerMs);
+  const frameMs = (1_000 * generator.rate) / 22_050;
+  let inHandMs = (sizes.generator[0]! - generator.lookahead) * frameMs;
+  for (const [place, frames] of sizes.generator.entries()) {
+    if (place === 0) continue;
+    const workMs = (flow.work * sizes.flow[place]! + generator.work * frames) / workPerMs;
+    t.ok(workMs < inHandMs / 2, `piece ${place}: ${workMs} ms, ${inHandMs} ms in hand`);
+    inHandMs += frames * frameMs - workMs;
+  }
+  t.ok(sizes.generator.length > 2);
+  t.end();
+});
 
 t.test('the encoder is cut into parts of equal work', async (t) => {
   const { parts } = cutPiper(piperModel(mediumShape)).encoder;

@@ -6,17 +6,18 @@ import type { PiperGraphs, PiperPlan, StreamName, StreamPlan } from './graphs.js
 
 /** Frames of the first piece of sound: 70 ms at 22 kHz. mp3 needs as much for its first frame. */
 const firstFrames = 6;
+/**
+ * Each piece is at most so many times as long as the one before it: the next one must be made, on a busy machine, while the listener
+ * plays what came. With pieces of full length after the first, listeners ran dry at half the machine's capacity.
+ */
+const growth = 3;
 /** The last piece may be this many times as long as the others: a short rest would take a run of its own. */
 const lastPieceFactor = 1.25;
 /** One and a half seconds at 22 kHz. Longer pieces gain nothing. */
 const framesMax = 128;
 
-/** Frames of the pieces, except the last. */
-export interface PieceSizes {
-  /** As short as it can be, because a listener waits for it. */
-  readonly first: number;
-  readonly next: number;
-}
+/** Frames of the pieces of a sentence, in order; all further ones are as long as the last of these. The sentence's last piece has what is left. */
+export type PieceSizes = readonly number[];
 
 export type StreamSizes = Readonly<Record<StreamName, PieceSizes>>;
 
@@ -25,19 +26,21 @@ export const longestLast = (size: number): number => Math.ceil(lastPieceFactor *
 
 /** @param stepWork multiplications of a step */
 export const sizesOf = ({ flow, generator }: PiperPlan, stepWork: number): StreamSizes => {
-  const nextOf = ({ work }: StreamPlan) => Math.max(1, Math.min(framesMax, Math.round(stepWork / work)));
-  const first = generator.lookahead + firstFrames;
-  return {
-    flow: { first: flow.lookahead + first, next: nextOf(flow) },
-    generator: { first, next: nextOf(generator) },
+  const sizes = (first: number, { work }: StreamPlan): PieceSizes => {
+    const longest = Math.max(1, Math.min(framesMax, Math.round(stepWork / work)));
+    const growing: number[] = [];
+    for (let frames = growth * firstFrames; frames < longest; frames *= growth) growing.push(frames);
+    return [first, ...growing, longest];
   };
+  const first = generator.lookahead + firstFrames;
+  return { flow: sizes(flow.lookahead + first, flow), generator: sizes(first, generator) };
 };
 
 /** Of the windows of last pieces. Each is at most twice as long as its piece, except the shortest. */
-const lastLengths = ({ first, next }: PieceSizes): number[] => {
-  const longest = longestLast(Math.max(first, next));
+const lastLengths = (sizes: PieceSizes): number[] => {
+  const longest = longestLast(Math.max(...sizes));
   const lengths: number[] = [];
-  for (let length = longestLast(Math.min(first, next)); length < longest; length *= 2) lengths.push(length);
+  for (let length = longestLast(Math.min(...sizes)); length < longest; length *= 2) lengths.push(length);
   return [...lengths, longest];
 };
 
@@ -83,12 +86,12 @@ export const runWindows = async (graphs: PiperGraphs, sizes: StreamSizes, speake
   const noise = (frames: number) =>
     Float32Array.from({ length: graphs.plan.channels * frames }, () => gaussian(random));
   for (const part of ['flow', 'generator'] as const) {
-    const { first, next } = sizes[part];
+    const [first = 1] = sizes[part];
     for (const last of lastLengths(sizes[part])) {
       // The only piece of a sentence.
       if (last <= longestLast(first)) await graphs.open(part, speaker).push(noise(last), last, true);
       const run = graphs.open(part, speaker);
-      for (const frames of [first, next]) await run.push(noise(frames), frames, false);
+      for (const frames of sizes[part]) await run.push(noise(frames), frames, false);
       await run.push(noise(last), last, true);
     }
   }

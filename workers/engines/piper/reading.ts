@@ -76,6 +76,9 @@ export class Reading {
   /** Frames that went into the flow, and into the generator. */
   #flowed = 0;
   #generated = 0;
+  /** Pieces that went there. */
+  #flowPieces = 0;
+  #generatorPieces = 0;
 
   /**
    * @param seed equal seeds give equal samples
@@ -109,6 +112,11 @@ export class Reading {
     return this.isEncoded && this.#generated === this.#frames;
   }
 
+  /** Equal for readings whose next piece of sound has equally many frames, unless it is the last. */
+  get window(): number {
+    return Math.min(this.#generatorPieces, this.#sizes.generator.length - 1);
+  }
+
   get #frames(): number {
     return this.#starts.at(-1)!;
   }
@@ -122,14 +130,15 @@ export class Reading {
   async advance(): Promise<{ readonly work: number; readonly pcm: Float32Array | null }> {
     const { flow, generator } = this.#graphs.plan;
     if (this.#encoded === undefined) return { work: await this.#encode(), pcm: null };
-    const wanted = this.#sizeOf(this.#sizes.generator, this.#generated);
+    const wanted = this.#sizeOf(this.#sizes.generator, this.#generatorPieces, this.#generated);
     if (this.#queue.frames < wanted && this.#flowed < this.#frames) {
-      const count = this.#sizeOf(this.#sizes.flow, this.#flowed);
+      const count = this.#sizeOf(this.#sizes.flow, this.#flowPieces++, this.#flowed);
       const piece = this.#prior(this.#flowed, count);
       this.#flowed += count;
       this.#queue.add(await this.#flow.push(piece, count, this.#flowed === this.#frames));
       return { work: flow.work * count, pcm: null };
     }
+    this.#generatorPieces++;
     this.#generated += wanted;
     const pcm = await this.#generator.push(
       this.#queue.take(wanted),
@@ -142,9 +151,9 @@ export class Reading {
   }
 
   /** Frames of the next piece. */
-  #sizeOf({ first, next }: PieceSizes, done: number): number {
-    const left = this.#frames - done;
-    const size = done === 0 ? first : next;
+  #sizeOf(sizes: PieceSizes, pieces: number, frames: number): number {
+    const left = this.#frames - frames;
+    const size = sizes[pieces] ?? sizes.at(-1)!;
     return left <= longestLast(size) ? left : size;
   }
 

@@ -48,9 +48,10 @@ export class PiperSegment implements SegmentSynthesis {
     this.sampleRateHz = parts.sampleRateHz;
   }
 
-  /** 0 until there is sound: the first pieces are shorter. */
+  /** That of the sentence that it speaks: the first pieces are shorter. */
   get window(): number {
-    return this.#samples === 0 ? 0 : 1;
+    const last = this.#readings.at(-1);
+    return last === undefined || last.isOver ? 0 : last.window;
   }
 
   async step(): Promise<EngineChunk | null> {
