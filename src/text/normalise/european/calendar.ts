@@ -64,14 +64,15 @@ export const clockOf = (grammar: Grammar, text: string): string | null => {
   return grammar.clock(Number(hour), Number(minute), second === undefined ? null : Number(second));
 };
 
-const unitForm = /^(?:Uhr|h|hs|hrs|horas|heures)$/;
+/** A word after the number of an hour. */
+export const isClockUnit = (word: string): boolean => /^(?:Uhr|h|hs|hrs|horas|heures)$/.test(word);
 const minuteForm = /^(?:min|mn|minutes?|Min|Minuten?|minutos?)$/;
 
 /** The word after a time: "14:30 Uhr", "14 h 30", "14:30 h". */
 const withUnit = (grammar: Grammar, tokens: Tokens, at: number): Reading | null => {
   const { core, lead } = tokens.at(at);
   const next = tokens.next(at);
-  if (next === undefined || !unitForm.test(next.core)) return null;
+  if (next === undefined || !isClockUnit(next.core)) return null;
   const parts = (clock.exec(core) ?? dotted.exec(core))?.groups;
   if (parts !== undefined) {
     const spoken = grammar.clock(Number(parts['hour']), Number(parts['minute']), null);
@@ -91,14 +92,5 @@ export const times =
   (tokens, at) => {
     const { core } = tokens.at(at);
     if (!/^\d/.test(core)) return null;
-    const { from, to } = /^(?<from>[\d:h]{3,7})[-–—](?<to>[\d:h]{3,7})$/.exec(core)?.groups ?? {};
-    if (from !== undefined && to !== undefined) {
-      const sides = [clockOf(grammar, from), clockOf(grammar, to)];
-      if (sides.includes(null)) return null;
-      const next = tokens.next(at);
-      const spoken = sides.join(` ${grammar.words.range} `);
-      if (next === undefined || !unitForm.test(next.core)) return sayIf(spoken);
-      return { parts: [{ core: spoken, tail: next.tail }], count: 2 };
-    }
     return withUnit(grammar, tokens, at) ?? sayIf(clockOf(grammar, core));
   };

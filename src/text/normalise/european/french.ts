@@ -117,6 +117,14 @@ const grammarOf = (country: Country): Grammar => {
     const next = tokens.next(at)?.core.toLowerCase() ?? '';
     return tokens.at(at).core === '1' && months.includes(next) ? say('premier') : null;
   };
+  /** "24h/24", "7j/7". */
+  const always: Rule = (tokens, at) => {
+    const { count, unit, of } =
+      /^(?<count>\d{1,2})(?<unit>[hj])\/(?<of>\d{1,2})$/.exec(tokens.at(at).core)?.groups ?? {};
+    if (count === undefined || of === undefined) return null;
+    const { many, gender } = grammar.units.get(unit!)!;
+    return say(`${cardinal(count, gender)} ${many} sur ${cardinal(of)}`);
+  };
   const grammar: Grammar = {
     code: 'fr',
     decimalMark: ',',
@@ -246,7 +254,7 @@ const grammarOf = (country: Country): Grammar => {
       'personne personnes fois année années semaine semaines page pages femme femmes nuit nuits chose choses table tables maison maisons question questions ligne lignes place places voiture voitures',
     ),
     callCues: wordSet('tél tel téléphone téléphoner appelez appeler numéro fax portable mobile'),
-    ownRules: [ordinals, romans, firstDay],
+    ownRules: [ordinals, romans, firstDay, always],
   };
   return grammar;
 };

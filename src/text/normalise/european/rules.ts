@@ -7,6 +7,7 @@ import { dates, times } from './calendar.js';
 import type { Grammar } from './grammar.js';
 import { measures, money } from './measures.js';
 import { fractions, ranges, signs, telephone, typed } from './signs.js';
+import { apartRange, timeRanges } from './time-ranges.js';
 
 /** The most words of one abbreviation: "z. B.", "i. d. R.". */
 const abbreviationWordsMax = 3;
@@ -56,7 +57,10 @@ const groupOf = /^\d{3}(?:,\d+)?(?:[%€$£°]|\p{L}{1,3})?[.,;:!?)\]}"'’”»
 /** The most groups of three digits after the first. */
 const groupsMax = 4;
 
-/** `12 345,67` is one token: groups of three digits, unless the number is dialled. */
+/** The most characters of a range of times. */
+const rangeMax = 40;
+
+/** One token are `12 345,67`, groups of three digits, unless the number is dialled; and `10 Uhr-17 Uhr`. */
 const joinSpaced =
   (grammar: Grammar) =>
   (text: string, words: readonly Span[]): Joined[] => {
@@ -64,6 +68,10 @@ const joinSpaced =
     const joined: Joined[] = [];
     for (let first = 0; first < words.length;) {
       let last = first;
+      const { start } = words[first]!;
+      const range = /^\W*\d/.test(raw(first)) ? apartRange.exec(text.slice(start, start + rangeMax)) : null;
+      if (range !== null)
+        while (last < words.length - 1 && words[last + 1]!.start < start + range[0].length) last++;
       const before =
         first > 0
           ? raw(first - 1)
@@ -71,7 +79,7 @@ const joinSpaced =
               .replace(/[.:]+$/, '')
           : '';
       const isDialled = /^[+(]?\d/.test(before) || grammar.callCues.has(before);
-      if (/^[("'«„“]*[-−~]?[€$£]?[1-9]\d{0,2}$/.test(raw(first)) && !isDialled)
+      if (range === null && /^[("'«„“]*[-−~]?[€$£]?[1-9]\d{0,2}$/.test(raw(first)) && !isDialled)
         while (
           last < Math.min(words.length - 1, first + groupsMax) &&
           words[last + 1]!.start === words[last]!.end + 1 &&
@@ -94,7 +102,7 @@ export const rulesOf = (grammar: Grammar): LanguageRules => ({
     }),
     ...[dates, telephone, typed].map((rule) => rule(grammar)),
     ...grammar.ownRules,
-    ...[times, money].map((rule) => rule(grammar)),
+    ...[timeRanges, times, money].map((rule) => rule(grammar)),
     ...[fractions, signs, measures, ranges, abbreviations, plainNumbers].map((rule) => rule(grammar)),
   ],
   touchable: /^[^\p{L}]|[\d@]|:\/\/|\.\p{L}{2}|^\p{L}{1,12}(?:[.'/–-]{1,2}\p{L}{0,8}){0,4}[º°]?$/u,

@@ -55,6 +55,20 @@ const sumOf = (grammar: Grammar, text: string): string | null => {
   return words.includes(undefined) ? null : words.join(' ');
 };
 
+/** What a number has after it, in its token or in the next ones: "Uhr", "h", "am", "a. m.". */
+const isTimeUnit = (text: string): boolean => /^(?:Uhr|hs?|[ap]?\.?m)$/i.test(text.replace(/^\d+/, ''));
+
+/** "10 Uhr - 17 Uhr", "10 am - 5 pm", "7 a. m. - 7 p. m.". */
+const isBetweenTimes = (tokens: Tokens, at: number): boolean => {
+  const next = tokens.following(at)?.core ?? '';
+  const unit = /^\d+$/.test(next) ? (tokens.following(at + 1)?.core ?? '') : next;
+  return (
+    /^\d/.test(next) &&
+    isTimeUnit(tokens.previous(at)?.core ?? '') &&
+    (isTimeUnit(unit) || /^[ap]$/i.test(unit))
+  );
+};
+
 /** A sign that stands by itself. */
 const loneSign = (grammar: Grammar, tokens: Tokens, at: number): string | null => {
   const sign = signOf(tokens, at);
@@ -63,7 +77,7 @@ const loneSign = (grammar: Grammar, tokens: Tokens, at: number): string | null =
   if (isInSum(tokens, at)) return operators(grammar)[sign] ?? null;
   const isBetween =
     /\d$/.test(tokens.previous(at)?.core ?? '') && /^[\d€$£]/.test(tokens.following(at)?.core ?? '');
-  if (/[-–—]/.test(sign)) return isBetween ? words.range : null;
+  if (/[-–—]/.test(sign)) return isBetween || isBetweenTimes(tokens, at) ? words.range : null;
   if (sign === 'x') return isBetween ? words.size : null;
   const lone: Readonly<Record<string, string>> = {
     ...{ '&': words.and, '+': words.plus, '=': words.equals, '×': words.times, '÷': words.divided },

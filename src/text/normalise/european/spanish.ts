@@ -112,16 +112,19 @@ const romans: Rule = (tokens, at) => {
   return say(value <= 10 ? ordinalOf(value)! : cardinal(String(value)));
 };
 
-/** "1 año", "21 niños": one before a masculine noun. */
+/** "1 año", "21 niños": one before a masculine noun. "a la 1", "las 21": the hour is feminine. */
 const agreement: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
+  if (!/^(?:\d*[02-9])?1$/.test(core)) return null;
   const next = tokens.next(at)?.core ?? '';
-  return /^(?:\d*[02-9])?1$/.test(core) &&
+  if (
     /^(?:año|día|niño|libro|coche|mes|minuto|segundo|punto|piso|número|hombre|amigo|perro|gato|vaso|hijo|paso|lugar|tren|país)(?:e?s)?$/.test(
       next,
     )
-    ? say(cardinal(core, 'm'))
-    : null;
+  )
+    return say(cardinal(core, 'm'));
+  const hasUnit = /^(?:hs?|hrs|[^\p{L}].*)$/u.test(next);
+  return /^las?$/.test(tokens.wordBefore(at)) && !hasUnit ? say(cardinal(core, 'f')) : null;
 };
 
 /** "3 oct.": the date lacks its "de". */
@@ -135,27 +138,39 @@ const shortDate: Rule = (tokens, at) => {
     : null;
 };
 
-/** "3 p. m.", "10:30 am": the part of the day. */
-const halves: Rule = (tokens, at) => {
-  const { core } = tokens.at(at);
-  const joined = /^(?<time>\d{1,2}(?::[0-5]\d)?)(?<half>[ap])\.?m$/i.exec(core)?.groups;
-  const next = tokens.next(at);
-  const after = tokens.nextAfterStop(at + 1);
-  const isApart =
-    next !== undefined && /^[ap]$/i.test(next.core) && next.tail === '.' && /^m$/i.test(after?.core ?? '');
-  const half = joined?.['half'] ?? (isApart ? next.core : /^([ap])\.?m$/i.exec(next?.core ?? '')?.[1]);
-  const time = joined?.['time'] ?? core;
+/** "10:30" and "a": the time with its part of the day, if that is written. @returns `null` if it is no such time */
+const ofHalf = (time: string, half: string | undefined): string | null => {
   const { hour, minute } = /^(?<hour>\d{1,2})(?::(?<minute>[0-5]\d))?$/.exec(time)?.groups ?? {};
-  if (half === undefined || hour === undefined || Number(hour) > 12) return null;
+  if (hour === undefined || Number(hour) > 12) return null;
+  const minutes = minute === undefined || minute === '00' ? '' : ` y ${cardinal(String(Number(minute)))}`;
+  const spoken = cardinal(hour, 'f') + minutes;
+  if (half === undefined) return spoken;
   const isLate = /^p/i.test(half);
   const evening = isLate && Number(hour) >= 8 && Number(hour) < 12;
   const noon = Number(hour) === 12;
   const day = noon ? 'del mediodía' : evening ? 'de la noche' : 'de la tarde';
-  const part = isLate ? day : noon ? 'de la noche' : 'de la mañana';
-  const minutes = minute === undefined || minute === '00' ? '' : ` y ${cardinal(String(Number(minute)))}`;
-  const count = joined !== undefined ? 1 : isApart ? 3 : 2;
-  const tail = tokens.tailOfAbbreviation(at + count - 1);
-  return { parts: [{ core: `${cardinal(hour, 'f')}${minutes} ${part}`, tail }], count };
+  return `${spoken} ${isLate ? day : noon ? 'de la noche' : 'de la mañana'}`;
+};
+
+const ofHalves =
+  /^(?:(?<from>\d[\d:]{0,4})(?: ?(?<early>[ap])\.? ?m\.?)?[-–—])?(?<to>\d[\d:]{0,4})(?: ?(?<late>[ap])\.? ?m)?$/i;
+
+/** "3 p. m.", "10:30 am", "10am-5pm": the part of the day. */
+const halves: Rule = (tokens, at) => {
+  const { from, early, to = '', late } = ofHalves.exec(tokens.at(at).core)?.groups ?? {};
+  const next = tokens.next(at);
+  const after = tokens.nextAfterStop(at + 1);
+  const isApart =
+    next !== undefined && /^[ap]$/i.test(next.core) && next.tail === '.' && /^m$/i.test(after?.core ?? '');
+  const half = late ?? (isApart ? next.core : /^([ap])\.?m$/i.exec(next?.core ?? '')?.[1]);
+  const sides = [...(from === undefined ? [] : [ofHalf(from, early)]), ofHalf(to, half)];
+  if (half === undefined || sides.includes(null)) return null;
+  const count = late !== undefined ? 1 : isApart ? 3 : 2;
+  const last = at + count - 1;
+  const tail = tokens.tailOfAbbreviation(last);
+  // In "7 a. m. - 7 p. m." the first full stop ends no sentence.
+  const goesOn = /^[-–—]$/.test(tokens.following(last)?.raw ?? '');
+  return { parts: [{ core: sides.join(' a '), tail: goesOn ? tail.replace(/^\./, '') : tail }], count };
 };
 
 const parts: Readonly<Record<number, string>> = {
