@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { text as readAll } from 'node:stream/consumers';
-import { sampleSentence } from '../src/text/sample-sentences.js';
+import { sampleText } from '../src/text/sample-sentences.js';
 import { wordSpans } from '../src/text/words.js';
 import { GpuState } from '../src/threads/gpu.js';
 import { unguarded } from '../src/threads/vitals.js';
@@ -49,7 +49,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   const [voice] = pack.voices;
   if (voice === undefined) return { fault: 'it has no voice' };
   const baseBytes = restartPeak();
-  const text = pack.sample ?? sampleSentence(voice.language);
+  const text = sampleText(pack, voice);
   const segment = engine.open({
     ...{ text, words: wordSpans(text), before: '', after: '', seed: 1, utteranceSeed: 1 },
     settings: { voiceId: voice.id, temperature: 1, normalizeText: false },

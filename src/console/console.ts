@@ -101,7 +101,7 @@ export class Console {
       const session = await sessions.find(head).catch(() => null);
       return session && { claimed: true, user: session.user, ...about() };
     });
-    const samples = new Samples({ speech: parts.speech, voices: () => voices.voices, bounds });
+    const samples = new Samples({ speech: parts.speech, textFor: (id) => voices.sampleTextOf(id), bounds });
     const routes: readonly Route[] = [
       ...door.callRoutes(calls),
       { path: '/api/live', method: 'get', handler: live.handler },

@@ -9,8 +9,6 @@ import type { Reply } from '../front/reply.js';
 import type { Handler } from '../front/routes.js';
 import type { Bounds } from '../limits.js';
 import type { Speech } from '../speech/speech.js';
-import { sampleSentence } from '../text/sample-sentences.js';
-import type { Voice } from '../threads/voices.js';
 import { replyWhenDone } from './answers.js';
 import type { Door } from './dispatch.js';
 import { ConsoleRefusal } from './refusal.js';
@@ -29,8 +27,8 @@ const freeLease: Lease = {
 
 export interface SamplesParts {
   readonly speech: Speech;
-  /** The voices that speak now. They are others after a reload. */
-  readonly voices: () => readonly Voice[];
+  /** What a voice that speaks now says; `undefined`: there is no such voice. */
+  readonly textFor: (voiceId: string) => string | undefined;
   readonly bounds: Pick<Bounds, 'consoleSamplesMax' | 'consoleSamplesAtOnceMax'>;
 }
 
@@ -56,18 +54,18 @@ export class Samples {
 
   /** A whole mp3 file. @throws {ConsoleRefusal} there is no such voice, or no spare capacity now */
   of(voiceId: string): Promise<Buffer> {
-    const { bounds, speech, voices } = this.#parts;
+    const { bounds, speech, textFor } = this.#parts;
     if (this.#catalogue !== speech.voices) {
       this.#catalogue = speech.voices;
       this.#samples = new Map();
     }
-    const voice = voices().find(({ id }) => id === voiceId);
-    if (voice === undefined)
+    const text = textFor(voiceId);
+    if (text === undefined)
       return Promise.reject(new ConsoleRefusal({ code: 'notFound', message: 'There is no such voice.' }));
     const samples = this.#samples;
     const known = samples.get(voiceId);
     if (known !== undefined) return known;
-    const made = this.#inTurn(() => this.#make(voice));
+    const made = this.#inTurn(() => this.#make(voiceId, text));
     samples.set(voiceId, made);
     made.catch(() => samples.delete(voiceId));
     const [oldest] = samples.keys();
@@ -88,10 +86,9 @@ export class Samples {
     }
   }
 
-  #make({ id, language }: Voice): Promise<Buffer> {
+  #make(voiceId: string, text: string): Promise<Buffer> {
     const { speech } = this.#parts;
-    const settings = { voiceId: id, temperature: DEFAULT_TEMPERATURE, normalizeText: true };
-    const text = sampleSentence(language);
+    const settings = { voiceId, temperature: DEFAULT_TEMPERATURE, normalizeText: true };
     return new Promise((resolve, reject) => {
       if (!speech.admits({ settings, format, framing: 'whole', textUnits: text.length })) {
         reject(busy());

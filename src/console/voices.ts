@@ -1,6 +1,7 @@
 /** The voices page: the installed packs, whether each loaded, how fast it spoke, and how the last reload went. */
+import { sampleText } from '../text/sample-sentences.js';
 import type { VoiceReload } from '../threads/reload.js';
-import type { PackFinding, Voice, VoicePack } from '../threads/voices.js';
+import type { PackFinding, VoicePack } from '../threads/voices.js';
 import type { PackView, VoicesView } from './contract.js';
 
 export interface VoicesParts {
@@ -32,13 +33,18 @@ export class InstalledVoices {
     this.#parts = parts;
   }
 
-  /** The voices that speak now. */
-  get voices(): readonly Voice[] {
-    return this.#parts.generation().packs.flatMap(({ voices }) => voices);
+  /** Of the voices that speak now. */
+  get ids(): readonly string[] {
+    return this.#parts.generation().packs.flatMap(({ voices }) => voices.map(({ id }) => id));
   }
 
-  get ids(): readonly string[] {
-    return this.voices.map(({ id }) => id);
+  /** @returns `undefined` if no such voice speaks now */
+  sampleTextOf(voiceId: string): string | undefined {
+    for (const pack of this.#parts.generation().packs) {
+      const voice = pack.voices.find(({ id }) => id === voiceId);
+      if (voice !== undefined) return sampleText(pack, voice);
+    }
+    return undefined;
   }
 
   /** As SIGHUP. */

@@ -20,6 +20,12 @@ const sentences: Readonly<Record<string, string>> = {
   ja: 'お湯が沸いて、台所はパンの香りがします。窓のそばに座りましょうか。',
 };
 
+/** A text that a voice of a pack can speak. */
+export const sampleText = (
+  { sample }: { readonly sample?: string },
+  { language }: { readonly language: string },
+): string => sample ?? sampleSentence(language);
+
 /** @param language BCP 47 @returns the sentence in this language, or the English one */
 export const sampleSentence = (language: string): string =>
   sentences[primaryLanguage(language).replace('cmn', 'zh')] ?? sentences['en']!;
