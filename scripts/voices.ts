@@ -1,7 +1,7 @@
 /** The voices of MODELS_DIR from the command line. It needs no running service, which reads them again at SIGHUP. */
 import { existsSync } from 'node:fs';
 import { readConfig } from '../src/config.js';
-import { sampleSentence } from '../src/text/sample-sentences.js';
+import { sampleText } from '../src/text/sample-sentences.js';
 import { VoicePackError } from '../src/threads/voices.js';
 import { entriesIn } from '../workers/engines/entries.js';
 import { UsageError, program, runIfMain } from './command.js';
@@ -11,6 +11,7 @@ import { makeKitten, makeKokoro } from './voices/fixtures/kokoro.js';
 import { mediumShape, piperModel, writePiper } from './voices/fixtures/piper.js';
 import { makeOneGraph } from './voices/fixtures/pocket-one.js';
 import { makeFiveGraphs } from './voices/fixtures/pocket.js';
+import { makeSherpaKokoro, makeSherpaPiper } from './voices/fixtures/sherpa.js';
 import { addPack, removePack } from './voices/install.js';
 import { entryFor, examine, installed, packWith, placesOf } from './voices/packs.js';
 import { bytesOf, describePack, formatBytes, namesOf, unique } from './voices/report.js';
@@ -23,6 +24,8 @@ const examples: Readonly<Record<string, (path: string) => void | Promise<void>>>
   piper: (path) => writePiper(path, 'piper', piperModel(mediumShape)),
   pocket: makeFiveGraphs,
   'pocket-one': makeOneGraph,
+  'sherpa-kokoro': makeSherpaKokoro,
+  'sherpa-piper': makeSherpaPiper,
 };
 
 const usage = `Usage: npm run voices -- COMMAND
@@ -123,7 +126,7 @@ export const voices = program('voices', usage, {
         {
           entry: await entryFor(pack.name, places),
           voiceId: voice.id,
-          text: given ?? pack.sample ?? sampleSentence(voice.language),
+          text: given ?? sampleText(pack, voice),
           file,
           device: await deviceData(readConfig(env)),
         },

@@ -62,6 +62,8 @@ for (const [format, voice, licence] of [
   ['kokoro', 'my-voice-af_heart', 'apache-2.0'],
   ['kitten', 'my-voice-Bella', 'apache-2.0'],
   ['piper', 'my-voice', 'Apache-2.0'],
+  ['sherpa-kokoro', 'my-voice-af_bella', 'apache-2.0'],
+  ['sherpa-piper', 'my-voice', 'Apache-2.0'],
 ] as const)
   t.test(`the steps from a file of ${format} to hearing it work as printed`, async (t) => {
     const place = join(folder, format === 'pocket-one' ? 'pocket-one.onnx' : format);
