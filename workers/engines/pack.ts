@@ -4,6 +4,7 @@ import { type BigIntStats, constants, fstat, open, read } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
+import type typia from 'typia';
 import { type VoicePack, VoicePackError } from '../../src/threads/voices.js';
 import { type PackEntry, faultOf } from './entries.js';
 import type { Model } from './graph/model.js';
@@ -71,6 +72,13 @@ export const parseJson = (place: string, text: string): unknown => {
   } catch {
     throw new VoicePackError(`${place}: not valid JSON`);
   }
+};
+
+/** @param name of the value in the message @throws {VoicePackError} in one line that names the field */
+export const checked = <T>(path: string, name: string, result: typia.IValidation<T>): T => {
+  if (result.success) return result.data;
+  const [first] = result.errors;
+  throw new VoicePackError(`${path}: ${first?.path.replace('$input', name)} must be ${first?.expected}`);
 };
 
 const hashOf = async (file: number): Promise<string> => {
@@ -153,6 +161,13 @@ export class PackFolder {
   /** Reads a manifest. */
   async json(name: string): Promise<unknown> {
     return parseJson(this.pathOf(name), (await this.bytes(name, manifestBytesMax)).toString('utf8'));
+  }
+
+  /** Reads and checks a manifest. @returns `null` if the pack has none */
+  async checkedJson<T>(name: string, validate: (value: unknown) => typia.IValidation<T>): Promise<T | null> {
+    return this.files.includes(name)
+      ? checked(this.pathOf(name), name, validate(await this.json(name)))
+      : null;
   }
 
   /** Reads a whole file. @param bytesMax a larger one is refused */

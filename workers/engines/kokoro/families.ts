@@ -10,8 +10,6 @@ import {
 
 export type FamilyName = 'kokoro' | 'kitten';
 
-export { ownerFile } from '../owner.js';
-
 export interface Family {
   /** For people. */
   readonly title: string;

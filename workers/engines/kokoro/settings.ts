@@ -1,8 +1,9 @@
 /** The JSON files of a pack: what the makers of a model say, and what its owner adds in `syrinx.json`. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
+import { type LanguageTag, ownerFile } from '../owner.js';
 import { type PackFolder, parseJson } from '../pack.js';
-import { type FamilyName, ownerFile } from './families.js';
+import type { FamilyName } from './families.js';
 import type { Vocabulary } from './symbols.js';
 
 /** The fields of `config.json` that are used. */
@@ -25,8 +26,8 @@ interface Tokenizer {
 
 /** `syrinx.json`: what the owner of the pack decides. */
 interface OwnerSettings {
-  /** BCP 47, for voices whose names show no language. */
-  readonly language?: string & tags.Pattern<'^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$'>;
+  /** For voices whose names show none. */
+  readonly language?: LanguageTag;
   /** Further voices, as mixtures: `{ "warm": "af_heart:2+bf_emma:1" }`. */
   readonly blends?: Record<string, string>;
 }
@@ -49,20 +50,6 @@ export interface PackSettings {
 const validateConfig = typia.createValidate<Config>();
 const validateTokenizer = typia.createValidate<Tokenizer>();
 const validateOwner = typia.createValidateEquals<OwnerSettings>();
-
-const read = async <T>(
-  folder: PackFolder,
-  name: string,
-  validate: (value: unknown) => typia.IValidation<T>,
-): Promise<T | null> => {
-  if (!folder.files.includes(name)) return null;
-  const result = validate(await folder.json(name));
-  if (result.success) return result.data;
-  const [first] = result.errors;
-  throw new VoicePackError(
-    `${folder.pathOf(name)}: ${first?.path.replace('$input', name)} must be ${first?.expected}`,
-  );
-};
 
 /** Each takes as much memory as a voice. */
 const blendsMax = 100;
@@ -125,7 +112,7 @@ const vocabularyOf = async (
     if (result.success && result.data.vocab !== undefined) return new Map(Object.entries(result.data.vocab));
   }
   if (config?.vocab !== undefined) return new Map(Object.entries(config.vocab));
-  const tokenizer = await read(folder, tokenizerFile, validateTokenizer);
+  const tokenizer = await folder.checkedJson(tokenizerFile, validateTokenizer);
   if (tokenizer !== null) return new Map(Object.entries(tokenizer.model.vocab));
   if (!folder.files.includes(tokensFile)) return null;
   const text = (await folder.bytes(tokensFile, tokensBytesMax)).toString('utf8');
@@ -134,15 +121,15 @@ const vocabularyOf = async (
 
 /** The model that `config.json` names, before its metadata are known. */
 export const namedModel = async (folder: PackFolder): Promise<string | null> =>
-  (await read(folder, 'config.json', validateConfig))?.model_file ?? null;
+  (await folder.checkedJson('config.json', validateConfig))?.model_file ?? null;
 
 /** @throws {VoicePackError} in one line that names the file */
 export const readSettings = async (
   folder: PackFolder,
   metadata: ReadonlyMap<string, string>,
 ): Promise<PackSettings> => {
-  const config = await read(folder, 'config.json', validateConfig);
-  const owner = await read(folder, ownerFile, validateOwner);
+  const config = await folder.checkedJson('config.json', validateConfig);
+  const owner = await folder.checkedJson(ownerFile, validateOwner);
   const blends = Object.entries(owner?.blends ?? {});
   if (blends.length > blendsMax)
     throw new VoicePackError(

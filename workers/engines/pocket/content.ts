@@ -1,7 +1,6 @@
 /** What both kinds of exports of Pocket TTS have in common. */
 import { join } from 'node:path';
-import type typia from 'typia';
-import { type Voice, VoicePackError } from '../../../src/threads/voices.js';
+import type { Voice } from '../../../src/threads/voices.js';
 import type { DerivedFiles } from '../graph/derived.js';
 import type { Model } from '../graph/model.js';
 import { writeModels } from '../graph/write.js';
@@ -12,12 +11,6 @@ import type { VoicePrompt } from './voices.js';
 
 /** States in memory for each segment: a run makes a new one beside the old one, and an earlier one may still be in memory. */
 const statesOfSegment = 3;
-
-export const checked = <T>(path: string, name: string, result: typia.IValidation<T>): T => {
-  if (result.success) return result.data;
-  const [first] = result.errors;
-  throw new VoicePackError(`${path}: ${first?.path.replace('$input', name)} must be ${first?.expected}`);
-};
 
 /** BCP 47, by the names of the exports. */
 const languages: Readonly<Record<string, string>> = {

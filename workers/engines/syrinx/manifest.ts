@@ -1,7 +1,7 @@
 /** What a manifest of the format syrinx-3 says, and whether it may. */
 import typia, { type tags } from 'typia';
 import { VoicePackError } from '../../../src/threads/voices.js';
-import type { HeldFile } from '../pack.js';
+import { type HeldFile, checked } from '../pack.js';
 import { missingPhones } from './phones.js';
 import { mixingOf } from './mixing.js';
 
@@ -99,14 +99,8 @@ const faultIn = ({ phones, speakers, trainingSpeakers, style }: Manifest): strin
 
 /** @param path for messages */
 export const parseManifest = (path: string, value: unknown): Manifest => {
-  const result = validateManifest(value);
-  if (!result.success) {
-    const [first] = result.errors;
-    throw new VoicePackError(
-      `${path}: ${first?.path.replace('$input', 'manifest')} must be ${first?.expected}`,
-    );
-  }
-  const fault = faultIn(result.data);
+  const manifest = checked(path, 'manifest', validateManifest(value));
+  const fault = faultIn(manifest);
   if (fault !== undefined) throw new VoicePackError(`${path}: ${fault}`);
-  return result.data;
+  return manifest;
 };
