@@ -142,8 +142,8 @@ export type PacksAnswer = ReadPacks | { readonly fault: string; readonly finding
 
 /** What it says before, each time that something of it changes. */
 export interface PacksProgress {
-  /** The pack that it reads; `null`: none. */
-  readonly reading: { readonly pack: string; readonly path: string } | null;
+  /** The pack that it reads, and a hash of the state of its files, once that is known; `null`: none. */
+  readonly reading: { readonly pack: string; readonly path: string; readonly stamp?: string } | null;
   /** Descriptors of open files. */
   readonly files: readonly number[];
 }
@@ -153,13 +153,18 @@ export const closeFiles = (files: number[], from = 0): void => {
   for (const file of files.splice(from)) close(file, () => undefined);
 };
 
+/** A pack at which an earlier thread ended: it is not read. */
+export interface RefusedPack extends PackFinding {
+  /** Of its files, if the reading did not end: another one will not end either until they change. */
+  readonly stamp?: string;
+}
+
 /** `workerData` of the thread that reads the packs. */
 export interface PacksThreadData {
   readonly modelsDir: string;
   /** Folder for what is derived from packs. */
   readonly cacheDir: string;
-  /** Packs that ended an earlier thread: they are not read. */
-  readonly refused: readonly PackFinding[];
+  readonly refused: readonly RefusedPack[];
   readonly bounds: Bounds;
 }
 
@@ -170,12 +175,15 @@ const lossOf = (error: Error, { voiceReadMsMax, voiceReadHeapMiBMax }: Bounds): 
   if (error instanceof LateError)
     return `it was not read within ${voiceReadMsMax / 1000} s: use a smaller model, or a faster disk`;
   if ((error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY')
-    return `it takes more than ${voiceReadHeapMiBMax} MiB of memory to read: it is damaged, or no voice`;
+    return (
+      `it takes more than ${voiceReadHeapMiBMax} MiB of memory to read: ` +
+      'it is damaged, or no voice; a start may have more memory for it than a reload'
+    );
   return `while it was read: ${error.message.split('\n')[0]}`;
 };
 
-/** One thread: its answer, or the finding about the pack at which it ended. */
-const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer | PackFinding> =>
+/** One thread: its answer, or the pack at which it ended. */
+const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer | RefusedPack> =>
   new Promise((resolve, reject) => {
     const { bounds } = workerData;
     const watchdog = new Watchdog(bounds, monotonicMs);
@@ -190,8 +198,17 @@ const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer 
     let fault: Error | undefined;
     const lose = (error: Error): void => {
       watchdog.close();
-      if (reading === null) reject(error);
-      else resolve({ pack: reading.pack, fault: `${reading.path}: ${lossOf(error, bounds)}` });
+      if (reading === null) {
+        reject(error);
+        return;
+      }
+      const { pack, path, stamp } = reading;
+      const fault = `${path}: ${lossOf(error, bounds)}`;
+      resolve(
+        error instanceof LateError && stamp !== undefined
+          ? { pack, stamp, fault: `${fault}; it is read again when its files change` }
+          : { pack, fault },
+      );
     };
     thread.on('message', (message: PacksProgress | PacksAnswer) => {
       if (!('reading' in message)) {
@@ -201,8 +218,9 @@ const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer 
         return;
       }
       ({ files } = message);
-      if (message.reading?.pack === reading?.pack) return;
+      const before = reading?.pack;
       ({ reading } = message);
+      if (reading?.pack === before) return;
       unexpect();
       if (reading === null) return;
       unexpect = watchdog.expect(bounds.voiceReadMsMax, () => {
@@ -226,7 +244,7 @@ const readOnce = (workerData: PacksThreadData, entry: URL): Promise<PacksAnswer 
  * @throws {VoicePackError} in one line that names the file, if the default pack cannot be used, or no pack can
  */
 export const readVoices = async (data: Omit<PacksThreadData, 'refused'>, entry: URL): Promise<Voices> => {
-  const refused: PackFinding[] = [];
+  const refused: RefusedPack[] = [];
   for (;;) {
     const answer = await readOnce({ ...data, refused }, entry);
     if ('pack' in answer) {

@@ -92,6 +92,8 @@ const hashOf = async (file: number): Promise<string> => {
   }
 };
 
+const stateOf = ({ ino, size, mtimeNs }: BigIntStats): string => `${ino} ${size} ${mtimeNs}`;
+
 const listFiles = async (folder: string, below = '', level = 1): Promise<string[]> => {
   const found: string[] = [];
   for (const entry of await readdir(join(folder, below), { withFileTypes: true })) {
@@ -103,6 +105,16 @@ const listFiles = async (folder: string, below = '', level = 1): Promise<string[
       throw new VoicePackError(`${folder}: more than ${filesMax} files: this is not one voice pack`);
   }
   return found;
+};
+
+/** Changes with every file of a pack, whether it can be read or not. */
+export const stampOf = async ({ path, files }: PackEntry): Promise<string> => {
+  const hash = createHash('sha256').update(path);
+  for (const name of files ?? (await listFiles(path).catch(() => [])).sort()) {
+    const state = await stat(join(path, name), { bigint: true }).then(stateOf, () => '');
+    hash.update(JSON.stringify([name, state]));
+  }
+  return hash.digest('hex');
 };
 
 export const totalBytes = (files: readonly HeldFile[]): number =>
@@ -245,8 +257,8 @@ export class PackFolder {
     return sources;
   }
 
-  #note(name: string, { ino, size, mtimeNs }: BigIntStats): void {
-    this.#identity.set(name, `${ino} ${size} ${mtimeNs}`);
+  #note(name: string, stats: BigIntStats): void {
+    this.#identity.set(name, stateOf(stats));
   }
 }
 

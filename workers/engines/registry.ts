@@ -12,6 +12,7 @@ import {
   type PacksProgress,
   type PacksThreadData,
   type ReadPacks,
+  type RefusedPack,
   type TrialResult,
   type VoicePack,
   VoicePackError,
@@ -30,7 +31,7 @@ import { type PackEntry, entriesIn, firstLine, remedyFor } from './entries.js';
 import { DerivedFiles } from './graph/derived.js';
 import { LoadedPacks } from './loaded.js';
 import { kokoro } from './kokoro/format.js';
-import { type Held, PackFolder } from './pack.js';
+import { type Held, PackFolder, stampOf } from './pack.js';
 import { piper } from './piper/format.js';
 import { pocket } from './pocket/format.js';
 import { syrinx } from './syrinx/format.js';
@@ -93,14 +94,15 @@ export const readEntry = async (
   }
 };
 
-/** How packs are tried, and the results. */
-interface Trials {
-  readonly run: (entry: PackEntry) => ReturnType<Trial>;
-  readonly kept: KeptTrials;
-}
+type RunTrial = (entry: PackEntry) => ReturnType<Trial>;
 
 /** @throws {VoicePackError} the pack does not speak */
-const tried = async (entry: PackEntry, identity: string, { run, kept }: Trials): Promise<TrialResult> => {
+const tried = async (
+  entry: PackEntry,
+  identity: string,
+  run: RunTrial,
+  kept: KeptTrials,
+): Promise<TrialResult> => {
   let outcome = kept.find(identity);
   if (outcome === undefined) {
     const { isFinal, ...made } = await run(entry);
@@ -135,9 +137,11 @@ export interface PackPlaces {
 /** How the packs of a folder are read. */
 interface Reading {
   /** Absent: packs are not tried. */
-  readonly trials?: Trials | undefined;
+  readonly trial?: RunTrial | undefined;
+  /** What is known of the packs from earlier. */
+  readonly kept?: KeptTrials;
   /** Packs that are not read, and why. */
-  readonly refused?: readonly PackFinding[];
+  readonly refused?: readonly RefusedPack[];
   /** Called before and after each pack, and for each file that is opened. */
   readonly onProgress?: (progress: PacksProgress) => void;
 }
@@ -152,7 +156,7 @@ interface Reading {
 export const readPacks = async (
   { modelsDir, cacheDir }: PackPlaces,
   known = formats,
-  { trials, refused = [], onProgress }: Reading = {},
+  { trial: run, kept, refused = [], onProgress }: Reading = {},
 ): Promise<ReadPacks> => {
   const files: number[] = [];
   let reading: PacksProgress['reading'] = null;
@@ -182,9 +186,21 @@ export const readPacks = async (
     for (const entry of [...entries.packs].sort((a, b) => Number(isDefault(b)) - Number(isDefault(a)))) {
       const mark = files.length;
       try {
+        const place = { pack: entry.name, path: placeOf(entry) };
         const refusal = refused.find(({ pack }) => pack === entry.name);
+        if (refusal?.stamp !== undefined) {
+          kept?.add(refusal.stamp, { fault: refusal.fault });
+          kept?.write(true);
+        }
         if (refusal !== undefined) throw new VoicePackError(refusal.fault);
-        report({ pack: entry.name, path: placeOf(entry) });
+        report(place);
+        // A start without the default pack ends, so that one is read each time.
+        if (kept !== undefined && !isDefault(entry)) {
+          const stamp = await stampOf(entry);
+          const known = kept.find(stamp);
+          if (known !== undefined && 'fault' in known) throw new VoicePackError(known.fault);
+          report({ ...place, stamp });
+        }
         const { pack, identity } = await readEntry(entry, { derived }, held, known);
         report(null);
         for (const { id } of pack.voices) {
@@ -194,8 +210,8 @@ export const readPacks = async (
               `${entry.path}: voice "${id}" is in ${owner} already: rename one of the two`,
             );
         }
-        const needsTrial = trials !== undefined && !isDefault(entry);
-        const trial = needsTrial ? await tried(entry, identity, trials) : undefined;
+        const needsTrial = run !== undefined && kept !== undefined && !isDefault(entry);
+        const trial = needsTrial ? await tried(entry, identity, run, kept) : undefined;
         for (const { id } of pack.voices) owners.set(id, entry.path);
         packs.push(trial === undefined ? pack : withTrial(pack, trial));
       } catch (error) {
@@ -204,7 +220,7 @@ export const readPacks = async (
       }
     }
     findings.push(...entries.findings);
-    trials?.kept.write();
+    kept?.write();
     await derived.prune();
     const [first] = findings;
     if (first !== undefined && (packs.length === 0 || first.pack === defaultPack))
@@ -226,12 +242,10 @@ export const answerWithPacks = async (
 ): Promise<void> => {
   let answer: PacksAnswer;
   try {
-    const trials = trial !== null && {
-      run: (entry: PackEntry) => trial({ entry, cacheDir, hasLowPriority: true }, bounds),
-      kept: new KeptTrials(cacheDir),
-    };
+    const run = (trying: Trial) => (entry: PackEntry) =>
+      trying({ entry, cacheDir, hasLowPriority: true }, bounds);
     answer = await readPacks({ modelsDir, cacheDir }, known, {
-      ...{ trials: trials || undefined, refused },
+      ...{ trial: trial === null ? undefined : run(trial), kept: new KeptTrials(cacheDir), refused },
       onProgress: (progress) => port.postMessage(progress),
     });
   } catch (error) {

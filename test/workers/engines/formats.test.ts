@@ -1,5 +1,5 @@
 /** Voices of two formats side by side, from their files to the audio that a client gets. */
-import { cpSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { SpeechSettings } from '../../../src/api/speech-settings.js';
@@ -166,21 +166,29 @@ t.test('a folder of no known format is a finding, and the other packs are there'
 });
 
 t.test('a pack at which the reading hangs or ends is named, and the others are there', async (t) => {
-  const folder = t.testdir({
-    ...{ endless: { 'spin.hostile': '' }, huge: { 'fill.hostile': '' } },
-    ...{ last: { 'exit.hostile': '' }, wrong: { 'crash.hostile': '' } },
+  const place = t.testdir({
+    models: {
+      ...{ endless: { 'spin.hostile': '' }, huge: { 'fill.hostile': '' } },
+      ...{ last: { 'exit.hostile': '' }, wrong: { 'crash.hostile': '' } },
+    },
   });
+  const folder = join(place, 'models');
   cpSync(join(modelsDir, 'syrinx-en'), join(folder, 'syrinx-en'), { recursive: true });
   const bounds = { ...limits, voiceReadMsMax: 3_000, watchdogBeatMs: 100, voiceReadHeapMiBMax: 64 };
-  const voices = await readVoices({ ...packsIn(folder), bounds }, hostileEntry);
+  const data = { modelsDir: folder, cacheDir: join(place, 'cache'), bounds };
+  const voices = await readVoices(data, hostileEntry);
   t.strictSame(voices.findings, [
     {
       pack: 'endless',
-      fault: `${join(folder, 'endless')}: it was not read within 3 s: use a smaller model, or a faster disk`,
+      fault:
+        `${join(folder, 'endless')}: it was not read within 3 s: use a smaller model, or a faster disk; ` +
+        'it is read again when its files change',
     },
     {
       pack: 'huge',
-      fault: `${join(folder, 'huge')}: it takes more than 64 MiB of memory to read: it is damaged, or no voice`,
+      fault:
+        `${join(folder, 'huge')}: it takes more than 64 MiB of memory to read: ` +
+        'it is damaged, or no voice; a start may have more memory for it than a reload',
     },
     {
       pack: 'last',
@@ -195,6 +203,19 @@ t.test('a pack at which the reading hangs or ends is named, and the others are t
   t.equal(openFiles(folder).length, 3, 'the graphs of the pack that speaks');
   voices.release();
   await eventually(() => openFiles(folder).length === 0);
+
+  const readAgain = async () => {
+    const startedMs = performance.now();
+    const { findings, release } = await readVoices(data, hostileEntry);
+    release();
+    t.strictSame(findings, voices.findings);
+    return performance.now() - startedMs;
+  };
+  const againMs = await readAgain();
+  utimesSync(join(folder, 'endless', 'spin.hostile'), 1, 1);
+  const changedMs = await readAgain();
+  t.ok(changedMs > bounds.voiceReadMsMax, `${changedMs} ms: it is read again when a file has changed`);
+  t.ok(changedMs - againMs > bounds.voiceReadMsMax / 2, `${againMs} ms: it is not read again before`);
 });
 
 t.test('a thread that ends before it has read the voices is a fault', async (t) => {
