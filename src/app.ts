@@ -31,7 +31,8 @@ import { readMachine } from './machine.js';
 import { Metrics, type Figures } from './metrics.js';
 import { EventLoopDelay, HeapTrim, pssBytes } from './process.js';
 import { OpsServer } from './ops/ops-server.js';
-import { checkReload, logPlan, planFor, type Plan } from './plan.js';
+import { logPlan, planFor, type Plan } from './plan.js';
+import { readNextVoices } from './plan-reload.js';
 
 export interface AppParts {
   readonly config: Config;
@@ -198,15 +199,10 @@ export class App {
             opened.wyomingKeyId,
           ),
       });
-      const readNext = async (): Promise<Voices> => {
-        const next = await readVoices(packsData, packsEntry);
-        try {
-          checkReload(plan, planned, dispatcher.threads.generations.current.packs, next.packs);
-          return next;
-        } catch (error) {
-          next.release();
-          throw error;
-        }
+      const readNext = (): Promise<Voices> => {
+        const { packs } = dispatcher.threads.generations.current;
+        const read = (within: Bounds) => readVoices({ ...packsData, bounds: within }, packsEntry);
+        return readNextVoices(plan, planned, packs, read);
       };
       const reload = new VoiceReload({
         generations: dispatcher.threads.generations,

@@ -97,12 +97,10 @@ const threadBytesOf = ({ modelBytes, stateBytes = 0 }: PlannedPack): number =>
   unitBytes.modelByte * modelBytes + stateBytes;
 const sharedBytesOf = ({ sharedBytes = 0 }: PlannedPack): number => sharedBytes;
 
+export type Sizes = Pick<Threads, 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'gpuItemBytes' | 'packFiles'>;
+
 /** What packs take at most. Each thread chooses which ones it has loaded. */
-const sizeOf = (
-  packs: readonly PlannedPack[],
-  loadedMax: number,
-  synthesisThreads: number,
-): Pick<Threads, 'modelBytes' | 'sharedBytes' | 'stateBytes' | 'gpuItemBytes' | 'packFiles'> => {
+export const sizeOf = (packs: readonly PlannedPack[], loadedMax: number, synthesisThreads: number): Sizes => {
   const inThread = defaultAndLargest(packs, loadedMax, threadBytesOf);
   const inProcess = defaultAndLargest(packs, 1 + synthesisThreads * (loadedMax - 1), sharedBytesOf);
   return {
@@ -223,7 +221,7 @@ const refuseMemory = (
 const fitsGpu = ({ gpuBytes }: WorstCase, { gpu: { memoryMaxMiB } }: PlanConfig): boolean =>
   memoryMaxMiB === null || gpuBytes <= memoryMaxMiB * MiB;
 
-const checkGpu = (worstCase: WorstCase, config: PlanConfig, batchMax: number): void => {
+export const checkGpu = (worstCase: WorstCase, config: PlanConfig, batchMax: number): void => {
   const { memoryMaxMiB } = config.gpu;
   const variables = [...(batchMax > 1 ? ['GPU_BATCH_MAX'] : []), 'SYNTHESIS_THREADS', 'PACKS_LOADED_MAX'];
   if (!fitsGpu(worstCase, config))
@@ -305,45 +303,6 @@ export const planFor = (config: PlanConfig, machine: Machine, packs: readonly Pl
     ...{ synthesisThreads, packsLoadedMax, hasConsole, factor, memoryMaxBytes },
     gpu: { ...config.gpu, batchMax: gpuBatchMax },
   };
-};
-
-/**
- * Checks that the next voices can load beside the current ones: the plan fitted the pools to the voices of the start.
- *
- * @throws {MachineError} if that could take more memory than the service may use
- */
-export const checkReload = (
-  { bounds, gpu, hasConsole, packsLoadedMax, synthesisThreads, memoryMaxBytes }: Plan,
-  config: PlanConfig,
-  current: readonly PlannedPack[],
-  next: readonly PlannedPack[],
-): void => {
-  const now = sizeOf(current, packsLoadedMax, synthesisThreads);
-  const then = sizeOf(next, packsLoadedMax, synthesisThreads);
-  const worstCase = worstCaseOf(bounds, {
-    synthesisThreads,
-    actorThreads: config.actorThreads,
-    modelBytes: now.modelBytes,
-    nextModelBytes: then.modelBytes,
-    // Both count in full: the service does not compare the files of two generations.
-    sharedBytes: now.sharedBytes + then.sharedBytes,
-    stateBytes: Math.max(now.stateBytes, then.stateBytes),
-    packFiles: Math.max(now.packFiles, then.packFiles),
-    gpuItemBytes: Math.max(now.gpuItemBytes, then.gpuItemBytes),
-    tls: config.tls !== null,
-    console: hasConsole,
-    lexicons: config.hasLexicons,
-    gpuBatch: gpu.batchMax,
-    aac: config.openAi !== null,
-  });
-  checkGpu(worstCase, config, gpu.batchMax);
-  const total = Math.ceil(worstCase.memoryBytes / MiB);
-  if (worstCase.memoryBytes > memoryMaxBytes)
-    throw new MachineError(
-      `with both generations loaded the worst case needs ${total} MiB of memory, but the service may use ` +
-        `${Math.floor(memoryMaxBytes / MiB)} MiB: restart the service, which fits its pools to the new voices, or ` +
-        'give it more memory',
-    );
 };
 
 /**

@@ -92,19 +92,30 @@ export interface WorstCase {
   readonly files: number;
 }
 
+/** The synthesis threads of one generation of voices, without their jobs. */
+export const generationBytes = ({
+  synthesisThreads,
+  modelBytes,
+  stateBytes,
+}: Pick<Threads, 'synthesisThreads' | 'modelBytes' | 'stateBytes'>): number =>
+  synthesisThreads * (unitBytes.synthesisThread + unitBytes.modelByte * modelBytes + stateBytes);
+
 export const worstCaseOf = (bounds: Bounds, threads: Threads): WorstCase => {
   const { synthesisThreads, actorThreads, modelBytes, nextModelBytes = modelBytes, packFiles, tls } = threads;
   const consoleConnections = threads.console ? bounds.consoleConnectionsMax : 0;
   const connection = tls ? unitBytes.tlsConnection : unitBytes.connection;
   const unit = unitBytes;
   const gpuThreadOf = (bytes: number) => unit.gpuThread + unit.gpuModelByte * (bytes + threads.sharedBytes);
-  const threadOf = (bytes: number) => unit.synthesisThread + unit.modelByte * bytes + threads.stateBytes;
+  const generationOf = (count: number, bytes: number) =>
+    generationBytes({ synthesisThreads: count, modelBytes: bytes, stateBytes: threads.stateBytes });
   const parts = {
     process: unit.process + (actorThreads - 1) * unit.actorThread,
-    // A reload loads the next voices beside the current ones; and hung threads cannot be ended.
+    // A reload loads the next voices beside the current ones, and reads them before that (`readingBounds`). At a start
+    // the reading is over before anything else takes memory. Hung threads cannot be ended.
     synthesis:
-      synthesisThreads * (threadOf(modelBytes) + threadOf(nextModelBytes)) +
-      bounds.hungThreadsReplacedMax * threadOf(Math.max(modelBytes, nextModelBytes)) +
+      generationOf(synthesisThreads, modelBytes) +
+      generationOf(synthesisThreads, nextModelBytes) +
+      generationOf(bounds.hungThreadsReplacedMax, Math.max(modelBytes, nextModelBytes)) +
       synthesisThreads * bounds.jobsPerThreadMax * unit.job,
     sharedModels: threads.sharedBytes,
     contexts: bounds.contextsMax * (threads.aac ? unit.aacContext : unit.context),

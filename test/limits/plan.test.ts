@@ -3,8 +3,9 @@ import t from 'tap';
 import { readConfig } from '../../src/config.js';
 import { limits, type Bounds } from '../../src/limits.js';
 import { memoryFiles, readMachine } from '../../src/machine.js';
-import { checkReload, MachineError, planFor, type PlanConfig } from '../../src/plan.js';
-import { inMiB, unitBytes, worstCaseOf, type Threads } from '../../src/worst-case.js';
+import { MachineError, planFor, type PlanConfig } from '../../src/plan.js';
+import { checkReload, readingBounds } from '../../src/plan-reload.js';
+import { generationBytes, inMiB, unitBytes, worstCaseOf, type Threads } from '../../src/worst-case.js';
 import { planConfig } from '../support/plans.js';
 
 const MiB = 1024 * 1024;
@@ -130,6 +131,20 @@ t.test('the plan takes one thread per core, or as many as fit; a configured numb
   const fitted = plan(4 * GiB, cores);
   t.ok(fitted.synthesisThreads > 1 && fitted.synthesisThreads < 32, `${fitted.synthesisThreads}`);
   t.throws(() => plan(4 * GiB, { ...cores, synthesisThreadsGiven: true }), /lower SYNTHESIS_THREADS/);
+  t.end();
+});
+
+t.test('at a reload the voices are read in the room in which they are loaded afterwards', (t) => {
+  const heapMiB = (memoryBytes: number) =>
+    readingBounds(plan(memoryBytes), planConfig(), packs).voiceReadHeapMiBMax;
+  t.equal(heapMiB(64 * GiB), limits.voiceReadHeapMiBMax);
+  for (const memoryBytes of [GiB, 4 * GiB]) {
+    const { memoryMaxBytes, synthesisThreads, worstCase } = plan(memoryBytes);
+    const generation = generationBytes({ ...threads, synthesisThreads });
+    const other = worstCase.memoryBytes - generation;
+    t.ok(heapMiB(memoryBytes) * MiB + other <= memoryMaxBytes, `${heapMiB(memoryBytes)} MiB`);
+    t.ok(heapMiB(memoryBytes) >= Math.floor(generation / MiB));
+  }
   t.end();
 });
 
