@@ -5,6 +5,7 @@ import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from '../pcm.js';
 import type { DecoderState, Graphs, Rows } from './graphs.js';
 import type { Prosody } from './prosody.js';
+import { sharpened, sharpenRows } from './sharpen.js';
 import type { PhoneSpan, Timeline } from './timeline.js';
 
 /** An `EngineChunk` before quantisation; full scale is 1. */
@@ -38,9 +39,12 @@ const framesBefore = 4;
 /** Samples of the fades at a cut, from one excitation to the next: the shortest that make no click. */
 const seamFadeSamples = 96;
 
+/** Rows that are needed at either side of a chunk. */
+const marginRowsOf = (margins: Graphs['margins']): number => margins.rows + sharpenRows;
+
 /** Frames that the frame net needs at either side of a chunk. */
 export const reachOf = (margins: Graphs['margins']): number =>
-  margins.frames + Math.ceil(margins.rows / rowsPerFrame);
+  margins.frames + Math.ceil(marginRowsOf(margins) / rowsPerFrame);
 
 /** What all segments of a voice share, and what belongs to one. */
 export interface SegmentParts {
@@ -159,13 +163,19 @@ export class Segment implements SegmentSynthesis {
     const first = Math.max(0, from - reach);
     const last = Math.min(timeline.frames, to + reach);
     const firstMade = first === 0 ? 0 : first + margins.frames;
-    const fromRow = (from - firstMade) * rowsPerFrame - margins.rows;
-    const rowsTo = (frame: number) => (frame - firstMade) * rowsPerFrame + margins.rows;
+    const marginRows = marginRowsOf(margins);
+    const fromRow = (from - firstMade) * rowsPerFrame - marginRows;
+    const rowsTo = (frame: number) => (frame - firstMade) * rowsPerFrame + marginRows;
     const needed = Math.min(rowsTo(to), (timeline.frames - firstMade) * rowsPerFrame);
     const made = await graphs.frames(timeline.feeds(first, last), mix, needed);
     const toRow = rowsTo(graphs.hasWindows ? wholeTo : to);
     this.#chunkSamples = (to - from) * samplesPerFrame;
-    const rows = graphs.rowsBetween(made, fromRow, toRow);
+    const { f0, voicing, bands } = graphs.rowsBetween(made, fromRow, toRow);
+    const rows = {
+      f0: f0.subarray(sharpenRows, f0.length - sharpenRows),
+      voicing: voicing.subarray(sharpenRows, voicing.length - sharpenRows),
+      bands: sharpened(bands, graphs.sizes.bands),
+    };
     prosody.shapePitch(rows.f0);
     return rows;
   }
