@@ -1,12 +1,12 @@
 /**
- * Entry of the process that measures engines on a GPU and on the CPU, in turns. A driver may end it. Writes a line of JSON for
- * each measurement.
+ * Entry of the process that measures an engine in batches and one segment at a time, in turns: batches on a GPU or on the CPU,
+ * single segments on the CPU. A driver may end it. Writes a line of JSON for each measurement.
  */
 import { limits } from '../../src/limits.js';
 import { Segmenter } from '../../src/text/segments.js';
 import { GpuState, type Placement } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
-import type { EngineMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
+import type { EngineMeans, GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { sizesTo } from '../../workers/engines/windows.js';
 import { gpuOptionsOf } from '../../workers/engines/onnx.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';
@@ -14,6 +14,7 @@ import { monotonicMs } from '../../src/monotonic.js';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { elementTypes } from '../../workers/engines/graph/model.js';
 import { modelMessage } from '../../workers/engines/graph/write.js';
+import { cpuTimeMs } from '../rig/cpu-clock.js';
 import { median } from '../rig/statistics.js';
 import { GraphBuilder } from '../voices/fixtures/graph-builder.js';
 
@@ -23,7 +24,9 @@ export interface GpuOrder {
   readonly voice: string;
   readonly text: string;
   readonly batchMax: number;
-  /** Rounds of a measurement begin until this many milliseconds have passed. */
+  /** Where batches run. */
+  readonly device: 'gpu' | 'cpu';
+  /** Rounds of a measurement begin until this many milliseconds have passed: of CPU time, if batches run on the CPU. */
   readonly durationMs: number;
   /** Whether it measures copies to the device, too. */
   readonly copies: boolean;
@@ -44,8 +47,9 @@ export type GpuLine =
   | {
       readonly type: 'measured';
       readonly size: number;
-      readonly cpu: SpeechFigures;
-      readonly gpu: SpeechFigures;
+      /** One at a time. */
+      readonly single: SpeechFigures;
+      readonly batched: SpeechFigures;
     };
 
 export interface SpeechFigures {
@@ -61,6 +65,9 @@ const tell = (line: GpuLine) => process.stdout.write(`${JSON.stringify(line)}\n`
 const segmenter = new Segmenter(limits, false, 'en');
 const segments = [...segmenter.push(order.text), ...segmenter.end()].filter(({ speak }) => speak);
 
+/** On the CPU, its time: other work of the machine changes it little. */
+const clock = order.device === 'cpu' ? cpuTimeMs : monotonicMs;
+
 let seeds = 0;
 const requestOf = (place: number) => {
   const settings = { voiceId: order.voice, temperature: 1, normalizeText: false };
@@ -70,7 +77,7 @@ const requestOf = (place: number) => {
 
 /** Steps segments until all are over, those with equal windows together. @returns milliseconds of audio, and until the first */
 const speakAll = async (open: readonly SegmentSynthesis[]): Promise<{ audioMs: number; firstMs: number }> => {
-  const startedMs = monotonicMs();
+  const startedMs = clock();
   const silent = new Set(open);
   let left = open;
   let audioMs = 0;
@@ -86,7 +93,7 @@ const speakAll = async (open: readonly SegmentSynthesis[]): Promise<{ audioMs: n
       if (made === null || made.last) over.add(segment);
       if (made === null || made.pcm.length === 0) continue;
       audioMs += (made.pcm.length * 1_000) / segment.sampleRateHz;
-      if (silent.delete(segment) && silent.size === 0) firstMs = monotonicMs() - startedMs;
+      if (silent.delete(segment) && silent.size === 0) firstMs = clock() - startedMs;
     }
     left = left.filter((segment) => !over.has(segment));
   }
@@ -101,14 +108,14 @@ class Figures {
 
   async round(voices: LoadedVoices, size: number, together: boolean): Promise<void> {
     const open = Array.from({ length: size }, (_, place) => voices.open(requestOf(place)));
-    const startedMs = monotonicMs();
+    const startedMs = clock();
     // On the CPU a thread steps one segment at a time.
     for (const group of together ? [open] : open.map((segment) => [segment])) {
       const { audioMs, firstMs } = await speakAll(group);
       this.#audioMs += audioMs;
       this.#firstMs.push(firstMs);
     }
-    this.#passedMs += monotonicMs() - startedMs;
+    this.#passedMs += clock() - startedMs;
   }
 
   get made(): SpeechFigures {
@@ -149,25 +156,35 @@ const quiet = {
 const load = (more: Partial<EngineMeans>) =>
   loadPacks([pack], { provider: 'cpu', native: unguarded, log: quiet, bounds: limits, ...more });
 
+/** What is meant for the GPU. */
+const createOnCpu: NonNullable<GpuMeans['createSession']> = (source, options) => {
+  const own = { ...options, executionProviders: ['cpu'] };
+  // The types of the two forms exclude each other.
+  return typeof source === 'string'
+    ? InferenceSession.create(source, own)
+    : InferenceSession.create(source, own);
+};
+
 const placements = new Map<string, Placement>();
 const startedMs = monotonicMs();
-const onGpu = await load({
+const inBatches = await load({
   provider: 'webgpu',
   gpu: {
     ...{ state: new GpuState(), graphs: 'all', batchMax: order.batchMax, threads: 1 },
     ...{ cudaDevice: null, placements },
+    ...(order.device === 'cpu' && { createSession: createOnCpu }),
   },
 });
 tell({ type: 'loaded', loadMs: monotonicMs() - startedMs, placements: Object.fromEntries(placements) });
-const onCpu = await load({});
+const oneByOne = await load({});
 for (const size of sizesTo(order.batchMax)) {
-  const [cpu, gpu] = [new Figures(), new Figures()];
-  const begunMs = monotonicMs();
+  const [single, batched] = [new Figures(), new Figures()];
+  const begunMs = clock();
   do {
-    await cpu.round(onCpu, size, false);
-    await gpu.round(onGpu, size, true);
-  } while (monotonicMs() - begunMs < order.durationMs);
-  tell({ type: 'measured', size, cpu: cpu.made, gpu: gpu.made });
+    await single.round(oneByOne, size, false);
+    await batched.round(inBatches, size, true);
+  } while (clock() - begunMs < order.durationMs);
+  tell({ type: 'measured', size, single: single.made, batched: batched.made });
 }
 if (order.copies) tell({ type: 'copied', ...(await measureCopies()) });
 process.stdout.write('', () => process.exit(0));

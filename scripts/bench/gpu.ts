@@ -1,4 +1,4 @@
-/** Engines on a GPU against the CPU, by the size of a batch, without a service. */
+/** Engines in batches, on a GPU and on the CPU, against single segments on the CPU, without a service. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,7 +11,11 @@ import { isSoftware } from '../../src/threads/device.js';
 import { deviceFor } from '../device.js';
 import { mediumShape, piperModel, smallShape, writePiper } from '../voices/fixtures/piper.js';
 import type { GpuLine, GpuOrder } from './gpu-process.js';
+import { measureNets } from './nets.js';
 import { type Row, row } from './report.js';
+
+/** On the CPU. */
+const cpuBatchMax = 8;
 
 /** A software device takes seconds for a run: it shows only that the path works. */
 const measures = {
@@ -26,6 +30,15 @@ const softwareBatchMax = 2;
 
 const round = (value: number) => (value >= 100 ? value.toFixed(0) : value.toPrecision(2));
 
+const nameOf = (size: number) => (size === 1 ? 'one alone' : `batches of ${size}`);
+
+/** On the CPU a batch must pay for what it delays: without it, the first of its segments has audio after one step. */
+const cpuFigure = ({ size, single, batched }: GpuLine & { type: 'measured' }): string => {
+  const cost = single.throughput / batched.throughput;
+  const meanMs = ((size + 1) / 2) * single.firstAudioMs;
+  return `${cost.toFixed(2)} of the CPU time of single steps; first audio of all after ${round(batched.firstAudioMs)} ms of CPU (one by one after ${round(meanMs)} ms in the mean)`;
+};
+
 const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
   const entry = fileURLToPath(new URL('./gpu-process.js', import.meta.url));
   const child = spawn(process.execPath, [entry, JSON.stringify(order)], {
@@ -37,6 +50,7 @@ const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
   for await (const text of createInterface(child.stdout)) {
     const line = JSON.parse(text) as GpuLine;
     if (line.type === 'loaded') {
+      if (order.device === 'cpu') continue;
       const graphs = Object.values(line.placements).filter(({ device }) => device === 'gpu');
       const windows = graphs.reduce((sum, graph) => sum + graph.windows.length, 0);
       const counts = `${graphs.length} of ${Object.keys(line.placements).length} graphs on it, with ${windows} windows`;
@@ -58,9 +72,13 @@ const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
       );
       continue;
     }
-    const { size, cpu, gpu } = line;
-    const figure = (of: keyof typeof gpu, unit: string) =>
-      `${round(gpu[of])} ${unit} (one CPU thread ${round(cpu[of])})`;
+    const { size, single, batched } = line;
+    const figure = (of: keyof typeof batched, unit: string) =>
+      `${round(batched[of])} ${unit} (one CPU thread ${round(single[of])})`;
+    if (order.device === 'cpu') {
+      rows.push(row(`${title}, on the CPU: ${nameOf(size)}`, cpuFigure(line)));
+      continue;
+    }
     rows.push(
       row(
         `${title}: ${size === 1 ? 'one alone' : `batches of ${size}`}`,
@@ -74,6 +92,30 @@ const rowsOf = async (title: string, order: GpuOrder): Promise<Row[]> => {
   return rows;
 };
 
+/** Our voice and one of Piper's shape. @param voice of the default pack */
+const measureVoices = async (
+  { modelsDir }: Pick<Config, 'modelsDir'>,
+  voice: string,
+  { text, durationMs, piper }: (typeof measures)[keyof typeof measures],
+  how: Pick<GpuOrder, 'device' | 'batchMax'>,
+): Promise<Row[]> => {
+  const folder = mkdtempSync(join(tmpdir(), 'syrinx-gpu-'));
+  try {
+    const order = { ...how, text, durationMs, cacheDir: join(folder, 'cache') };
+    const copies = how.device === 'gpu';
+    const rows = await rowsOf('Our voice', { ...order, modelsDir, voice, copies });
+    const models = join(folder, 'models');
+    await writePiper(join(models, 'piper'), 'piper', piperModel(piper.shape));
+    const title = `A Piper voice of ${piper.size}`;
+    return [
+      ...rows,
+      ...(await rowsOf(title, { ...order, modelsDir: models, voice: 'piper', copies: false })),
+    ];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
 /** @param voice of the default pack */
 export const measureGpu = async (config: Config, voice: string): Promise<Row[]> => {
   const device = await deviceFor({ ...config, executionProvider: 'webgpu' });
@@ -84,26 +126,12 @@ export const measureGpu = async (config: Config, voice: string): Promise<Row[]> 
     `${device.name ?? 'not named'}${software ? ', a software device: its speed says nothing' : ''}`,
   );
   const batchMax = software ? softwareBatchMax : config.gpu.batchMax;
-  const { piper, ...length } = measures[software ? 'software' : 'real'];
-  const folder = mkdtempSync(join(tmpdir(), 'syrinx-gpu-'));
-  try {
-    const cacheDir = join(folder, 'cache');
-    const order = { ...length, cacheDir, batchMax };
-    const own = { ...order, modelsDir: config.modelsDir, voice, copies: true };
-    const rows = await rowsOf('Our voice', own);
-    const modelsDir = join(folder, 'models');
-    await writePiper(join(modelsDir, 'piper'), 'piper', piperModel(piper.shape));
-    return [
-      named,
-      ...rows,
-      ...(await rowsOf(`A Piper voice of ${piper.size}`, {
-        ...order,
-        modelsDir,
-        voice: 'piper',
-        copies: false,
-      })),
-    ];
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const length = measures[software ? 'software' : 'real'];
+  return [named, ...(await measureVoices(config, voice, length, { device: 'gpu', batchMax }))];
 };
+
+/** Whether batches pay on the CPU. */
+export const measureCpuBatches = async (config: Config, voice: string): Promise<Row[]> => [
+  ...(await measureVoices(config, voice, measures.real, { device: 'cpu', batchMax: cpuBatchMax })),
+  ...(await measureNets()),
+];

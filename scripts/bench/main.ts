@@ -11,7 +11,7 @@
  *   npm run bench -- peers [--only piper,small] [--json FILE]
  *   npm run bench -- voices [--only sharing,loading] [--json FILE]
  *   npm run bench -- hosts [--only stores,ledger] [--json FILE]
- *   npm run bench -- gpu [--json FILE]
+ *   npm run bench -- gpu [--only engines,cpu-batches] [--json FILE]
  *
  * Exit codes: 0 every bar was met, 1 a bar was missed, 2 wrong usage.
  */
@@ -31,7 +31,7 @@ import { startBareEngine } from './bare.js';
 import { measureDialects } from './dialects.js';
 import { measureEncodings } from './encodings.js';
 import { measureLedger, measureStores } from './hosts.js';
-import { measureGpu } from './gpu.js';
+import { measureCpuBatches, measureGpu } from './gpu.js';
 import type { Load } from './load.js';
 import { type Part, type Program, readOptions, usage } from './options.js';
 import { keysNeeded as overloadKeysNeeded, measureOverload, type OverloadPart } from './overload/overload.js';
@@ -199,6 +199,11 @@ const runHosts = async (): Promise<void> => {
   await measure('ledger', measureLedger);
 };
 
+const runGpu = async (): Promise<void> => {
+  await measure('engines', () => measureGpu(config, voice));
+  await measure('cpu-batches', () => measureCpuBatches(config, voice));
+};
+
 const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   all: runAll,
   ws: runSockets,
@@ -210,7 +215,7 @@ const programRuns: Readonly<Record<Program, () => Promise<void>>> = {
   peers: runPeers,
   voices: runVoices,
   hosts: runHosts,
-  gpu: () => measure('engines', () => measureGpu(config, voice)),
+  gpu: runGpu,
 };
 
 try {

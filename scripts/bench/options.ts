@@ -12,7 +12,7 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
        npm run bench -- peers [--only PARTS] [--json FILE]
        npm run bench -- voices [--only PARTS] [--json FILE]
        npm run bench -- hosts [--only PARTS] [--json FILE]
-       npm run bench -- gpu [--json FILE]
+       npm run bench -- gpu [--only PARTS] [--json FILE]
 
   (no name)      requests over HTTP; parts: first-audio, throughput, encodings, listeners and memory
   ws             WebSockets; parts: idle, together, streams and frames
@@ -24,7 +24,7 @@ export const usage = `Usage: npm run bench -- [--only PARTS] [--rate HZ] [--json
   peers          a Piper voice here and in sherpa-onnx, and small voices beside programs; parts: piper and small
   voices         memory and load time of voices of 62 MB; parts: sharing and loading
   hosts          PostgreSQL against SQLite, and the ledger of several hosts; parts: stores and ledger (needs PostgreSQL)
-  gpu            engines on a GPU (by WebGPU) and on the CPU, by the size of a batch
+  gpu            engines by the size of a batch, on a GPU (by WebGPU) and on the CPU; parts: engines and cpu-batches
   --only PARTS   some of the parts, separated by commas
   --rate HZ      the sample rate of the speech (default 24000)
   --minutes N    how long frames are checked, from 0.5 on (default 1)
@@ -48,7 +48,7 @@ const programs = {
   peers: ['piper', 'small'],
   voices: ['sharing', 'loading'],
   hosts: ['stores', 'ledger'],
-  gpu: ['engines'],
+  gpu: ['engines', 'cpu-batches'],
 } as const;
 export type Program = keyof typeof programs;
 export type Part = (typeof programs)[Program][number];
