@@ -11,8 +11,9 @@ import { loadPacks, readPacks } from '../../../workers/engines/registry.js';
 import type { SyrinxData } from '../../../workers/engines/syrinx/manifest.js';
 import { modelsDir, speak, testMeans } from '../../support/voices.js';
 
+const float = elementTypes.float32;
 const weightsOf = (name: string, dims: readonly [number, number]) => ({
-  ...{ name, dims, type: elementTypes.float32 },
+  ...{ name, dims, type: float },
   data: { held: Buffer.from(Float32Array.from({ length: dims[0] * dims[1] }, (_, i) => Math.sin(i)).buffer) },
 });
 const product = (inputs: readonly string[], output: string): Node => ({
@@ -20,7 +21,6 @@ const product = (inputs: readonly string[], output: string): Node => ({
 });
 
 t.test('weights of any size are packed where the kernels can read them', async (t) => {
-  const float = elementTypes.float32;
   // The first ends 16 bytes after a multiple of 64: the packed weights, and all that follow, must be moved.
   const shapes = { first: [180, 181], second: [181, 64] } as const;
   const model: Model = {
@@ -49,6 +49,28 @@ t.test('weights of any size are packed where the kernels can read them', async (
     await release();
   }
   t.strictSame(outputs.slice(3), outputs.slice(0, 3));
+});
+
+t.test('a graph with small weights only has a copy without a file of weights', async (t) => {
+  const model: Model = {
+    ...{ irVersion: 8, opsets: new Map([['', 17]]), metadata: new Map(), functions: [] },
+    nodes: [product(['x', 'small'], 'y')],
+    inputs: [{ name: 'x', type: float, dims: [1, null, 2] }],
+    outputs: [{ name: 'y', type: float, dims: [1, null, 2] }],
+    initialisers: new Map([['small', weightsOf('small', [2, 2])]]),
+  };
+  const folder = join(t.testdir(), 'set');
+  await mkdir(folder);
+  const path = join(folder, 'net.onnx');
+  await writeFile(path, modelMessage(model));
+  const warnings: unknown[] = [];
+  const log = { ...testMeans.log, warn: (...given: unknown[]) => void warnings.push(given) };
+  const graphs = { net: { path, openPath: path, bytes: 0 } };
+  const { run, release } = await createSessions('pack', graphs, { ...testMeans, log }, { copiesIn: folder });
+  const made = await run.net({ x: new Tensor('float32', Float32Array.of(1, 0), [1, 1, 2]) });
+  t.strictSame([...(made['y']!.data as Float32Array)], [0, Math.fround(Math.sin(1))]);
+  t.strictSame(warnings, []);
+  await release();
 });
 
 const text = 'We were all in the garden.';

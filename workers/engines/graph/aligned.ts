@@ -3,7 +3,7 @@
  * with vector instructions that end the process (SIGSEGV) unless the address is a multiple of 64 bytes. So the weights move
  * to such addresses.
  */
-import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MessageWriter, bufferSource, fieldsOf, textOf } from './wire.js';
 import { WeightsFile } from './write.js';
@@ -64,7 +64,7 @@ const moved = (bytes: Buffer, kind: Kind, move: Move): Buffer => {
   return writer.finish();
 };
 
-/** @param folder of `NAME.onnx`, and of its weights in `NAME.bin` */
+/** @param folder of `NAME.onnx`, and of its weights in `NAME.bin`, which is missing if all weights are small */
 export const alignWeights = async (folder: string, name: string): Promise<void> => {
   const [modelPath, weightsPath] = [join(folder, `${name}.onnx`), join(folder, `${name}.bin`)];
   const moves: { readonly from: number; readonly size: number; readonly to: number }[] = [];
@@ -75,6 +75,10 @@ export const alignWeights = async (folder: string, name: string): Promise<void> 
       moves.push({ from, size, to });
       return to;
     });
+    if (moves.length === 0) {
+      await rm(`${weightsPath}.aligned`);
+      return;
+    }
     const source = await open(weightsPath, 'r');
     try {
       for (const { from, size, to } of moves) await target.copy(source, from, size, to);
