@@ -1,5 +1,5 @@
 import t from 'tap';
-import { sharpened, sharpenRows } from '../../../workers/engines/syrinx/sharpen.js';
+import { sharpened, sharpenRows } from '../../../workers/engines/syrinx/segment.js';
 
 const width = 2;
 /** Rows of two equal bands. */

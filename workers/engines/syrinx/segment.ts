@@ -5,7 +5,6 @@ import type { EngineChunk, SegmentSynthesis } from '../engine.js';
 import { fadeIn, fadeOut, silenceBefore, toInt16 } from '../pcm.js';
 import type { DecoderState, Graphs, Rows } from './graphs.js';
 import type { Prosody } from './prosody.js';
-import { sharpened, sharpenRows } from './sharpen.js';
 import type { PhoneSpan, Timeline } from './timeline.js';
 
 /** An `EngineChunk` before quantisation; full scale is 1. */
@@ -39,12 +38,37 @@ const framesBefore = 4;
 /** Samples of the fades at a cut, from one excitation to the next: the shortest that make no click. */
 const seamFadeSamples = 96;
 
+/**
+ * The frame net's envelopes change more slowly than a person's: stops open too softly. So each band's distance from its
+ * mean over 45 ms grows. Rows at either side that the mean is taken over:
+ */
+export const sharpenRows = 4;
+const sharpenShare = 0.4;
+/** A band does not rise above this: the start of a loud vowel would have a peak, and the voice would have to be softer. */
+const bandMax = -0.5;
+const sharpenSpan = 2 * sharpenRows + 1;
+
 /** Rows that are needed at either side of a chunk. */
 const marginRowsOf = (margins: Graphs['margins']): number => margins.rows + sharpenRows;
 
 /** Frames that the frame net needs at either side of a chunk. */
 export const reachOf = (margins: Graphs['margins']): number =>
   margins.frames + Math.ceil(marginRowsOf(margins) / rowsPerFrame);
+
+/** @param bands rows of `width` values @returns the rows but `sharpenRows` at either side */
+export const sharpened = (bands: Float32Array, width: number): Float32Array => {
+  const result = new Float32Array(bands.length - 2 * sharpenRows * width);
+  const sums = new Float64Array(width);
+  for (let at = 0; at < (sharpenSpan - 1) * width; at++) sums[at % width]! += bands[at]!;
+  for (let at = 0; at < result.length; at++) {
+    const band = at % width;
+    const sum = sums[band]! + bands[at + (sharpenSpan - 1) * width]!;
+    const value = bands[at + sharpenRows * width]!;
+    result[at] = Math.min(value + sharpenShare * (value - sum / sharpenSpan), Math.max(value, bandMax));
+    sums[band] = sum - bands[at]!;
+  }
+  return result;
+};
 
 /** What all segments of a voice share, and what belongs to one. */
 export interface SegmentParts {
