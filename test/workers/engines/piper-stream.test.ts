@@ -11,9 +11,10 @@ import { modelMessage, writeModels } from '../../../workers/engines/graph/write.
 import type { Sessions } from '../../../workers/engines/onnx.js';
 import { cutPiper } from '../../../workers/engines/piper/cut.js';
 import { type PartName, PiperGraphs, modelsOf, planOf } from '../../../workers/engines/piper/graphs.js';
-import { sizesOf } from '../../../workers/engines/piper/pieces.js';
+import { nextPiece, runWindows, sizesOf, windowsOf } from '../../../workers/engines/piper/pieces.js';
 import { Reading } from '../../../workers/engines/piper/reading.js';
 import { gaussian, randomAt } from '../../../workers/engines/random.js';
+import { type Feeds, windowOf } from '../../../workers/engines/windows.js';
 import { echoModel } from '../../support/piper-echo.js';
 
 const style = { speaker: 1, noiseScale: 0.667, lengthScale: 1.1, durationNoiseScale: 0.8 };
@@ -28,6 +29,7 @@ const noiseOf = (kind: number, count: number): number[] => {
 interface Case {
   readonly model: Model;
   readonly graphs: PiperGraphs;
+  readonly run: Sessions<PartName>['run'];
   readonly whole: InferenceSession;
   readonly noises: readonly string[];
 }
@@ -58,6 +60,7 @@ const prepare = async (folder: string, built: Model): Promise<Case> => {
   return {
     model,
     graphs: new PiperGraphs({ run }, planOf(parts)),
+    run,
     whole,
     noises,
   };
@@ -133,6 +136,44 @@ for (const [name, built] of voices)
       }
     t.ok(flow.lookahead < 40 && generator.lookahead < 14);
   });
+
+t.test('the load runs the windows of sentences of any length', async (t) => {
+  const { graphs, run } = await prepare(t.testdir(), piperModel(smallShape));
+  const { plan } = graphs;
+  for (const framesAStep of [3, 28, 50, 1_000]) {
+    const sizes = sizesOf(plan, framesAStep * plan.generator.work);
+    const windows = windowsOf(plan, sizes);
+    let seen = new Set<string | null>();
+    const watched = Object.fromEntries(
+      (['flow', 'generator'] as const).map((part) => [
+        part,
+        (feeds: Feeds) => {
+          seen.add(`${part} ${windowOf(feeds, windows[part])}`);
+          return run[part]!(feeds);
+        },
+      ]),
+    );
+    const watching = new PiperGraphs({ run: watched }, plan);
+    await runWindows(watching, sizes, 0);
+    const known = seen;
+    seen = new Set();
+    for (const part of ['flow', 'generator'] as const)
+      for (let frames = 1; frames < 100; frames++) {
+        const stream = watching.open(part, 0);
+        for (let [piece, left] = [0, frames]; left > 0; piece++) {
+          const count = nextPiece(sizes[part], piece, left);
+          left -= count;
+          await stream.push(new Float32Array(plan.channels * count), count, left === 0);
+        }
+      }
+    t.strictSame(
+      [...seen].filter((window) => !known.has(window)),
+      [],
+      `${framesAStep} frames a step`,
+    );
+    t.ok(seen.size > 4 && ![...seen].some((window) => window?.endsWith('null')));
+  }
+});
 
 t.test('a piece is made in half of the time that its listener has in hand', (t) => {
   const plan = planOf(cutPiper(piperModel(mediumShape)));

@@ -22,7 +22,7 @@ export type PieceSizes = readonly number[];
 export type StreamSizes = Readonly<Record<StreamName, PieceSizes>>;
 
 /** The most frames of a last piece. */
-export const longestLast = (size: number): number => Math.ceil(lastPieceFactor * size) - 1;
+const longestLast = (size: number): number => Math.ceil(lastPieceFactor * size) - 1;
 
 /** @param stepWork multiplications of a step */
 export const sizesOf = ({ flow, generator }: PiperPlan, stepWork: number): StreamSizes => {
@@ -34,6 +34,12 @@ export const sizesOf = ({ flow, generator }: PiperPlan, stepWork: number): Strea
   };
   const first = generator.lookahead + firstFrames;
   return { flow: sizes(flow.lookahead + first, flow), generator: sizes(first, generator) };
+};
+
+/** @param pieces that the sentence has had @param left frames @returns frames of its next piece */
+export const nextPiece = (sizes: PieceSizes, pieces: number, left: number): number => {
+  const size = sizes[pieces] ?? sizes.at(-1)!;
+  return left <= longestLast(size) ? left : size;
 };
 
 /** Of the windows of last pieces. Each is at most twice as long as its piece, except the shortest. */
@@ -87,9 +93,11 @@ export const runWindows = async (graphs: PiperGraphs, sizes: StreamSizes, speake
     Float32Array.from({ length: graphs.plan.channels * frames }, () => gaussian(random));
   for (const part of ['flow', 'generator'] as const) {
     const [first = 1] = sizes[part];
+    let shorter = 0;
     for (const last of lastLengths(sizes[part])) {
       // The only piece of a sentence.
-      if (last <= longestLast(first)) await graphs.open(part, speaker).push(noise(last), last, true);
+      if (shorter < longestLast(first)) await graphs.open(part, speaker).push(noise(last), last, true);
+      shorter = last;
       const run = graphs.open(part, speaker);
       for (const frames of sizes[part]) await run.push(noise(frames), frames, false);
       await run.push(noise(last), last, true);

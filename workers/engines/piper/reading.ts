@@ -2,7 +2,7 @@
 import { gaussian, randomAt } from '../random.js';
 import type { Encoded, EncoderRun, PiperGraphs, StreamRun } from './graphs.js';
 import type { Sentence } from './ids.js';
-import { type PieceSizes, type StreamSizes, longestLast } from './pieces.js';
+import { type StreamSizes, nextPiece } from './pieces.js';
 
 /** A healthy voice makes about 1,000 frames of a segment. */
 const framesMax = 100_000;
@@ -130,9 +130,9 @@ export class Reading {
   async advance(): Promise<{ readonly work: number; readonly pcm: Float32Array | null }> {
     const { flow, generator } = this.#graphs.plan;
     if (this.#encoded === undefined) return { work: await this.#encode(), pcm: null };
-    const wanted = this.#sizeOf(this.#sizes.generator, this.#generatorPieces, this.#generated);
+    const wanted = nextPiece(this.#sizes.generator, this.#generatorPieces, this.#frames - this.#generated);
     if (this.#queue.frames < wanted && this.#flowed < this.#frames) {
-      const count = this.#sizeOf(this.#sizes.flow, this.#flowPieces++, this.#flowed);
+      const count = nextPiece(this.#sizes.flow, this.#flowPieces++, this.#frames - this.#flowed);
       const piece = this.#prior(this.#flowed, count);
       this.#flowed += count;
       this.#queue.add(await this.#flow.push(piece, count, this.#flowed === this.#frames));
@@ -148,13 +148,6 @@ export class Reading {
     for (const sample of pcm)
       if (Number.isNaN(sample)) throw new Error('it makes values that are not numbers');
     return { work: generator.work * wanted, pcm };
-  }
-
-  /** Frames of the next piece. */
-  #sizeOf(sizes: PieceSizes, pieces: number, frames: number): number {
-    const left = this.#frames - frames;
-    const size = sizes[pieces] ?? sizes.at(-1)!;
-    return left <= longestLast(size) ? left : size;
   }
 
   /** Runs a part of the encoder. @returns the multiplications that it took */
