@@ -8,7 +8,7 @@ import { GpuState, type Placement } from '../../src/threads/gpu.js';
 import { unguarded } from '../../src/threads/vitals.js';
 import type { EngineMeans, GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
 import { sizesTo } from '../../workers/engines/windows.js';
-import { gpuOptionsOf } from '../../workers/engines/onnx.js';
+import { createSessionOf, gpuOptionsOf } from '../../workers/engines/onnx.js';
 import { loadPacks, readPacks } from '../../workers/engines/registry.js';
 import { monotonicMs } from '../../src/monotonic.js';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
@@ -157,13 +157,8 @@ const load = (more: Partial<EngineMeans>) =>
   loadPacks([pack], { provider: 'cpu', native: unguarded, log: quiet, bounds: limits, ...more });
 
 /** What is meant for the GPU. */
-const createOnCpu: NonNullable<GpuMeans['createSession']> = (source, options) => {
-  const own = { ...options, executionProviders: ['cpu'] };
-  // The types of the two forms exclude each other.
-  return typeof source === 'string'
-    ? InferenceSession.create(source, own)
-    : InferenceSession.create(source, own);
-};
+const createOnCpu: NonNullable<GpuMeans['createSession']> = (source, options) =>
+  createSessionOf(source, { ...options, executionProviders: ['cpu'] });
 
 const placements = new Map<string, Placement>();
 const startedMs = monotonicMs();

@@ -1,18 +1,15 @@
 /** Voices whose graphs run in batches, as on a GPU. Without a GPU, the CPU stands for it. */
-import { InferenceSession } from 'onnxruntime-node';
+import type { InferenceSession } from 'onnxruntime-node';
 import { GpuState, type Placement } from '../../src/threads/gpu.js';
 import type { SegmentRequest } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { GpuMeans, LoadedVoices, SegmentSynthesis } from '../../workers/engines/engine.js';
+import { createSessionOf } from '../../workers/engines/onnx.js';
 import { joinPcm } from './voices.js';
 
 /** Runs what is meant for the GPU on the CPU. */
-const onCpu = (source: string | Uint8Array, options: InferenceSession.SessionOptions) => {
-  const own = { ...options, executionProviders: ['cpu'] };
-  return typeof source === 'string'
-    ? InferenceSession.create(source, own)
-    : InferenceSession.create(source, own);
-};
+const onCpu: typeof createSessionOf = (source, options) =>
+  createSessionOf(source, { ...options, executionProviders: ['cpu'] });
 
 /** All graphs on the GPU. */
 export const gpuMeans = (batchMax: number, more: Partial<GpuMeans> = {}): GpuMeans => ({

@@ -135,7 +135,7 @@ export const gpuOptionsOf = (
 const createOnGpu = async (
   graph: HeldFile,
   windows: GraphWindows | undefined,
-  { createSession = (source, options) => createSessionOf(source, options) }: GpuMeans,
+  { createSession = createSessionOf }: GpuMeans,
   options: InferenceSession.SessionOptions,
   log: SessionMeans['log'],
 ): Promise<GpuSession> => {
@@ -158,7 +158,8 @@ const createOnGpu = async (
   return createSession(graph.openPath, options);
 };
 
-const createSessionOf: NonNullable<GpuMeans['createSession']> = (source, options) =>
+/** From a file or from bytes. */
+export const createSessionOf: NonNullable<GpuMeans['createSession']> = (source, options) =>
   // The types of the two forms exclude each other.
   typeof source === 'string'
     ? InferenceSession.create(source, options)
