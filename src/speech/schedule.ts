@@ -63,6 +63,11 @@ interface RunningSegment {
   readonly estimatedMs: number;
 }
 
+interface FinishedSegment {
+  readonly index: number;
+  readonly durationMs: number;
+}
+
 export class ContextSchedule {
   readonly group: ContextGroup;
   /** Contexts of equal deadline in one group take turns: the lowest number is first. Set by the scheduler. */
@@ -82,6 +87,8 @@ export class ContextSchedule {
   readonly #unsent = new UnsentAudio();
   readonly #queued: ScheduledSegment[] = [];
   readonly #running: RunningSegment[] = [];
+  /** Finished before an earlier segment: an idle thread ran them. */
+  #finishedEarly: readonly FinishedSegment[] = [];
   #playbackStartMs: number;
   #madeMs = 0;
   #handedMs = 0;
@@ -158,7 +165,7 @@ export class ContextSchedule {
 
   /** When the next segment to start is due. */
   get dueMs(): number {
-    return this.#startOf(this.#running.length);
+    return this.#startOf(this.#queued[0]?.index ?? Number.POSITIVE_INFINITY);
   }
 
   enqueue(segment: ScheduledSegment): void {
@@ -196,6 +203,10 @@ export class ContextSchedule {
     if (!this.#isDropped) {
       const wasFull = this.group.isFull();
       this.#madeMs += durationMs;
+      const unfinishedFrom = this.#unfinishedFrom;
+      this.#finishedEarly = [...this.#finishedEarly, { index: segment.index, durationMs }].filter(
+        ({ index }) => index > unfinishedFrom,
+      );
       this.group.unsentMs += durationMs;
       if (!wasFull && this.group.isFull()) this.#host.groupChanged(this.group);
     }
@@ -283,7 +294,7 @@ export class ContextSchedule {
   start(groupIsBusy: boolean): void {
     const segment = this.#queued.shift();
     if (segment === undefined) throw new Error('start() needs a queued segment');
-    const playFromMs = this.dueMs;
+    const playFromMs = this.#startOf(segment.index);
     const readySinceMs = groupIsBusy
       ? this.#host.nowMs()
       : Math.max(this.#readySinceMs, this.group.idleSinceMs);
@@ -338,19 +349,30 @@ export class ContextSchedule {
     this.#host.audio.change(changeBytes);
   }
 
-  #startOf(position: number): number {
+  /** The index of the first segment that is not finished; infinite without one. */
+  get #unfinishedFrom(): number {
+    return Math.min(
+      this.#queued[0]?.index ?? Number.POSITIVE_INFINITY,
+      ...this.#running.map(({ segment }) => segment.index),
+    );
+  }
+
+  /** When the listener wants the first sample of the segment with this index. */
+  #startOf(index: number): number {
     let startMs = this.#playbackStartMs + this.#madeMs;
-    for (let i = 0; i < position; i++) startMs += this.#running[i]?.estimatedMs ?? 0;
+    for (const { segment, estimatedMs } of this.#running) if (segment.index < index) startMs += estimatedMs;
+    for (const early of this.#finishedEarly) if (early.index > index) startMs -= early.durationMs;
     return startMs;
   }
 
+  /** What is not finished is due now at the earliest. */
   #restartPlayback(): void {
-    this.#playbackStartMs = Math.max(this.#playbackStartMs, this.#host.nowMs() - this.#madeMs);
+    this.#playbackStartMs += Math.max(0, this.#host.nowMs() - this.#startOf(this.#unfinishedFrom));
     this.#reportMoves();
   }
 
   #reportMoves(): void {
-    this.#running.forEach(({ segment }, position) => this.#owner.moved(segment, this.#startOf(position)));
+    for (const { segment } of this.#running) this.#owner.moved(segment, this.#startOf(segment.index));
   }
 
   #takeRunning(segment: ScheduledSegment): boolean {

@@ -212,6 +212,27 @@ t.test(
   },
 );
 
+t.test('a segment that ends before the one before it does not make that one due later', async (t) => {
+  const { clock, starts, moves, open } = bench({ threads: 2, jobsMax: 2 });
+  const a = open();
+  for (let index = 0; index < 4; index++) a.enqueue(segment(index, 20));
+  a.handed(1);
+  a.finished(segment0(starts, a, 0), 2_000);
+  t.match(last(starts), { segment: { index: 2 }, playFromMs: 3_400 });
+  a.finished(segment0(starts, a, 2), 3_000);
+  t.match(
+    moves.findLast(({ segment }) => segment.index === 1),
+    { playFromMs: 2_000 },
+    'the listener hears it before what is made',
+  );
+  t.match(last(starts), { segment: { index: 3 }, playFromMs: 6_400 }, 'the next one comes after both');
+  a.requeue(segment0(starts, a, 1));
+  t.match(last(starts), { segment: { index: 1 }, playFromMs: 2_000 }, 'it runs again for its own place');
+  clock.nowMs = 10;
+  a.finished(segment0(starts, a, 1), 1_000);
+  t.match(last(moves), { segment: { index: 3 }, playFromMs: 6_000 });
+});
+
 t.test('the gate of a lease shuts for all of its contexts, and opens for all', async (t) => {
   const { clock, starts, scheduler, open } = bench({ unsentAudioMsMax: 10_000 });
   const lease = {};

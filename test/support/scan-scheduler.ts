@@ -29,6 +29,7 @@ const first = (candidates: readonly Candidate[]): ScanContext | undefined =>
 class ScanContext {
   readonly queued: ScheduledSegment[] = [];
   readonly running: { segment: ScheduledSegment; estimatedMs: number }[] = [];
+  readonly #finished: { index: number; durationMs: number }[] = [];
   playbackStartMs: number;
   /** Counts up with every start of a segment. */
   order = 0;
@@ -56,7 +57,7 @@ class ScanContext {
   }
 
   get dueMs(): number {
-    return this.#startOf(this.running.length);
+    return this.#startOf(this.queued[0]?.index ?? Number.POSITIVE_INFINITY);
   }
 
   get expectedMs(): number {
@@ -89,6 +90,7 @@ class ScanContext {
     this.#unsent.finished(segment.index, durationMs);
     if (!this.#isDropped) {
       this.#madeMs += durationMs;
+      this.#finished.push({ index: segment.index, durationMs });
       this.group.unsentMs += durationMs;
     }
     this.host.ended(this.group);
@@ -155,7 +157,7 @@ class ScanContext {
   start(readySinceMs: number): void {
     const segment = this.queued.shift();
     if (segment === undefined) throw new Error('nothing is queued');
-    const playFromMs = this.dueMs;
+    const playFromMs = this.#startOf(segment.index);
     this.#startedEnd = Math.max(this.#startedEnd, segment.index + 1);
     const estimatedMs = segment.text.length * 70;
     this.running.push({ segment, estimatedMs });
@@ -179,19 +181,22 @@ class ScanContext {
     this.host.audio.change(change);
   }
 
-  #startOf(position: number): number {
-    let startMs = this.playbackStartMs + this.#madeMs;
-    for (const { estimatedMs } of this.running.slice(0, position)) startMs += estimatedMs;
+  #startOf(index: number): number {
+    let startMs = this.playbackStartMs;
+    for (const finished of this.#finished) if (finished.index < index) startMs += finished.durationMs;
+    for (const { segment, estimatedMs } of this.running) if (segment.index < index) startMs += estimatedMs;
     return startMs;
   }
 
   #restartPlayback(): void {
-    this.playbackStartMs = Math.max(this.playbackStartMs, this.host.nowMs() - this.#madeMs);
+    const unfinished = [...this.queued, ...this.running.map(({ segment }) => segment)];
+    const first = Math.min(...unfinished.map(({ index }) => index));
+    this.playbackStartMs += Math.max(0, this.host.nowMs() - this.#startOf(first));
     this.#reportMoves();
   }
 
   #reportMoves(): void {
-    this.running.forEach(({ segment }, position) => this.owner.moved(segment, this.#startOf(position)));
+    for (const { segment } of this.running) this.owner.moved(segment, this.#startOf(segment.index));
   }
 
   #takeRunning(segment: ScheduledSegment): boolean {
