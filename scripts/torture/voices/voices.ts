@@ -48,12 +48,17 @@ const startIn = async (
     actorThreads: 1,
     ...options,
   });
-  await Promise.race([
-    service.listening(),
-    sleep(startMsMax, undefined, { ref: false }).then(() =>
-      Promise.reject(new Error('the start takes too long')),
-    ),
-  ]);
+  try {
+    await Promise.race([
+      service.listening(),
+      sleep(startMsMax, undefined, { ref: false }).then(() =>
+        Promise.reject(new Error('the start takes too long')),
+      ),
+    ]);
+  } catch (error) {
+    await service.kill();
+    throw error;
+  }
   const [key = ''] = await service.makeKeys(1);
   return { service, key };
 };
