@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Trains the acoustic model: `acoustic.py [first] [second] [third] [fourth]`. One thread, fixed seeds, schedules by steps.
+"""Trains the acoustic model: `acoustic.py [first] [second] [third] [fourth] [fifth]`. One thread, fixed seeds, schedules by steps.
 
 First stage: least absolute error, which gives durations, a rough melody and blurred envelopes. It ends early: more of it
 overfits F0 and durations, for which the recordings are few. Second stage: discriminators, which give F0 and envelopes the
 movement of the person's. The encoder is left as it is then, so durations cannot overfit. Third stage: the same with a falling
 rate; F0 must also spread as the person's does, and consonants must be clear. Fourth stage: the same again with fresh
-discriminators.
+discriminators. Fifth stage: the same with a net that names the phones of what it hears (clarity.py).
 """
 
 import ctypes
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from batches import LOG_F0, VOICING, Batch, Statistics, collate, measure, training_batches
+from clarity import train_judge, unclarity
 from dataset import SPEAKERS, Example, load, statistics
 from discriminators import Judges, deception_losses, detection_loss, texture
 from model import NOISES, PITCH_VALUES, AcousticModel, spread_over_frames
@@ -60,11 +61,13 @@ class Stage:
     constant_until: float  # then the rate falls along a cosine
     spread_weight: float = 0  # of the spread of each utterance's F0
     consonant_weight: float = 0  # how much more the envelopes of consonants count
+    clarity_weight: float = 0  # of being understood phone by phone
 
 
 SECOND = Stage("second", "first", 1600, 1)
 THIRD = Stage("third", "second", 700, 0.3, spread_weight=0.3, consonant_weight=1)
 FOURTH = Stage("fourth", "third", 500, 0.4, spread_weight=0.3, consonant_weight=1)
+FIFTH = Stage("fifth", "fourth", 500, 0.4, spread_weight=0.3, consonant_weight=1, clarity_weight=0.5)
 
 
 @dataclass
@@ -222,6 +225,7 @@ class Trainer:
         rng = np.random.RandomState(SEED)
         placed = ((batch, stretches(batch, rng)) for batch in self.batches)
         judged = ((batch, places) for batch, places in placed if places)
+        phone_judge = train_judge(self.batches, self.unseen_batches) if stage.clarity_weight > 0 else None
         self.model.train()
         self.model.encoder.eval()
         for step in range(1, stage.steps + 1):
@@ -256,11 +260,17 @@ class Trainer:
             loss = losses.envelope + 0.1 * losses.f0 + 0.2 * losses.voicing + judgement
             if stage.spread_weight > 0:
                 loss = loss + stage.spread_weight * spread_loss(predicted, batch)
+            unclear = torch.zeros(())
+            if phone_judge is not None:
+                with torch.autocast("cpu", torch.bfloat16):
+                    unclear = unclarity(phone_judge, predicted.bands, batch, stage.consonant_weight)
+                    unclear = 0.5 * (unclear + unclarity(phone_judge, revoiced, batch, stage.consonant_weight))
+                loss = loss + stage.clarity_weight * unclear
             loss.backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             optimiser.step()
             averaged(self.average, self.model, JUDGED_AVERAGE)
-            self.recent.append([*losses.values(), detection.item(), passing.item(), likeness.item()])
+            self.recent.append([*losses.values(), detection.item(), passing.item(), likeness.item(), unclear.item()])
             if step % SAVE_STEPS == 0 or step == stage.steps:
                 self.report(stage.name, step)
                 self.model.encoder.eval()
@@ -323,11 +333,11 @@ def train(work: Path, stages: list[str]) -> None:
     trainer = Trainer(work)
     if "first" in stages:
         trainer.first_stage()
-    for stage in (SECOND, THIRD, FOURTH):
+    for stage in (SECOND, THIRD, FOURTH, FIFTH):
         if stage.name in stages:
             trainer.resume(work / f"acoustic-{stage.before}.pt")
             trainer.judged_stage(stage)
 
 
 if __name__ == "__main__":
-    train(WORK, sys.argv[1:] or ["first", "second", "third", "fourth"])
+    train(WORK, sys.argv[1:] or ["first", "second", "third", "fourth", "fifth"])

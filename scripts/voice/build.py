@@ -29,6 +29,7 @@ TRACKS = (
         ("acoustic.py", "second"),
         ("acoustic.py", "third"),
         ("acoustic.py", "fourth"),
+        ("acoustic.py", "fifth"),
     ),
     (("decoder_training.py", "spectra"), ("decoder_training.py", "discriminators")),
 )

@@ -20,6 +20,7 @@ LONG_TEXT = (
     "and about the old man with the boat who had told us that he had never in his life been farther than the next town"
 )
 COMMA_TEXT = LONG_TEXT.replace(" and ", ", and ").replace(" so we", ", so we").replace(" who ", ", who ") + "."
+READINGS = 3  # of each text by each voice
 # Medians of 300 steps are this uncertain.
 NOISE = {"F0": 0.3, "energy": 1.0}
 UNITS = {"F0": "semitones", "energy": "dB"}
@@ -60,9 +61,10 @@ def word_before(one: Rendered, seam: int) -> int:
 
 def cut_and_uncut(name: str, texts: list[str], early: bool, first_only: bool) -> tuple[dict[str, Steps], list[float]]:
     """Steps at the seams of each text, by every voice, and at the same words uncut; jumps of a sample at seams, of the peak."""
-    jobs = [(voice, number) for voice in voice_ids() for number in range(len(texts))]
-    cut = render([Request(f"{name}-{voice}-{n}", voice, texts[n], n, early=early) for voice, n in jobs], WORK / "seams")
-    whole = render([Request(f"{name}-uncut-{voice}-{n}", voice, texts[n], n, uncut=True) for voice, n in jobs], WORK / "seams")
+    jobs = [(voice, text) for voice in voice_ids() for text in READINGS * texts]
+    # Each with a seed of its own: with one seed the steps of all voices would be alike.
+    cut = render([Request(f"{name}-{n}", voice, text, n, early=early) for n, (voice, text) in enumerate(jobs)], WORK / "seams")
+    whole = render([Request(f"{name}-uncut-{n}", voice, text, n, uncut=True) for n, (voice, text) in enumerate(jobs)], WORK / "seams")
     tracks = {kind: pitch_tracks([one.wave for one in some]) for kind, some in (("seam", cut), ("uncut", whole))}
     steps = {"seam": Steps(), "uncut": Steps()}
     jumps = []
