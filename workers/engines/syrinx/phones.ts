@@ -10,6 +10,10 @@ const stressMarks = /[ˈˌ]/g;
 /** Tones of Mandarin, Thai and Burmese, where ɜ is the third tone, not a vowel. */
 const toneMarks = /[0-9ɜ]/g;
 
+/** An s of espeak-ng that everyone says as z: in husband, scissors, resistance and their like. */
+const wrongS =
+  /(?<=^h_[ˈˌ]?ʌ_)s(?=_b_ə_n_d)|(?<=^s_[ˈˌ]?ɪ_)s(?=_[ɚə](?:_z)?$)|(?<=^ɹ_[ᵻɪ]_)s(?=_[ˈˌ]?ɪ_s_t)/u;
+
 export class PhoneSet implements Phones {
   readonly pause: number;
   readonly schwa: number;
@@ -42,10 +46,11 @@ export class PhoneSet implements Phones {
    */
   read(group: string, voice: EspeakVoice): PhoneString {
     const english = voice === defaultVoice;
+    const right = english ? group.replace(wrongS, 'z') : group;
     const tonal = isTonal(voice);
     const ids: number[] = [];
     const stress: number[] = [];
-    for (const symbol of group.split('_')) {
+    for (const symbol of right.split('_')) {
       if (symbol === '') continue;
       const bare = symbol.replace(stressMarks, '');
       let stressed = bare === symbol ? 0 : 1;
