@@ -58,8 +58,8 @@ def measure_clicks(report: Report, voices: dict[str, list[Rendered]], whole: dic
     if at_chunks:
         usual = float(np.percentile(elsewhere, 99))
         report.figure("99th percentile at boundaries", float(np.percentile(at_chunks, 99)), "", Bar(most=1.25 * usual), usual)
-        # A plosive may begin there. But then it does so in the utterance that has no chunks, too.
-        report.figure("largest at boundaries", max(at_chunks), "", None, max(elsewhere))
+        report.figure("largest at boundaries", max(at_chunks), "", Bar(most=max(elsewhere)), max(elsewhere))
+        # A plosive may begin at a boundary. But then it does so in the utterance that has no chunks, too.
         report.figure("largest beyond that of the same place in one chunk", beyond, "", Bar(most=0.01))
 
 
