@@ -214,6 +214,7 @@ export class App {
         console = new Console({
           ...{ admission, bounds, certificate, log, metrics, reload, server },
           config: { ...config, console: config.console },
+          ledger: store.ledger,
           speech: dispatcher,
           generation: () => dispatcher.threads.generations.current,
           live: () => liveView(app.#figures(), metrics.lately, dispatcher.threads, readiness.warnings()),

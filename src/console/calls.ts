@@ -112,6 +112,8 @@ export interface CallsParts {
   };
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
+  /** Resolves when the store has all that was spent until now, if it takes writes. */
+  readonly settled: () => Promise<void>;
   readonly about: () => Pick<SessionState, 'version' | 'serviceUrl'>;
   /** Sessions, keys or accounts may have ended: their streams must end. */
   readonly onEnded: () => void;
@@ -124,7 +126,7 @@ const sessionOf = ({ session }: Caller): Session => {
 };
 
 export const createCalls = (parts: CallsParts): Answers => {
-  const { about, administration, onEnded, throttle, url, voices } = parts;
+  const { about, administration, onEnded, settled, throttle, url, voices } = parts;
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
     claimed: user !== null || (await administration.claimed()),
@@ -138,6 +140,14 @@ export const createCalls = (parts: CallsParts): Answers => {
     <N extends StoreCall>(name: N) =>
     async (question: Question<N>, caller: Caller): Promise<Answer<N>> =>
       store[name](sessionOf(caller).user, question);
+
+  /** The same for an answer with amounts: the page asks as soon as a user has heard what it costs. */
+  const spent =
+    <N extends StoreCall>(name: N) =>
+    async (question: Question<N>, caller: Caller): Promise<Answer<N>> => {
+      await settled();
+      return stored(name)(question, caller);
+    };
 
   /** The same for an act that can end sessions, keys or accounts. */
   const ending =
@@ -199,18 +209,18 @@ export const createCalls = (parts: CallsParts): Answers => {
       onEnded();
       return {};
     },
-    account: stored('account'),
-    keys: stored('keys'),
+    account: spent('account'),
+    keys: spent('keys'),
     createKey: async (question, caller) =>
       administration.createKey(sessionOf(caller).user, question, voices.ids),
     changeKey: async (question, caller) =>
       administration.changeKey(sessionOf(caller).user, question, voices.ids),
     revokeKey: stored('revokeKey'),
-    usage: stored('usage'),
-    balance: stored('balance'),
+    usage: spent('usage'),
+    balance: spent('balance'),
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
-    accounts: stored('accounts'),
+    accounts: spent('accounts'),
     createAccount: stored('createAccount'),
     credit: stored('credit'),
     suspendAccount: ending('suspendAccount'),

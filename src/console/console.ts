@@ -19,6 +19,7 @@ import type { Log } from '../log.js';
 import type { Figures, Metrics } from '../metrics.js';
 import { version } from '../version.js';
 import type { Speech } from '../speech/speech.js';
+import type { Ledger } from '../store/ledger.js';
 import { startAdministration, type ConsoleAdministration } from './administration.js';
 import { consoleErrors } from './answers.js';
 import { readPage } from './assets.js';
@@ -48,6 +49,7 @@ export interface ConsoleParts extends VoicesParts {
   /** The compiled `workers/administration.ts`. */
   readonly administrationEntry: URL;
   readonly admission: Admission;
+  readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
   readonly live: () => Promise<LiveView>;
   readonly bounds: Bounds;
@@ -92,6 +94,7 @@ export class Console {
     const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
     const calls = createCalls({
       ...{ administration, throttle, voices, about },
+      settled: () => parts.ledger.settled(),
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });

@@ -72,7 +72,8 @@ export class Ledger implements LedgerQueue {
   /** Until the next retry or probe. */
   #timer: NodeJS.Timeout | undefined;
   #writeFault: LedgerFault | null = null;
-  #idleWaiters: (() => void)[] = [];
+  /** They wait for the end of the commit that is running. */
+  readonly #waiters: (() => void)[] = [];
   #closed: Promise<void> | undefined;
   /** Nothing is written any more. A commit that is still running must not start another writer. */
   #ended = false;
@@ -127,8 +128,13 @@ export class Ledger implements LedgerQueue {
 
   /** Resolves when every entry is durable. Waits while the store takes no writes. */
   async drain(): Promise<void> {
-    if (this.#queue.length === 0) return;
-    await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
+    while (this.#queue.length > 0) await this.#nextResult();
+  }
+
+  /** Resolves when the store has every entry that is queued now, or when it takes no writes. */
+  async settled(): Promise<void> {
+    const last = this.#lastEntry;
+    while (this.#acknowledged < last && this.#writeFault === null && !this.#ended) await this.#nextResult();
   }
 
   /** Drains for at most `ledgerCloseMsMax` and ends the writer. All leases must be closed before. Idempotent. */
@@ -146,6 +152,7 @@ export class Ledger implements LedgerQueue {
     clearTimeout(timer);
     clearTimeout(this.#timer);
     this.#ended = true;
+    this.#wake();
     const { journal, log } = this.#options;
     if (this.#queue.length > 0 && journal === undefined)
       log.error({ entries: this.#queue.length }, 'ledger entries were given up');
@@ -189,13 +196,15 @@ export class Ledger implements LedgerQueue {
       log.error({ entries: givenUp }, 'ledger entries were given up: the store does not have their accounts');
     if (this.#writeFault !== null) log.info('the ledger can be written again');
     this.#writeFault = null;
-    if (this.#queue.length === 0) this.#onIdle();
+    this.#wake();
   }
 
-  #onIdle(): void {
-    const waiters = this.#idleWaiters;
-    this.#idleWaiters = [];
-    for (const resolve of waiters) resolve();
+  #nextResult(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiters.splice(0)) resolve();
   }
 
   /** Others may have spent the credit of these entries. @param lastEntry the store has the entries up to this one */
@@ -212,7 +221,6 @@ export class Ledger implements LedgerQueue {
       );
       this.#entriesRefused += refused.length;
     }
-    if (queued.length > 0) this.#onIdle();
   }
 
   #fail(fault: LedgerFault, reason: string, lastEntry = 0): void {
@@ -222,6 +230,7 @@ export class Ledger implements LedgerQueue {
       this.#options.log.error({ reason }, 'the ledger cannot be written: nothing is admitted');
     this.#writeFault = fault;
     if (fault === 'barred') this.#refuse(lastEntry);
+    this.#wake();
   }
 
   #wait(): void {

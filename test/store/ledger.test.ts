@@ -88,6 +88,31 @@ t.test('entries go to the writer in order and in batches; the next batch gathers
 });
 
 t.test(
+  'a reader of balances waits for what is queued now, but not while the store takes no writes',
+  async (t) => {
+    const { ledger, writer } = setUp(t, { ledgerBatchMax: 1 });
+    const settled = () => {
+      const waiting = { isOver: false };
+      void ledger.settled().then(() => (waiting.isOver = true));
+      return waiting;
+    };
+    await ledger.settled();
+    ledger.append(usageOf(1));
+    ledger.append(usageOf(1));
+    const second = settled();
+    ledger.append(usageOf(1));
+    await writer.answer();
+    t.notOk(second.isOver);
+    await writer.answer();
+    t.ok(second.isOver, 'what came later is not waited for');
+    const third = settled();
+    await writer.answer(failed('full'));
+    t.ok(third.isOver);
+    await ledger.settled();
+  },
+);
+
+t.test(
   'while commits fail nothing is accepted, one line is logged, and the same batch is retried',
   async (t) => {
     const { ledger, writer, writers, lines } = setUp(t);
