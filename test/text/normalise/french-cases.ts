@@ -25,6 +25,9 @@ export const frenchCases: Readonly<Record<string, readonly Case[]>> = {
     ['🙂 — …', '🙂 — …'],
   ],
   'dates and years': [
+    ['ouvert lun.-ven. de 9 h', 'ouvert lundi à vendredi de neuf heures'],
+    ['lun–sam', 'lundi à samedi'],
+    ['janv-mars', 'janvier à mars'],
     [
       '200, 201, 280, 1000, 1984, 80000, 2000000',
       'deux cents, deux cent un, deux cent quatre-vingts, mille, mille neuf cent quatre-vingt-quatre, quatre-vingt mille, deux millions',

@@ -26,6 +26,9 @@ export const spanishCases: Readonly<Record<string, readonly Case[]>> = {
     ['🙂 — …', '🙂 — …'],
   ],
   'dates and years': [
+    ['abierto lun-vie', 'abierto lunes a viernes'],
+    ['Lun.–Sáb. abierto', 'lunes a sábado abierto'],
+    ['ene-mar', 'enero a marzo'],
     [
       '21, 31, 100, 101, 200, 555, 1000, 1984, 21000, 1000000, 2000000',
       'veintiuno, treinta y uno, cien, ciento uno, doscientos, quinientos cincuenta y cinco, mil, mil novecientos ochenta y cuatro, veintiún mil, un millón, dos millones',

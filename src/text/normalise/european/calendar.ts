@@ -1,4 +1,4 @@
-/** Dates and times in numbers: 3.10.2024, 03/10/2024, 2024-10-03, 14:30, 14.30 Uhr, 14h30. */
+/** Dates and times: 3.10.2024, 03/10/2024, 2024-10-03, Mo-Fr, 14:30, 14.30 Uhr, 14h30. */
 import { type Reading, type Rule, sayIf, type Tokens } from '../tokens.js';
 import type { Grammar } from './grammar.js';
 
@@ -53,6 +53,32 @@ export const dates =
         { core: spoken, tail: mark === '.' && tokens.following(at) !== undefined ? tail.slice(1) : tail },
       ],
     };
+  };
+
+const span = /^(?<from>\p{L}{2,5})(?<mark>\.?)[-–](?<to>\p{L}{2,5})$/u;
+
+/** Mo-Fr, lun.-ven., jan.–mars: short forms of two weekdays or of two months. */
+export const calendarSpans =
+  ({ months, weekdayLetters, weekdays, words }: Grammar): Rule =>
+  (tokens, at) => {
+    const { core, tail } = tokens.at(at);
+    const { from = '', mark, to = '' } = span.exec(core)?.groups ?? {};
+    if (mark === undefined) return null;
+    // Two letters can be a word: "do", "so", "mi".
+    if ((from.length === 2 || to.length === 2) && !/^\p{Lu}.*\P{L}\p{Lu}/u.test(core)) return null;
+    const shorts = [from, to].map((short) => short.toLowerCase());
+    const dayOf = (short: string) =>
+      short.length === weekdayLetters
+        ? weekdays.find((day) => day.toLowerCase().startsWith(short))
+        : undefined;
+    const monthOf = (short: string) =>
+      short.length >= 3 ? months.find((month) => month.toLowerCase().startsWith(short)) : undefined;
+    const days = shorts.map(dayOf);
+    const names = days.includes(undefined) ? shorts.map(monthOf) : days;
+    if (names.includes(undefined)) return null;
+    const isShortened = mark === '.' && tokens.following(at) !== undefined;
+    const rest = isShortened ? tail.replace(/^\./, '') : tokens.tailOfAbbreviation(at);
+    return { parts: [{ core: names.join(` ${words.range} `), tail: rest }] };
   };
 
 const clock = /^(?<hour>[01]?\d|2[0-4])[:h](?<minute>[0-5]\d)(?::(?<second>[0-5]\d))?(?:h|hs|min|mn)?$/;

@@ -160,6 +160,8 @@ const grammarOf = (country: Country): Grammar => {
     price: (units, cents) => `${units} ${cents}`,
     scaled: (scale, currency) => `${scale} ${/^[aeéiou]/i.test(currency) ? "d'" : 'de '}${currency}`,
     months,
+    weekdays: 'lundi mardi mercredi jeudi vendredi samedi dimanche'.split(' '),
+    weekdayLetters: 3,
     words: {
       ...{
         decimal: 'virgule',

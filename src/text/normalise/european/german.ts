@@ -288,6 +288,8 @@ const grammar: Grammar = {
   price: (units, cents) => `${units} ${cents}`,
   scaled: (scale, currency) => `${scale} ${currency}`,
   months: monthNames,
+  weekdays: 'Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag'.split(' '),
+  weekdayLetters: 2,
   words: {
     ...{
       decimal: 'Komma',

@@ -53,6 +53,10 @@ export interface Grammar {
   /** "millions d'euros": the name of a currency after a scale. */
   scaled(scale: string, currency: string): string;
   readonly months: readonly string[];
+  /** From Monday on. */
+  readonly weekdays: readonly string[];
+  /** Letters of the short form of a weekday. */
+  readonly weekdayLetters: number;
   readonly words: Words;
   readonly units: ReadonlyMap<string, Noun>;
   /** Units whose symbol is a common word or letter: only directly after the number. */

@@ -3,7 +3,7 @@ import type { Span } from '../../words.js';
 import { addresses } from '../electronic.js';
 import { type Joined, type LanguageRules, type Rule, sayIf, type Token, type Tokens } from '../tokens.js';
 import { amountOf } from './amounts.js';
-import { dates, times } from './calendar.js';
+import { calendarSpans, dates, times } from './calendar.js';
 import type { Grammar } from './grammar.js';
 import { measures, money } from './measures.js';
 import { fractions, ranges, signs, telephone, typed } from './signs.js';
@@ -100,7 +100,7 @@ export const rulesOf = (grammar: Grammar): LanguageRules => ({
       digit: (digit) => grammar.cardinal(digit),
       letter: (letter) => letter,
     }),
-    ...[dates, telephone, typed].map((rule) => rule(grammar)),
+    ...[dates, calendarSpans, telephone, typed].map((rule) => rule(grammar)),
     ...grammar.ownRules,
     ...[timeRanges, times, money].map((rule) => rule(grammar)),
     ...[fractions, signs, measures, ranges, abbreviations, plainNumbers].map((rule) => rule(grammar)),

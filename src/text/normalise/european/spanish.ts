@@ -214,6 +214,8 @@ const grammarOf = (decimalMark: ',' | '.'): Grammar => {
     price: (units, cents) => `${units} con ${cents}`,
     scaled: (scale, currency) => (scale === 'mil' ? `${scale} ${currency}` : `${scale} de ${currency}`),
     months,
+    weekdays: 'lunes martes miércoles jueves viernes sábado domingo'.split(' '),
+    weekdayLetters: 3,
     words: {
       decimal: decimalMark === '.' ? 'punto' : 'coma',
       ...{
