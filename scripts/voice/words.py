@@ -13,7 +13,7 @@ from utterances import FORMER, PAUSE, WORK, Utterance, first_takes, of_voice
 
 HOT = 2.0  # a high temperature that must stay clear
 # The default voice is read several times with other seeds: by chance alone one reading is off by 0.6 points (one deviation).
-READINGS = 6
+READINGS = 12
 SEEDS_APART = 1000
 # How far below the utterance's loudest 10 ms a first or last sound may be, in dB.
 FAINTEST_DB = {"vowel": 24.0, "sonorant": 28.0, "fricative": 38.0, "stop": 40.0}
