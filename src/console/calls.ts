@@ -142,7 +142,7 @@ export const createCalls = (parts: CallsParts): Answers => {
       store[name](sessionOf(caller).user, question);
 
   /** The same for an answer with amounts: the page asks as soon as a user has heard what it costs. */
-  const spent =
+  const afterSettling =
     <N extends StoreCall>(name: N) =>
     async (question: Question<N>, caller: Caller): Promise<Answer<N>> => {
       await settled();
@@ -209,18 +209,18 @@ export const createCalls = (parts: CallsParts): Answers => {
       onEnded();
       return {};
     },
-    account: spent('account'),
-    keys: spent('keys'),
+    account: afterSettling('account'),
+    keys: afterSettling('keys'),
     createKey: async (question, caller) =>
       administration.createKey(sessionOf(caller).user, question, voices.ids),
     changeKey: async (question, caller) =>
       administration.changeKey(sessionOf(caller).user, question, voices.ids),
     revokeKey: stored('revokeKey'),
-    usage: spent('usage'),
-    balance: spent('balance'),
+    usage: afterSettling('usage'),
+    balance: afterSettling('balance'),
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
-    accounts: spent('accounts'),
+    accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),
     credit: stored('credit'),
     suspendAccount: ending('suspendAccount'),

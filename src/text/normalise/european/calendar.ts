@@ -30,8 +30,8 @@ const dateOf = (grammar: Grammar, text: string, wordBefore: string): string | nu
   return clock === null ? date : `${date}, ${clock}`;
 };
 
-const dateCues =
-  /^(?:am|vom|bis|zum|ab|seit|der|den|dem|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|le|du|au|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|el|del|al|lunes|martes|miércoles|jueves|viernes|sábado|domingo)$/;
+/** Words before a date, beside weekdays. */
+const dateCues = /^(?:am|vom|bis|zum|ab|seit|der|den|dem|le|du|au|el|del|al)$/;
 
 export const dates =
   (grammar: Grammar): Rule =>
@@ -46,7 +46,9 @@ export const dates =
     // "am 3.10. um", "le 3/10": without a year only what stands around it makes a date.
     const isDate = mark === '.' ? tail.startsWith('.') && grammar.code === 'de' : true;
     const isRange = mark === '.' && /^(?:bis|und|oder)$/.test(tokens.following(at)?.core ?? '');
-    if (!isDate || (!isRange && !dateCues.test(before))) return null;
+    const isCued =
+      dateCues.test(before) || grammar.weekdays.some((weekday) => weekday.toLowerCase() === before);
+    if (!isDate || (!isRange && !isCued)) return null;
     const spoken = grammar.date({ day: Number(day), month: Number(month), year: null }, before);
     return {
       parts: [
