@@ -92,9 +92,9 @@ export class Console {
     const live = new Live({ door, sessions, read: parts.live, log });
     const voices = new InstalledVoices(parts);
     const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
+    const settled = (): Promise<void> => parts.ledger.settled();
     const calls = createCalls({
-      ...{ administration, throttle, voices, about },
-      settled: () => parts.ledger.settled(),
+      ...{ administration, throttle, voices, about, settled },
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });
@@ -109,7 +109,11 @@ export class Console {
       ...door.callRoutes(calls),
       { path: '/api/live', method: 'get', handler: live.handler },
       { path: '/api/sample', method: 'get', handler: sampleRoute(door, sessions, samples) },
-      { path: '/api/usage.csv', method: 'get', handler: usageCsvRoute(door, sessions, administration) },
+      {
+        path: '/api/usage.csv',
+        method: 'get',
+        handler: usageCsvRoute({ door, sessions, administration, settled }),
+      },
       ...assets.routes,
     ];
     this.#sessions = sessions;

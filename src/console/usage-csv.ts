@@ -103,14 +103,24 @@ const sendPages = async (
   }
 };
 
+export interface UsageCsvParts {
+  readonly door: Door;
+  readonly sessions: Sessions;
+  readonly administration: Pick<ConsoleAdministration, 'usage'>;
+  /** Resolves when the store has all that was spent until now, if it takes writes. */
+  readonly settled: () => Promise<void>;
+}
+
 /** `GET /api/usage.csv` */
 export const usageCsvRoute =
-  (door: Door, sessions: Sessions, administration: Pick<ConsoleAdministration, 'usage'>): Handler =>
+  ({ administration, door, sessions, settled }: UsageCsvParts): Handler =>
   (exchange, head) => {
     if (!door.admits(exchange, head)) return;
     const answer = async (): Promise<void> => {
       const { user } = await sessions.demand(head);
-      await sendPages(exchange, user, questionIn(head.query), administration);
+      const question = questionIn(head.query);
+      await settled();
+      await sendPages(exchange, user, question, administration);
     };
     answer().catch((error: unknown) =>
       exchange.guard(() => (exchange.hasBegun ? exchange.fail(error) : replyFault(exchange, error))),

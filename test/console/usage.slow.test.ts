@@ -1,4 +1,5 @@
 /** The console's numbers are those of `npm run usage`. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import type { UsageRow } from '../../src/console/contract.js';
 import { limits } from '../../src/limits.js';
@@ -9,6 +10,8 @@ import { ConsoleClient } from '../support/console-client.js';
 import { runner } from '../support/run-command.js';
 import { SCRIPTED, startService, until } from '../support/service.js';
 import { listen, proseOf } from '../support/speech-oracle.js';
+
+const HOUR_MS = 3_600_000;
 
 interface Reported {
   readonly accounts: readonly {
@@ -40,16 +43,20 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
     for (const length of [40, 1_300])
       await listen(port, { path: '/v1/tts/stream', key, text: proseOf(length) });
   await listen(port, { path: '/v1/tts', key: one, text: `${proseOf(1_500)} Then !throw it breaks.` });
-  const spoken = await operator.post('/api/speak', {
-    accountId,
-    request: { text: proseOf(70), voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } },
-  });
-  t.equal(spoken.status, 200);
-  await spoken.arrayBuffer();
+  const text = proseOf(70);
+  const speak = async () => {
+    const spoken = await operator.post('/api/speak', {
+      accountId,
+      request: { text, voice: 'wren', response_format: { encoding: 'pcm', sample_rate: 24_000 } },
+    });
+    t.equal(spoken.status, 200);
+    await spoken.arrayBuffer();
+  };
+  await speak();
 
   const usage = runner(usageReport, dataDir);
   const report = async () => JSON.parse((await usage('--json')).stdout) as Reported;
-  const charged = 2 * (40 + 1_300) + 70;
+  const charged = 2 * (40 + 1_300) + text.length;
   const totalOf = (reported: Reported) =>
     reported.accounts.flatMap(({ keys }) => keys).reduce((sum, key) => sum + key.characters, 0);
   t.ok(await until(async () => totalOf(await report()) >= charged), 'all of it is in the store');
@@ -76,12 +83,14 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
     t.ok(sums.has('Playground'));
   }
 
-  const csv = await (await operator.ask(`/api/usage.csv?fromMs=0&toMs=${Date.now() + 1}&step=day`)).text();
-  const records = csv
-    .trimEnd()
-    .split('\r\n')
-    .slice(1)
-    .map((line) => line.split(','));
+  const file = async () => {
+    const csv = await (
+      await operator.ask(`/api/usage.csv?fromMs=0&toMs=${Date.now() + HOUR_MS}&step=day`)
+    ).text();
+    const lines = csv.trimEnd().split('\r\n').slice(1);
+    return lines.map((line) => line.split(','));
+  };
+  const records = await file();
   for (const { account, keys } of reported.accounts)
     for (const { key, ...numbers } of keys) {
       const own = records.filter(([, ofAccount, ofKey]) => ofAccount === account && ofKey === key);
@@ -100,6 +109,19 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
   t.equal(balances[0]?.balance, account?.balance);
   t.match(balances.at(-1), { kind: 'grant', amount: 50_000, balance: 50_000 });
 
+  await t.test('the file waits for what was just spoken', async (t) => {
+    const total = async () => (await file()).reduce((sum, cells) => sum + Number(cells[6]), 0);
+    const before = await total();
+    const database = openExisting(dataDir, limits);
+    database.exec('BEGIN IMMEDIATE'); // the ledger's commit waits
+    await speak();
+    const after = total();
+    await sleep(200);
+    database.exec('COMMIT');
+    database.close();
+    t.equal(await after, before + text.length);
+  });
+
   await t.test('more rows than one answer has: all of them are in the file', async (t) => {
     const database = openExisting(dataDir, limits);
     // Hours of long ago, without the ledger, whose triggers would take long.
@@ -110,10 +132,10 @@ t.test('usage in the console equals `npm run usage`, to the character', async (t
       FROM numbers, api_keys WHERE prefix = '${one.slice(0, 13)}'
     `);
     database.close();
-    const question = { accountId, fromMs: 0, toMs: 12_000 * 3_600_000, step: 'hour' } as const;
+    const question = { accountId, fromMs: 0, toMs: 12_000 * HOUR_MS, step: 'hour' } as const;
     const { rows, next } = await operator.call('usage', question);
     t.equal(rows.length, 5_000);
-    t.match(next, { atMs: 5_000 * 3_600_000, voice: 'wren' });
+    t.match(next, { atMs: 5_000 * HOUR_MS, voice: 'wren' });
     const query = `accountId=${accountId}&fromMs=0&toMs=${question.toMs}&step=hour`;
     const csv = await operator.ask(`/api/usage.csv?${query}`);
     const lines = (await csv.text()).trimEnd().split('\r\n').slice(1);
