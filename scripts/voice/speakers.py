@@ -17,7 +17,7 @@ from engine import Request, render, voice_ids
 from measures import SAMPLE_RATE
 from praat import pitch_tracks
 from report import Bar, Report
-from timbre import Mixture, timbre_rows
+from timbre import Timbres, timbre_rows
 from utterances import WORK, first_takes
 
 Floats = NDArray[np.float64]
@@ -68,15 +68,15 @@ def measure_melodies(report: Report, spoken: dict[str, list[Path]], person: list
 def measure_distances(report: Report, spoken: dict[str, list[Path]], people: dict[str, list[Path]]) -> None:
     report.heading("distances of timbres; real people are the measure")
     rows = {name: timbre_rows(waves) for name, waves in (people | spoken).items()}
-    mixture = Mixture(np.concatenate(list(chain.from_iterable(rows[name] for name in people))))
+    timbres = Timbres(np.concatenate(list(chain.from_iterable(rows[name] for name in people))))
 
-    def adapted(some: list[Floats]) -> Floats:
-        return mixture.adapted(np.concatenate(some))
+    def adapted(some: list[Floats]) -> list[Floats]:
+        return timbres.adapted(np.concatenate(some))
 
     means = {name: adapted(some) for name, some in rows.items()}
-    halves = [mixture.distance(adapted(some[::2]), adapted(some[1::2])) for some in rows.values()]
+    halves = [timbres.distance(adapted(some[::2]), adapted(some[1::2])) for some in rows.values()]
     report.note(f"two halves of one speaker's sentences: {min(halves):.2f} to {max(halves):.2f}")
-    distances = {pair: mixture.distance(means[pair[0]], means[pair[1]]) for pair in combinations(means, 2)}
+    distances = {pair: timbres.distance(means[pair[0]], means[pair[1]]) for pair in combinations(means, 2)}
     pitches = {name: mean_pitch_hz(waves) for name, waves in (people | spoken).items()}
     report.note("F0 in Hz, and distance from each of the speakers above:")
     for place, name in enumerate(means):
