@@ -215,7 +215,7 @@ def export_voice(work: Path = HERE / "work", folder: Path = MODEL) -> None:
     decoder.export_decoder(folder / "decoder.onnx", work / "decoder.pt")
     write_manifest(statistics, style, work, folder)
     size = sum(path.stat().st_size for path in folder.glob("*.onnx"))
-    print(f"{folder}: {size / 1e6:.2f} MB")
+    print(f"{folder.name}: {size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -24,11 +24,11 @@ class Voice:
 # The person's mean F0 is 159 Hz; slt has 171, rms 102 and awb 126.
 # All voices have her melody; their mean F0 and range suit their vocal tract. The other speakers alone are less clear than
 # mixed with her: pure rms has 13 % of words wrong, half of each 5 %. A shorter vocal tract makes lark another speaker. It costs
-# words (11 % wrong), and a fifth of rms brings them back (6 %). wren, lark, rook and heron are as far from each other as
-# real people (speakers.py).
-WREN = Voice("wren", "Clear alto, calm", (1.0, 0.0, 0.0, 0.0))
+# words (11 % wrong), and a fifth of rms brings them back (6 %). Some awb makes wren clearer, and hardly less like the person.
+# wren, lark, rook and heron are as far from each other as real people (speakers.py).
+WREN = Voice("wren", "Clear alto, calm", (0.8, 0.0, 0.0, 0.2))
 LARK = Voice("lark", "Bright soprano, friendly", (0.8, 0.0, 0.2, 0.0), 1.13, 0.9)
-ROOK = Voice("rook", "Warm baritone, even", (0.45, 0.0, 0.55, 0.0), 0.66)
+ROOK = Voice("rook", "Warm baritone, even", (0.3, 0.0, 0.7, 0.0), 0.66)
 HERON = Voice("heron", "Deep bass, steady", (0.6, 0.0, 0.4, 0.0), 0.6, 1.08, 0.94)
 FINCH = Voice("finch", "Light tenor, brisk", (0.6, 0.1, 0.0, 0.3), 0.9, 0.97, 0.98)
 JAY = Voice("jay", "Dry tenor, plain", (0.42, 0.0, 0.0, 0.58), 0.78, 1.03)
