@@ -214,12 +214,15 @@ t.test('client input never becomes a label', async (t) => {
     await socket.until(() => socket.frames.length === 180);
     socket.close();
   };
+  /** Whether the service reads a body at once depends on the machine: these series come when one had to wait. */
+  const steady = (samples: ReadonlyMap<string, number>): string[] =>
+    [...samples.keys()].filter((series) => !series.startsWith('syrinx_read_later_seconds'));
   await wave(0);
-  const first = new Set((await scrape(service)).keys());
+  const first = new Set(steady(await scrape(service)));
   await wave(1_000);
   const second = await scrape(service);
   t.strictSame(
-    [...second.keys()].filter((series) => !first.has(series)),
+    steady(second).filter((series) => !first.has(series)),
     [],
   );
   const values = [...second.keys()].flatMap((series) => [...labelsOf(series).values()]);
@@ -227,5 +230,5 @@ t.test('client input never becomes a label', async (t) => {
     values.filter((value) => /x[0-9a-z]+y/.test(value)),
     [],
   );
-  t.ok(second.size < 400, `${second.size} series`);
+  t.ok(steady(second).length < 400, `${steady(second).length} series`);
 });
