@@ -6,6 +6,7 @@ import { ResponseSender } from '../front/response-sender.js';
 import type { Handler } from '../front/routes.js';
 import type { Actor, ConsoleAdministration } from './administration.js';
 import { badRequest, replyFault } from './answers.js';
+import type { CallsParts } from './calls.js';
 import type { UsageQuestion, UsageRow } from './contract.js';
 import type { Door } from './dispatch.js';
 import type { Sessions } from './sessions.js';
@@ -107,8 +108,7 @@ export interface UsageCsvParts {
   readonly door: Door;
   readonly sessions: Sessions;
   readonly administration: Pick<ConsoleAdministration, 'usage'>;
-  /** Resolves when the store has all that was spent until now, if it takes writes. */
-  readonly settled: () => Promise<void>;
+  readonly settled: CallsParts['settled'];
 }
 
 /** `GET /api/usage.csv` */

@@ -72,7 +72,7 @@ export class Ledger implements LedgerQueue {
   /** Until the next retry or probe. */
   #timer: NodeJS.Timeout | undefined;
   #writeFault: LedgerFault | null = null;
-  /** They wait for the end of the commit that is running: the close, and calls of the console, which are as many as its connections. */
+  /** Callers that wait for the running commit: the close, and calls of the console. The console's connections bound their number. */
   readonly #waiters: (() => void)[] = [];
   #closed: Promise<void> | undefined;
   /** Nothing is written any more. A commit that is still running must not start another writer. */

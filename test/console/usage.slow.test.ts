@@ -7,11 +7,10 @@ import { openExisting } from '../../src/store/sqlite/database.js';
 import { createKeys } from '../../scripts/operator.js';
 import { usageReport } from '../../scripts/usage.js';
 import { ConsoleClient } from '../support/console-client.js';
+import { HOUR_MS } from '../store/random-entries.js';
 import { runner } from '../support/run-command.js';
 import { SCRIPTED, startService, until } from '../support/service.js';
 import { listen, proseOf } from '../support/speech-oracle.js';
-
-const HOUR_MS = 3_600_000;
 
 interface Reported {
   readonly accounts: readonly {
