@@ -1,9 +1,12 @@
 /** Accounts and keys from the command line. Works while the service runs, and takes effect at once. */
-import { administer, type Administration } from '../src/accounts/administration.js';
+import { administer, type Administration, type Installed } from '../src/accounts/administration.js';
+import { looksLikeKey } from '../src/accounts/keys.js';
+import type { SpeakingDefaults } from '../src/api/speech-settings.js';
 import { readConfig } from '../src/config.js';
 import { limits } from '../src/limits.js';
 import { storeAt } from '../src/store/driver.js';
 import type { KeyProperties, ListedKey, StoredKey } from '../src/store/store.js';
+import { namedLexicons } from '../src/threads/lexicons.js';
 import {
   parseTime,
   program,
@@ -21,6 +24,7 @@ const usage = `Usage: npm run keys -- COMMAND
          [--name NAME] [PROPERTIES]       without --credits a new account never runs out of credit
   rename KEY NAME                         name a key, for lists
   set KEY PROPERTIES                      change or remove properties of a key
+  set ACCOUNT SPEAKING                    the same for what an account sets for its keys
   credit KEY_OR_ACCOUNT N                 add N credits
   suspend ACCOUNT                         refuse all keys of an account
   resume ACCOUNT                          accept them again
@@ -34,8 +38,15 @@ KEY is a key, or its beginning as \`list\` shows it. PROPERTIES are:
   --limit N           the key may spend N credits in all, whatever its account has
   --voices ID,ID      the key knows these voices only
 
-\`--expires never\`, \`--limit none\` and \`--voices all\` remove a property. All commands work while the service runs, and
-take effect at once. ${storePlace}
+and SPEAKING, for requests that do not say it themselves:
+
+  --normalize on|off  speak numbers, dates and the like as words, or as they are written
+  --speed N           factor of pace, from 0.5 to 2
+  --lexicon NAME      words of DATA_DIR/lexicons/named/NAME come before those of all other lexicons
+
+\`--expires never\`, \`--limit none\` and \`--voices all\` remove a property. With \`default\` for --normalize, --speed or
+--lexicon a key follows its account, and an account the transport. All commands work while the service runs, and take
+effect at once; WebSockets follow within a second, from their next utterance on. ${storePlace}
 `;
 
 const wholeNumber = (text: string, what: string): number => {
@@ -49,9 +60,26 @@ const inCredits = (amount: number): string => `${amount} credit${amount === 1 ? 
 const open = <T>({ env }: Terminal, create: boolean, work: (administration: Administration) => Promise<T>) =>
   administer(storeAt(readConfig(env), limits), create, work);
 
-const propertyOptions = ['expires', 'limit', 'voices'] as const;
+const speakingOptions = ['normalize', 'speed', 'lexicon'] as const;
+const propertyOptions = ['expires', 'limit', 'voices', ...speakingOptions] as const;
 
-const readProperties = ({ option }: CommandLine): Partial<KeyProperties> => {
+const switches: Readonly<Record<string, boolean | null>> = { on: true, off: false, default: null };
+
+const readSpeaking = ({ option }: CommandLine): Partial<SpeakingDefaults> => {
+  const [normalize, speed, lexicon] = speakingOptions.map(option);
+  if (normalize != null && !Object.hasOwn(switches, normalize))
+    throw new UsageError(`--normalize is on, off or default, not "${normalize}"`);
+  if (speed != null && speed !== 'default' && !/^\d+(?:\.\d+)?$/.test(speed))
+    throw new UsageError(`--speed is a number or default, not "${speed}"`);
+  return {
+    ...(normalize != null && { normalizeText: switches[normalize] ?? null }),
+    ...(speed != null && { speed: speed === 'default' ? null : Number(speed) }),
+    ...(lexicon != null && { lexiconId: lexicon === 'default' ? null : lexicon }),
+  };
+};
+
+const readProperties = (line: CommandLine): Partial<KeyProperties> => {
+  const { option } = line;
   const [expires, limit, voices] = [option('expires'), option('limit'), option('voices')];
   const after = (durationMs: number): number => Date.now() + durationMs;
   return {
@@ -60,21 +88,44 @@ const readProperties = ({ option }: CommandLine): Partial<KeyProperties> => {
     }),
     ...(limit !== null && { creditLimit: limit === 'none' ? null : wholeNumber(limit, '--limit') }),
     ...(voices !== null && { voices: voices === 'all' ? null : voices.split(',') }),
+    ...readSpeaking(line),
   };
 };
 
+/** Hosts that share a database have data folders of their own: this machine may be none of them. */
+const installedFor = ({ env }: Terminal): Installed => {
+  const { dataDir, storeUrl } = readConfig(env);
+  const lexicons = namedLexicons(dataDir) ?? (storeUrl === null ? [] : null);
+  return lexicons === null ? {} : { lexicons };
+};
+
 /** In words, for the operator. */
-const describe = ({ expiresAtMs, creditLimit, spent, voices }: StoredKey): string =>
-  [
+const describeSpeaking = ({ normalizeText, speed, lexiconId }: SpeakingDefaults): string[] => [
+  ...(normalizeText === null ? [] : [normalizeText ? 'normalizes text' : 'does not normalize text']),
+  ...(speed === null ? [] : [`speaks at speed ${speed}`]),
+  ...(lexiconId === null ? [] : [`uses the lexicon "${lexiconId}"`]),
+];
+
+const describe = (key: StoredKey): string => {
+  const { expiresAtMs, creditLimit, spent, voices } = key;
+  return [
     expiresAtMs === null ? 'does not expire' : `expires at ${formatTime(expiresAtMs)} UTC`,
     creditLimit === null ? 'has no limit of its own' : `has spent ${spent} of ${inCredits(creditLimit)}`,
     voices === null ? 'knows all voices' : `knows ${voices.join(', ')}`,
+    ...describeSpeaking(key),
   ].join(', ');
+};
 
 const stateOf = ({ account, expiresAtMs, revokedAtMs }: StoredKey, nowMs: number): string => {
   if (revokedAtMs !== null) return 'revoked';
   if (expiresAtMs !== null && expiresAtMs <= nowMs) return 'expired';
   return account.suspendedAtMs === null ? 'active' : 'suspended';
+};
+
+/** What is in effect, and whether it comes from the account. */
+const effective = <T>(own: T | null, ofAccount: T | null, cellOf: (value: T) => string): string => {
+  if (own !== null) return cellOf(own);
+  return ofAccount === null ? '' : `${cellOf(ofAccount)} (account)`;
 };
 
 type Column = readonly [heading: string, cellOf: (key: ListedKey, nowMs: number) => string];
@@ -90,6 +141,13 @@ const columns: readonly Column[] = [
   ['LIMIT', ({ creditLimit, spent }) => (creditLimit === null ? '' : `${spent} of ${creditLimit}`)],
   ['EXPIRES (UTC)', ({ expiresAtMs }) => (expiresAtMs === null ? '' : formatTime(expiresAtMs))],
   ['VOICES', ({ voices }) => voices?.join(',') ?? ''],
+  [
+    'NORMALIZE',
+    ({ normalizeText, account }) =>
+      effective(normalizeText, account.normalizeText, (isOn) => (isOn ? 'on' : 'off')),
+  ],
+  ['SPEED', ({ speed, account }) => effective(speed, account.speed, String)],
+  ['LEXICON', ({ lexiconId, account }) => effective(lexiconId, account.lexiconId, String)],
   ['STATE', stateOf],
 ];
 
@@ -111,7 +169,7 @@ export const keys = program('keys', usage, {
       const credits = amount === null ? null : wholeNumber(amount, '--credits');
       const properties = { ...readProperties(line), name: line.option('name') ?? '' };
       const { key, account } = await open(terminal, true, (administration) =>
-        administration.createKey(line.option('account'), credits, properties),
+        administration.createKey(line.option('account'), credits, properties, installedFor(terminal)),
       );
       const state = account.metered ? `has ${inCredits(account.balance)}` : 'never runs out of credit';
       const suspended = account.suspendedAtMs === null ? '' : ' and is suspended';
@@ -132,13 +190,25 @@ export const keys = program('keys', usage, {
     operands: [1, 1],
     options: propertyOptions,
     run: async (line, terminal) => {
+      const [target = ''] = line.operands;
       const changes = readProperties(line);
       if (Object.keys(changes).length === 0)
-        throw new UsageError('"set" needs --expires, --limit or --voices');
-      const key = await open(terminal, false, (administration) =>
-        administration.change(line.operands[0] ?? '', changes),
+        throw new UsageError(`"set" needs one of ${propertyOptions.map((name) => `--${name}`).join(', ')}`);
+      if (looksLikeKey(target)) {
+        const key = await open(terminal, false, (administration) =>
+          administration.change(target, changes, installedFor(terminal)),
+        );
+        terminal.out(`Key ${key.prefix}... ${describe(key)}.\n`);
+        return;
+      }
+      const speaking = readSpeaking(line);
+      if (Object.keys(speaking).length < Object.keys(changes).length)
+        throw new UsageError('An account has no expiry, limit or voices: its keys have');
+      const account = await open(terminal, false, (administration) =>
+        administration.changeAccount(target, speaking, installedFor(terminal)),
       );
-      terminal.out(`Key ${key.prefix}... ${describe(key)}.\n`);
+      const described = describeSpeaking(account).join(', ') || 'sets nothing for its keys';
+      terminal.out(`Account "${account.name}" ${described}.\n`);
     },
   },
   suspend: {

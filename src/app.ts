@@ -20,7 +20,7 @@ import { Dispatcher } from './speech/dispatcher.js';
 import { CertificateError, readCertificate, warnOfCertificate } from './front/certificate.js';
 import { chooseDevice, logDevice } from './threads/device.js';
 import { shareEspeakData } from './threads/espeak-data.js';
-import { Lexicons } from './threads/lexicons.js';
+import { lexiconFolder, Lexicons } from './threads/lexicons.js';
 import { readVoices, type Voices } from './threads/voices.js';
 import { VoiceReload, logFindings } from './threads/reload.js';
 import type { Readiness } from './front/specification.js';
@@ -135,8 +135,8 @@ export class App {
     ]);
     logDevice(device, log);
     logFindings(voices.findings, log);
-    const lexiconFolder = join(config.dataDir, 'lexicons');
-    const planned = { ...config, provider: device.provider, hasLexicons: existsSync(lexiconFolder) };
+    const folder = lexiconFolder(config.dataDir);
+    const planned = { ...config, provider: device.provider, hasLexicons: existsSync(folder) };
     let plan: Plan;
     try {
       plan = planFor(planned, readMachine(), voices.packs);
@@ -147,8 +147,7 @@ export class App {
     logPlan(plan, planned, voices.packs.length, log);
     const { bounds, gpu, packsLoadedMax, synthesisThreads } = plan;
     const lexicons = new Lexicons({
-      folder: lexiconFolder,
-      ...{ bounds, log, entry: new URL('../workers/lexicons.js', import.meta.url) },
+      ...{ folder, bounds, log, entry: new URL('../workers/lexicons.js', import.meta.url) },
     });
     const lexiconsRead = lexicons.reload();
     // First: its threads load while the store opens, which waits for the disk.
@@ -212,7 +211,7 @@ export class App {
       });
       if (config.console !== null && plan.hasConsole)
         console = new Console({
-          ...{ admission, bounds, certificate, log, metrics, reload, server },
+          ...{ admission, bounds, certificate, lexicons, log, metrics, reload, server },
           config: { ...config, console: config.console },
           ledger: store.ledger,
           speech: dispatcher,

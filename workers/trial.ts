@@ -12,6 +12,7 @@ import { firstLine } from './engines/entries.js';
 import { derivedIn, loadPacks, meansOf, readEntry } from './engines/registry.js';
 import { stepOne } from './engines/steps.js';
 import type { TrialOrder, TrialOutcome } from './engines/trial.js';
+import { settingsOf } from '../src/api/speech-settings.js';
 
 const quiet = { debug: () => undefined, warn: () => undefined };
 /** A sound whose loudest sample is below this is silence: -60 dB of full scale. */
@@ -52,7 +53,7 @@ const measure = async (pack: VoicePack, means: EngineMeans): Promise<TrialOutcom
   const text = sampleText(pack, voice);
   const segment = engine.open({
     ...{ text, words: wordSpans(text), before: '', after: '', seed: 1, utteranceSeed: 1 },
-    settings: { voiceId: voice.id, temperature: 1, normalizeText: false },
+    settings: settingsOf({ voiceId: voice.id }),
     isFirst: true,
   });
   let samples = 0;

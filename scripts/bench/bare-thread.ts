@@ -9,6 +9,7 @@ import { stepOne } from '../../workers/engines/steps.js';
 import type { DeviceData } from '../device.js';
 import { withCpuTime } from './bare-work.js';
 import type { VoicePack } from '../../src/threads/voices.js';
+import { settingsOf } from '../../src/api/speech-settings.js';
 
 export interface BareThreadData extends DeviceData {
   readonly packs: readonly VoicePack[];
@@ -36,7 +37,7 @@ const loop = async (): Promise<number> => {
     for (const segment of segments) {
       const synthesis = voices.open({
         ...segment,
-        settings: { voiceId: voice, temperature: 1, normalizeText: false },
+        settings: settingsOf({ voiceId: voice }),
         seed,
         utteranceSeed: seed,
       });

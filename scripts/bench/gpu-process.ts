@@ -17,6 +17,7 @@ import { modelMessage } from '../../workers/engines/graph/write.js';
 import { cpuTimeMs } from '../rig/cpu-clock.js';
 import { median } from '../rig/statistics.js';
 import { GraphBuilder } from '../voices/fixtures/graph-builder.js';
+import { settingsOf } from '../../src/api/speech-settings.js';
 
 export interface GpuOrder {
   readonly modelsDir: string;
@@ -70,7 +71,7 @@ const clock = order.device === 'cpu' ? cpuTimeMs : monotonicMs;
 
 let seeds = 0;
 const requestOf = (place: number) => {
-  const settings = { voiceId: order.voice, temperature: 1, normalizeText: false };
+  const settings = settingsOf({ voiceId: order.voice });
   const seed = ++seeds;
   return { ...segments[place % segments.length]!, settings, seed, utteranceSeed: seed };
 };

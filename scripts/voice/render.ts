@@ -24,6 +24,7 @@ import { meansOf, readPacks } from '../../workers/engines/registry.js';
 import { SyrinxEngine } from '../../workers/engines/syrinx/engine.js';
 import type { SyrinxData } from '../../workers/engines/syrinx/manifest.js';
 import { deviceData } from '../device.js';
+import { settingsOf } from '../../src/api/speech-settings.js';
 
 interface Item {
   readonly id: string;
@@ -105,7 +106,7 @@ const speak = async ({ engine, phones: names }: Voices, item: Item): Promise<Spe
     const seed = item.seed ?? 1;
     const request = {
       ...segment,
-      settings: { voiceId: item.voice, temperature: item.temperature ?? 1, normalizeText: false },
+      settings: settingsOf({ voiceId: item.voice, temperature: item.temperature }),
       seed: seed + place,
       utteranceSeed: seed,
     };

@@ -10,6 +10,7 @@ import { type PackPlaces, derivedIn, loadPacks, meansOf, readEntry } from '../..
 import { stepOne } from '../../workers/engines/steps.js';
 import type { DeviceData } from '../device.js';
 import { FileSink } from '../say/sinks.js';
+import { settingsOf } from '../../src/api/speech-settings.js';
 
 const SEED = 1;
 
@@ -40,7 +41,7 @@ export const speakToFile = async (
   const voice = pack.voices.find(({ id }) => id === voiceId)!;
   const segmenter = new Segmenter(limits, false, voice.language);
   const segments = [...segmenter.push(text), ...segmenter.end()].filter(({ speak }) => speak);
-  const settings = { voiceId, temperature: 1, normalizeText: false };
+  const settings = settingsOf({ voiceId });
   const encoder = new WavEncoder(voice.sampleRateHz);
   const sink = await FileSink.open(file);
   let samples = 0;

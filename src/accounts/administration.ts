@@ -3,6 +3,7 @@
  * with its row in the audit table, effective at once in every process.
  */
 import { randomBytes } from 'node:crypto';
+import { noSpeakingDefaults, type SpeakingDefaults } from '../api/speech-settings.js';
 import {
   AdministrationError,
   type Account,
@@ -15,14 +16,32 @@ import {
   type StoreView,
 } from '../store/store.js';
 import { commandLine, record, refuseMember, type Actor, type FindActor } from './audit.js';
-import { checkCredits, checkName, checkProperties, checkVoices, CREDITS_MAX, handleOf } from './checks.js';
+import {
+  checkCredits,
+  checkLexicon,
+  checkName,
+  checkProperties,
+  checkSpeaking,
+  checkVoices,
+  CREDITS_MAX,
+  handleOf,
+} from './checks.js';
 import { generateKey, hashKey, looksLikeKey, PLAYGROUND, prefixOf } from './keys.js';
 import { findAccount, findKey, type AccountTarget, type KeyTarget } from './targets.js';
 
 /** The account that a first start makes. */
 export const FIRST_ACCOUNT = 'default';
 
-const noProperties: KeyProperties = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
+const noProperties: KeyProperties = {
+  ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null },
+  ...noSpeakingDefaults,
+};
+
+/** What a service has that a key may name; what is absent is not known, and then any name is taken. */
+export interface Installed {
+  readonly voices?: readonly string[];
+  readonly lexicons?: readonly string[];
+}
 
 export interface CreatedKey {
   readonly keyId: number;
@@ -78,19 +97,35 @@ const nameOfDeleted = async (view: StoreView, { accountId, name }: Account): Pro
 const inCredits = (amount: number | null): string =>
   amount === null ? 'not metered' : `${amount} credit${amount === 1 ? '' : 's'}`;
 
-const describe = ({ name, expiresAtMs, creditLimit, voices }: Partial<KeyProperties>): string =>
-  [
+const describe = (changes: Partial<KeyProperties>): string => {
+  const { name, expiresAtMs, creditLimit, voices, normalizeText, speed, lexiconId } = changes;
+  const unset = 'not set';
+  const parts = [
     name !== undefined && (name === '' ? 'no name' : `name ${name}`),
     expiresAtMs !== undefined &&
       (expiresAtMs === null ? 'no expiry' : `expires ${new Date(expiresAtMs).toISOString()}`),
     creditLimit !== undefined && (creditLimit === null ? 'no limit' : `limit ${creditLimit}`),
     voices !== undefined && (voices === null ? 'all voices' : `voices ${voices.join(', ')}`),
-  ]
-    .filter((part) => part !== false)
-    .join('; ');
+    normalizeText !== undefined &&
+      `normalize ${normalizeText === null ? unset : normalizeText ? 'on' : 'off'}`,
+    speed !== undefined && `speed ${speed ?? unset}`,
+    lexiconId !== undefined && `lexicon ${lexiconId ?? unset}`,
+  ];
+  return parts.filter((part) => part !== false).join('; ');
+};
 
 const inAccount = ({ name }: Account, details: string): string =>
   details === '' ? `account ${name}` : `account ${name}; ${details}`;
+
+/** @param before what the key or account has already: it may keep that */
+const checkInstalled = (
+  changes: Partial<KeyProperties>,
+  { voices, lexicons }: Installed,
+  before: Partial<KeyProperties> = {},
+): void => {
+  if (voices !== undefined) checkVoices(changes, [...voices, ...(before.voices ?? [])]);
+  if (lexicons !== undefined) checkLexicon(changes, [...lexicons, before.lexiconId ?? null]);
+};
 
 export interface AdministrationOptions {
   /** By default the command line acts. */
@@ -121,10 +156,12 @@ export class Administration {
     name: string | null,
     credits: number | null,
     properties: Partial<KeyProperties> = {},
+    installed: Installed = {},
   ): Promise<CreatedKey> {
     if (name !== null) checkName('an account', name);
     if (credits !== null) checkCredits(credits, 0);
     const checked = checkProperties(properties, this.#nowMs());
+    checkInstalled(checked, installed);
     return this.#act(async (acting) => {
       const { store, actor } = acting;
       const isThere = name !== null && (await store.findAccount({ name })) !== null;
@@ -167,14 +204,14 @@ export class Administration {
     });
   }
 
-  /** Creates a key of an account that exists. @param installed the voices that the key may have */
+  /** Creates a key of an account that exists. */
   async createKeyOf(
     accountId: number,
     properties: Partial<KeyProperties>,
-    installed: readonly string[],
+    installed: Installed,
   ): Promise<CreatedKey> {
     const checked = checkProperties(properties, this.#nowMs());
-    checkVoices(checked, installed);
+    checkInstalled(checked, installed);
     return this.#act(async (acting) => {
       await findAccount(acting.store, acting.actor, { accountId });
       return this.#addKey(acting, accountId, checked);
@@ -231,13 +268,12 @@ export class Administration {
   /**
    * Changes some properties of a key, its name among them.
    *
-   * @param installed the voices that the key may get; absent: any
    * @returns the key as it is now
    */
   async change(
     target: KeyTarget,
     changes: Partial<KeyProperties>,
-    installed?: readonly string[],
+    installed: Installed = {},
   ): Promise<StoredKey> {
     const checked = checkProperties(changes, this.#nowMs());
     return this.#act(async ({ store, actor, record }) => {
@@ -247,10 +283,28 @@ export class Administration {
           `Key ${key.prefix}... was revoked, and stays so: create another one`,
           'conflict',
         );
-      if (installed !== undefined) checkVoices(checked, [...installed, ...(key.voices ?? [])]);
+      checkInstalled(checked, installed, key);
       const changed = { ...key, ...checked };
       await store.setKey(key.keyId, changed);
       await record('key.change', key.prefix, inAccount(key.account, describe(checked)));
+      return changed;
+    });
+  }
+
+  /** Changes some of what an account sets for its keys. @returns the account as it is now */
+  async changeAccount(
+    target: AccountTarget,
+    changes: Partial<SpeakingDefaults>,
+    installed: Installed = {},
+  ): Promise<Account> {
+    checkSpeaking(changes);
+    return this.#act(async ({ store, actor, record }) => {
+      refuseMember(actor);
+      const account = await findAccount(store, actor, target);
+      checkInstalled(changes, installed, account);
+      const changed = { ...account, ...changes };
+      await store.setSpeaking(account.accountId, changed);
+      await record('account.change', account.name, describe(changes));
       return changed;
     });
   }

@@ -1,4 +1,5 @@
 /** What names, credits and properties of keys may be. */
+import type { SpeakingDefaults } from '../api/speech-settings.js';
 import { AdministrationError, type KeyProperties } from '../store/store.js';
 import { looksLikeKey } from './keys.js';
 
@@ -8,6 +9,8 @@ const NAME_MAX = 64;
 /** Each request of the key reads them. */
 const VOICES_MAX = 100;
 const VOICE_ID_MAX = 200;
+/** Bytes of a name of a folder. */
+const LEXICON_BYTES_MAX = 255;
 /** Later years have another form in ISO 8601. */
 const EXPIRY_MS_MAX = Date.UTC(10_000, 0, 1) - 1;
 
@@ -36,6 +39,7 @@ export const checkName = (what: string, name: string): void => {
 /** Checks what is to be changed, and sorts out repeated voices. */
 export const checkProperties = (changes: Partial<KeyProperties>, nowMs: number): Partial<KeyProperties> => {
   const { name, expiresAtMs, creditLimit, voices } = changes;
+  checkSpeaking(changes);
   if (name !== undefined && name !== '') checkName('a key', name);
   if (expiresAtMs !== undefined && expiresAtMs !== null)
     if (!Number.isSafeInteger(expiresAtMs) || expiresAtMs <= nowMs || expiresAtMs > EXPIRY_MS_MAX)
@@ -56,6 +60,33 @@ export const checkProperties = (changes: Partial<KeyProperties>, nowMs: number):
       'voices',
     );
   return { ...changes, voices: distinct };
+};
+
+export const checkSpeaking = ({ speed, lexiconId }: Partial<SpeakingDefaults>): void => {
+  if (speed !== undefined && speed !== null && !(speed >= 0.5 && speed <= 2))
+    throw new AdministrationError('A speed is a number from 0.5 to 2', 'badRequest', 'speed');
+  if (lexiconId === undefined || lexiconId === null) return;
+  // It is the name of a folder.
+  if (!/^[^\s./\\\p{C}][^/\\\p{C}]*$/u.test(lexiconId) || Buffer.byteLength(lexiconId) > LEXICON_BYTES_MAX)
+    throw new AdministrationError(
+      'The name of a lexicon is that of its folder in lexicons/named, without a path',
+      'badRequest',
+      'lexiconId',
+    );
+};
+
+/** @param known the lexicons that can be named, and that of the key or account: its folder may be missing only for a while */
+export const checkLexicon = (
+  { lexiconId }: Partial<SpeakingDefaults>,
+  known: readonly (string | null)[],
+): void => {
+  if (lexiconId === undefined || lexiconId === null || known.includes(lexiconId)) return;
+  const names = known.filter((name) => name !== null);
+  const remedy =
+    names.length === 0
+      ? 'make its folder in lexicons/named of the data folder first'
+      : `choose from ${names.join(', ')}`;
+  throw new AdministrationError(`There is no lexicon "${lexiconId}": ${remedy}`, 'badRequest', 'lexiconId');
 };
 
 /**

@@ -1,9 +1,10 @@
 /** What the console asks of accounts: runs on the administration thread, and speaks in terms that cross threads. */
 import type { StoreDriver, StoreAdministration, StoreFault, UsageQuestion } from '../store/store.js';
 import { AdministrationError, StoreError, type KeyProperties, type Objection } from '../store/store.js';
+import type { SpeakingDefaults } from '../api/speech-settings.js';
 import type { ListedAccount, ListedKey } from '../store/store.js';
 import { Access, type AccessBounds, type Credentials, type LinkCredentials } from './access.js';
-import { Administration } from './administration.js';
+import { Administration, type Installed } from './administration.js';
 import { phrases } from './admission.js';
 import { record, refuseMember, userById } from './audit.js';
 import { Overview } from './overview.js';
@@ -95,6 +96,15 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
         await administration.credit({ accountId }, credits);
         return accountView(await overview.account(accountId));
       }),
+    changeAccount: (
+      by: By,
+      { accountId, changes }: OfAccount & { readonly changes: Partial<SpeakingDefaults> },
+      installed: Installed,
+    ) =>
+      actAndView(by, async (administration, overview) => {
+        await administration.changeAccount({ accountId }, changes, installed);
+        return accountView(await overview.account(accountId));
+      }),
     suspendAccount: (by: By, { accountId, suspended }: OfAccount & { readonly suspended: boolean }) =>
       actAndView(by, async (administration, overview) => {
         await administration[suspended ? 'suspend' : 'resume']({ accountId });
@@ -109,7 +119,7 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
     createKey: (
       by: By,
       { accountId, properties }: OfAccount & { readonly properties: Partial<KeyProperties> },
-      installed: readonly string[],
+      installed: Installed,
     ) =>
       actAndView(by, async (administration, overview) => {
         const { key, keyId } = await administration.createKeyOf(accountId, properties, installed);
@@ -118,7 +128,7 @@ const callsOver = (store: StoreAdministration, bounds: ConsoleBounds, nowMs: () 
     changeKey: (
       by: By,
       { keyId, changes }: OfKey & { readonly changes: Partial<KeyProperties> },
-      installed: readonly string[],
+      installed: Installed,
     ) =>
       actAndView(by, async (administration, overview) => {
         await administration.change({ keyId }, changes, installed);

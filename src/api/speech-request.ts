@@ -26,7 +26,7 @@ import {
   type Issue,
   type Loc,
 } from './issues.js';
-import { DEFAULT_TEMPERATURE, type SpeechSettings, type Temperature } from './speech-settings.js';
+import type { AskedSettings, Temperature } from './speech-settings.js';
 
 /** A whole number; its bounds depend on the encoding, whose row has them with messages that name it. */
 export type WholeNumber = number & tags.MultipleOf<1>;
@@ -64,17 +64,17 @@ export interface SpeechRequestBody {
   /** `null` counts as omitted: the server's default. */
   temperature?: Temperature | null;
   /**
-   * Whether to write out numbers, dates, money and the like before they are spoken; false by default. Words in timestamps
-   * stay as they were sent.
+   * Whether to write out numbers, dates, money and the like before they are spoken. By default as the key, or its account, is
+   * set; false where neither is. Words in timestamps stay as they were sent.
    */
   normalize_text?: boolean;
 }
 
-/** A validated request with its defaults filled in. Whether the voice exists is not checked yet. */
+/** A validated request. Whether the voice exists is not checked yet; `settingsOf` fills in what its settings leave open. */
 export interface SpeechRequest {
   /** As sent, with lone surrogates, because word times report tokens as written. Engines get its `toWellFormed()`. */
   readonly text: string;
-  readonly settings: SpeechSettings;
+  readonly settings: AskedSettings;
   readonly format: AudioFormat;
   readonly timestamps: boolean;
 }
@@ -188,8 +188,8 @@ export const readSpeechRequest = (body: unknown, bounds: ApiBounds): SpeechReque
       text: body.text,
       settings: {
         voiceId: body.voice,
-        temperature: body.temperature ?? DEFAULT_TEMPERATURE,
-        normalizeText: body.normalize_text ?? false,
+        temperature: body.temperature,
+        normalizeText: body.normalize_text,
       },
       format: resolved.format,
       timestamps: body.timestamps ?? false,

@@ -18,7 +18,6 @@ import {
   type Loc,
 } from './issues.js';
 import { stringField, type SpeechRequest } from './speech-request.js';
-import { DEFAULT_TEMPERATURE } from './speech-settings.js';
 
 /** The rate of a `voice-request` that names none, in Hz. */
 export const PLATFORM_DEFAULT_SAMPLE_RATE_HZ = 24_000;
@@ -116,7 +115,7 @@ export const parseVoicePlatform = (
     ok: true,
     request: {
       text: asked.text,
-      settings: { voiceId: voice, temperature: DEFAULT_TEMPERATURE, normalizeText: false },
+      settings: { voiceId: voice },
       format: { encoding: 'pcm', sampleRateHz: asked.sampleRate ?? PLATFORM_DEFAULT_SAMPLE_RATE_HZ },
       timestamps: false,
     },

@@ -26,7 +26,7 @@ import {
   temperatureField,
   type ResponseFormatBody,
 } from './speech-request.js';
-import { DEFAULT_TEMPERATURE, type SpeechSettings, type Temperature } from './speech-settings.js';
+import type { AskedSettings, Temperature } from './speech-settings.js';
 
 /** `null` counts as absent: the client names no context. */
 type Id = string | null;
@@ -74,7 +74,7 @@ interface CancelContextFrame {
 export type ClientFrame = { readonly contextId: string | null } & (
   | {
       readonly type: 'start';
-      readonly settings: SpeechSettings;
+      readonly settings: AskedSettings;
       readonly timestamps: boolean;
       readonly format: AudioFormat;
     }
@@ -217,11 +217,7 @@ const startFrame = (frame: StartContextFrame, bounds: ApiBounds): ClientFrame | 
   return {
     type: 'start',
     contextId: frame.context_id ?? null,
-    settings: {
-      voiceId: voice_id,
-      temperature: temperature ?? DEFAULT_TEMPERATURE,
-      normalizeText: false,
-    },
+    settings: { voiceId: voice_id, temperature },
     timestamps: timestamps ?? false,
     format: resolved.format,
   };

@@ -8,6 +8,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { wrap, type Remote } from 'comlink';
+import type { Installed } from '../accounts/administration.js';
 import type { ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
 import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';
@@ -102,18 +103,16 @@ export interface ConsoleAdministration extends StoreCalls {
   /** Ends the user's other sessions. `forbidden` with the field `current` if that is wrong. */
   changePassword(tokenHash: string, question: Question<'changePassword'>): Promise<void>;
 
-  /** @param installed ids of the voices that the key may have */
-  createKey(
+  /** @param installed what the key may name */
+  createKey(by: Actor, question: Question<'createKey'>, installed: Installed): Promise<Answer<'createKey'>>;
+  /** As `createKey`. The key keeps voices and a lexicon that it has already, even if they are not installed. */
+  changeKey(by: Actor, question: Question<'changeKey'>, installed: Installed): Promise<Answer<'changeKey'>>;
+  /** The same for an account. For operators. */
+  changeAccount(
     by: Actor,
-    question: Question<'createKey'>,
-    installed: readonly string[],
-  ): Promise<Answer<'createKey'>>;
-  /** As `createKey`. The key keeps voices that it has already, even if they are not installed. */
-  changeKey(
-    by: Actor,
-    question: Question<'changeKey'>,
-    installed: readonly string[],
-  ): Promise<Answer<'changeKey'>>;
+    question: Question<'changeAccount'>,
+    installed: Installed,
+  ): Promise<Answer<'changeAccount'>>;
   /** For operators. The caller makes the URL. */
   invite(by: Actor, question: Question<'invite'>): Promise<OneTimeLink>;
   /** The hidden key of an account, made at first use. `Admission.byId` takes it. */
@@ -272,6 +271,7 @@ export const startAdministration = (options: AdministrationOptions): ConsoleAdmi
     account: call('account'),
     createAccount: call('createAccount'),
     credit: call('credit'),
+    changeAccount: call('changeAccount'),
     suspendAccount: call('suspendAccount'),
     deleteAccount: call('deleteAccount'),
     keys: call('keys'),

@@ -3,6 +3,7 @@
  * the administration thread checks that in the transaction of the act.
  */
 import typia, { type IValidation } from 'typia';
+import type { Installed } from '../accounts/administration.js';
 import type { ConsoleAdministration, OpenedSession, StoreCall, StoreCalls } from './administration.js';
 import { forOperators, signedOut } from './answers.js';
 import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
@@ -29,9 +30,11 @@ export const whoMay = {
   balance: 'signedIn',
   users: 'signedIn',
   voices: 'signedIn',
+  lexicons: 'signedIn',
   accounts: 'operator',
   createAccount: 'operator',
   credit: 'operator',
+  changeAccount: 'operator',
   suspendAccount: 'operator',
   deleteAccount: 'operator',
   invite: 'operator',
@@ -63,9 +66,11 @@ export const validators: Validators = {
   balance: typia.createValidateEquals<Question<'balance'>>(),
   users: typia.createValidateEquals<Question<'users'>>(),
   voices: typia.createValidateEquals<Question<'voices'>>(),
+  lexicons: typia.createValidateEquals<Question<'lexicons'>>(),
   accounts: typia.createValidateEquals<Question<'accounts'>>(),
   createAccount: typia.createValidateEquals<Question<'createAccount'>>(),
   credit: typia.createValidateEquals<Question<'credit'>>(),
+  changeAccount: typia.createValidateEquals<Question<'changeAccount'>>(),
   suspendAccount: typia.createValidateEquals<Question<'suspendAccount'>>(),
   deleteAccount: typia.createValidateEquals<Question<'deleteAccount'>>(),
   invite: typia.createValidateEquals<Question<'invite'>>(),
@@ -110,6 +115,7 @@ export interface CallsParts {
     view(): VoicesView;
     reload(): void;
   };
+  readonly lexicons: { readonly names: readonly string[] };
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
   /** Resolves when the store has all that was spent until now, if it takes writes. */
@@ -126,7 +132,8 @@ const sessionOf = ({ session }: Caller): Session => {
 };
 
 export const createCalls = (parts: CallsParts): Answers => {
-  const { about, administration, onEnded, settled, throttle, url, voices } = parts;
+  const { about, administration, lexicons, onEnded, settled, throttle, url, voices } = parts;
+  const installed = (): Installed => ({ voices: voices.ids, lexicons: lexicons.names });
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
     claimed: user !== null || (await administration.claimed()),
@@ -212,17 +219,20 @@ export const createCalls = (parts: CallsParts): Answers => {
     account: afterSettling('account'),
     keys: afterSettling('keys'),
     createKey: async (question, caller) =>
-      administration.createKey(sessionOf(caller).user, question, voices.ids),
+      administration.createKey(sessionOf(caller).user, question, installed()),
     changeKey: async (question, caller) =>
-      administration.changeKey(sessionOf(caller).user, question, voices.ids),
+      administration.changeKey(sessionOf(caller).user, question, installed()),
     revokeKey: stored('revokeKey'),
     usage: afterSettling('usage'),
     balance: afterSettling('balance'),
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
+    lexicons: () => Promise.resolve(lexicons.names),
     accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),
     credit: stored('credit'),
+    changeAccount: async (question, caller) =>
+      administration.changeAccount(sessionOf(caller).user, question, installed()),
     suspendAccount: ending('suspendAccount'),
     deleteAccount: ending('deleteAccount'),
     invite: async (question, caller) => {

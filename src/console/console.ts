@@ -20,6 +20,7 @@ import type { Figures, Metrics } from '../metrics.js';
 import { version } from '../version.js';
 import type { Speech } from '../speech/speech.js';
 import type { Ledger } from '../store/ledger.js';
+import type { Lexicons } from '../threads/lexicons.js';
 import { startAdministration, type ConsoleAdministration } from './administration.js';
 import { consoleErrors } from './answers.js';
 import { readPage } from './assets.js';
@@ -51,6 +52,7 @@ export interface ConsoleParts extends VoicesParts {
   readonly admission: Admission;
   readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
+  readonly lexicons: Pick<Lexicons, 'names'>;
   readonly live: () => Promise<LiveView>;
   readonly bounds: Bounds;
   readonly log: Log;
@@ -94,7 +96,7 @@ export class Console {
     const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
     const settled = (): Promise<void> => parts.ledger.settled();
     const calls = createCalls({
-      ...{ administration, throttle, voices, about, settled },
+      ...{ administration, throttle, voices, about, settled, lexicons: parts.lexicons },
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });

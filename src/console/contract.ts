@@ -5,10 +5,11 @@
  * a `Refusal`. Times are milliseconds since 1970.
  */
 import type { tags } from 'typia';
+import type { SpeakingDefaults, Speed } from '../api/speech-settings.js';
 import type { AuditRow, Role, User } from '../store/people.js';
 import type { BalanceChange, UsageRow, UsageStep } from '../store/store.js';
 
-export type { AuditRow, Role, UsageRow, UsageStep, User };
+export type { AuditRow, Role, SpeakingDefaults, UsageRow, UsageStep, User };
 
 type Name = string & tags.MinLength<1> & tags.MaxLength<64>;
 type Password = string & tags.MinLength<10> & tags.MaxLength<256>;
@@ -47,7 +48,8 @@ export interface SessionState {
   readonly serviceUrl: string;
 }
 
-export interface AccountView {
+/** Its speaking defaults are those of its keys that set nothing. */
+export interface AccountView extends SpeakingDefaults {
   readonly accountId: number;
   readonly name: string;
   readonly metered: boolean;
@@ -62,7 +64,7 @@ export interface AccountView {
   readonly recentCharacters: number;
 }
 
-export interface KeyPropertiesView {
+export interface KeyPropertiesView extends SpeakingDefaults {
   readonly name: string;
   readonly expiresAtMs: number | null;
   readonly creditLimit: number | null;
@@ -81,7 +83,13 @@ export interface KeyView extends KeyPropertiesView {
   readonly spent: number;
 }
 
-export interface KeyChanges {
+export interface SpeakingChanges {
+  readonly normalizeText?: boolean | null;
+  readonly speed?: Speed | null;
+  readonly lexiconId?: (string & tags.MaxLength<255>) | null;
+}
+
+export interface KeyChanges extends SpeakingChanges {
   readonly name?: string & tags.MaxLength<64>;
   readonly expiresAtMs?: Time | null;
   readonly creditLimit?: Credits | null;
@@ -208,12 +216,15 @@ export interface Calls {
   balance: Call<{ readonly accountId: Id }, readonly BalanceRow[]>;
   users: Call<{ readonly accountId: Id | null }, readonly User[]>;
   voices: Call<Nothing, VoicesView>;
+  /** The names of the lexicons that keys and accounts can have. */
+  lexicons: Call<Nothing, readonly string[]>;
 
   // Operators.
   accounts: Call<Nothing, readonly AccountView[]>;
   /** `credits` null: not metered. */
   createAccount: Call<{ readonly name: Name; readonly credits: Credits | null }, AccountView>;
   credit: Call<{ readonly accountId: Id; readonly credits: Credits }, AccountView>;
+  changeAccount: Call<{ readonly accountId: Id; readonly changes: SpeakingChanges }, AccountView>;
   suspendAccount: Call<{ readonly accountId: Id; readonly suspended: boolean }, AccountView>;
   /** Revokes its keys and removes its users. Its ledger stays. */
   deleteAccount: Call<{ readonly accountId: Id }, Nothing>;

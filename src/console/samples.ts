@@ -3,7 +3,7 @@
  * change, and costs no credit. Listeners come first: a sample uses only spare capacity.
  */
 import { defaultCodecFormat } from '../api/formats.js';
-import { DEFAULT_TEMPERATURE } from '../api/speech-settings.js';
+import { settingsOf } from '../api/speech-settings.js';
 import type { Lease } from '../accounts/lease.js';
 import type { Reply } from '../front/reply.js';
 import type { Handler } from '../front/routes.js';
@@ -88,7 +88,7 @@ export class Samples {
 
   #make(voiceId: string, text: string): Promise<Buffer> {
     const { speech } = this.#parts;
-    const settings = { voiceId, temperature: DEFAULT_TEMPERATURE, normalizeText: true };
+    const settings = settingsOf({ voiceId, normalizeText: true });
     return new Promise((resolve, reject) => {
       if (!speech.admits({ settings, format, framing: 'whole', textUnits: text.length })) {
         reject(busy());

@@ -11,6 +11,7 @@ import type { ActiveKey } from '../store/store.js';
 import type { Refusal } from '../api/body.js';
 import type { ErrorAnswer } from '../api/error-shape.js';
 import type { SpeechRequest } from '../api/speech-request.js';
+import { settingsOf } from '../api/speech-settings.js';
 import type { ApiBounds } from '../api/issues.js';
 import { isWholeFraming, type Frame, type Framing } from '../threads/messages.js';
 import type { FrameSink, Speech } from '../speech/speech.js';
@@ -64,10 +65,12 @@ const open = (
   parts: SpeechRouteParts,
   exchange: Exchange,
   request: SpeechRequest,
+  key: ActiveKey,
   lease: Lease,
   responder: Responder,
 ): void => {
-  const { settings, format, timestamps, text } = request;
+  const { format, timestamps, text } = request;
+  const settings = settingsOf(request.settings, key.speaking);
   if (!parts.speech.admits({ settings, format, framing: responder.framing, textUnits: text.length })) {
     lease.close();
     replyError(exchange, 'overloaded');
@@ -145,7 +148,7 @@ export const speak = (
     }
     const { lease } = admitted;
     try {
-      open(parts, exchange, request, lease, asked.responder ?? responder);
+      open(parts, exchange, request, key, lease, asked.responder ?? responder);
     } catch (error) {
       lease.void();
       throw error;

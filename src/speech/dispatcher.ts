@@ -59,7 +59,7 @@ export class Dispatcher implements Speech {
     this.#bounds = bounds;
     this.#log = log;
     this.#metrics = options.metrics;
-    this.#lexicons = (account, voiceId) => options.lexicons?.of(account, voiceId) ?? [];
+    this.#lexicons = (account, settings) => options.lexicons?.of(account, settings) ?? [];
     this.threads = new Threads(options);
     this.#scheduler = new Scheduler({
       clock: monotonicMs,

@@ -14,6 +14,8 @@ export interface ContextOptions {
   /** Contexts of the same group count as one listener and have one bound of unsent audio. By default each is alone. */
   readonly group?: object;
   readonly settings: SpeechSettings;
+  /** Asked at the start of each utterance, for the same voice. By default `settings` hold for all. */
+  readonly settingsNow?: () => SpeechSettings;
   readonly format: AudioFormat;
   readonly framing: Framing;
   readonly timestamps: boolean;

@@ -78,9 +78,13 @@ export const tokensOf = (
 export class Utterances {
   readonly #segmenter: Segmenter;
   readonly #bounds: Bounds;
-  readonly #settings: SpeechSettings;
+  readonly #settingsNow: () => SpeechSettings;
+  /** Of the utterance that is being cut. */
+  #settings: SpeechSettings;
+  /** A segment may start, or start again, when the next utterance has begun. */
+  readonly #settingsOf = new WeakMap<ScheduledSegment, SpeechSettings>();
   readonly #language: string;
-  readonly #lexicons: () => readonly Lexicon[];
+  readonly #lexicons: (settings: SpeechSettings) => readonly Lexicon[];
   readonly #speaksBlankText: boolean;
   readonly #pending: (string | { readonly flushId: string })[] = [];
   /** Flushes whose text is cut, with the number of segments before them. */
@@ -105,19 +109,21 @@ export class Utterances {
    * A request has its whole text at once, and one for blank text is answered by a short silence. On a socket text arrives
    * in pieces: speech starts early, and blank text is not a request.
    *
+   * @param settingsNow called for each utterance, so that a change takes effect from the next one on
    * @param language of the voice, BCP 47
    * @param lexicons called for each segment, so that a reload takes effect from the next one on
    */
   constructor(
     bounds: Bounds,
     framing: Framing,
-    settings: SpeechSettings,
+    settingsNow: () => SpeechSettings,
     language: string,
-    lexicons: () => readonly Lexicon[] = () => [],
+    lexicons: (settings: SpeechSettings) => readonly Lexicon[],
   ) {
     const arrivesInPieces = isSocketFraming(framing);
     this.#bounds = bounds;
-    this.#settings = settings;
+    this.#settingsNow = settingsNow;
+    this.#settings = settingsNow();
     this.#language = language;
     this.#lexicons = lexicons;
     this.#segmenter = new Segmenter(bounds, arrivesInPieces, language);
@@ -202,7 +208,8 @@ export class Utterances {
 
   /** What an engine is asked to speak. */
   requestOf(segment: ScheduledSegment): ReturnType<typeof requestOf> {
-    return requestOf(segment, this.#settings, this.#bounds, this.#language, this.#lexicons());
+    const settings = this.#settingsOf.get(segment)!;
+    return requestOf(segment, settings, this.#bounds, this.#language, this.#lexicons(settings));
   }
 
   /** @returns the next flush, once, if no more than `announced` segments come before it */
@@ -274,7 +281,10 @@ export class Utterances {
       }
       this.#charges.push(this.#uncharged);
       this.#uncharged = 0;
-      spoken.push({ ...segment, ...this.takeBlank(), index: this.#cutSegments++ });
+      if (!this.hasBegunUtterance) this.#settings = this.#settingsNow();
+      const scheduled = { ...segment, ...this.takeBlank(), index: this.#cutSegments++ };
+      this.#settingsOf.set(scheduled, this.#settings);
+      spoken.push(scheduled);
     }
     return spoken;
   }

@@ -38,7 +38,10 @@ const tables: readonly Table[] = [
   {
     name: 'accounts',
     keys: byId,
-    columns: ['id', 'name', 'metered', 'created_at_ms', 'suspended_at_ms', 'deleted_at_ms'],
+    columns: [
+      ...['id', 'name', 'metered', 'created_at_ms', 'suspended_at_ms', 'deleted_at_ms'],
+      ...['normalize_text', 'speed', 'lexicon'],
+    ],
     kept: ['balance'],
   },
   {
@@ -46,7 +49,7 @@ const tables: readonly Table[] = [
     keys: byId,
     columns: [
       ...['id', 'account_id', 'kind', 'hash', 'prefix', 'created_at_ms', 'revoked_at_ms', 'name'],
-      ...['expires_at_ms', 'credit_limit', 'voices'],
+      ...['expires_at_ms', 'credit_limit', 'voices', 'normalize_text', 'speed', 'lexicon'],
     ],
     kept: ['spent'],
   },

@@ -5,6 +5,7 @@
  * from its file. A store behind a network answers from a copy in memory that its notifications keep fresh, and throws
  * a `StoreError` while it cannot tell whether the copy is fresh. Everything else may wait for a network.
  */
+import type { SpeakingDefaults } from '../api/speech-settings.js';
 import type { Log } from '../log.js';
 import type { Allotment, Allotments } from './allotments.js';
 import type { Awaitable } from './awaitable.js';
@@ -13,8 +14,8 @@ import type { PeopleTransaction, PeopleView } from './people.js';
 
 export { AdministrationError, StoreError, type Objection, type StoreFault } from './faults.js';
 
-/** What an operator sets for a key, and can change. */
-export interface KeyProperties {
+/** What an operator sets for a key, and can change. Of speech, `null` leaves it to the account. */
+export interface KeyProperties extends SpeakingDefaults {
   /** For lists; empty if it has none. */
   readonly name: string;
   /** Wall clock, in milliseconds since 1970: from then on the key is refused. `null`: it does not expire. */
@@ -31,6 +32,8 @@ export interface ActiveKey extends Pick<KeyProperties, 'expiresAtMs' | 'voices'>
   readonly accountId: number;
   /** The account's name. */
   readonly account: string;
+  /** Of the key, and of its account where the key sets nothing. */
+  readonly speaking: SpeakingDefaults;
 }
 
 /** Credit of a key and of its account, at one moment. */
@@ -159,7 +162,8 @@ export interface LedgerWriter {
   end(): Promise<void>;
 }
 
-export interface Account {
+/** For speech it sets what its keys do not. */
+export interface Account extends SpeakingDefaults {
   readonly accountId: number;
   readonly name: string;
   readonly metered: boolean;
@@ -306,6 +310,7 @@ export interface StoreTransaction extends StoreView, PeopleTransaction {
   /** Replaces all its properties. */
   setKey(keyId: number, properties: KeyProperties): Awaitable<void>;
   setMetered(accountId: number): Awaitable<void>;
+  setSpeaking(accountId: number, defaults: SpeakingDefaults): Awaitable<void>;
   /** @param atMs `null` resumes the account */
   setSuspended(accountId: number, atMs: number | null): Awaitable<void>;
   /** Revokes all its keys, the hidden one too. Gives it another name, so that a new account can have its own. */

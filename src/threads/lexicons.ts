@@ -1,17 +1,19 @@
 /**
- * The pronunciation lexicons of the service, of its accounts and of its voices. A thread reads their files at the start and
- * at a reload, and sends the entries in parts. Until all have arrived, speech uses the previous ones.
+ * The pronunciation lexicons of the service, of its accounts and of its voices, and those that keys name. A thread reads their
+ * files at the start and at a reload, and sends the entries in parts. Until all have arrived, speech uses the previous ones.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { describeFault } from '../fault.js';
+import type { SpeechSettings } from '../api/speech-settings.js';
 import type { Bounds } from '../limits.js';
 import type { Log } from '../log.js';
 import { Lexicon, type LexiconEntry } from '../text/lexicon.js';
 
 /** What a lexicon applies to. The folder of its file decides. */
 export type Scope =
-  { readonly kind: 'service' } | { readonly kind: 'account' | 'voice'; readonly name: string };
+  { readonly kind: 'service' } | { readonly kind: 'account' | 'voice' | 'named'; readonly name: string };
 
 export interface LexiconFinding {
   readonly path: string;
@@ -49,8 +51,25 @@ export type LexiconMail =
       readonly findingsLeft: number;
     };
 
+/** How the keys of the lexicons begin that keys of the service can name. */
+const named = 'named ';
+
 const keyOf = (scope: Scope): string =>
   scope.kind === 'service' ? 'service' : `${scope.kind} ${scope.name}`;
+
+export const lexiconFolder = (dataDir: string): string => join(dataDir, 'lexicons');
+
+/** The folder of the lexicons that keys name. */
+export const NAMED_FOLDER = 'named';
+
+/** The names of lexicons in a data folder; `null` if it has no lexicons at all. */
+export const namedLexicons = (dataDir: string): readonly string[] | null => {
+  const folder = lexiconFolder(dataDir);
+  if (!existsSync(folder)) return null;
+  if (!existsSync(join(folder, NAMED_FOLDER))) return [];
+  const entries = readdirSync(join(folder, NAMED_FOLDER), { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+};
 
 /** Heap that the thread needs for a file of the largest size. */
 const HEAP_MIB = 96;
@@ -66,6 +85,8 @@ export interface LexiconsParts {
 export class Lexicons {
   readonly #parts: LexiconsParts;
   #scopes: ReadonlyMap<string, Lexicon> = new Map();
+  /** Of missing lexicons that the log has since the last reading. */
+  readonly #missed = new Set<string>();
   #reading: Promise<void> | undefined;
   #again = false;
   #thread: Worker | undefined;
@@ -75,10 +96,21 @@ export class Lexicons {
     this.#parts = parts;
   }
 
-  /** The lexicons for a text, the strongest first: of the account, of the voice, of the service. */
-  of(account: string, voiceId: string): readonly Lexicon[] {
+  /** Those that keys can name. */
+  get names(): readonly string[] {
+    const keys = [...this.#scopes.keys()].filter((key) => key.startsWith(named));
+    return keys.map((key) => key.slice(named.length)).sort();
+  }
+
+  /** The lexicons for a text, the strongest first: the one that its key names, those of the account, the voice, the service. */
+  of(
+    account: string,
+    { lexiconId, voiceId }: Pick<SpeechSettings, 'lexiconId' | 'voiceId'>,
+  ): readonly Lexicon[] {
+    const own = lexiconId === undefined ? [] : [`${named}${lexiconId}`];
+    if (lexiconId !== undefined && !this.#scopes.has(own[0]!)) this.#miss(lexiconId);
     if (this.#scopes.size === 0) return [];
-    return [`account ${account}`, `voice ${voiceId}`, 'service'].flatMap(
+    return [...own, `account ${account}`, `voice ${voiceId}`, 'service'].flatMap(
       (key) => this.#scopes.get(key) ?? [],
     );
   }
@@ -99,6 +131,17 @@ export class Lexicons {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#thread?.terminate();
+  }
+
+  /** Speech goes on without it. */
+  #miss(name: string): void {
+    const { bounds, folder, log } = this.#parts;
+    if (this.#missed.has(name) || this.#missed.size >= bounds.lexiconFindingsMax) return;
+    this.#missed.add(name);
+    log.warn(
+      { lexicon: join(folder, NAMED_FOLDER, name) },
+      'a key names a lexicon that was not there, or had no words, when the lexicons were read',
+    );
   }
 
   async #readAll(): Promise<void> {
@@ -122,6 +165,7 @@ export class Lexicons {
 
   async #read(): Promise<void> {
     const { folder, bounds, entry, log } = this.#parts;
+    this.#missed.clear();
     if (!existsSync(folder)) {
       this.#scopes = new Map();
       return;
@@ -152,6 +196,7 @@ export class Lexicons {
     });
     this.#thread = undefined;
     this.#scopes = next;
+    this.#missed.clear();
     for (const { path, line, fault } of done.findings)
       log.warn({ file: `${path}:${line}`, fault }, 'lexicon');
     for (const path of crowded)

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
 import { ConsoleDesk } from '../../src/accounts/console-calls.js';
+import type { SpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashToken } from '../../src/accounts/tokens.js';
 import { startAdministration, type ConsoleAdministration } from '../../src/console/administration.js';
 import { ConsoleRefusal } from '../../src/console/refusal.js';
@@ -19,7 +20,7 @@ import { memoryFolder } from '../store/support.js';
 const ADDRESS = '203.0.113.7';
 const PASSWORD = 'correct horse battery staple';
 /** Installed. */
-const VOICES = ['wren', 'lark'];
+const INSTALLED = { voices: ['wren', 'lark'], lexicons: ['trains'] };
 
 const start = (
   t: Test,
@@ -71,9 +72,9 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
   t.match(made, { name: 'bell', metered: false, keys: 0 });
   t.match(await administration.credit(root, { accountId, credits: 9 }), { metered: true, balance: 9 });
   const properties = { name: 'till', creditLimit: 5, voices: ['wren'], expiresAtMs: null };
-  const { key, view } = await administration.createKey(root, { accountId, properties }, VOICES);
+  const { key, view } = await administration.createKey(root, { accountId, properties }, INSTALLED);
   t.match(view, { ...properties, prefix: key.slice(0, 13), revokedAtMs: null, characters: 0, spent: 0 });
-  t.match(await administration.changeKey(root, { keyId: view.keyId, changes: { name: 'desk' } }, VOICES), {
+  t.match(await administration.changeKey(root, { keyId: view.keyId, changes: { name: 'desk' } }, INSTALLED), {
     name: 'desk',
     creditLimit: 5,
   });
@@ -82,12 +83,28 @@ t.test('a whole life in the console: claim, account, key, invitation, deletion, 
     ['desk'],
   );
   const withVoices = (voices: readonly string[], installed: readonly string[]) =>
-    administration.changeKey(root, { keyId: view.keyId, changes: { voices } }, installed);
+    administration.changeKey(root, { keyId: view.keyId, changes: { voices } }, { voices: installed });
   t.match(await withVoices(['wren', 'lark'], ['lark']), { voices: ['wren', 'lark'] }, 'it keeps what it has');
-  t.match(await refusalOf(withVoices(['lark', 'nightjar'], VOICES)), {
+  t.match(await refusalOf(withVoices(['lark', 'nightjar'], INSTALLED.voices)), {
     ...{ code: 'badRequest', field: 'voices' },
     message: 'No voice nightjar is installed: choose from wren, lark',
   });
+  const withSpeech = (changes: Partial<SpeakingDefaults>, installed = INSTALLED) =>
+    administration.changeKey(root, { keyId: view.keyId, changes }, installed);
+  t.match(await withSpeech({ lexiconId: 'trains', speed: 1.1 }), { lexiconId: 'trains', speed: 1.1 });
+  t.match(
+    await withSpeech({ lexiconId: 'trains', normalizeText: true }, { ...INSTALLED, lexicons: [] }),
+    { lexiconId: 'trains', normalizeText: true, speed: 1.1 },
+    'it keeps what it has',
+  );
+  t.match(await refusalOf(withSpeech({ lexiconId: 'planes' })), {
+    ...{ code: 'badRequest', field: 'lexiconId' },
+    message: 'There is no lexicon "planes": choose from trains',
+  });
+  t.match(
+    await administration.changeAccount(root, { accountId, changes: { normalizeText: true } }, INSTALLED),
+    { normalizeText: true, speed: null, lexiconId: null },
+  );
   t.match(await administration.revokeKey(root, { keyId: view.keyId }), { revokedAtMs: Number });
   t.match(await administration.suspendAccount(root, { accountId, suspended: true }), {
     suspendedAtMs: Number,
@@ -148,7 +165,7 @@ t.test('what is not allowed is refused with its reason', async (t) => {
   const { view } = await administration.createKey(
     root,
     { accountId: other.accountId, properties: {} },
-    VOICES,
+    INSTALLED,
   );
   const { accountId } = other;
   const { keyId } = view;
@@ -174,13 +191,13 @@ t.test('what is not allowed is refused with its reason', async (t) => {
       () => administration.account(mia, { accountId }),
       () => administration.keys(mia, { accountId }),
       () => administration.users(mia, { accountId }),
-      () => administration.createKey(mia, { accountId, properties: {} }, VOICES),
-      () => administration.changeKey(mia, { keyId, changes: { name: 'mine' } }, VOICES),
+      () => administration.createKey(mia, { accountId, properties: {} }, INSTALLED),
+      () => administration.changeKey(mia, { keyId, changes: { name: 'mine' } }, INSTALLED),
       () => administration.revokeKey(mia, { keyId }),
       () => administration.usage(mia, { ...all, accountId }),
       () => administration.balance(mia, { accountId }),
       () => administration.playgroundKey(mia, { accountId }),
-      () => administration.changeKey(root, { keyId: hidden, changes: { name: 'mine' } }, VOICES),
+      () => administration.changeKey(root, { keyId: hidden, changes: { name: 'mine' } }, INSTALLED),
       () => administration.revokeKey(root, { keyId: hidden }),
       () => administration.revokeKey(root, { keyId: 99 }),
       () => administration.account(root, { accountId: 99 }),
@@ -195,8 +212,8 @@ t.test('what is not allowed is refused with its reason', async (t) => {
       () => administration.removeUser(root, { userId: root.userId }),
     ],
     badRequest: [
-      () => administration.createKey(root, { accountId, properties: { expiresAtMs: 5 } }, VOICES),
-      () => administration.createKey(root, { accountId, properties: { voices: ['nightjar'] } }, VOICES),
+      () => administration.createKey(root, { accountId, properties: { expiresAtMs: 5 } }, INSTALLED),
+      () => administration.createKey(root, { accountId, properties: { voices: ['nightjar'] } }, INSTALLED),
       () => administration.createAccount(root, { name: ' a', credits: null }),
     ],
     signedOut: [() => administration.accounts({ userId: 99 }, {})],
@@ -226,7 +243,7 @@ t.test('an act that is done is answered, whatever happens to the store then', as
   const desk = new ConsoleDesk(driver, limits);
   const user = { name: 'R', handle: 'r', role: 'operator', accountId: null, password: 'p' } as const;
   const by = { userId: await store.transact(async (transaction) => transaction.addUser(user, 1)) };
-  const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, VOICES]);
+  const made = await desk.run('createKey', [by, { accountId: 1, properties: { name: 'till' } }, INSTALLED]);
   t.match(made, { ok: true, answer: { key: /^svc_sk_/, view: { name: 'till' } } });
   t.match(await desk.run('credit', [by, { accountId: 1, credits: 7 }]), { answer: { balance: 507 } });
   t.match(await desk.run('account', [by, { accountId: 1 }]), { ok: false, refusal: { code: 'unavailable' } });

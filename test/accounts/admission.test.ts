@@ -11,6 +11,7 @@ import { createKeys } from '../../scripts/operator.js';
 import { activeKey } from '../support/front-server.js';
 import { balances, memoryFolder } from '../store/support.js';
 import { CopyingReader, SteppedLedger, keyOf, leaseOf, log, setUp } from './stepped-admission.js';
+import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 
 t.test('a lease grows with its text within the credit, and refunds text that is dropped', async (t) => {
   const { dataDir, administration, ledger, admission } = setUp(t, 2);
@@ -82,7 +83,10 @@ t.test('a header is not a key, an unknown key or a key', async (t) => {
     t.strictSame(admission.authenticate(header), { ok: false, code: 'keyMissing' }, header);
   for (const header of ['svc_sk_', `${key}x`, key.slice(0, -1), 'svc_sk_\0', 'svc_sk_é'])
     t.strictSame(admission.authenticate(header), { ok: false, code: 'keyUnknown' });
-  const active = { keyId: 1, accountId: 1, account: 'account-1', expiresAtMs: null, voices: null };
+  const active = {
+    ...{ keyId: 1, accountId: 1, account: 'account-1', expiresAtMs: null, voices: null },
+    speaking: noSpeakingDefaults,
+  };
   t.strictSame(admission.authenticate(key), { ok: true, key: active });
   t.strictSame(admission.renew(active), active);
   await administration.revoke(key);

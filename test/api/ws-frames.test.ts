@@ -15,7 +15,7 @@ const reasonOf = (frame: unknown): string | null => {
 };
 
 t.test('valid frames are accepted with their defaults', (t) => {
-  const settings = { voiceId: 'wren', temperature: 1, normalizeText: false };
+  const settings = { voiceId: 'wren', temperature: undefined };
   const started = { type: 'start', contextId: null, settings, timestamps: false };
   const cases: [unknown, object][] = [
     [start(), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
@@ -41,7 +41,14 @@ t.test('valid frames are accepted with their defaults', (t) => {
       format({ encoding: 'opus', bitrate: '96k', sample_rate: 24_000 }),
       { ...started, format: { encoding: 'opus', sampleRateHz: 24_000, bitrateKbps: 96 } },
     ],
-    [start({ temperature: null }), { ...started, format: { encoding: 'pcm', sampleRateHz: 32_000 } }],
+    [
+      start({ temperature: null }),
+      {
+        ...started,
+        settings: { ...settings, temperature: null },
+        format: { encoding: 'pcm', sampleRateHz: 32_000 },
+      },
+    ],
     [{ send_text: '' }, { type: 'text', contextId: null, text: '' }],
     [
       { send_text: '\ud83d', context_id: 'a' },

@@ -43,9 +43,11 @@ t.test('every route with every role and with none', async (t) => {
     balance: { accountId },
     users: { accountId },
     voices: {},
+    lexicons: {},
     accounts: {},
     createAccount: { name: 'third', credits: null },
     credit: { accountId, credits: 5 },
+    changeAccount: { accountId, changes: { speed: 1.1 } },
     suspendAccount: { accountId, suspended: false },
     deleteAccount: { accountId: 4_000_000_000 },
     invite: { accountId },
@@ -89,7 +91,7 @@ t.test('every route with every role and with none', async (t) => {
   });
 
   await t.test('a member of another account reaches nothing of this one', async (t) => {
-    const refused = closed.filter((name) => name !== 'voices' && name !== 'changePassword');
+    const refused = closed.filter((name) => !/^(?:voices|lexicons|changePassword)$/.test(name));
     for (const name of refused) {
       const status = await statusOf(stranger, name);
       t.match(status, whoMay[name] === 'operator' ? /^403$/ : /^(?:403|404)$/, name);
@@ -120,6 +122,7 @@ t.test('every route with every role and with none', async (t) => {
       'balance',
       'users',
       'voices',
+      'lexicons',
     ] as const)
       t.equal(await statusOf(member, name), 200, name);
     for (const name of closed.filter((call) => whoMay[call] === 'operator'))

@@ -43,6 +43,10 @@ const fillStore = async (dataDir: string): Promise<void> => {
     await transaction.addLink('link', { kind: 'invitation', accountId: 2, expiresAtMs: 4_000 });
     await transaction.revokeKey(3, 5_000);
     await transaction.setSuspended(2, 6_000);
+    const speaking = { normalizeText: false, speed: 1.1, lexiconId: 'trains' };
+    await transaction.setSpeaking(1, speaking);
+    const plain = { name: 'till', expiresAtMs: null, creditLimit: null, voices: null };
+    await transaction.setKey(1, { ...plain, ...speaking, normalizeText: true });
   });
   await store.close();
 };

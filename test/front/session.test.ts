@@ -316,7 +316,7 @@ t.test('where flushes have no answer, those beyond the bound join the next, and 
   const settings = {
     voiceId: 'ada',
     format: { encoding: 'pcm', sampleRateHz: 16_000 } as const,
-    normalizeText: false,
+    normalization: null,
   };
   const kind = { isMulti: true, isAuto: false, isSync: false, idleMsMax: null };
   const protocol = new ElevenLabsProtocol({ ...settings, ...kind }, limits);

@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { hashKey } from '../../src/accounts/keys.js';
@@ -83,6 +83,62 @@ t.test('revoke takes a key or its prefix; list shows prefixes, never a key', asy
   t.match(rows[1], /^svc_sk_\w{6}\.\.\. +account-1 +not metered +\d{4}-\d\d-\d\d \d\d:\d\d +- +0 +revoked$/);
   t.match(rows[2], /^svc_sk_\w{6}\.\.\. +account-2 +4 /);
   t.notOk(stdout.includes(one) || stdout.includes(other));
+});
+
+t.test('speaking defaults are set for keys and accounts, and listed with their source', async (t) => {
+  const dataDir = memoryFolder(t);
+  mkdirSync(join(dataDir, 'lexicons/named/trains'), { recursive: true });
+  const keys = runner(program, dataDir);
+  const key = (await keys('create', '--account', 'ada', '--speed', '0.9')).stdout.trim();
+  await keys('create', '--account', 'ada');
+  await keys('create', '--account', 'bell');
+  const rows = async () =>
+    (await keys('list')).stdout.split('\n').map((row) => row.split(/ {2,}/).slice(6).join('|'));
+  t.strictSame((await rows()).slice(0, 3), ['SPEED|STATE', '0.9|active', 'active']);
+  t.match(await keys('set', key, '--normalize', 'on', '--lexicon', 'trains'), {
+    status: 0,
+    stdout: / knows all voices, normalizes text, speaks at speed 0\.9, uses the lexicon "trains"\.\n$/,
+  });
+  t.match(await keys('set', 'ada', '--normalize', 'off', '--speed', '1.1'), {
+    status: 0,
+    stdout: 'Account "ada" does not normalize text, speaks at speed 1.1.\n',
+  });
+  t.strictSame((await rows()).slice(0, 4), [
+    'NORMALIZE|SPEED|LEXICON|STATE',
+    'on|0.9|trains|active',
+    'off (account)|1.1 (account)|active',
+    'active',
+  ]);
+  t.match(await keys('set', key.slice(0, 13), '--normalize', 'default', '--speed', 'default'), {
+    status: 0,
+    stdout: / knows all voices, uses the lexicon "trains"\.\n$/,
+  });
+  t.match(await keys('set', 'ada', '--normalize', 'default', '--speed', 'default'), {
+    stdout: 'Account "ada" sets nothing for its keys.\n',
+  });
+  t.match(await keys('set', key, '--lexicon', 'default'), { stdout: / knows all voices\.\n$/ });
+
+  t.match(await keys('set', key, '--lexicon', 'planes'), {
+    status: 1,
+    stderr: 'There is no lexicon "planes": choose from trains\n',
+  });
+  t.match(await keys('set', 'ada', '--lexicon', '../named'), { status: 1, stderr: /without a path/ });
+  t.match(await keys('create', '--lexicon', 'planes'), { status: 1, stderr: /choose from trains/ });
+  t.match(await keys('set', key, '--speed', '3'), { status: 1, stderr: /from 0\.5 to 2/ });
+  for (const args of [
+    ['set', key, '--normalize', 'yes'],
+    ['set', key, '--speed', 'fast'],
+    ['set', 'ada', '--speed', '1', '--limit', '5'],
+    ['set', 'ada'],
+  ])
+    t.match(await keys(...args), { status: 2 }, args.join(' '));
+  t.match(await keys('set', 'nobody', '--speed', '1'), { status: 1, stderr: /no account "nobody"/ });
+  const empty = runner(program, memoryFolder(t));
+  const other = (await empty('create')).stdout.trim();
+  t.match(await empty('set', other, '--lexicon', 'trains'), {
+    status: 1,
+    stderr: /make its folder in lexicons\/named/,
+  });
 });
 
 t.test('properties are set, changed, removed and listed', async (t) => {

@@ -23,6 +23,7 @@ import { openDatabase } from '../../src/store/sqlite/opening.js';
 import { openReader } from '../../src/store/sqlite/reader.js';
 import { restore } from '../../src/store/sqlite/restore.js';
 import { StoreError, type StoreTransaction } from '../../src/store/store.js';
+import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 import { createKeys, operate } from '../../scripts/operator.js';
 import { store as program } from '../../scripts/store.js';
 import { LeftStore } from '../../scripts/torture/store/left-store.js';
@@ -211,19 +212,26 @@ t.test('a restore brings back the properties of keys and accounts', async (t) =>
   const file = join(memoryFolder(t), 'backup');
   const [key] = await operate(dataDir, (administration) => administration.list());
   const prefix = key?.prefix ?? '';
-  const properties = { name: 'till', expiresAtMs: Date.UTC(2100, 0, 1), creditLimit: 9, voices: ['wren'] };
+  const speaking = { normalizeText: true, speed: 1.1, lexiconId: 'trains' };
+  const properties = {
+    ...{ name: 'till', expiresAtMs: Date.UTC(2100, 0, 1), creditLimit: 9, voices: ['wren'] },
+    ...speaking,
+  };
   await operate(dataDir, async (administration) => {
     await administration.change(prefix, properties);
+    await administration.changeAccount('ada', speaking);
     await administration.suspend('ada');
   });
   t.match(await store('backup', file), { status: 0 });
   await operate(dataDir, async (administration) => {
     await administration.change(prefix, { name: '', expiresAtMs: null, creditLimit: null, voices: null });
+    await administration.change(prefix, noSpeakingDefaults);
+    await administration.changeAccount('ada', noSpeakingDefaults);
     await administration.resume('ada');
   });
   t.match(await store('restore', file), { status: 0 });
   const listed = await operate(dataDir, (administration) => administration.list());
-  t.match(listed, [{ ...properties, account: { name: 'ada', suspendedAtMs: Number } }]);
+  t.match(listed, [{ ...properties, account: { name: 'ada', suspendedAtMs: Number, ...speaking } }]);
 });
 
 t.test('a restore brings back users and the audit table, and ends every session and link', async (t) => {

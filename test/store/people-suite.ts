@@ -6,6 +6,7 @@ import type { LedgerEntry, LedgerWriter, StoreAdministration, StoreReader } from
 import type { StoreDriver, UsageRow, UsageStep } from '../../src/store/store.js';
 import { seededRandom } from '../../scripts/rig/random.js';
 import { HOUR_MS, randomEntries } from './random-entries.js';
+import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 
 export interface OpenStore {
   readonly driver: StoreDriver;
@@ -16,7 +17,10 @@ export interface OpenStore {
   readonly startWriter: () => LedgerWriter;
 }
 
-const plain = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
+const plain = {
+  ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null },
+  ...noSpeakingDefaults,
+};
 
 /** @param amount negative for a charge, positive for a refund */
 const chargeOf = (entry: number, keyId: number, amount: number, atMs: number): LedgerEntry => ({

@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { Administration } from '../../src/accounts/administration.js';
+import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 import { hashKey } from '../../src/accounts/keys.js';
 import { limits } from '../../src/limits.js';
 import { createLog } from '../../src/log.js';
@@ -85,6 +86,20 @@ if (hasPostgres()) {
     t.not(reader.findActiveKey({ hash }), null);
     await administration.revoke(key);
     await untilHolds(() => reader.findActiveKey({ hash }) === null, 1_000);
+  });
+
+  t.test('speaking defaults of a key and of an account reach a reader within a second', async (t) => {
+    const { administration, driver, key, hash } = await withKey(t);
+    const reader = await driver.openReader(1);
+    t.teardown(() => reader.close());
+    const speed = () => reader.findActiveKey({ hash })?.speaking.speed;
+    for (const [act, expected] of [
+      [() => administration.changeAccount('ada', { speed: 1.2 }), 1.2],
+      [() => administration.change(key, { speed: 1.1 }), 1.1],
+    ] as const) {
+      await act();
+      t.ok(await untilHolds(() => speed() === expected, noticedMsMax), `${expected}`);
+    }
   });
 
   t.test('a reader says which keys ended, and only these', async (t) => {
@@ -227,6 +242,7 @@ if (hasPostgres()) {
     );
     t.teardown(() => store.close());
     t.equal(store.reader.readCredit(1)?.balance, 100);
+    t.strictSame(store.reader.findActiveKey({ keyId: 1 })?.speaking, noSpeakingDefaults);
     store.allotments?.expect(1);
     await untilHolds(() => (store.allotments?.headroom(1) ?? 0) > 0, noticedMsMax);
     store.ledger.append(usageOf(3));

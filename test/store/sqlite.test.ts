@@ -203,7 +203,10 @@ t.test('what keys of an older store have spent is summed up, and they have no re
     [third, 57],
   ] as const) {
     const reader = open(dataDir);
-    t.match(reader.findActiveKey({ keyId: 1 }), { accountId: 1, expiresAtMs: null, voices: null });
+    t.match(reader.findActiveKey({ keyId: 1 }), {
+      ...{ accountId: 1, expiresAtMs: null, voices: null },
+      speaking: { normalizeText: null, speed: null, lexiconId: null },
+    });
     t.match(reader.readCredit(1), { creditLimit: null, spent, balance: 500 - spent });
     reader.close();
     const migrated = openExisting(dataDir, limits);
@@ -292,6 +295,8 @@ t.test('a property that was lost with the end of the log shows at the start', as
   const acts: Record<string, () => Promise<unknown>> = {
     name: () => administration.change(key, { name: 'till' }),
     limit: () => administration.change(key, { creditLimit: 5 }),
+    speed: () => administration.change(key, { speed: 1.1 }),
+    defaults: () => administration.changeAccount('ada', { normalizeText: true }),
     suspension: () => administration.suspend('ada'),
     resumption: () => administration.resume('ada'),
     user: () =>

@@ -23,6 +23,7 @@ import { seededRandom } from '../../scripts/rig/random.js';
 import { peopleSuite } from './people-suite.js';
 import { HOUR_MS, randomEntries } from './random-entries.js';
 import { usageOf } from './usage.js';
+import { noSpeakingDefaults } from '../../src/api/speech-settings.js';
 
 export interface StoreUnderTest {
   /** Of a store that does not exist yet, and is removed with the test. */
@@ -43,7 +44,10 @@ const unused = {
   lastAtMs: null,
 };
 
-const plain = { name: '', expiresAtMs: null, creditLimit: null, voices: null };
+const plain = {
+  ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null },
+  ...noSpeakingDefaults,
+};
 const FUTURE_MS = Date.UTC(2100, 0, 1);
 
 /** Credit of a metered account, and of a key without a limit that was used through `committedEntry` by this reader's writer. */
@@ -90,7 +94,10 @@ export const storeSuite = (
     const found = reader.findActiveKey({ hash: hashKey(key) });
     if (found === null) throw new Error('the key is not found');
     const { keyId } = found;
-    t.strictSame(found, { keyId, accountId: 1, account: 'ada', expiresAtMs: null, voices: null });
+    t.strictSame(found, {
+      ...{ keyId, accountId: 1, account: 'ada', expiresAtMs: null, voices: null },
+      speaking: noSpeakingDefaults,
+    });
     t.equal(reader.findActiveKey({ hash: hashKey(`${key}x`) }), null);
     t.strictSame(reader.findActiveKey({ keyId }), found);
     t.equal(reader.findActiveKey({ keyId: keyId + 1 }), null);
@@ -124,6 +131,40 @@ export const storeSuite = (
     reader.probe();
     await reader.close();
     await reader.close();
+  });
+
+  t.test(`${name}: a key has its account's speaking defaults where it sets none of its own`, async (t) => {
+    const { administration, readAs, settled, store } = await open(t);
+    const reader = await readAs(1);
+    const { key } = await administration.createKey('ada', null, { speed: 1.5 });
+    const hidden = await administration.playgroundKey('ada');
+    const found = async (keyId = 1) => {
+      await settled();
+      return reader.findActiveKey({ keyId })?.speaking;
+    };
+    t.strictSame(await found(), { ...noSpeakingDefaults, speed: 1.5 });
+    await administration.changeAccount('ada', { normalizeText: true, speed: 0.9, lexiconId: 'zoë, trains' });
+    t.strictSame(await found(), { normalizeText: true, speed: 1.5, lexiconId: 'zoë, trains' });
+    t.strictSame(await found(hidden), { normalizeText: true, speed: 0.9, lexiconId: 'zoë, trains' });
+    await administration.change(key, { normalizeText: false, speed: null, lexiconId: 'own' });
+    t.strictSame(await found(), { normalizeText: false, speed: 0.9, lexiconId: 'own' });
+    t.match(await administration.list(), [
+      {
+        ...{ normalizeText: false, speed: null, lexiconId: 'own' },
+        account: { normalizeText: true, speed: 0.9, lexiconId: 'zoë, trains' },
+      },
+    ]);
+    await administration.change(key, { name: 'till' });
+    await administration.changeAccount('ada', { normalizeText: null, lexiconId: null });
+    t.strictSame(await found(), { normalizeText: false, speed: 0.9, lexiconId: 'own' });
+    await administration.change(key, noSpeakingDefaults);
+    t.strictSame(await found(), { ...noSpeakingDefaults, speed: 0.9 });
+    const acts = await store.read(async (view) => view.listActs(null, 10));
+    t.match(acts.slice(0, 3), [
+      { action: 'key.change', details: 'account ada; normalize not set; speed not set; lexicon not set' },
+      { action: 'account.change', subject: 'ada', details: 'normalize not set; lexicon not set' },
+      { action: 'key.change', details: 'account ada; name till' },
+    ]);
   });
 
   t.test(`${name}: a batch is committed whole, and an entry is written once`, async (t) => {

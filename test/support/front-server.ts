@@ -10,6 +10,7 @@ import type { TestCertificate } from './certificates.js';
 import { Metrics } from '../../src/metrics.js';
 import { FakeLease, FakeSpeech } from './fake-speech.js';
 import { RawClient, requestBytes, type RequestOptions } from './raw-client.js';
+import { noSpeakingDefaults, type SpeakingDefaults } from '../../src/api/speech-settings.js';
 
 export { eventually } from './waiting.js';
 
@@ -17,12 +18,17 @@ export const GOOD_KEY = 'svc_sk_good';
 export const OTHER_KEY = 'svc_sk_other';
 export const BROKE_KEY = 'svc_sk_broke';
 
-export const activeKey = (keyId: number, voices: readonly string[] | null = null): ActiveKey => ({
+export const activeKey = (
+  keyId: number,
+  voices: readonly string[] | null = null,
+  speaking: SpeakingDefaults = noSpeakingDefaults,
+): ActiveKey => ({
   keyId,
   accountId: 1,
   account: 'default',
   expiresAtMs: null,
   voices,
+  speaking,
 });
 
 export interface LogLine {

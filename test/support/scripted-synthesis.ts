@@ -1,6 +1,7 @@
 /**
  * Entry of a synthesis thread with a scripted engine, for tests that inject faults. Each letter of the text becomes 50 ms
- * of one level, which depends on the letter. A step makes five letters. Some texts break the thread.
+ * of one level, which depends on the letter. A step makes five letters. Some texts break the thread. In place of a text with
+ * `!asked` it speaks what it was asked for: see `heard.ts`.
  */
 import { threadId, workerData } from 'node:worker_threads';
 import type { Placement } from '../../src/threads/gpu.js';
@@ -55,6 +56,10 @@ const exhaustHeap = (): never => {
   const hoard: unknown[] = [];
   for (;;) hoard.push(Array.from({ length: 1_000 }, () => ({})));
 };
+
+/** The settings, then the forms that are spoken in place of words. */
+const askedFor = ({ settings, spoken = [] }: SegmentRequest): string =>
+  [settings.normalizeText, settings.speed ?? 1, ...spoken.map((form) => form.spoken)].join(' ');
 
 /** What a text causes in its second step. */
 const faults: Record<string, (native: NativeGuard) => void | Promise<void>> = {
@@ -113,6 +118,7 @@ class ScriptedEngine implements LoadedVoices {
   open(request: SegmentRequest): SegmentSynthesis {
     const voice = voices.find(({ id }) => id === request.settings.voiceId);
     if (voice === undefined) throw new RangeError('unknown voice');
+    const text = request.text.includes('!asked') ? askedFor(request) : request.text;
     let letter = 0;
     const step = async (): Promise<EngineChunk | null> => {
       // The event loop turns during a step.
@@ -123,13 +129,13 @@ class ScriptedEngine implements LoadedVoices {
           if (request.text.includes(marker)) await fault(this.#native);
       // The thread must still be in this step when the fault outside any promise occurs.
       if (request.text.includes('!reject-late') && letter > 0) await pause(50);
-      if (letter >= request.text.length) return null;
-      const letters = request.text.slice(letter, letter + LETTERS_A_STEP);
+      if (letter >= text.length) return null;
+      const letters = text.slice(letter, letter + LETTERS_A_STEP);
       letter += letters.length;
       const pcm = new Int16Array(letters.length * LETTER_SAMPLES);
       for (let i = 0; i < pcm.length; i++)
         pcm[i] = letters.charCodeAt(Math.floor(i / LETTER_SAMPLES)) * 50 + (request.seed % 40);
-      return { pcm, words: [], last: letter >= request.text.length };
+      return { pcm, words: [], last: letter >= text.length };
     };
     const engine = voice.id === batchVoice ? this.#together : { step: async () => [await step()] };
     const segment = { engine, sampleRateHz: voice.sampleRateHz };

@@ -11,7 +11,8 @@ import { parsePls } from '../../workers/lexicons/pls.js';
 
 /** A log that keeps its lines. */
 const recordedLog = () => {
-  const lines: { readonly msg: string; readonly file: string; readonly fault: string }[] = [];
+  const lines: { readonly msg: string; readonly file: string; readonly fault: string; lexicon?: string }[] =
+    [];
   const write = (line: string) => lines.push(JSON.parse(line) as (typeof lines)[number]);
   return { log: pino({ base: null }, { write }), lines };
 };
@@ -111,15 +112,18 @@ t.test(
     const entry = new URL('../../workers/lexicons.js', import.meta.url);
     const lexicons = new Lexicons({ folder, bounds: limits, log, entry });
     t.teardown(() => lexicons.close());
-    const spoken = (text: string, account = 'Shop', voice = 'wren') =>
-      pronounced(lexicons.of(account, voice), text, wordSpans(text), 'en-US').map(
-        (form) => form.ipa ?? form.spoken,
-      );
+    const spoken = (text: string, account = 'Shop', voiceId = 'wren', lexiconId?: string) =>
+      pronounced(
+        lexicons.of(account, { voiceId, ...(lexiconId && { lexiconId }) }),
+        text,
+        wordSpans(text),
+        'en-US',
+      ).map((form) => form.ipa ?? form.spoken);
 
     await lexicons.reload();
     t.strictSame(spoken('alpha'), [], 'there is no folder');
 
-    for (const path of ['', 'accounts/Shop', 'voices/wren', 'voices/.hidden'])
+    for (const path of ['', 'accounts/Shop', 'voices/wren', 'voices/.hidden', 'named/trains', 'named/empty'])
       mkdirSync(join(folder, path), { recursive: true });
     writeFileSync(join(folder, 'a.txt'), 'alpha\tservice\nbeta\tservice\ngamma\tservice\nbad line\n');
     writeFileSync(
@@ -132,9 +136,19 @@ t.test(
     writeFileSync(join(folder, 'notes.md'), 'alpha\tno lexicon');
     writeFileSync(join(folder, 'voices/wren/x.tsv'), 'alpha\tvoice\nbeta\tvoice\n');
     writeFileSync(join(folder, 'accounts/Shop/x.tsv'), 'alpha\taccount\n');
+    writeFileSync(join(folder, 'named/trains/x.tsv'), 'alpha\tnamed\n');
     await lexicons.reload();
     t.strictSame(spoken('alpha beta gamma delta'), ['account', 'voice', 'service', 'ˈdɛltə']);
     t.strictSame(spoken('alpha beta', 'Other', 'ada'), ['service', 'service']);
+    t.strictSame(spoken('alpha beta', 'Shop', 'wren', 'trains'), ['named', 'voice'], 'the named one wins');
+    t.strictSame(lexicons.names, ['trains']);
+    for (const name of ['gone', 'gone', 'empty'])
+      t.strictSame(spoken('alpha', 'Shop', 'wren', name), ['account'], 'speech goes on without it');
+    t.match(
+      lines.filter(({ msg }) => /^a key names a lexicon/.test(msg)).map(({ lexicon }) => lexicon),
+      [/named\/gone$/, /named\/empty$/],
+      'the log has each name once',
+    );
     t.match(
       lines.filter(({ msg }) => msg === 'lexicon').map(({ file, fault }) => `${file} ${fault}`),
       [
@@ -168,7 +182,7 @@ t.test('entries beyond the bound are left out, and the log says so', async (t) =
   t.teardown(() => lexicons.close());
   await lexicons.reload();
   const text = 'one two three four';
-  t.equal(pronounced(lexicons.of('', ''), text, wordSpans(text), 'en').length, 2);
+  t.equal(pronounced(lexicons.of('', { voiceId: '' }), text, wordSpans(text), 'en').length, 2);
   t.match(
     lines.find(({ msg }) => msg === 'lexicon'),
     { fault: /too many entries/ },

@@ -3,7 +3,13 @@ import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import type { LexiconEntry } from '../../src/text/lexicon.js';
-import type { LexiconFinding, LexiconMail, LexiconThreadData, Scope } from '../../src/threads/lexicons.js';
+import {
+  NAMED_FOLDER,
+  type LexiconFinding,
+  type LexiconMail,
+  type LexiconThreadData,
+  type Scope,
+} from '../../src/threads/lexicons.js';
 import { LexiconFileError, parsePlain, type ParsedFile } from './entries.js';
 import { parsePls } from './pls.js';
 
@@ -11,7 +17,7 @@ import { parsePls } from './pls.js';
 const partMax = 250;
 
 /** Folders of the scopes, beside the files of the whole service. */
-const scopeFolders = { accounts: 'account', voices: 'voice' } as const;
+const scopeFolders = { accounts: 'account', voices: 'voice', [NAMED_FOLDER]: 'named' } as const;
 
 interface File {
   readonly path: string;

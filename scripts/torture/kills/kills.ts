@@ -14,6 +14,7 @@ import { createKeys, operate } from '../../operator.js';
 import { inScratch, type Scenario, type TortureOptions, type TortureRow } from '../scenario.js';
 import { CHARACTERS_MAX, Traffic } from './traffic.js';
 import { Witness, type ChangedKey } from './witness.js';
+import { noSpeakingDefaults } from '../../../src/api/speech-settings.js';
 
 /** When a life ends. */
 const moments = [
@@ -82,7 +83,10 @@ class Lives {
   readonly #statuses = new Tally();
   #granted: number;
   /** The last acknowledged state of the key that is not in the traffic, and of its account. */
-  #changed: ChangedKey = { name: '', expiresAtMs: null, creditLimit: null, voices: null, isSuspended: false };
+  #changed: ChangedKey = {
+    ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null, isSuspended: false },
+    ...noSpeakingDefaults,
+  };
   /** The most that each request of the last life can be charged. */
   #costs: ReadonlyMap<string, number> = new Map();
   readonly wrong: string[] = [];
@@ -203,6 +207,8 @@ class Lives {
       { creditLimit: dice.pick([number, null]) },
       { expiresAtMs: dice.pick([Date.UTC(2100, 0, 1) + number, null]) },
       { voices: dice.pick([['wren', `voice-${number}`], null]) },
+      { normalizeText: dice.pick([true, false, null]), speed: dice.pick([1.1, null]) },
+      { lexiconId: dice.pick([`lexicon ${number}`, null]) },
       { isSuspended: !isSuspended },
     ]);
     const { isSuspended: suspends, ...properties } = changes;

@@ -8,6 +8,7 @@ import { limits } from '../../../src/limits.js';
 import { verifyStore } from '../../../src/store/sqlite/backup.js';
 import type { KeyProperties } from '../../../src/store/store.js';
 import { storePath } from '../../../src/store/sqlite/database.js';
+import { toSpeaking, type SpeakingRow } from '../../../src/store/sql/rows.js';
 
 interface Row {
   readonly id: number;
@@ -101,10 +102,11 @@ export class Witness {
   keyOf(account: string): ChangedKey {
     const row = this.#open()
       .prepare(
-        `SELECT api_keys.name, expires_at_ms, credit_limit, voices, suspended_at_ms
+        `SELECT api_keys.name, expires_at_ms, credit_limit, voices, api_keys.normalize_text, api_keys.speed,
+           api_keys.lexicon, suspended_at_ms
          FROM api_keys JOIN accounts ON accounts.id = account_id WHERE accounts.name = ?`,
       )
-      .get(account) as {
+      .get(account) as unknown as SpeakingRow & {
       name: string;
       expires_at_ms: number | null;
       credit_limit: number | null;
@@ -116,6 +118,7 @@ export class Witness {
       expiresAtMs: row.expires_at_ms,
       creditLimit: row.credit_limit,
       voices: row.voices?.split(',') ?? null,
+      ...toSpeaking(row),
       isSuspended: row.suspended_at_ms !== null,
     };
   }

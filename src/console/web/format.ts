@@ -11,6 +11,7 @@ const dates = (options: Intl.DateTimeFormatOptions) =>
 
 const whole = numbers();
 const tenths = numbers({ minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const ratio = numbers({ maximumFractionDigits: 2 });
 const percent = numbers({ style: 'percent' });
 const day = dates({ dateStyle: 'medium' });
 const dayUtc = dates({ dateStyle: 'medium', timeZone: 'UTC' });
@@ -21,6 +22,7 @@ const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'].map((unit) =>
 );
 
 export const formatNumber = (value: number): string => whole().format(value);
+export const formatRatio = (value: number): string => ratio().format(value);
 export const formatPercent = (ratio: number): string => percent().format(ratio);
 export const formatTenths = (value: number): string => tenths().format(value);
 export const formatSeconds = (ms: number): string => formatTenths(ms / 1_000);

@@ -9,7 +9,7 @@ import type { RefusedSocket, SocketAuthentication } from '../../front/ws/socket-
 import type { ActiveKey } from '../../store/store.js';
 import type { DialectParts } from '../http-listener.js';
 import { formatIn } from './formats.js';
-import { normalizes, voiceIn } from './request.js';
+import { voiceIn } from './request.js';
 import { ElevenLabsProtocol, keyInMessage } from './socket.js';
 
 export interface HandshakeParts extends Pick<DialectParts, 'admission' | 'bounds' | 'speech'> {
@@ -49,7 +49,7 @@ export const socketAuthentication =
     const protocol = new ElevenLabsProtocol(
       {
         ...{ voiceId, format, isMulti: parts.isMulti },
-        normalizeText: normalizes(query.get('apply_text_normalization')),
+        normalization: query.get('apply_text_normalization'),
         isAuto: query.get('auto_mode') === 'true',
         isSync: query.get('sync_alignment') === 'true',
         // The end of a single context would be that of its socket, whose clients keep one open for their next text.

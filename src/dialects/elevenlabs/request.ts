@@ -18,7 +18,7 @@ import {
   type Loc,
 } from '../../api/issues.js';
 import { stringField, type SpeechRequest } from '../../api/speech-request.js';
-import { DEFAULT_TEMPERATURE, type Speed } from '../../api/speech-settings.js';
+import type { AskedSettings, Speed } from '../../api/speech-settings.js';
 import type { RequestHead } from '../../front/request-head.js';
 import type { Asked } from '../../front/speech-route.js';
 import { formatIn } from './formats.js';
@@ -79,8 +79,17 @@ const normalizationField: Field = {
 
 const bodyFields: readonly Field[] = [stringField('text'), voiceSettingsField, normalizationField];
 
-/** By default the API leaves it to the model. This service then reads numbers as words. */
-export const normalizes = (wanted: string | null | undefined): boolean => wanted !== 'off';
+/** @param normalization `auto`, and by default, the API leaves it to the service: to the key, or numbers are read as words */
+export const settingsIn = (
+  voiceId: string,
+  normalization: string | null | undefined,
+  voiceSettings?: VoiceSettings | null,
+): AskedSettings => ({
+  voiceId,
+  normalizeText: normalization === 'on' ? true : normalization === 'off' ? false : null,
+  normalizesByDefault: true,
+  speed: voiceSettings?.speed,
+});
 
 export interface Reading {
   /** The ids of our voices, by the names that its clients use. */
@@ -103,15 +112,9 @@ export const parseSpeechBody =
     const body = json.value;
     if ('loc' in format || !isSpeechBody(body))
       return refuse([...before, ...openIssues(bodyFields, body, ['body'], bounds)], bounds);
-    const speed = body.voice_settings?.speed ?? null;
     const request: SpeechRequest = {
       text: body.text,
-      settings: {
-        voiceId: voiceIn(head, voices),
-        temperature: DEFAULT_TEMPERATURE,
-        normalizeText: normalizes(body.apply_text_normalization),
-        ...(speed !== null && { speed }),
-      },
+      settings: settingsIn(voiceIn(head, voices), body.apply_text_normalization, body.voice_settings),
       format,
       timestamps,
     };

@@ -11,14 +11,13 @@
 import typia from 'typia';
 import type { AudioFormat } from '../../api/formats.js';
 import { fieldIssues, valueError, type ApiBounds, type Field } from '../../api/issues.js';
-import { DEFAULT_TEMPERATURE } from '../../api/speech-settings.js';
 import { idIn, readFrame, wordIssues, type ClientFrame } from '../../api/ws-frames.js';
 import type { OpenContexts, SocketAct, SocketErrorReason, SocketProtocol } from '../../front/ws/protocol.js';
 import type { Bounds } from '../../limits.js';
 import type { SocketFraming } from '../../threads/messages.js';
 import { isBlank } from '../../text/words.js';
 import { wordsOf } from './errors.js';
-import { voiceSettingsField, type VoiceSettings } from './request.js';
+import { settingsIn, voiceSettingsField, type VoiceSettings } from './request.js';
 
 /** Further members are accepted and do nothing: generation_config, try_trigger_generation, dictionaries ... */
 interface ClientMessage {
@@ -56,7 +55,8 @@ const endsSentence = /[.!?…,;:]["'”’)\]]*$/u;
 export interface SocketSettings {
   readonly voiceId: string;
   readonly format: AudioFormat;
-  readonly normalizeText: boolean;
+  /** `apply_text_normalization`. */
+  readonly normalization: string | null;
   readonly isMulti: boolean;
   /** The texts are sentences. */
   readonly isAuto: boolean;
@@ -193,15 +193,11 @@ export class ElevenLabsProtocol implements SocketProtocol {
   }
 
   #start({ voice_settings }: ClientMessage, contextId: string | null): ClientFrame {
-    const { format, normalizeText, voiceId } = this.#settings;
-    const speed = voice_settings?.speed ?? null;
+    const { format, normalization, voiceId } = this.#settings;
     return {
       type: 'start',
       contextId,
-      settings: {
-        ...{ voiceId, temperature: DEFAULT_TEMPERATURE, normalizeText },
-        ...(speed !== null && { speed }),
-      },
+      settings: settingsIn(voiceId, normalization, voice_settings),
       timestamps: true,
       format,
     };

@@ -8,7 +8,7 @@ import { parseJsonBody } from '../../api/body.js';
 import type { ErrorAnswer } from '../../api/error-shape.js';
 import type { AudioFormat } from '../../api/formats.js';
 import { cutName, isObject, type ApiBounds } from '../../api/issues.js';
-import { DEFAULT_TEMPERATURE, type Speed } from '../../api/speech-settings.js';
+import type { Speed } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import type { Asked, Parser, Responder } from '../../front/speech-route.js';
 import { invalidRequest, unreadableBody } from './errors.js';
@@ -130,7 +130,7 @@ export const speechParser =
     if (!isSpeechBody(body)) return refusal(faultOf(body, bounds));
     const name = typeof body.voice === 'string' ? body.voice : body.voice.id;
     const voiceId = voiceFor(name, configured, voicesOf(key, speakerIds()));
-    const speed = body.speed ?? 1;
+    const speed = body.speed ?? null;
     return {
       ok: true,
       responder: responders[body.stream_format ?? 'audio'],
@@ -138,10 +138,9 @@ export const speechParser =
         text: body.input,
         settings: {
           voiceId,
-          temperature: DEFAULT_TEMPERATURE,
           // Its voices read numbers and dates as words.
-          normalizeText: true,
-          ...(speed !== 1 && { speed: clampSpeed(speed) }),
+          normalizesByDefault: true,
+          speed: speed === null ? null : clampSpeed(speed),
         },
         format: formats[body.response_format ?? 'mp3'],
         timestamps: false,

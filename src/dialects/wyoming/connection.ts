@@ -13,7 +13,7 @@ import typia from 'typia';
 import type { Admission } from '../../accounts/admission.js';
 import { voicesOf } from '../../accounts/keys.js';
 import { unknownVoiceMessage } from '../../api/error-shape.js';
-import { DEFAULT_TEMPERATURE } from '../../api/speech-settings.js';
+import { settingsOf } from '../../api/speech-settings.js';
 import { errors } from '../../errors.js';
 import { describeFault } from '../../fault.js';
 import type { Pulsed, Services } from '../../front/services.js';
@@ -231,7 +231,7 @@ export class Connection implements Pulsed, Inlet {
       ...{ services, speech, admission, address, route },
       key: payer.key,
       // An assistant speaks of times and temperatures.
-      settings: { voiceId, temperature: DEFAULT_TEMPERATURE, normalizeText: true },
+      settings: settingsOf({ voiceId, normalizesByDefault: true }, payer.key.speaking),
       isStreamed: route === STREAMED_ROUTE,
       send: (bytes, onHanded) => this.#send(bytes, onHanded),
       queuedBytes: () => this.#socket.writableLength,

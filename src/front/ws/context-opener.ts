@@ -1,6 +1,7 @@
 /** Opens the contexts of one WebSocket within the bounds, and connects each of them to the stages below and to its session. */
 import { unknownVoiceMessage } from '../../api/error-shape.js';
 import { voicesOf } from '../../accounts/keys.js';
+import { settingsOf } from '../../api/speech-settings.js';
 import type { ClientFrame } from '../../api/ws-frames.js';
 import type { ByteBudget, PartOfKey } from '../../byte-budget.js';
 import { errors } from '../../errors.js';
@@ -82,12 +83,14 @@ export class ContextOpener {
 
   /** @returns the context, or why it cannot be opened */
   open({ contextId, settings, timestamps, format }: StartFrame): SocketContext | 'context' | 'contextOfKey' {
-    const { bounds, clock, contextBudget, flushIdBudget, id, lease, log } = this.#parts;
+    const { bounds, clock, contextBudget, flushIdBudget, id, key, lease, log } = this.#parts;
     const { metrics, protocol, route, speech } = this.#parts;
     const { guard, onFirstAudio, ...events } = this.#events;
     const share = lease.share();
+    const settingsNow = () => settingsOf(settings, key().speaking);
     const options = {
-      ...{ lease: share, group: this.#group, settings, format, framing: protocol.framing, timestamps },
+      ...{ lease: share, group: this.#group, format, framing: protocol.framing, timestamps },
+      ...{ settings: settingsNow(), settingsNow },
       ...(contextId !== null && { clientContextId: contextId }),
     };
     const context = new SocketContext({

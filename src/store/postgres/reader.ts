@@ -6,7 +6,8 @@
  * The copy is that of one snapshot, with the last entry of this reader's writer that the snapshot includes.
  */
 import { performance } from 'node:perf_hooks';
-import { toVoices } from '../sql/rows.js';
+import type { SpeakingDefaults } from '../../api/speech-settings.js';
+import { toSpeaking, toVoices } from '../sql/rows.js';
 import { clamped } from '../sql/sql.js';
 import {
   StoreError,
@@ -25,12 +26,14 @@ import {
 } from './connection.js';
 import { CHANNEL } from './schema.js';
 
+type SpeakingFields = readonly [normalizeText: number | null, speed: number | null, lexicon: string | null];
 type AccountFields = readonly [
   id: number,
   name: string,
   metered: number,
   balance: number,
   suspended: boolean,
+  ...speaking: SpeakingFields,
 ];
 type KeyFields = readonly [
   id: number,
@@ -41,6 +44,7 @@ type KeyFields = readonly [
   creditLimit: number | null,
   voices: string | null,
   spent: number,
+  ...speaking: SpeakingFields,
 ];
 
 interface Changes {
@@ -55,10 +59,11 @@ interface Changes {
 const changesSince = translate(`
   SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS mark,
     coalesce((SELECT max(entry) FROM ledger WHERE writer = :writer), 0) AS committed,
-    (SELECT json_agg(json_build_array(id, name, metered, ${clamped('balance')}, suspended_at_ms IS NOT NULL))
+    (SELECT json_agg(json_build_array(id, name, metered, ${clamped('balance')}, suspended_at_ms IS NOT NULL,
+        normalize_text, speed, lexicon))
       FROM accounts WHERE changed >= CAST(:mark AS xid8)) AS accounts,
     (SELECT json_agg(json_build_array(id, account_id, encode(hash, 'base64'), revoked_at_ms IS NOT NULL, expires_at_ms,
-        credit_limit, voices, ${clamped('spent')}) ORDER BY id)
+        credit_limit, voices, ${clamped('spent')}, normalize_text, speed, lexicon) ORDER BY id)
       FROM api_keys WHERE changed >= CAST(:mark AS xid8) AND (:mark <> '0' OR revoked_at_ms IS NULL)) AS keys
 `).text;
 
@@ -70,6 +75,7 @@ interface CopiedKey {
   readonly creditLimit: number | null;
   readonly voices: readonly string[] | null;
   readonly spent: number;
+  readonly speaking: SpeakingDefaults;
 }
 
 interface CopiedAccount {
@@ -77,7 +83,11 @@ interface CopiedAccount {
   readonly metered: boolean;
   readonly balance: number;
   readonly suspended: boolean;
+  readonly speaking: SpeakingDefaults;
 }
+
+const speakingOf = ([normalize_text, speed, lexicon]: SpeakingFields): SpeakingDefaults =>
+  toSpeaking({ normalize_text, speed, lexicon });
 
 /** SHA-256 of a key, as `changesSince` returns it. */
 const toText = (hash: Uint8Array): string => Buffer.from(hash).toString('base64');
@@ -140,7 +150,12 @@ export class PostgresReader implements StoreReader {
     const account = key && this.#accounts.get(key.accountId);
     if (key === undefined || account === undefined || account.suspended) return null;
     const { accountId, expiresAtMs, voices } = key;
-    return { keyId: key.keyId, accountId, account: account.name, expiresAtMs, voices };
+    const speaking: SpeakingDefaults = {
+      normalizeText: key.speaking.normalizeText ?? account.speaking.normalizeText,
+      speed: key.speaking.speed ?? account.speaking.speed,
+      lexiconId: key.speaking.lexiconId ?? account.speaking.lexiconId,
+    };
+    return { keyId: key.keyId, accountId, account: account.name, expiresAtMs, voices, speaking };
   }
 
   settledEntry(): number {
@@ -228,9 +243,22 @@ export class PostgresReader implements StoreReader {
       this.#keys.clear();
       this.#keyIds.clear();
     }
-    for (const [id, name, metered, balance, suspended] of accounts ?? [])
-      this.#accounts.set(id, { name, metered: metered === 1, balance, suspended });
-    for (const [keyId, accountId, hash, revoked, expiresAtMs, creditLimit, voices, spent] of keys ?? []) {
+    for (const [id, name, metered, balance, suspended, ...speaking] of accounts ?? [])
+      this.#accounts.set(id, {
+        ...{ name, metered: metered === 1, balance, suspended },
+        speaking: speakingOf(speaking),
+      });
+    for (const [
+      keyId,
+      accountId,
+      hash,
+      revoked,
+      expiresAtMs,
+      creditLimit,
+      voices,
+      spent,
+      ...speaking
+    ] of keys ?? []) {
       if (revoked) {
         this.#keys.delete(keyId);
         this.#keyIds.delete(hash);
@@ -239,6 +267,7 @@ export class PostgresReader implements StoreReader {
       this.#keys.set(keyId, {
         ...{ keyId, accountId, hash, expiresAtMs, creditLimit, spent },
         voices: toVoices(voices),
+        speaking: speakingOf(speaking),
       });
       this.#keyIds.set(hash, keyId);
     }

@@ -184,6 +184,19 @@ export const migrations = [
   CREATE TABLE store (id TEXT NOT NULL);
   INSERT INTO store VALUES (gen_random_uuid());
   `,
+  // Speaking defaults of accounts and of keys. A change of a key sets all its properties, and so is announced already.
+  `
+  ALTER TABLE accounts
+    ADD COLUMN normalize_text BIGINT CHECK (normalize_text IN (0, 1)),
+    ADD COLUMN speed DOUBLE PRECISION CHECK (speed BETWEEN 0.5 AND 2),
+    ADD COLUMN lexicon TEXT COLLATE "C";
+  ALTER TABLE api_keys
+    ADD COLUMN normalize_text BIGINT CHECK (normalize_text IN (0, 1)),
+    ADD COLUMN speed DOUBLE PRECISION CHECK (speed BETWEEN 0.5 AND 2),
+    ADD COLUMN lexicon TEXT COLLATE "C";
+  CREATE TRIGGER account_speaking_is_announced AFTER UPDATE OF normalize_text, speed, lexicon
+    ON accounts FOR EACH STATEMENT EXECUTE FUNCTION announce();
+  `,
 ] as const;
 
 export const VERSION = migrations.length;

@@ -1,6 +1,26 @@
 /** Accounts, keys and entries as SQL has them. */
+import type { SpeakingDefaults } from '../../api/speech-settings.js';
 import type { Account, KeyProperties, LedgerEntry, ListedKey, StoredKey } from '../store.js';
 import { clamped, type SqlValue } from './sql.js';
+
+/** Columns of `accounts` and of `api_keys`. */
+export interface SpeakingRow {
+  readonly normalize_text: number | null;
+  readonly speed: number | null;
+  readonly lexicon: string | null;
+}
+
+export const toSpeaking = ({ normalize_text, speed, lexicon }: SpeakingRow): SpeakingDefaults => ({
+  normalizeText: normalize_text === null ? null : normalize_text === 1,
+  speed,
+  lexiconId: lexicon,
+});
+
+export const speakingValues = ({ normalizeText, speed, lexiconId }: SpeakingDefaults): SqlValue[] => [
+  normalizeText === null ? null : normalizeText ? 1 : 0,
+  speed,
+  lexiconId,
+];
 
 export interface AccountRow {
   readonly account_id: number;
@@ -9,9 +29,12 @@ export interface AccountRow {
   readonly balance: number;
   readonly suspended_at_ms: number | null;
   readonly deleted_at_ms: number | null;
+  readonly account_normalize_text: number | null;
+  readonly account_speed: number | null;
+  readonly account_lexicon: string | null;
 }
 
-export interface KeyRow extends AccountRow {
+export interface KeyRow extends AccountRow, SpeakingRow {
   readonly key_id: number;
   readonly prefix: string;
   readonly created_at_ms: number;
@@ -30,11 +53,12 @@ export interface ListedKeyRow extends KeyRow {
 
 export const accountColumns = `
   accounts.id AS account_id, accounts.name AS account, metered, ${clamped('balance')} AS balance, suspended_at_ms,
-  deleted_at_ms
+  deleted_at_ms, accounts.normalize_text AS account_normalize_text, accounts.speed AS account_speed,
+  accounts.lexicon AS account_lexicon
 `;
 const keyColumns = `
   api_keys.id AS key_id, prefix, api_keys.created_at_ms, revoked_at_ms, api_keys.name, expires_at_ms, credit_limit,
-  voices, ${clamped('spent')} AS spent, ${accountColumns}
+  voices, api_keys.normalize_text, api_keys.speed, api_keys.lexicon, ${clamped('spent')} AS spent, ${accountColumns}
 `;
 
 /** @param condition on columns of `api_keys` and `accounts` */
@@ -56,11 +80,17 @@ export const selectKeys = (condition: string): string => `
 /** Ids have no commas. */
 export const toVoices = (column: string | null): readonly string[] | null => column?.split(',') ?? null;
 
-export const propertyValues = ({ name, expiresAtMs, creditLimit, voices }: KeyProperties): SqlValue[] => [
-  name,
-  expiresAtMs,
-  creditLimit,
-  voices?.join(',') ?? null,
+export const propertyColumns = [
+  ...['name', 'expires_at_ms', 'credit_limit', 'voices'],
+  ...['normalize_text', 'speed', 'lexicon'],
+] as const;
+
+export const propertyValues = (properties: KeyProperties): SqlValue[] => [
+  properties.name,
+  properties.expiresAtMs,
+  properties.creditLimit,
+  properties.voices?.join(',') ?? null,
+  ...speakingValues(properties),
 ];
 
 export const toAccount = (row: AccountRow): Account => ({
@@ -70,6 +100,11 @@ export const toAccount = (row: AccountRow): Account => ({
   balance: row.balance,
   suspendedAtMs: row.suspended_at_ms,
   deletedAtMs: row.deleted_at_ms,
+  ...toSpeaking({
+    normalize_text: row.account_normalize_text,
+    speed: row.account_speed,
+    lexicon: row.account_lexicon,
+  }),
 });
 
 export const toKey = (row: KeyRow): StoredKey => ({
@@ -81,6 +116,7 @@ export const toKey = (row: KeyRow): StoredKey => ({
   expiresAtMs: row.expires_at_ms,
   creditLimit: row.credit_limit,
   voices: toVoices(row.voices),
+  ...toSpeaking(row),
   spent: row.spent,
   account: toAccount(row),
 });

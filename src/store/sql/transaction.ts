@@ -1,4 +1,5 @@
 /** The parts of an act on accounts and keys. */
+import type { SpeakingDefaults } from '../../api/speech-settings.js';
 import { newWriter } from '../ledger.js';
 import type {
   Account,
@@ -17,9 +18,11 @@ import {
   accountColumns,
   appendSql,
   appendValues,
+  propertyColumns,
   propertyValues,
   selectKeys,
   selectListedKeys,
+  speakingValues,
   toAccount,
   toKey,
   toListedKey,
@@ -138,22 +141,28 @@ export class Transaction extends People implements StoreTransaction {
     atMs: number,
   ): Promise<number> {
     return this.insert(
-      `INSERT INTO api_keys
-         (kind, account_id, hash, prefix, created_at_ms, name, expires_at_ms, credit_limit, voices)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+      `INSERT INTO api_keys (kind, account_id, hash, prefix, created_at_ms, ${propertyColumns.join(', ')})
+       VALUES (?, ?, ?, ?, ?, ${propertyColumns.map(() => '?').join(', ')}) RETURNING id`,
       ...[kind, accountId, hash, prefix, atMs, ...propertyValues(properties)],
     );
   }
 
   async setKey(keyId: number, properties: KeyProperties): Promise<void> {
     await this.sql.all(
-      'UPDATE api_keys SET name = ?, expires_at_ms = ?, credit_limit = ?, voices = ? WHERE id = ?',
+      `UPDATE api_keys SET ${propertyColumns.map((column) => `${column} = ?`).join(', ')} WHERE id = ?`,
       ...[...propertyValues(properties), keyId],
     );
   }
 
   async setMetered(accountId: number): Promise<void> {
     await this.sql.all('UPDATE accounts SET metered = 1 WHERE id = ?', accountId);
+  }
+
+  async setSpeaking(accountId: number, defaults: SpeakingDefaults): Promise<void> {
+    await this.sql.all(
+      'UPDATE accounts SET normalize_text = ?, speed = ?, lexicon = ? WHERE id = ?',
+      ...[...speakingValues(defaults), accountId],
+    );
   }
 
   async setSuspended(accountId: number, atMs: number | null): Promise<void> {

@@ -3,7 +3,7 @@
  * file is still in its place. What another process changes counts from the next request on.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { toVoices } from '../sql/rows.js';
+import { toSpeaking, toVoices, type SpeakingRow } from '../sql/rows.js';
 import { clamped } from '../sql/sql.js';
 import type { ActiveKey, CreditState, StoreReader } from '../store.js';
 import { Connection } from './connection.js';
@@ -13,7 +13,9 @@ import { openDatabase } from './opening.js';
 import { verifyAtStart } from './verification.js';
 
 const findActive = (column: string) => `
-  SELECT api_keys.id, account_id, accounts.name AS account, expires_at_ms, voices
+  SELECT api_keys.id, account_id, accounts.name AS account, expires_at_ms, voices,
+    coalesce(api_keys.normalize_text, accounts.normalize_text) AS normalize_text,
+    coalesce(api_keys.speed, accounts.speed) AS speed, coalesce(api_keys.lexicon, accounts.lexicon) AS lexicon
   FROM api_keys JOIN accounts ON accounts.id = account_id
   WHERE api_keys.${column} = ? AND revoked_at_ms IS NULL AND suspended_at_ms IS NULL
 `;
@@ -24,7 +26,7 @@ const creditState = `
   FROM api_keys JOIN accounts ON accounts.id = account_id WHERE api_keys.id = ?
 `;
 
-interface ActiveRow {
+interface ActiveRow extends SpeakingRow {
   readonly id: number;
   readonly account_id: number;
   readonly account: string;
@@ -75,6 +77,7 @@ export class SqliteReader implements StoreReader {
       account: row.account,
       expiresAtMs: row.expires_at_ms,
       voices: toVoices(row.voices),
+      speaking: toSpeaking(row),
     };
   }
 

@@ -246,6 +246,25 @@ export const migrations = [
     UPDATE identity SET changes = changes + 1;
   END;
   `,
+  // Speaking defaults of accounts and of keys.
+  `
+  ALTER TABLE accounts ADD COLUMN normalize_text INTEGER CHECK (normalize_text IN (0, 1));
+  ALTER TABLE accounts ADD COLUMN speed REAL CHECK (speed BETWEEN 0.5 AND 2);
+  ALTER TABLE accounts ADD COLUMN lexicon TEXT;
+  ALTER TABLE api_keys ADD COLUMN normalize_text INTEGER CHECK (normalize_text IN (0, 1));
+  ALTER TABLE api_keys ADD COLUMN speed REAL CHECK (speed BETWEEN 0.5 AND 2);
+  ALTER TABLE api_keys ADD COLUMN lexicon TEXT;
+
+  DROP INDEX accounts_twice;
+  DROP INDEX api_keys_twice;
+  CREATE INDEX accounts_twice ON accounts (
+    id, name, metered, created_at_ms, suspended_at_ms, deleted_at_ms, normalize_text, speed, lexicon
+  );
+  CREATE INDEX api_keys_twice ON api_keys (
+    id, account_id, kind, hash, prefix, created_at_ms, revoked_at_ms, name, expires_at_ms, credit_limit, voices,
+    normalize_text, speed, lexicon
+  );
+  `,
 ] as const;
 
 export const SCHEMA_VERSION = migrations.length;

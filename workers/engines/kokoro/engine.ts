@@ -18,6 +18,7 @@ import { type Sound, soundOf } from './sound.js';
 import { stepAll } from '../steps.js';
 import type { Vocabulary } from './symbols.js';
 import { styleSize } from './tables.js';
+import { settingsOf } from '../../../src/api/speech-settings.js';
 
 /** One voice of a pack, in the order of `VoicePack.voices`. */
 export interface Speaker {
@@ -151,7 +152,7 @@ export class KokoroEngine implements Engine {
     const text = sampleSentence(voice!.language);
     const request: SegmentRequest = {
       ...{ text, words: wordSpans(text), before: '', after: '', seed: 0, utteranceSeed: 0 },
-      settings: { voiceId: voice!.id, temperature: 1, normalizeText: false },
+      settings: settingsOf({ voiceId: voice!.id }),
       isFirst: true,
     };
     const [piece] = this.#cut(request);

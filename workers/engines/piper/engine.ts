@@ -17,6 +17,7 @@ import { type StreamSizes, runWindows, sizesOf, windowsOf } from './pieces.js';
 import { Reading, type ReadingStyle } from './reading.js';
 import { PiperSegment } from './segment.js';
 import { stepAll } from '../steps.js';
+import { settingsOf } from '../../../src/api/speech-settings.js';
 
 /** `VoicePack.data` of this format. */
 export interface PiperData {
@@ -154,7 +155,7 @@ export class PiperEngine implements Engine {
   }
 
   async #warmUp(): Promise<void> {
-    const settings = { voiceId: this.voices[0]!.id, temperature: 1, normalizeText: false };
+    const settings = settingsOf({ voiceId: this.voices[0]!.id });
     const request = {
       text: this.#warmUpText,
       words: wordSpans(this.#warmUpText),

@@ -17,6 +17,7 @@ import { OneGraphModel } from './one.js';
 import { PocketSegment } from './segment.js';
 import { stepAll } from '../steps.js';
 import { Tokeniser } from './tokeniser.js';
+import { settingsOf } from '../../../src/api/speech-settings.js';
 
 const warmUpText = 'Yes.';
 const choices = { sharesWeights: true, keepsBuffers: true } as const;
@@ -116,7 +117,7 @@ export class PocketEngine implements Engine {
   async #warmUp(): Promise<void> {
     const segment = this.open({
       ...{ text: warmUpText, words: [{ start: 0, end: warmUpText.length }], before: '', after: '' },
-      settings: { voiceId: this.voices[0]!.id, temperature: 1, normalizeText: false },
+      settings: settingsOf({ voiceId: this.voices[0]!.id }),
       ...{ seed: 0, utteranceSeed: 0 },
     });
     for (let chunk = await segment.step(); chunk?.last === false;) chunk = await segment.step();

@@ -19,6 +19,7 @@ import { stepAll } from '../steps.js';
 import { Timeline } from './timeline.js';
 import { windowsOf } from './windows.js';
 import { PhoneTrack, type TrackMeans } from './track.js';
+import { settingsOf } from '../../../src/api/speech-settings.js';
 
 /** Spoken at load, because the first runs take many times as long. Long enough for every window of every graph. */
 const warmUpText = 'When the evening came we were all sitting near the window, and the rain began to fall.';
@@ -139,7 +140,7 @@ export class SyrinxEngine implements Engine {
       words: [],
       before: '',
       after: '',
-      settings: { voiceId: this.voices[0]!.id, temperature: 1, normalizeText: false },
+      settings: settingsOf({ voiceId: this.voices[0]!.id }),
       seed: 0,
       utteranceSeed: 0,
     });

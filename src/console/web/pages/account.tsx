@@ -1,10 +1,10 @@
 /** One account: its keys, usage and users, and for operators its credit, suspension and deletion. */
 import { useState } from 'preact/hooks';
-import type { AccountView } from '../../contract.js';
+import type { AccountView, SpeakingDefaults } from '../../contract.js';
 import { call } from '../call.js';
 import { formatTime, plural } from '../format.js';
 import { Confirm, Dialog } from '../parts/dialog.js';
-import { Field, Form, numberOf } from '../parts/form.js';
+import { changedIn, Field, Form, numberOf } from '../parts/form.js';
 import { Page, Shown } from '../parts/page.js';
 import { showToast } from '../parts/toast.js';
 import { navigate } from '../route.js';
@@ -12,6 +12,7 @@ import { useUser } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
 import { creditsLeft, Suspended } from './accounts.js';
 import { Keys } from './keys.js';
+import { SpeakingFields, speakingIn, speakingWords } from './speaking.js';
 import { AccountUsage } from './usage.js';
 import { Users } from './users.js';
 
@@ -53,8 +54,27 @@ const AddCredit = ({ account, onClose }: Of & { readonly onClose: () => void }) 
   </Dialog>
 );
 
+const ChangeSpeech = ({ account, onClose }: Of & { readonly onClose: () => void }) => (
+  <Dialog title={`Speech of ${account.name}`} onClose={onClose}>
+    <Form
+      submit="Save"
+      onCancel={onClose}
+      onSubmit={async (values) => {
+        const { accountId, normalizeText, speed, lexiconId } = account;
+        const changes = changedIn<SpeakingDefaults>(speakingIn(values), { normalizeText, speed, lexiconId });
+        if (Object.keys(changes).length > 0) await call('changeAccount', { accountId, changes });
+        await refresh();
+        showToast('Account changed.');
+        onClose();
+      }}
+    >
+      <SpeakingFields of={account} unset="As the request’s API" />
+    </Form>
+  </Dialog>
+);
+
 const Manage = ({ account }: Of) => {
-  const [asked, setAsked] = useState<'suspend' | 'delete' | null>(null);
+  const [asked, setAsked] = useState<'speech' | 'suspend' | 'delete' | null>(null);
   const { accountId, name, suspendedAtMs } = account;
   const suspended = suspendedAtMs !== null;
   const close = () => setAsked(null);
@@ -71,6 +91,18 @@ const Manage = ({ account }: Of) => {
   };
   return (
     <div class="stack">
+      <section class="card between">
+        <div>
+          <h2>Speech</h2>
+          <p class="muted">
+            {speakingWords(account).join(', ') || 'The account sets nothing for its keys.'} Holds where
+            neither a request nor its key says otherwise.
+          </p>
+        </div>
+        <button type="button" class="button" onClick={() => setAsked('speech')}>
+          Change speech
+        </button>
+      </section>
       <section class="card between">
         <div>
           <h2>{suspended ? 'Resume' : 'Suspend'}</h2>
@@ -95,6 +127,7 @@ const Manage = ({ account }: Of) => {
           Delete account
         </button>
       </section>
+      {asked === 'speech' && <ChangeSpeech account={account} onClose={close} />}
       {asked === 'suspend' && (
         <Confirm
           title={suspended ? `Resume ${name}?` : `Suspend ${name}?`}

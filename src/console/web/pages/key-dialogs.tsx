@@ -4,13 +4,14 @@ import type { KeyChanges, KeyPropertiesView, KeyView } from '../../contract.js';
 import { call, CallError } from '../call.js';
 import { CopyBlock } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
-import { Field, Form, numberOf, textOf, useProblemOf } from '../parts/form.js';
+import { changedIn, Field, Form, numberOf, textOf, useProblemOf } from '../parts/form.js';
 import { Shown } from '../parts/page.js';
 import { Switch } from '../parts/switch.js';
 import { showToast } from '../parts/toast.js';
 import { codeFor } from '../playground/as-code.js';
 import { useConsole } from '../session.js';
 import { refresh, useCall } from '../use-call.js';
+import { SpeakingFields, speakingIn } from './speaking.js';
 
 /** As `<input type="datetime-local">` has it: local time without a zone. */
 const toLocal = (ms: number): string =>
@@ -85,6 +86,7 @@ const PropertyFields = ({ of }: { readonly of: KeyPropertiesView | null }) => {
         hint="How many credits this key can spend in total. Empty: as many as the account has."
       />
       <Voices chosen={of?.voices ?? null} />
+      <SpeakingFields of={of} unset="As the account" />
     </>
   );
 };
@@ -104,22 +106,20 @@ const propertiesOf = (values: FormData): Required<KeyChanges> => {
     expiresAtMs: expires === '' ? null : Date.parse(expires),
     creditLimit: numberOf(values, 'creditLimit'),
     voices,
+    ...speakingIn(values),
   };
 };
 
 /** The properties as the form shows them: the field of a time has minutes. */
-const shownOf = ({ name, expiresAtMs, creditLimit, voices }: KeyPropertiesView): KeyPropertiesView => ({
-  name,
-  expiresAtMs: expiresAtMs === null ? null : Date.parse(toLocal(expiresAtMs)),
-  creditLimit,
-  voices: voices?.toSorted() ?? null,
-});
-
-/** Only the fields that this form changed: another user may have changed the others. */
-const changesIn = (values: FormData, before: KeyPropertiesView): KeyChanges => {
-  const then = Object.values(shownOf(before)).map((value) => JSON.stringify(value));
-  const now = Object.entries(shownOf(propertiesOf(values)));
-  return Object.fromEntries(now.filter(([, value], index) => JSON.stringify(value) !== then[index]));
+const shownOf = (properties: KeyPropertiesView): KeyPropertiesView => {
+  const { name, expiresAtMs, creditLimit, voices, normalizeText, speed, lexiconId } = properties;
+  return {
+    name,
+    expiresAtMs: expiresAtMs === null ? null : Date.parse(toLocal(expiresAtMs)),
+    creditLimit,
+    voices: voices?.toSorted() ?? null,
+    ...{ normalizeText, speed, lexiconId },
+  };
 };
 
 const languages = { curl: 'curl', node: 'Node', python: 'Python' } as const;
@@ -185,7 +185,7 @@ export const ChangeKey = ({ shown, onClose }: { readonly shown: KeyView; readonl
       submit="Save"
       onCancel={onClose}
       onSubmit={async (values) => {
-        const changes = changesIn(values, shown);
+        const changes = changedIn(shownOf(propertiesOf(values)), shownOf(shown));
         if (Object.keys(changes).length > 0) await call('changeKey', { keyId: shown.keyId, changes });
         await refresh();
         showToast('Key changed.');

@@ -9,6 +9,7 @@ import { Table } from '../parts/table.js';
 import { showToast } from '../parts/toast.js';
 import { refresh, useCall } from '../use-call.js';
 import { ChangeKey, CreateKey } from './key-dialogs.js';
+import { speakingWords } from './speaking.js';
 
 type Asked = { readonly act: 'change' | 'revoke'; readonly key: KeyView } | { readonly act: 'create' };
 
@@ -69,6 +70,17 @@ const KeyTable = (props: { readonly rows: readonly KeyView[]; readonly ask: (ask
         },
       },
       {
+        label: 'Speech',
+        cell: (key) => {
+          const words = speakingWords(key);
+          return words.length === 0 ? (
+            <span class="muted">As the account</span>
+          ) : (
+            words.map((phrase) => <div key={phrase}>{phrase}</div>)
+          );
+        },
+      },
+      {
         label: 'Actions',
         isAction: true,
         cell: (key) =>
@@ -120,6 +132,7 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
   const keys = useCall('keys', { accountId: account.accountId });
   const [asked, setAsked] = useState<Asked | null>(null);
   const close = () => setAsked(null);
+  const ofAccount = speakingWords(account);
   const create = (
     <button type="button" class="button primary" onClick={() => setAsked({ act: 'create' })}>
       Create key
@@ -141,7 +154,11 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
               ) : (
                 <>
                   <div class="between">
-                    <p class="muted">Programs use these keys. Their speech is charged to this account.</p>
+                    <p class="muted">
+                      Programs use these keys. Their speech is charged to this account.{' '}
+                      {ofAccount.length > 0 &&
+                        `Where a key sets nothing: ${ofAccount.join(', ').toLowerCase()}.`}
+                    </p>
                     {create}
                   </div>
                   <KeyTable rows={valid} ask={setAsked} />

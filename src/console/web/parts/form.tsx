@@ -151,6 +151,14 @@ export const textOf = (values: FormData, name: string): string => {
   return typeof value === 'string' ? value.trim() : '';
 };
 
+/** Only what this form changed: another user may have changed the rest. */
+export const changedIn = <Fields extends object>(now: Fields, before: Fields): Partial<Fields> =>
+  Object.fromEntries(
+    Object.entries(now).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Fields]),
+    ),
+  ) as Partial<Fields>;
+
 /** `null` for an empty field. */
 export const numberOf = (values: FormData, name: string): number | null => {
   const text = textOf(values, name);

@@ -50,7 +50,7 @@ const requestOf = ({ format, normalize, temperature, text }: Draft, voice: strin
   response_format: wireFormat(format),
   timestamps: true,
   ...(temperature !== firstTemperature && { temperature }),
-  ...(normalize && { normalize_text: true }),
+  normalize_text: normalize,
 });
 
 const wholeMs = (ms: number): string => `${formatNumber(Math.round(ms))} ms`;
