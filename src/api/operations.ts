@@ -160,7 +160,8 @@ export const operations = {
       tags: ['integrations'],
       summary: 'The webhook of a voice-agent platform',
       description:
-        'Speaks messages whose `type` is `voice-request`. All others get an empty response and cost nothing.',
+        'Speaks messages whose `type` is `voice-request`. All others get an empty response and cost nothing. Numbers are ' +
+        'spoken as they are written, unless the key or its account is set to normalise them.',
       parameters: [
         {
           name: 'voice',

@@ -1,4 +1,6 @@
 /** People at the console of a running service: they claim it, invite, make keys, revoke them and sign out. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { pause, speech, until } from '../support/service.js';
 import { openWs } from '../support/socket-client.js';
@@ -119,6 +121,52 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     await ada.page.getByText('Key changed.').waitFor();
     const [changed] = (await ask(ada.page, 'keys', { accountId })).filter(({ name }) => name === 'Desk');
     t.match(changed, { keyId: key!.keyId, creditLimit: 77, voices: null });
+  });
+
+  await t.test('a key and its account get speaking defaults, which the lists show', async (t) => {
+    const { service } = rig;
+    const folder = join(service.dataDir, 'lexicons/named/boats');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'words.txt'), 'quay = key\n');
+    service.signal('SIGHUP');
+    await service.untilLogged('lexicons read');
+    const dialog = ada.page.getByRole('dialog');
+    await ada.button('Change Desk').click();
+    await dialog.getByLabel('Numbers and dates').selectOption('Spoken as words');
+    await dialog.getByLabel('Speed').fill('2.5');
+    await dialog.getByLabel('Lexicon').selectOption('boats');
+    await ada.button('Save').click();
+    t.equal(await dialog.count(), 1, 'a speed beyond the range is not sent');
+    await dialog.getByLabel('Speed').fill('1.25');
+    await ada.button('Save').click();
+    await dialog.waitFor({ state: 'detached' });
+    for (const words of ['Numbers as words', 'Speed 1.25', 'Lexicon boats'])
+      await ada.page.getByRole('row', { name: /Desk/ }).getByText(words).waitFor();
+
+    await ada.page.goto(`/accounts/${accountId}/manage`);
+    await ada.page.getByText('The account sets nothing for its keys.').waitFor();
+    await ada.button('Change speech').click();
+    await dialog.getByLabel('Numbers and dates').selectOption('As they are written');
+    await dialog.getByLabel('Speed').fill('0.9');
+    await ada.button('Save').click();
+    await ada.page.getByText('Numbers as written, Speed 0.9').waitFor();
+    t.match(await ask(ada.page, 'account', { accountId }), {
+      ...{ normalizeText: false, speed: 0.9, lexiconId: null },
+    });
+
+    await ada.page.goto(`/accounts/${accountId}/keys`);
+    await ada.page.getByText('Where a key sets nothing: numbers as written, speed 0.9.').waitFor();
+    await ada.button('Change Desk').click();
+    await dialog.getByLabel('Speed').fill('');
+    await dialog.getByLabel('Lexicon').selectOption('As the account');
+    await ada.button('Save').click();
+    await dialog.waitFor({ state: 'detached' });
+    const keys = await ask(ada.page, 'keys', { accountId });
+    t.match(
+      keys.find(({ name }) => name === 'Desk'),
+      { normalizeText: true, speed: null, lexiconId: null },
+      'an empty field leaves it to the account again',
+    );
   });
 
   await t.test('a key that is revoked while it speaks: its WebSocket is closed', async (t) => {

@@ -6,7 +6,7 @@
  * The copy is that of one snapshot, with the last entry of this reader's writer that the snapshot includes.
  */
 import { performance } from 'node:perf_hooks';
-import type { SpeakingDefaults } from '../../api/speech-settings.js';
+import { noSpeakingDefaults, type SpeakingDefaults } from '../../api/speech-settings.js';
 import { toSpeaking, toVoices } from '../sql/rows.js';
 import { clamped } from '../sql/sql.js';
 import {
@@ -87,7 +87,9 @@ interface CopiedAccount {
 }
 
 const speakingOf = ([normalize_text, speed, lexicon]: SpeakingFields): SpeakingDefaults =>
-  toSpeaking({ normalize_text, speed, lexicon });
+  normalize_text === null && speed === null && lexicon === null
+    ? noSpeakingDefaults
+    : toSpeaking({ normalize_text, speed, lexicon });
 
 /** SHA-256 of a key, as `changesSince` returns it. */
 const toText = (hash: Uint8Array): string => Buffer.from(hash).toString('base64');
