@@ -1,5 +1,6 @@
 /** Accounts and keys from the command line. Works while the service runs, and takes effect at once. */
-import { administer, type Administration, type Installed } from '../src/accounts/administration.js';
+import { administer, type Administration } from '../src/accounts/administration.js';
+import type { Installed } from '../src/accounts/checks.js';
 import { looksLikeKey } from '../src/accounts/keys.js';
 import type { SpeakingDefaults } from '../src/api/speech-settings.js';
 import { readConfig } from '../src/config.js';

@@ -15,16 +15,16 @@ import {
   type StoreTransaction,
   type StoreView,
 } from '../store/store.js';
-import { commandLine, record, refuseMember, type Actor, type FindActor } from './audit.js';
+import { commandLine, describe, record, refuseMember, type Actor, type FindActor } from './audit.js';
 import {
   checkCredits,
-  checkLexicon,
+  checkInstalled,
   checkName,
   checkProperties,
   checkSpeaking,
-  checkVoices,
   CREDITS_MAX,
   handleOf,
+  type Installed,
 } from './checks.js';
 import { generateKey, hashKey, looksLikeKey, PLAYGROUND, prefixOf } from './keys.js';
 import { findAccount, findKey, type AccountTarget, type KeyTarget } from './targets.js';
@@ -36,12 +36,6 @@ const noProperties: KeyProperties = {
   ...{ name: '', expiresAtMs: null, creditLimit: null, voices: null },
   ...noSpeakingDefaults,
 };
-
-/** What a service has that a key may name; what is absent is not known, and then any name is taken. */
-export interface Installed {
-  readonly voices?: readonly string[];
-  readonly lexicons?: readonly string[];
-}
 
 export interface CreatedKey {
   readonly keyId: number;
@@ -97,35 +91,8 @@ const nameOfDeleted = async (view: StoreView, { accountId, name }: Account): Pro
 const inCredits = (amount: number | null): string =>
   amount === null ? 'not metered' : `${amount} credit${amount === 1 ? '' : 's'}`;
 
-const describe = (changes: Partial<KeyProperties>): string => {
-  const { name, expiresAtMs, creditLimit, voices, normalizeText, speed, lexiconId } = changes;
-  const unset = 'not set';
-  const parts = [
-    name !== undefined && (name === '' ? 'no name' : `name ${name}`),
-    expiresAtMs !== undefined &&
-      (expiresAtMs === null ? 'no expiry' : `expires ${new Date(expiresAtMs).toISOString()}`),
-    creditLimit !== undefined && (creditLimit === null ? 'no limit' : `limit ${creditLimit}`),
-    voices !== undefined && (voices === null ? 'all voices' : `voices ${voices.join(', ')}`),
-    normalizeText !== undefined &&
-      `normalize ${normalizeText === null ? unset : normalizeText ? 'on' : 'off'}`,
-    speed !== undefined && `speed ${speed ?? unset}`,
-    lexiconId !== undefined && `lexicon ${lexiconId ?? unset}`,
-  ];
-  return parts.filter((part) => part !== false).join('; ');
-};
-
 const inAccount = ({ name }: Account, details: string): string =>
   details === '' ? `account ${name}` : `account ${name}; ${details}`;
-
-/** @param before what the key or account has already: it may keep that */
-const checkInstalled = (
-  changes: Partial<KeyProperties>,
-  { voices, lexicons }: Installed,
-  before: Partial<KeyProperties> = {},
-): void => {
-  if (voices !== undefined) checkVoices(changes, [...voices, ...(before.voices ?? [])]);
-  if (lexicons !== undefined) checkLexicon(changes, [...lexicons, before.lexiconId ?? null]);
-};
 
 export interface AdministrationOptions {
   /** By default the command line acts. */

@@ -1,7 +1,7 @@
 /** Who acts, and the audit table, which has every act. */
 import type { Awaitable } from '../store/awaitable.js';
 import type { Act, PeopleTransaction } from '../store/people.js';
-import { AdministrationError, type StoreView } from '../store/store.js';
+import { AdministrationError, type KeyProperties, type StoreView } from '../store/store.js';
 
 /** Rows of the audit table, and their age: older ones go. */
 const ACTS_MAX = 1_000_000;
@@ -32,6 +32,24 @@ export const userById =
 
 export const refuseMember = (actor: Actor): void => {
   if (actor.accountId !== null) throw new AdministrationError('Only operators can do this', 'forbidden');
+};
+
+/** Changes of a key or an account, in words. */
+export const describe = (changes: Partial<KeyProperties>): string => {
+  const { name, expiresAtMs, creditLimit, voices, normalizeText, speed, lexiconId } = changes;
+  const unset = 'not set';
+  const parts = [
+    name !== undefined && (name === '' ? 'no name' : `name ${name}`),
+    expiresAtMs !== undefined &&
+      (expiresAtMs === null ? 'no expiry' : `expires ${new Date(expiresAtMs).toISOString()}`),
+    creditLimit !== undefined && (creditLimit === null ? 'no limit' : `limit ${creditLimit}`),
+    voices !== undefined && (voices === null ? 'all voices' : `voices ${voices.join(', ')}`),
+    normalizeText !== undefined &&
+      `normalize ${normalizeText === null ? unset : normalizeText ? 'on' : 'off'}`,
+    speed !== undefined && `speed ${speed ?? unset}`,
+    lexiconId !== undefined && `lexicon ${lexiconId ?? unset}`,
+  ];
+  return parts.filter((part) => part !== false).join('; ');
 };
 
 /** Adds a row to the audit table, and removes the oldest beyond its bounds. */

@@ -76,10 +76,7 @@ export const checkSpeaking = ({ speed, lexiconId }: Partial<SpeakingDefaults>): 
 };
 
 /** @param known the lexicons that can be named, and that of the key or account: its folder may be missing only for a while */
-export const checkLexicon = (
-  { lexiconId }: Partial<SpeakingDefaults>,
-  known: readonly (string | null)[],
-): void => {
+const checkLexicon = ({ lexiconId }: Partial<SpeakingDefaults>, known: readonly (string | null)[]): void => {
   if (lexiconId === undefined || lexiconId === null || known.includes(lexiconId)) return;
   const names = known.filter((name) => name !== null);
   const remedy =
@@ -92,7 +89,7 @@ export const checkLexicon = (
 /**
  * @param known the installed voices, and those that the key has already: their pack may be missing only for a while
  */
-export const checkVoices = ({ voices }: Partial<KeyProperties>, known: readonly string[]): void => {
+const checkVoices = ({ voices }: Partial<KeyProperties>, known: readonly string[]): void => {
   const unknown = voices?.filter((id) => !known.includes(id)) ?? [];
   if (unknown.length > 0)
     throw new AdministrationError(
@@ -100,4 +97,20 @@ export const checkVoices = ({ voices }: Partial<KeyProperties>, known: readonly 
       'badRequest',
       'voices',
     );
+};
+
+/** What a service has that a key may name; what is absent is not known, and then any name is taken. */
+export interface Installed {
+  readonly voices?: readonly string[];
+  readonly lexicons?: readonly string[];
+}
+
+/** @param before what the key or account has already: it may keep that */
+export const checkInstalled = (
+  changes: Partial<KeyProperties>,
+  { voices, lexicons }: Installed,
+  before: Partial<KeyProperties> = {},
+): void => {
+  if (voices !== undefined) checkVoices(changes, [...voices, ...(before.voices ?? [])]);
+  if (lexicons !== undefined) checkLexicon(changes, [...lexicons, before.lexiconId ?? null]);
 };

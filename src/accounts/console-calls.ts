@@ -4,7 +4,8 @@ import { AdministrationError, StoreError, type KeyProperties, type Objection } f
 import type { SpeakingDefaults } from '../api/speech-settings.js';
 import type { ListedAccount, ListedKey } from '../store/store.js';
 import { Access, type AccessBounds, type Credentials, type LinkCredentials } from './access.js';
-import { Administration, type Installed } from './administration.js';
+import { Administration } from './administration.js';
+import type { Installed } from './checks.js';
 import { phrases } from './admission.js';
 import { record, refuseMember, userById } from './audit.js';
 import { Overview } from './overview.js';

@@ -8,7 +8,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { wrap, type Remote } from 'comlink';
-import type { Installed } from '../accounts/administration.js';
+import type { Installed } from '../accounts/checks.js';
 import type { ConsoleCalls, ConsoleDesk, Outcome } from '../accounts/console-calls.js';
 import { nodeEndpoint } from '../comlink-node.js';
 import type { Bounds } from '../limits.js';

@@ -3,7 +3,7 @@
  * the administration thread checks that in the transaction of the act.
  */
 import typia, { type IValidation } from 'typia';
-import type { Installed } from '../accounts/administration.js';
+import type { Installed } from '../accounts/checks.js';
 import type { ConsoleAdministration, OpenedSession, StoreCall, StoreCalls } from './administration.js';
 import { forOperators, signedOut } from './answers.js';
 import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';

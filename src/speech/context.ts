@@ -69,11 +69,10 @@ export class Context implements SpeechContext, SegmentOwner {
     this.#parts = parts;
     this.id = parts.id;
     const { format, framing, timestamps, clientContextId, settings, group, lease } = parts.options;
-    const { settingsNow = () => settings } = parts.options;
     this.#generation = parts.generations.enter();
     this.#sampleRateHz = this.#generation.voices.sampleRateHz(settings.voiceId);
     const language = this.#generation.voices.language(settings.voiceId);
-    this.#utterances = new Utterances(parts.bounds, framing, settingsNow, language, (spoken) =>
+    this.#utterances = new Utterances(parts.bounds, parts.options, language, (spoken) =>
       parts.lexicons(lease.account, spoken),
     );
     const bytesPerMs = heldBytesPerMs(format, this.#sampleRateHz);

@@ -75,6 +75,8 @@ export const tokensOf = (
   return { words: tokens, gaps: [(blank ?? '') + gaps[0]!, ...gaps.slice(1)] };
 };
 
+type UtteranceOptions = Pick<ContextOptions, 'framing' | 'settings' | 'settingsNow'>;
+
 export class Utterances {
   readonly #segmenter: Segmenter;
   readonly #bounds: Bounds;
@@ -109,21 +111,19 @@ export class Utterances {
    * A request has its whole text at once, and one for blank text is answered by a short silence. On a socket text arrives
    * in pieces: speech starts early, and blank text is not a request.
    *
-   * @param settingsNow called for each utterance, so that a change takes effect from the next one on
    * @param language of the voice, BCP 47
    * @param lexicons called for each segment, so that a reload takes effect from the next one on
    */
   constructor(
     bounds: Bounds,
-    framing: Framing,
-    settingsNow: () => SpeechSettings,
+    { framing, settings, settingsNow = () => settings }: UtteranceOptions,
     language: string,
     lexicons: (settings: SpeechSettings) => readonly Lexicon[],
   ) {
     const arrivesInPieces = isSocketFraming(framing);
     this.#bounds = bounds;
     this.#settingsNow = settingsNow;
-    this.#settings = settingsNow();
+    this.#settings = settings;
     this.#language = language;
     this.#lexicons = lexicons;
     this.#segmenter = new Segmenter(bounds, arrivesInPieces, language);

@@ -155,7 +155,7 @@ t.test('people use the console from the claim to the last sign-out', { skip: noB
     });
 
     await ada.page.goto(`/accounts/${accountId}/keys`);
-    await ada.page.getByText('Where a key sets nothing: numbers as written, speed 0.9.').waitFor();
+    await ada.page.getByText('Where a key sets nothing: Numbers as written, Speed 0.9.').waitFor();
     await ada.button('Change Desk').click();
     await dialog.getByLabel('Speed').fill('');
     await dialog.getByLabel('Lexicon').selectOption('As the account');

@@ -154,13 +154,12 @@ export const Keys = ({ account }: { readonly account: AccountView }) => {
               ) : (
                 <>
                   <div class="between">
-                    <p class="muted">
-                      Programs use these keys. Their speech is charged to this account.{' '}
-                      {ofAccount.length > 0 &&
-                        `Where a key sets nothing: ${ofAccount.join(', ').toLowerCase()}.`}
-                    </p>
+                    <p class="muted">Programs use these keys. Their speech is charged to this account.</p>
                     {create}
                   </div>
+                  {ofAccount.length > 0 && (
+                    <p class="muted">Where a key sets nothing: {ofAccount.join(', ')}.</p>
+                  )}
                   <KeyTable rows={valid} ask={setAsked} />
                 </>
               )}
