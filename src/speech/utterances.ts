@@ -13,7 +13,6 @@ import {
   isSocketFraming,
   timesCharacters,
   type ActorCommand,
-  type Framing,
   type SegmentRequest,
 } from '../threads/messages.js';
 import type { ScheduledSegment } from './schedule.js';
