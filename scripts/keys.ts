@@ -67,15 +67,15 @@ const propertyOptions = ['expires', 'limit', 'voices', ...speakingOptions] as co
 const switches: Readonly<Record<string, boolean | null>> = { on: true, off: false, default: null };
 
 const readSpeaking = ({ option }: CommandLine): Partial<SpeakingDefaults> => {
-  const [normalize, speed, lexicon] = speakingOptions.map(option);
-  if (normalize != null && !Object.hasOwn(switches, normalize))
+  const [normalize, speed, lexicon] = [option('normalize'), option('speed'), option('lexicon')];
+  if (normalize !== null && !Object.hasOwn(switches, normalize))
     throw new UsageError(`--normalize is on, off or default, not "${normalize}"`);
-  if (speed != null && speed !== 'default' && !/^\d+(?:\.\d+)?$/.test(speed))
+  if (speed !== null && speed !== 'default' && !/^\d+(?:\.\d+)?$/.test(speed))
     throw new UsageError(`--speed is a number or default, not "${speed}"`);
   return {
-    ...(normalize != null && { normalizeText: switches[normalize] ?? null }),
-    ...(speed != null && { speed: speed === 'default' ? null : Number(speed) }),
-    ...(lexicon != null && { lexiconId: lexicon === 'default' ? null : lexicon }),
+    ...(normalize !== null && { normalizeText: switches[normalize] ?? null }),
+    ...(speed !== null && { speed: speed === 'default' ? null : Number(speed) }),
+    ...(lexicon !== null && { lexiconId: lexicon === 'default' ? null : lexicon }),
   };
 };
 

@@ -9,8 +9,6 @@ const NAME_MAX = 64;
 /** Each request of the key reads them. */
 const VOICES_MAX = 100;
 const VOICE_ID_MAX = 200;
-/** Bytes of a name of a folder. */
-const LEXICON_BYTES_MAX = 255;
 /** Later years have another form in ISO 8601. */
 const EXPIRY_MS_MAX = Date.UTC(10_000, 0, 1) - 1;
 
@@ -67,9 +65,9 @@ export const checkSpeaking = ({ speed, lexiconId }: Partial<SpeakingDefaults>): 
     throw new AdministrationError('A speed is a number from 0.5 to 2', 'badRequest', 'speed');
   if (lexiconId === undefined || lexiconId === null) return;
   // It is the name of a folder.
-  if (!/^[^\s./\\\p{C}][^/\\\p{C}]*$/u.test(lexiconId) || Buffer.byteLength(lexiconId) > LEXICON_BYTES_MAX)
+  if (!/^[^\s./\\\p{C}][^/\\\p{C}]*$/u.test(lexiconId) || lexiconId.length > NAME_MAX)
     throw new AdministrationError(
-      'The name of a lexicon is that of its folder in lexicons/named, without a path',
+      'The name of a lexicon is that of its folder in lexicons/named, of at most 64 characters, without a path',
       'badRequest',
       'lexiconId',
     );

@@ -86,7 +86,7 @@ export interface KeyView extends KeyPropertiesView {
 export interface SpeakingChanges {
   readonly normalizeText?: boolean | null;
   readonly speed?: Speed | null;
-  readonly lexiconId?: (string & tags.MaxLength<255>) | null;
+  readonly lexiconId?: (string & tags.MaxLength<64>) | null;
 }
 
 export interface KeyChanges extends SpeakingChanges {
