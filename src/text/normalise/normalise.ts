@@ -7,11 +7,12 @@ import type { Bounds } from '../../limits.js';
 import { primaryLanguage } from '../language.js';
 import type { Replacement } from '../replacements.js';
 import { type Span, wordSpans } from '../words.js';
+import { spokenAddress } from './electronic.js';
 import { english } from './english/english.js';
 import { french } from './european/french.js';
 import { german } from './european/german.js';
 import { spanish } from './european/spanish.js';
-import { type Joined, type LanguageRules, type Reading, type Token, Tokens } from './tokens.js';
+import { type Joined, type LanguageRules, type Reading, type Token, Tokens, trim } from './tokens.js';
 
 /** Rules of a BCP 47 tag. The other languages leave all forms to the voice. */
 const languages: Readonly<Record<string, (language: string) => LanguageRules>> = {
@@ -108,4 +109,27 @@ export const normalise = (
     at += count ?? parts.length;
   }
   return replacements;
+};
+
+/** In every text with an address; few others have it. */
+const addressSign = /[^\s.][.:][^\s.]|@/;
+
+/**
+ * E-mail and web addresses, which no voice reads well as they are written.
+ *
+ * @param words the tokens of the text (`wordSpans`)
+ * @param language of the voice, BCP 47
+ */
+export const addressesIn = (text: string, words: readonly Span[], language: string): Replacement[] => {
+  const found: Replacement[] = [];
+  if (!addressSign.test(text)) return found;
+  for (const [first, { start, end }] of words.entries()) {
+    const raw = text.slice(start, end);
+    if (!addressSign.test(raw)) continue;
+    // The brackets of <https://example.com> are none of the text's.
+    const { lead, core, tail } = trim(/^<.*>$/.test(raw) ? raw.slice(1, -1) : raw, raw.length);
+    const address = spokenAddress(core, rulesFor(language)?.addressWords);
+    if (address !== null && address !== raw) found.push({ first, last: first, spoken: lead + address + tail });
+  }
+  return found;
 };

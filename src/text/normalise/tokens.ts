@@ -27,7 +27,8 @@ const foreign = /(?![\p{Script=Latin}μΩ])\p{L}/u;
 const latinLetter = /\p{Script=Latin}/u;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
 
-const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tail'> => {
+/** A token without its punctuation, and that. */
+export const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tail'> => {
   if (raw.length > tokenMax) return { lead: raw, core: '', tail: '' };
   let start = 0;
   let end = raw.length;
@@ -178,6 +179,22 @@ export interface Reading {
   readonly count?: number;
 }
 
+/** The words of a language for the signs of an address. */
+export interface AddressWords {
+  readonly at: string;
+  readonly dot: string;
+  readonly hyphen: string;
+  readonly underscore: string;
+  readonly slash: string;
+  readonly colon: string;
+  readonly plus: string;
+  readonly equals: string;
+  readonly and: string;
+  cardinal(digits: string): string;
+  /** One letter, in upper case. */
+  letter(letter: string): string;
+}
+
 /** `null` if the rule does not apply. Examines a bounded number of tokens, so that all rules take linear time. */
 export type Rule = (tokens: Tokens, at: number) => Reading | null;
 
@@ -195,6 +212,7 @@ export interface LanguageRules {
   readonly touchable: RegExp;
   /** Words that a rule sees as one token, such as `12 345`; by default each word is a token. */
   readonly joined?: (text: string, words: readonly Span[]) => readonly Joined[];
+  readonly addressWords: AddressWords;
 }
 
 /** Words `first` to `last`. */

@@ -1,5 +1,5 @@
 /** What English reads, in the order in which the rules are tried. */
-import { addresses } from '../electronic.js';
+import { fileNames, networkAddresses } from '../electronic.js';
 import type { LanguageRules } from '../tokens.js';
 import { abbreviations, names } from './abbreviations.js';
 import { codes, romanNumerals, telephone } from './codes.js';
@@ -12,9 +12,10 @@ import { addressWords, cuedSerials, serials } from './serial.js';
 
 export const english: LanguageRules = {
   rules: [
-    ...[addresses(addressWords), cuedSerials, dates, telephone, times, money, inches, fractions, signs],
+    ...[networkAddresses(addressWords), cuedSerials, dates, telephone, times, money, inches, fractions, signs],
     ...[years, codes, measures, ordinals, ranges, romanNumerals, addressParts, names, abbreviations],
-    ...[plainNumbers, serials],
+    ...[plainNumbers, serials, fileNames(addressWords)],
   ],
-  touchable: /^[^\p{L}]|[\d@+#=]|:\/\/|\.\p{L}{2}|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u,
+  addressWords,
+  touchable: /^[^\p{L}]|[\d@+#=]|\.\p{Ll}{2}|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u,
 };

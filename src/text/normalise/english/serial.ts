@@ -1,6 +1,6 @@
 /** Letters and digits mixed: B2A23C, t-0t25d12-f, flight AA123, CO2, C++. */
-import { isSpelled, type AddressWords } from '../electronic.js';
-import { type Rule, say, wordSet } from '../tokens.js';
+import { isSpelled } from '../electronic.js';
+import { type AddressWords, type Rule, say, wordSet } from '../tokens.js';
 import { timeOf } from './dates.js';
 import { measureOf } from './measures.js';
 import { ordinalOf } from './number-forms.js';
@@ -10,8 +10,8 @@ const spellOut = (letters: string): string => Array.from(letters, letterName).jo
 
 export const addressWords: AddressWords = {
   ...{ at: 'at', dot: 'dot', hyphen: 'dash', underscore: 'underscore', slash: 'slash', colon: 'colon' },
-  ...{ plus: 'plus', equals: 'equals', and: 'ampersand', question: 'question mark' },
-  digit: digitWords,
+  ...{ plus: 'plus', equals: 'equals', and: 'ampersand' },
+  cardinal,
   letter: letterName,
 };
 
