@@ -79,18 +79,24 @@ const stopsOrdinals = new Set([
   'lv',
 ]);
 
+/** Units after a number: "10 in. wide", "6 ft. He". */
+const unit =
+  /^\d (?:in|ft|yds?|oz|lbs?|mi|gal|qt|pt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?|[cmk]m|[mk]?g)$/;
+
 const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}.…]+$/gu;
 
 /**
  * @param token the token before the white space, with all its punctuation; its last terminator is a full stop or an
- *   ellipsis
+ *   ellipsis. The last digit of a number before it, with the space between, may come with it
  * @param opensSegment whether it is the segment's first token
  * @param code primary subtag of the language: `de`
  */
 export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en'): FullStop => {
   const bare = token.replace(edges, '');
   if (/(?:\.\.|…)$/u.test(bare)) return 'unless-lower-case';
-  const stem = bare.replace(/\.$/u, '');
+  const whole = bare.replace(/\.$/u, '');
+  if (unit.test(whole)) return 'unless-lower-case';
+  const stem = whole.replace(/^\d /, '');
   // "I" is a pronoun far more often than an initial.
   if (/^\p{Lu}$/u.test(stem) && stem !== 'I') return 'inside';
   // A list's number: "1. Preheat the oven."

@@ -46,8 +46,9 @@ const read = ({ rules, touchable }: LanguageRules, tokens: Tokens, at: number): 
   return null;
 };
 
-/** A mark with no white space after it, where one belongs: "5pm,4pm", "(1)Hello", "no?17". */
-const seam = /(?<=[;!?)\]])(?=[\p{L}\p{N}$€£¥(])|(?<=(?<!\d),)(?=[\p{L}\p{N}$€£¥(])|(?<=,)(?=[\p{L}$€£¥(])/u;
+/** A mark with no white space after it, where one belongs: "5pm,4pm", "(1)Hello", "no?17", "<b>5</b>". */
+const seam =
+  /(?<=[;!?)\]>…]|\.{3})(?=[\p{L}\p{N}$€£¥(]|[-−]\d)|(?<=\d\S?)(?=<\/)|(?<=(?<!\d),)(?=[\p{L}\p{N}$€£¥(])|(?<=,)(?=[\p{L}$€£¥(])/u;
 
 /** The pieces of a token that no rule knows, each read by itself. */
 const readPieces = (
@@ -129,7 +130,8 @@ export const addressesIn = (text: string, words: readonly Span[], language: stri
     // The brackets of <https://example.com> are none of the text's.
     const { lead, core, tail } = trim(/^<.*>$/.test(raw) ? raw.slice(1, -1) : raw, raw.length);
     const address = spokenAddress(core, rulesFor(language)?.addressWords);
-    if (address !== null && address !== raw) found.push({ first, last: first, spoken: lead + address + tail });
+    if (address !== null && address !== raw)
+      found.push({ first, last: first, spoken: lead + address + tail });
   }
   return found;
 };

@@ -5,7 +5,7 @@ import type { Span } from '../words.js';
 
 export interface Token {
   readonly raw: string;
-  /** Opening punctuation. `lead + core + tail` is `raw`, except that apostrophes in `core` are straight. */
+  /** Opening punctuation. `lead + core + tail` is `raw`, except that apostrophes and hyphens in `core` are plain. */
   readonly lead: string;
   /** Empty if the token is too long to examine. */
   readonly core: string;
@@ -36,7 +36,7 @@ export const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core'
   while (start < end && opening.has(raw[start]!)) start++;
   return {
     lead: raw.slice(0, start),
-    core: raw.slice(start, end).replaceAll('’', "'"),
+    core: raw.slice(start, end).replaceAll('’', "'").replace(/[‐‑]/g, '-'),
     tail: raw.slice(end),
   };
 };
