@@ -74,7 +74,7 @@ const spell = (text: string, words: AddressWords, country = ''): string => {
     ...{ ':': words.colon, '+': words.plus, '=': words.equals, '&': words.and },
   };
   const spoken = Array.from(text.matchAll(piece), ({ 0: part, index }) => {
-    if (/^[1-9]000$/.test(part)) return words.cardinal(part);
+    if (/^[1-9]000$/.test(part) && text.charAt(index - 1) !== ':') return words.cardinal(part);
     if (/\d/.test(part)) return Array.from(part, (digit) => words.cardinal(digit)).join(' ');
     // The article in a title: "how-to-bake-a-cake".
     if (part === 'a' && text.charAt(index - 1) === ' ') return part;

@@ -5,7 +5,7 @@
  */
 import type { Bounds } from '../../limits.js';
 import { primaryLanguage } from '../language.js';
-import type { Replacement } from '../replacements.js';
+import { type Replacement, silentForm } from '../replacements.js';
 import { type Span, wordSpans } from '../words.js';
 import { spokenAddress } from './electronic.js';
 import { english } from './english/english.js';
@@ -113,7 +113,9 @@ export const normalise = (
 };
 
 /** In every text with an address; few others have it. */
-const addressSign = /[^\s.][.:][^\s.]|@/;
+const addressSign = /[^\s.][.:][^\s.]|@|[?&][\w.-]+=/;
+/** The end of a long address, of which the segment before has the beginning. */
+const restOfAddress = /^[^/\s][^\s?&]*[?&][\w.-]+=/;
 
 /**
  * E-mail and web addresses, which no voice reads well as they are written.
@@ -129,7 +131,8 @@ export const addressesIn = (text: string, words: readonly Span[], language: stri
     if (!addressSign.test(raw)) continue;
     // The brackets of <https://example.com> are none of the text's.
     const { lead, core, tail } = trim(/^<.*>$/.test(raw) ? raw.slice(1, -1) : raw, raw.length);
-    const address = spokenAddress(core, rulesFor(language)?.addressWords);
+    const isRest = start === 0 && restOfAddress.test(raw);
+    const address = spokenAddress(core, rulesFor(language)?.addressWords) ?? (isRest ? silentForm : null);
     if (address !== null && address !== raw)
       found.push({ first, last: first, spoken: lead + address + tail });
   }

@@ -152,13 +152,15 @@ export class Tokens {
     if (following === undefined) return tail;
     const initial = following.core.charAt(0);
     const goesOn = () => {
-      switch (fullStopAfter(`${core}.`, false, this.#code)) {
+      const number = /\d$/.test(this.#tokens[at - 1]?.core ?? '') ? '0 ' : '';
+      switch (fullStopAfter(`${number}${core}.`, false, this.#code)) {
         case 'inside':
           return true;
         case 'unless-digit':
           return /\p{Nd}/u.test(initial);
         case 'ends':
         case 'unless-lower-case':
+        case 'unless-either':
           return /[\p{Ll}\p{Nd}]/u.test(initial);
       }
     };

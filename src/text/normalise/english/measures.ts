@@ -132,7 +132,7 @@ const prepositions = new Set(
 
 /** Whether an amount that ends with token `last` describes what follows: "a 5 km run", "a $20 ticket". */
 export const isAttributive = (tokens: Tokens, first: number, last: number): boolean => {
-  const next = tokens.next(last)?.core;
+  const next = tokens.nextAfterStop(last)?.core;
   return (
     /^an?$/i.test(tokens.previous(first)?.core ?? '') &&
     next !== undefined &&
