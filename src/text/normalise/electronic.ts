@@ -11,9 +11,9 @@ const spelled = wordSet('www http https ftp html htm xml pdf api faq usa url io 
 const label = String.raw`[\p{L}\d](?:[\p{L}\d_-]{0,62})`;
 /** What begins with `?` or `#`, or has a password, is not read out. */
 const form = new RegExp(
-  String.raw`^(?:(?<scheme>[a-z][a-z\d+]{1,9}):\/\/(?:[^\s/?#@]*@(?=[^\s@]))?|mailto:)?(?:(?<user>[\p{L}\d._%+&'-]{1,64})@)?` +
-    String.raw`(?<host>${label}(?:\.${label}){0,7}|\[[\da-f:.]+\]|)(?<port>:\d{1,5})?(?<path>/[^\s?#]*)?(?:[?#]\S*)?$`,
-  'iu',
+  String.raw`^(?:(?<scheme>[A-Za-z][A-Za-z\d+]{1,9}):\/\/(?:[^\s/?#@]*@(?=[^\s@]))?|mailto:)?(?:(?<user>[\p{L}\d._%+&'-]{1,64})@)?` +
+    String.raw`(?<host>${label}(?:\.${label}){0,7}|\[[\dA-Fa-f:.]+\]|)(?<port>:\d{1,5})?(?<path>/[^\s?#]*)?(?:[?#]\S*)?$`,
+  'u',
 );
 
 interface Address {
@@ -67,24 +67,38 @@ const stepsOf = (path: string): string[] => {
 
 const piece = /\p{L}+|\d+|[^\p{L}\d\s]/gu;
 
+const signNames: Readonly<Record<string, Exclude<keyof AddressWords, 'cardinal' | 'letter'>>> = {
+  '@': 'at',
+  '.': 'dot',
+  '-': 'hyphen',
+  _: 'underscore',
+  '/': 'slash',
+  ':': 'colon',
+  '+': 'plus',
+  '=': 'equals',
+  '&': 'and',
+};
+
 /** @param country the letters of a country at the end, which are read one by one */
 const spell = (text: string, words: AddressWords, country = ''): string => {
-  const signs: Readonly<Record<string, string>> = {
-    ...{ '@': words.at, '.': words.dot, '-': words.hyphen, _: words.underscore, '/': words.slash },
-    ...{ ':': words.colon, '+': words.plus, '=': words.equals, '&': words.and },
-  };
-  const spoken = Array.from(text.matchAll(piece), ({ 0: part, index }) => {
-    if (/^[1-9]000$/.test(part) && text.charAt(index - 1) !== ':') return words.cardinal(part);
-    if (/\d/.test(part)) return Array.from(part, (digit) => words.cardinal(digit)).join(' ');
-    // The article in a title: "how-to-bake-a-cake".
-    if (part === 'a' && text.charAt(index - 1) === ' ') return part;
-    if (!/\p{L}/u.test(part)) return signs[part] ?? '';
-    const isCountry = part === country && text.charAt(index - 1) === '.' && part !== 'co';
-    return isCountry || isSpelled(part)
-      ? Array.from(part.toUpperCase(), (letter) => words.letter(letter)).join(' ')
-      : part;
-  });
-  return spoken.filter((word) => word !== '').join(' ');
+  let spoken = '';
+  for (const { 0: part, index } of text.matchAll(piece)) {
+    const before = text.charAt(index - 1);
+    let said = part;
+    if (/^\d/.test(part)) {
+      const isRound = /^[1-9]000$/.test(part) && before !== ':';
+      said = isRound ? words.cardinal(part) : Array.from(part, (digit) => words.cardinal(digit)).join(' ');
+    } else if (Object.hasOwn(signNames, part)) said = words[signNames[part]!];
+    else if (!/^\p{L}/u.test(part)) continue;
+    // Not the article in a title: "how-to-bake-a-cake".
+    else if (part !== 'a' || before !== ' ') {
+      const isCountry = part === country && before === '.' && part !== 'co';
+      if (isCountry || isSpelled(part))
+        said = Array.from(part.toUpperCase(), (letter) => words.letter(letter)).join(' ');
+    }
+    spoken += spoken === '' ? said : ` ${said}`;
+  }
+  return spoken;
 };
 
 /** main.py, readme.md, and domains that are in no list @param words of the language */

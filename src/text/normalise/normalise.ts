@@ -112,10 +112,11 @@ export const normalise = (
   return replacements;
 };
 
-/** In every text with an address; few others have it. */
-const addressSign = /[^\s.][.:][^\s.]|@|[?&][\w.-]+=/;
 /** The end of a long address, of which the segment before has the beginning. */
 const restOfAddress = /^[^/\s][^\s?&]*[?&][\w.-]+=/;
+/** Found in every address, and in few other texts. */
+const addressSign = /\.[^\s\d.,;:!?)\]"'”’…*_-]{2}|:\/\/|@/;
+const addressSigns = new RegExp(addressSign, 'g');
 
 /**
  * E-mail and web addresses, which no voice reads well as they are written.
@@ -125,16 +126,22 @@ const restOfAddress = /^[^/\s][^\s?&]*[?&][\w.-]+=/;
  */
 export const addressesIn = (text: string, words: readonly Span[], language: string): Replacement[] => {
   const found: Replacement[] = [];
+  if (restOfAddress.test(text)) found.push({ first: 0, last: 0, spoken: silentForm });
   if (!addressSign.test(text)) return found;
-  for (const [first, { start, end }] of words.entries()) {
+  let at = 0;
+  let end = 0;
+  for (const { index } of text.matchAll(addressSigns)) {
+    if (index < end) continue;
+    while (words[at]!.end <= index) at++;
+    const { start } = words[at]!;
+    end = words[at]!.end;
     const raw = text.slice(start, end);
-    if (!addressSign.test(raw)) continue;
     // The brackets of <https://example.com> are none of the text's.
     const { lead, core, tail } = trim(/^<.*>$/.test(raw) ? raw.slice(1, -1) : raw, raw.length);
-    const isRest = start === 0 && restOfAddress.test(raw);
-    const address = spokenAddress(core, rulesFor(language)?.addressWords) ?? (isRest ? silentForm : null);
-    if (address !== null && address !== raw)
-      found.push({ first, last: first, spoken: lead + address + tail });
+    const address = spokenAddress(core, rulesFor(language)?.addressWords);
+    if (address === null || address === raw) continue;
+    if (at === 0) found.length = 0;
+    found.push({ first: at, last: at, spoken: lead + address + tail });
   }
   return found;
 };

@@ -27,6 +27,10 @@ const foreign = /(?![\p{Script=Latin}μΩ])\p{L}/u;
 const latinLetter = /\p{Script=Latin}/u;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
 
+/** With straight apostrophes and plain hyphens. */
+const plain = (text: string): string =>
+  /[‐‑’]/.test(text) ? text.replaceAll('’', "'").replace(/[‐‑]/g, '-') : text;
+
 /** A token without its punctuation, and that. */
 export const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tail'> => {
   if (raw.length > tokenMax) return { lead: raw, core: '', tail: '' };
@@ -36,7 +40,7 @@ export const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core'
   while (start < end && opening.has(raw[start]!)) start++;
   return {
     lead: raw.slice(0, start),
-    core: raw.slice(start, end).replaceAll('’', "'").replace(/[‐‑]/g, '-'),
+    core: plain(raw.slice(start, end)),
     tail: raw.slice(end),
   };
 };

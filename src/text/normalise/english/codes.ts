@@ -248,7 +248,7 @@ const romanValueOf = (numeral: string): string | null => {
 
 export const romanNumerals: Rule = (tokens, at) => {
   const { core, tail } = tokens.at(at);
-  if (!/^[IVXLivx]/.test(core)) return null;
+  if (!/^[IVXL]|^[ivx]{1,7}(?:'s)?$/.test(core)) return null;
   const [written = '', possessive] = core.split("'");
   const isSmall = /^[ivx]+$/.test(written);
   const numeral = isSmall ? written.toUpperCase() : written;

@@ -62,5 +62,5 @@ const compoundOf = (text: string): string | null => {
 
 export const compounds: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
-  return sayIf(ordinalOf(core) ?? compoundOf(core));
+  return /\d/.test(core) ? sayIf(ordinalOf(core) ?? compoundOf(core)) : null;
 };

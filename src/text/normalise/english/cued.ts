@@ -45,7 +45,8 @@ const wordBefore = (tokens: Tokens, at: number): string | null => {
     (gap !== 'space' && !(gap === 'line' && tail.endsWith(':')))
   )
     return null;
-  return core.toLowerCase().replace(/'s$/, '');
+  const word = core.toLowerCase();
+  return word.endsWith("'s") ? word.slice(0, -2) : word;
 };
 
 /** How many words stand between a token and the cue before it; `null` if there is none. */

@@ -26,13 +26,14 @@ const bookOf = (word: string): string | undefined => (books.has(word) ? word : s
 
 const verse = (tokens: Tokens, at: number): Reading | null => {
   const { core } = tokens.at(at);
-  const next = tokens.nextAfterStop(at)?.core ?? '';
-  if (/^[1-3]$/.test(core)) {
+  const name = shortBooks.get(core);
+  const isOrdinal = /^[1-3]$/.test(core);
+  if (isOrdinal || name !== undefined) {
+    const next = tokens.nextAfterStop(at)?.core ?? '';
+    if (!isOrdinal) return verseForm.test(next) ? { parts: [{ core: name!, tail: '' }] } : null;
     const isBook = several.has(bookOf(next) ?? '') && /^\d/.test(tokens.nextAfterStop(at + 1)?.core ?? '');
     return isBook ? say(ordinal(core).replace(/^./, (letter) => letter.toUpperCase())) : null;
   }
-  const name = shortBooks.get(core);
-  if (name !== undefined) return verseForm.test(next) ? { parts: [{ core: name, tail: '' }] } : null;
   const { chapter, verse: first, next: other, last } = verseForm.exec(core)?.groups ?? {};
   if (chapter === undefined || bookOf(tokens.previous(at)?.core ?? '') === undefined) return null;
   const one = `${cardinal(chapter)} ${cardinal(first!)}`;

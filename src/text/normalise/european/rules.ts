@@ -116,6 +116,6 @@ export const rulesOf = (grammar: Grammar): LanguageRules => ({
     ...[fractions, signs, measures, ranges, abbreviations, plainNumbers].map((rule) => rule(grammar)),
   ],
   addressWords: addressWordsOf(grammar),
-  touchable: /^[^\p{L}]|[\d@]|^\p{L}{1,12}(?:[.'/–-]{1,2}\p{L}{0,8}){0,4}[º°]?$/u,
+  touchable: /^[^\p{L}]|\d|^\p{L}{1,12}(?:[.'/–-]{1,2}\p{L}{0,8}){0,4}[º°]?$/u,
   joined: joinSpaced(grammar),
 });
