@@ -1,7 +1,7 @@
 /** The meaning of a full stop before white space: the end of a sentence, or part of an abbreviation. */
 
 /** `unless-...`: the full stop ends the sentence unless the next character is of that kind. */
-export type FullStop = 'ends' | 'inside' | 'unless-lower-case' | 'unless-digit';
+export type FullStop = 'ends' | 'inside' | 'unless-lower-case' | 'unless-digit' | 'unless-either';
 
 /**
  * Whether the sentence goes on after a full stop.
@@ -17,6 +17,8 @@ export const goesOnAfter = (rule: FullStop, next: string): boolean => {
       return /^\p{Ll}/u.test(next);
     case 'unless-digit':
       return /^\p{Nd}/u.test(next);
+    case 'unless-either':
+      return /^[\p{Ll}\p{Nd}]/u.test(next);
   }
 };
 
@@ -29,11 +31,13 @@ const inside = words(
     'mme mlle herr fr hr nr bzw bspw z.b u.a d.h sra dra sig dott av',
 );
 /** May end a sentence: the next letter decides. */
-const either = words('etc inc ltd co corp bros llc plc jr sr esq ph.d m.d b.a m.a a.m p.m am pm usw ff');
-/** Numbering: "No. 5", but "No. Not today". */
-const numbering = words(
-  'no nos p pp vol vols fig figs sec ch art op nr tel ext jan feb mar apr jun jul aug sep sept oct nov dec',
+const either = words(
+  'etc inc ltd co corp bros llc plc jr sr esq ph.d m.d b.a m.a m.sc b.sc m.phil d.phil ll.m ll.b ed.d psy.d pharm.d a.m p.m am pm usw ff',
 );
+/** Numbering: "No. 5", but "No. Not today". */
+const numbering = words('no nos p sec ch art op nr ext mar');
+/** The same, and no other words: "the Jan. issue". */
+const sureNumbering = words('pp vol vols fig figs tel jan feb apr jun jul aug sep sept oct nov dec');
 
 /** The same for other languages. They use the English ones too, because languages share many abbreviations. */
 const insideOf: Readonly<Record<string, ReadonlySet<string>>> = {
@@ -79,18 +83,24 @@ const stopsOrdinals = new Set([
   'lv',
 ]);
 
+/** Units after a number: "10 in. wide", "6 ft. He". */
+const unit =
+  /^\d (?:in|ft|yds?|oz|lbs?|mi|gal|qt|pt|tsp|tbsp|secs?|mins?|hrs?|wks?|mos?|yrs?|[cmk]m|[mk]?g)$/;
+
 const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}.…]+$/gu;
 
 /**
  * @param token the token before the white space, with all its punctuation; its last terminator is a full stop or an
- *   ellipsis
+ *   ellipsis. The last digit of a number before it, with the space between, may come with it
  * @param opensSegment whether it is the segment's first token
  * @param code primary subtag of the language: `de`
  */
 export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en'): FullStop => {
   const bare = token.replace(edges, '');
   if (/(?:\.\.|…)$/u.test(bare)) return 'unless-lower-case';
-  const stem = bare.replace(/\.$/u, '');
+  const whole = bare.replace(/\.$/u, '');
+  if (unit.test(whole)) return 'unless-either';
+  const stem = whole.replace(/^\d /, '');
   // "I" is a pronoun far more often than an initial.
   if (/^\p{Lu}$/u.test(stem) && stem !== 'I') return 'inside';
   // A list's number: "1. Preheat the oven."
@@ -104,6 +114,7 @@ export const fullStopAfter = (token: string, opensSegment: boolean, code = 'en')
   if (inside.has(lower)) return 'inside';
   if (either.has(lower)) return 'unless-lower-case';
   if (numbering.has(lower)) return 'unless-digit';
+  if (sureNumbering.has(lower)) return 'unless-either';
   // U.S., J.R.R., e.g.
   if (/^\p{L}(?:\.\p{L})+$/u.test(stem)) return 'inside';
   return 'ends';

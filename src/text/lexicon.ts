@@ -1,6 +1,7 @@
 /** A pronunciation lexicon: words and phrases with the form that is spoken in their place. */
 import { isWithin } from './language.js';
-import { ipaPlace, type Replacement } from './replacements.js';
+import { addressesIn } from './normalise/normalise.js';
+import { ipaPlace, mergeReplacements, type Replacement } from './replacements.js';
 import type { Span } from './words.js';
 
 /** How an entry is compared: `smart` ignores case if the entry has no capital. */
@@ -119,8 +120,9 @@ const readings = (tokens: readonly string[]) => {
 };
 
 /**
- * Finds the words of a text that are in lexicons. The longest phrase wins, then the first lexicon. Time is proportional to
- * the length of the text, however large the lexicons are.
+ * The words of a text that are not spoken as they are written, whether or not numbers are normalised: those in lexicons,
+ * and addresses. The longest phrase wins, then the first lexicon. Time is proportional to the length of the text, however
+ * large the lexicons are.
  *
  * @param language of the voice
  */
@@ -129,9 +131,19 @@ export const pronounced = (
   text: string,
   words: readonly Span[],
   language: string,
+): readonly Replacement[] =>
+  mergeReplacements(
+    lexicons.length === 0 ? [] : entriesIn(lexicons, text, words, language),
+    addressesIn(text, words, language),
+  );
+
+const entriesIn = (
+  lexicons: readonly Lexicon[],
+  text: string,
+  words: readonly Span[],
+  language: string,
 ): Replacement[] => {
   const found: Replacement[] = [];
-  if (lexicons.length === 0) return found;
   const tokenOf = (at: number) => text.slice(words[at]!.start, words[at]!.end);
   for (let first = 0; first < words.length;) {
     const match = longestAt(lexicons, tokenOf, first, words.length, language);

@@ -16,6 +16,9 @@ export interface Replacement {
 /** Stands for phonemes in a spoken form; the rest of it is punctuation. */
 export const ipaPlace = '\ufffc';
 
+/** Stands for a word that is not spoken. Voices drop it, as all characters without a glyph. */
+export const silentForm = '\u2060';
+
 /** Forms for a model that reads letters, and no phonemes. */
 export const spellingsOf = (forms: readonly Replacement[] = []): readonly Replacement[] =>
   forms.filter(({ ipa }) => ipa === undefined);

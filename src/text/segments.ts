@@ -372,7 +372,10 @@ export class Segmenter {
   /** The meaning of the terminator of the token that ends at `end`. */
   #fullStop(end: number): FullStop {
     if (!'.…'.includes(this.#text.charAt(this.#markAt))) return 'ends';
-    return fullStopAfter(this.#text.slice(this.#tokenStart, end), this.#tokens === 1, this.#code);
+    const isAfterNumber =
+      this.#tokens > 1 && /^\d $/.test(this.#text.slice(this.#tokenStart - 2, this.#tokenStart));
+    const start = this.#tokenStart - (isAfterNumber ? 2 : 0);
+    return fullStopAfter(this.#text.slice(start, end), this.#tokens === 1, this.#code);
   }
 
   /** Counts line breaks in a run of white space; \r\n is one. */

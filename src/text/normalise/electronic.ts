@@ -1,23 +1,5 @@
-/** E-mail, web and network addresses, spelled as people read them out: "jane dot doe at example dot com". */
-import { type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
-
-/** The words of a language for the signs of an address. */
-export interface AddressWords {
-  readonly at: string;
-  readonly dot: string;
-  readonly hyphen: string;
-  readonly underscore: string;
-  readonly slash: string;
-  readonly colon: string;
-  readonly plus: string;
-  readonly equals: string;
-  readonly and: string;
-  readonly question: string;
-  /** One digit. */
-  digit(digit: string): string;
-  /** One letter, in upper case. */
-  letter(letter: string): string;
-}
+/** E-mail, web and network addresses, as people read them out: "jane dot doe at example dot com". */
+import { type AddressWords, type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
 
 /** Top-level domains: "example.com" is an address without "www" too. */
 const endings = wordSet(
@@ -27,41 +9,132 @@ const endings = wordSet(
 const spelled = wordSet('www http https ftp html htm xml pdf api faq usa url io ai tv eu id ip ui');
 
 const label = String.raw`[\p{L}\d](?:[\p{L}\d_-]{0,62})`;
-const host = String.raw`${label}(?:\.${label}){1,7}`;
-const rest = String.raw`(?::\d{1,5})?(?:[/?#][^\s]*)?`;
-const mail = new RegExp(`^(?:mailto:)?[\\p{L}\\d._%+&'-]{1,64}@${host}${rest}$`, 'u');
-const page = new RegExp(`^(?:[a-z]{2,8}://\\S+|www\\.${host}${rest})$`, 'iu');
-const bare = new RegExp(`^(?:${label}\\.){1,7}(?<ending>\\p{L}{2,10})(?<path>${rest})$`, 'u');
+/** What begins with `?` or `#`, or has a password, is not read out. */
+const form = new RegExp(
+  String.raw`^(?:(?<scheme>[A-Za-z][A-Za-z\d+]{1,9}):\/\/(?:[^\s/?#@]*@(?=[^\s@]))?|mailto:)?(?:(?<user>[\p{L}\d._%+&'-]{1,64})@)?` +
+    String.raw`(?<host>${label}(?:\.${label}){0,7}|\[[\dA-Fa-f:.]+\]|)(?<port>:\d{1,5})?(?<path>/[^\s?#]*)?(?:[?#]\S*)?$`,
+  'u',
+);
 
-const isAddress = (text: string): boolean => {
-  if (!/[.@:]/.test(text)) return false;
-  if (mail.test(text) || page.test(text)) return true;
-  const { ending, path = '' } = bare.exec(text)?.groups ?? {};
-  // "end.Next" lacks a space, and is not an address.
-  return ending !== undefined && (endings.has(ending) || (path.startsWith('/') && ending.length === 2));
+interface Address {
+  /** With a scheme there is no doubt. */
+  readonly scheme?: string;
+  readonly user?: string;
+  readonly host: string;
+  readonly port?: string;
+  readonly path?: string;
+}
+
+/** The parts of an address; `null` if the text is none. */
+const partsOf = (text: string): Address | null => {
+  const parts = form.exec(text)?.groups as Partial<Address> | undefined;
+  if (parts?.host === undefined) return null;
+  const { scheme, user, host, port, path } = parts;
+  const address = { ...parts, host };
+  if (scheme !== undefined) return host === '' && path === undefined ? null : address;
+  const ending = host.slice(host.lastIndexOf('.') + 1);
+  if (ending === host) return null;
+  if (user !== undefined || /^www\./i.test(host)) return address;
+  // "end.Next" lacks a space, and is not an address; nor are "3.5" and "a.m".
+  if (!/^\p{L}{2,10}$/u.test(ending)) return null;
+  const isKnown = endings.has(ending) || (path !== undefined && ending.length === 2);
+  return isKnown || (port !== undefined && ending.length <= 4) ? address : null;
 };
 
 /** Whether a run of letters is read letter by letter: it is short, has no vowel or is known. */
 export const isSpelled = (run: string): boolean =>
   run.length === 1 || spelled.has(run.toLowerCase()) || (run.length <= 5 && !/[aeiouyà-ÿ]/iu.test(run));
 
-const piece = /\p{L}+|\d|[^\p{L}\d]/gu;
+/** Steps of a path that are read out. */
+const stepsMax = 4;
+/** A hyphen is read out where it is the only one; more of them join the words of a title. */
+const hyphensMax = 1;
+/** Nobody reads out a name that a machine made: an identity, a hash, letters of another script as bytes. */
+const isOpaque = (step: string): boolean =>
+  /\d{7}|%(?!2[0-9a-f])/i.test(step) ||
+  (step.match(/\d(?=\p{L})|\p{L}(?=\d)/gu)?.length ?? 0) > 2 ||
+  /[\p{L}\d]{25}/u.test(step);
 
-const addressWords = (text: string, words: AddressWords): string => {
-  const signs: Readonly<Record<string, string>> = {
-    ...{ '@': words.at, '.': words.dot, '-': words.hyphen, _: words.underscore, '/': words.slash },
-    ...{ ':': words.colon, '+': words.plus, '=': words.equals, '&': words.and, '?': words.question },
-  };
-  const spoken: string[] = [];
-  const end = /[@./](?<country>\p{L}{2})$/u.exec(text.replace(/[/?#:].*$/, ''))?.groups?.['country'];
+/** The steps of a path that are worth reading. */
+const stepsOf = (path: string): string[] => {
+  const steps = path.split('/').filter((step) => step !== '');
+  const opaque = steps.findIndex(isOpaque);
+  return steps.slice(0, opaque < 0 ? stepsMax : Math.min(opaque, stepsMax)).map((step) => {
+    const plain = step.replace(/%2[0-9a-f]/gi, ' ');
+    return (plain.match(/[-_]/g)?.length ?? 0) > hyphensMax ? plain.replace(/[-_]+/g, ' ') : plain;
+  });
+};
+
+const piece = /\p{L}+|\d+|[^\p{L}\d\s]/gu;
+
+const signNames: Readonly<Record<string, Exclude<keyof AddressWords, 'cardinal' | 'letter'>>> = {
+  '@': 'at',
+  '.': 'dot',
+  '-': 'hyphen',
+  _: 'underscore',
+  '/': 'slash',
+  ':': 'colon',
+  '+': 'plus',
+  '=': 'equals',
+  '&': 'and',
+};
+
+/** @param country the letters of a country at the end, which are read one by one */
+const spell = (text: string, words: AddressWords, country = ''): string => {
+  let spoken = '';
   for (const { 0: part, index } of text.matchAll(piece)) {
-    if (/\d/.test(part)) spoken.push(words.digit(part));
-    else if (!/\p{L}/u.test(part)) spoken.push(signs[part] ?? part);
-    else if (isSpelled(part) || (part === end && text.charAt(index - 1) === '.' && part !== 'co'))
-      spoken.push(...Array.from(part.toUpperCase(), (letter) => words.letter(letter)));
-    else spoken.push(part);
+    const before = text.charAt(index - 1);
+    let said = part;
+    if (/^\d/.test(part)) {
+      const isRound = /^[1-9]000$/.test(part) && before !== ':';
+      said = isRound ? words.cardinal(part) : Array.from(part, (digit) => words.cardinal(digit)).join(' ');
+    } else if (Object.hasOwn(signNames, part)) said = words[signNames[part]!];
+    else if (!/^\p{L}/u.test(part)) continue;
+    // Not the article in a title: "how-to-bake-a-cake".
+    else if (part !== 'a' || before !== ' ') {
+      const isCountry = part === country && before === '.' && part !== 'co';
+      if (isCountry || isSpelled(part))
+        said = Array.from(part.toUpperCase(), (letter) => words.letter(letter)).join(' ');
+    }
+    spoken += spoken === '' ? said : ` ${said}`;
   }
-  return spoken.join(' ');
+  return spoken;
+};
+
+/** main.py, readme.md, and domains that are in no list @param words of the language */
+export const fileNames =
+  (words: AddressWords): Rule =>
+  (tokens, at) => {
+    const { core } = tokens.at(at);
+    return /^[a-z][a-z\d_-]{2,40}\.[a-z]{2,4}$/.test(core) ? say(spell(core, words)) : null;
+  };
+
+const hostWords = (host: string, words: AddressWords): string =>
+  /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
+    ? host
+        .split('.')
+        .map((octet) => words.cardinal(octet))
+        .join(` ${words.dot} `)
+    : spell(host, words, /\.(?<country>\p{L}{2})$/u.exec(host)?.groups?.['country']);
+
+/**
+ * How an address is spoken: without its scheme, its query and its fragment; `null` if the text is no address.
+ *
+ * @param words of the language; without them the voice reads what is left
+ */
+export const spokenAddress = (text: string, words: AddressWords | undefined): string | null => {
+  const address = partsOf(text);
+  if (address === null) return null;
+  const { scheme, user, port = '', path = '' } = address;
+  const host = scheme === undefined ? address.host : address.host.replace(/^www\./i, '');
+  const steps = stepsOf(path);
+  const before = user === undefined ? '' : `${user}@`;
+  if (words === undefined) return before + host + port + steps.map((step) => `/${step}`).join('');
+  const spoken = [
+    `${spell(before, words)} ${hostWords(host, words)} ${spell(port, words)}`,
+    ...steps.map((step) => spell(step, words)),
+  ];
+  return spoken.join(` ${words.slash} `).replace(/\s+/g, ' ').trim();
 };
 
 const digits = String.raw`[\da-f]{1,4}`;
@@ -79,12 +152,17 @@ const mac =
 /** Digit by digit and letter by letter. */
 const hexWords = (text: string, words: AddressWords): string =>
   Array.from(text.matchAll(/[\da-f]|[:./]/gi), ([sign]) => {
-    if (/\d/.test(sign)) return words.digit(sign);
+    if (/\d/.test(sign)) return words.cardinal(sign);
     if (/[a-f]/i.test(sign)) return words.letter(sign.toUpperCase());
     return sign === ':' ? words.colon : sign === '.' ? words.dot : words.slash;
   }).join(' ');
 
-/** 2001:db8::1, [::1]:8080, 00:1A:2B:3C:4D:5E */
+/** 2001:db8::1, [::1]:8080, 00:1A:2B:3C:4D:5E @param words of the language */
+export const networkAddresses =
+  (words: AddressWords): Rule =>
+  (tokens, at) =>
+    networkAddress(tokens.at(at), words);
+
 const networkAddress = ({ core, lead, tail }: Token, words: AddressWords): Reading | null => {
   if (mac.test(core))
     return say(Array.from(core.matchAll(/[\da-f]{2}/gi), ([pair]) => hexWords(pair, words)).join(', '));
@@ -101,11 +179,3 @@ const networkAddress = ({ core, lead, tail }: Token, words: AddressWords): Readi
     ],
   };
 };
-
-/** @param words of the language */
-export const addresses =
-  (words: AddressWords): Rule =>
-  (tokens, at) => {
-    const token = tokens.at(at);
-    return isAddress(token.core) ? say(addressWords(token.core, words)) : networkAddress(token, words);
-  };

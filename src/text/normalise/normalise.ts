@@ -5,13 +5,14 @@
  */
 import type { Bounds } from '../../limits.js';
 import { primaryLanguage } from '../language.js';
-import type { Replacement } from '../replacements.js';
+import { type Replacement, silentForm } from '../replacements.js';
 import { type Span, wordSpans } from '../words.js';
+import { spokenAddress } from './electronic.js';
 import { english } from './english/english.js';
 import { french } from './european/french.js';
 import { german } from './european/german.js';
 import { spanish } from './european/spanish.js';
-import { type Joined, type LanguageRules, type Reading, type Token, Tokens } from './tokens.js';
+import { type Joined, type LanguageRules, type Reading, type Token, Tokens, trim } from './tokens.js';
 
 /** Rules of a BCP 47 tag. The other languages leave all forms to the voice. */
 const languages: Readonly<Record<string, (language: string) => LanguageRules>> = {
@@ -45,8 +46,9 @@ const read = ({ rules, touchable }: LanguageRules, tokens: Tokens, at: number): 
   return null;
 };
 
-/** A mark with no white space after it, where one belongs: "5pm,4pm", "(1)Hello", "no?17". */
-const seam = /(?<=[;!?)\]])(?=[\p{L}\p{N}$€£¥(])|(?<=(?<!\d),)(?=[\p{L}\p{N}$€£¥(])|(?<=,)(?=[\p{L}$€£¥(])/u;
+/** A mark with no white space after it, where one belongs: "5pm,4pm", "(1)Hello", "no?17", "<b>5</b>". */
+const seam =
+  /(?<=[;!?)\]>…]|\.{3})(?=[\p{L}\p{N}$€£¥(]|[-−]\d)|(?<=\d\S?)(?=<\/)|(?<=(?<!\d),)(?=[\p{L}\p{N}$€£¥(])|(?<=,)(?=[\p{L}$€£¥(])/u;
 
 /** The pieces of a token that no rule knows, each read by itself. */
 const readPieces = (
@@ -108,4 +110,38 @@ export const normalise = (
     at += count ?? parts.length;
   }
   return replacements;
+};
+
+/** The end of a long address, of which the segment before has the beginning. */
+const restOfAddress = /^[^/\s][^\s?&]*[?&][\w.-]+=/;
+/** Found in every address, and in few other texts. */
+const addressSign = /\.[^\s\d.,;:!?)\]"'”’…*_-]{2}|:\/\/|@/;
+const addressSigns = new RegExp(addressSign, 'g');
+
+/**
+ * E-mail and web addresses, which no voice reads well as they are written.
+ *
+ * @param words the tokens of the text (`wordSpans`)
+ * @param language of the voice, BCP 47
+ */
+export const addressesIn = (text: string, words: readonly Span[], language: string): Replacement[] => {
+  const found: Replacement[] = [];
+  if (restOfAddress.test(text)) found.push({ first: 0, last: 0, spoken: silentForm });
+  if (!addressSign.test(text)) return found;
+  let at = 0;
+  let end = 0;
+  for (const { index } of text.matchAll(addressSigns)) {
+    if (index < end) continue;
+    while (words[at]!.end <= index) at++;
+    const { start } = words[at]!;
+    end = words[at]!.end;
+    const raw = text.slice(start, end);
+    // The brackets of <https://example.com> are none of the text's.
+    const { lead, core, tail } = trim(/^<.*>$/.test(raw) ? raw.slice(1, -1) : raw, raw.length);
+    const address = spokenAddress(core, rulesFor(language)?.addressWords);
+    if (address === null || address === raw) continue;
+    if (at === 0) found.length = 0;
+    found.push({ first: at, last: at, spoken: lead + address + tail });
+  }
+  return found;
 };

@@ -5,7 +5,7 @@ import type { Span } from '../words.js';
 
 export interface Token {
   readonly raw: string;
-  /** Opening punctuation. `lead + core + tail` is `raw`, except that apostrophes in `core` are straight. */
+  /** Opening punctuation. `lead + core + tail` is `raw`, except that apostrophes and hyphens in `core` are plain. */
   readonly lead: string;
   /** Empty if the token is too long to examine. */
   readonly core: string;
@@ -27,7 +27,12 @@ const foreign = /(?![\p{Script=Latin}μΩ])\p{L}/u;
 const latinLetter = /\p{Script=Latin}/u;
 const lineBreak = /[\n\r\v\f\u0085\u2028\u2029]/;
 
-const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tail'> => {
+/** With straight apostrophes and plain hyphens. */
+const plain = (text: string): string =>
+  /[‐‑’]/.test(text) ? text.replaceAll('’', "'").replace(/[‐‑]/g, '-') : text;
+
+/** A token without its punctuation, and that. */
+export const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tail'> => {
   if (raw.length > tokenMax) return { lead: raw, core: '', tail: '' };
   let start = 0;
   let end = raw.length;
@@ -35,7 +40,7 @@ const trim = (raw: string, tokenMax: number): Pick<Token, 'lead' | 'core' | 'tai
   while (start < end && opening.has(raw[start]!)) start++;
   return {
     lead: raw.slice(0, start),
-    core: raw.slice(start, end).replaceAll('’', "'"),
+    core: plain(raw.slice(start, end)),
     tail: raw.slice(end),
   };
 };
@@ -151,13 +156,15 @@ export class Tokens {
     if (following === undefined) return tail;
     const initial = following.core.charAt(0);
     const goesOn = () => {
-      switch (fullStopAfter(`${core}.`, false, this.#code)) {
+      const number = /\d$/.test(this.#tokens[at - 1]?.core ?? '') ? '0 ' : '';
+      switch (fullStopAfter(`${number}${core}.`, false, this.#code)) {
         case 'inside':
           return true;
         case 'unless-digit':
           return /\p{Nd}/u.test(initial);
         case 'ends':
         case 'unless-lower-case':
+        case 'unless-either':
           return /[\p{Ll}\p{Nd}]/u.test(initial);
       }
     };
@@ -178,6 +185,22 @@ export interface Reading {
   readonly count?: number;
 }
 
+/** The words of a language for the signs of an address. */
+export interface AddressWords {
+  readonly at: string;
+  readonly dot: string;
+  readonly hyphen: string;
+  readonly underscore: string;
+  readonly slash: string;
+  readonly colon: string;
+  readonly plus: string;
+  readonly equals: string;
+  readonly and: string;
+  cardinal(digits: string): string;
+  /** One letter, in upper case. */
+  letter(letter: string): string;
+}
+
 /** `null` if the rule does not apply. Examines a bounded number of tokens, so that all rules take linear time. */
 export type Rule = (tokens: Tokens, at: number) => Reading | null;
 
@@ -195,6 +218,7 @@ export interface LanguageRules {
   readonly touchable: RegExp;
   /** Words that a rule sees as one token, such as `12 345`; by default each word is a token. */
   readonly joined?: (text: string, words: readonly Span[]) => readonly Joined[];
+  readonly addressWords: AddressWords;
 }
 
 /** Words `first` to `last`. */

@@ -1,24 +1,34 @@
 import t from 'tap';
 import fc from 'fast-check';
 import { limits } from '../../../src/limits.js';
+import { pronounced } from '../../../src/text/lexicon.js';
 import { normalise } from '../../../src/text/normalise/normalise.js';
-import type { Replacement } from '../../../src/text/replacements.js';
+import { mergeReplacements, type Replacement } from '../../../src/text/replacements.js';
+import { Segmenter } from '../../../src/text/segments.js';
 import { wordSpans } from '../../../src/text/words.js';
+import { clausesOf } from '../../../workers/engines/g2p/clauses.js';
+import { addressCases } from './address-cases.js';
 import { agentCases } from './agent-cases.js';
 import { cases } from './cases.js';
+import { contextCases, cutSentences, uncutSentences } from './context-cases.js';
 import { frenchCases } from './french-cases.js';
 import { germanCases } from './german-cases.js';
 import { spanishCases } from './spanish-cases.js';
 
-const replacementsOf = (text: string, language = 'en-US'): Replacement[] =>
-  normalise(text, wordSpans(text), limits, language);
+const replacementsOf = (text: string, language = 'en-US', normalized = true): readonly Replacement[] => {
+  const words = wordSpans(text);
+  return mergeReplacements(
+    pronounced([], text, words, language),
+    normalized ? normalise(text, words, limits, language) : [],
+  );
+};
 
 /** The text as it is spoken. */
-const spokenOf = (text: string, language = 'en-US'): string => {
+const spokenOf = (text: string, language = 'en-US', normalized = true): string => {
   const words = wordSpans(text);
   let spoken = '';
   let end = 0;
-  for (const { first, last, spoken: replacement } of normalise(text, words, limits, language)) {
+  for (const { first, last, spoken: replacement } of replacementsOf(text, language, normalized)) {
     spoken += text.slice(end, words[first]!.start) + replacement;
     end = words[last]!.end;
   }
@@ -26,7 +36,7 @@ const spokenOf = (text: string, language = 'en-US'): string => {
 };
 
 const tables = {
-  en: { ...cases, ...agentCases },
+  en: { ...cases, ...agentCases, ...contextCases },
   de: germanCases,
   fr: frenchCases,
   es: spanishCases,
@@ -45,6 +55,26 @@ for (const [language, table] of Object.entries(tables)) {
     t.end();
   });
 }
+
+for (const [language, rows] of Object.entries(addressCases))
+  t.test(`${language}: addresses are spoken short, with and without normalize_text`, (t) => {
+    for (const [written, spoken] of rows)
+      for (const normalized of [true, false])
+        t.equal(spokenOf(written, language, normalized), spoken, `${written} (${normalized})`);
+    t.end();
+  });
+
+t.test('an address keeps its token, and the end of one that is cut is silent', (t) => {
+  t.strictSame(replacementsOf('See https://example.com/a?b=c now.', 'en', false), [
+    { first: 1, last: 1, spoken: 'example dot com slash eigh' },
+  ]);
+  t.strictSame(replacementsOf('ign=spring&utm_medium=mail now', 'en', false), [
+    { first: 0, last: 0, spoken: '\u2060' },
+  ]);
+  for (const text of ['Is it A&B=C?', '/find?q=cats', 'say a?b'])
+    t.strictSame(replacementsOf(text, 'en', false), [], text);
+  t.end();
+});
 
 t.test('countries differ within a language', (t) => {
   t.equal(spokenOf('71 et 80', 'fr-CH'), 'septante et un et huitante');
@@ -97,7 +127,7 @@ const provoking = fc
       {
         weight: 6,
         arbitrary: fc.constantFrom(
-          ...Object.values(tables).flatMap((table) =>
+          ...[...Object.values(tables), addressCases].flatMap((table) =>
             Object.values(table).flatMap((rows) => rows.map(([text]) => text)),
           ),
         ),
@@ -125,7 +155,7 @@ t.test('any text gives ordered, disjoint, valid, non-blank replacements of bound
   fc.assert(
     fc.property(provoking, fc.constantFrom('en', 'de', 'fr', 'es'), (text, language) => {
       const words = wordSpans(text);
-      const replacements = normalise(text, words, limits, language);
+      const replacements = replacementsOf(text, language);
       let next = 0;
       for (const { first, last, spoken } of replacements) {
         const written = text.slice(words[first]!.start, words[last]!.end);
@@ -183,5 +213,90 @@ t.test('rows of one sign, in one token or in many, give bounded results', (t) =>
       const text = token.repeat(2 ** 14 / token.length);
       t.ok(spokenOf(text).length <= text.length * spokenPerUnitMax, JSON.stringify(token));
     }
+  t.end();
+});
+
+/** Groups of digits or letters that are said one after another: telephone numbers, cards, addresses of networks. */
+const isTypedGroups = (written: string): boolean =>
+  /^\d-\d{3}-[A-Z]/.test(written) ||
+  (written.replace(/\D/g, '').length >= 6 &&
+    !/^\W*(?:\d\d?|\d{4})([-/.])\d{1,2}\1\d{2,4}\W*$/.test(written) &&
+    !/[g-z]/.test(written));
+/** The date and the time of a time stamp, and the parts of a duration, are said one after another in these languages. */
+const isTimed = (written: string, language: string): boolean =>
+  language !== 'en' && /\d[T:]\d\d:\d\d/.test(written);
+
+t.test('no spoken form ends a clause that the written form does not end', (t) => {
+  const breaksIn = (text: string): number => clausesOf(text, wordSpans(text)).length;
+  let checked = 0;
+  for (const [language, table] of [...Object.entries(tables), ['en', { '': addressCases['en']! }] as const])
+    for (const [text] of Object.values(table).flat()) {
+      const words = wordSpans(text);
+      for (const { first, last, spoken } of replacementsOf(text, language)) {
+        const written = text.slice(words[first]!.start, words[last]!.end);
+        if (isTypedGroups(written) || isTimed(written, language)) continue;
+        const marks = /(?<=\S)[,;:?!)](?=\S)/g;
+        const allowed = Math.max(breaksIn(written), 1 + (written.match(marks)?.length ?? 0));
+        t.ok(breaksIn(spoken) <= allowed, `${language}: ${written} -> ${spoken}`);
+        checked++;
+      }
+    }
+  t.ok(checked > 1500, String(checked));
+  t.end();
+});
+
+t.test('a sentence with a shortened word is one segment and one clause', (t) => {
+  for (const text of uncutSentences) {
+    const segmenter = new Segmenter(limits);
+    const segments = [...segmenter.push(text), ...segmenter.end()];
+    const clauses = segments.flatMap((segment) =>
+      clausesOf(segment.text, segment.words, replacementsOf(segment.text)),
+    );
+    t.equal(segments.length, 1, text);
+    t.equal(clauses.length, 1, text);
+  }
+  for (const text of cutSentences) {
+    const segmenter = new Segmenter(limits);
+    t.equal([...segmenter.push(text), ...segmenter.end()].length, 2, text);
+  }
+  t.end();
+});
+
+t.test('reading takes time proportional to the length', (t) => {
+  const tokens = [
+    ...[
+      '1-',
+      '2-in-',
+      'a.b.',
+      'https://a/',
+      'x@',
+      'code is ',
+      '[1]',
+      'blue[1',
+      '1:1-',
+      '&a=',
+      'a-1-in-',
+      '<b>5</',
+      'a#$',
+    ],
+    ...['in 5 in ', 'is now is now ', '%41', '10s of ', 'John 3:'],
+  ];
+  const timeOf = (text: string): number => {
+    const words = wordSpans(text);
+    const start = process.hrtime.bigint();
+    pronounced([], text, words, 'en');
+    normalise(text, words, { normalisedTokenMax: text.length }, 'en');
+    return Number(process.hrtime.bigint() - start);
+  };
+  for (const token of tokens) {
+    const [short, long] = [2 ** 12, 2 ** 13].map((units) => token.repeat(units / token.length));
+    let [once, twice] = [Infinity, Infinity];
+    // The least of many runs: other processes disturb some of them.
+    for (let run = 0; run < 12 || (twice > 2.5 * once && run < 200); run++) {
+      once = Math.min(once, timeOf(short!));
+      twice = Math.min(twice, timeOf(long!));
+    }
+    t.ok(twice <= 2.5 * once, `${token}: ${once} and ${twice} ns`);
+  }
   t.end();
 });

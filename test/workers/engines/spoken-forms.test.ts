@@ -38,7 +38,7 @@ t.test('replacements belong to the tokens that they replace, punctuation include
 t.test('an expanded token is spoken and timed as if its words had been written', async (t) => {
   const pairs = [
     ['I paid $5.50 for two.', 'I paid five dollars and fifty cents for two.', [1, 1, 5, 1, 1]],
-    ['On 1/5/2024, we met.', 'On January fifth, twenty twenty four, we met.', [1, 5, 1, 1]],
+    ['On 1/5/2024, we met.', 'On January fifth twenty twenty four, we met.', [1, 5, 1, 1]],
     ['Meet Dr. Lee at 3pm today!', 'Meet Doctor Lee at three p.m today!', [1, 1, 1, 1, 2, 1]],
     ['Call 555-1234 now.', 'Call five five five, one two three four now.', [1, 7, 1]],
   ] as const;

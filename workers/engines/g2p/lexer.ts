@@ -42,7 +42,7 @@ const emoji = String.raw`(?:\p{Extended_Pictographic}|\p{RI}{2})${emojiTail}(?:\
 const lexemes = new RegExp(
   [
     String.raw`(?<currency>[$€£¥₹₽₩])(?<amount>\p{Nd}+(?:[,.]\p{Nd}+)*)(?<scale>(?:k|m|bn|b)(?![\p{L}\p{N}]))?`,
-    String.raw`(?<initials>\p{L}(?:\.\p{L})+(?=\.))`,
+    String.raw`(?<initials>\p{L}(?:\.\p{L})+(?=\.(?!\p{L})))`,
     String.raw`(?<word>${letter}+(?:${connector}${letter}+)*)`,
     String.raw`(?<emoji>${emoji})`,
     String.raw`(?<query>(?<=[a-z0-9/])\?(?=[a-z0-9]))`,

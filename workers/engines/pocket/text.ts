@@ -1,5 +1,5 @@
 /** The text of a segment as Pocket TTS needs it: in pieces with few tokens, each with the words that it speaks. */
-import { spellingsOf } from '../../../src/text/replacements.js';
+import { silentForm, spellingsOf } from '../../../src/text/replacements.js';
 import type { SegmentRequest } from '../../../src/threads/messages.js';
 
 /** What the exports say about preparing a text. */
@@ -41,7 +41,9 @@ const placeWords = ({ text, words, spoken }: SegmentRequest): { text: string; wo
     const instead = forms[replacement];
     const isReplaced = instead !== undefined && instead.first === at;
     const last = isReplaced ? instead.last : at;
-    const form = isReplaced ? instead.spoken : text.slice(words[at]!.start, words[at]!.end);
+    const form = isReplaced
+      ? instead.spoken.replaceAll(silentForm, '')
+      : text.slice(words[at]!.start, words[at]!.end);
     const gap = at === 0 ? '' : text.slice(words[at - 1]!.end, words[at]!.start);
     if (at > 0) joined += gap === '' ? '' : ' ';
     const start = joined.length;

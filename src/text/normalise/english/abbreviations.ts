@@ -10,7 +10,9 @@ const stopped = wordTable(`
   excl: excluding; esp: especially; misc: miscellaneous; govt: government; natl: national; intl: international;
   mfg: manufacturing; mgr: manager; attn: attention; tel: telephone; appt: appointment; temp: temperature;
   resp: respectively; hwy: highway; blvd: boulevard; pkwy: parkway; ave: avenue; inc: incorporated; ltd: limited;
-  corp: corporation; co: company; bros: brothers; jr: junior; sr: senior; ph.d: P.H.D
+  corp: corporation; co: company; bros: brothers; jr: junior; sr: senior; ph.d: P.H.D;
+  m.sc: M.S.C; b.sc: B.S.C; m.phil: M Phil; d.phil: D Phil; ll.m: L.L.M; ll.b: L.L.B; ed.d: E.D.D; psy.d: Psy D;
+  pharm.d: Pharm D
 `);
 
 /** These may be words at the end of a sentence: expanded only where the sentence goes on. */

@@ -103,7 +103,6 @@ const tokensMax = 7;
 const digitsMax = 15;
 
 const callCues = wordSet('call phone tel telephone fax mobile cell dial text sms whatsapp hotline');
-const codeCues = wordSet('pin passcode password code extension ext zip');
 const piece = /^\+?\(?\d[\d().–-]*$/;
 const american = /^(?:\+?1[-. ])?(?:\(\d{3}\)[-. ]?|[2-9]\d\d[-. ]|\d{3}-(?=\d{3}-))\d{3}[-. ]\d{4}$/;
 const local = /^[2-9]\d\d-\d{4}$/;
@@ -175,7 +174,7 @@ const isAfterState = (tokens: Tokens, at: number): boolean => {
   );
 };
 
-/** Groups of four digits (a card number), or digits after a word such as "PIN". */
+/** Groups of four digits (a card number), its last digits, or a ZIP code after its state. */
 const typed = (tokens: Tokens, at: number): Reading | null => {
   const { core } = tokens.at(at);
   const previous = tokens.previous(at)?.core ?? '';
@@ -191,11 +190,6 @@ const typed = (tokens: Tokens, at: number): Reading | null => {
     });
     return { parts };
   }
-  if (
-    /^\d{2,10}$/.test(core) &&
-    (codeCues.has(tokens.wordBefore(at)) || codeCues.has(previous.toLowerCase()))
-  )
-    return say(digitWords(core));
   const cue = tokens.wordBefore(at);
   const isEnding = /^(?:ending|ends)$/.test(tokens.wordBefore(at - 1)) && cue === 'in';
   if (/^\d{2,6}$/.test(core) && (isEnding || (cue === 'four' && tokens.wordBefore(at - 1) === 'last')))
@@ -226,7 +220,7 @@ export const telephone: Rule = (tokens, at) => {
 };
 
 const numberedParts = wordSet(
-  'chapter part act scene book volume vol section article phase type class stage level title appendix figure table',
+  'page verse clause item paragraph chapter part act scene book volume vol section article phase type class stage level title appendix figure table',
 );
 /** "phase I trial" is far more common than "the phase I like". */
 const sureParts = wordSet('chapter phase type stage');
@@ -254,8 +248,10 @@ const romanValueOf = (numeral: string): string | null => {
 
 export const romanNumerals: Rule = (tokens, at) => {
   const { core, tail } = tokens.at(at);
-  if (!/^[IVXL]/.test(core)) return null;
-  const [numeral = '', possessive] = core.split("'");
+  if (!/^[IVXL]|^[ivx]{1,7}(?:'s)?$/.test(core)) return null;
+  const [written = '', possessive] = core.split("'");
+  const isSmall = /^[ivx]+$/.test(written);
+  const numeral = isSmall ? written.toUpperCase() : written;
   const value = romanValueOf(numeral);
   const previous = tokens.previous(at);
   if (value === null || previous === undefined || (possessive !== undefined && possessive !== 's'))
@@ -269,8 +265,10 @@ export const romanNumerals: Rule = (tokens, at) => {
       numeral === 'I' &&
       !sureParts.has(before) &&
       (!/^[A-Z]/.test(previous.core) || /^(?!of$|and$|to$)\p{Ll}/u.test(next));
-    return numeral === 'L' || isPronoun ? null : say(cardinal(value) + owner);
+    // "page x" may be any page.
+    return /^[Lx]$/.test(written) || isPronoun ? null : say(cardinal(value) + owner);
   }
+  if (isSmall) return null;
   const isTitled = royalTitles.has(tokens.previous(at - 1)?.core.toLowerCase() ?? '');
   if (/^[A-Z]/.test(previous.core) && (rulers.has(before) || isTitled)) {
     const next = tokens.next(at)?.core ?? '';

@@ -1,20 +1,36 @@
 /** What English reads, in the order in which the rules are tried. */
-import { addresses } from '../electronic.js';
+import { fileNames, networkAddresses } from '../electronic.js';
 import type { LanguageRules } from '../tokens.js';
 import { abbreviations, names } from './abbreviations.js';
 import { codes, romanNumerals, telephone } from './codes.js';
-import { dates, times, years } from './dates.js';
+import { compounds } from './compounds.js';
+import { cued } from './cued.js';
+import { dates, times } from './dates.js';
 import { measures } from './measures.js';
 import { money } from './money.js';
-import { fractions, inches, ordinals, plainNumbers, ranges, signs } from './number-forms.js';
+import { fractions, inches, plainNumbers, ranges, signs } from './number-forms.js';
 import { addressParts } from './places.js';
-import { addressWords, cuedSerials, serials } from './serial.js';
+import { references } from './references.js';
+import { addressWords, serials } from './serial.js';
+import { years } from './years.js';
 
 export const english: LanguageRules = {
   rules: [
-    ...[addresses(addressWords), cuedSerials, dates, telephone, times, money, inches, fractions, signs],
-    ...[years, codes, measures, ordinals, ranges, romanNumerals, addressParts, names, abbreviations],
-    ...[plainNumbers, serials],
+    ...[
+      networkAddresses(addressWords),
+      cued,
+      references,
+      dates,
+      telephone,
+      times,
+      money,
+      inches,
+      fractions,
+      signs,
+    ],
+    ...[years, codes, measures, compounds, ranges, romanNumerals, addressParts, names, abbreviations],
+    ...[plainNumbers, serials, fileNames(addressWords)],
   ],
-  touchable: /^[^\p{L}]|[\d@+#=]|:\/\/|\.\p{L}{2}|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u,
+  addressWords,
+  touchable: /^[^\p{L}]|[\d+#$=]|\.\p{Ll}{2}|^\p{L}{1,9}(?:[.'/–-]{1,2}\p{L}{0,5})?$/u,
 };

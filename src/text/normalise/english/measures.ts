@@ -1,6 +1,6 @@
 /** Amounts with their units: 5km, -5°C, 10 %, 60 mph, 5'10". */
 import { cardinal, type Quantity, quantityOf } from './numbers.js';
-import { type Reading, type Rule, say, type Token, type Tokens, wordTable } from '../tokens.js';
+import { type Reading, type Rule, say, type Token, type Tokens, wordSet, wordTable } from '../tokens.js';
 
 interface Unit {
   readonly one: string;
@@ -99,8 +99,32 @@ export const unitOf = (symbol: string, attached: boolean): Unit | null => {
     : { one: `${counted.one} per ${rate}`, many: `${counted.many} per ${rate}` };
 };
 
+/** What has a size is described by these, and the length before them is one in inches. */
+export const sizes = wordSet(
+  'tall wide long high deep thick thin square across apart by of x × diameter diagonal',
+);
+
+/** Not a length: "Let the 5 in." */
+const notLong = wordSet('the all these those them let both other last next first only my our your');
+
+/** "10 in. wide", "5 ft 3 in", "3 in of rain", "2 in x 4 in"; but "5 in the morning", "1 in 5". */
+const isInch = (tokens: Tokens, at: number): boolean => {
+  const { core, tail } = tokens.at(at);
+  if (core !== 'in') return false;
+  const before = tokens.previous(at - 1)?.core ?? '';
+  if (/^(?:ft|foot|feet)$/.test(before) || sizes.has(tokens.next(at)?.core ?? '')) return true;
+  if (/^(?:x|×|by)$/.test(before) && tokens.previous(at - 2)?.core === 'in') return true;
+  return /^\.(?!\.)/.test(tail) && !(tokens.tailOfAbbreviation(at) === tail && notLong.has(before));
+};
+
+/** The unit that stands apart after a number. */
+export const unitAt = (tokens: Tokens, at: number): Unit | null => {
+  const { core } = tokens.at(at);
+  return unitOf(core, isInch(tokens, at));
+};
+
 /** The amount ends where the unit begins: at a letter or at a sign that begins a unit. */
-const amountAndUnit = /^(?<amount>[^\p{L}°º℃℉%‰¢′″×/]*[\d½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])(?<unit>[\p{L}°º℃℉%‰¢′″×/].*)$/u;
+const amountAndUnit = /^(?<amount>×?[^\p{L}°º℃℉%‰¢′″×/]*[\d½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])(?<unit>[\p{L}°º℃℉%‰¢′″×/].*)$/u;
 
 const prepositions = new Set(
   'of in on at to for from by with and or but than as is was per into onto over under'.split(' '),
@@ -108,7 +132,7 @@ const prepositions = new Set(
 
 /** Whether an amount that ends with token `last` describes what follows: "a 5 km run", "a $20 ticket". */
 export const isAttributive = (tokens: Tokens, first: number, last: number): boolean => {
-  const next = tokens.next(last)?.core;
+  const next = tokens.nextAfterStop(last)?.core;
   return (
     /^an?$/i.test(tokens.previous(first)?.core ?? '') &&
     next !== undefined &&
@@ -196,10 +220,8 @@ const separate = (tokens: Tokens, at: number): Reading | null => {
         ],
       };
   }
-  const isInch = next.core === 'in' && next.tail.startsWith('.') && /(?:^|[^.])$/.test(next.tail.slice(1));
-  const unit = unitOf(next.core, isInch);
-  const isAfterFeet = /^(?:ft|foot|feet)$/.test(tokens.previous(at)?.core ?? '');
-  if (unit === null || (isInch && !isAfterFeet && tokens.following(at + 1) === undefined)) return null;
+  const unit = unitAt(tokens, at + 1);
+  if (unit === null) return null;
   const attributive = isAttributive(tokens, at, at + 1);
   return {
     parts: [

@@ -1,6 +1,6 @@
 /** Numbers in combination: fractions, sums, powers, ranges, sizes, ordinals, lists. */
-import { decadeOf, timeOf } from './dates.js';
-import { isAttributive, measureOf, rateOf, unitOf } from './measures.js';
+import { timeOf } from './dates.js';
+import { isAttributive, measureOf, rateOf, sizes, unitAt, unitOf } from './measures.js';
 import { moneyOf } from './money.js';
 import {
   cardinal,
@@ -8,13 +8,14 @@ import {
   numberPattern,
   numberWords,
   ordinal,
+  ordinalOf,
   pairs,
   powerWords,
   quantityOf,
-  yearWords,
   letterName,
   withPoint,
 } from './numbers.js';
+import { decadeOf } from './years.js';
 import { isInSum, signOf, termOf } from '../sums.js';
 import { type Reading, type Rule, say, sayIf, type Tokens, wordTable } from '../tokens.js';
 
@@ -66,7 +67,7 @@ const mixed = (tokens: Tokens, at: number): Reading | null => {
 /** "1/2 tsp": the forms of the unit after a fraction. */
 const unitAfter = (tokens: Tokens, at: number) => {
   const next = tokens.next(at);
-  const unit = next === undefined ? null : unitOf(next.core, false);
+  const unit = next === undefined ? null : unitAt(tokens, at + 1);
   if (unit === null) return null;
   const tail = tokens.tailOfAbbreviation(at + 1);
   const article = /^(?:[aeio]|hour)/.test(unit.one) ? 'an' : 'a';
@@ -181,10 +182,12 @@ const powerOf = (text: string): string | null => {
   return exponent === '3' ? `${words} cubed` : `${words} to the ${powerWords(exponent)}`;
 };
 
-/** "3 × 4", "3 x 4": a size. */
+/** "3 × 4", "3 x 4", "3 mm x 4 mm": a size. */
 const cross = (tokens: Tokens, at: number): Reading | null => {
   const before = at > 0 ? tokens.at(at - 1) : undefined;
-  if (!/\d$/.test(before?.core ?? '') || !/^"?$/.test(before?.tail ?? '')) return null;
+  const isUnit = /\d$/.test(tokens.previous(at - 1)?.core ?? '') && unitAt(tokens, at - 1) !== null;
+  if (!(isUnit || /\d(?:\p{L}{1,2})?$/u.test(before?.core ?? '')) || !/^["”.]?$/.test(before?.tail ?? ''))
+    return null;
   return /^\d/.test(tokens.following(at)?.core ?? '') ? say('by') : null;
 };
 
@@ -214,40 +217,8 @@ export const signs: Rule = (tokens, at) => {
   return sayIf(atLeast === null ? (sumOf(core) ?? powerOf(core)) : `${atLeast} plus`);
 };
 
-const ordinalForm = /^(?<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:st|nd|rd|th)(?<owner>'s)?$/i;
-
-/** `null` if the text is not an ordinal number. */
-export const ordinalOf = (text: string): string | null => {
-  const { digits, owner = '' } = ordinalForm.exec(text)?.groups ?? {};
-  return digits === undefined ? null : ordinal(digits.replaceAll(',', '')) + owner;
-};
-
-/** 7-year-old, 10-minute, 20th-century, 5-km. */
-const numberFirst = (text: string): string | null => {
-  const { number = '', rest = '' } =
-    /^(?<number>[\d.,]{1,12}(?:st|nd|rd|th)?)-(?<rest>\p{L}+(?:-\p{L}+)*)$/u.exec(text)?.groups ?? {};
-  if (number === '') return null;
-  const words = ordinalOf(number) ?? quantityOf(number)?.spoken;
-  return words === undefined ? null : `${words} ${rest.replaceAll('-', ' ')}`;
-};
-
-/** COVID-19, F-16, Expo-2024. */
-const numberLast = (text: string): string | null => {
-  const { word, digits } = /^(?<word>\p{L}{1,20})-(?<digits>\d{1,4})$/u.exec(text)?.groups ?? {};
-  if (word === undefined || digits === undefined) return null;
-  // I-95, US-101: highways.
-  if (/^(?:I|US|SR|CR)$/.test(word)) return `${word === 'US' ? 'U.S' : word} ${pairs(digits)}`;
-  const isYear = /^(?:19|20)\d\d$/.test(digits);
-  return `${word} ${isYear ? yearWords(digits) : quantityOf(digits)!.spoken}`;
-};
-
-export const ordinals: Rule = (tokens, at) => {
-  const { core } = tokens.at(at);
-  return sayIf(ordinalOf(core) ?? numberFirst(core) ?? numberLast(core));
-};
-
 /** One end of a range. */
-const endOf = (text: string): string | null =>
+export const endOf = (text: string): string | null =>
   (/^(?:noon|midnight)$/.test(text) ? text : null) ??
   decadeOf(text) ??
   timeOf(text) ??
@@ -312,7 +283,7 @@ export const ranges: Rule = (tokens, at) => {
   if (between !== null) return { parts: [{ core: between, lead: '', tail: '' }] };
   if (!/\d/.test(core)) return null;
   const size = sizeOf(core);
-  const unit = size === null ? null : unitOf(tokens.next(at)?.core ?? '', false);
+  const unit = size === null || tokens.next(at) === undefined ? null : unitAt(tokens, at + 1);
   if (size !== null && unit !== null) return say(size, unit.many);
   return sayIf(rowOf(core) ?? size ?? ratioOf(core) ?? rangeOf(core) ?? joinedByDash(core));
 };
@@ -376,15 +347,14 @@ const isSized = (tokens: Tokens, at: number, next: string): boolean =>
   isAttributive(tokens, at, at) ||
   (/^an?$/i.test(tokens.previous(at)?.core ?? '') && /^\p{Ll}{3,}$/u.test(next));
 
-const measured = /^(?:tall|wide|long|high|deep|by|x|×|away|thick|above|below)$/;
-
 /** `5' 10"`, `6' tall`. */
 const feet = (tokens: Tokens, at: number): Reading | null => {
   const { core, lead, tail } = tokens.at(at);
   if (!/^\d{1,3}$/.test(core) || !/^['’′]$/.test(tail) || /['‘]/.test(lead)) return null;
   const next = tokens.following(at);
   const isPair = next !== undefined && /^\d{1,2}$/.test(next.core) && isInch(tokens, at + 1);
-  if (!isPair && !measured.test(next?.core ?? '')) return null;
+  if (!isPair && !(sizes.has(next?.core ?? '') || /^(?:away|above|below)$/.test(next?.core ?? '')))
+    return null;
   const amount = quantityOf(core)!;
   return { parts: [{ core: `${amount.spoken} ${amount.isOne ? 'foot' : 'feet'}`, tail: '' }] };
 };

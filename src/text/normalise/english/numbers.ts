@@ -63,6 +63,14 @@ const ordinals: Readonly<Record<string, string>> = {
 export const ordinal = (digits: string): string =>
   cardinal(digits).replace(/\w+$/, (last) => ordinals[last] ?? `${last.replace(/y$/, 'ie')}th`);
 
+const ordinalForm = /^(?<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:st|nd|rd|th)(?<owner>'s)?$/i;
+
+/** `22nd` -> twenty second; `null` if the text is not an ordinal number. */
+export const ordinalOf = (text: string): string | null => {
+  const { digits, owner = '' } = ordinalForm.exec(text)?.groups ?? {};
+  return digits === undefined ? null : ordinal(digits.replaceAll(',', '')) + owner;
+};
+
 /** `3.14` -> three point one four. */
 export const decimal = (integer: string, fraction: string): string => {
   const whole = integer === '' ? '' : `${cardinal(integer)} `;
@@ -136,11 +144,12 @@ const prefixes: Readonly<Record<string, string>> = {
   '≤': 'at most ',
   '≥': 'at least ',
   '±': 'plus or minus ',
+  '×': 'times ',
 };
 
 const numberForm = new RegExp(`^${numberPattern}$`);
 const singleForm = new RegExp(
-  `^(?<prefix>[~≈<>≤≥±])?(?<sign>[-−–+])?(?:(?<number>${numberPattern})(?:[eE](?<exponent>[-−+]?\\d{1,3}))?|` +
+  `^(?<prefix>[~≈<>≤≥±×])?(?<sign>[-−–+])?(?:(?<number>${numberPattern})(?:[eE](?<exponent>[-−+]?\\d{1,3}))?|` +
     `(?<whole>\\d{1,9})?(?<vulgar>[${vulgarPattern}]))$`,
 );
 const rangeForm = new RegExp(

@@ -1,17 +1,16 @@
 /** Letters and digits mixed: B2A23C, t-0t25d12-f, flight AA123, CO2, C++. */
-import { isSpelled, type AddressWords } from '../electronic.js';
-import { type Rule, say, wordSet } from '../tokens.js';
+import { isSpelled } from '../electronic.js';
+import { type AddressWords, type Rule, say } from '../tokens.js';
 import { timeOf } from './dates.js';
 import { measureOf } from './measures.js';
-import { ordinalOf } from './number-forms.js';
-import { cardinal, digitWords, letterName, pairs } from './numbers.js';
+import { cardinal, digitWords, letterName, ordinalOf, pairs } from './numbers.js';
 
 const spellOut = (letters: string): string => Array.from(letters, letterName).join(' ');
 
 export const addressWords: AddressWords = {
   ...{ at: 'at', dot: 'dot', hyphen: 'dash', underscore: 'underscore', slash: 'slash', colon: 'colon' },
-  ...{ plus: 'plus', equals: 'equals', and: 'ampersand', question: 'question mark' },
-  digit: digitWords,
+  ...{ plus: 'plus', equals: 'equals', and: 'ampersand' },
+  cardinal,
   letter: letterName,
 };
 
@@ -25,9 +24,10 @@ const digitsOf = (digits: string): string =>
 const lettersOf = (letters: string): string =>
   isSpelled(letters) || letters.length <= 2 || /^\p{Lu}{3}$/u.test(letters) ? spellOut(letters) : letters;
 
-const form = /^(?=.*\d)(?=.*[a-z])[a-z\d]+(?:[-/.][a-z\d]+)*$/i;
+/** Letters and digits, in pieces with hyphens, strokes or full stops between. */
+export const serialForm = /^(?=.*\d)(?=.*[a-z])[a-z\d]+(?:[-/.][a-z\d]+)*$/i;
 
-const serialWords = (text: string): string =>
+export const serialWords = (text: string): string =>
   text.includes('/') ? text.split('/').map(alternative).join(' slash ') : plainSerial(text);
 
 /** "2nd/3rd", "5mg/10mg", "B2B/B2C". */
@@ -42,21 +42,6 @@ const plainSerial = (text: string): string =>
     })
     .join(' ');
 
-/** Words before a code, even one that looks like an amount: "apt 4B". */
-const cues = wordSet(
-  'apt apartment room suite ste unit seat gate exit terminal platform flight row locker id code order case pnr otp ticket ' +
-    'reference ref confirmation invoice serial tracking plate zone box lot bay stall booking policy vin sku aisle pier dock',
-);
-
-/** After such a word. */
-export const cuedSerials: Rule = (tokens, at) => {
-  const { core } = tokens.at(at);
-  const code = core.replace(/^#/, '');
-  return form.test(code) && cues.has(tokens.cueBefore(at)) && !/^\d+(?:st|nd|rd|th)$/i.test(code)
-    ? say(`${code === core ? '' : 'number '}${serialWords(code)}`)
-    : null;
-};
-
 /** Anywhere, once no other rule knows the token. */
 export const serials: Rule = (tokens, at) => {
   const { core } = tokens.at(at);
@@ -69,7 +54,14 @@ export const serials: Rule = (tokens, at) => {
   if (tone !== undefined) return say(`${letterName(tone)} sharp`);
   // 31/31/100, 123/261788/2021
   if (/^\d{1,9}(?:\/\d{1,9}){2,7}$/.test(core)) return say(core.split('/').map(numberOf).join(' slash '));
-  return form.test(core) ? say(serialWords(core)) : null;
+  if (/^[a-z]{2,}(?:[#$]+[a-z]*){1,4}$/i.test(core))
+    return say(
+      core
+        .replace(/[#$]/g, (sign) => (sign === '#' ? ' hash ' : ' dollar '))
+        .trim()
+        .replace(/ +/g, ' '),
+    );
+  return serialForm.test(core) ? say(serialWords(core)) : null;
 };
 
 const numberOf = (digits: string): string =>

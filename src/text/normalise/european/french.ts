@@ -193,7 +193,6 @@ const grammarOf = (country: Country): Grammar => {
         slash: 'barre oblique',
         colon: 'deux points',
         version: 'version',
-        question: 'interrogation',
       },
     },
     units: nouns(`

@@ -321,7 +321,6 @@ const grammar: Grammar = {
       slash: 'Schrägstrich',
       colon: 'Doppelpunkt',
       version: 'Version',
-      question: 'Fragezeichen',
     },
   },
   units: nouns(`

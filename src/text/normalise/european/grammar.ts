@@ -111,7 +111,6 @@ export interface Words {
   readonly slash: string;
   readonly colon: string;
   readonly version: string;
-  readonly question: string;
 }
 
 /** `km: Kilometer; h: Stunde, Stunden, f`: symbols, singular, the plural unless it is the same, and `f`. */

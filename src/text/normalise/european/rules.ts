@@ -1,7 +1,15 @@
 /** The rules of a grammar, in the order in which they are tried. */
 import type { Span } from '../../words.js';
-import { addresses } from '../electronic.js';
-import { type Joined, type LanguageRules, type Rule, sayIf, type Token, type Tokens } from '../tokens.js';
+import { networkAddresses } from '../electronic.js';
+import {
+  type AddressWords,
+  type Joined,
+  type LanguageRules,
+  type Rule,
+  sayIf,
+  type Token,
+  type Tokens,
+} from '../tokens.js';
 import { amountOf } from './amounts.js';
 import { calendarSpans, dates, times } from './calendar.js';
 import type { Grammar } from './grammar.js';
@@ -93,18 +101,21 @@ const joinSpaced =
     return joined;
   };
 
+const addressWordsOf = (grammar: Grammar): AddressWords => ({
+  ...grammar.words,
+  cardinal: (digits) => grammar.cardinal(digits),
+  letter: (letter) => letter,
+});
+
 export const rulesOf = (grammar: Grammar): LanguageRules => ({
   rules: [
-    addresses({
-      ...grammar.words,
-      digit: (digit) => grammar.cardinal(digit),
-      letter: (letter) => letter,
-    }),
+    networkAddresses(addressWordsOf(grammar)),
     ...[dates, calendarSpans, telephone, typed].map((rule) => rule(grammar)),
     ...grammar.ownRules,
     ...[timeRanges, times, money].map((rule) => rule(grammar)),
     ...[fractions, signs, measures, ranges, abbreviations, plainNumbers].map((rule) => rule(grammar)),
   ],
-  touchable: /^[^\p{L}]|[\d@]|:\/\/|\.\p{L}{2}|^\p{L}{1,12}(?:[.'/–-]{1,2}\p{L}{0,8}){0,4}[º°]?$/u,
+  addressWords: addressWordsOf(grammar),
+  touchable: /^[^\p{L}]|\d|^\p{L}{1,12}(?:[.'/–-]{1,2}\p{L}{0,8}){0,4}[º°]?$/u,
   joined: joinSpaced(grammar),
 });

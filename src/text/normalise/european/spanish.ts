@@ -237,7 +237,7 @@ const grammarOf = (decimalMark: ',' | '.'): Grammar => {
         section: 'sección',
       },
       ...{ hashtag: 'almohadilla', at: 'arroba', dot: 'punto', hyphen: 'guion', underscore: 'guion bajo' },
-      ...{ slash: 'barra', colon: 'dos puntos', version: 'versión', question: 'interrogación' },
+      ...{ slash: 'barra', colon: 'dos puntos', version: 'versión' },
     },
     units: nouns(`
       km: kilómetro, kilómetros; m: metro, metros; dm: decímetro, decímetros; cm: centímetro, centímetros;
