@@ -7,7 +7,7 @@ import type { Bounds } from '../limits.js';
 import { codePointCount, endOfSlice } from '../text/code-points.js';
 import { pronounced, type Lexicon } from '../text/lexicon.js';
 import { normalise } from '../text/normalise/normalise.js';
-import { mergeReplacements, type Replacement } from '../text/replacements.js';
+import { mergeReplacements, type Origins, type Replacement } from '../text/replacements.js';
 import { Segmenter, type Segment } from '../text/segments.js';
 import {
   isSocketFraming,
@@ -33,6 +33,7 @@ interface FlushEnd {
  *
  * @param language of the voice, BCP 47
  * @param lexicons the strongest first; their entries win over the spoken forms of numbers
+ * @param origins gets what each spoken form came from
  */
 export const requestOf = (
   { text, words, before, beforeIsWhole, after, index }: Segment & Pick<ScheduledSegment, 'index'>,
@@ -40,12 +41,13 @@ export const requestOf = (
   bounds: Bounds,
   language: string,
   lexicons: readonly Lexicon[] = [],
+  origins?: Origins,
 ): Omit<SegmentRequest, 'seed' | 'utteranceSeed'> => ({
   text,
   words,
   ...spokenForms(
-    pronounced(lexicons, text, words, language),
-    settings.normalizeText ? normalise(text, words, bounds, language) : [],
+    pronounced(lexicons, text, words, language, origins),
+    settings.normalizeText ? normalise(text, words, bounds, language, origins) : [],
   ),
   before,
   beforeIsWhole: beforeIsWhole === true,

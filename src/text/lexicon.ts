@@ -1,6 +1,6 @@
 /** A pronunciation lexicon: words and phrases with the form that is spoken in their place. */
 import { isWithin } from './language.js';
-import { ipaPlace, type Replacement } from './replacements.js';
+import { ipaPlace, type Origins, type Replacement } from './replacements.js';
 import type { Span } from './words.js';
 
 /** How an entry is compared: `smart` ignores case if the entry has no capital. */
@@ -31,11 +31,17 @@ const opening = /^[([{"'‘’“«‹„¿¡*_]+/;
 const closing = /[.,;:!?…)\]}"'’”»›*_。，！？।]+$/;
 
 export class Lexicon {
+  /** What it holds for: `service`, `voice NAME` or `account NAME`. */
+  readonly scope: string;
   /** By the folded phrase. */
   readonly #entries = new Map<string, LexiconEntry[]>();
   /** The most words of a phrase that begins with this one. */
   readonly #longest = new Map<string, number>();
   #size = 0;
+
+  constructor(scope = 'service') {
+    this.scope = scope;
+  }
 
   get size(): number {
     return this.#size;
@@ -123,18 +129,20 @@ const readings = (tokens: readonly string[]) => {
  * the length of the text, however large the lexicons are.
  *
  * @param language of the voice
+ * @param origins gets the entry of each replacement
  */
 export const pronounced = (
   lexicons: readonly Lexicon[],
   text: string,
   words: readonly Span[],
   language: string,
+  origins?: Origins,
 ): Replacement[] => {
   const found: Replacement[] = [];
   if (lexicons.length === 0) return found;
   const tokenOf = (at: number) => text.slice(words[at]!.start, words[at]!.end);
   for (let first = 0; first < words.length;) {
-    const match = longestAt(lexicons, tokenOf, first, words.length, language);
+    const match = longestAt(lexicons, tokenOf, first, words.length, language, origins);
     if (match !== null) found.push(match);
     first = match === null ? first + 1 : match.last + 1;
   }
@@ -147,6 +155,7 @@ const longestAt = (
   first: number,
   end: number,
   language: string,
+  origins?: Origins,
 ): Replacement | null => {
   const token = tokenOf(first);
   if (token.length > tokenUnitsMax) return null;
@@ -167,8 +176,10 @@ const longestAt = (
     for (const lexicon of lexicons)
       for (const { lead, phrase, owner, tail } of readings(tokens)) {
         const entry = phrase === '' ? null : lexicon.find(phrase, language);
-        if (entry !== null)
-          return { first, last: first + tokens.length - 1, ...formOf(entry, lead, owner, tail) };
+        if (entry === null) continue;
+        const match = { first, last: first + tokens.length - 1, ...formOf(entry, lead, owner, tail) };
+        origins?.set(match, `lexicon (${lexicon.scope}): ${entry.written}`);
+        return match;
       }
   return null;
 };

@@ -13,6 +13,9 @@ export interface Replacement {
   readonly ipa?: string;
 }
 
+/** The entry of a lexicon, or the rule, that each replacement came from: for people who look. */
+export type Origins = Map<Replacement, string>;
+
 /** Stands for phonemes in a spoken form; the rest of it is punctuation. */
 export const ipaPlace = '\ufffc';
 

@@ -1,5 +1,5 @@
 /** E-mail, web and network addresses, spelled as people read them out: "jane dot doe at example dot com". */
-import { type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
+import { named, type Reading, type Rule, say, type Token, wordSet } from './tokens.js';
 
 /** The words of a language for the signs of an address. */
 export interface AddressWords {
@@ -103,9 +103,8 @@ const networkAddress = ({ core, lead, tail }: Token, words: AddressWords): Readi
 };
 
 /** @param words of the language */
-export const addresses =
-  (words: AddressWords): Rule =>
-  (tokens, at) => {
+export const addresses = (words: AddressWords): Rule =>
+  named('addresses', (tokens, at) => {
     const token = tokens.at(at);
     return isAddress(token.core) ? say(addressWords(token.core, words)) : networkAddress(token, words);
-  };
+  });

@@ -1,7 +1,15 @@
 /** The rules of a grammar, in the order in which they are tried. */
 import type { Span } from '../../words.js';
 import { addresses } from '../electronic.js';
-import { type Joined, type LanguageRules, type Rule, sayIf, type Token, type Tokens } from '../tokens.js';
+import {
+  type Joined,
+  type LanguageRules,
+  named,
+  type Rule,
+  sayIf,
+  type Token,
+  type Tokens,
+} from '../tokens.js';
 import { amountOf } from './amounts.js';
 import { calendarSpans, dates, times } from './calendar.js';
 import type { Grammar } from './grammar.js';
@@ -93,6 +101,9 @@ const joinSpaced =
     return joined;
   };
 
+const rulesFor = (grammar: Grammar, ...makers: readonly ((grammar: Grammar) => Rule)[]): Rule[] =>
+  makers.map((make) => named(make.name, make(grammar)));
+
 export const rulesOf = (grammar: Grammar): LanguageRules => ({
   rules: [
     addresses({
@@ -100,10 +111,10 @@ export const rulesOf = (grammar: Grammar): LanguageRules => ({
       digit: (digit) => grammar.cardinal(digit),
       letter: (letter) => letter,
     }),
-    ...[dates, calendarSpans, telephone, typed].map((rule) => rule(grammar)),
+    ...rulesFor(grammar, dates, calendarSpans, telephone, typed),
     ...grammar.ownRules,
-    ...[timeRanges, times, money].map((rule) => rule(grammar)),
-    ...[fractions, signs, measures, ranges, abbreviations, plainNumbers].map((rule) => rule(grammar)),
+    ...rulesFor(grammar, timeRanges, times, money),
+    ...rulesFor(grammar, fractions, signs, measures, ranges, abbreviations, plainNumbers),
   ],
   touchable: /^[^\p{L}]|[\d@]|:\/\/|\.\p{L}{2}|^\p{L}{1,12}(?:[.'/–-]{1,2}\p{L}{0,8}){0,4}[º°]?$/u,
   joined: joinSpaced(grammar),
