@@ -1,6 +1,6 @@
 /** A pronunciation lexicon: words and phrases with the form that is spoken in their place. */
 import { isWithin } from './language.js';
-import { ipaPlace, type Origins, type Replacement } from './replacements.js';
+import { ipaPlace, type Origins, type Replacement, type SpokenForm } from './replacements.js';
 import type { Span } from './words.js';
 
 /** How an entry is compared: `smart` ignores case if the entry has no capital. */
@@ -12,8 +12,7 @@ export interface LexiconEntry {
   readonly caseRule: CaseRule;
   /** BCP 47; `null` for voices of all languages. */
   readonly language: string | null;
-  /** Another spelling, or phonemes. */
-  readonly form: { readonly spelling: string } | { readonly ipa: string };
+  readonly form: SpokenForm;
 }
 
 /** The most words of a phrase. */
@@ -92,8 +91,9 @@ const ignoresCase = ({ caseRule, written: text }: LexiconEntry): boolean =>
 /** The sound of "'s" after phonemes. */
 const ownerSound = (ipa: string): string => (/[szʃʒ]$/.test(ipa) ? 'ᵻz' : /[ptkfθ]$/.test(ipa) ? 's' : 'z');
 
-const formOf = (
-  { form }: LexiconEntry,
+/** @param lead, owner, tail what stands around the words: marks, and "'s" */
+export const formOf = (
+  form: SpokenForm,
   lead: string,
   owner: string,
   tail: string,
@@ -177,7 +177,7 @@ const longestAt = (
       for (const { lead, phrase, owner, tail } of readings(tokens)) {
         const entry = phrase === '' ? null : lexicon.find(phrase, language);
         if (entry === null) continue;
-        const match = { first, last: first + tokens.length - 1, ...formOf(entry, lead, owner, tail) };
+        const match = { first, last: first + tokens.length - 1, ...formOf(entry.form, lead, owner, tail) };
         origins?.set(match, `lexicon (${lexicon.scope}): ${entry.written}`);
         return match;
       }

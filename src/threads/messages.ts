@@ -89,6 +89,8 @@ export interface SegmentRequest {
   readonly beforeIsWhole?: boolean;
   /** The first of its context: first audio waits for it. */
   readonly isFirst?: boolean;
+  /** Silence of this length, and no text. */
+  readonly pauseMs?: number;
   readonly settings: SpeechSettings;
   /** Equal requests with equal seeds give equal samples, however their steps are scheduled. So a retry can resume. */
   readonly seed: number;

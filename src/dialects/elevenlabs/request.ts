@@ -22,6 +22,7 @@ import { DEFAULT_TEMPERATURE, type Speed } from '../../api/speech-settings.js';
 import type { RequestHead } from '../../front/request-head.js';
 import type { Asked } from '../../front/speech-route.js';
 import { formatIn } from './formats.js';
+import { readTags } from './tags.js';
 
 /** Further settings are accepted and do nothing. */
 export interface VoiceSettings {
@@ -104,8 +105,10 @@ export const parseSpeechBody =
     if ('loc' in format || !isSpeechBody(body))
       return refuse([...before, ...openIssues(bodyFields, body, ['body'], bounds)], bounds);
     const speed = body.voice_settings?.speed ?? null;
+    const pieces = readTags(body.text);
     const request: SpeechRequest = {
-      text: body.text,
+      text: pieces.map(({ text }) => text).join(''),
+      pieces,
       settings: {
         voiceId: voiceIn(head, voices),
         temperature: DEFAULT_TEMPERATURE,
