@@ -212,7 +212,7 @@ export class App {
       });
       if (config.console !== null && plan.hasConsole)
         console = new Console({
-          ...{ admission, bounds, certificate, log, metrics, reload, server },
+          ...{ admission, bounds, certificate, lexicons, log, metrics, reload, server },
           config: { ...config, console: config.console },
           ledger: store.ledger,
           speech: dispatcher,

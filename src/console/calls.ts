@@ -6,6 +6,8 @@ import typia, { type IValidation } from 'typia';
 import type { ConsoleAdministration, OpenedSession, StoreCall, StoreCalls } from './administration.js';
 import { forOperators, signedOut } from './answers.js';
 import type { Answer, CallName, Question, SessionState, User, VoicesView } from './contract.js';
+import type { Lexicons } from '../threads/lexicons.js';
+import type { Sayer } from './said.js';
 import type { Session } from './sessions.js';
 import type { Throttle } from './throttle.js';
 
@@ -29,6 +31,8 @@ export const whoMay = {
   balance: 'signedIn',
   users: 'signedIn',
   voices: 'signedIn',
+  said: 'signedIn',
+  addWord: 'signedIn',
   accounts: 'operator',
   createAccount: 'operator',
   credit: 'operator',
@@ -63,6 +67,8 @@ export const validators: Validators = {
   balance: typia.createValidateEquals<Question<'balance'>>(),
   users: typia.createValidateEquals<Question<'users'>>(),
   voices: typia.createValidateEquals<Question<'voices'>>(),
+  said: typia.createValidateEquals<Question<'said'>>(),
+  addWord: typia.createValidateEquals<Question<'addWord'>>(),
   accounts: typia.createValidateEquals<Question<'accounts'>>(),
   createAccount: typia.createValidateEquals<Question<'createAccount'>>(),
   credit: typia.createValidateEquals<Question<'credit'>>(),
@@ -110,6 +116,8 @@ export interface CallsParts {
     view(): VoicesView;
     reload(): void;
   };
+  readonly lexicons: Pick<Lexicons, 'reload'>;
+  readonly sayer: Pick<Sayer, 'said'>;
   /** The console's own address, without a slash at its end. */
   readonly url: () => string;
   /** Resolves when the store has all that was spent until now, if it takes writes. */
@@ -126,7 +134,7 @@ const sessionOf = ({ session }: Caller): Session => {
 };
 
 export const createCalls = (parts: CallsParts): Answers => {
-  const { about, administration, onEnded, settled, throttle, url, voices } = parts;
+  const { about, administration, lexicons, onEnded, sayer, settled, throttle, url, voices } = parts;
 
   const stateOf = async (user: User | null): Promise<SessionState> => ({
     claimed: user !== null || (await administration.claimed()),
@@ -220,6 +228,15 @@ export const createCalls = (parts: CallsParts): Answers => {
     balance: afterSettling('balance'),
     users: stored('users'),
     voices: () => Promise.resolve(voices.view()),
+    said: async (question, caller) => {
+      const { name } = await administration.account(sessionOf(caller).user, question);
+      return sayer.said(name, question);
+    },
+    addWord: async (question, caller) => {
+      const answer = await administration.addWord(sessionOf(caller).user, question);
+      await lexicons.reload();
+      return answer;
+    },
     accounts: afterSettling('accounts'),
     createAccount: stored('createAccount'),
     credit: stored('credit'),

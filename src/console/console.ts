@@ -20,6 +20,7 @@ import type { Figures, Metrics } from '../metrics.js';
 import { version } from '../version.js';
 import type { Speech } from '../speech/speech.js';
 import type { Ledger } from '../store/ledger.js';
+import type { Lexicons } from '../threads/lexicons.js';
 import { startAdministration, type ConsoleAdministration } from './administration.js';
 import { consoleErrors } from './answers.js';
 import { readPage } from './assets.js';
@@ -30,6 +31,7 @@ import { Gate } from './gate.js';
 import { consolePolicy, Cookies } from './headers.js';
 import { Live } from './live.js';
 import { socketAuthentication, speakRoute } from './playground.js';
+import { Sayer } from './said.js';
 import { Samples, sampleRoute } from './samples.js';
 import { Sessions } from './sessions.js';
 import { Throttle } from './throttle.js';
@@ -51,6 +53,7 @@ export interface ConsoleParts extends VoicesParts {
   readonly admission: Admission;
   readonly ledger: Pick<Ledger, 'settled'>;
   readonly speech: Speech;
+  readonly lexicons: Pick<Lexicons, 'of' | 'reload'>;
   readonly live: () => Promise<LiveView>;
   readonly bounds: Bounds;
   readonly log: Log;
@@ -93,8 +96,11 @@ export class Console {
     const voices = new InstalledVoices(parts);
     const about = () => ({ version, serviceUrl: serviceUrl(config, this.#servicePort) });
     const settled = (): Promise<void> => parts.ledger.settled();
+    const { lexicons } = parts;
+    const packs = () => parts.generation().packs;
+    const sayer = new Sayer({ administration, bounds, lexicons, packs });
     const calls = createCalls({
-      ...{ administration, throttle, voices, about, settled },
+      ...{ administration, lexicons, sayer, throttle, voices, about, settled },
       url: () => this.url,
       onEnded: () => void sessions.check(),
     });

@@ -4,7 +4,7 @@ import type { Bounds } from '../limits.js';
 import type { Lexicon } from '../text/lexicon.js';
 import { ipaPlace, spellingsOf, type Origins, type Replacement } from '../text/replacements.js';
 import { Segmenter } from '../text/segments.js';
-import type { SegmentRequest } from '../threads/messages.js';
+import type { WrittenSegment } from '../threads/messages.js';
 import { requestOf } from './utterances.js';
 
 /** A word, or words that are spoken as one. */
@@ -21,9 +21,6 @@ export interface Said {
   readonly spoken: string;
   readonly words: readonly SaidWord[];
 }
-
-/** A segment, as a voice gets it. */
-export type WrittenSegment = Pick<SegmentRequest, 'text' | 'words' | 'spoken'>;
 
 /** A text, cut and written as the service does it, before it is pronounced. */
 export interface Draft {

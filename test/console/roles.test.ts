@@ -43,6 +43,8 @@ t.test('every route with every role and with none', async (t) => {
     balance: { accountId },
     users: { accountId },
     voices: {},
+    said: { accountId, voice: 'wren', text: 'Hello.', normalize: false },
+    addWord: { accountId, word: 'kettle', spoken: 'teapot' },
     accounts: {},
     createAccount: { name: 'third', credits: null },
     credit: { accountId, credits: 5 },

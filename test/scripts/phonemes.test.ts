@@ -1,5 +1,5 @@
 /** `npm run phonemes`, in a process of its own. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { mediumShape, piperModel, writePiper } from '../../scripts/voices/fixtures/piper.js';
@@ -8,8 +8,10 @@ import type { Said } from '../../src/speech/said.js';
 import { spawnCommand } from '../support/run-command.js';
 import { modelsDir } from '../support/voices.js';
 
-const prepare = (t: Test, models = modelsDir) => {
-  const root = t.testdir({ data: { lexicons: { accounts: { ada: {} }, voices: { lark: {} } } } });
+const prepare = (t: Test, hasOwnModels = false) => {
+  const lexiconFolders = { accounts: { ada: {} }, voices: { lark: {} } };
+  const root = t.testdir({ data: { lexicons: lexiconFolders }, models: { amy: {}, echo: {} } });
+  const models = hasOwnModels ? join(root, 'models') : modelsDir;
   const lexicons = join(root, 'data', 'lexicons');
   writeFileSync(
     join(lexicons, 'names.txt'),
@@ -86,7 +88,7 @@ t.test('a long word that is cut over two segments is one word', (t) => {
     one?.words.map((each) => each.word),
     [word, 'end.'],
   );
-  t.match(one?.words[0]?.ipa, /(?:n.*){100}/);
+  t.ok((one?.words[0]?.ipa.match(/b/g)?.length ?? 0) >= 50, 'all of it is heard');
   t.end();
 });
 
@@ -99,7 +101,7 @@ t.test('a file is read; for people there is a table', (t) => {
   t.equal(
     stdout,
     'The kettle.\n= The teapot.\n  WORD     IPA       BY\n  The      ðə\n  kettle.  tˈiːpɑːt  lexicon (service): kettle\n\n' +
-      'It sings.\n  WORD    IPA     BY\n  It      ɪt\n  sings.  sˈɪŋz\n\n',
+      'It sings.\n  WORD    IPA    BY\n  It      ɪt\n  sings.  sˈɪŋz\n\n',
   );
   t.end();
 });
@@ -107,11 +109,9 @@ t.test('a file is read; for people there is a table', (t) => {
 t.test(
   "Piper's voices say espeak-ng's phonemes; a format that reads letters has none, and says so",
   async (t) => {
-    const models = join(t.testdir({ models: {} }), 'models');
-    for (const name of ['amy', 'echo']) mkdirSync(join(models, name));
-    writePiper(join(models, 'amy'), 'amy', piperModel(mediumShape));
-    await makeFiveGraphs(join(models, 'echo'));
-    const { said, run } = prepare(t, models);
+    const { root, said, run } = prepare(t, true);
+    writePiper(join(root, 'models', 'amy'), 'amy', piperModel(mediumShape));
+    await makeFiveGraphs(join(root, 'models', 'echo'));
     t.strictSame(said(['--voice', 'amy'], 'Red kettle.')[0]?.words, [
       { word: 'Red', ipa: 'ɹˈɛd' },
       { word: 'kettle.', ipa: 'tˈiːpɑːt', by: 'lexicon (service): kettle' },

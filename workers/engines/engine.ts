@@ -4,7 +4,7 @@ import type { GpuGraphs, Provider } from '../../src/config.js';
 import type { Bounds } from '../../src/limits.js';
 import type { Log } from '../../src/log.js';
 import type { GpuState, Placement } from '../../src/threads/gpu.js';
-import type { SegmentRequest, WordTime } from '../../src/threads/messages.js';
+import type { SegmentRequest, WordTime, WrittenSegment } from '../../src/threads/messages.js';
 import type { NativeGuard } from '../../src/threads/vitals.js';
 import type { Voice, VoicePack } from '../../src/threads/voices.js';
 import type { DerivedFiles } from './graph/derived.js';
@@ -148,10 +148,7 @@ export interface ReadMeans {
 }
 
 /** Pronounces a segment as a voice does. */
-export type Pronounce = (
-  request: Pick<SegmentRequest, 'text' | 'words' | 'spoken'>,
-  voice: Voice,
-) => readonly PhonemicWord[];
+export type Pronounce = (segment: WrittenSegment, voice: Voice) => readonly PhonemicWord[];
 
 /** A voice format: one folder beside this file. */
 export interface VoiceFormat {
