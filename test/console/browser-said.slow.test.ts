@@ -15,7 +15,7 @@ t.test('the page shows what will be said, and a word that is added is said at on
   );
   t.equal(await panel.locator('details .pg-text').innerText(), 'The kettle costs twenty dollars.');
 
-  await ada.button('Change how kettle is said').click();
+  await ada.button('Say it otherwise: kettle').click();
   t.equal(await ada.field('Word').inputValue(), 'kettle');
   await ada.field('Say').fill('/№/');
   await ada.button('Add to the lexicon').click();

@@ -110,7 +110,7 @@ t.test(
   "Piper's voices say espeak-ng's phonemes; a format that reads letters has none, and says so",
   async (t) => {
     const { root, said, run } = prepare(t, true);
-    writePiper(join(root, 'models', 'amy'), 'amy', piperModel(mediumShape));
+    await writePiper(join(root, 'models', 'amy'), 'amy', piperModel(mediumShape));
     await makeFiveGraphs(join(root, 'models', 'echo'));
     t.strictSame(said(['--voice', 'amy'], 'Red kettle.')[0]?.words, [
       { word: 'Red', ipa: 'ɹˈɛd' },

@@ -74,7 +74,7 @@ const Words = ({ accountId, said }: { readonly accountId: number; readonly said:
               <button
                 type="button"
                 class="button small"
-                aria-label={`Change how ${word} is said`}
+                aria-label={`Say it otherwise: ${word}`}
                 onClick={() => setChosen(word.replace(marks, ''))}
               >
                 Say it otherwise
